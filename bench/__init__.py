@@ -1,0 +1,1 @@
+"""The harness: it knows the faces of its rooms, never a room."""

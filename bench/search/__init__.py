@@ -1,0 +1,1 @@
+"""How the highest sustained rate is looked for: strategies as values, pure."""

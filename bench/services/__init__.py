@@ -1,0 +1,1 @@
+"""Servers that the harness stands up by itself, from their published Maven artifacts."""

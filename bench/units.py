@@ -1,0 +1,111 @@
+"""Quantities as people write them: "10 kB", "20 ms", "1.5 k/s", "5 %"; read into plain numbers and written back."""
+
+import re
+
+_NUMBER = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?)\s*(\S*)\s*")
+_BYTES = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+_SECONDS = {"us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
+_HERTZ = {"/s": 1.0, "Hz": 1.0, "k/s": 1e3, "kHz": 1e3, "M/s": 1e6, "MHz": 1e6, "/min": 1 / 60}
+_BITRATE = {"Mbit/s": 1e6 / 8, "Gbit/s": 1e9 / 8, "MB/s": 1e6, "GB/s": 1e9}
+
+
+class Size(int):
+    """A number of bytes, written as "100 B", "10 kB" (1 kB = 1000 B) or "1 MiB"."""
+
+    allowed = 'a size such as "100 B", "10 kB" (1 kB = 1000 B) or "1 MiB"'
+
+    @classmethod
+    def read(cls, text: object) -> "Size":
+        size = _quantity(text, _BYTES, cls.allowed)
+        if size != int(size):
+            raise ValueError(cls.allowed)
+        return cls(size)
+
+
+class Seconds(float):
+    """A duration in seconds, written as "20 ms", "1 s" or "10 min"."""
+
+    allowed = 'a duration such as "20 ms", "1 s" or "10 min"'
+
+    @classmethod
+    def read(cls, text: object) -> "Seconds":
+        return cls(_quantity(text, _SECONDS, cls.allowed, bare_zero=True))
+
+
+class Rate(float):
+    """A frequency in messages per second, written as "5 /s", "20 Hz" or "1.5 k/s"."""
+
+    allowed = 'a rate such as "5 /s", "20 Hz" or "1.5 k/s"'
+
+    @classmethod
+    def read(cls, text: object) -> "Rate":
+        rate = _quantity(text, _HERTZ, cls.allowed)
+        if rate <= 0:
+            raise ValueError(cls.allowed)
+        return cls(rate)
+
+
+class Share(float):
+    """A part of a whole, 0 to 1, written as "5 %" or 0.05."""
+
+    allowed = 'a share such as "5 %" or 0.05'
+
+    @classmethod
+    def read(cls, text: object) -> "Share":
+        share = _quantity(text, {"%": 0.01, "": 1.0}, cls.allowed)
+        if share > 1:
+            raise ValueError(cls.allowed)
+        return cls(share)
+
+
+class Bandwidth(float):
+    """Bytes per second of a link or a disk, written as "1 Gbit/s" or "125 MB/s"."""
+
+    allowed = 'a bandwidth such as "1 Gbit/s" or "125 MB/s"'
+
+    @classmethod
+    def read(cls, text: object) -> "Bandwidth":
+        return cls(_quantity(text, _BITRATE, cls.allowed))
+
+
+Quantity = Size | Seconds | Rate | Share | Bandwidth
+
+
+def _quantity(text: object, scale: dict[str, float] | dict[str, int], allowed: str, *, bare_zero: bool = False) -> float:
+    """The value of a number with its unit, in the scale's base unit; ValueError, saying what is allowed, otherwise."""
+    if isinstance(text, bool) or not isinstance(text, str | int | float):
+        raise ValueError(allowed)
+    match = _NUMBER.fullmatch(str(text))
+    if match is None:
+        raise ValueError(allowed)
+    number, unit = float(match[1]), match[2]
+    if unit not in scale and not (bare_zero and number == 0 and unit == ""):
+        raise ValueError(allowed)
+    return round(number * scale.get(unit, 1), 12)
+
+
+def size_text(size: float) -> str:
+    """A size as people read it: 100 B, 10 kB, 2.5 MB."""
+    return _scaled(size, (("GB", 1e9), ("MB", 1e6), ("kB", 1e3), ("B", 1.0)))
+
+
+def seconds_text(seconds: float) -> str:
+    """A duration as people read it: 0 ms, 250 µs, 20 ms, 1.5 s, 12 min, 2.5 h."""
+    if seconds == 0:
+        return "0 ms"
+    return _scaled(seconds, (("h", 3600.0), ("min", 60.0), ("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)))
+
+
+def rate_text(rate: float | None) -> str:
+    """A frequency as people read it: 12.3 k/s, 20 /s; a dash where there is none."""
+    if rate is None:
+        return "–"
+    return _scaled(rate, (("M/s", 1e6), ("k/s", 1e3), ("/s", 1.0)))
+
+
+def _scaled(value: float, units: tuple[tuple[str, float], ...]) -> str:
+    """Three significant digits in the largest unit that leaves a number of at least one, else in the smallest."""
+    rounded = float(f"{value:.3g}")
+    unit, factor = next(((unit, factor) for unit, factor in units if rounded >= factor), units[-1])
+    number = float(f"{value / factor:.3g}")
+    return f"{number:g} {unit}" if number < 1000 else f"{number:.0f} {unit}"

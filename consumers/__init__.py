@@ -1,0 +1,1 @@
+"""How messages are taken off a source by code of our own."""

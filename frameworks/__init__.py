@@ -1,0 +1,1 @@
+"""What is under test: one room a framework."""

@@ -1,0 +1,1 @@
+"""What people are shown: tables, maps and timelines, made from a run folder alone."""
