@@ -5,6 +5,7 @@
     consumer     bench.consumers     Consumer                  whatever process reads a source with our own code
     framework    bench.frameworks    Settings, Framework       the harness, beside what it runs
     load         bench.load          Load                      the harness, beside the process that sends
+    report       bench.reports       write(run) -> files       bench report; reads the run's folder alone (bench.store)
 
 Every face has the same four verbs: open, act, ask, close. `open` and `close` come once each, `close` also after a failed `open`;
 `act` and `ask` come in between, do not block for longer than they say, and raise a HarnessError when the room cannot go on.

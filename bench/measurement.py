@@ -1,0 +1,110 @@
+"""What is planned, what was seen, and what follows for a cell: numbers only, never changed afterwards."""
+
+from typing import Literal
+
+from msgspec import Struct, field
+
+Purpose = Literal["warm-up", "search", "confirm"]
+Status = Literal["measured", "lower-bound", "upper-bound", "unstable", "failed", "unsupported"]
+Ending = Literal["complete", "hopeless", "framework died", "source died", "load died"]
+
+
+class Planned(Struct, frozen=True):
+    """One trial to be made: its number within the cell, its rate in messages/s, and how long its parts last in seconds."""
+
+    number: int
+    rate: float
+    settle: float
+    window: float
+    purpose: Purpose
+
+
+class Series(Struct, frozen=True):
+    """The counters over a trial; seconds since the first message was due, and messages since then.
+
+    A row is taken whenever the processed counter has moved, and at least a few times a second.
+    """
+
+    at: list[float] = field(default_factory=list)
+    offered: list[int] = field(default_factory=list)
+    sent: list[int] = field(default_factory=list)
+    processed: list[int] = field(default_factory=list)
+
+
+class Latency(Struct, frozen=True):
+    """Quantiles in seconds; None where nothing was counted."""
+
+    p50: float | None = None
+    p90: float | None = None
+    p99: float | None = None
+    max: float | None = None
+
+
+class Measurement(Struct, frozen=True):
+    """What one trial saw."""
+
+    planned: Planned
+    started: str
+    """UTC, a label"""
+    ended: Ending
+    batch_interval: float
+    seconds: float
+    """from the first message due until the drain was over"""
+    offered: int
+    """due by the end of the window, or by the moment at which the trial was given up"""
+    sent: int
+    """confirmed by the source, in the whole trial"""
+    failed: int
+    """given to the source's client and finally refused"""
+    processed: int
+    lost: int
+    duplicated: int
+    disordered: int
+    corrupted: int
+    drained: bool
+    """whether everything sent was processed before the drain's deadline"""
+    late: float
+    """by how many seconds the generator was behind its due times at the end of the window"""
+    blocked: float
+    """for how many seconds the source did not take more, by then"""
+    asked: float
+    burnt: float
+    """CPU seconds that the messages asked for and that were spent on them"""
+    from_due: Latency = Latency()
+    from_sent: Latency = Latency()
+    cpu: dict[str, float] = field(default_factory=dict)
+    """CPU seconds by role (framework, source, load, harness), and of the whole machine (busy, steal), in the window"""
+    note: str = ""
+    """one line when something died or gave trouble"""
+    series: Series = Series()
+    """kept in a file of its own beside the journal"""
+
+
+class Result(Struct, frozen=True):
+    """Of one cell; an object of cells.json. Rates are messages/s; a value that does not exist is None, never 0."""
+
+    system: str
+    framework: str
+    source: str
+    message_bytes: int
+    cpu_seconds: float
+    status: Status
+    reason: str | None = None
+    estimate_hz: float | None = None
+    low_hz: float | None = None
+    high_hz: float | None = None
+    confirmed_hz: float | None = None
+    bound_hz: float | None = None
+    bound: str | None = None
+    limited_by: str | None = None
+    generator_hz: float | None = None
+    trials: int = 0
+    seconds: float = 0.0
+    sent: int = 0
+    processed: int = 0
+    lost: int = 0
+    duplicated: int = 0
+    corrupted: int = 0
+    latency_s: Latency = Latency()
+    cpu_share: dict[str, float] = field(default_factory=dict)
+    """Cores that each role used at the confirmed rate"""

@@ -1,0 +1,226 @@
+"""Bracket and bisection on a log scale; each answer is confirmed by a second trial.
+
+An overloaded trial is also a reading of the ceiling (rate x (1 - loss)), so the next trials are placed half the precision below and
+above it; where there is no reading the bracket grows by doubling and shrinks by its geometric middle. The first trial of a
+cell warms the system up: it steers where to go, but bounds nothing.
+"""
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from bench.bounds import limited_by
+from bench.measurement import Measurement, Planned, Result
+from bench.search.question import Question, Step
+from bench.verdict import Verdict
+
+MOST_DEATHS = 2
+MOST_INVALID = 3
+MOST_CONTRADICTIONS = 3
+
+
+class Bracket(Struct, frozen=True):
+    """What the trials so far allow: sustained at `low`, overloaded at `high`, beyond the generator's reach at `cap`."""
+
+    low: float | None = None
+    high: float | None = None
+    cap: float | None = None
+    ceiling: float | None = None
+    confirmed: Step | None = None
+    contradictions: int = 0
+    deaths: int = 0
+    invalid: int = 0
+
+    def after(self, step: Step) -> "Bracket":
+        """The bracket that knows one more trial; later evidence wins over earlier."""
+        rate, verdict = step.seen.planned.rate, step.verdict
+        warm_up = step.seen.planned.purpose == "warm-up"
+        if verdict.word == "invalid":
+            if verdict.why == "generator":
+                return replace(self, cap=min(rate, self.cap or rate), invalid=0)
+            return replace(self, invalid=self.invalid + 1)
+        known = replace(self, invalid=0, deaths=self.deaths + (step.seen.ended == "framework died"))
+        if verdict.word == "overloaded" and verdict.loss > 0.005:
+            known = replace(known, ceiling=rate * (1 - verdict.loss))
+        if warm_up:
+            return known
+        return known._sustained(step) if verdict.word == "sustained" else known._overloaded(rate)
+
+    def _sustained(self, step: Step) -> "Bracket":
+        rate = step.seen.planned.rate
+        against = self.high is not None and rate >= self.high
+        confirmed = step if step.seen.planned.purpose == "confirm" else self.confirmed
+        high = None if against else self.high
+        return replace(
+            self, low=max(rate, self.low or 0), high=high, confirmed=confirmed, contradictions=self.contradictions + against
+        )
+
+    def _overloaded(self, rate: float) -> "Bracket":
+        against = self.low is not None and rate <= self.low
+        return replace(
+            self,
+            low=None if against else self.low,
+            high=min(rate, self.high or rate),
+            confirmed=None if against else self.confirmed,
+            contradictions=self.contradictions + against,
+        )
+
+    @property
+    def top(self) -> float | None:
+        """The lowest rate that is known not to be reached, by the system or by the generator."""
+        known = [rate for rate in (self.high, self.cap) if rate is not None]
+        return min(known) if known else None
+
+
+class Bisection(Struct, frozen=True):
+    """The plain strategy; everything follows from the question and the steps."""
+
+    question: Question
+    steps: tuple[Step, ...] = ()
+
+    def after(self, seen: Measurement, verdict: Verdict) -> "Bisection":
+        return replace(self, steps=(*self.steps, Step(replace(seen, series=type(seen.series)()), verdict)))
+
+    def next_trial(self) -> Planned | None:
+        pace, number = self.question.pace, len(self.steps)
+        if not self.steps:
+            return pace.planned(0, self.question.start, "warm-up")
+        bracket = self._bracket()
+        if self._hopeless(bracket) or self._answered(bracket):
+            return None
+        if self._narrow(bracket) and bracket.low is not None:
+            return pace.planned(number, bracket.low, "confirm")
+        rate = self._next_rate(bracket)
+        if rate is None or self._spent() + pace.longest(rate) > self.question.search.budget:
+            return None
+        return pace.planned(number, rate, "search")
+
+    def result(self) -> Result:
+        bracket, cell = self._bracket(), self.question.cell
+        best = bracket.confirmed or self._best(bracket)
+        result = Result(
+            cell.system, cell.framework, cell.source, cell.message_bytes, cell.cpu_seconds, "failed",
+            bound_hz=self.question.bound_hz,
+            bound="cpu" if self.question.bound_hz is not None else None,
+            trials=len(self.steps),
+            seconds=self._spent(),
+            sent=sum(step.seen.sent for step in self.steps),
+            processed=sum(step.seen.processed for step in self.steps),
+            generator_hz=self._generator(),
+        )  # fmt: skip
+        result = self._with_status(result, bracket)
+        if result.status == "failed" or best is None:
+            return result
+        return _with_account(result, best, self._limit(result, bracket))
+
+    def _bracket(self) -> Bracket:
+        bracket = Bracket()
+        for step in self.steps:
+            bracket = bracket.after(step)
+        return bracket
+
+    def _spent(self) -> float:
+        return sum(step.seen.seconds for step in self.steps)
+
+    def _hopeless(self, bracket: Bracket) -> bool:
+        if bracket.deaths >= MOST_DEATHS or bracket.invalid >= MOST_INVALID or bracket.contradictions > MOST_CONTRADICTIONS:
+            return True
+        return bracket.top is not None and bracket.top <= self.question.search.lowest
+
+    def _narrow(self, bracket: Bracket) -> bool:
+        """Whether low and what lies above it are as close as asked for, or nothing above low is worth a trial."""
+        if bracket.low is None:
+            return False
+        if bracket.top is None:
+            return bracket.low >= self.question.highest
+        return bracket.top / bracket.low <= 1 + self.question.search.precision + 1e-9
+
+    def _answered(self, bracket: Bracket) -> bool:
+        confirmed = bracket.confirmed
+        return confirmed is not None and confirmed.seen.planned.rate == bracket.low and self._narrow(bracket)
+
+    def _next_rate(self, bracket: Bracket) -> float | None:
+        lowest, highest = float(self.question.search.lowest), self.question.highest
+        low, top = bracket.low, bracket.top
+        below, above = self._around(bracket.ceiling)
+        if top is None:
+            if low is None:
+                return min(highest, self.question.start if below is None else max(lowest, below))
+            return min(highest, above if above is not None and above > low * 1.01 else 2 * low)
+        if low is None:
+            return max(lowest, below if below is not None and below < 0.95 * top else top / 2)
+        margin = (1 + self.question.search.precision) ** 0.25
+        for wanted in (below, above):
+            if wanted is not None and low * margin < wanted < top / margin:
+                return wanted
+        return float((low * top) ** 0.5)
+
+    def _around(self, ceiling: float | None) -> tuple[float, float] | tuple[None, None]:
+        """Just below and just above a reading of the ceiling, together nine tenths of the precision apart."""
+        if ceiling is None:
+            return None, None
+        half = (1 + self.question.search.precision) ** 0.45
+        return ceiling / half, ceiling * half
+
+    def _best(self, bracket: Bracket) -> Step | None:
+        sustained = [step for step in self.steps if step.verdict.word == "sustained" and step.seen.planned.rate == bracket.low]
+        return sustained[-1] if sustained else None
+
+    def _generator(self) -> float | None:
+        """The highest rate that the generator reached in a trial in which it was the limit."""
+        limited = [step.seen for step in self.steps if step.verdict.why == "generator"]
+        reached = [seen.offered / (seen.planned.settle + seen.planned.window) - seen.late * seen.planned.rate for seen in limited]
+        rates = [max(0.0, seen.sent / max(seen.planned.settle + seen.planned.window + seen.late, 1e-9)) for seen in limited]
+        return max(rates) if reached else None
+
+    def _with_status(self, result: Result, bracket: Bracket) -> Result:
+        low, high = bracket.low, bracket.high
+        if bracket.deaths >= MOST_DEATHS:
+            return replace(result, reason=f"the framework died {bracket.deaths} times: {self._last_note()}")
+        if bracket.invalid >= MOST_INVALID:
+            return replace(result, reason=f"no valid trial: {self.steps[-1].verdict.why}")
+        if bracket.contradictions > MOST_CONTRADICTIONS:
+            return replace(result, status="unstable", reason="trials disagree", low_hz=low, high_hz=high)
+        if low is None:
+            return self._without_low(result, bracket)
+        confirmed = bracket.confirmed.seen.planned.rate if bracket.confirmed is not None else None
+        found = replace(result, low_hz=low, high_hz=high, confirmed_hz=confirmed)
+        if high is not None and self._answered(bracket) and (bracket.cap is None or high <= bracket.cap):
+            return replace(found, status="measured", estimate_hz=(low * high) ** 0.5)
+        reason = "generator" if bracket.cap is not None and (high is None or bracket.cap < high) else "budget"
+        return replace(found, status="lower-bound", reason=reason, estimate_hz=low)
+
+    def _without_low(self, result: Result, bracket: Bracket) -> Result:
+        if bracket.high is not None:
+            lowest = bracket.high <= self.question.search.lowest
+            why = f"overloaded at {bracket.high:g} /s, the lowest rate tried: {self._why_overloaded(bracket.high)}"
+            return replace(result, status="upper-bound", reason=why if not lowest else "floor", high_hz=bracket.high)
+        if bracket.cap is not None:
+            return replace(result, reason=f"the generator did not reach even {bracket.cap:g} /s")
+        return replace(result, reason="no trial within the budget")
+
+    def _why_overloaded(self, rate: float | None) -> str:
+        found = [step.verdict.why for step in self.steps if step.verdict.word == "overloaded" and step.seen.planned.rate == rate]
+        return found[-1] if found else ""
+
+    def _last_note(self) -> str:
+        return next((step.seen.note for step in reversed(self.steps) if step.seen.note), "no reason given")
+
+    def _limit(self, result: Result, bracket: Bracket) -> str | None:
+        if result.reason == "generator":
+            return "generator"
+        over = [step.seen for step in self.steps if step.verdict.word == "overloaded" and step.seen.planned.rate == bracket.high]
+        return limited_by(self._why_overloaded(bracket.high), over[-1].cpu if over else {})
+
+
+def _with_account(result: Result, best: Step, limit: str | None) -> Result:
+    """The result with what the trial behind its rate says of latency, losses and CPU."""
+    seen = best.seen
+    return replace(
+        result,
+        limited_by=limit,
+        lost=seen.lost,
+        duplicated=seen.duplicated,
+        corrupted=seen.corrupted,
+        latency_s=seen.from_due,
+        cpu_share={role: seconds / seen.planned.window for role, seconds in seen.cpu.items()},
+    )

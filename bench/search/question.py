@@ -1,0 +1,59 @@
+"""What a search is asked for one cell, the trials that it has seen so far, and what it may answer."""
+
+from typing import Protocol
+
+from msgspec import Struct
+
+from bench.measurement import Measurement, Planned, Result
+from bench.scenario import Cell, Search, Timing
+from bench.search.pace import Pace
+from bench.verdict import Verdict
+
+
+class Question(Struct, frozen=True):
+    """Find the highest sustained rate of `cell`; rates in messages/s, times in seconds."""
+
+    cell: Cell
+    search: Search
+    timing: Timing
+    batch_interval: float
+    bound_hz: float | None
+    hint_hz: float | None
+    """where the answer may lie, from cells that are known already"""
+
+    @property
+    def pace(self) -> Pace:
+        return Pace(self.timing, float(self.search.precision), self.batch_interval)
+
+    @property
+    def highest(self) -> float:
+        """The highest rate worth a trial: a tenth above what theory allows is known to be overloaded."""
+        bound = self.bound_hz * 1.1 if self.bound_hz is not None else float("inf")
+        return max(float(self.search.lowest), min(float(self.search.highest), bound))
+
+    @property
+    def start(self) -> float:
+        """The first rate: the hint, or what a modest machine moves (20 k messages/s, 50 MB/s), or a good part of the bound."""
+        modest = min(20_000.0, 50e6 / self.cell.message_bytes, 0.8 * (self.bound_hz or float("inf")))
+        wanted = self.search.start or self.hint_hz or modest
+        return min(self.highest, max(float(self.search.lowest), wanted))
+
+
+class Step(Struct, frozen=True):
+    """A trial that was made, and its verdict."""
+
+    seen: Measurement
+    verdict: Verdict
+
+
+class Strategy(Protocol):
+    """A search as a value: it plans the next trial and takes what was seen. The same steps give the same plan."""
+
+    def next_trial(self) -> Planned | None:
+        """What to try next; None once the answer stands."""
+
+    def after(self, seen: Measurement, verdict: Verdict) -> "Strategy":
+        """The search that knows this trial as well."""
+
+    def result(self) -> Result:
+        """The answer as it stands; may be asked at any time."""
