@@ -1,11 +1,21 @@
 """What is compared, over which grid, under which rules: a scenario, read strictly from YAML, and the cells it names."""
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 
-from bench.units import Rate, Seconds, Share, Size, seconds_text, size_text
+from bench.message import SMALLEST_BYTES
+from bench.units import Rate, Seconds, Share, Size, limits, seconds_text, size_text
+
+_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$(?!\n)"
+Name = Annotated[
+    str, Meta(pattern=_NAME, max_length=80, description="letters, digits, dots and dashes, at most 80: it names a folder")
+]
+SystemName = Annotated[str, Meta(pattern=r"^[^/\s]+/[^/\s]+$(?!\n)", description='framework/source, such as "spark/kafka"')]
+MessageSize = Annotated[Size, limits(least=f"{SMALLEST_BYTES} B", most="1 GB")]
+CpuCost = Annotated[Seconds, limits(most="1 h")]
+_ONCE_EACH = Meta(min_length=1, max_length=1000, extra={"unique": True}, extra_json_schema={"uniqueItems": True})
 
 
 class Cell(Struct, frozen=True):
@@ -31,8 +41,8 @@ class Cell(Struct, frozen=True):
 class Grid(Struct, frozen=True, forbid_unknown_fields=True):
     """The axes: every size is measured at every cost."""
 
-    message_size: tuple[Size, ...]
-    cpu_cost: tuple[Seconds, ...] = (Seconds(0),)
+    message_size: Annotated[tuple[MessageSize, ...], _ONCE_EACH]
+    cpu_cost: Annotated[tuple[CpuCost, ...], _ONCE_EACH] = (Seconds(0),)
 
 
 class Load(Struct, frozen=True, forbid_unknown_fields=True):
@@ -41,8 +51,8 @@ class Load(Struct, frozen=True, forbid_unknown_fields=True):
     by: Literal["swarm", "inline"] = "swarm"
     arrivals: Literal["constant"] = "constant"
     entropy: Share = Share(0.75)
-    workers: int = 1
-    seed: int = 1
+    workers: Annotated[int, Meta(ge=1, le=256)] = 1
+    seed: Annotated[int, Meta(ge=0, le=2**32 - 1)] = 1
     limit: Rate | None = None
     """A generator slowed on purpose, to see how its limit is told apart from the system's."""
 
@@ -51,8 +61,8 @@ class Search(Struct, frozen=True, forbid_unknown_fields=True):
     """How the highest sustained rate of a cell is looked for."""
 
     strategy: str = "bisection"
-    precision: Share = Share(0.05)
-    budget: Seconds = Seconds(600)
+    precision: Annotated[Share, limits(least="0.1 %", most="50 %")] = Share(0.05)
+    budget: Annotated[Seconds, limits(over="0 s")] = Seconds(600)
     lowest: Rate = Rate(0.1)
     highest: Rate = Rate(1e6)
     start: Rate | None = None
@@ -62,22 +72,22 @@ class Timing(Struct, frozen=True, forbid_unknown_fields=True):
     """How long the parts of a trial last; what is left out follows from batch interval, rate and precision."""
 
     settle: Seconds | None = None
-    window: Seconds | None = None
-    drain: Seconds = Seconds(30)
+    window: Annotated[Seconds, limits(over="0 s")] | None = None
+    drain: Annotated[Seconds, limits(over="0 s")] = Seconds(30)
 
 
 class Objectives(Struct, frozen=True, forbid_unknown_fields=True):
     """What a sustained rate must keep, besides having no growing backlog."""
 
-    loss: int = 0
-    p99: Seconds | None = None
+    loss: Annotated[int, Meta(ge=0)] = 0
+    p99: Annotated[Seconds, limits(over="0 s")] | None = None
 
 
 class Scenario(Struct, frozen=True, forbid_unknown_fields=True):
     """A whole scenario file."""
 
-    name: str
-    systems: tuple[str, ...]
+    name: Name
+    systems: Annotated[tuple[SystemName, ...], _ONCE_EACH]
     grid: Grid
     title: str = ""
     load: Load = Load()

@@ -1,22 +1,34 @@
-"""Where a scenario runs: endpoints of services that somebody else runs, and the figures of the hosts; no site = this machine."""
+"""Where a scenario runs: endpoints of services that somebody else runs, figures of the hosts; no site = this machine."""
 
-from msgspec import Struct
+from typing import Annotated
 
-from bench.units import Bandwidth
+from msgspec import Meta, Struct
+
+from bench.units import Bandwidth, limits
+
+_ADDRESS = r"(\[[0-9a-fA-F:]+\]|[^\s,:/\[\]]+):[1-9][0-9]{0,4}"
+Bootstrap = Annotated[
+    str, Meta(pattern=rf"^{_ADDRESS}(,{_ADDRESS})*$(?!\n)", description="host:port, several separated by commas without spaces")
+]
+Master = Annotated[
+    str,
+    Meta(
+        pattern=r"^(spark://\S+|k8s://\S+|yarn|local(\[\S+\])?)$(?!\n)",
+        description="a Spark master URL: spark://host:port, yarn, k8s://host:port or local[cores]",
+    ),
+]
 
 
 class KafkaSite(Struct, frozen=True, forbid_unknown_fields=True):
     """A Kafka that stands already."""
 
-    bootstrap: str
-    """host:port, several separated by commas"""
+    bootstrap: Bootstrap
 
 
 class SparkSite(Struct, frozen=True, forbid_unknown_fields=True):
     """A Spark that stands already."""
 
-    master: str
-    """A master URL: spark://host:port, yarn, k8s://..."""
+    master: Master
     driver_host: str | None = None
     """The address under which Spark's executors reach this machine."""
 
@@ -27,7 +39,7 @@ class Site(Struct, frozen=True, forbid_unknown_fields=True):
     name: str = "this machine"
     kafka: KafkaSite | None = None
     spark: SparkSite | None = None
-    cores: int | None = None
+    cores: Annotated[int, Meta(ge=1)] | None = None
     """Cores that the framework has; this machine's when left out."""
-    bandwidth: Bandwidth | None = None
+    bandwidth: Annotated[Bandwidth, limits(over="0 MB/s")] | None = None
     """Of the link between source and framework; there is none within one machine."""

@@ -1,22 +1,28 @@
 """Quantities as people write them: "10 kB", "20 ms", "1.5 k/s", "5 %"; read into plain numbers and written back."""
 
+import math
 import re
+from collections.abc import Mapping
+from typing import ClassVar
+
+from msgspec import Meta
 
 _NUMBER = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?)\s*(\S*)\s*")
 _BYTES = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
-_SECONDS = {"us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
+_SECONDS = {"us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
 _HERTZ = {"/s": 1.0, "Hz": 1.0, "k/s": 1e3, "kHz": 1e3, "M/s": 1e6, "MHz": 1e6, "/min": 1 / 60}
-_BITRATE = {"Mbit/s": 1e6 / 8, "Gbit/s": 1e9 / 8, "MB/s": 1e6, "GB/s": 1e9}
+_BITRATE = {"B/s": 1.0, "Mbit/s": 1e6 / 8, "Gbit/s": 1e9 / 8, "MB/s": 1e6, "GB/s": 1e9}
 
 
 class Size(int):
     """A number of bytes, written as "100 B", "10 kB" (1 kB = 1000 B) or "1 MiB"."""
 
     allowed = 'a size such as "100 B", "10 kB" (1 kB = 1000 B) or "1 MiB"'
+    scale: ClassVar[Mapping[str, float]] = _BYTES
 
     @classmethod
     def read(cls, text: object) -> "Size":
-        size = _quantity(text, _BYTES, cls.allowed)
+        size = _quantity(text, cls.scale, cls.allowed)
         if size != int(size):
             raise ValueError(cls.allowed)
         return cls(size)
@@ -26,20 +32,22 @@ class Seconds(float):
     """A duration in seconds, written as "20 ms", "1 s" or "10 min"."""
 
     allowed = 'a duration such as "20 ms", "1 s" or "10 min"'
+    scale: ClassVar[Mapping[str, float]] = _SECONDS
 
     @classmethod
     def read(cls, text: object) -> "Seconds":
-        return cls(_quantity(text, _SECONDS, cls.allowed, bare_zero=True))
+        return cls(_quantity(text, cls.scale, cls.allowed, bare_zero=True))
 
 
 class Rate(float):
     """A frequency in messages per second, written as "5 /s", "20 Hz" or "1.5 k/s"."""
 
     allowed = 'a rate such as "5 /s", "20 Hz" or "1.5 k/s"'
+    scale: ClassVar[Mapping[str, float]] = _HERTZ
 
     @classmethod
     def read(cls, text: object) -> "Rate":
-        rate = _quantity(text, _HERTZ, cls.allowed)
+        rate = _quantity(text, cls.scale, cls.allowed)
         if rate <= 0:
             raise ValueError(cls.allowed)
         return cls(rate)
@@ -49,10 +57,11 @@ class Share(float):
     """A part of a whole, 0 to 1, written as "5 %" or 0.05."""
 
     allowed = 'a share such as "5 %" or 0.05'
+    scale: ClassVar[Mapping[str, float]] = {"%": 0.01, "": 1.0}
 
     @classmethod
     def read(cls, text: object) -> "Share":
-        share = _quantity(text, {"%": 0.01, "": 1.0}, cls.allowed)
+        share = _quantity(text, cls.scale, cls.allowed)
         if share > 1:
             raise ValueError(cls.allowed)
         return cls(share)
@@ -62,26 +71,42 @@ class Bandwidth(float):
     """Bytes per second of a link or a disk, written as "1 Gbit/s" or "125 MB/s"."""
 
     allowed = 'a bandwidth such as "1 Gbit/s" or "125 MB/s"'
+    scale: ClassVar[Mapping[str, float]] = _BITRATE
 
     @classmethod
     def read(cls, text: object) -> "Bandwidth":
-        return cls(_quantity(text, _BITRATE, cls.allowed))
+        return cls(_quantity(text, cls.scale, cls.allowed))
 
 
 Quantity = Size | Seconds | Rate | Share | Bandwidth
 
 
-def _quantity(text: object, scale: dict[str, float] | dict[str, int], allowed: str, *, bare_zero: bool = False) -> float:
+def _quantity(text: object, scale: Mapping[str, float], allowed: str, *, bare_zero: bool = False) -> float:
     """The value of a number with its unit, in the scale's base unit; ValueError, saying what is allowed, otherwise."""
     if isinstance(text, bool) or not isinstance(text, str | int | float):
-        raise ValueError(allowed)
+        raise ValueError(allowed)  # noqa: TRY004 -- the value is wrong, whatever its type
     match = _NUMBER.fullmatch(str(text))
     if match is None:
         raise ValueError(allowed)
     number, unit = float(match[1]), match[2]
     if unit not in scale and not (bare_zero and number == 0 and unit == ""):
         raise ValueError(allowed)
-    return round(number * scale.get(unit, 1), 12)
+    value = round(number * scale.get(unit, 1), 12)
+    if not math.isfinite(value):
+        raise ValueError(allowed)
+    return value
+
+
+def spellings(kind: type[Quantity], text: object) -> tuple[str, ...]:
+    """The number in a text with each unit of a quantity, for "did you mean"; none where there is no number in front."""
+    number = _NUMBER.match(str(text))
+    return tuple(f"{number[1]} {unit}".strip() for unit in kind.scale) if number else ()
+
+
+def limits(**bounds: str) -> Meta:
+    """What annotates a quantity that lies within `least`, `over` (not itself), and `most`, each written as a quantity."""
+    words = {"least": "at least", "over": "more than", "most": "at most"}
+    return Meta(title=", ".join(f"{words[name]} {bound}" for name, bound in bounds.items()), extra=dict(bounds))
 
 
 def size_text(size: float) -> str:
@@ -109,3 +134,16 @@ def _scaled(value: float, units: tuple[tuple[str, float], ...]) -> str:
     unit, factor = next(((unit, factor) for unit, factor in units if rounded >= factor), units[-1])
     number = float(f"{value / factor:.3g}")
     return f"{number:g} {unit}" if number < 1000 else f"{number:.0f} {unit}"
+
+
+def exact_text(quantity: object) -> str | float:
+    """A quantity as a file keeps it: nothing is rounded, and reading it gives the same value."""
+    if isinstance(quantity, Size):
+        return f"{int(quantity)} B"
+    if isinstance(quantity, Share):
+        return float(quantity)
+    units = {Seconds: "s", Rate: "/s", Bandwidth: "B/s"}
+    for kind, unit in units.items():
+        if isinstance(quantity, kind):
+            return f"{float(quantity)!r} {unit}"
+    raise TypeError(f"{type(quantity).__name__} is not a quantity")

@@ -1,0 +1,400 @@
+"""Scenario and site files, read strictly: every mistake is one line that says where it is, what was found and what is allowed.
+
+A `Document` is a file as it was written, with `--set` changes in it: plain values, and the line (or the option) of each. It
+is converted by type; whoever finds a mistake later (a system that is not installed, a room's settings) names its line with
+`located`.
+"""
+
+import operator
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from itertools import islice
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, TypeGuard, TypeVar, Union, get_args, get_origin
+
+import msgspec
+import yaml
+from msgspec import Meta, Struct
+
+from bench.errors import UsageError
+from bench.scenario import Scenario
+from bench.site import Site
+from bench.units import Quantity, spellings
+
+LARGEST_FILE = 10**6
+DEEPEST = 20
+MOST_MISTAKES = 20
+LONGEST_SHOWN = 80
+
+Values = dict[str, object]
+T = TypeVar("T", bound=Struct)
+
+
+class Document(Struct, frozen=True):
+    """What a file says: plain values, and by path ("grid.message_size[0]") the origin of each, "FILE:LINE" or "--set ..."."""
+
+    file: str
+    values: Values
+    origins: Mapping[str, str] = {}
+
+    def origin(self, path: str) -> str:
+        """Where a value stands; of one that is left out, where the mapping stands that it is missing from."""
+        while path and path not in self.origins:
+            path = re.sub(r"\.?[^.\[]*$|\[[^\[]*$", "", path)
+        return self.origins.get(path, self.file)
+
+
+class _Mistake(Struct, frozen=True):
+    path: str
+    found: str
+    allowed: str
+    names: tuple[str, ...] = ()
+    """one of which may have been meant"""
+    meant_by: str = ""
+    """what was written where one of the names belongs"""
+
+
+def read_scenario(path: Path, changes: Sequence[str] = ()) -> Scenario:
+    """The scenario of a file, with `--set` changes such as "search.precision=10 %"; UsageError, a line per mistake, else."""
+    return scenario_of(changed(read_document(path), changes))
+
+
+def read_site(path: Path) -> Site:
+    """The site of a file; UsageError, a line per mistake, otherwise."""
+    document = read_document(path)
+    return _converted(Site, document.values, "", document)
+
+
+def scenario_of(document: Document) -> Scenario:
+    """The scenario that a document says; UsageError, a line per mistake, otherwise."""
+    scenario = _converted(Scenario, document.values, "", document)
+    search = scenario.search
+    written = "search.highest" if "search.highest" in document.origins else "search.lowest"
+    if not search.lowest < search.highest:
+        both = f"{search.lowest:g} /s and {search.highest:g} /s"
+        raise located(document, written, f"lowest and highest of {both}", allowed="search.lowest below search.highest")
+    if search.start is not None and not search.lowest <= search.start <= search.highest:
+        allowed = f"a rate from search.lowest ({search.lowest:g} /s) to search.highest ({search.highest:g} /s)"
+        raise located(document, "search.start", f"{search.start:g} /s", allowed=allowed)
+    return scenario
+
+
+def settings_as(kind: type[T], raw: Mapping[str, object], where: str, document: Document | None = None) -> T:
+    """A room's part of the settings (`where` it stands: "settings.spark") as the room's type; UsageError otherwise."""
+    return _converted(kind, dict(raw), where, document or Document("", {}))
+
+
+def located(document: Document, path: str, found: object, *, allowed: str, names: Sequence[str] = ()) -> UsageError:
+    """The error for a value at a path: what was found, what is allowed, and the nearest of the names that could be meant."""
+    meant_by = found if isinstance(found, str) else ""
+    return UsageError(_line(document, _Mistake(path, _shown(found), allowed, tuple(names), meant_by)))
+
+
+def read_document(path: Path) -> Document:
+    """What a YAML file says, its keys and values not checked yet; UsageError where it cannot be read at all."""
+    try:
+        with path.open("rb") as file:
+            raw = file.read(LARGEST_FILE + 1)
+        text = raw.decode("utf-8-sig")
+    except FileNotFoundError:
+        siblings = [sibling.name for sibling in sorted(path.parent.glob("*.y*ml"))]
+        raise UsageError(f"{path}: found no such file; allowed: a YAML file{_meant(path.name, siblings)}") from None
+    except OSError as error:
+        raise UsageError(f"{path}: found that it cannot be read ({error.strerror}); allowed: a YAML file") from None
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise UsageError(f"{path}:{line}: found bytes that are not UTF-8; allowed: a YAML file in UTF-8") from None
+    if len(raw) > LARGEST_FILE:
+        raise UsageError(f"{path}: found more than 1 MB; allowed: a YAML file of at most 1 MB")
+    found = _Found(lambda line: f"{path}:{line}")
+    values = found.value(text, "")
+    if not isinstance(values, dict):
+        raise UsageError(f'{path}:1: found {_shown(values)}; allowed: a mapping, lines such as "name: quick"')
+    return Document(str(path), values, found.origins)
+
+
+def changed(document: Document, changes: Sequence[str]) -> Document:
+    """A document with `--set` changes, "PATH=VALUE" each; a comma makes a list where the scenario has one."""
+    for change in changes:
+        document = _with(document, change)
+    return document
+
+
+def _with(document: Document, change: str) -> Document:
+    option = f"--set {change if change.isprintable() and len(change) <= LONGEST_SHOWN else _shown(change)}"
+    path, equals, text = (part.strip() for part in change.partition("="))
+    if not equals or not all(path.split(".")):
+        raise UsageError(f"{option}: found no PATH=VALUE; allowed: PATH=VALUE, such as search.precision=10%")
+    found = _Found(lambda _: option)
+    values = _copied(document.values)
+    _put(values, path.split("."), found.value(f"[{text}]" if _wants_list(path, text) else text, path))
+    replaced = re.compile(rf"{re.escape(path)}($|[.\[])")
+    kept = {known: origin for known, origin in document.origins.items() if not replaced.match(known)}
+    return Document(document.file, values, kept | {path: option} | found.origins)
+
+
+def _copied(values: Values) -> Values:
+    return {key: _copied(value) if isinstance(value, dict) else value for key, value in values.items()}
+
+
+def _put(values: Values, keys: list[str], value: object) -> None:
+    """Put a value where its keys lead, through new mappings where there are none."""
+    for key in keys[:-1]:
+        inner = values.get(key)
+        if not isinstance(inner, dict):
+            inner = values[key] = {}
+        values = inner
+    values[keys[-1]] = value
+
+
+def _wants_list(path: str, text: str) -> bool:
+    """Whether the scenario has a list at this path, and the text is not one already."""
+    kind: object = Scenario
+    for key in path.split("."):
+        fields = msgspec.structs.fields(kind) if _is_struct(kind) else ()
+        kind = next((field.type for field in fields if field.name == key), None)
+    return get_origin(_bare(kind)[0]) is tuple and not text.startswith("[")
+
+
+class _Composer(yaml.BaseLoader):
+    """Nodes of plain YAML: no alias, no tag, no deep nest."""
+
+    depth = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        event = self.peek_event()  # type: ignore[no-untyped-call]  # types-pyyaml leaves it untyped
+        for name in ("anchor", "tag"):
+            if getattr(event, name, None) is not None:
+                problem = f"the {name} {getattr(event, name)!r}"
+                raise yaml.MarkedYAMLError(problem=problem, problem_mark=event.start_mark)
+        self.depth += 1
+        if self.depth > DEEPEST:
+            raise yaml.MarkedYAMLError(problem=f"more than {DEEPEST} nested levels", problem_mark=event.start_mark)
+        node = super().compose_node(parent, index)
+        self.depth -= 1
+        return node
+
+
+class _Found:
+    """The plain values of a YAML text, and the origin of each by its path."""
+
+    def __init__(self, origin_of: Callable[[int], str]) -> None:
+        self._origin_of = origin_of
+        self.origins: dict[str, str] = {}
+
+    def value(self, text: str, path: str) -> object:
+        try:
+            node = _Composer(text).get_single_node()
+        except yaml.reader.ReaderError as error:
+            line = text.count("\n", 0, error.position) + 1
+            raise self._refused(line, f"the character {chr(error.character)!r}") from None
+        except yaml.MarkedYAMLError as error:
+            mark = error.problem_mark or error.context_mark
+            raise self._refused(mark.line + 1 if mark else 1, error.problem or "broken YAML") from None
+        return self._of(node, path) if node is not None else None
+
+    def _refused(self, line: int, problem: str) -> UsageError:
+        found = " ".join(problem.split())
+        return UsageError(f'{self._origin_of(line)}: found {found}; allowed: plain YAML: "key: value" lines, lists and values')
+
+    def _of(self, node: yaml.Node, path: str) -> object:
+        line = node.start_mark.line + 1
+        self.origins.setdefault(path, self._origin_of(line))
+        if isinstance(node, yaml.SequenceNode):
+            return [self._of(item, f"{path}[{index}]") for index, item in enumerate(node.value)]
+        if isinstance(node, yaml.MappingNode):
+            return dict(self._entries(node, path))
+        return _scalar(node.value) if isinstance(node, yaml.ScalarNode) and node.style is None else node.value
+
+    def _entries(self, node: yaml.MappingNode, path: str) -> Iterator[tuple[str, object]]:
+        lines: dict[str, int] = {}
+        for key, value in node.value:
+            line = key.start_mark.line + 1
+            if not isinstance(key, yaml.ScalarNode):
+                raise self._refused(line, "a key that is not a word")
+            inner = _under(path, key.value)
+            if key.value in lines:
+                found = f"this key a second time (first in line {lines[key.value]})"
+                raise UsageError(f"{self._origin_of(line)}: {inner}: found {found}; allowed: each key once")
+            lines[key.value] = line
+            self.origins[inner] = self._origin_of(line)
+            yield key.value, self._of(value, inner)
+
+
+def _scalar(text: str) -> object:
+    """A plain scalar by the rules of YAML 1.2: "no" is a text, "010" is ten."""
+    if text in ("", "~", "null"):
+        return None
+    if text in ("true", "false"):
+        return text == "true"
+    if re.fullmatch(r"[-+]?[0-9]{1,18}", text):
+        return int(text)
+    if re.fullmatch(r"[-+]?([0-9]{1,18}\.[0-9]*|\.[0-9]+|[0-9]{1,18}(?=[eE]))([eE][-+]?[0-9]{1,2})?", text):
+        return float(text)
+    return text
+
+
+def _converted(kind: type[T], values: Values, where: str, document: Document) -> T:
+    mistakes = list(islice(_mistakes(kind, values, where), MOST_MISTAKES))
+    if mistakes:
+        raise UsageError("\n".join(_line(document, mistake) for mistake in mistakes))
+    try:
+        return msgspec.convert(values, kind, dec_hook=_quantity)
+    except msgspec.ValidationError as error:  # a rule of the type's own __post_init__
+        raise UsageError(_line(document, _Mistake(where, f"that {error}", "what its documentation says"))) from None
+
+
+def _quantity(kind: type[Quantity], value: object) -> Quantity:
+    return kind.read(value)
+
+
+def _mistakes(kind: object, value: object, path: str) -> Iterator[_Mistake]:
+    """Everything in a plain value that is not as its type says."""
+    bare, meta, optional = _bare(kind)
+    if value is None and optional:
+        return
+    if _is_struct(bare):
+        yield from _struct_mistakes(bare, value, path)
+    elif get_origin(bare) is tuple:
+        yield from _list_mistakes(bare, meta, value, path)
+    elif get_origin(bare) is Mapping and isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _mistakes(get_args(bare)[1], inner, _under(path, key))
+    else:
+        yield from _leaf_mistakes(kind, value, path)
+
+
+def _struct_mistakes(kind: type[Struct], value: object, path: str) -> Iterator[_Mistake]:
+    fields = {field.encode_name: field for field in msgspec.structs.fields(kind)}
+    if not isinstance(value, dict):
+        yield _Mistake(path, _shown(value), f"a mapping with the keys {', '.join(fields)}")
+        return
+    meant = set()
+    for key, inner in value.items():
+        if key in fields:
+            yield from _mistakes(fields[key].type, inner, _under(path, key))
+        else:
+            meant.add(_nearest(key, tuple(fields)))
+            yield _Mistake(_under(path, key), "an unknown key", ", ".join(fields), tuple(fields), key)
+    for name, field in fields.items():
+        if field.required and name not in value and name not in meant:
+            yield _Mistake(_under(path, name), "nothing", _allowed(field.type))
+
+
+def _list_mistakes(bare: object, meta: Meta, value: object, path: str) -> Iterator[_Mistake]:
+    inner = get_args(bare)[0]
+    if not isinstance(value, list):
+        yield _Mistake(path, _shown(value), f"a list, each {_allowed(inner)}")
+        return
+    if len(value) < (meta.min_length or 0):
+        yield _Mistake(path, "an empty list", f"a list of at least {meta.min_length}, each {_allowed(inner)}")
+    if meta.max_length is not None and len(value) > meta.max_length:
+        yield _Mistake(path, f"a list of {len(value)}", f"a list of at most {meta.max_length}")
+    seen = set()
+    for index, item in enumerate(value):
+        mistakes = list(_mistakes(inner, item, f"{path}[{index}]"))
+        yield from mistakes
+        if mistakes or not (meta.extra or {}).get("unique"):
+            continue
+        read = msgspec.convert(item, inner, dec_hook=_quantity)
+        if read in seen:
+            yield _Mistake(f"{path}[{index}]", f"{_shown(item)} a second time", "each once")
+        seen.add(read)
+
+
+def _leaf_mistakes(kind: object, value: object, path: str) -> Iterator[_Mistake]:
+    bare, meta, _ = _bare(kind)
+    try:
+        read = msgspec.convert(value, kind, dec_hook=_quantity)
+    except msgspec.ValidationError:
+        names = spellings(bare, value) if _is_quantity(bare) else tuple(str(name) for name in get_args(bare))
+        yield _Mistake(path, _shown(value), _allowed(kind), names, str(value))
+        return
+    for name, within in (("least", operator.ge), ("over", operator.gt), ("most", operator.le)):
+        limit = (meta.extra or {}).get(name)
+        if limit is not None and not within(read, bare.read(limit)):
+            yield _Mistake(path, _shown(value), _allowed(kind))
+            return
+
+
+def _bare(kind: object) -> tuple[Any, Meta, bool]:
+    """A type without annotation and None; what the annotation says; whether None is allowed."""
+    meta, optional = Meta(), False
+    while get_origin(kind) in (Annotated, Union, UnionType):
+        if get_origin(kind) is Annotated:
+            kind, meta = get_args(kind)[:2]
+            continue
+        others = [other for other in get_args(kind) if other is not NoneType]
+        optional = len(others) < len(get_args(kind))
+        if len(others) > 1:
+            break
+        kind = others[0]
+    return kind, meta, optional
+
+
+def _is_struct(kind: object) -> TypeGuard[type[Struct]]:
+    return isinstance(kind, type) and issubclass(kind, Struct)
+
+
+def _is_quantity(kind: object) -> TypeGuard[type[Quantity]]:
+    return isinstance(kind, type) and issubclass(kind, Quantity)
+
+
+def _allowed(kind: object) -> str:
+    """What a type allows, in words."""
+    bare, meta, optional = _bare(kind)
+    text = _allowed_bare(bare, meta)
+    return f"{text}, or nothing" if optional else text
+
+
+def _allowed_bare(bare: Any, meta: Meta) -> str:
+    if _is_quantity(bare):
+        return f"{bare.allowed}, {meta.title}" if meta.title else bare.allowed
+    if get_origin(bare) is Literal:
+        return ", ".join(str(name) for name in get_args(bare))
+    if get_origin(bare) is tuple:
+        return f"a list, each {_allowed(get_args(bare)[0])}"
+    if _is_struct(bare):
+        return f"a mapping with the keys {', '.join(field.encode_name for field in msgspec.structs.fields(bare))}"
+    names = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
+    text = meta.description or names.get(bare) or ("a mapping" if get_origin(bare) in (Mapping, dict) else str(bare))
+    bounds = (("at least", meta.ge), ("more than", meta.gt), ("at most", meta.le), ("less than", meta.lt))
+    return ", ".join([text, *(f"{word} {bound}" for word, bound in bounds if bound is not None)])
+
+
+def _line(document: Document, mistake: _Mistake) -> str:
+    origin = document.origin(mistake.path)
+    where = [origin, mistake.path]
+    if not mistake.path or origin.startswith(f"--set {mistake.path}="):
+        where.remove(mistake.path)
+    names = _meant(mistake.meant_by, mistake.names)
+    return f"{': '.join(part for part in where if part)}: found {mistake.found}; allowed: {mistake.allowed}{names}"
+
+
+def _meant(found: str, names: Sequence[str]) -> str:
+    nearest = _nearest(found, names)
+    return f"; did you mean '{nearest}'?" if nearest is not None else ""
+
+
+def _nearest(found: str, names: Sequence[str]) -> str | None:
+    alike = [name for name in names if name.casefold() == found.casefold()]
+    return next(iter(alike or get_close_matches(found[:LONGEST_SHOWN], names, n=1)), None)
+
+
+def _under(path: str, key: str) -> str:
+    name = key if re.fullmatch(r"[\w.\-]{1,80}", key) else _shown(key)
+    return f"{path}.{name}" if path else name
+
+
+def _shown(value: object) -> str:
+    """A value as a mistake names it, on one line."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, dict | list):
+        return "a mapping" if isinstance(value, dict) else "a list"
+    text = repr(value)
+    return text if len(text) <= LONGEST_SHOWN else f"{text[: LONGEST_SHOWN - 3]}..."
