@@ -1,0 +1,34 @@
+"""The Java that the embedded services and Spark run on."""
+
+import functools
+import os
+import re
+import shutil
+from pathlib import Path
+
+from bench.errors import UsageError
+from bench.process import output_of
+
+OLDEST = 17
+"""What Spark 4 and Kafka 4 need."""
+
+_CURE = "install one (Debian, Ubuntu: sudo apt-get install -y openjdk-17-jre-headless) or let JAVA_HOME name it"
+
+
+@functools.cache
+def java() -> str:
+    """The path of the java command, of JAVA_HOME or else of the PATH; UsageError where there is none that is new enough."""
+    home = os.environ.get("JAVA_HOME")  # read here because PySpark and every launcher of Java read it at the same place
+    found = shutil.which("java", path=str(Path(home, "bin")) if home else None)
+    if found is None:
+        raise UsageError(f"Java {OLDEST} or later is needed and there is none; {_CURE}")
+    version = _version_in(output_of([found, "-version"]))
+    if version < OLDEST:
+        raise UsageError(f"Java {OLDEST} or later is needed and {found} is Java {version}; {_CURE}")
+    return found
+
+
+def _version_in(text: str) -> int:
+    """The feature release in what `java -version` says: 17 in "17.0.15", 8 in "1.8.0_452"; 0 where it says none."""
+    match = re.search(r'version "(?:1\.)?(\d+)', text)
+    return int(match[1]) if match else 0
