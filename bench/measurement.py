@@ -73,7 +73,7 @@ class Measurement(Struct, frozen=True):
     from_due: Latency = Latency()
     from_sent: Latency = Latency()
     cpu: dict[str, float] = field(default_factory=dict)
-    """CPU seconds by role (framework, source, load, harness), and of the whole machine (busy, steal), in the window"""
+    """CPU seconds by role (framework, source, load, harness) and of the whole machine (busy, steal, available) in `seconds`"""
     note: str = ""
     """one line when something died or gave trouble"""
     series: Series = Series()
@@ -107,4 +107,4 @@ class Result(Struct, frozen=True):
     corrupted: int = 0
     latency_s: Latency = Latency()
     cpu_share: dict[str, float] = field(default_factory=dict)
-    """Cores that each role used at the confirmed rate"""
+    """Cores that each role (framework, source, load, harness) and the whole machine (busy, steal) used at the confirmed rate"""

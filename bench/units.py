@@ -11,7 +11,7 @@ _NUMBER = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?)\s*(\S*)\s*")
 _BYTES = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 _SECONDS = {"us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
 _HERTZ = {"/s": 1.0, "Hz": 1.0, "k/s": 1e3, "kHz": 1e3, "M/s": 1e6, "MHz": 1e6, "/min": 1 / 60}
-_BITRATE = {"B/s": 1.0, "Mbit/s": 1e6 / 8, "Gbit/s": 1e9 / 8, "MB/s": 1e6, "GB/s": 1e9}
+_BITRATE = {"B/s": 1.0, "Mbit/s": 1e6 / 8, "Gbit/s": 1e9 / 8, "MB/s": 1e6, "GB/s": 1e9, "kB/s": 1e3, "B/s": 1.0}
 
 
 class Size(int):

@@ -35,15 +35,18 @@ class Rules(Struct, frozen=True):
 OFFERED_ENOUGH = 0.98
 """A generator that offered a smaller share than this of what was due measured itself."""
 BURN_TOLERANCE = 0.01
-MOST_BLOCKED = 0.05
 
 
 def judge(seen: Measurement, rules: Rules) -> Verdict:
     """The verdict on a trial."""
-    return _our_fault(seen) or _death(seen) or _inexact(seen, rules) or _drift(seen, rules) or _late(seen, rules) or Verdict("sustained")
+    for look in (_our_fault, _death, _inexact, _drift, _late):
+        verdict = look(seen, rules)
+        if verdict is not None:
+            return verdict
+    return Verdict("sustained")
 
 
-def _our_fault(seen: Measurement) -> Verdict | None:
+def _our_fault(seen: Measurement, _: Rules) -> Verdict | None:
     if seen.ended == "load died":
         return Verdict("invalid", "the load died")
     if seen.offered == 0:
@@ -63,10 +66,10 @@ def _offered_share(seen: Measurement) -> float:
 
 def _pushed_back(seen: Measurement) -> bool:
     """Whether the time during which the source took no more accounts for the generator's being late."""
-    return seen.blocked >= 0.5 * seen.late
+    return seen.blocked >= 0.9 * seen.late
 
 
-def _death(seen: Measurement) -> Verdict | None:
+def _death(seen: Measurement, _: Rules) -> Verdict | None:
     if seen.ended in ("framework died", "source died"):
         return Verdict("overloaded", seen.ended.replace("framework ", ""), _loss(seen))
     return None
@@ -165,7 +168,7 @@ def _drift_of(rows: list[tuple[float, int]]) -> float:
     if quarter < 2:
         return (rows[-1][1] - rows[0][1]) / span
     first, last = (median(b for _, b in part) for part in (rows[:quarter], rows[-quarter:]))
-    return (last - first) / span * 4 / 3
+    return (last - first) / (span * (len(rows) - quarter) / (len(rows) - 1))
 
 
 def _loss(seen: Measurement) -> float:

@@ -2,7 +2,7 @@
 
 An overloaded trial is also a reading of the ceiling (rate x (1 - loss)), so the next trials are placed half the precision below and
 above it; where there is no reading the bracket grows by doubling and shrinks by its geometric middle. The first trial of a
-cell warms the system up: it steers where to go, but bounds nothing.
+cell meets a cold system: overloaded, it steers where to go, but bounds nothing.
 """
 
 from msgspec import Struct
@@ -13,6 +13,7 @@ from bench.measurement import Measurement, Planned, Result
 from bench.search.question import Question, Step
 from bench.verdict import Verdict
 
+ROLES = ("framework", "source", "load", "harness", "busy", "steal")
 MOST_DEATHS = 2
 MOST_INVALID = 3
 MOST_CONTRADICTIONS = 3
@@ -41,9 +42,9 @@ class Bracket(Struct, frozen=True):
         known = replace(self, invalid=0, deaths=self.deaths + (step.seen.ended == "framework died"))
         if verdict.word == "overloaded" and verdict.loss > 0.005:
             known = replace(known, ceiling=rate * (1 - verdict.loss))
-        if warm_up:
-            return known
-        return known._sustained(step) if verdict.word == "sustained" else known._overloaded(rate)
+        if verdict.word == "sustained":
+            return known._sustained(step)
+        return known if warm_up else known._overloaded(rate)
 
     def _sustained(self, step: Step) -> "Bracket":
         rate = step.seen.planned.rate
@@ -147,7 +148,7 @@ class Bisection(Struct, frozen=True):
                 return min(highest, self.question.start if below is None else max(lowest, below))
             return min(highest, above if above is not None and above > low * 1.01 else 2 * low)
         if low is None:
-            return max(lowest, below if below is not None and below < 0.95 * top else top / 2)
+            return max(lowest, below if below is not None and below < 0.99 * top else top / 1.5)
         margin = (1 + self.question.search.precision) ** 0.25
         for wanted in (below, above):
             if wanted is not None and low * margin < wanted < top / margin:
@@ -168,9 +169,8 @@ class Bisection(Struct, frozen=True):
     def _generator(self) -> float | None:
         """The highest rate that the generator reached in a trial in which it was the limit."""
         limited = [step.seen for step in self.steps if step.verdict.why == "generator"]
-        reached = [seen.offered / (seen.planned.settle + seen.planned.window) - seen.late * seen.planned.rate for seen in limited]
-        rates = [max(0.0, seen.sent / max(seen.planned.settle + seen.planned.window + seen.late, 1e-9)) for seen in limited]
-        return max(rates) if reached else None
+        rates = [seen.planned.rate * (1 - seen.late / (seen.planned.settle + seen.planned.window)) for seen in limited]
+        return max(rates, default=None)
 
     def _with_status(self, result: Result, bracket: Bracket) -> Result:
         low, high = bracket.low, bracket.high
@@ -222,5 +222,5 @@ def _with_account(result: Result, best: Step, limit: str | None) -> Result:
         duplicated=seen.duplicated,
         corrupted=seen.corrupted,
         latency_s=seen.from_due,
-        cpu_share={role: seconds / seen.planned.window for role, seconds in seen.cpu.items()},
+        cpu_share={role: seen.cpu[role] / seen.cpu["seconds"] for role in ROLES if seen.cpu.get("seconds")},
     )

@@ -1,0 +1,63 @@
+"""What rooms stand on during a run: the site, child processes, folders, and what is kept between cells."""
+
+import logging
+import shutil
+from collections.abc import Callable, Hashable
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol, TypeVar, cast
+
+from bench.process import Supervisor
+from bench.site import Site
+
+logger = logging.getLogger(__name__)
+
+
+class Closable(Protocol):
+    """Something that stands between cells (bench.faces)."""
+
+    def alive(self) -> bool: ...
+
+    def close(self) -> None: ...
+
+
+Kept = TypeVar("Kept", bound=Closable)
+
+
+class Ground:
+    """One for a run. Leaving it closes what was kept, the last first, ends every child, and deletes the data."""
+
+    def __init__(
+        self, site: Site, supervisor: Supervisor, data: Path, cache: Path, *, cores: int, note: Callable[[str], None] = logger.info
+    ) -> None:
+        self.site, self.supervisor, self.data, self.cache, self.cores, self.note = site, supervisor, data, cache, cores, note
+        self._kept: dict[Hashable, Closable] = {}
+
+    def __enter__(self) -> "Ground":
+        self.data.mkdir(parents=True, exist_ok=True)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        try:
+            while self._kept:
+                self._kept.popitem()[1].close()
+        finally:
+            self.supervisor.close()
+            shutil.rmtree(self.data, ignore_errors=True)
+
+    def kept(self, key: Hashable, opened: Callable[[], Kept]) -> Kept:
+        """The thing of that key: the one that stands, or, where none stands or it died, a new one."""
+        standing = self._kept.get(key)
+        if standing is not None and not standing.alive():
+            del self._kept[key]
+            standing.close()
+            standing = None
+        if standing is None:
+            standing = self._kept[key] = opened()
+        return cast("Kept", standing)
+
+    def release(self, key: Hashable) -> None:
+        """Close the thing of that key, if it stands."""
+        standing = self._kept.pop(key, None)
+        if standing is not None:
+            standing.close()

@@ -1,0 +1,118 @@
+"""The rig of one cell: source, load and framework standing together; opened in that order, closed in reverse.
+
+A rig counts as standing only when a few messages have gone all the way through.
+"""
+
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+from bench import rooms
+from bench.errors import HarnessError, RoomError
+from bench.faces import Framework, Ground, Load, Source
+from bench.order import Order, Sent
+from bench.scenario import Cell, Scenario
+from bench.tally import Report
+from bench.work import Work
+
+FIRST_MESSAGES = 8
+FIRST_DEADLINE = 90.0
+"""Seconds in which the first messages must have gone through: a cold framework starts its workers with them."""
+
+
+class Standing:
+    """A rig that stands; `renew` replaces it by a fresh one when a trial left a backlog or a corpse behind."""
+
+    def __init__(self, cell: Cell, scenario: Scenario, ground: Ground) -> None:
+        self.cell, self._scenario, self.ground = cell, scenario, ground
+        self._stack = ExitStack()
+        self.source: Source
+        self.load: Load
+        self.framework: Framework
+
+    def open(self) -> None:
+        """Open the rooms and send the first messages through; raises a HarnessError, leaving nothing open."""
+        with ExitStack() as opening:
+            settings, cell = self._scenario.settings, self.cell
+            self.source = rooms.source(cell.source, settings)
+            opening.callback(self.source.close)
+            endpoint = self.source.open(cell, self.ground)
+            self.load = rooms.load(self._scenario.load.by)
+            opening.callback(self.load.close)
+            self.load.open(endpoint, self.ground)
+            self.framework = rooms.framework(cell.framework, settings)
+            opening.callback(self.framework.close)
+            work = Work(cell.message_bytes, float(self._scenario.load.entropy))
+            self.framework.open(cell, endpoint, work, self.ground)
+            self._first_messages()
+            self._stack = opening.pop_all()
+
+    def close(self) -> None:
+        self._stack.close()
+
+    def renew(self) -> None:
+        """Close, and open again."""
+        self.close()
+        self.open()
+
+    def order(self, run: int, rate: float, begin: float, seconds: float) -> Order:
+        """An order for this cell."""
+        load = self._scenario.load
+        return Order(
+            run,
+            rate,
+            begin,
+            seconds,
+            message_bytes=self.cell.message_bytes,
+            cpu_seconds=self.cell.cpu_seconds,
+            entropy=float(load.entropy),
+            arrivals=load.arrivals,
+            limit=float(load.limit) if load.limit is not None else None,
+        )
+
+    def _first_messages(self) -> None:
+        """Send a few messages and wait until they were processed."""
+        order = self.order(0, FIRST_MESSAGES / 0.5, time.monotonic(), 0.5)
+        self.load.start(order)
+        deadline, processed, sent = time.monotonic() + FIRST_DEADLINE, 0, list[Sent]()
+        while processed < FIRST_MESSAGES or not (sent and sent[-1].done):
+            sent += self.load.ask()
+            processed += sum(_all_of(report) for report in self.framework.ask() if report.run <= 0)
+            if time.monotonic() > deadline:
+                raise RoomError(
+                    self.cell.system,
+                    "stand",
+                    f"of the first {FIRST_MESSAGES} messages {sent[-1].confirmed if sent else 0} were sent and {processed} processed"
+                    f" within {FIRST_DEADLINE:g} s",
+                )
+            time.sleep(0.02)
+
+
+@contextmanager
+def standing(cell: Cell, scenario: Scenario, ground: Ground) -> Iterator[Standing]:
+    """The rig of a cell, for as long as the block lasts."""
+    rig = Standing(cell, scenario, ground)
+    rig.open()
+    try:
+        yield rig
+    finally:
+        rig.close()
+
+
+def refusal(cell: Cell, scenario: Scenario) -> str | None:
+    """Why the rooms of a cell cannot do it; None when they can. UsageError when there is no such room."""
+    framework = rooms.framework(cell.framework, scenario.settings)
+    source = rooms.source(cell.source, scenario.settings)
+    return framework.refuses(cell, cell.source) or source.refuses(cell, float(scenario.load.entropy))
+
+
+def batch_interval(cell: Cell, scenario: Scenario) -> float:
+    """Seconds between two moments at which the cell's framework shows progress."""
+    return rooms.framework(cell.framework, scenario.settings).batch_interval
+
+
+def _all_of(report: Report) -> int:
+    return report.count + report.corrupted
+
+
+__all__ = ["HarnessError", "Standing", "batch_interval", "refusal", "standing"]

@@ -1,0 +1,113 @@
+"""Rooms by kind and name, through entry points: our own are listed in our pyproject.toml like anybody's."""
+
+import difflib
+from collections.abc import Mapping
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from types import ModuleType
+from typing import Any, Literal, cast
+
+from bench.errors import UsageError
+from bench.faces import Consumer, Framework, Load, Sender, Source
+from bench.reading import settings_as
+from bench.search.question import Question, Strategy
+
+Kind = Literal["producers", "consumers", "frameworks", "load", "search", "reports"]
+KINDS: tuple[Kind, ...] = ("producers", "consumers", "frameworks", "load", "search", "reports")
+Settings = Mapping[str, Mapping[str, Any]]
+_SINGULAR = {"producers": "source", "consumers": "consumer", "frameworks": "framework", "load": "load", "search": "search strategy",
+             "reports": "report format"}  # fmt: skip
+
+
+def source(name: str, settings: Settings) -> Source:
+    """The source of that name, with its settings."""
+    module = _module("producers", name)
+    return cast("Source", module.Source(_settings(module, name, settings)))
+
+
+def sender(name: str) -> Sender:
+    """A client of the source of that name."""
+    return cast("Sender", _module("producers", name).Sender())
+
+
+def consumer(name: str) -> Consumer:
+    """A reader of the source of that name."""
+    return cast("Consumer", _module("consumers", name).Consumer())
+
+
+def without_consumer(name: str) -> str | None:
+    """Why no code of ours can read that source; None when it can."""
+    return None if name in names("consumers") else f"there is no consumer for the source {name}; there are: {_listed('consumers')}"
+
+
+def framework(name: str, settings: Settings) -> Framework:
+    """The framework of that name, with its settings."""
+    module = _module("frameworks", name)
+    return cast("Framework", module.Framework(_settings(module, name, settings)))
+
+
+def load(name: str) -> Load:
+    """The load of that name."""
+    return cast("Load", _module("load", name).Load())
+
+
+def strategy(name: str, question: Question) -> Strategy:
+    """A search of that name that has not tried anything yet."""
+    return cast("Strategy", _loaded("search", name)(question))
+
+
+def report(name: str) -> ModuleType:
+    """The report writer of that name; it offers write(run folder) -> files."""
+    return _module("reports", name)
+
+
+def names(kind: Kind) -> list[str]:
+    """The names of the installed rooms of a kind."""
+    return sorted(_found(kind))
+
+
+def settings_type(name: str) -> type[Any] | None:
+    """The type of the settings of the framework or source of that name; None when there is none of that name."""
+    kinds = [kind for kind in ("frameworks", "producers") if name in names(cast("Kind", kind))]
+    return cast("type[Any]", _module(cast("Kind", kinds[0]), name).Settings) if kinds else None
+
+
+def missing(kind: Kind, name: str) -> UsageError:
+    """The error for a name that is not installed: it lists those that are."""
+    near = difflib.get_close_matches(name, names(kind), 1)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    return UsageError(f"unknown {_SINGULAR[kind]} {name!r}; installed: {_listed(kind)}{hint}")
+
+
+def _module(kind: Kind, name: str) -> ModuleType:
+    return cast("ModuleType", _loaded(kind, name))
+
+
+def _loaded(kind: Kind, name: str) -> Any:
+    entry = _found(kind).get(name)
+    if entry is None:
+        raise missing(kind, name)
+    try:
+        return entry.load()
+    except ModuleNotFoundError as problem:
+        ours = entry.module.partition(".")[0]
+        if problem.name is None or problem.name.partition(".")[0] in (ours, "bench"):
+            raise
+        extras = ", ".join(entry.dist.metadata.get_all("Provides-Extra") or []) if entry.dist is not None else ""
+        raise UsageError(
+            f"the {_SINGULAR[kind]} {name!r} needs the package {problem.name!r}, which is not installed;"
+            f" install the extra that brings it: pip install 'stream-bench[all]' (extras: {extras})"
+        ) from None
+
+
+@cache
+def _found(kind: Kind) -> dict[str, EntryPoint]:
+    return {entry.name: entry for entry in entry_points(group=f"bench.{kind}")}
+
+
+def _listed(kind: Kind) -> str:
+    return ", ".join(names(kind)) or "none"
+
+
+def _settings(module: ModuleType, name: str, settings: Settings) -> Any:
+    return settings_as(module.Settings, settings.get(name, {}), f"settings.{name}")

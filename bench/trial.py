@@ -1,0 +1,242 @@
+"""One trial: messages at one rate for a while; settle, measure a window, drain; the numbers that were seen.
+
+Three counters are followed: offered, from the due times alone; sent, as the source confirms; processed, as the framework's
+tallies say. Whether the rate was sustained is for the judge (bench.verdict). A trial is given up as soon as it cannot be
+sustained any more; what was sent is still waited for, so that the tallies can be compared.
+"""
+
+import time
+from collections.abc import Callable
+
+from msgspec import Struct
+from msgspec.structs import asdict
+
+from bench.errors import Died, HarnessError
+from bench.latency import Histogram
+from bench.machine import cores
+from bench.measurement import Ending, Latency, Measurement, Planned, Series
+from bench.order import Sent
+from bench.probes import Probe, Snapshot
+from bench.rig import Standing
+from bench.store import now_text
+from bench.tally import Tally
+from bench.work import NO_RUN
+
+LEAD = 0.1
+"""Seconds between an order and its first due time."""
+TICK = 0.02
+ROW_EVERY, SHOW_EVERY = 0.1, 0.25
+HOPELESS_LOSS = 0.25
+MOST_BACKLOG_BYTES = 2 * 10**9
+
+
+class Glimpse(Struct, frozen=True):
+    """What a trial looks like while it runs; rates over the last second or so, in messages/s."""
+
+    planned: Planned
+    phase: str
+    elapsed: float
+    offered: int
+    sent: int
+    processed: int
+
+
+Show = Callable[[Glimpse], None]
+
+
+def run(standing: Standing, planned: Planned, drain: float, show: Show) -> Measurement:
+    """Make one trial on a rig that stands idle; `drain` is the deadline of the drain in seconds."""
+    trial = _Trial(standing, planned, show)
+    trial.start()
+    ended = trial.through_the_window()
+    trial.until_drained(drain)
+    return trial.measurement(ended)
+
+
+class _Trial:
+    """The counters of a trial under way."""
+
+    def __init__(self, standing: Standing, planned: Planned, show: Show) -> None:
+        self._standing, self._planned, self._show = standing, planned, show
+        self._run = planned.number % 65535 + 1
+        self._tally, self._stale = Tally(), 0
+        self._sent: list[Sent] = []
+        self._at_end: Sent | None = None
+        self._rows: list[tuple[float, int, int, int]] = []
+        self._servers = [child for child in standing.ground.supervisor.children if child.role == "source"]
+        self._probe = Probe(standing.ground.supervisor)
+        self._used: dict[str, float] = {}
+        self._note = ""
+        self._dead: Ending | None = None
+        self._started, self._shown = now_text(), 0.0
+        self._still = False
+
+    def start(self) -> None:
+        planned = self._planned
+        self._window_end = planned.settle + planned.window
+        self._order = self._standing.order(self._run, planned.rate, time.monotonic() + LEAD, self._window_end)
+        self._schedule = self._order.schedule()
+        self._standing.load.start(self._order)
+
+    def through_the_window(self) -> Ending:
+        """Watch until the window is over, or until it is clear that the rate is not sustained, or something died."""
+        before: Snapshot | None = None
+        ended: Ending = "complete"
+        while (now := self._look("settling" if before is None else "measuring")) < self._window_end:
+            if self._dead:
+                break
+            if before is None and now >= self._planned.settle:
+                before = self._probe.snapshot()
+            if self._is_hopeless(now):
+                ended = "hopeless"
+                break
+            time.sleep(TICK)
+        if before is not None:
+            self._used = _used_since(before, self._probe.snapshot())
+        self._at_end = self._sent[-1] if self._sent else None
+        self._end = min(self._now(), self._window_end)
+        if ended != "complete":
+            self._standing.load.halt()
+        return self._dead or ended
+
+    def until_drained(self, seconds: float) -> None:
+        """Watch until everything sent was processed exactly, nothing moves any more, or the deadline is over."""
+        interval = self._standing.framework.batch_interval
+        deadline = time.monotonic() + seconds + 2 * interval
+        moved, last = time.monotonic(), -1
+        while not self._dead and time.monotonic() < deadline:
+            self._look("draining")
+            if self._processed != last:
+                moved, last = time.monotonic(), self._processed
+            if self._done and self._exact:
+                return
+            quiet = time.monotonic() - moved
+            counted_all = self._processed >= self._confirmed
+            if self._done and quiet > (1 + 2 * interval if counted_all else 10 + 5 * interval):
+                self._still = True
+                return
+            time.sleep(TICK)
+        if self._dead:
+            self._standing.load.halt()
+
+    def measurement(self, ended: Ending) -> Measurement:
+        """What was seen."""
+        tally, sent, at_end = self._tally, self._confirmed, self._at_end
+        drained = self._done and (self._exact or self._still)
+        lost, duplicated = self._losses()
+        return Measurement(
+            planned=self._planned,
+            started=self._started,
+            ended=self._dead or ended,
+            batch_interval=self._standing.framework.batch_interval,
+            seconds=self._now() + LEAD,
+            offered=self._schedule.count(self._end),
+            sent=sent,
+            failed=self._sent[-1].failed if self._sent else 0,
+            processed=tally.count,
+            lost=lost,
+            duplicated=duplicated + self._stale,
+            disordered=tally.disordered,
+            corrupted=tally.corrupted,
+            drained=drained,
+            late=at_end.late if at_end else self._end,
+            blocked=at_end.blocked if at_end else 0.0,
+            asked=tally.asked,
+            burnt=tally.burnt,
+            from_due=_quantiles(tally.from_due),
+            from_sent=_quantiles(tally.from_sent),
+            cpu=self._used,
+            note=self._note,
+            series=Series(*(list(column) for column in zip(*self._rows, strict=True))) if self._rows else Series(),
+        )
+
+    @property
+    def _processed(self) -> int:
+        return self._tally.count + self._tally.corrupted
+
+    @property
+    def _confirmed(self) -> int:
+        return self._sent[-1].confirmed if self._sent else 0
+
+    @property
+    def _done(self) -> bool:
+        return bool(self._sent) and self._sent[-1].done
+
+    @property
+    def _exact(self) -> bool:
+        return self._processed == self._confirmed and self._losses() == (0, 0)
+
+    def _losses(self) -> tuple[int, int]:
+        """(lost, duplicated) so far; a corrupted message is corrupted, not lost."""
+        lost, duplicated = self._tally.against({self._order.producer: self._confirmed})
+        return max(0, lost - self._tally.corrupted), duplicated
+
+    def _now(self) -> float:
+        """Seconds since the first message was due."""
+        return time.monotonic() - self._order.begin
+
+    def _look(self, phase: str) -> float:
+        """Take in what load and framework say; the time at which that was."""
+        moved: float | None = None
+        try:
+            self._sent += [sent for sent in self._standing.load.ask() if sent.run == self._run]
+        except HarnessError as problem:
+            self._die("load died", problem)
+        try:
+            for report in self._standing.framework.ask():
+                if report.run in (self._run, NO_RUN):
+                    self._tally.add(report)
+                    moved = max(report.at - self._order.begin, moved or 0.0)
+                elif report.run:
+                    self._stale += report.count
+        except HarnessError as problem:
+            self._die("framework died", problem)
+        if any(not child.alive() for child in self._servers):
+            self._die("source died", Died("a server of the source ended"))
+        now = self._now()
+        self._add_row(now if moved is None else moved, moved is not None)
+        if now >= self._shown + SHOW_EVERY:
+            self._shown = now
+            self._show(self._glimpse(phase, now))
+        return now
+
+    def _die(self, what: Ending, problem: HarnessError) -> None:
+        if self._dead is None:
+            self._dead, self._note = what, str(problem).splitlines()[0]
+
+    def _add_row(self, at: float, moved: bool) -> None:  # noqa: FBT001
+        last = self._rows[-1][0] if self._rows else -1.0
+        if not moved and at < last + ROW_EVERY:
+            return
+        at = max(at, last)
+        self._rows.append((at, self._schedule.count(at), self._confirmed, self._processed))
+
+    def _glimpse(self, phase: str, now: float) -> Glimpse:
+        return Glimpse(self._planned, phase, now, self._schedule.count(now), self._confirmed, self._processed)
+
+    def _is_hopeless(self, now: float) -> bool:
+        """Whether the backlog is too large for the machine, or has grown so much that the window cannot end well."""
+        interval = self._standing.framework.batch_interval
+        backlog = [(at, offered - processed) for at, offered, _, processed in self._rows]
+        if not backlog:
+            return False
+        if backlog[-1][1] * self._order.message_bytes > MOST_BACKLOG_BYTES:
+            return True
+        elapsed = now - self._planned.settle
+        if elapsed < max(2.0, 3 * interval):
+            return False
+        early = [left for at, left in backlog if self._planned.settle <= at <= self._planned.settle + elapsed / 3]
+        lately = [left for at, left in backlog if at >= now - max(0.5, 1.5 * interval)]
+        if not early or not lately:
+            return False
+        return min(lately) - min(early) > HOPELESS_LOSS * self._planned.rate * elapsed + 10
+
+
+def _used_since(before: Snapshot, now: Snapshot) -> dict[str, float]:
+    """CPU seconds by role and of the whole machine, and how many there were."""
+    used = asdict(now.since(before))
+    return {**used, "available": used["seconds"] * cores()}
+
+
+def _quantiles(histogram: Histogram) -> Latency:
+    return Latency(*(histogram.quantile(share) for share in (0.5, 0.9, 0.99, 1.0)))

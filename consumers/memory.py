@@ -1,0 +1,19 @@
+"""Reads a pipe of this process."""
+
+from collections.abc import Sequence
+
+from bench.faces import Endpoint
+from bench.pipe import Pipe
+
+
+class Consumer:
+    """Every member reads from the same pipe; each message goes to one of them."""
+
+    def open(self, endpoint: Endpoint, member: int, members: int) -> None:  # noqa: ARG002  a pipe has no parts
+        self._pipe = Pipe.named(endpoint.address)
+
+    def take(self, most: int, timeout: float) -> Sequence[bytes]:
+        return self._pipe.take(most, timeout)
+
+    def close(self) -> None:
+        """The pipe belongs to the source."""

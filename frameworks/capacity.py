@@ -1,0 +1,118 @@
+"""A framework whose top rate is known: it takes at most `ceiling` messages a second, in this process, and can make mistakes on purpose.
+
+With it the harness measures itself: what it reports must be the ceiling, and every mistake must be found.
+"""
+
+import time
+from collections.abc import Sequence
+from queue import Empty, SimpleQueue
+from threading import Event, Thread
+from typing import Literal
+
+from msgspec import Struct
+
+from bench import rooms
+from bench.errors import Died
+from bench.faces import Consumer, Endpoint, Ground
+from bench.scenario import Cell
+from bench.tally import Report
+from bench.units import Rate, Seconds
+from bench.work import Work
+
+Mistake = Literal["lose", "duplicate", "swap", "flip", "die"]
+
+
+class Settings(Struct, frozen=True, forbid_unknown_fields=True):
+    """The ceiling in messages/s; the interval at which results show; one mistake in every so many messages."""
+
+    ceiling: Rate = Rate(5000)
+    batch_interval: Seconds = Seconds(0)
+    mistake: Mistake | None = None
+    every: int = 1000
+
+
+class Framework:
+    """One thread that takes messages no faster than the ceiling."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._reports: SimpleQueue[Report] = SimpleQueue()
+        self._stopped = Event()
+        self._thread: Thread | None = None
+
+    @property
+    def batch_interval(self) -> float:
+        return float(self._settings.batch_interval)
+
+    def refuses(self, cell: Cell, endpoint_source: str) -> str | None:  # noqa: ARG002  any cell can be tried
+        return rooms.without_consumer(endpoint_source)
+
+    def open(self, cell: Cell, endpoint: Endpoint, work: Work, ground: Ground) -> None:  # noqa: ARG002  it runs in this process
+        consumer = rooms.consumer(endpoint.source)
+        consumer.open(endpoint, 0, 1)
+        self._thread = Thread(target=self._run, args=(consumer, work), name="capacity", daemon=True)
+        self._thread.start()
+
+    def ask(self) -> list[Report]:
+        reports: list[Report] = []
+        try:
+            while True:
+                reports.append(self._reports.get_nowait())
+        except Empty:
+            pass
+        if not reports and self._thread is not None and not self._thread.is_alive() and not self._stopped.is_set():
+            raise Died("capacity died, as its settings ask for")
+        return reports
+
+    def close(self) -> None:
+        self._stopped.set()
+        if self._thread is not None:
+            self._thread.join(timeout=10)
+
+    def _run(self, consumer: Consumer, work: Work) -> None:
+        """Take what the ceiling has room for since the last message; time without messages earns nothing."""
+        ceiling, allowed_from = float(self._settings.ceiling), time.monotonic()
+        seen = 0
+        while not self._stopped.is_set():
+            room = int((time.monotonic() - allowed_from) * ceiling)
+            if room < 1:
+                time.sleep(min(0.02, max(0.001, 1 / ceiling)))
+                continue
+            batch = consumer.take(room, 0.05)
+            if not batch:
+                allowed_from = time.monotonic()
+                continue
+            allowed_from += len(batch) / ceiling
+            if self._settings.mistake == "die" and seen + len(batch) >= self._settings.every:
+                break
+            self._finish(work.done(self._mistaken(batch, seen)))
+            seen += len(batch)
+        consumer.close()
+
+    def _finish(self, reports: list[Report]) -> None:
+        """Show the reports; with a batch interval not before its end."""
+        interval = float(self._settings.batch_interval)
+        if interval > 0:
+            self._stopped.wait(interval - time.monotonic() % interval)
+        for report in reports:
+            self._reports.put(report if interval == 0 else _at(report, time.monotonic()))
+
+    def _mistaken(self, batch: Sequence[bytes], seen: int) -> Sequence[bytes]:
+        """The batch with the mistake at every so-manieth message."""
+        mistake, every = self._settings.mistake, self._settings.every
+        place = (every - seen % every) % every
+        if mistake is None or place + 1 >= len(batch):
+            return batch
+        one, two = batch[place], batch[place + 1]
+        instead = {"lose": [two], "duplicate": [one, one, two], "swap": [two, one], "flip": [_flipped(one), two]}
+        return [*batch[:place], *instead[mistake], *batch[place + 2 :]]
+
+
+def _flipped(message: bytes) -> bytes:
+    return message[:-1] + bytes([message[-1] ^ 1])
+
+
+def _at(report: Report, at: float) -> Report:
+    from msgspec.structs import replace
+
+    return replace(report, at=at)

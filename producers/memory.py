@@ -1,0 +1,56 @@
+"""A pipe within the harness's own process: for trying the harness itself, without any server."""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from bench.faces import Endpoint, Ground
+from bench.pipe import Pipe
+from bench.scenario import Cell
+
+
+class Settings(Struct, frozen=True, forbid_unknown_fields=True):
+    """There is nothing to set."""
+
+
+class Source:
+    """A pipe of its own for each cell."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._name = ""
+
+    def refuses(self, cell: Cell, entropy: float) -> str | None:  # noqa: ARG002  every cell and entropy can pass
+        return None
+
+    def open(self, cell: Cell, ground: Ground) -> Endpoint:
+        self._name = f"{ground.data}/{cell.name}"
+        Pipe.forget(self._name)
+        return Endpoint("memory", self._name)
+
+    def clear(self) -> None:
+        """Nothing is left behind."""
+
+    def close(self) -> None:
+        Pipe.forget(self._name)
+
+
+class Sender:
+    """Writes into the pipe; what is in it counts as confirmed."""
+
+    def __init__(self) -> None:
+        self._confirmed = 0
+
+    def open(self, endpoint: Endpoint) -> None:
+        self._pipe = Pipe.named(endpoint.address)
+
+    def send(self, messages: Sequence[bytes]) -> int:
+        taken = self._pipe.put(messages)
+        self._confirmed += taken
+        return taken
+
+    def confirmed(self) -> tuple[int, int]:
+        return self._confirmed, 0
+
+    def close(self) -> None:
+        """The pipe belongs to the Source."""
