@@ -8,6 +8,7 @@ is converted by type; whoever finds a mistake later (a system that is not instal
 import operator
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
@@ -21,7 +22,7 @@ from msgspec import Meta, Struct
 from bench.errors import UsageError
 from bench.scenario import Scenario
 from bench.site import Site
-from bench.units import Quantity, spellings
+from bench.units import Quantity, rate_text, spellings
 
 LARGEST_FILE = 10**6
 DEEPEST = 20
@@ -71,13 +72,12 @@ def scenario_of(document: Document) -> Scenario:
     """The scenario that a document says; UsageError, a line per mistake, otherwise."""
     scenario = _converted(Scenario, document.values, "", document)
     search = scenario.search
-    written = "search.highest" if "search.highest" in document.origins else "search.lowest"
+    lowest, highest = rate_text(search.lowest), rate_text(search.highest)
     if not search.lowest < search.highest:
-        both = f"{search.lowest:g} /s and {search.highest:g} /s"
-        raise located(document, written, f"lowest and highest of {both}", allowed="search.lowest below search.highest")
+        raise located(document, "search.highest", highest, allowed=f"a rate above search.lowest ({lowest})")
     if search.start is not None and not search.lowest <= search.start <= search.highest:
-        allowed = f"a rate from search.lowest ({search.lowest:g} /s) to search.highest ({search.highest:g} /s)"
-        raise located(document, "search.start", f"{search.start:g} /s", allowed=allowed)
+        allowed = f"a rate from search.lowest ({lowest}) to search.highest ({highest})"
+        raise located(document, "search.start", rate_text(search.start), allowed=allowed)
     return scenario
 
 
@@ -128,25 +128,23 @@ def _with(document: Document, change: str) -> Document:
     if not equals or not all(path.split(".")):
         raise UsageError(f"{option}: found no PATH=VALUE; allowed: PATH=VALUE, such as search.precision=10%")
     found = _Found(lambda _: option)
-    values = _copied(document.values)
-    _put(values, path.split("."), found.value(f"[{text}]" if _wants_list(path, text) else text, path))
-    replaced = re.compile(rf"{re.escape(path)}($|[.\[])")
+    values = deepcopy(document.values)
+    new = _put(values, path.split("."), found.value(f"[{text}]" if _wants_list(path, text) else text, path))
+    replaced = re.compile(rf"{re.escape(new)}($|[.\[])")
     kept = {known: origin for known, origin in document.origins.items() if not replaced.match(known)}
-    return Document(document.file, values, kept | {path: option} | found.origins)
+    return Document(document.file, values, kept | {new: option, path: option} | found.origins)
 
 
-def _copied(values: Values) -> Values:
-    return {key: _copied(value) if isinstance(value, dict) else value for key, value in values.items()}
-
-
-def _put(values: Values, keys: list[str], value: object) -> None:
-    """Put a value where its keys lead, through new mappings where there are none."""
-    for key in keys[:-1]:
-        inner = values.get(key)
-        if not isinstance(inner, dict):
-            inner = values[key] = {}
-        values = inner
-    values[keys[-1]] = value
+def _put(values: Values, keys: list[str], value: object) -> str:
+    """Put a value where its keys lead, through new mappings where there are none; the path of the outermost thing that is new."""
+    first, *rest = keys
+    inner = values.get(first)
+    if rest and isinstance(inner, dict):
+        return f"{first}.{_put(inner, rest, value)}"
+    for key in reversed(rest):
+        value = {key: value}
+    values[first] = value
+    return first
 
 
 def _wants_list(path: str, text: str) -> bool:
@@ -156,6 +154,10 @@ def _wants_list(path: str, text: str) -> bool:
         fields = msgspec.structs.fields(kind) if _is_struct(kind) else ()
         kind = next((field.type for field in fields if field.name == key), None)
     return get_origin(_bare(kind)[0]) is tuple and not text.startswith("[")
+
+
+class _NotPlain(yaml.MarkedYAMLError):
+    """YAML of a kind that these files do without."""
 
 
 class _Composer(yaml.BaseLoader):
@@ -168,10 +170,10 @@ class _Composer(yaml.BaseLoader):
         for name in ("anchor", "tag"):
             if getattr(event, name, None) is not None:
                 problem = f"the {name} {getattr(event, name)!r}"
-                raise yaml.MarkedYAMLError(problem=problem, problem_mark=event.start_mark)
+                raise _NotPlain(problem=problem, problem_mark=event.start_mark)
         self.depth += 1
         if self.depth > DEEPEST:
-            raise yaml.MarkedYAMLError(problem=f"more than {DEEPEST} nested levels", problem_mark=event.start_mark)
+            raise _NotPlain(problem=f"more than {DEEPEST} nested levels", problem_mark=event.start_mark)
         node = super().compose_node(parent, index)
         self.depth -= 1
         return node
@@ -192,7 +194,8 @@ class _Found:
             raise self._refused(line, f"the character {chr(error.character)!r}") from None
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
-            raise self._refused(mark.line + 1 if mark else 1, error.problem or "broken YAML") from None
+            problem = error.problem if isinstance(error, _NotPlain) else f"broken YAML ({error.problem})"
+            raise self._refused(mark.line + 1 if mark else 1, str(problem)) from None
         return self._of(node, path) if node is not None else None
 
     def _refused(self, line: int, problem: str) -> UsageError:
@@ -255,9 +258,9 @@ def _mistakes(kind: object, value: object, path: str) -> Iterator[_Mistake]:
     bare, meta, optional = _bare(kind)
     if value is None and optional:
         return
-    if _is_struct(bare):
+    if _is_struct(bare) and isinstance(value, dict):
         yield from _struct_mistakes(bare, value, path)
-    elif get_origin(bare) is tuple:
+    elif get_origin(bare) is tuple and isinstance(value, list):
         yield from _list_mistakes(bare, meta, value, path)
     elif get_origin(bare) is Mapping and isinstance(value, dict):
         for key, inner in value.items():
@@ -266,11 +269,8 @@ def _mistakes(kind: object, value: object, path: str) -> Iterator[_Mistake]:
         yield from _leaf_mistakes(kind, value, path)
 
 
-def _struct_mistakes(kind: type[Struct], value: object, path: str) -> Iterator[_Mistake]:
+def _struct_mistakes(kind: type[Struct], value: Values, path: str) -> Iterator[_Mistake]:
     fields = {field.encode_name: field for field in msgspec.structs.fields(kind)}
-    if not isinstance(value, dict):
-        yield _Mistake(path, _shown(value), f"a mapping with the keys {', '.join(fields)}")
-        return
     meant = set()
     for key, inner in value.items():
         if key in fields:
@@ -283,11 +283,8 @@ def _struct_mistakes(kind: type[Struct], value: object, path: str) -> Iterator[_
             yield _Mistake(_under(path, name), "nothing", _allowed(field.type))
 
 
-def _list_mistakes(bare: object, meta: Meta, value: object, path: str) -> Iterator[_Mistake]:
+def _list_mistakes(bare: object, meta: Meta, value: list[object], path: str) -> Iterator[_Mistake]:
     inner = get_args(bare)[0]
-    if not isinstance(value, list):
-        yield _Mistake(path, _shown(value), f"a list, each {_allowed(inner)}")
-        return
     if len(value) < (meta.min_length or 0):
         yield _Mistake(path, "an empty list", f"a list of at least {meta.min_length}, each {_allowed(inner)}")
     if meta.max_length is not None and len(value) > meta.max_length:
@@ -309,7 +306,7 @@ def _leaf_mistakes(kind: object, value: object, path: str) -> Iterator[_Mistake]
     try:
         read = msgspec.convert(value, kind, dec_hook=_quantity)
     except msgspec.ValidationError:
-        names = spellings(bare, value) if _is_quantity(bare) else tuple(str(name) for name in get_args(bare))
+        names = spellings(bare, value) if _is_quantity(bare) else _choices(bare)
         yield _Mistake(path, _shown(value), _allowed(kind), names, str(value))
         return
     for name, within in (("least", operator.ge), ("over", operator.gt), ("most", operator.le)):
@@ -317,6 +314,10 @@ def _leaf_mistakes(kind: object, value: object, path: str) -> Iterator[_Mistake]
         if limit is not None and not within(read, bare.read(limit)):
             yield _Mistake(path, _shown(value), _allowed(kind))
             return
+
+
+def _choices(bare: object) -> tuple[str, ...]:
+    return tuple(str(name) for name in get_args(bare)) if get_origin(bare) is Literal else ()
 
 
 def _bare(kind: object) -> tuple[Any, Meta, bool]:
@@ -353,7 +354,7 @@ def _allowed_bare(bare: Any, meta: Meta) -> str:
     if _is_quantity(bare):
         return f"{bare.allowed}, {meta.title}" if meta.title else bare.allowed
     if get_origin(bare) is Literal:
-        return ", ".join(str(name) for name in get_args(bare))
+        return ", ".join(_choices(bare))
     if get_origin(bare) is tuple:
         return f"a list, each {_allowed(get_args(bare)[0])}"
     if _is_struct(bare):

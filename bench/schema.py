@@ -1,0 +1,88 @@
+"""The JSON Schemas of scenario and site files, made from their types; `python -m bench.schema` rewrites bench/schemas/."""
+
+import json
+import re
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, Union, get_args, get_origin
+
+import msgspec
+from msgspec import Struct
+
+from bench.scenario import Scenario
+from bench.site import Site
+from bench.units import Quantity, Rate, Seconds, Share, Size, rate_text, seconds_text, size_text
+
+FOLDER = Path(__file__).parent / "schemas"
+KINDS: dict[str, type[Struct]] = {"scenario.schema.json": Scenario, "site.schema.json": Site}
+
+Schema = dict[str, Any]
+
+
+def write() -> None:
+    """The published files are those of the types as they are now."""
+    FOLDER.mkdir(exist_ok=True)
+    for name, kind in KINDS.items():
+        (FOLDER / name).write_text(text_of(kind), encoding="utf-8")
+
+
+def text_of(kind: type[Struct]) -> str:
+    """The text of the published file for a type."""
+    return json.dumps(schema_of(kind), indent=2, ensure_ascii=False) + "\n"
+
+
+def schema_of(kind: type[Struct]) -> Schema:
+    """The JSON Schema (2020-12) of a type: keys, kinds, defaults and units; limits of quantities are in words only."""
+    schema = msgspec.json.schema(_without_defaults(kind), schema_hook=_quantity_schema)
+    for part in _structs(kind):
+        for field in msgspec.structs.fields(part):
+            if field.default is not msgspec.NODEFAULT:
+                default = msgspec.to_builtins(field.default, enc_hook=_as_written)
+                schema["$defs"][part.__name__]["properties"][field.encode_name]["default"] = default
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+def _structs(kind: type[Struct]) -> list[type[Struct]]:
+    """A type and the types of its parts."""
+    inner = [part for field in msgspec.structs.fields(kind) for part in (field.type, *get_args(field.type)) if _is_struct(part)]
+    return [kind, *(part for whole in inner for part in _structs(whole))]
+
+
+def _is_struct(kind: object) -> bool:
+    return isinstance(kind, type) and issubclass(kind, Struct)
+
+
+def _without_defaults(kind: Any) -> Any:
+    """The same type, its defaults unknown: msgspec cannot write a default that is a quantity into a schema."""
+    if get_origin(kind) in (Union, UnionType):
+        return Union[tuple(_without_defaults(part) for part in get_args(kind))]  # noqa: UP007  the parts are a list
+    if kind is NoneType or not _is_struct(kind):
+        return kind
+    optional, fields = msgspec.field(default_factory=object), []
+    for field in msgspec.structs.fields(kind):
+        default = msgspec.field() if field.required else optional
+        fields.append((field.encode_name, _without_defaults(field.type), default))
+    return msgspec.defstruct(kind.__name__, fields, namespace={"__doc__": kind.__doc__}, forbid_unknown_fields=True)
+
+
+def _quantity_schema(kind: type[Quantity]) -> Schema:
+    units = "|".join(re.escape(unit) for unit in kind.scale)
+    written = {"type": "string", "pattern": rf"^\s*[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?\s*({units})\s*$"}
+    described = {"description": kind.allowed}
+    if kind is Share:
+        return described | {"anyOf": [written, {"type": "number", "minimum": 0, "maximum": 1}]}
+    if kind is Seconds:
+        return described | {"anyOf": [written, {"const": 0}]}
+    return described | written
+
+
+def _as_written(quantity: object) -> str:
+    """A quantity as a person would write it in the file."""
+    if isinstance(quantity, Share):
+        return f"{100 * quantity:g} %"
+    texts = ((Size, size_text), (Seconds, seconds_text), (Rate, rate_text))
+    return next(text(quantity) for kind, text in texts if isinstance(quantity, kind))
+
+
+if __name__ == "__main__":
+    write()
