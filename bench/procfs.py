@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-_TICKS = os.sysconf("SC_CLK_TCK")
+TICKS = os.sysconf("SC_CLK_TCK")
+"""The clock ticks in a second that /proc counts CPU time in."""
 _PROC = Path("/proc")
 
 
@@ -32,7 +33,7 @@ def stat_of(pid: int) -> Stat | None:
         return None
     field = line.rpartition(b")")[2].split()  # the name before it may contain anything; field[0] is proc(5)'s field 3
     own, reaped = int(field[11]) + int(field[12]), int(field[13]) + int(field[14])
-    return Stat(pid, field[0] not in b"ZX", int(field[3]), own / _TICKS, reaped / _TICKS, int(field[19]))
+    return Stat(pid, field[0] not in b"ZX", int(field[3]), own / TICKS, reaped / TICKS, int(field[19]))
 
 
 def processes() -> Iterator[Stat]:

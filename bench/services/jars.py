@@ -49,7 +49,7 @@ def jars(set_name: str, cache: Path, note: Callable[[str], None], *, lock: Path 
     Raises UsageError where PySpark or Java is missing, ServiceError when a jar cannot be had or is not the one that was pinned.
     """
     pins = pinned(set_name, lock)
-    folder = cache.absolute() / "jars" / f"{set_name}-{_digest(pins)}"
+    folder = _folder(set_name, cache, pins)
     if _complete(folder, pins):
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -65,9 +65,16 @@ def jars(set_name: str, cache: Path, note: Callable[[str], None], *, lock: Path 
     return folder
 
 
+def cached(set_name: str, cache: Path, *, lock: Path = LOCK) -> bool:
+    """Whether the jars of a set are there already."""
+    pins = pinned(set_name, lock)
+    return _complete(_folder(set_name, cache, pins), pins)
+
+
 def pinned(set_name: str, lock: Path = LOCK) -> list[Pin]:
     """The jars of a set as the lock file lists them."""
-    entries = yaml.safe_load(lock.read_text(encoding="utf-8"))[set_name]
+    text = lock.read_text(encoding="utf-8")
+    entries = yaml.load(text, Loader=yaml.BaseLoader)[set_name]  # noqa: S506  it makes strings only, also of 12345 and 1e5
     return [Pin._make([*coordinates.split(":"), sha256]) for coordinates, sha256 in entries.items()]
 
 
@@ -80,6 +87,10 @@ def verify(folder: Path, pins: Sequence[Pin]) -> None:
         found = hashlib.sha256(path.read_bytes()).hexdigest()
         if found != pin.sha256:
             raise ServiceError(f"{path} is not the pinned jar: its SHA-256 is {found}, expected {pin.sha256}")
+
+
+def _folder(set_name: str, cache: Path, pins: Sequence[Pin]) -> Path:
+    return cache.absolute() / "jars" / f"{set_name}-{_digest(pins)}"
 
 
 def _digest(pins: Sequence[Pin]) -> str:
