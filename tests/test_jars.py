@@ -11,7 +11,7 @@ import pytest
 from bench.errors import ServiceError, UsageError
 from bench.services import jars as module
 from bench.services import java as java_module
-from bench.services.jars import Pin, jars, pinned, verify
+from bench.services.jars import Pin, cached, jars, pinned, verify
 from bench.services.java import java
 
 TINY = "tiny:\n  org.jspecify:jspecify:1.0.0: "
@@ -63,11 +63,13 @@ def test_jars_are_downloaded_and_shown(tmp_path: Path) -> None:
 
 @pytest.mark.real
 def test_cached_jars_are_not_downloaded_again(tmp_path: Path) -> None:
-    """A second call finds the folder and has nothing to tell."""
+    """A second call finds the folder and has nothing to tell; `cached` knows it."""
     notes: list[str] = []
+    assert not cached("tiny", tmp_path / "cache", lock=lock_file(tmp_path))
     first = jars("tiny", tmp_path / "cache", lambda _: None, lock=lock_file(tmp_path))
     assert jars("tiny", tmp_path / "cache", notes.append, lock=lock_file(tmp_path)) == first
     assert notes == []
+    assert cached("tiny", tmp_path / "cache", lock=lock_file(tmp_path))
 
 
 @pytest.mark.real
