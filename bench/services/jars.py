@@ -71,11 +71,6 @@ def cached(set_name: str, cache: Path, *, lock: Path = LOCK) -> bool:
     return _complete(_folder(set_name, cache, pins), pins)
 
 
-def cached(set_name: str, cache: Path, *, lock: Path = LOCK) -> bool:
-    """Whether `jars` would have nothing to download."""
-    return _complete(_folder(set_name, cache, lock), pinned(set_name, lock))
-
-
 def pinned(set_name: str, lock: Path = LOCK) -> list[Pin]:
     """The jars of a set as the lock file lists them."""
     text = lock.read_text(encoding="utf-8")
@@ -95,12 +90,8 @@ def verify(folder: Path, pins: Sequence[Pin]) -> None:
 
 
 def _folder(set_name: str, cache: Path, pins: Sequence[Pin]) -> Path:
-    return cache.absolute() / "jars" / f"{set_name}-{_digest(pins)}"
-
-
-def _folder(set_name: str, cache: Path, lock: Path) -> Path:
-    """Where a set is or will be: another lock means another folder."""
-    digest = hashlib.sha256("\n".join(map(":".join, pinned(set_name, lock))).encode()).hexdigest()
+    """Where a set is or will be; other pins, another folder."""
+    digest = hashlib.sha256("\n".join(map(":".join, pins)).encode()).hexdigest()
     return cache.absolute() / "jars" / f"{set_name}-{digest[:12]}"
 
 
