@@ -22,7 +22,7 @@ from msgspec import Meta, Struct
 from bench.errors import UsageError
 from bench.scenario import Scenario
 from bench.site import Site
-from bench.units import Quantity, rate_text, spellings
+from bench.units import Quantity, rate_text, respelt
 
 LARGEST_FILE = 10**6
 DEEPEST = 20
@@ -125,7 +125,7 @@ def changed(document: Document, changes: Sequence[str]) -> Document:
 def _with(document: Document, change: str) -> Document:
     option = f"--set {change if change.isprintable() and len(change) <= LONGEST_SHOWN else _shown(change)}"
     path, equals, text = (part.strip() for part in change.partition("="))
-    if not equals or not all(path.split(".")):
+    if not equals or not re.fullmatch(rf"[\w\-]+(\.[\w\-]+){{0,{DEEPEST}}}", path):
         raise UsageError(f"{option}: found no PATH=VALUE; allowed: PATH=VALUE, such as search.precision=10%")
     found = _Found(lambda _: option)
     values = deepcopy(document.values)
@@ -136,7 +136,7 @@ def _with(document: Document, change: str) -> Document:
 
 
 def _put(values: Values, keys: list[str], value: object) -> str:
-    """Put a value where its keys lead, through new mappings where there are none; the path of the outermost thing that is new."""
+    """The path of the outermost thing that is new, once a value is where its keys lead; mappings that are missing are made."""
     first, *rest = keys
     inner = values.get(first)
     if rest and isinstance(inner, dict):
@@ -168,9 +168,8 @@ class _Composer(yaml.BaseLoader):
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
         event = self.peek_event()  # type: ignore[no-untyped-call]  # types-pyyaml leaves it untyped
         for name in ("anchor", "tag"):
-            if getattr(event, name, None) is not None:
-                problem = f"the {name} {getattr(event, name)!r}"
-                raise _NotPlain(problem=problem, problem_mark=event.start_mark)
+            if (written := getattr(event, name, None)) is not None:
+                raise _NotPlain(problem=f"the {name} {written!r}", problem_mark=event.start_mark)
         self.depth += 1
         if self.depth > DEEPEST:
             raise _NotPlain(problem=f"more than {DEEPEST} nested levels", problem_mark=event.start_mark)
@@ -306,7 +305,7 @@ def _leaf_mistakes(kind: object, value: object, path: str) -> Iterator[_Mistake]
     try:
         read = msgspec.convert(value, kind, dec_hook=_quantity)
     except msgspec.ValidationError:
-        names = spellings(bare, value) if _is_quantity(bare) else _choices(bare)
+        names = respelt(bare, value) if _is_quantity(bare) else _choices(bare)
         yield _Mistake(path, _shown(value), _allowed(kind), names, str(value))
         return
     for name, within in (("least", operator.ge), ("over", operator.gt), ("most", operator.le)):
@@ -346,8 +345,7 @@ def _is_quantity(kind: object) -> TypeGuard[type[Quantity]]:
 def _allowed(kind: object) -> str:
     """What a type allows, in words."""
     bare, meta, optional = _bare(kind)
-    text = _allowed_bare(bare, meta)
-    return f"{text}, or nothing" if optional else text
+    return f"{_allowed_bare(bare, meta)}{', or nothing' if optional else ''}"
 
 
 def _allowed_bare(bare: Any, meta: Meta) -> str:
@@ -359,6 +357,8 @@ def _allowed_bare(bare: Any, meta: Meta) -> str:
         return f"a list, each {_allowed(get_args(bare)[0])}"
     if _is_struct(bare):
         return f"a mapping with the keys {', '.join(field.encode_name for field in msgspec.structs.fields(bare))}"
+    if get_origin(bare) in (Union, UnionType):
+        return " or ".join(_allowed(part) for part in get_args(bare) if part is not NoneType)
     names = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
     text = meta.description or names.get(bare) or ("a mapping" if get_origin(bare) in (Mapping, dict) else str(bare))
     bounds = (("at least", meta.ge), ("more than", meta.gt), ("at most", meta.le), ("less than", meta.lt))
@@ -367,11 +367,9 @@ def _allowed_bare(bare: Any, meta: Meta) -> str:
 
 def _line(document: Document, mistake: _Mistake) -> str:
     origin = document.origin(mistake.path)
-    where = [origin, mistake.path]
-    if not mistake.path or origin.startswith(f"--set {mistake.path}="):
-        where.remove(mistake.path)
-    names = _meant(mistake.meant_by, mistake.names)
-    return f"{': '.join(part for part in where if part)}: found {mistake.found}; allowed: {mistake.allowed}{names}"
+    path = "" if re.match(rf"--set {re.escape(mistake.path)}\s*=", origin) else mistake.path
+    where = ": ".join(part for part in (origin, path) if part)
+    return f"{where}: found {mistake.found}; allowed: {mistake.allowed}{_meant(mistake.meant_by, mistake.names)}"
 
 
 def _meant(found: str, names: Sequence[str]) -> str:

@@ -3,7 +3,7 @@
 import json
 import re
 from pathlib import Path
-from types import NoneType, UnionType
+from types import UnionType
 from typing import Any, Union, get_args, get_origin
 
 import msgspec
@@ -19,11 +19,10 @@ KINDS: dict[str, type[Struct]] = {"scenario.schema.json": Scenario, "site.schema
 Schema = dict[str, Any]
 
 
-def write() -> None:
-    """The published files are those of the types as they are now."""
-    FOLDER.mkdir(exist_ok=True)
+def write(folder: Path) -> None:
+    """The files in a folder are those of the types as they are now."""
     for name, kind in KINDS.items():
-        (FOLDER / name).write_text(text_of(kind), encoding="utf-8")
+        (folder / name).write_text(text_of(kind), encoding="utf-8")
 
 
 def text_of(kind: type[Struct]) -> str:
@@ -44,19 +43,20 @@ def schema_of(kind: type[Struct]) -> Schema:
 
 def _structs(kind: type[Struct]) -> list[type[Struct]]:
     """A type and the types of its parts."""
-    inner = [part for field in msgspec.structs.fields(kind) for part in (field.type, *get_args(field.type)) if _is_struct(part)]
+    inner = [
+        part
+        for field in msgspec.structs.fields(kind)
+        for part in (field.type, *get_args(field.type))
+        if isinstance(part, type(Struct))
+    ]
     return [kind, *(part for whole in inner for part in _structs(whole))]
-
-
-def _is_struct(kind: object) -> bool:
-    return isinstance(kind, type) and issubclass(kind, Struct)
 
 
 def _without_defaults(kind: Any) -> Any:
     """The same type, its defaults unknown: msgspec cannot write a default that is a quantity into a schema."""
     if get_origin(kind) in (Union, UnionType):
         return Union[tuple(_without_defaults(part) for part in get_args(kind))]  # noqa: UP007  the parts are a list
-    if kind is NoneType or not _is_struct(kind):
+    if not isinstance(kind, type(Struct)):
         return kind
     optional, fields = msgspec.field(default_factory=object), []
     for field in msgspec.structs.fields(kind):
@@ -85,4 +85,4 @@ def _as_written(quantity: object) -> str:
 
 
 if __name__ == "__main__":
-    write()
+    write(FOLDER)

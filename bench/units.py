@@ -11,7 +11,7 @@ _NUMBER = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?)\s*(\S*)\s*")
 _BYTES = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 _SECONDS = {"us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
 _HERTZ = {"/s": 1.0, "Hz": 1.0, "k/s": 1e3, "kHz": 1e3, "M/s": 1e6, "MHz": 1e6, "/min": 1 / 60}
-_BITRATE = {"B/s": 1.0, "Mbit/s": 1e6 / 8, "Gbit/s": 1e9 / 8, "MB/s": 1e6, "GB/s": 1e9, "kB/s": 1e3, "B/s": 1.0}
+_BITRATE = {"B/s": 1.0, "Mbit/s": 1e6 / 8, "Gbit/s": 1e9 / 8, "MB/s": 1e6, "GB/s": 1e9, "kB/s": 1e3}
 
 
 class Size(int):
@@ -97,10 +97,12 @@ def _quantity(text: object, scale: Mapping[str, float], allowed: str, *, bare_ze
     return value
 
 
-def spellings(kind: type[Quantity], text: object) -> tuple[str, ...]:
-    """The number in a text with each unit of a quantity, for "did you mean"; none where there is no number in front."""
-    number = _NUMBER.match(str(text))
-    return tuple(f"{number[1]} {unit}".strip() for unit in kind.scale) if number else ()
+def respelt(kind: type[Quantity], text: object) -> tuple[str, ...]:
+    """A quantity that only has its unit in the wrong case ("10 kb"), as it is written ("10 kB"); nothing for any other text."""
+    match = _NUMBER.fullmatch(str(text))
+    if match is None:
+        return ()
+    return tuple(f"{match[1]} {unit}" for unit in kind.scale if unit and unit.casefold() == match[2].casefold())
 
 
 def limits(**bounds: str) -> Meta:

@@ -28,6 +28,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     buffer: Size | None = None
     names: tuple[str, ...] = ()
     spare: bool = False
+    port: int | str = 0
 
 
 class Picky(Struct, frozen=True):
@@ -58,6 +59,7 @@ def written(folder: Path, text: str) -> Path:
 def mistake(call: Any, *args: Any, **kwargs: Any) -> str:
     with pytest.raises(UsageError) as caught:
         call(*args, **kwargs)
+    assert caught.value.exit_code == 2
     return str(caught.value)
 
 
@@ -174,6 +176,8 @@ class TestChanges:
             ("precision", "found no PATH=VALUE; allowed: PATH=VALUE, such as search.precision=10%"),
             ("=5", "found no PATH=VALUE"),
             ("grid..x=5", "found no PATH=VALUE"),
+            ("my name=5", "found no PATH=VALUE"),
+            ("settings" + ".a" * 30 + "=5", "found no PATH=VALUE"),
             ("name=[a", "found broken YAML (expected ',' or ']', but got '<stream end>'); allowed: plain YAML"),
         ],
         ids=str,
@@ -227,6 +231,13 @@ class TestUnreadable:
         path = written(tmp_path, GOOD + "#" * 10**6)
         assert mistake(read_scenario, path) == f"{path}: found more than 1 MB; allowed: a YAML file of at most 1 MB"
 
+    def test_a_grid_without_end_is_refused(self, tmp_path: Path) -> None:
+        """A list that nobody can measure is a mistake of its own."""
+        path = written(tmp_path, GOOD.replace("100 B", ", ".join(f"{size} B" for size in range(100, 1101))))
+        assert mistake(read_scenario, path).endswith(
+            ": grid.message_size: found a list of 1001; allowed: a list of at most 1000"
+        )
+
     def test_many_mistakes_are_cut_short(self, tmp_path: Path) -> None:
         """A file of another kind does not fill the screen."""
         path = written(tmp_path, "".join(f"key{number}: 1\n" for number in range(100)))
@@ -259,6 +270,7 @@ class TestSettings:
             ({"buffer": "1 kb"}, "buffer: found '1 kb'; allowed: a size such as"),
             ({"names": "a"}, "names: found 'a'; allowed: a list, each a text"),
             ({"names": [1]}, "names[0]: found 1; allowed: a text"),
+            ({"port": 0.5}, "port: found 0.5; allowed: a whole number or a text"),
             ({"spare": "yes"}, "spare: found 'yes'; allowed: true or false"),
         ],
         ids=str,
