@@ -11,7 +11,10 @@ MOST_MESSAGES, MOST_BYTES = 4096, 4 * 10**6
 """Of one step: bounds the memory of what waits, and the time in which nothing else of the process runs."""
 DEADLINE = 10.0
 """Seconds in which the source takes or confirms something; what it has not by then, it never will."""
-SHORTEST_PAUSE, LONGEST_PAUSE = 0.001, 0.05
+LONGEST_STEP = 0.02
+"""Seconds; a client in whose `send` a chunk takes longer (one file a message) is given smaller ones."""
+SHORTEST_PAUSE, SETTLING_PAUSE, LONGEST_PAUSE = 0.001, 0.002, 0.05
+"""Seconds: a client with something to confirm is asked sooner than one without."""
 TELL_EVERY, TELL_AT_LEAST_EVERY = 0.05, 0.25
 """Seconds between two accounts: while something changes, and while nothing does."""
 
@@ -36,7 +39,7 @@ class Pump:
         self._writer = Writer(
             run=order.run, producer=order.producer, size=order.message_bytes, cost=order.cpu_seconds, entropy=order.entropy
         )
-        self._chunk = max(1, min(MOST_MESSAGES, MOST_BYTES // order.message_bytes))
+        self._chunk = self._largest_chunk = max(1, min(MOST_MESSAGES, MOST_BYTES // order.message_bytes))
         self._total = self._schedule.count(order.seconds)
         self._waiting: Sequence[bytes] = ()
         self._accepted, self._last_taken = 0, order.begin
@@ -55,12 +58,21 @@ class Pump:
         if self._waiting:
             self._account(self._client.send(self._waiting), now)
 
+    def took(self, seconds: float) -> None:
+        """Fit the next chunk to how long the last step took, so that a step seldom takes longer than it should."""
+        if seconds > LONGEST_STEP:
+            self._chunk = max(1, self._chunk // 2)
+        elif seconds < LONGEST_STEP / 4:
+            self._chunk = min(self._largest_chunk, self._chunk * 2)
+
     def pause(self, now: float) -> float:
         """Seconds until the next step has something to do; 0 when it has already."""
         if self.blocked:
             return SHORTEST_PAUSE
         left = self._order.begin + self._next() - now
-        return 0.0 if left <= 0 or self._accepted == self._total else min(LONGEST_PAUSE, max(SHORTEST_PAUSE, left))
+        if left <= 0 or self._accepted == self._total:
+            return 0.0
+        return max(SHORTEST_PAUSE, min(LONGEST_PAUSE if self.settled() else SETTLING_PAUSE, left))
 
     def over(self, now: float) -> bool:
         """Whether everything was taken; or all is due, and the source has taken nothing for too long."""
@@ -141,7 +153,9 @@ def drive(
     """
     account = _Account(pump, tell)
     while not (halted() or pump.over(clock())):
-        pump.step(clock())
+        began = clock()
+        pump.step(began)
+        pump.took(clock() - began)
         account.give(clock())
         sleep(pump.pause(clock()))
     deadline = clock() + DEADLINE

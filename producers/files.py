@@ -1,0 +1,121 @@
+"""Messages as files: each appears complete, by a rename, in a folder that the framework watches.
+
+A folder does not push back. Writing a file takes its time, and that time is the generator's limit: `send` takes all that it is
+offered, however long it lasts (its chunks become small where that is long: see bench.load).
+"""
+
+import errno
+import logging
+import os
+import secrets
+import shutil
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from bench.errors import RoomError
+from bench.faces import Endpoint, Ground
+from bench.scenario import Cell
+
+logger = logging.getLogger(__name__)
+
+COMPLETE, UNFINISHED = "complete", "unfinished"
+"""Sub-folders of a cell's folder: one is watched, the other stands beside it on the same file system."""
+
+
+class Settings(Struct, frozen=True, forbid_unknown_fields=True):
+    """Where the files lie."""
+
+    folder: str | None = None
+    """such as /dev/shm; the run's data folder when left out"""
+
+
+class Source:
+    """An empty folder for each cell."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._folder: Path | None = None
+
+    def refuses(self, cell: Cell, entropy: float) -> str | None:
+        """A file can hold anything."""
+
+    def open(self, cell: Cell, ground: Ground) -> Endpoint:  # noqa: ARG002  all cells look alike to it
+        within = Path(self._settings.folder) if self._settings.folder else ground.data
+        try:
+            within.mkdir(parents=True, exist_ok=True)
+            self._folder = Path(tempfile.mkdtemp(prefix="stream-bench-", dir=within)).resolve()
+            for name in (COMPLETE, UNFINISHED):
+                (self._folder / name).mkdir()
+        except OSError as problem:
+            raise RoomError("files", "open", f"no folder can be made in {within}: {problem.strerror}") from problem
+        self._folder.chmod(0o755)  # a framework may run as somebody else
+        return Endpoint("files", str(self._folder / COMPLETE), ordered=False)
+
+    def clear(self) -> None:
+        if self._folder is not None:
+            for entry in os.scandir(self._folder / COMPLETE):
+                Path(entry.path).unlink(missing_ok=True)
+
+    def close(self) -> None:
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+
+class Sender:
+    """Writes each message to a file of its own; confirmed is what bears its final name, failed what the disk has no room for."""
+
+    def __init__(self) -> None:
+        self._unfinished = self._complete = -1
+        self._where, self._prefix = "", secrets.token_hex(4)
+        self._taken = self._failed = 0
+
+    def open(self, endpoint: Endpoint) -> None:
+        complete = Path(endpoint.address)
+        self._where = str(complete)
+        try:
+            self._complete = os.open(complete, os.O_RDONLY | os.O_DIRECTORY)
+            self._unfinished = os.open(complete.parent / UNFINISHED, os.O_RDONLY | os.O_DIRECTORY)
+        except OSError as problem:
+            raise RoomError("files", "open", f"{problem.filename}: {problem.strerror}") from problem
+
+    def send(self, messages: Sequence[bytes]) -> int:
+        for message in messages:
+            try:
+                self._write(f"{self._prefix}-{self._taken:012d}", message)
+            except OSError as problem:
+                self._count_failure(problem)
+            self._taken += 1
+        return len(messages)
+
+    def confirmed(self) -> tuple[int, int]:
+        return self._taken - self._failed, self._failed
+
+    def close(self) -> None:
+        for folder in (self._complete, self._unfinished):
+            if folder >= 0:
+                os.close(folder)
+        self._complete = self._unfinished = -1
+
+    def _write(self, name: str, message: bytes) -> None:
+        """System calls relative to open folders: half the time of paths."""
+        file = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644, dir_fd=self._unfinished)
+        try:
+            written = os.write(file, message)
+            while written < len(message):
+                written += os.write(file, memoryview(message)[written:])
+        except OSError:
+            os.ftruncate(file, 0)  # what could not be finished takes no room
+            raise
+        finally:
+            os.close(file)
+        os.rename(name, name, src_dir_fd=self._unfinished, dst_dir_fd=self._complete)
+
+    def _count_failure(self, problem: OSError) -> None:
+        if problem.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise RoomError("files", "send", f"{self._where}: {problem.strerror}") from problem
+        if self._failed == 0:
+            logger.warning("the disk is full: messages cannot be written to %s", self._where)
+        self._failed += 1

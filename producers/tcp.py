@@ -1,0 +1,155 @@
+"""Messages over one TCP connection, a line each: the source listens, the framework connects.
+
+TCP itself confirms nothing that a program could see: "confirmed" means here that the kernel has the whole message. What lies in
+the kernel's buffers when a reader goes away is lost, and shows as lost.
+"""
+
+import contextlib
+import select
+import socket
+import time
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from bench.errors import SiteError
+from bench.faces import Endpoint, Ground
+from bench.message import LARGEST_TEXT_ENTROPY
+from bench.scenario import Cell
+
+JOINED_BYTES = 2**18
+"""Small messages are handed to the kernel together, up to so many bytes."""
+BUFFER_BYTES = 2**19
+"""Asked of the kernel, which doubles it: small enough that a slow reader is soon noticed."""
+PATIENCE = 0.002
+"""Seconds in which a full socket may make room before it counts as full; without them every full buffer would cost a pause."""
+
+
+class Settings(Struct, frozen=True, forbid_unknown_fields=True):
+    """Where the source listens."""
+
+    host: str = "127.0.0.1"
+    """an address of this machine that the framework can reach"""
+    port: int = 0
+    """0 = any that is free"""
+
+
+class Source:
+    """A port; who listens there is the sender."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+
+    def refuses(self, cell: Cell, entropy: float) -> str | None:  # noqa: ARG002  any size and cost will do
+        if entropy > LARGEST_TEXT_ENTROPY:
+            return f"a line cannot carry a binary filler: entropy {entropy:g} is above {LARGEST_TEXT_ENTROPY:g}"
+        return None
+
+    def open(self, cell: Cell, ground: Ground) -> Endpoint:  # noqa: ARG002  all cells and grounds look alike to it
+        host = self._settings.host
+        try:
+            with socket.create_server((host, self._settings.port)) as probe:
+                port = probe.getsockname()[1]
+        except OSError as problem:
+            raise SiteError(f"tcp cannot listen at {host}:{self._settings.port}: {problem.strerror}") from problem
+        return Endpoint("tcp", f"{host}:{port}")
+
+    def clear(self) -> None:
+        """Nothing stays behind."""
+
+    def close(self) -> None:
+        """Nothing was opened."""
+
+
+class Sender:
+    """Listens, and writes to the newest reader; where there is none, it takes nothing.
+
+    A message that a reader got only in part is written to its successor in whole.
+    """
+
+    def __init__(self) -> None:
+        self._listener: socket.socket | None = None
+        self._reader: socket.socket | None = None
+        self._writable = select.poll()
+        self._piece, self._written, self._held = b"", 0, 0
+        self._taken = 0
+
+    def open(self, endpoint: Endpoint) -> None:
+        host, port = endpoint.address.rsplit(":", 1)
+        try:
+            self._listener = socket.create_server((host, int(port)), backlog=8)
+        except OSError as problem:
+            raise SiteError(f"tcp cannot listen at {endpoint.address}: {problem.strerror}") from problem
+        self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, BUFFER_BYTES)  # its connections inherit it
+        self._listener.settimeout(0)
+
+    def send(self, messages: Sequence[bytes]) -> int:
+        deadline, taken = time.monotonic() + PATIENCE, 0
+        while self._connected() and self._flushed(deadline) and taken < len(messages):
+            count = max(1, min(len(messages) - taken, JOINED_BYTES // len(messages[taken])))
+            self._piece, self._written, self._held = b"\n".join(messages[taken : taken + count]), 0, count
+            taken += count
+        self._taken += taken
+        return taken
+
+    def confirmed(self) -> tuple[int, int]:
+        if self._held and self._connected():
+            self._flushed(time.monotonic() + PATIENCE)
+        return self._taken - self._held, 0
+
+    def close(self) -> None:
+        self._part()
+        if self._listener is not None:
+            self._listener.close()
+
+    def _connected(self) -> bool:
+        """Whether there is a reader; a newer one replaces the one there was."""
+        assert self._listener is not None
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                newest, _ = self._listener.accept()
+                self._part()
+                self._greet(newest)
+        if self._reader is not None and _gone(self._reader):
+            self._part()
+        return self._reader is not None
+
+    def _flushed(self, deadline: float) -> bool:
+        """Whether nothing is held back any more."""
+        while self._held:
+            assert self._reader is not None
+            try:
+                self._written += self._reader.sendmsg([memoryview(self._piece)[self._written :], b"\n"])
+            except BlockingIOError:
+                if not self._writable.poll(max(0.0, deadline - time.monotonic()) * 1000):
+                    return False
+            except OSError:
+                self._part()
+                return False
+            if self._written > len(self._piece):
+                self._piece, self._written, self._held = b"", 0, 0
+        return True
+
+    def _greet(self, reader: socket.socket) -> None:
+        reader.settimeout(0)
+        reader.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._writable.register(reader, select.POLLOUT)
+        self._reader = reader
+
+    def _part(self) -> None:
+        """Let the reader go; the next one begins with the first message that this one did not get in whole."""
+        if self._reader is not None:
+            self._writable.unregister(self._reader)
+            self._reader.close()
+            self._reader = None
+            self._written = self._piece.rfind(b"\n", 0, self._written) + 1
+
+
+def _gone(reader: socket.socket) -> bool:
+    """Whether the other end has closed; what it may have written is thrown away."""
+    try:
+        return reader.recv(4096) == b""
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
