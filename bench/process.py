@@ -31,6 +31,7 @@ class Supervisor:
     """Starts children, and stops all of them, the last one first, when it is closed.
 
     `registry` is the folder of the records, shared by all harnesses of a person; `logs` is the folder of this run's logs.
+    To be used from one thread.
     """
 
     def __init__(self, registry: Path, logs: Path) -> None:
