@@ -9,7 +9,8 @@ from typing import Any, Literal, cast
 
 from bench.errors import UsageError
 from bench.faces import Consumer, Framework, Load, Sender, Source
-from bench.reading import settings_as
+from bench.reading import Document, located, settings_as
+from bench.scenario import Scenario
 from bench.search.question import Question, Strategy
 
 Kind = Literal["producers", "consumers", "frameworks", "load", "search", "reports"]
@@ -111,3 +112,29 @@ def _listed(kind: Kind) -> str:
 
 def _settings(module: ModuleType, name: str, settings: Settings) -> Any:
     return settings_as(module.Settings, settings.get(name, {}), f"settings.{name}")
+
+
+def check(document: Document, scenario: Scenario) -> None:
+    """Raise a UsageError, with the line of the file, when a scenario names a room or a setting that there is not."""
+    for index, system in enumerate(scenario.systems):
+        framework_name, _, source_name = system.partition("/")
+        for kind, name in (("frameworks", framework_name), ("producers", source_name)):
+            known = names(cast("Kind", kind))
+            if name not in known:
+                allowed = f"one of the installed {_SINGULAR[cast('Kind', kind)]}s: {', '.join(known)}"
+                raise located(document, f"systems[{index}]", system, allowed=allowed, names=_systems(framework_name, source_name))
+    if scenario.search.strategy not in names("search"):
+        raise located(document, "search.strategy", scenario.search.strategy, allowed=_listed("search"), names=names("search"))
+    for room, settings in scenario.settings.items():
+        kind = settings_type(room)
+        if kind is None:
+            rooms = sorted({*names("frameworks"), *names("producers")})
+            raise located(document, f"settings.{room}", room, allowed=", ".join(rooms), names=rooms)
+        settings_as(kind, settings, f"settings.{room}", document)
+
+
+def _systems(framework_name: str, source_name: str) -> list[str]:
+    """The systems that may be meant: with the framework as written, or with the source as written."""
+    with_source = [f"{known}/{source_name}" for known in names("frameworks")] if source_name in names("producers") else []
+    with_framework = [f"{framework_name}/{known}" for known in names("producers")] if framework_name in names("frameworks") else []
+    return with_source + with_framework

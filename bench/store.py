@@ -7,11 +7,12 @@
     logs/  data/        of children; data/ is deleted at the end
 """
 
+import fcntl
 import os
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import msgspec
 from msgspec import Struct
@@ -59,6 +60,7 @@ class Store:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._results: dict[Cell, Result] = {}
+        self._lock: IO[bytes] | None = None
 
     @classmethod
     def fresh(cls, parent: Path, name: str) -> "Store":
@@ -77,6 +79,9 @@ class Store:
 
     def open(self, scenario: Scenario, site: Site, facts: Mapping[str, Any]) -> None:
         """Save what is about to be run, unless this folder already knows; then forget what a killed harness wrote half."""
+        self._lock = locked(self.folder)
+        if self._lock is None:
+            raise UsageError(f"{self.folder}: another bench writes to this run now")
         for name in ("series", "logs", "data", "figures"):
             (self.folder / name).mkdir(exist_ok=True)
         if not (self.folder / "run.json").exists():
@@ -84,6 +89,11 @@ class Store:
             _write_whole(self.folder / "run.json", _encoded(record))
         _cut_half_line(self.folder / "trials.jsonl")
         self._results = {cell_of(result): result for result in read_results(self.folder)}
+
+    def close(self) -> None:
+        """Let others write to the folder."""
+        if self._lock is not None:
+            self._lock.close()
 
     def has_result(self, cell: Cell) -> bool:
         return cell in self._results
@@ -108,6 +118,17 @@ class Store:
         """Save a cell's result."""
         self._results[cell] = result
         _write_whole(self.folder / "cells.json", _encoded(Results(FORMAT, self.results())))
+
+
+def locked(folder: Path) -> IO[bytes] | None:
+    """A run's folder for this process alone, until the file is closed or the process ends; None when another has it."""
+    file = (folder / ".lock").open("wb")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        return None
+    return file
 
 
 def read_run(folder: Path) -> RunRecord:

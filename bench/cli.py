@@ -1,0 +1,224 @@
+"""The command `bench`: reads what the person gives, calls the house, says what came of it; alone prints and exits."""
+
+import logging
+import os
+import shlex
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NoReturn, Optional
+
+import typer
+
+from bench.errors import HarnessError, UsageError
+
+if TYPE_CHECKING:  # everything else is imported by the verb that needs it: `bench --help` stays fast
+    from bench.scenario import Scenario
+    from bench.site import Site
+    from bench.store import Store
+
+app = typer.Typer(
+    name="bench",
+    help="Find the highest message frequency that a stream processing framework sustains.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+ScenarioFile = Annotated[Path, typer.Argument(metavar="SCENARIO", help="A scenario file, such as scenarios/quick.yaml.")]
+SiteFile = Annotated[Optional[Path], typer.Option("--site", metavar="FILE", help="A site file; this machine when left out.")]
+Changes = Annotated[Optional[list[str]], typer.Option("--set", metavar="PATH=VALUE", help="Change one value; may be repeated.")]
+Results = Annotated[Path, typer.Option("--out", metavar="DIR", help="Where run folders are made.")]
+DEFAULT_RESULTS = Path("results")
+
+
+@app.command(epilog="Example:  bench run scenarios/quick.yaml --set grid.message_size=1kB,1MB")
+def run(  # one argument for each option
+    scenario: ScenarioFile,
+    *,
+    site: SiteFile = None,
+    out: Results = DEFAULT_RESULTS,
+    resume: Annotated[Optional[Path], typer.Option("--resume", metavar="DIR", help="Go on with the run in this folder.")] = None,
+    changes: Changes = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Say only how it ended.")] = False,
+) -> None:
+    """Find the top rate of every cell of a scenario, and report it."""
+    from bench import progress, rooms
+    from bench.run import Places
+    from bench.run import run as run_all
+    from bench.store import Store
+
+    chosen, where = _read(scenario, site, changes)
+    store = _resumed(resume, chosen) if resume else Store.fresh(out, chosen.name)
+    command = shlex.join(["bench", *sys.argv[1:]])
+    _log_to(store.folder / "harness.log")
+    with progress.watcher(len(chosen.cells()), store.folder, quiet=quiet) as watcher:
+        results = run_all(chosen, where, store, watcher, places=Places(_cache(), _registry(), command))
+    files = [file for name in ("html", "pdf") if name in rooms.names("reports") for file in rooms.report(name).write(store.folder)]
+    for file in files:
+        _say(str(file))
+    failed = sum(result.status == "failed" for result in results)
+    _say(f"{len(results)} cells, {failed} failed: {store.folder}")
+    raise typer.Exit(4 if failed else 0)
+
+
+@app.command(epilog="Example:  bench check scenarios/*.yaml")
+def check(
+    scenarios: Annotated[list[Path], typer.Argument(metavar="SCENARIO...", help="Scenario files.")], *, changes: Changes = None
+) -> None:
+    """Say whether scenario files are right; every mistake is one line."""
+    wrong = []
+    for path in scenarios:
+        try:
+            chosen, _ = _read(path, None, changes)
+            _say(f"{path}: {len(chosen.cells())} cells of {len(chosen.systems)} systems")
+        except UsageError as mistake:
+            wrong.append(str(mistake))
+    if wrong:
+        raise UsageError("\n".join(wrong))
+
+
+@app.command(epilog="Example:  bench plan scenarios/frameworks.yaml")
+def plan(scenario: ScenarioFile, *, site: SiteFile = None, out: Results = DEFAULT_RESULTS, changes: Changes = None) -> None:
+    """Say what a scenario will take: cells, time, disk, and what is missing."""
+    from bench.plan import plan_of
+    from bench.units import seconds_text
+
+    chosen, where = _read(scenario, site, changes)
+    found = plan_of(chosen, where, out, _cache())
+    _say(f"cells    {len(found.cells)} ({len(chosen.systems)} systems), {len(found.unsupported)} of them unsupported")
+    _say(f"time     about {seconds_text(found.seconds)}, at most {seconds_text(found.longest)}")
+    _say(f"disk     about {found.disk / 1e9:.1f} GB at a time, {found.free / 1e9:.0f} GB free")
+    for name, why in found.unsupported.items():
+        _say(f"cannot   {name}: {why}")
+    for gap in found.missing or ["nothing"]:
+        _say(f"missing  {gap}")
+
+
+@app.command(epilog="Example:  bench rooms")
+def rooms() -> None:
+    """List the installed rooms: sources, frameworks, loads, strategies, reports."""
+    from bench.rooms import KINDS, names
+
+    for kind in KINDS:
+        _say(f"{kind:12} {', '.join(names(kind))}")
+
+
+@app.command(epilog="Example:  bench report results/quick-20261121T120000Z --format html,png")
+def report(
+    folder: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")],
+    *,
+    formats: Annotated[str, typer.Option("--format", help="Which files, separated by commas: html, pdf, png, csv.")] = "html,pdf",
+) -> None:
+    """Draw the maps of a run from its folder alone."""
+    from bench.rooms import report as writer
+
+    writers = [writer(name.strip()) for name in formats.split(",")]
+    for module in writers:
+        for file in module.write(folder):
+            _say(str(file))
+
+
+@app.command(epilog="Example:  bench doctor --site site.yaml")
+def doctor(*, site: SiteFile = None, out: Results = DEFAULT_RESULTS) -> None:
+    """Look whether this machine and the site have what a run needs."""
+    from bench.doctor import findings
+    from bench.errors import SiteError
+    from bench.reading import read_site
+    from bench.site import Site
+
+    wrong = 0
+    for finding in findings(read_site(site) if site else Site(), out, _cache(), _registry()):
+        wrong += not finding.good
+        _say(f"{'ok  ' if finding.good else 'BAD '} {finding.what}")
+    if wrong:
+        raise SiteError(f"{wrong} of these must be put right first")
+
+
+@app.command(epilog="Example:  bench clean")
+def clean(*, out: Results = DEFAULT_RESULTS) -> None:
+    """End what a killed run left running, and delete the data that it left lying."""
+    import shutil
+
+    from bench.process import end_leftovers
+    from bench.store import locked
+
+    for ended in end_leftovers(_registry()):
+        _say(f"ended    {ended}")
+    for data in sorted(out.glob("*/data")):
+        lock = locked(data.parent)
+        if lock is None:
+            continue
+        with lock:
+            shutil.rmtree(data)
+        _say(f"deleted  {data}")
+    _say("nothing is left running")
+
+
+def main() -> NoReturn:
+    """Run the command line; the exit code says how it ended (see bench.errors)."""
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        code = app(standalone_mode=False)
+    except HarnessError as problem:
+        _complain(str(problem))
+        sys.exit(problem.exit_code)
+    except KeyboardInterrupt:
+        _complain("interrupted; everything is stopped; go on with --resume and the run's folder")
+        sys.exit(130)
+    except typer.Exit as ending:
+        sys.exit(ending.exit_code)
+    except Exception as problem:
+        if type(problem).__module__.startswith(("click", "typer")) and hasattr(problem, "format_message"):
+            _complain(f"{problem.format_message()}; see bench --help")
+            sys.exit(2)
+        raise
+    sys.exit(code or 0)
+
+
+def _read(path: Path, site: Path | None, changes: list[str] | None) -> "tuple[Scenario, Site]":
+    """The scenario and the site, checked against the installed rooms."""
+    from bench.reading import changed, read_document, read_site, scenario_of
+    from bench.rooms import check as check_rooms
+    from bench.site import Site
+
+    document = changed(read_document(path), changes or [])
+    chosen = scenario_of(document)
+    check_rooms(document, chosen)
+    return chosen, read_site(site) if site else Site()
+
+
+def _resumed(folder: Path, chosen: "Scenario") -> "Store":
+    """The store of an earlier run; it must have been of the same scenario."""
+    from bench.store import Store, read_run
+
+    if read_run(folder).scenario != chosen:
+        raise UsageError(f"{folder}: is a run of another scenario or with other settings; give the ones in its run.json")
+    return Store(folder)
+
+
+def _cache() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "stream-bench"
+
+
+def _registry() -> Path:
+    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local/state") / "stream-bench" / "children"
+
+
+def _log_to(path: Path) -> None:
+    handler = logging.FileHandler(path)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
+
+
+def _interrupt(*_: object) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+def _say(text: str) -> None:
+    print(text)
+
+
+def _complain(text: str) -> None:
+    print(text, file=sys.stderr)

@@ -1,0 +1,75 @@
+"""Messages are written and read back whole, and nothing that happens to one on its way goes unseen."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench import message
+
+SIZES = (64, 65, 100, 1000, 8192, 100_003)
+
+
+def written(size, count=5, entropy=0.75, first=0):
+    writer = message.Writer(run=7, producer=3, size=size, cost=0.01, entropy=entropy)
+    return writer.write(first, 1000 + np.arange(count) * 0.5, 1003.25)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_message_has_exactly_the_size_asked_for(size):
+    """Header and filler together fill the size to the byte."""
+    assert {len(one) for one in written(size)} == {size}
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_what_was_written_is_read(size):
+    """Run, producer, number, times and cost come back."""
+    found = message.read(written(size, first=2**40), size, message.filler(size, 0.75))
+    assert found.corrupted == 0
+    assert found.seq.tolist() == [2**40 + i for i in range(5)]
+    assert set(found.run) == {7}
+    assert set(found.producer) == {3}
+    assert found.due == pytest.approx(1000 + np.arange(5) * 0.5, abs=2e-6)
+    assert found.sent == pytest.approx([1003.25] * 5, abs=2e-6)
+    assert found.cost == pytest.approx([0.01] * 5)
+
+
+@given(entropy=st.floats(0, 1), size=st.integers(64, 3000))
+def test_no_message_holds_a_newline(entropy, size):
+    """A line-based source can carry every message."""
+    assert b"\n" not in written(size, count=1, entropy=entropy)[0]
+
+
+@given(entropy=st.floats(0, message.LARGEST_TEXT_ENTROPY))
+def test_filler_up_to_the_text_limit_is_ascii(entropy):
+    """A source that decodes text does not change it."""
+    assert message.filler(2000, entropy).isascii()
+
+
+@pytest.mark.parametrize("size", [64, 100, 9000])
+def test_every_single_flipped_bit_is_found(size):
+    """No bit of header or filler can change unseen."""
+    one, expected = written(size, count=1)[0], message.filler(size, 0.75)
+    places = range(min(size, 200) * 8)
+    flipped = [one[: p // 8] + bytes([one[p // 8] ^ (1 << p % 8)]) + one[p // 8 + 1 :] for p in places]
+    assert message.read(flipped, size, expected).corrupted == len(flipped)
+
+
+@given(st.lists(st.binary(max_size=200), max_size=20))
+def test_garbage_is_counted_as_corrupted(garbage):
+    """Whatever arrives, reading does not fail and nothing is taken for a message."""
+    found = message.read(garbage, 100, message.filler(100, 0.75))
+    assert (len(found), found.corrupted) == (0, len(garbage))
+
+
+def test_a_message_of_another_size_is_corrupted():
+    """Cut, or two grown together: not a message of this cell."""
+    good = written(100, count=2)
+    found = message.read([good[0][:-1], good[1], good[0] + good[1]], 100, message.filler(100, 0.75))
+    assert (found.seq.tolist(), found.corrupted) == ([1], 2)
+
+
+def test_a_size_below_the_header_is_refused():
+    """There is no message of 63 bytes."""
+    with pytest.raises(ValueError, match="at least 64 bytes, not 63"):
+        message.Writer(run=1, producer=0, size=63, cost=0, entropy=0)
