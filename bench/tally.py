@@ -4,6 +4,8 @@ A producer numbers its messages of a run 0, 1, 2 ... Whoever receives them keeps
 numbers and the sum of their squares, both modulo 2^64. What was sent fixes all three.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 from msgspec import Struct, field
 from numpy.typing import NDArray
@@ -49,6 +51,15 @@ class Report(Struct, frozen=True, tag="processed"):
         return sum(part.count for part in self.sums)
 
 
+def merged(reports: Sequence[Report]) -> list[Report]:
+    """As few reports as say the same: one for each run, at the time of its last."""
+    tallies: dict[int, Tally] = {}
+    for report in reports:
+        tallies.setdefault(report.run, Tally()).add(report)
+    last = {report.run: report.at for report in reports}
+    return [tally.report(run, last[run]) for run, tally in tallies.items()]
+
+
 class Tally:
     """The reports of one run, added up."""
 
@@ -69,6 +80,20 @@ class Tally:
         for part in report.sums:
             known = self._sums.get(part.producer)
             self._sums[part.producer] = part if known is None else known.plus(part)
+
+    def report(self, run: int, at: float) -> Report:
+        """All of it as one report."""
+        return Report(
+            at,
+            run,
+            list(self._sums.values()),
+            self.corrupted,
+            self.disordered,
+            self.asked,
+            self.burnt,
+            self.from_due.sparse(),
+            self.from_sent.sparse(),
+        )
 
     def against(self, sent: dict[int, int]) -> tuple[int, int]:
         """(lost, duplicated): the fewest of each that explain what arrived, given how many each producer sent."""
