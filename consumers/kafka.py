@@ -1,0 +1,72 @@
+"""Reads a Kafka topic: a fixed share of its partitions, from their ends, without a consumer group."""
+
+from collections import deque
+from collections.abc import Sequence
+
+from confluent_kafka import Consumer as Client
+from confluent_kafka import KafkaException, Message, TopicPartition
+
+from bench.errors import RoomError
+from bench.faces import Endpoint
+
+TIMEOUT = 30.0
+"""Seconds after which Kafka's answer is not waited for any more."""
+
+
+class Consumer:
+    """Reads the partitions whose number, modulo the number of members, is the member's."""
+
+    def __init__(self) -> None:
+        self._client: Client | None = None
+        self._batches: deque[list[bytes]] = deque()
+
+    def open(self, endpoint: Endpoint, member: int, members: int) -> None:
+        self._client = Client(_configuration(endpoint.address))
+        try:
+            shares = [TopicPartition(endpoint.name, part) for part in range(member, endpoint.parts, members)]
+            for share in shares:
+                _, share.offset = self._client.get_watermark_offsets(share, timeout=TIMEOUT)
+            self._client.assign(shares)
+        except KafkaException as problem:
+            raise RoomError("kafka", "open", f"{endpoint.name} cannot be read at {endpoint.address}: {problem}") from problem
+
+    def take(self, most: int, timeout: float) -> Sequence[bytes]:
+        assert self._client is not None, "open comes first"
+        if not self._batches:
+            self._batches.extend(_by_partition(self._client.consume(most, timeout)))
+        if not self._batches:
+            return ()
+        batch = self._batches.popleft()
+        if len(batch) > most:
+            self._batches.appendleft(batch[most:])
+        return batch[:most]
+
+    def close(self) -> None:
+        client, self._client = self._client, None
+        if client is not None:
+            client.close()
+
+
+def _configuration(address: str) -> dict[str, str | int | bool]:
+    """A reader that is never waiting for the sake of politeness, and can take messages of 10 MB and more."""
+    return {
+        "bootstrap.servers": address,
+        "group.id": "stream-bench",  # the client asks for one, and we never commit
+        "enable.auto.commit": False,
+        "auto.offset.reset": "error",
+        "fetch.message.max.bytes": 16 * 2**20,
+        "fetch.max.bytes": 64 * 2**20,
+        "receive.message.max.bytes": 2**29,
+        "queued.max.messages.kbytes": 64 * 2**10,
+        "fetch.queue.backoff.ms": 10,  # the default of 1 s makes it pause for as long whenever its queue was full
+    }
+
+
+def _by_partition(messages: Sequence[Message]) -> list[list[bytes]]:
+    """The values of each partition, in its order."""
+    found: dict[int | None, list[bytes]] = {}
+    for message in messages:
+        if message.error() is not None:
+            raise RoomError("kafka", "take", str(message.error()))
+        found.setdefault(message.partition(), []).append(message.value() or b"")
+    return list(found.values())

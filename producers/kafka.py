@@ -1,0 +1,276 @@
+"""Messages through Kafka: a fresh topic for each cell, its partitions written in turn, and counted when Kafka confirms them."""
+
+import contextlib
+import importlib.util
+import logging
+import secrets
+from collections import deque
+from collections.abc import Sequence
+from typing import Literal, Protocol
+
+from confluent_kafka import KafkaException, Producer
+from kafka import KafkaProducer, TopicPartition
+from kafka.admin import KafkaAdminClient, OffsetSpec
+from kafka.errors import KafkaError
+from kafka.producer.future import FutureRecordMetadata
+from msgspec import Struct
+
+from bench.errors import RoomError, UsageError
+from bench.faces import Endpoint, Ground
+from bench.scenario import Cell
+from bench.services.kafka import Broker, KafkaServer
+from bench.units import Seconds, Size
+
+logger = logging.getLogger(__name__)
+
+TIMEOUT = 30.0
+"""Seconds after which Kafka's answer is not waited for any more, and an unconfirmed message has failed."""
+BATCH_OVERHEAD = 2**16
+"""Bytes that a batch may be larger than its only message."""
+
+
+class Settings(Struct, frozen=True, forbid_unknown_fields=True):
+    """A topic, and the client that writes to it."""
+
+    client: Literal["confluent", "kafka-python"] = "confluent"
+    partitions: int = 2
+    replication: int = -1
+    """copies of each partition; the broker's own choice when -1"""
+    acks: Literal[0, 1, "all"] = 1
+    linger: Seconds = Seconds(0.005)
+    batch: Size = Size(10**6)
+    compression: Literal["none", "gzip", "snappy", "lz4", "zstd"] = "none"
+    queue: Size = Size(64 * 10**6)
+    """that may wait in the client; with what lies in it, a slower Kafka is noticed within about a second"""
+    queue_messages: int = 250_000
+    retained: Size = Size(8 * 10**9)
+    """of a topic on a Kafka that is not ours; an embedded one bounds itself by the free disk"""
+
+
+class Source:
+    """A topic for each cell, on the site's Kafka or an embedded one that serves all cells of a run."""
+
+    def __init__(self, settings: Settings) -> None:
+        if settings.client == "kafka-python" and importlib.util.find_spec("crc32c") is None:
+            raise UsageError(
+                "settings.kafka.client: kafka-python is limited to about 8 MB/s without the package 'crc32c';"
+                ' run: pip install "stream-bench[kafka]"'
+            )
+        self._settings = settings
+        self._admin: KafkaAdminClient | None = None
+        self._topic = ""
+
+    def refuses(self, cell: Cell, entropy: float) -> str | None:  # noqa: ARG002  any size and cost will do
+        if self._settings.acks == 0:
+            return "with acks 0 Kafka confirms nothing, so that nobody could say what was sent; use 1 or all"
+        if self._settings.client == "kafka-python" and self._settings.compression not in ("none", "gzip"):
+            return f"kafka-python compresses with gzip only here, not with {self._settings.compression}"
+        return None
+
+    def open(self, cell: Cell, ground: Ground) -> Endpoint:
+        bootstrap = self._bootstrap(cell, ground)
+        self._topic = f"{cell.name}-{secrets.token_hex(4)}"
+        topic = {
+            "num_partitions": self._settings.partitions,
+            "replication_factor": self._settings.replication,
+            "configs": self._limits(cell, ours=ground.site.kafka is None),
+        }
+        try:
+            self._admin = KafkaAdminClient(bootstrap_servers=bootstrap.split(","))
+            self._admin.create_topics({self._topic: topic}, timeout_ms=TIMEOUT * 1000, wait_for_metadata=True)
+        except KafkaError as problem:
+            raise RoomError("kafka", "open", f"no topic can be made at {bootstrap}: {problem!r}") from problem
+        return Endpoint("kafka", bootstrap, self._topic, self._settings.partitions, client=self._client(cell))
+
+    def clear(self) -> None:
+        """Let Kafka delete what is in the topic; the partitions go on counting."""
+        if self._admin is None:
+            return
+        parts = [TopicPartition(self._topic, part) for part in range(self._settings.partitions)]
+        try:
+            ends = self._admin.list_partition_offsets(dict.fromkeys(parts, OffsetSpec.LATEST))
+            self._admin.delete_records({part: end.offset for part, end in ends.items()}, timeout_ms=TIMEOUT * 1000)
+        except KafkaError as problem:
+            raise RoomError("kafka", "clear", f"{self._topic}: {problem!r}") from problem
+
+    def close(self) -> None:
+        admin, self._admin = self._admin, None
+        if admin is not None:
+            with contextlib.suppress(KafkaError):  # a Kafka that is gone has no topic to delete
+                admin.delete_topics([self._topic], timeout_ms=5000)
+            admin.close()
+
+    def _bootstrap(self, cell: Cell, ground: Ground) -> str:
+        if ground.site.kafka is not None:
+            return ground.site.kafka.bootstrap
+        largest = max(Broker().message_bytes, 2 * cell.message_bytes)
+        broker = Broker(message_bytes=largest, partitions=self._settings.partitions)
+        return ground.kept(
+            ("kafka", broker),
+            lambda: KafkaServer.standing(ground.supervisor, broker, cache=ground.cache, data=ground.data, note=ground.note),
+        ).bootstrap
+
+    def _limits(self, cell: Cell, *, ours: bool) -> dict[str, str]:
+        limits = {"max.message.bytes": str(self._largest(cell))}
+        if not ours:
+            limits |= {"retention.ms": "3600000", "retention.bytes": str(self._settings.retained // self._settings.partitions)}
+        return limits
+
+    def _client(self, cell: Cell) -> dict[str, str | int | float | bool]:
+        settings = self._settings
+        return {
+            "client": settings.client,
+            "acks": settings.acks,
+            "linger": float(settings.linger),
+            "batch": int(settings.batch),
+            "compression": settings.compression,
+            "largest": self._largest(cell),
+            "waiting": max(2, min(settings.queue_messages, int(settings.queue) // cell.message_bytes)),
+        }
+
+    def _largest(self, cell: Cell) -> int:
+        """Bytes of the largest batch."""
+        return max(int(self._settings.batch), cell.message_bytes) + BATCH_OVERHEAD
+
+
+class Client(Protocol):
+    """One of the two libraries that can write to Kafka."""
+
+    def waiting(self) -> int:
+        """How many messages it has accepted and Kafka has neither confirmed nor refused; never too few."""
+
+    def failed(self) -> int: ...
+
+    def write(self, messages: Sequence[bytes], partition: int) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class Sender:
+    """Writes message i to partition i modulo their number; what it takes is never more than the client's queue has room for.
+
+    Confirmed is what was taken, minus what waits, minus what failed: exact once nothing waits, and never too many before.
+    """
+
+    def __init__(self) -> None:
+        self._client: Client | None = None
+        self._taken = self._confirmed = 0
+
+    def open(self, endpoint: Endpoint) -> None:
+        try:
+            self._client = (_KafkaPython if endpoint.client["client"] == "kafka-python" else _Confluent)(endpoint)
+        except (KafkaError, KafkaException) as problem:
+            raise RoomError("kafka", "open", f"no connection to {endpoint.address}: {problem}") from problem
+        self._parts, self._most = endpoint.parts, int(endpoint.client["waiting"])
+
+    def send(self, messages: Sequence[bytes]) -> int:
+        assert self._client is not None, "open comes first"
+        room = max(0, self._most - self._client.waiting())
+        offered = messages[:room]
+        for part in range(self._parts):
+            share = offered[(part - self._taken) % self._parts :: self._parts]
+            if share:
+                self._client.write(share, part)
+        self._taken += len(offered)
+        return len(offered)
+
+    def confirmed(self) -> tuple[int, int]:
+        assert self._client is not None, "open comes first"
+        waiting, failed = self._client.waiting(), self._client.failed()
+        self._confirmed = max(self._confirmed, self._taken - waiting - failed)
+        return self._confirmed, failed
+
+    def close(self) -> None:
+        client, self._client = self._client, None
+        if client is not None:
+            client.close()
+
+
+class _Confluent:
+    """confluent-kafka (librdkafka), without a callback for each message.
+
+    Its length is the messages that wait, and events of its own that no `poll` has served yet: so it is polled first. The
+    callback is for errors only, which the library sees to without running any Python.
+    """
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        client = endpoint.client
+        self._topic, self._failed = endpoint.name, 0
+        self._producer = Producer(
+            {
+                "bootstrap.servers": endpoint.address,
+                "acks": client["acks"],
+                "enable.idempotence": client["acks"] == "all",
+                "linger.ms": float(client["linger"]) * 1000,
+                "batch.size": client["batch"],
+                "compression.type": client["compression"],
+                "message.max.bytes": client["largest"],
+                "message.timeout.ms": int(TIMEOUT * 1000),
+                "queue.buffering.max.messages": 10**7,  # we bound the queue, so that what is taken is always the first part
+                "queue.buffering.max.kbytes": 2**31 - 1,
+                "delivery.report.only.error": True,
+                "on_delivery": self._count_failure,
+            }
+        )
+        self._producer.list_topics(self._topic, timeout=TIMEOUT)
+
+    def waiting(self) -> int:
+        self._producer.poll(0)
+        return len(self._producer)
+
+    def failed(self) -> int:
+        return self._failed
+
+    def write(self, messages: Sequence[bytes], partition: int) -> None:
+        taken = self._producer.produce_batch(self._topic, [{"value": message} for message in messages], partition=partition)
+        if taken != len(messages):
+            raise RoomError("kafka", "send", f"the client took {taken} of {len(messages)} messages although its queue had room")
+
+    def close(self) -> None:
+        self._producer.purge()
+        self._producer.flush(1)
+
+    def _count_failure(self, error: object, _: object) -> None:
+        if self._failed == 0:
+            logger.warning("Kafka refused a message: %s", error)
+        self._failed += 1
+
+
+class _KafkaPython:
+    """kafka-python, whose messages are futures; those of a partition are done in their order."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        client = endpoint.client
+        self._topic, self._failed = endpoint.name, 0
+        self._pending: list[deque[FutureRecordMetadata]] = [deque() for _ in range(endpoint.parts)]
+        self._producer = KafkaProducer(
+            bootstrap_servers=endpoint.address.split(","),
+            acks=client["acks"],
+            enable_idempotence=client["acks"] == "all",
+            linger_ms=float(client["linger"]) * 1000,
+            batch_size=client["batch"],
+            compression_type=None if client["compression"] == "none" else client["compression"],
+            max_request_size=client["largest"],
+            request_timeout_ms=int(TIMEOUT * 1000 / 2),
+            delivery_timeout_ms=int(TIMEOUT * 1000),
+        )
+        self._producer.partitions_for(self._topic)  # from now on it need not wait for metadata
+
+    def waiting(self) -> int:
+        for pending in self._pending:
+            while pending and pending[0].is_done:
+                self._failed += pending.popleft().failed()
+        return sum(len(pending) for pending in self._pending)
+
+    def failed(self) -> int:
+        return self._failed
+
+    def write(self, messages: Sequence[bytes], partition: int) -> None:
+        try:
+            sent = [self._producer.send(self._topic, message, partition=partition) for message in messages]
+        except KafkaError as problem:
+            raise RoomError("kafka", "send", f"{problem!r}") from problem
+        self._pending[partition].extend(sent)
+
+    def close(self) -> None:
+        self._producer.close(timeout=2)
