@@ -65,7 +65,7 @@ class Source:
 
 
 class Sender:
-    """Writes each message to a file of its own; confirmed is what bears its final name, failed what the disk has no room for."""
+    """Writes each message to a file of its own; confirmed is what has its final name, failed what the disk has no room for."""
 
     def __init__(self) -> None:
         self._unfinished = self._complete = -1
