@@ -1,5 +1,6 @@
 """Reads a Kafka topic: a fixed share of its partitions, from their ends, without a consumer group."""
 
+import logging
 from collections import deque
 from collections.abc import Sequence
 
@@ -8,6 +9,8 @@ from confluent_kafka import KafkaException, Message, TopicPartition
 
 from bench.errors import RoomError
 from bench.faces import Endpoint
+
+logger = logging.getLogger(__name__)
 
 TIMEOUT = 30.0
 """Seconds after which Kafka's answer is not waited for any more."""
@@ -21,7 +24,7 @@ class Consumer:
         self._batches: deque[list[bytes]] = deque()
 
     def open(self, endpoint: Endpoint, member: int, members: int) -> None:
-        self._client = Client(_configuration(endpoint.address))
+        self._client = Client(_configuration(endpoint.address), logger=logger)
         try:
             shares = [TopicPartition(endpoint.name, part) for part in range(member, endpoint.parts, members)]
             for share in shares:

@@ -5,7 +5,7 @@ import importlib.util
 import logging
 import secrets
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal, Protocol
 
 from confluent_kafka import KafkaException, Producer
@@ -57,8 +57,7 @@ class Source:
                 ' run: pip install "stream-bench[kafka]"'
             )
         self._settings = settings
-        self._admin: KafkaAdminClient | None = None
-        self._topic = ""
+        self._bootstrap, self._topic = "", ""
 
     def refuses(self, cell: Cell, entropy: float) -> str | None:  # noqa: ARG002  any size and cost will do
         if self._settings.acks == 0:
@@ -68,39 +67,43 @@ class Source:
         return None
 
     def open(self, cell: Cell, ground: Ground) -> Endpoint:
-        bootstrap = self._bootstrap(cell, ground)
-        self._topic = f"{cell.name}-{secrets.token_hex(4)}"
+        self._bootstrap = self._server(cell, ground)
         topic = {
             "num_partitions": self._settings.partitions,
             "replication_factor": self._settings.replication,
             "configs": self._limits(cell, ours=ground.site.kafka is None),
         }
-        try:
-            self._admin = KafkaAdminClient(bootstrap_servers=bootstrap.split(","))
-            self._admin.create_topics({self._topic: topic}, timeout_ms=TIMEOUT * 1000, wait_for_metadata=True)
-        except KafkaError as problem:
-            raise RoomError("kafka", "open", f"no topic can be made at {bootstrap}: {problem!r}") from problem
-        return Endpoint("kafka", bootstrap, self._topic, self._settings.partitions, client=self._client(cell))
+        name = f"{cell.name}-{secrets.token_hex(4)}"
+        with self._admin("open") as admin:
+            admin.create_topics({name: topic}, timeout_ms=int(TIMEOUT * 1000), wait_for_metadata=True)
+        self._topic = name
+        return Endpoint("kafka", self._bootstrap, name, self._settings.partitions, client=self._client(cell))
 
     def clear(self) -> None:
         """Let Kafka delete what is in the topic; the partitions go on counting."""
-        if self._admin is None:
-            return
         parts = [TopicPartition(self._topic, part) for part in range(self._settings.partitions)]
-        try:
-            ends = self._admin.list_partition_offsets(dict.fromkeys(parts, OffsetSpec.LATEST))
-            self._admin.delete_records({part: end.offset for part, end in ends.items()}, timeout_ms=TIMEOUT * 1000)
-        except KafkaError as problem:
-            raise RoomError("kafka", "clear", f"{self._topic}: {problem!r}") from problem
+        with self._admin("clear") as admin:
+            ends = admin.list_partition_offsets(dict.fromkeys(parts, OffsetSpec.LATEST))
+            admin.delete_records({part: end.offset for part, end in ends.items()}, timeout_ms=int(TIMEOUT * 1000))
 
     def close(self) -> None:
-        admin, self._admin = self._admin, None
-        if admin is not None:
-            with contextlib.suppress(KafkaError):  # a Kafka that is gone has no topic to delete
-                admin.delete_topics([self._topic], timeout_ms=5000)
-            admin.close()
+        topic, self._topic = self._topic, ""
+        if topic:
+            with contextlib.suppress(RoomError), self._admin("close") as admin:  # a Kafka that is gone has no topic to delete
+                admin.delete_topics([topic], timeout_ms=5000)
 
-    def _bootstrap(self, cell: Cell, ground: Ground) -> str:
+    @contextlib.contextmanager
+    def _admin(self, verb: str) -> Iterator[KafkaAdminClient]:
+        """A connection for the length of a verb; one that stood for longer would complain aloud when Kafka dies."""
+        try:
+            client = KafkaAdminClient(bootstrap_servers=self._bootstrap.split(","), bootstrap_timeout_ms=5000)
+            with contextlib.closing(client) as admin:
+                yield admin
+        except KafkaError as problem:
+            raise RoomError("kafka", verb, f"{self._bootstrap} answers {problem!r}") from problem
+
+    def _server(self, cell: Cell, ground: Ground) -> str:
+        """Where the Kafka stands: the site's, or an embedded one."""
         if ground.site.kafka is not None:
             return ground.site.kafka.bootstrap
         largest = max(Broker().message_bytes, 2 * cell.message_bytes)
@@ -210,7 +213,8 @@ class _Confluent:
                 "queue.buffering.max.kbytes": 2**31 - 1,
                 "delivery.report.only.error": True,
                 "on_delivery": self._count_failure,
-            }
+            },
+            logger=logger,
         )
         self._producer.list_topics(self._topic, timeout=TIMEOUT)
 
