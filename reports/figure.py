@@ -1,0 +1,70 @@
+"""Figures without pyplot: set in one style whatever the person's own settings are, and the same bytes for the same run."""
+
+import io
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from html import escape
+from pathlib import Path
+
+import matplotlib as mpl
+from matplotlib import rc_params_from_file
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+STYLE = Path(__file__).with_name("stream.mplstyle")
+FONTS = Path(mpl.get_data_path()) / "fonts" / "ttf"
+LEFT, RIGHT, TOP, BOTTOM = 0.95, 0.15, 0.42, 0.62
+"""Margins around the axes of a map, in inches."""
+
+
+class Picture:
+    """A figure that is not drawn yet: its name, and how to draw it into an empty figure."""
+
+    def __init__(self, name: str, draw: Callable[[Figure], None]) -> None:
+        self.name = name
+        self._draw = draw
+
+    def svg(self) -> str:
+        """The whole SVG file; its text is text."""
+        return self._saved("svg").decode()
+
+    def png(self) -> bytes:
+        return self._saved("png")
+
+    def inline(self, labels: Mapping[str, str] | None = None) -> str:
+        """The SVG as an element of a page, without ids that could clash; links get the labels of their targets."""
+        return _inlined(self.svg(), labels or {})
+
+    def _saved(self, kind: str) -> bytes:
+        with _styled(self.name):
+            figure = Figure()
+            FigureCanvasAgg(figure)
+            self._draw(figure)
+            out = io.BytesIO()
+            figure.savefig(out, format=kind, metadata={"Date": None, "Creator": None} if kind == "svg" else {"Software": None})
+            return out.getvalue()
+
+
+@contextmanager
+def _styled(name: str) -> Iterator[None]:
+    """Our style and nothing else; ids in an SVG come from the figure's name instead of from chance."""
+    with mpl.rc_context():
+        mpl.rcdefaults()
+        mpl.rcParams.update(rc_params_from_file(STYLE, use_default_template=False))
+        mpl.rcParams["svg.hashsalt"] = f"stream-bench {name}"
+        yield
+
+
+def _inlined(svg: str, labels: Mapping[str, str]) -> str:
+    body = svg[svg.index("<svg") :]
+    body = re.sub(r"<!--.*?-->|<metadata>.*?</metadata>", "", body, flags=re.DOTALL)
+    body = re.sub(r'<g id="[^"]*"', "<g", body)
+    body = re.sub(r' xmlns(:xlink)?="[^"]*"| version="1.1"', "", body)
+    body = re.sub(r"\n\s*", "\n", body).replace("xlink:href", "href")
+    return re.sub(r'<a href="(#[^"]*)"[^>]*>', lambda found: _labelled(found[1], labels), body)
+
+
+def _labelled(target: str, labels: Mapping[str, str]) -> str:
+    label = escape(labels.get(target, target))
+    return f'<a href="{target}" aria-label="{label}"><title>{label}</title>'

@@ -1,0 +1,149 @@
+"""The winner map: at each point of the grid all systems' rates, the best in bold, coloured by who is the best."""
+
+from collections.abc import Mapping, Sequence
+
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch, Rectangle
+from msgspec import Struct
+
+from reports.evidence import Evidence, Known
+from reports.figure import Picture
+from reports.heatmap import GREY, INK, PALE, grid_axes
+from reports.winner import Contest, contests_of
+from reports.wording import MISSING, claim_of, status_of
+
+PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#332288", "#882255")
+"""Okabe and Ito's colours (2008), told apart by colour-blind readers; the last two are Tol's."""
+LINE = 0.19
+"""Inches from one line of a tile to the next."""
+
+
+class Row(Struct, frozen=True):
+    """One system's line in a tile."""
+
+    system: str
+    claim: str
+    leads: bool
+    plain: bool
+    """whether it has no rate"""
+
+
+class WinnerTile(Struct, frozen=True):
+    """One point of the grid, ready to be drawn."""
+
+    column: int
+    row: int
+    leaders: tuple[str, ...]
+    rows: tuple[Row, ...]
+    remark: str
+    anchors: tuple[str, ...]
+    """the section of each row's cell"""
+
+
+def winner_tiles_of(evidence: Evidence) -> list[WinnerTile]:
+    """The tiles of the winner map."""
+    return [_tile_of(contest, evidence) for contest in contests_of(evidence)]
+
+
+def _tile_of(contest: Contest, evidence: Evidence) -> WinnerTile:
+    rows = tuple(
+        Row(known.cell.system, claim_of(known.result), known.cell.system in contest.leaders, not _has_rate(known))
+        for known in contest.known
+    )
+    remarks = {"none": "no winner", "tie": "tie", "clear": ""}[contest.outcome]
+    best = contest.best
+    if contest.outcome == "clear" and best is not None and best.status == "lower-bound":
+        remarks = "at least"
+    if not contest.complete:
+        remarks = f"{remarks}, so far".lstrip(", ")
+    anchors = tuple(known.anchor for known in contest.known)
+    return WinnerTile(
+        evidence.sizes.index(contest.size), evidence.costs.index(contest.cost), contest.leaders, rows, remarks, anchors
+    )
+
+
+def _has_rate(known: Known) -> bool:
+    return status_of(known) not in (MISSING, "failed", "unsupported")
+
+
+def colours_of(systems: Sequence[str]) -> dict[str, str]:
+    """A colour for each system, in the scenario's order."""
+    return {system: PALETTE[number % len(PALETTE)] for number, system in enumerate(systems)}
+
+
+def winners_of(evidence: Evidence) -> Picture:
+    """The picture of the winner map, with its legend."""
+    tiles, colours = winner_tiles_of(evidence), colours_of(evidence.systems)
+    longest = max(len(system) for system in evidence.systems)
+    width = 0.28 + 0.07 * (longest + 12)
+    height = LINE * (len(evidence.systems) + 1.6)
+
+    def draw(figure: Figure) -> None:
+        ax, _ = grid_axes(figure, evidence.sizes, evidence.costs, tile=(width, height), right=0.15 + 0.1 * longest + 0.5)
+        ax.set_title("Highest sustained frequency of every system, the best in bold (messages/s)")
+        draw_winners(ax, tiles, colours)
+        draw_legend(ax, colours)
+
+    return Picture("winners", draw)
+
+
+def draw_winners(ax: Axes, tiles: Sequence[WinnerTile], colours: Mapping[str, str]) -> list[Artist]:
+    """Draw tiles into axes on which each point is a unit square; a tie has a strip in the colours of its leaders."""
+    return [artist for tile in tiles for artist in (*_draw_ground(ax, tile, colours), *_draw_rows(ax, tile, colours))]
+
+
+def _draw_ground(ax: Axes, tile: WinnerTile, colours: Mapping[str, str]) -> list[Artist]:
+    left, bottom, width, height = tile.column + 0.012, tile.row + 0.02, 0.976, 0.96
+    alone = len(tile.leaders) == 1
+    ground = Rectangle((left, bottom), width, height, facecolor=_tint(colours[tile.leaders[0]]) if alone else "#f1f3f5")
+    if alone:
+        return [ax.add_patch(ground)]
+    share, strip = width / max(1, len(tile.leaders)), 0.95 / (len(tile.rows) + 1.6)
+    bands = [
+        Rectangle((left + number * share, bottom), share, strip, facecolor=_tint(colours[system]))
+        for number, system in enumerate(tile.leaders)
+    ]
+    return [ax.add_patch(patch) for patch in (ground, *bands)]
+
+
+def _tint(colour: str) -> tuple[float, float, float]:
+    """A colour pale enough to be written on in black."""
+    red, green, blue = to_rgb(colour)
+    return (1 - 0.36 * (1 - red), 1 - 0.36 * (1 - green), 1 - 0.36 * (1 - blue))
+
+
+def _draw_rows(ax: Axes, tile: WinnerTile, colours: Mapping[str, str]) -> list[Artist]:
+    pitch = 1 / (len(tile.rows) + 1.6)
+    artists: list[Artist] = []
+    for number, (row, anchor) in enumerate(zip(tile.rows, tile.anchors, strict=True)):
+        y = tile.row + 1 - pitch * (number + 0.85)
+        weight = "bold" if row.leads else "normal"
+        ink = GREY if row.plain else INK
+        chip = Rectangle((tile.column + 0.045, y - 0.2 * pitch), 0.03, 0.4 * pitch, facecolor=colours[row.system])
+        artists += [
+            ax.add_patch(chip),
+            ax.text(tile.column + 0.1, y, row.system, color=ink, fontsize=8, fontweight=weight, ha="left", va="center"),
+            ax.text(tile.column + 0.95, y, row.claim, color=ink, fontsize=8, fontweight=weight, ha="right", va="center"),
+            _draw_link(ax, (tile.column, y - pitch / 2), pitch, anchor),
+        ]
+    if tile.remark:
+        y = tile.row + 0.45 * pitch
+        artists.append(
+            ax.text(tile.column + 0.95, y, tile.remark, color=INK, fontsize=7.2, fontstyle="italic", ha="right", va="center")
+        )
+    return artists
+
+
+def _draw_link(ax: Axes, corner: tuple[float, float], height: float, anchor: str) -> Artist:
+    return ax.add_patch(Rectangle(corner, 1, height, facecolor=PALE, alpha=0.0, zorder=9, url=f"#{anchor}"))
+
+
+def draw_legend(ax: Axes, colours: Mapping[str, str]) -> list[Artist]:
+    """Which colour is which system."""
+    patches = [
+        Patch(facecolor=_tint(colour), edgecolor=colour, linewidth=1.0, label=system) for system, colour in colours.items()
+    ]
+    return [ax.legend(handles=patches, title="best system", alignment="left", loc="upper left", bbox_to_anchor=(1.0, 1.02))]

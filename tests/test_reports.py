@@ -1,0 +1,414 @@
+"""Reports are made from a run's folder alone, and say no more than it does."""
+
+import csv
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("matplotlib", reason="the extra `report` is not installed")
+pytest.importorskip("typst", reason="the extra `report` is not installed")
+
+from bench.errors import UsageError
+from bench.measurement import Latency, Measurement, Planned, Purpose, Result, Series
+from bench.scenario import Cell, Grid, Scenario
+from bench.site import Site
+from bench.store import Store
+from bench.units import Seconds, Size
+from bench.verdict import Verdict
+from reports import page, pdf, pictures, table
+from reports.evidence import Judged, Known, read_evidence
+from reports.timeline import trace_of
+from reports.winner import contest_of, finding_of
+
+BATCH = {"spark/tcp": 1.0, "spark/files": 1.0, "spark/kafka": 1.0}
+MOVED = {"spark/tcp": (62e3, 180e6), "spark/files": (55.0, 40e6), "spark/kafka": (88e3, 95e6), "plain/kafka": (205e3, 260e6)}
+"""Messages/s and bytes/s that each system moves, about what was seen on two cores."""
+FACTS = {
+    "cores": 2, "memory_bytes": 25_000_000_000, "kernel": "Linux 6.1", "cpu": "AMD EPYC 7B13", "python": "3.11.14",
+    "java": 'openjdk version "17.0.17" 2025-10-21', "versions": {"pyspark": "4.2.0", "kafka-python": "3.0.12"},
+    "revision": "46cef34a1b2c", "command": "bench run scenarios/quick.yaml", "clock_source": "tsc", "moon": "waning",
+}  # fmt: skip
+
+
+def ceiling_of(cell: Cell) -> float:
+    """A believable top rate."""
+    messages, volume = MOVED.get(cell.system, (40e3, 150e6))
+    rate = 1 / (1 / messages + cell.message_bytes / volume)
+    return min(rate, 0.97 * 2 / cell.cpu_seconds) if cell.cpu_seconds else rate
+
+
+def seen(number: int, rate: float, ceiling: float, purpose: Purpose = "search", batch: float = 0.0, **said: Any) -> Measurement:
+    """What a trial sees when a system processes no more than `ceiling`, every `batch` seconds."""
+    settle, window, step = 2.0, 10.0, 0.25
+    at = [step * n for n in range(1, int((settle + window) / step) + 1)]
+    shown = [t - t % batch if batch else t for t in at]
+    offered = [int(rate * t) for t in at]
+    processed = [int(min(rate, ceiling) * max(0.0, t - batch / 3)) if batch else int(min(rate, ceiling) * t) for t in shown]
+    sustained = rate <= ceiling
+    last = processed[-1] if not sustained else offered[-1]
+    if sustained:
+        at, offered, processed = [*at, at[-1] + 1], [*offered, last], [*processed, last]
+    p50 = (0.6 * batch or 0.004) if sustained else 2.5
+    known: dict[str, Any] = {
+        "planned": Planned(number, rate, settle, window, purpose), "started": "2026-05-04T10:00:00Z", "batch_interval": batch,
+        "ended": "complete" if sustained else "hopeless", "seconds": 13.0 if sustained else 9.5, "offered": offered[-1],
+        "sent": last, "failed": 0, "processed": last, "lost": 0, "duplicated": 0, "disordered": 0, "corrupted": 0,
+        "drained": sustained, "late": 0.001, "blocked": 0.0, "asked": 5.0, "burnt": 5.01,
+        "from_due": Latency(p50, 1.6 * p50, 2.1 * p50, 2.6 * p50), "from_sent": Latency(p50, 1.6 * p50, 2 * p50, 2.5 * p50),
+        "cpu": {"framework": 14.2, "source": 2.1, "load": 1.9, "harness": 0.2, "busy": 19.0, "steal": 0.1, "available": 20.0},
+        "series": Series(at, offered, offered, processed),
+    }  # fmt: skip
+    return Measurement(**(known | said))
+
+
+def trials_of(cell: Cell, count: int = 6) -> list[Measurement]:
+    """The trials of a search that ends with a confirmed rate."""
+    ceiling, batch = ceiling_of(cell), BATCH.get(cell.system, 0.0)
+    factors = [0.5, 1.6, 0.9, 1.3, 0.97, 1.03, 1.1, 0.8][: count - 1]
+    found = [seen(n, f * ceiling, ceiling, "search" if n else "warm-up", batch) for n, f in enumerate(factors)]
+    return [*found, seen(len(found), 0.97 * ceiling, ceiling, "confirm", batch)]
+
+
+def result_of(cell: Cell, status: str = "measured", **known: Any) -> Result:
+    """A result near the cell's ceiling."""
+    top = ceiling_of(cell)
+    rated = {"estimate_hz": top, "low_hz": 0.97 * top, "high_hz": 1.03 * top, "confirmed_hz": 0.97 * top}
+    bounds: dict[str, dict[str, Any]] = {
+        "measured": rated,
+        "lower-bound": rated | {"estimate_hz": 0.97 * top, "high_hz": None, "reason": "generator", "limited_by": "generator"},
+        "upper-bound": {"high_hz": 0.5 * top, "reason": "overloaded at 10 /s, the lowest rate tried: backlog grew"},
+        "unstable": {"low_hz": 0.8 * top, "high_hz": top, "reason": "trials disagree"},
+        "failed": {"reason": "the framework died 2 times: java.lang.OutOfMemoryError"},
+        "unsupported": {"reason": "the socket receiver reads lines"},
+    }
+    bound = 2 / cell.cpu_seconds if cell.cpu_seconds else None
+    always = {"bound_hz": bound, "bound": "cpu" if bound else None, "trials": 6, "seconds": 70.0, "sent": 9, "processed": 9}
+    quick = {"latency_s": Latency(0.6, 0.9, 1.2, 1.4), "cpu_share": {"framework": 1.42, "source": 0.2}}
+    more = always | (quick if status == "measured" else {}) | bounds[status] | known
+    return Result(cell.system, cell.framework, cell.source, cell.message_bytes, cell.cpu_seconds, status, **more)  # type: ignore[arg-type]
+
+
+STATUSES = {
+    ("spark/tcp", 1_000_000, 0.0): "upper-bound",
+    ("spark/tcp", 1_000_000, 0.01): "unsupported",
+    ("spark/files", 100, 0.0): "unstable",
+    ("spark/files", 100, 0.01): "failed",
+    ("plain/kafka", 100, 0.0): "lower-bound",
+}
+QUICK = Scenario(
+    name="quick",
+    title="A first map of Spark and its sources",
+    systems=("spark/tcp", "spark/files", "spark/kafka", "plain/kafka"),
+    grid=Grid((Size(100), Size(10_000), Size(1_000_000)), (Seconds(0), Seconds(0.01))),
+)
+UNFINISHED = Cell("plain", "kafka", 1_000_000, 0.01)
+
+
+def a_run(folder: Path, scenario: Scenario = QUICK, *, unfinished: Iterable[Cell] = (UNFINISHED,), trials: int = 6) -> Path:
+    """A run's folder with every status, and cells that are not finished."""
+    with an_open_store(folder, scenario) as store:
+        for cell in scenario.cells():
+            if cell in unfinished:
+                continue
+            status = STATUSES.get((cell.system, cell.message_bytes, cell.cpu_seconds), "measured")
+            for trial in trials_of(cell, trials) if status != "unsupported" else ():
+                store.add(cell, trial)
+            store.finish(cell, result_of(cell, status))
+    return folder
+
+
+@contextmanager
+def an_open_store(folder: Path, scenario: Scenario, **facts: Any) -> Iterator[Store]:
+    """A new folder's store, closed again afterwards."""
+    folder.mkdir()
+    store = Store(folder)
+    store.open(scenario, Site(), FACTS | facts)
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run with every status and one unfinished cell, with all its reports."""
+    folder = a_run(tmp_path_factory.mktemp("results") / "quick")
+    for report in (page, pdf, pictures, table):
+        report.write(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def html(run: Path) -> str:
+    return (run / "report.html").read_text(encoding="utf-8")
+
+
+class Elements(HTMLParser):
+    """The attributes of every element of a page."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+
+    def all(self, attribute: str) -> list[str]:
+        return [value for _, attributes in self.found if (value := attributes.get(attribute)) is not None]
+
+
+@pytest.mark.parametrize(
+    ("report", "name"), [(page, "report.html"), (pdf, "report.pdf"), (table, "cells.csv")], ids=["html", "pdf", "csv"]
+)
+def test_a_report_names_the_file_that_it_wrote(run: Path, report: Any, name: str) -> None:
+    """What write returns is there."""
+    assert report.write(run) == [run / name]
+    assert (run / name).stat().st_size > 0
+
+
+def test_pictures_are_the_maps_and_a_timeline_for_each_cell(run: Path) -> None:
+    """Each picture is there as SVG and as PNG."""
+    names = {path.stem for path in (run / "figures").glob("*.svg")}
+    assert {"winners", "map-spark-tcp", "map-spark-files", "map-spark-kafka", "map-plain-kafka"} <= names
+    assert len([name for name in names if name.startswith("timeline-")]) == 22  # 24 less the unsupported and the unfinished
+    assert {path.stem for path in (run / "figures").glob("*.png")} == names
+
+
+def test_the_page_loads_nothing(html: str) -> None:
+    """Neither an element nor a style refers to another place."""
+    elements = Elements(html)
+    loads = [*elements.all("src"), *elements.all("href"), *elements.all("xlink:href"), *elements.all("srcset")]
+    assert [load for load in loads if not load.startswith(("#", "data:"))] == []
+    assert re.findall(r"@import|url\((?!#)", html) == []
+
+
+def test_every_cell_of_a_map_leads_to_a_section(run: Path, html: str) -> None:
+    """Each cell is linked from the winner map and from its system's map, and each link has its target."""
+    elements = Elements(html)
+    targets = [href[1:] for href in elements.all("href") if href.startswith("#cell-")]
+    assert set(targets) == {known.anchor for known in read_evidence(run).cells}
+    assert all(targets.count(target) >= 3 for target in set(targets))  # two maps and the table
+    assert set(targets) <= set(elements.all("id"))
+
+
+def test_an_id_occurs_once_in_a_page(html: str) -> None:
+    """The figures do not take ids from each other."""
+    ids = Elements(html).all("id")
+    assert len(ids) == len(set(ids))
+
+
+@pytest.mark.parametrize(
+    "word", ["measured", "lower-bound", "upper-bound", "unstable", "failed", "unsupported", "not measured"]
+)
+def test_a_status_is_said_and_explained(html: str, word: str) -> None:
+    """It is in the table and in the glossary."""
+    assert f'">{word}</span></td>' in html
+    assert f"<dt>{word}</dt>" in html
+
+
+@pytest.mark.parametrize(("system", "claim"), [("plain-kafka", "≥ 184 k/s"), ("spark-tcp", "≤ 89.7 /s")], ids=["least", "most"])
+def test_a_bound_looks_like_one(run: Path, system: str, claim: str) -> None:
+    """Its rate carries the sign, its cell a hatch."""
+    svg = (run / "figures" / f"map-{system}.svg").read_text(encoding="utf-8")
+    assert claim in svg
+    assert "<pattern" in svg
+
+
+def test_a_failed_cell_has_no_rate(html: str) -> None:
+    """It is not shown as zero."""
+    assert "spark/files, 100 B, 10 ms: failed (failed)" in html
+    assert not re.search(r">0 /s<", html)
+
+
+EVIL = '</title><script>alert(1)</script> #panic("x") $\\frac{1}{$ {{ 7 * 7 }}'
+
+
+def a_hostile_run(folder: Path) -> Path:
+    """A run whose every text wants to be obeyed."""
+    scenario = Scenario(name="evil", title=EVIL, systems=("a/b", "c/$x_"), grid=Grid((Size(100),)))
+    with an_open_store(folder, scenario, command=EVIL, versions={EVIL: EVIL}, revision=[EVIL]) as store:
+        for cell in scenario.cells():
+            store.add(cell, seen(0, 50.0, 40.0, note=EVIL))
+            store.finish(cell, result_of(cell, "failed", reason=EVIL))
+    return folder
+
+
+def test_hostile_text_is_escaped_in_the_page(tmp_path: Path) -> None:
+    """No title, reason or note becomes an element, and none is a template."""
+    (path,) = page.write(a_hostile_run(tmp_path / "run"))
+    text = path.read_text(encoding="utf-8")
+    assert [tag for tag, _ in Elements(text).found if tag == "script"] == ["script"]  # our own
+    assert text.count("&lt;/title&gt;&lt;script&gt;alert(1)&lt;/script&gt;") >= 6
+    assert text.count("{{ 7 * 7 }}") >= 6
+
+
+def test_hostile_text_is_only_text_in_the_pdf(tmp_path: Path) -> None:
+    """Typst neither panics nor evaluates; the document's title is the text as it is."""
+    (path,) = pdf.write(a_hostile_run(tmp_path / "run"))
+    assert b"#panic" in path.read_bytes()
+
+
+def test_the_pdf_has_pages_and_its_fonts_within(run: Path) -> None:
+    """It can be read on a machine without our fonts."""
+    content = (run / "report.pdf").read_bytes()
+    assert content.startswith(b"%PDF-")
+    assert len(re.findall(rb"/Type\s*/Page\b", content)) >= 3
+    assert re.findall(rb"/FontFile[23]", content)
+
+
+@pytest.mark.parametrize(
+    ("report", "pattern"), [(page, "report.html"), (pdf, "report.pdf"), (pictures, "figures/*.svg"), (table, "cells.csv")],
+    ids=["html", "pdf", "svg", "csv"],
+)  # fmt: skip
+def test_the_same_run_gives_the_same_bytes(run: Path, report: Any, pattern: str) -> None:
+    """Nothing in a report comes from the clock or from chance."""
+    before = {path: path.read_bytes() for path in run.glob(pattern)}
+    report.write(run)
+    assert before
+    assert {path: path.read_bytes() for path in run.glob(pattern)} == before
+
+
+def test_the_csv_has_the_names_of_the_results(run: Path) -> None:
+    """A column for each field of cells.json; what is nested there has a dot."""
+    with (run / "cells.csv").open(encoding="utf-8", newline="") as file:
+        columns = csv.DictReader(file).fieldnames or []
+    nested = {
+        "latency_s": [f"latency_s.{q}" for q in ("p50", "p90", "p99", "max")],
+        "cpu_share": ["cpu_share.framework", "cpu_share.source"],
+    }
+    wanted = [name for field in Result.__struct_fields__ for name in nested.get(field, [field])]
+    assert [name for name in columns if name != "bound_share"] == wanted
+
+
+def test_the_csv_leaves_empty_what_does_not_exist(run: Path) -> None:
+    """A cell that was not measured has a line without numbers."""
+    with (run / "cells.csv").open(encoding="utf-8", newline="") as file:
+        lines = list(csv.DictReader(file))
+    last = lines[-1]
+    assert (len(lines), last["status"], last["estimate_hz"], last["lost"]) == (24, "not measured", "", "")
+
+
+def test_an_unfinished_run_says_what_is_missing(html: str) -> None:
+    """The cells without a result are named at the top."""
+    assert "This run is not finished." in html
+    assert "1 of 24 cells has no result yet" in html
+
+
+@pytest.mark.parametrize("report", [page, pdf, pictures, table], ids=["html", "pdf", "png", "csv"])
+def test_trials_without_any_result_make_a_report(tmp_path: Path, report: Any) -> None:
+    """A run that was killed in its first cell can be looked at."""
+    run = a_run(tmp_path / "run", unfinished=QUICK.cells())
+    store = Store(run)
+    store.add(QUICK.cells()[0], seen(0, 50.0, 40.0))
+    assert all(path.exists() for path in report.write(run))
+
+
+@pytest.mark.parametrize("report", [page, pdf, pictures, table], ids=["html", "pdf", "png", "csv"])
+def test_a_trial_without_counters_makes_a_report(tmp_path: Path, report: Any) -> None:
+    """A load that died at once leaves an empty series."""
+    run = a_run(tmp_path / "run", unfinished=QUICK.cells())
+    Store(run).add(QUICK.cells()[0], seen(0, 50.0, 40.0, ended="load died", offered=0, series=Series()))
+    assert all(path.exists() for path in report.write(run))
+
+
+def test_a_system_alone_has_no_winner_map(tmp_path: Path) -> None:
+    """There is nothing to win."""
+    scenario = Scenario(name="alone", systems=("plain/kafka",), grid=Grid((Size(1000),)))
+    run = a_run(tmp_path / "run", scenario)
+    (path,) = page.write(run)
+    assert 'id="winners"' not in path.read_text(encoding="utf-8")
+
+
+def test_a_folder_without_measurements_is_refused(tmp_path: Path) -> None:
+    """The message says how to go on."""
+    run = a_run(tmp_path / "run", unfinished=QUICK.cells())
+    with pytest.raises(UsageError, match="no trial and no result yet"):
+        page.write(run)
+
+
+def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:
+    """It is the person's to put right."""
+    with pytest.raises(UsageError, match=r"run\.json"):
+        page.write(tmp_path)
+
+
+def test_a_page_of_192_cells_is_small(tmp_path: Path) -> None:
+    """Six systems, eight sizes, four costs, eight trials each: it can be sent by mail."""
+    sizes = tuple(Size(10**n) for n in range(2, 10))
+    costs = tuple(Seconds(cost) for cost in (0, 0.001, 0.01, 0.1))
+    systems = (*QUICK.systems, "spark/pulsar", "harmonicio/stream")
+    run = a_run(tmp_path / "run", Scenario(name="large", systems=systems, grid=Grid(sizes, costs)), trials=8)
+    (path,) = page.write(run)
+    assert path.stat().st_size < 5_000_000
+
+
+CELLS = [Cell(framework, "kafka", 100, 0.0) for framework in ("a", "b", "c")]
+
+
+def leaders_of(*results: Result) -> tuple[str, ...]:
+    """Who leads among the first cells' results."""
+    return contest_of(100, 0.0, [Known(cell, result, ()) for cell, result in zip(CELLS, results, strict=False)]).leaders
+
+
+def rated(cell: Cell, low: float | None, high: float | None, status: str = "measured") -> Result:
+    """A result with that interval."""
+    estimate = (low * high) ** 0.5 if low and high else low
+    known: dict[str, Any] = {"low_hz": low, "high_hz": high, "estimate_hz": estimate}
+    return result_of(cell, status, **known)
+
+
+def test_a_system_above_all_intervals_wins() -> None:
+    """Its sustained rate is more than any other can reach."""
+    assert leaders_of(rated(CELLS[0], 100, 110), rated(CELLS[1], 80, 95)) == ("a/kafka",)
+
+
+def test_overlapping_intervals_are_a_tie() -> None:
+    """The higher estimate comes first, but does not win."""
+    assert leaders_of(rated(CELLS[0], 90, 105), rated(CELLS[1], 100, 110)) == ("b/kafka", "a/kafka")
+
+
+def test_a_lower_bound_is_never_beaten_for_certain() -> None:
+    """What lies above it was not seen."""
+    assert leaders_of(rated(CELLS[0], 100, 110), rated(CELLS[1], 50, None, "lower-bound")) == ("a/kafka", "b/kafka")
+
+
+def test_a_lower_bound_above_all_others_wins() -> None:
+    """At least that rate is enough."""
+    assert leaders_of(rated(CELLS[0], 100, 110), rated(CELLS[1], 150, None, "lower-bound")) == ("b/kafka",)
+
+
+def test_an_upper_bound_that_reaches_above_the_best_is_a_rival() -> None:
+    """It may still be better."""
+    assert leaders_of(rated(CELLS[0], 100, 110), rated(CELLS[1], None, 200, "upper-bound")) == ("a/kafka", "b/kafka")
+
+
+def test_failed_and_unsupported_systems_are_no_rivals() -> None:
+    """The one that runs is the best."""
+    assert leaders_of(rated(CELLS[0], 1, 2), result_of(CELLS[1], "failed"), result_of(CELLS[2], "unsupported")) == ("a/kafka",)
+
+
+def test_nobody_wins_where_nothing_was_sustained() -> None:
+    """There is no best of nothing."""
+    assert leaders_of(result_of(CELLS[0], "failed"), rated(CELLS[1], None, 3, "upper-bound")) == ()
+
+
+def test_the_finding_counts_only_points_at_which_all_were_measured(run: Path) -> None:
+    """A system that is still missing may turn out the best."""
+    assert finding_of(read_evidence(run)).startswith("plain/kafka sustains the highest frequency at 3 of 5 points of the map;")
+
+
+def test_a_thinned_timeline_keeps_its_peaks() -> None:
+    """However long the trial, its greatest backlog is drawn."""
+    at = [0.1 * n for n in range(5000)]
+    processed = [0 if n == 3333 else n for n in range(5000)]
+    counts = list(range(5000))
+    evidence = Judged(seen(0, 10.0, 10.0, series=Series(at, counts, counts, processed)), Verdict("sustained"))
+    trace = trace_of(evidence)
+    assert len(trace.at) <= 200
+    assert max(trace.backlog) == 3333
