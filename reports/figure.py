@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 STYLE = Path(__file__).with_name("stream.mplstyle")
 FONTS = Path(mpl.get_data_path()) / "fonts" / "ttf"
-LEFT, RIGHT, TOP, BOTTOM = 0.95, 0.15, 0.42, 0.62
+LEFT, RIGHT, TOP, BOTTOM = 0.95, 0.15, 0.38, 0.52
 """Margins around the axes of a map, in inches."""
 
 
@@ -35,6 +35,10 @@ class Picture:
     def inline(self, labels: Mapping[str, str] | None = None) -> str:
         """The SVG as an element of a page, without ids that could clash; links get the labels of their targets."""
         return _inlined(self.svg(), labels or {})
+
+    def width_mm(self) -> float:
+        """How wide it is in print."""
+        return float(re.findall(r'<svg[^>]* width="([0-9.]+)pt"', self.svg())[0]) * 25.4 / 72
 
     def _saved(self, kind: str) -> bytes:
         with _styled(self.name):

@@ -18,6 +18,8 @@ from reports.wording import MISSING, best_rate, claim_of, interval_text, reason_
 
 WIDTH, HEIGHT = 1.16, 0.64
 """Of one cell, in inches."""
+NARROWEST = 3.6
+"""Inches for a title, however few the cells below it."""
 COLOURS = LinearSegmentedColormap.from_list("stream", ["#f3f7d9", "#bfe3c6", "#6cc1c0", "#2f8fb8", "#2560a3", "#1c2f6b"])
 """From pale to dark in even steps of lightness, so that it also reads in grey print and without red or green."""
 INK, PALE, GREY, RED, AMBER = "#1d2733", "#ffffff", "#6b7480", "#b3261e", "#d55e00"
@@ -77,11 +79,11 @@ def map_of(evidence: Evidence, system: str) -> Picture:
 
 
 def grid_axes(
-    figure: Figure, sizes: Sequence[int], costs: Sequence[float], *, tile: tuple[float, float], right: float
+    figure: Figure, sizes: Sequence[int], costs: Sequence[float], *, tile: tuple[float, float], right: float, top: float = TOP
 ) -> tuple[Axes, tuple[float, float]]:
     """Axes over message size and CPU cost in a figure that is made to fit them; with their width and height in inches."""
     inches = (tile[0] * len(sizes), tile[1] * len(costs))
-    width, height = LEFT + inches[0] + right, TOP + inches[1] + BOTTOM
+    width, height = LEFT + max(NARROWEST, inches[0] + right), top + inches[1] + BOTTOM
     figure.set_size_inches(width, height)
     ax = figure.add_axes((LEFT / width, BOTTOM / height, inches[0] / width, inches[1] / height))
     ax.set_xlim(0, len(sizes))

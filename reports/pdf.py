@@ -29,6 +29,7 @@ def write(run: Path) -> list[Path]:
         "finding": finding_of(evidence),
         "started": evidence.record.started,
         "winners": pictures[0].name if len(evidence.systems) > 1 else None,
+        "width": pictures[0].width_mm(),
         "maps": [picture.name for picture in pictures if picture.name != "winners"],
         "examples": [picture.name for picture in examples],
         "lines": [asdict(line) for line in lines_of(evidence)],

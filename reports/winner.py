@@ -80,7 +80,7 @@ def _standings(contests: Sequence[Contest]) -> str:
     if not held:
         return "No system sustained any rate that was tried."
     if not wins:
-        return f"At none of the {len(held)} points of the map can one system be told to be the best."
+        return "At no point of the map one system can be told to be the best."
     (first, count), *others = wins
     share = f"all {len(held)}" if count == len(held) else f"{count} of {len(held)}"
     parts = [f"{first} sustains the highest frequency at {share} points of the map"]

@@ -10,8 +10,8 @@ from matplotlib.patches import Patch, Rectangle
 from msgspec import Struct
 
 from reports.evidence import Evidence, Known
-from reports.figure import Picture
-from reports.heatmap import GREY, INK, PALE, grid_axes
+from reports.figure import RIGHT, TOP, Picture
+from reports.heatmap import GREY, INK, NARROWEST, PALE, grid_axes
 from reports.winner import Contest, contests_of
 from reports.wording import MISSING, claim_of, status_of
 
@@ -78,14 +78,18 @@ def winners_of(evidence: Evidence) -> Picture:
     """The picture of the winner map, with its legend."""
     tiles, colours = winner_tiles_of(evidence), colours_of(evidence.systems)
     longest = max(len(system) for system in evidence.systems)
-    width = 0.28 + 0.07 * (longest + 12)
+    width = 0.27 + 0.066 * (longest + 10.5)
     height = LINE * (len(evidence.systems) + 1.6)
 
+    columns = max(1, int(max(NARROWEST, width * len(evidence.sizes)) / (0.5 + 0.072 * longest)))
+    above = 0.2 * -(-len(evidence.systems) // columns) + 0.05
+
     def draw(figure: Figure) -> None:
-        ax, _ = grid_axes(figure, evidence.sizes, evidence.costs, tile=(width, height), right=0.15 + 0.1 * longest + 0.5)
-        ax.set_title("Highest sustained frequency of every system, the best in bold (messages/s)")
+        tile = (width, height)
+        ax, _ = grid_axes(figure, evidence.sizes, evidence.costs, tile=tile, right=RIGHT, top=TOP + above)
+        ax.set_title("Top rates (messages/s), the best in bold", pad=8 + 72 * above)
         draw_winners(ax, tiles, colours)
-        draw_legend(ax, colours)
+        draw_legend(ax, colours, columns=columns)
 
     return Picture("winners", draw)
 
@@ -141,9 +145,10 @@ def _draw_link(ax: Axes, corner: tuple[float, float], height: float, anchor: str
     return ax.add_patch(Rectangle(corner, 1, height, facecolor=PALE, alpha=0.0, zorder=9, url=f"#{anchor}"))
 
 
-def draw_legend(ax: Axes, colours: Mapping[str, str]) -> list[Artist]:
-    """Which colour is which system."""
+def draw_legend(ax: Axes, colours: Mapping[str, str], *, columns: int) -> list[Artist]:
+    """Which colour is which system, above the axes."""
     patches = [
         Patch(facecolor=_tint(colour), edgecolor=colour, linewidth=1.0, label=system) for system, colour in colours.items()
     ]
-    return [ax.legend(handles=patches, title="best system", alignment="left", loc="upper left", bbox_to_anchor=(1.0, 1.02))]
+    legend = ax.legend(handles=patches, ncols=columns, loc="lower left", bbox_to_anchor=(-0.004, 1.0), borderaxespad=0.2)
+    return [legend]
