@@ -4,6 +4,7 @@ import contextlib
 import importlib.util
 import logging
 import secrets
+import shutil
 from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Literal, Protocol
@@ -44,7 +45,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     """that may wait in the client; with what lies in it, a slower Kafka is noticed within about a second"""
     queue_messages: int = 250_000
     retained: Size = Size(8 * 10**9)
-    """of a topic on a Kafka that is not ours; an embedded one bounds itself by the free disk"""
+    """that a topic keeps; on an embedded Kafka a quarter of the free disk at most"""
 
 
 class Source:
@@ -57,6 +58,7 @@ class Source:
                 ' run: pip install "stream-bench[kafka]"'
             )
         self._settings = settings
+        self._server: KafkaServer | None = None
         self._bootstrap, self._topic = "", ""
 
     def refuses(self, cell: Cell, entropy: float) -> str | None:  # noqa: ARG002  any size and cost will do
@@ -67,11 +69,11 @@ class Source:
         return None
 
     def open(self, cell: Cell, ground: Ground) -> Endpoint:
-        self._bootstrap = self._server(cell, ground)
+        self._bootstrap = ground.site.kafka.bootstrap if ground.site.kafka is not None else self._embedded(cell, ground)
         topic = {
             "num_partitions": self._settings.partitions,
             "replication_factor": self._settings.replication,
-            "configs": self._limits(cell, ours=ground.site.kafka is None),
+            "configs": self._limits(cell, ground),
         }
         name = f"{cell.name}-{secrets.token_hex(4)}"
         with self._admin("open") as admin:
@@ -88,7 +90,7 @@ class Source:
 
     def close(self) -> None:
         topic, self._topic = self._topic, ""
-        if topic:
+        if topic and (self._server is None or self._server.alive()):
             with contextlib.suppress(RoomError), self._admin("close") as admin:  # a Kafka that is gone has no topic to delete
                 admin.delete_topics([topic], timeout_ms=5000)
 
@@ -102,22 +104,21 @@ class Source:
         except KafkaError as problem:
             raise RoomError("kafka", verb, f"{self._bootstrap} answers {problem!r}") from problem
 
-    def _server(self, cell: Cell, ground: Ground) -> str:
-        """Where the Kafka stands: the site's, or an embedded one."""
-        if ground.site.kafka is not None:
-            return ground.site.kafka.bootstrap
-        largest = max(Broker().message_bytes, 2 * cell.message_bytes)
-        broker = Broker(message_bytes=largest, partitions=self._settings.partitions)
-        return ground.kept(
+    def _embedded(self, cell: Cell, ground: Ground) -> str:
+        """Where a Kafka of ours stands that takes the cell's messages."""
+        broker = Broker(message_bytes=max(Broker().message_bytes, 2 * cell.message_bytes))
+        self._server = ground.kept(
             ("kafka", broker),
             lambda: KafkaServer.standing(ground.supervisor, broker, cache=ground.cache, data=ground.data, note=ground.note),
-        ).bootstrap
+        )
+        return self._server.bootstrap
 
-    def _limits(self, cell: Cell, *, ours: bool) -> dict[str, str]:
-        limits = {"max.message.bytes": str(self._largest(cell))}
-        if not ours:
-            limits |= {"retention.ms": "3600000", "retention.bytes": str(self._settings.retained // self._settings.partitions)}
-        return limits
+    def _limits(self, cell: Cell, ground: Ground) -> dict[str, str]:
+        retained = int(self._settings.retained)
+        if self._server is not None:
+            retained = min(retained, shutil.disk_usage(ground.data).free // 4)
+        each = max(1, retained // self._settings.partitions)
+        return {"max.message.bytes": str(self._largest(cell)), "retention.ms": "3600000", "retention.bytes": str(each)}
 
     def _client(self, cell: Cell) -> dict[str, str | int | float | bool]:
         settings = self._settings

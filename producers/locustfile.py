@@ -10,7 +10,7 @@ from collections import deque
 from typing import cast
 
 import gevent
-from locust import User, constant, events, task
+from locust import TaskSet, User, constant, events, task
 from locust.env import Environment
 
 from bench import rooms
@@ -106,11 +106,12 @@ class Producer(User):
         gevent.spawn(self.environment.runner.quit)  # which ends the greenlet that we are in
 
 
-def fail(user_instance: Producer, exception: Exception, **_: object) -> None:
+def end_load(user_instance: TaskSet, exception: Exception, **_: object) -> None:
     """Any error ends the load; Locust would log it and start the task again."""
     reason = str(exception) if isinstance(exception, HarnessError) else f"{type(exception).__name__}: {exception}"
-    user_instance.fail(reason)
+    assert isinstance(user_instance.user, Producer)
+    user_instance.user.fail(reason)
 
 
 events.init_command_line_parser.add_listener(add_channel)  # type: ignore[no-untyped-call]  # Locust's hooks are not typed
-events.user_error.add_listener(fail)  # type: ignore[no-untyped-call]  # as above
+events.user_error.add_listener(end_load)  # type: ignore[no-untyped-call]  # as above
