@@ -1,0 +1,39 @@
+"""What tests of rooms stand on: real ground, and a real Kafka that is started when the first test asks for it."""
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bench.ground import Ground
+from bench.process import Supervisor
+from bench.services.kafka import Broker, KafkaServer
+from bench.site import Site
+
+logger = logging.getLogger(__name__)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Warnings are errors, but for what kafka-python's import does on Python 3.11."""
+    config.addinivalue_line("filterwarnings", "ignore:(read|open)_text is deprecated:DeprecationWarning")
+
+
+@pytest.fixture(scope="session")
+def ground(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
+    """Two cores on this machine; what is kept on it serves all tests."""
+    folder, cache = tmp_path_factory.mktemp("ground"), Path.home() / ".cache" / "stream-bench"
+    with Ground(
+        Site(), Supervisor(folder / "running", folder / "logs"), folder / "data", cache, cores=2, note=logger.info
+    ) as ground:
+        yield ground
+
+
+@pytest.fixture(scope="session")
+def kafka(ground: Ground) -> KafkaServer:
+    """The embedded Kafka that the Kafka source, with its own defaults, finds on the ground."""
+    broker = Broker()
+    return ground.kept(
+        ("kafka", broker),
+        lambda: KafkaServer.standing(ground.supervisor, broker, cache=ground.cache, data=ground.data, note=ground.note),
+    )

@@ -1,0 +1,175 @@
+"""A pump offers what is due, no more and no later, and says truly how far it is."""
+
+import numpy as np
+import pytest
+
+from bench.load import DEADLINE, MOST_MESSAGES, Pump, drive
+from bench.message import filler, read
+from bench.order import Order
+
+
+class Bucket:
+    """A client that takes what it has room for and confirms it at once, as long as it confirms at all."""
+
+    def __init__(self, room=10**9, confirms=True):
+        self.room, self.confirms, self.messages, self.calls = room, confirms, [], 0
+
+    def send(self, messages):
+        taken = messages[: max(0, self.room - len(self.messages))]
+        self.messages += taken
+        self.calls += 1
+        return len(taken)
+
+    def confirmed(self):
+        return (len(self.messages) if self.confirms else 0), 0
+
+
+class Clock:
+    """Time that passes only in sleep."""
+
+    def __init__(self, now=1000.0):
+        self.now = now
+
+    def __call__(self):
+        return self.now
+
+    def sleep(self, seconds):
+        self.now += max(seconds, 1e-4)
+
+
+def order(rate=100.0, seconds=1.0, limit=None, begin=1000.0):
+    return Order(7, rate, begin, seconds, message_bytes=100, cpu_seconds=0.0, entropy=0.5, limit=limit)
+
+
+def driven(pump, clock=None, until=float("inf")):
+    """What was told when the pump was driven to its end, or halted at a time."""
+    clock, told = clock or Clock(), []
+    drive(pump, told.append, lambda: clock.now >= until, clock, clock.sleep)
+    return told
+
+
+def test_nothing_is_sent_before_it_is_due():
+    """The first message is due half an interval after the order's begin."""
+    bucket = Bucket()
+    pump = Pump(order(), bucket)
+    pump.step(1000.0049)
+    assert bucket.messages == []
+    pump.step(1000.0051)
+    assert len(bucket.messages) == 1
+
+
+def test_a_late_step_sends_all_that_is_due_by_then():
+    """Due times do not move when the pump comes late."""
+    bucket = Bucket()
+    Pump(order(), bucket).step(1000.5)
+    heads = read(bucket.messages, 100, filler(100, 0.5))
+    assert heads.seq.tolist() == list(range(50))
+    assert np.allclose(heads.due, 1000 + (np.arange(50) + 0.5) / 100)
+    assert np.allclose(heads.sent, 1000.5)
+
+
+def test_a_step_is_bounded():
+    """However much is due, one step offers one chunk."""
+    bucket = Bucket()
+    Pump(order(rate=1e6), bucket).step(1001)
+    assert len(bucket.messages) == MOST_MESSAGES
+
+
+def test_a_step_that_took_long_makes_the_next_one_smaller():
+    """A slow client is not given more at once than it can take in a moment."""
+    bucket = Bucket()
+    pump = Pump(order(rate=1e6), bucket)
+    pump.took(0.1)
+    pump.step(1001)
+    assert len(bucket.messages) == MOST_MESSAGES // 2
+
+
+@pytest.mark.parametrize("rate", [0.05, 3.0, 1234.5, 1e6], ids="{:g} per s".format)
+def test_an_order_is_sent_in_full(rate):
+    """Every message goes out once, in order, and the last account says so."""
+    bucket, seconds = Bucket(), max(0.02, 2 / rate)
+    last = driven(Pump(order(rate, seconds), bucket))[-1]
+    assert last.done
+    assert last.accepted == last.confirmed == len(bucket.messages) == round(rate * seconds)
+    assert read(bucket.messages, 100, filler(100, 0.5)).seq.tolist() == list(range(last.accepted))
+
+
+def test_what_the_source_does_not_take_is_offered_again():
+    """Back-pressure loses nothing and repeats nothing."""
+    bucket = Bucket(room=10)
+    pump = Pump(order(), bucket)
+    pump.step(1000.5)
+    bucket.room = 10**9
+    pump.step(1000.6)
+    assert read(bucket.messages, 100, filler(100, 0.5)).seq.tolist() == list(range(50))
+
+
+def test_blocked_counts_from_what_was_left_to_what_was_taken_in_full():
+    """The time in which the source did not take more is told, also while it lasts."""
+    bucket = Bucket(room=10)
+    pump = Pump(order(), bucket)
+    pump.step(1000.5)
+    assert pump.sent(1000.6).blocked == pytest.approx(0.1)
+    bucket.room = 10**9
+    pump.step(1000.7)
+    assert pump.sent(1000.9).blocked == pytest.approx(0.2)
+
+
+def test_late_is_how_overdue_the_next_message_is():
+    """Nothing is late while all that is due was taken."""
+    bucket = Bucket(room=10)
+    pump = Pump(order(), bucket)
+    pump.step(1000.5)
+    assert pump.sent(1000.5).late == pytest.approx(0.5 - 0.105)
+    bucket.room = 10**9
+    pump.step(1000.5)
+    assert pump.sent(1000.5).late == 0
+
+
+def test_a_generator_slowed_on_purpose_is_late_and_not_blocked():
+    """Its limit is its own: the source is not blamed."""
+    bucket = Bucket()
+    told = driven(Pump(order(rate=1000, seconds=1, limit=100), bucket), until=1001)
+    assert all(sent.accepted <= 100 * (sent.at - 1000) for sent in told)
+    assert told[-1].accepted > 90
+    assert told[-1].blocked == 0
+    assert told[-1].late > 0.8
+
+
+def test_a_halt_leaves_the_rest_unsent():
+    """What was taken stays counted; the last account is done."""
+    bucket = Bucket()
+    last = driven(Pump(order(), bucket), until=1000.5)[-1]
+    assert last.done
+    assert 0 < last.accepted < 100
+    assert last.accepted == len(bucket.messages)
+
+
+def test_what_is_never_confirmed_is_not_waited_for_without_end():
+    """The last account comes after the deadline and does not count it as confirmed."""
+    clock = Clock()
+    last = driven(Pump(order(), Bucket(confirms=False)), clock)[-1]
+    assert (last.done, last.accepted, last.confirmed) == (True, 100, 0)
+    assert clock.now < 1001 + 2 * DEADLINE
+
+
+def test_a_source_that_takes_nothing_more_ends_the_order():
+    """The order is over some time after its last message was due."""
+    clock = Clock()
+    last = driven(Pump(order(), Bucket(room=30)), clock)[-1]
+    assert (last.done, last.accepted, last.confirmed) == (True, 30, 30)
+    assert clock.now > 1001 + DEADLINE
+
+
+def test_an_earlier_order_is_not_counted():
+    """Counts begin with the order, whatever the client had sent before."""
+    bucket = Bucket()
+    driven(Pump(order(), bucket))
+    last = driven(Pump(order(begin=2000.0), bucket), Clock(2000.0))[-1]
+    assert (last.accepted, last.confirmed) == (100, 100)
+
+
+def test_accounts_come_often_enough_and_not_more_often():
+    """Some twenty a second while something changes, and a few while nothing does."""
+    assert 20 <= len(driven(Pump(order(rate=1000), Bucket()))) <= 25
+    assert 4 <= len(driven(Pump(order(rate=0.4, seconds=4.0), Bucket()), until=1001)) <= 6
