@@ -76,11 +76,11 @@ def _standings(contests: Sequence[Contest]) -> str:
     ties = sum(contest.outcome == "tie" for contest in held)
     wins = Counter(contest.leaders[0] for contest in held if contest.outcome == "clear").most_common()
     if not finished:
-        return "At no point of the map all systems have been measured yet."
+        return "At no point of the map have all systems been measured yet."
     if not held:
         return "No system sustained any rate that was tried."
     if not wins:
-        return "At no point of the map one system can be told to be the best."
+        return "At no point of the map can one system be told to be the best."
     (first, count), *others = wins
     share = f"all {len(held)}" if count == len(held) else f"{count} of {len(held)}"
     parts = [f"{first} sustains the highest frequency at {share} points of the map"]
