@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn, Optional
 
 import typer
 
-from bench.errors import HarnessError, UsageError
+from bench.errors import HarnessError, Interrupted, UsageError
 
 if TYPE_CHECKING:  # everything else is imported by the verb that needs it: `bench --help` stays fast
     from bench.scenario import Scenario
@@ -53,8 +53,11 @@ def run(  # one argument for each option
     store = _resumed(resume, chosen) if resume else Store.fresh(out, chosen.name)
     command = shlex.join(["bench", *sys.argv[1:]])
     _log_to(store.folder / "harness.log")
-    with progress.watcher(len(chosen.cells()), store.folder, quiet=quiet) as watcher:
-        results = run_all(chosen, where, store, watcher, places=Places(_cache(), _registry(), command))
+    try:
+        with progress.watcher(len(chosen.cells()), store.folder, quiet=quiet) as watcher:
+            results = run_all(chosen, where, store, watcher, places=Places(_cache(), _registry(), command))
+    except KeyboardInterrupt:
+        raise Interrupted(f"interrupted, everything is stopped; go on with --resume {store.folder}") from None
     files = [file for name in ("html", "pdf") if name in rooms.names("reports") for file in rooms.report(name).write(store.folder)]
     for file in files:
         _say(str(file))
@@ -164,9 +167,6 @@ def main() -> NoReturn:
     except HarnessError as problem:
         _complain(str(problem))
         sys.exit(problem.exit_code)
-    except KeyboardInterrupt:
-        _complain("interrupted; everything is stopped; go on with --resume and the run's folder")
-        sys.exit(130)
     except typer.Exit as ending:
         sys.exit(ending.exit_code)
     except Exception as problem:

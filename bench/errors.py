@@ -7,8 +7,9 @@
         NotReady     it did not answer its ready probe before the deadline
         Died         it ended by itself
       RoomError      a room failed at a verb                                           exit 3
+      Interrupted    a run that somebody asked to stop; it can be gone on with         exit 130
 
-Anything else that is raised is a bug: a traceback, and exit code 1. Ctrl-C is exit code 130. A message is one line: what
+Anything else that is raised is a bug: a traceback, and exit code 1. A message is one line: what
 failed, with which values, and what to do next.
 """
 
@@ -56,3 +57,9 @@ class RoomError(HarnessError):
     def __init__(self, room: str, verb: str, reason: str) -> None:
         self.room, self.verb = room, verb
         super().__init__(f"{room} failed to {verb}: {reason}")
+
+
+class Interrupted(HarnessError):
+    """Somebody asked a run to stop; everything is stopped and what was measured is saved."""
+
+    exit_code = 130

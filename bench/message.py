@@ -153,7 +153,8 @@ def _with_corrupted(found: Headers, more: int) -> Headers:
 
 
 def _digits(values: Bytes) -> Bytes:
-    return _DIGITS[values].view(np.uint8)
+    digits: Bytes = _DIGITS[values].view(np.uint8)
+    return digits
 
 
 def _checksums(heads: Bytes) -> NDArray[np.uint32]:

@@ -45,10 +45,12 @@ class Pipe:
         with self._changed:
             if not self._changed.wait_for(lambda: self._count > 0, timeout):
                 return ()
-            batch = self._batches.popleft()
-            if len(batch) > most:
-                self._batches.appendleft(batch[most:])
-                batch = batch[:most]
-            self._count -= len(batch)
-            self._bytes -= sum(map(len, batch))
-            return batch
+            taken: list[bytes] = []
+            while self._batches and len(taken) < most:
+                batch, room = self._batches.popleft(), most - len(taken)
+                taken.extend(batch[:room])
+                if len(batch) > room:
+                    self._batches.appendleft(batch[room:])
+            self._count -= len(taken)
+            self._bytes -= sum(map(len, taken))
+            return taken

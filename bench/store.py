@@ -133,13 +133,14 @@ def locked(folder: Path) -> IO[bytes] | None:
 
 def read_run(folder: Path) -> RunRecord:
     """A run's run.json; UsageError when the folder is not a run's."""
-    return _read(folder / "run.json", RunRecord)
+    record: RunRecord = _read(folder / "run.json", RunRecord)
+    return record
 
 
 def read_results(folder: Path) -> list[Result]:
     """The cells that have a result."""
     path = folder / "cells.json"
-    return _read(path, Results).cells if path.exists() else []
+    return list(_read(path, Results).cells) if path.exists() else []
 
 
 def read_trials(folder: Path, cell: Cell | None = None) -> list[Entry]:

@@ -4,7 +4,7 @@ With it the harness measures itself: what it reports must be the ceiling, and ev
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from queue import Empty, SimpleQueue
 from threading import Event, Thread
 from typing import Literal
@@ -70,32 +70,26 @@ class Framework:
             self._thread.join(timeout=10)
 
     def _run(self, consumer: Consumer, work: Work) -> None:
-        """Take what the ceiling has room for since the last message; time without messages earns nothing."""
-        ceiling, allowed_from = float(self._settings.ceiling), time.monotonic()
         seen = 0
-        while not self._stopped.is_set():
-            room = int((time.monotonic() - allowed_from) * ceiling)
-            if room < 1:
-                time.sleep(min(0.02, max(0.001, 1 / ceiling)))
-                continue
-            batch = consumer.take(room, 0.05)
-            if not batch:
-                allowed_from = time.monotonic()
-                continue
-            allowed_from += len(batch) / ceiling
+        for batch in self._paced(consumer):
             if self._settings.mistake == "die" and seen + len(batch) >= self._settings.every:
                 break
-            self._finish(work.done(self._mistaken(batch, seen)))
+            for report in work.done(self._mistaken(batch, seen)):
+                self._reports.put(report)
             seen += len(batch)
         consumer.close()
 
-    def _finish(self, reports: list[Report]) -> None:
-        """Show the reports; with a batch interval not before its end."""
-        interval = float(self._settings.batch_interval)
-        if interval > 0:
-            self._stopped.wait(interval - time.monotonic() % interval)
-        for report in reports:
-            self._reports.put(report if interval == 0 else _at(report, time.monotonic()))
+    def _paced(self, consumer: Consumer) -> Iterator[Sequence[bytes]]:
+        """Batches with no more messages than the ceiling has room for since the last one; time without messages earns nothing."""
+        ceiling, interval = float(self._settings.ceiling), self.batch_interval
+        allowed_from = time.monotonic()
+        pause = interval or min(0.02, max(0.001, 1 / ceiling))
+        while not self._stopped.wait(pause - time.monotonic() % pause):
+            room = int((time.monotonic() - allowed_from) * ceiling)
+            batch = consumer.take(room, 0.05 if interval == 0 else 0) if room else ()
+            allowed_from = time.monotonic() if len(batch) < room else allowed_from + len(batch) / ceiling
+            if batch:
+                yield batch
 
     def _mistaken(self, batch: Sequence[bytes], seen: int) -> Sequence[bytes]:
         """The batch with the mistake at every so-manieth message."""
@@ -110,9 +104,3 @@ class Framework:
 
 def _flipped(message: bytes) -> bytes:
     return message[:-1] + bytes([message[-1] ^ 1])
-
-
-def _at(report: Report, at: float) -> Report:
-    from msgspec.structs import replace
-
-    return replace(report, at=at)

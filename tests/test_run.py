@@ -1,0 +1,165 @@
+"""The harness measures itself: a known ceiling is found, every mistake is seen, and a run can be interrupted anywhere."""
+
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from bench import run
+from bench.progress import Silent
+from bench.reading import changed, read_document, scenario_of
+from bench.site import Site
+from bench.store import Store, read_results, read_trials
+from bench.verdict import Rules, judge
+
+CEILING = 4000.0
+
+
+@pytest.fixture
+def smoke(request):
+    """The smoke scenario with one small cell, changed as asked."""
+
+    def scenario(*changes):
+        usual = ["grid.message_size=100 B", "settings.capacity.ceiling=4 k/s", "search.precision=10 %", "search.start=3 k/s"]
+        return scenario_of(changed(read_document(request.config.rootpath / "scenarios" / "smoke.yaml"), [*usual, *changes]))
+
+    return scenario
+
+
+@pytest.fixture
+def ran(tmp_path, smoke):
+    """Runs the changed scenario; its store, closed."""
+
+    def go(*changes):
+        scenario, store = smoke(*changes), Store.fresh(tmp_path, "smoke")
+        places = run.Places(tmp_path / "cache", tmp_path / "registry", "bench run")
+        run.run(scenario, Site(), store, Silent(), places=places)
+        store.close()
+        return store.folder, Rules(scenario.objectives, float(scenario.search.precision))
+
+    return go
+
+
+def test_a_known_ceiling_is_found(ran):
+    """The estimate is within the precision, the interval holds what was confirmed."""
+    folder, _ = ran()
+    result = read_results(folder)[0]
+    assert result.status == "measured"
+    assert result.estimate_hz == pytest.approx(CEILING, rel=0.1)
+    assert result.confirmed_hz == result.low_hz
+
+
+def test_micro_batches_find_the_same_ceiling(ran):
+    """What shows only every quarter of a second is judged at those moments."""
+    folder, _ = ran("settings.capacity.batch_interval=250 ms", "timing.settle=500 ms", "timing.window=2 s")
+    assert read_results(folder)[0].estimate_hz == pytest.approx(CEILING, rel=0.15)
+
+
+def test_in_every_sustained_trial_all_that_was_sent_was_processed(ran):
+    """Nothing lost, duplicated or corrupted, by the tallies."""
+    folder, rules = ran()
+    sustained = [entry.measurement for entry in read_trials(folder) if judge(entry.measurement, rules).word == "sustained"]
+    assert sustained
+    for seen in sustained:
+        assert seen.processed == seen.sent > 0
+        assert seen.lost == seen.duplicated == seen.corrupted == seen.disordered == 0
+
+
+@pytest.mark.parametrize(
+    ("mistake", "found"),
+    [("lose", "lost"), ("duplicate", "duplicated"), ("swap", "disordered"), ("flip", "corrupted")],
+)
+def test_a_mistake_in_a_thousand_is_found(ran, mistake, found):
+    """Every trial shows it, under its own name only."""
+    folder, _ = ran(f"settings.capacity.mistake={mistake}", "settings.capacity.every=1000", "search.budget=8 s", "timing.drain=3 s")
+    seen = read_trials(folder)[0].measurement
+    counts = {what: getattr(seen, what) for what in ("lost", "duplicated", "disordered", "corrupted")}
+    assert counts[found] > 0
+    assert sum(counts.values()) == counts[found]
+
+
+def test_a_rate_at_which_messages_are_lost_is_not_sustained(ran):
+    """However little the backlog drifts."""
+    folder, rules = ran("settings.capacity.mistake=lose", "settings.capacity.every=500", "search.budget=8 s")
+    verdict = judge(read_trials(folder)[0].measurement, rules)
+    assert verdict.word == "overloaded"
+    assert "lost" in verdict.why
+
+
+def test_a_generator_slowed_on_purpose_gives_a_lower_bound(ran):
+    """Its trials are invalid, and its limit is never taken for the framework's."""
+    folder, rules = ran("load.limit=2 k/s", "search.start=1 k/s")
+    verdicts = [judge(entry.measurement, rules) for entry in read_trials(folder)]
+    result = read_results(folder)[0]
+    assert {verdict.word for verdict in verdicts} == {"sustained", "invalid"}
+    assert (result.status, result.reason, result.high_hz) == ("lower-bound", "generator", None)
+    assert result.generator_hz == pytest.approx(2000, rel=0.1)
+
+
+def test_a_framework_that_dies_is_a_finding(ran):
+    """The run ends in order; the cell says why."""
+    folder, _ = ran("settings.capacity.mistake=die", "settings.capacity.every=2000")
+    result = read_results(folder)[0]
+    assert result.status == "failed"
+    assert "died 2 times" in result.reason
+
+
+def test_a_cell_that_no_room_can_do_is_unsupported(ran):
+    """With the reason, and without a trial."""
+    folder, _ = ran("systems=capacity/tcp")
+    result = read_results(folder)[0]
+    assert (result.status, result.estimate_hz, result.trials) == ("unsupported", None, 0)
+    assert "no consumer for the source tcp" in result.reason
+
+
+def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path, smoke):
+    """Finished cells are not measured again; the search of an unfinished cell knows its earlier trials."""
+    whole = smoke("grid.message_size=100 B, 1 kB")
+    places = run.Places(tmp_path / "cache", tmp_path / "registry", "bench run")
+    store = Store.fresh(tmp_path, "smoke")
+    with pytest.raises(KeyboardInterrupt):
+        run.run(whole, Site(), store, _InterruptsAfter(7), places=places)
+    store.close()
+    before = (store.folder / "trials.jsonl").read_bytes()
+    again = Store(store.folder)
+    run.run(whole, Site(), again, Silent(), places=places)
+    again.close()
+    assert (store.folder / "trials.jsonl").read_bytes().startswith(before)
+    assert [result.status for result in read_results(store.folder)] == ["measured", "measured"]
+    numbers = [(entry.cell, entry.measurement.planned.number) for entry in read_trials(store.folder)]
+    assert len(numbers) == len(set(numbers))
+
+
+class _InterruptsAfter(Silent):
+    """Presses Ctrl-C when so many trials have ended."""
+
+    def __init__(self, trials):
+        self._left = trials
+
+    def trial_ends(self, seen, verdict):
+        self._left -= 1
+        if self._left == 0:
+            raise KeyboardInterrupt
+
+
+def test_the_data_folder_is_gone_after_a_run(ran):
+    """Only results stay."""
+    folder, _ = ran()
+    assert not (folder / "data").exists()
+
+
+@pytest.mark.parametrize("kill", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "terminate"])
+def test_a_run_that_is_asked_to_stop_ends_with_130(tmp_path, request, kill):
+    """It says how to go on."""
+    command = [sys.executable, "-m", "bench", "run", "scenarios/smoke.yaml", "--out", str(tmp_path)]
+    child = subprocess.Popen(command, cwd=request.config.rootpath, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 30
+    while not list(tmp_path.glob("*/trials.jsonl")):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    child.send_signal(kill)
+    _, said = child.communicate(timeout=30)
+    assert child.returncode == 130
+    assert f"go on with --resume {next(tmp_path.iterdir())}" in said
