@@ -6,7 +6,7 @@ import shlex
 import signal
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn, Optional
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -27,8 +27,8 @@ app = typer.Typer(
 )
 
 ScenarioFile = Annotated[Path, typer.Argument(metavar="SCENARIO", help="A scenario file, such as scenarios/quick.yaml.")]
-SiteFile = Annotated[Optional[Path], typer.Option("--site", metavar="FILE", help="A site file; this machine when left out.")]
-Changes = Annotated[Optional[list[str]], typer.Option("--set", metavar="PATH=VALUE", help="Change one value; may be repeated.")]
+SiteFile = Annotated[Path | None, typer.Option("--site", metavar="FILE", help="A site file; this machine when left out.")]
+Changes = Annotated[list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="Change one value; may be repeated.")]
 Results = Annotated[Path, typer.Option("--out", metavar="DIR", help="Where run folders are made.")]
 DEFAULT_RESULTS = Path("results")
 
@@ -39,7 +39,7 @@ def run(  # one argument for each option
     *,
     site: SiteFile = None,
     out: Results = DEFAULT_RESULTS,
-    resume: Annotated[Optional[Path], typer.Option("--resume", metavar="DIR", help="Go on with the run in this folder.")] = None,
+    resume: Annotated[Path | None, typer.Option("--resume", metavar="DIR", help="Go on with the run in this folder.")] = None,
     changes: Changes = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Say only how it ended.")] = False,
 ) -> None:

@@ -41,7 +41,7 @@ def findings(site: Site, results: Path, cache: Path, registry: Path) -> Iterator
     for kind in KINDS:
         yield Finding(bool(names(kind)), f"{kind}: {', '.join(names(kind)) or 'none installed'}")
     left = leftovers(registry)
-    said = f"{len(left)} processes of a killed run are left; `bench clean` ends them" if left else "nothing of an earlier run is left"
+    said = f"{len(left)} children of a killed run are left; run: bench clean" if left else "nothing of an earlier run is left"
     yield Finding(not left, said)
 
 

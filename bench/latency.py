@@ -49,7 +49,8 @@ class Histogram:
 def _index(us: NDArray[np.int64]) -> NDArray[np.int64]:
     """HdrHistogram's index: 256 equal buckets first, then 128 for every doubling."""
     exponent = np.frexp((us | (2 * _HALF - 1)).astype(np.float64))[1] - _SUB_BITS
-    return (exponent << (_SUB_BITS - 1)) + (us >> exponent)
+    index: NDArray[np.int64] = (exponent << (_SUB_BITS - 1)) + (us >> exponent)
+    return index
 
 
 def _highest(index: int) -> int:

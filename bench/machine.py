@@ -8,7 +8,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-PACKAGES = ("stream-bench", "pyspark", "kafka-python", "confluent-kafka", "pulsar-client", "locust", "numpy", "pyarrow", "matplotlib")
+PACKAGES = (
+    "stream-bench", "pyspark", "kafka-python", "confluent-kafka", "pulsar-client", "locust", "numpy", "pyarrow", "matplotlib",
+)  # fmt: skip
 
 
 def describe(command: str) -> dict[str, Any]:

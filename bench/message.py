@@ -19,9 +19,9 @@ LARGEST_TEXT_ENTROPY = 0.8
 
 _MAGIC = 0xBE01  # the second half is the version of this layout
 _LAYOUT = np.dtype(
-    [("magic", ">u2"), ("run", ">u2"), ("producer", ">u2"), ("seq_high", ">u2"), ("seq_low", ">u4"), ("due_high", ">u2")]
-    + [("due_low", ">u4"), ("sent_high", ">u2"), ("sent_low", ">u4"), ("cost", ">u4")]
-)
+    [("magic", ">u2"), ("run", ">u2"), ("producer", ">u2"), ("seq_high", ">u2"), ("seq_low", ">u4"),
+     ("due_high", ">u2"), ("due_low", ">u4"), ("sent_high", ">u2"), ("sent_low", ">u4"), ("cost", ">u4")]
+)  # fmt: skip
 _FIELDS = _LAYOUT.itemsize
 _ODD = np.array([0x9E3779B97F4A7C15 * (2 * i + 1) % 2**64 | 1 for i in range(7)], dtype=np.uint64)
 _DIGITS = np.frombuffer(b"".join(b"%02x" % value for value in range(256)), dtype="<u2")
@@ -163,4 +163,5 @@ def _checksums(heads: Bytes) -> NDArray[np.uint32]:
     mixed = (words * _ODD).sum(axis=1, dtype=np.uint64)
     mixed ^= mixed >> np.uint64(29)
     mixed *= np.uint64(0xBF58476D1CE4E5B9)
-    return (mixed >> np.uint64(32)).astype(np.uint32)
+    folded: NDArray[np.uint32] = (mixed >> np.uint64(32)).astype(np.uint32)
+    return folded

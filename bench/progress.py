@@ -141,7 +141,8 @@ def result_line(result: Result) -> str:
     sign = "≥ " if result.status == "lower-bound" else ""
     interval = f" [{rate_text(result.low_hz)} .. {rate_text(result.high_hz)}]"
     reason = f" ({result.reason})" if result.reason else ""
-    return f"{result.status}{reason}: {sign}{rate_text(result.estimate_hz)}{interval}, {result.trials} trials, {result.seconds:.0f} s"
+    effort = f"{result.trials} trials, {result.seconds:.0f} s"
+    return f"{result.status}{reason}: {sign}{rate_text(result.estimate_hz)}{interval}, {effort}"
 
 
 def _title(cell: Cell) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 from bench import rooms
-from bench.errors import HarnessError, RoomError
+from bench.errors import RoomError
 from bench.faces import Framework, Ground, Load, Source
 from bench.order import Order, Sent
 from bench.scenario import Cell, Scenario
@@ -82,8 +82,8 @@ class Standing:
                 raise RoomError(
                     self.cell.system,
                     "stand",
-                    f"of the first {FIRST_MESSAGES} messages {sent[-1].confirmed if sent else 0} were sent and {processed} processed"
-                    f" within {FIRST_DEADLINE:g} s",
+                    f"of the first {FIRST_MESSAGES} messages {sent[-1].confirmed if sent else 0} were sent"
+                    f" and {processed} processed within {FIRST_DEADLINE:g} s",
                 )
             time.sleep(0.02)
 
@@ -113,6 +113,3 @@ def batch_interval(cell: Cell, scenario: Scenario) -> float:
 
 def _all_of(report: Report) -> int:
     return report.count + report.corrupted
-
-
-__all__ = ["HarnessError", "Standing", "batch_interval", "refusal", "standing"]

@@ -7,6 +7,8 @@ from importlib.metadata import EntryPoint, entry_points
 from types import ModuleType
 from typing import Any, Literal, cast
 
+from msgspec import Struct
+
 from bench.errors import UsageError
 from bench.faces import Consumer, Framework, Load, Sender, Source
 from bench.reading import Document, located, settings_as
@@ -69,8 +71,8 @@ def names(kind: Kind) -> list[str]:
 
 def settings_type(name: str) -> type[Any] | None:
     """The type of the settings of the framework or source of that name; None when there is none of that name."""
-    kinds = [kind for kind in ("frameworks", "producers") if name in names(cast("Kind", kind))]
-    return cast("type[Any]", _module(cast("Kind", kinds[0]), name).Settings) if kinds else None
+    both: tuple[Kind, ...] = ("frameworks", "producers")
+    return next((cast("type[Any]", _module(kind, name).Settings) for kind in both if name in names(kind)), None)
 
 
 def missing(kind: Kind, name: str) -> UsageError:
@@ -118,19 +120,20 @@ def check(document: Document, scenario: Scenario) -> None:
     """Raise a UsageError, with the line of the file, when a scenario names a room or a setting that there is not."""
     for index, system in enumerate(scenario.systems):
         framework_name, _, source_name = system.partition("/")
-        for kind, name in (("frameworks", framework_name), ("producers", source_name)):
-            known = names(cast("Kind", kind))
+        parts: tuple[tuple[Kind, str], ...] = (("frameworks", framework_name), ("producers", source_name))
+        for kind, name in parts:
+            known = names(kind)
             if name not in known:
-                allowed = f"one of the installed {_SINGULAR[cast('Kind', kind)]}s: {', '.join(known)}"
+                allowed = f"one of the installed {_SINGULAR[kind]}s: {', '.join(known)}"
                 raise located(document, f"systems[{index}]", system, allowed=allowed, names=_systems(framework_name, source_name))
     if scenario.search.strategy not in names("search"):
         raise located(document, "search.strategy", scenario.search.strategy, allowed=_listed("search"), names=names("search"))
     for room, settings in scenario.settings.items():
-        kind = settings_type(room)
-        if kind is None:
+        type_of_room = settings_type(room)
+        if type_of_room is None:
             rooms = sorted({*names("frameworks"), *names("producers")})
             raise located(document, f"settings.{room}", room, allowed=", ".join(rooms), names=rooms)
-        settings_as(kind, settings, f"settings.{room}", document)
+        settings_as(cast("type[Struct]", type_of_room), settings, f"settings.{room}", document)
 
 
 def _systems(framework_name: str, source_name: str) -> list[str]:

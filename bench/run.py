@@ -82,15 +82,15 @@ def search_cell(cell: Cell, scenario: Scenario, standing: rig.Standing, store: S
     search = search_for(cell, scenario, standing.ground.cores, store)
     for seen in store.trials(cell):  # a resumed cell knows its earlier trials
         search = search.after(seen, judge(seen, rules))
-    seen = None
+    last: Measurement | None = None
     while (planned := search.next_trial()) is not None:
-        _make_ready(standing, seen)
+        _make_ready(standing, last)
         watcher.trial_begins(planned)
         seen = trial.run(standing, planned, float(scenario.timing.drain), watcher.glimpse)
         store.add(cell, seen)  # saved before it is judged
         verdict = judge(seen, rules)
         watcher.trial_ends(seen, verdict)
-        search = search.after(seen, verdict)
+        search, last = search.after(seen, verdict), seen
     return _checked(search.result())
 
 

@@ -1,4 +1,4 @@
-"""A framework whose top rate is known: it takes at most `ceiling` messages a second, in this process, and can make mistakes on purpose.
+"""A framework whose top rate is known: at most `ceiling` messages a second, in this process; it can make mistakes on purpose.
 
 With it the harness measures itself: what it reports must be the ceiling, and every mistake must be found.
 """

@@ -107,7 +107,7 @@ def test_a_system_that_fails_at_the_lowest_rate_is_an_upper_bound():
 
 def test_a_spent_budget_is_a_lower_bound():
     """It says what was sustained so far."""
-    result = answered(Bisection(question(budget=70)), system(700_000)).result()
+    result = answered(Bisection(question(budget=50)), system(700_000)).result()
     assert (result.status, result.reason) == ("lower-bound", "budget")
 
 

@@ -30,7 +30,9 @@ def word(measurement, rules=Rules()):  # noqa: B008  frozen
 
 
 @pytest.mark.parametrize("interval", [0.0, 1.0], ids=["continuous", "micro-batches"])
-@pytest.mark.parametrize(("capacity", "expected"), [(2000, "sustained"), (1001, "sustained"), (950, "overloaded"), (300, "overloaded")])
+@pytest.mark.parametrize(
+    ("capacity", "expected"), [(2000, "sustained"), (1001, "sustained"), (950, "overloaded"), (300, "overloaded")]
+)
 def test_a_system_is_overloaded_when_its_backlog_drifts(capacity, expected, interval):
     """Five percent too much is seen within the window, none at all never is."""
     assert word(seen(capacity, interval))[0] == expected

@@ -1,7 +1,7 @@
 """Bracket and bisection on a log scale; each answer is confirmed by a second trial.
 
 An overloaded trial is also a reading of the ceiling (rate x (1 - loss)), so the next trials are placed half the precision below and
-above it; where there is no reading the bracket grows by doubling and shrinks by its geometric middle. The first trial of a
+above it; where there is no reading the bracket grows fourfold and shrinks by its geometric middle. The first trial of a
 cell meets a cold system: overloaded, it steers where to go, but bounds nothing.
 """
 
@@ -14,17 +14,22 @@ from bench.search.question import Question, Step
 from bench.verdict import Verdict
 
 ROLES = ("framework", "source", "load", "harness", "busy", "steal")
+GROWTH = 4
 MOST_DEATHS = 2
 MOST_INVALID = 3
 MOST_CONTRADICTIONS = 3
 
 
 class Bracket(Struct, frozen=True):
-    """What the trials so far allow: sustained at `low`, overloaded at `high`, beyond the generator's reach at `cap`."""
+    """What the trials so far allow: sustained at `low`, overloaded at `high`, beyond the generator's reach at `cap`.
+
+    A generator that was late once, at the rate `doubted`, may have met a busy moment of the machine: it is asked again.
+    """
 
     low: float | None = None
     high: float | None = None
     cap: float | None = None
+    doubted: float | None = None
     ceiling: float | None = None
     confirmed: Step | None = None
     contradictions: int = 0
@@ -36,17 +41,22 @@ class Bracket(Struct, frozen=True):
         rate, verdict = step.seen.planned.rate, step.verdict
         warm_up = step.seen.planned.purpose == "warm-up"
         if verdict.word == "invalid":
-            if verdict.why == "generator":
-                return replace(self, cap=min(rate, self.cap or rate), invalid=0)
-            return replace(self, invalid=self.invalid + 1)
-        known = replace(self, invalid=0, deaths=self.deaths + (step.seen.ended == "framework died"))
+            return self._late(rate) if verdict.why == "generator" else replace(self, invalid=self.invalid + 1)
+        reached = self.cap is not None and rate >= self.cap
+        known = replace(self, invalid=0, doubted=None, cap=None if reached else self.cap)
+        known = replace(known, deaths=self.deaths + (step.seen.ended == "framework died"))
         if verdict.word == "overloaded" and verdict.loss > 0.005:
             known = replace(known, ceiling=rate * (1 - verdict.loss))
         if verdict.word == "sustained":
-            return known._sustained(step)
-        return known if warm_up else known._overloaded(rate)
+            return known.with_sustained(step)
+        return known if warm_up else known.with_overloaded(rate)
 
-    def _sustained(self, step: Step) -> "Bracket":
+    def _late(self, rate: float) -> "Bracket":
+        if self.doubted != rate:
+            return replace(self, doubted=rate, invalid=0)
+        return replace(self, doubted=None, cap=min(rate, self.cap or rate), invalid=0)
+
+    def with_sustained(self, step: Step) -> "Bracket":
         rate = step.seen.planned.rate
         against = self.high is not None and rate >= self.high
         confirmed = step if step.seen.planned.purpose == "confirm" else self.confirmed
@@ -55,7 +65,7 @@ class Bracket(Struct, frozen=True):
             self, low=max(rate, self.low or 0), high=high, confirmed=confirmed, contradictions=self.contradictions + against
         )
 
-    def _overloaded(self, rate: float) -> "Bracket":
+    def with_overloaded(self, rate: float) -> "Bracket":
         against = self.low is not None and rate <= self.low
         return replace(
             self,
@@ -88,10 +98,10 @@ class Bisection(Struct, frozen=True):
         bracket = self._bracket()
         if self._hopeless(bracket) or self._answered(bracket):
             return None
-        if self._narrow(bracket) and bracket.low is not None:
+        if bracket.doubted is None and self._narrow(bracket) and bracket.low is not None:
             return pace.planned(number, bracket.low, "confirm")
-        rate = self._next_rate(bracket)
-        if rate is None or self._spent() + pace.longest(rate) > self.question.search.budget:
+        rate = bracket.doubted or self._next_rate(bracket)
+        if self._spent() + pace.longest(rate) > self.question.search.budget:
             return None
         return pace.planned(number, rate, "search")
 
@@ -139,14 +149,14 @@ class Bisection(Struct, frozen=True):
         confirmed = bracket.confirmed
         return confirmed is not None and confirmed.seen.planned.rate == bracket.low and self._narrow(bracket)
 
-    def _next_rate(self, bracket: Bracket) -> float | None:
+    def _next_rate(self, bracket: Bracket) -> float:
         lowest, highest = float(self.question.search.lowest), self.question.highest
         low, top = bracket.low, bracket.top
         below, above = self._around(bracket.ceiling)
         if top is None:
             if low is None:
                 return min(highest, self.question.start if below is None else max(lowest, below))
-            return min(highest, above if above is not None and above > low * 1.01 else 2 * low)
+            return min(highest, above if above is not None and above > low * 1.01 else GROWTH * low)
         if low is None:
             return max(lowest, below if below is not None and below < 0.99 * top else top / 1.5)
         margin = (1 + self.question.search.precision) ** 0.25
