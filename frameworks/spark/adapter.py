@@ -1,0 +1,71 @@
+"""Apache Spark through PySpark, as the harness sees it; what Spark runs is in job.py and the modules it imports."""
+
+import shutil
+from itertools import count
+from pathlib import Path
+
+from bench.faces import Endpoint, Ground
+from bench.scenario import Cell
+from bench.services.jars import jars
+from bench.tally import Report
+from bench.work import Work
+from frameworks.spark.conf import Settings, query_conf, reader_options, session_conf, storage_level
+from frameworks.spark.orders import Read, Reader
+from frameworks.spark.session import Plan, Session, Slot
+
+__all__ = ["Framework", "Settings"]
+
+_SOURCES = ("tcp", "files", "kafka")
+_NUMBERS = count(1)
+
+
+class Framework:
+    """One cell's reading, in a Spark session that outlives it."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._session: Session | None = None
+        self._checkpoint: Path | None = None
+
+    @property
+    def batch_interval(self) -> float:
+        return float(self._settings.batch_interval)
+
+    def refuses(self, cell: Cell, endpoint_source: str) -> str | None:  # noqa: ARG002  every size and cost can be tried
+        if endpoint_source in _SOURCES:
+            return None
+        return f"Spark reads {', '.join(_SOURCES)} here, not {endpoint_source}"
+
+    def open(self, cell: Cell, endpoint: Endpoint, work: Work, ground: Ground) -> None:  # noqa: ARG002  the work says it all
+        settings, reader = self._settings, self._settings.reader(endpoint.source)
+        self._session = ground.kept("spark", Slot).session(_plan(settings, reader, ground), ground)
+        self._checkpoint = ground.data / "spark" / f"checkpoint-{next(_NUMBERS)}"
+        self._session.tell(
+            Read(
+                reader,
+                endpoint.address,
+                endpoint.name,
+                interval=self.batch_interval,
+                work=work,
+                options=reader_options(settings, reader, endpoint),
+                conf=query_conf(settings, reader, work.message_bytes),
+                storage=storage_level(settings),
+                checkpoint=str(self._checkpoint),
+            )
+        )
+
+    def ask(self) -> list[Report]:
+        assert self._session is not None, "open comes first"
+        return self._session.reports()
+
+    def close(self) -> None:
+        if self._session is not None:
+            self._session.stop_reading()
+        if self._checkpoint is not None:
+            shutil.rmtree(self._checkpoint, ignore_errors=True)
+
+
+def _plan(settings: Settings, reader: Reader, ground: Ground) -> Plan:
+    cores = settings.cores or ground.cores
+    connector = jars("spark-kafka", ground.cache, ground.note) if reader == "kafka" else None
+    return Plan(session_conf(settings, reader, cores=cores, site=ground.site.spark, folder=ground.data / "spark"), cores, connector)

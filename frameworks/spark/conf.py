@@ -1,0 +1,113 @@
+"""Every Spark setting of this room: what a competent user sets, what Spark ships, and what the place it runs in asks for."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from bench.faces import Endpoint
+from bench.site import SparkSite
+from bench.units import Seconds
+from frameworks.spark.orders import Reader
+from frameworks.spark.tasks import messages_at_once
+
+Value = str | int | float | bool
+SHORTEST_BLOCK = 0.05
+"""Seconds; below it Spark's own advice is that launching the tasks costs more than they do."""
+
+FETCH_WAIT_MS = 10
+"""At the end of a topic the consumer asks where it ends, and waits behind its own last fetch: as shipped 500 ms in every batch."""
+_CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+"""Writes a batch's two checkpoint files in 30 ms instead of 100: the other one starts a `chmod` for each on a local disk."""
+
+
+class Settings(Struct, frozen=True, forbid_unknown_fields=True):
+    """How Spark is run; README.md says why the defaults are what they are."""
+
+    cores: Annotated[int, Meta(ge=1)] | None = None
+    """Tasks at once; the run's cores when left out. A receiver gets a slot of its own besides."""
+    batch_interval: Seconds = Seconds(1)
+    preset: Literal["competent", "shipped"] = "competent"
+    """Whether what is below its best as shipped is tuned; `conf` and `options` come on top of either."""
+    driver_memory: Annotated[str, Meta(pattern="^[1-9][0-9]*[mg]$")] | None = None
+    """4g when competent, 1g as shipped."""
+    tcp: Literal["receiver", "socket"] = "receiver"
+    """Spark Streaming's socket receiver, or the socket source of Structured Streaming."""
+    clean: Literal["between trials", "delete"] = "between trials"
+    """Who removes files that were read: the source when a trial is over, or Spark itself all the time."""
+    conf: Mapping[str, Value] = {}
+    """More Spark settings, such as {"spark.python.worker.reuse": false}."""
+    options: Mapping[str, Value] = {}
+    """More options of the stream's reader, such as {"maxOffsetsPerTrigger": 100000}."""
+
+    def reader(self, source: str) -> Reader:
+        return self.tcp if source == "tcp" else "kafka" if source == "kafka" else "files"
+
+
+def session_conf(settings: Settings, reader: Reader, *, cores: int, site: SparkSite | None, folder: Path) -> dict[str, str]:
+    """What the whole session runs with; another one needs another session."""
+    slots = cores + 1 if reader == "receiver" else cores
+    conf: dict[str, Value] = {
+        **(_here(slots) if site is None else _there(site, slots)),
+        "spark.app.name": "stream-bench",
+        "spark.ui.enabled": False,
+        "spark.ui.showConsoleProgress": False,
+        "spark.driver.memory": settings.driver_memory or ("4g" if settings.preset == "competent" else "1g"),
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.sql.adaptive.enabled": False,  # it is off for streams anyway, with a warning
+        "spark.sql.streaming.stopTimeout": "8s",
+    }
+    if reader == "receiver" and settings.preset == "competent":
+        conf["spark.streaming.blockInterval"] = f"{block_interval(settings.batch_interval, cores) * 1000:.0f}ms"
+    return _texts({**conf, **settings.conf})
+
+
+def block_interval(batch_interval: float, cores: int) -> float:
+    """Seconds of a receiver's block, which becomes a task: as many blocks in a batch as fill all cores evenly, twice."""
+    return max(SHORTEST_BLOCK, batch_interval / (2 * cores))
+
+
+def query_conf(settings: Settings, reader: Reader, message_bytes: int) -> dict[str, str]:
+    """SQL settings of one cell's query."""
+    if settings.preset == "shipped":
+        return {}
+    conf: dict[str, Value] = {
+        "spark.sql.execution.arrow.maxRecordsPerBatch": messages_at_once(message_bytes),
+        "spark.sql.streaming.checkpointFileManagerClass": _CHECKPOINTS,
+    }
+    if reader == "files":
+        conf["spark.sql.sources.parallelPartitionDiscovery.threshold"] = 1_000_000
+        conf["spark.sql.files.openCostInBytes"] = 1024
+    return _texts({key: value for key, value in conf.items() if key not in settings.conf})
+
+
+def reader_options(settings: Settings, reader: Reader, endpoint: Endpoint) -> dict[str, str]:
+    """Options of the stream's reader."""
+    options: dict[str, Value] = {}
+    if reader == "files" and settings.clean == "delete":
+        options["cleanSource"] = "delete"
+    if reader == "kafka":
+        secured = ("security.", "sasl.", "ssl.")  # what every client needs to be let in; the rest is the producer's
+        options |= {f"kafka.{key}": value for key, value in endpoint.client.items() if key.startswith(secured)}
+        if settings.preset == "competent":
+            options["kafka.fetch.max.wait.ms"] = FETCH_WAIT_MS
+    return _texts({**options, **settings.options})
+
+
+def storage_level(settings: Settings) -> str:
+    """Where a receiver keeps what it took: in memory, or, as shipped, twice and on disk too."""
+    return "MEMORY_ONLY" if settings.preset == "competent" else "MEMORY_AND_DISK_2"
+
+
+def _here(slots: int) -> dict[str, Value]:
+    return {"spark.master": f"local[{slots}]", "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+
+
+def _there(site: SparkSite, slots: int) -> dict[str, Value]:
+    conf: dict[str, Value] = {"spark.master": site.master, "spark.cores.max": slots}
+    return conf if site.driver_host is None else {**conf, "spark.driver.host": site.driver_host}
+
+
+def _texts(conf: Mapping[str, Value]) -> dict[str, str]:
+    return {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in conf.items()}

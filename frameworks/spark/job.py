@@ -1,0 +1,128 @@
+"""The Spark driver: a child process of the harness that holds one Spark and reads with it what it is told to."""
+
+import argparse
+import shutil
+import threading
+import traceback
+from pathlib import Path
+from queue import SimpleQueue
+from tempfile import mkdtemp
+from typing import Any, cast
+
+from py4j.protocol import Py4JError
+from pyspark import SparkConf
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from bench.channel import Channel
+from bench.order import Ready, Trouble
+from bench.tally import Report
+from frameworks.spark.orders import Read, Stand, Stop, Told, first_line
+from frameworks.spark.receiver import Receiver
+from frameworks.spark.structured import Query
+
+_TICK = 0.05
+"""Seconds between two looks at what was done and at whether everything is still well."""
+_STOPPED = 4.0
+"""Seconds that Spark has to stop when the harness ends or is gone."""
+
+
+class Driver:
+    """Spark, and what it reads at present. Only this thread uses the channel; Spark's threads put their reports into a queue."""
+
+    def __init__(self, channel: "Channel[Told]") -> None:
+        self._channel = channel
+        self._done: SimpleQueue[list[Report]] = SimpleQueue()
+        self._spark: SparkSession | None = None
+        self._cores = 1
+        self._reading: Query | Receiver | None = None
+
+    def run(self) -> None:
+        """Obey until the harness is gone or Spark is; then end Spark."""
+        try:
+            trouble = None
+            while trouble is None:
+                for order in self._channel.hear(_TICK):
+                    self._obey(order)
+                self._tell_what_is_done()
+                trouble = self._trouble()
+            self._channel.tell(Trouble(trouble))
+        except EOFError:
+            pass
+        except (PySparkException, Py4JError, OSError) as error:
+            traceback.print_exc()
+            self._channel.tell(Trouble(self._jvm_trouble() or first_line(error)))
+        finally:
+            self._end()
+
+    def _obey(self, order: Told) -> None:
+        match order:
+            case Stand():
+                self._spark, self._cores = _standing(order.conf), order.cores
+            case Read():
+                self._reading = self._reader(order)
+            case Stop():
+                self._stop_reading()
+        self._channel.tell(Ready())
+
+    def _reader(self, read: Read) -> Query | Receiver:
+        assert self._spark is not None, "Stand comes first"
+        if read.reader == "receiver":
+            return Receiver(self._spark.sparkContext, read, self._done.put, self._cores)
+        return Query(self._spark, read, self._done.put)
+
+    def _stop_reading(self) -> None:
+        reading, self._reading = self._reading, None
+        if reading is not None:
+            reading.stop()
+        while not self._done.empty():
+            self._done.get()
+
+    def _tell_what_is_done(self) -> None:
+        while not self._done.empty():
+            for report in self._done.get():
+                self._channel.tell(report)
+
+    def _trouble(self) -> str | None:
+        return self._jvm_trouble() or (self._reading.trouble() if self._reading is not None else None)
+
+    def _jvm_trouble(self) -> str | None:
+        if self._spark is None:
+            return None
+        gateway: Any = self._spark.sparkContext._gateway  # noqa: SLF001  nothing else tells a dead JVM at once
+        code = gateway.proc.poll()
+        return None if code is None else f"Spark's JVM ended (exit code {code})"
+
+    def _end(self) -> None:
+        """Stop Spark if it still can be; what is left ends with this process, whose end closes the JVM's input."""
+        if self._spark is not None and self._jvm_trouble() is None:
+            stopping = threading.Thread(target=self._spark.stop, daemon=True)
+            stopping.start()
+            stopping.join(_STOPPED)
+
+
+def main() -> None:
+    """Run the driver at the end of the channel that the harness gave it."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--channel", type=int, required=True)
+    Driver(Channel.inherited(parser.parse_args().channel, cast("type[Told]", Told))).run()
+
+
+def _standing(conf: dict[str, str]) -> SparkSession:
+    settings = SparkConf().setAll(list(conf.items()))
+    spark = SparkSession.builder.config(conf=settings).getOrCreate()
+    if not conf["spark.master"].startswith("local"):
+        spark.sparkContext.addPyFile(_packed())
+    return spark
+
+
+def _packed() -> str:
+    """Our own modules that executors on other hosts import, as a zip."""
+    root, folder = Path(__file__).parents[2], Path(mkdtemp(dir="."))
+    for name in ("bench", "frameworks"):
+        shutil.copytree(root / name, folder / "code" / name, ignore=shutil.ignore_patterns("__pycache__", "harmonicio", "*.log"))
+    return shutil.make_archive(str(folder / "stream_bench"), "zip", folder / "code")
+
+
+if __name__ == "__main__":
+    main()

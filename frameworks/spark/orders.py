@@ -1,0 +1,48 @@
+"""What the harness tells the Spark driver, one order after the other, each answered by Ready or Trouble; and Trouble's line."""
+
+from typing import Literal
+
+from msgspec import Struct
+
+from bench.work import Work
+
+Reader = Literal["kafka", "files", "socket", "receiver"]
+"""How Spark reads: three sources of Structured Streaming, and the socket receiver of Spark Streaming."""
+
+
+class Stand(Struct, frozen=True, tag="stand"):
+    """Start Spark with these settings; comes once, and first."""
+
+    conf: dict[str, str]
+    cores: int
+    """tasks that run at once, the receiver's not counted"""
+
+
+class Read(Struct, frozen=True, tag="read"):
+    """Do the work on every message from now on; Ready once nothing that is sent later can be missed."""
+
+    reader: Reader
+    address: str
+    topic: str
+    interval: float
+    work: Work
+    options: dict[str, str]
+    """of the reader"""
+    conf: dict[str, str]
+    """SQL settings of this query alone"""
+    storage: str
+    """level at which a receiver stores"""
+    checkpoint: str
+
+
+class Stop(Struct, frozen=True, tag="stop"):
+    """Stop reading; what is under way is given up. Spark stands on."""
+
+
+Told = Stand | Read | Stop
+
+
+def first_line(error: Exception) -> str:
+    """What a person needs to read first of an error: of one that Java raised that is its second line."""
+    lines = [line for line in str(error).strip().splitlines() if not line.startswith("An error occurred while calling")]
+    return lines[0].removeprefix(": ") if lines else type(error).__name__

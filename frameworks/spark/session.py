@@ -1,0 +1,164 @@
+"""The harness's end of a Spark driver: one child process with one Spark session, kept between cells."""
+
+import shutil
+import sys
+import time
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+
+from msgspec import Struct
+
+from bench.errors import Died, HarnessError, NotReady, RoomError, UsageError
+from bench.faces import Ground
+from bench.order import Ready, Trouble
+from bench.tally import Report
+from frameworks.spark.orders import Read, Stand, Stop, Told
+
+_STANDS = 120.0
+"""Seconds within which a session stands; usually 5 to 10."""
+_READS = 60.0
+_STOPS = 12.0
+_LOGGING = """\
+rootLogger.level = warn
+rootLogger.appenderRef.stderr.ref = stderr
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = %d{HH:mm:ss.SSS} %p %c{1}: %m%n%ex
+logger.native.name = org.apache.hadoop.util.NativeCodeLoader
+logger.native.level = error
+logger.shell.name = org.apache.hadoop.util.Shell
+logger.shell.level = error
+logger.scheduler.name = org.apache.spark.scheduler.DAGScheduler
+logger.scheduler.level = error
+"""
+
+
+class Plan(Struct, frozen=True):
+    """Everything that would need another session if it were different."""
+
+    conf: dict[str, str]
+    """complete but for the jars"""
+    cores: int
+    jars: Path | None
+
+
+class Session:
+    """A driver that stands. Raises NotReady, Died or RoomError when it does not come to stand."""
+
+    def __init__(self, plan: Plan, folder: Path, ground: Ground) -> None:
+        self._folder, self._over = folder, False
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "log4j2.properties").write_text(_LOGGING)
+        self._child = ground.supervisor.start(
+            [sys.executable, "-m", "frameworks.spark.job"],
+            name="spark",
+            role="framework",
+            heard=Ready | Trouble | Report,
+            env=_environment(folder, plan.conf),
+            cwd=folder,
+        )
+        try:
+            self.tell(Stand(_with_jars(plan), plan.cores), seconds=_STANDS)
+        except HarnessError:
+            self.close()
+            raise
+
+    def alive(self) -> bool:
+        return not self._over and self._child.alive()
+
+    def tell(self, order: Told, seconds: float = _READS) -> None:
+        """Give an order; returns once it is carried out. What was reported before is dropped."""
+        self._child.inbox.tell(order)
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            for answer in self._child.inbox.heard(0.2):
+                if isinstance(answer, Ready):
+                    return
+                if isinstance(answer, Trouble):
+                    self._over = True
+                    raise RoomError("spark", _VERBS[type(order)], f"{answer.reason} (log: {self._child.log})")
+            if not self._child.alive():
+                raise self._child.died()
+        raise NotReady(f"spark did not {_VERBS[type(order)]} within {seconds:g} s", self._child.log)
+
+    def reports(self) -> list[Report]:
+        """What was done since the last call; raises Died once the session cannot go on."""
+        gone = not self._child.alive()  # looked at first: what it said last is then heard
+        reports: list[Report] = []
+        for heard in self._child.inbox.heard():
+            if isinstance(heard, Trouble):
+                self._over = True
+                raise Died(f"spark: {heard.reason}", self._child.log)
+            if isinstance(heard, Report):
+                reports.append(heard)
+        if gone and not reports:
+            raise self._child.died()
+        return reports
+
+    def stop_reading(self) -> None:
+        """No reading goes on afterwards; when it cannot be stopped in time, the session is ended with it."""
+        if not self.alive():
+            return
+        try:
+            self.tell(Stop(), seconds=_STOPS)
+        except HarnessError:
+            self._child.kill()
+
+    def close(self) -> None:
+        """End Spark. Idempotent."""
+        self._over = True
+        self._child.stop()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+class Slot:
+    """The place for one session: it stays as long as it is alive and the plan is the same."""
+
+    def __init__(self) -> None:
+        self._session: Session | None = None
+        self._plan: Plan | None = None
+        self._number = 0
+
+    def session(self, plan: Plan, ground: Ground) -> Session:
+        """The session of that plan; another one is ended before it is made."""
+        if self._session is None or not self._session.alive() or plan != self._plan:
+            self.close()
+            ground.note("starting Spark")
+            self._number += 1
+            self._session, self._plan = Session(plan, ground.data / "spark" / f"session-{self._number}", ground), plan
+        return self._session
+
+    def alive(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        session, self._session = self._session, None
+        if session is not None:
+            session.close()
+
+
+_VERBS: dict[type[Told], str] = {Stand: "start", Read: "open", Stop: "close"}
+
+
+def _with_jars(plan: Plan) -> dict[str, str]:
+    if plan.jars is None:
+        return plan.conf
+    return {**plan.conf, "spark.jars": ",".join(str(jar) for jar in sorted(plan.jars.glob("*.jar")))}
+
+
+def _environment(folder: Path, conf: Mapping[str, str]) -> dict[str, str]:
+    """PySpark's own Spark and our own interpreter, whatever else is installed or set in the harness's environment."""
+    pyspark = find_spec("pyspark")
+    if pyspark is None or not pyspark.submodule_search_locations:
+        raise UsageError("spark needs the package 'pyspark', which is not installed; pip install 'stream-bench[spark]'")
+    return {
+        "SPARK_HOME": pyspark.submodule_search_locations[0],
+        "SPARK_CONF_DIR": str(folder),
+        "PYSPARK_SUBMIT_ARGS": "pyspark-shell",
+        "PYSPARK_PYTHON": conf.get("spark.pyspark.python", sys.executable),
+        "SPARK_LOCAL_DIRS": str(folder / "local"),
+        **({"SPARK_LOCAL_IP": conf["spark.driver.bindAddress"]} if "spark.driver.bindAddress" in conf else {}),
+    }

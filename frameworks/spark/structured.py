@@ -1,0 +1,124 @@
+"""Structured Streaming: a query that reads Kafka, a folder or a socket, and tells what each micro-batch did."""
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import pyarrow as pa
+from py4j.java_gateway import JavaObject
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.functions import vectorized_udf  # type: ignore[attr-defined]  # it has no types
+from pyspark.util import PythonEvalType
+
+from bench.tally import Report
+from frameworks.spark.orders import Read, first_line
+from frameworks.spark.tasks import merged, on_arrow
+
+_FILE = "path string, modificationTime timestamp, length long, content binary"
+_BYTES = "org.apache.kafka.common.serialization.ByteArrayDeserializer"
+_STARTED = 30.0
+"""Seconds that a query has for its first look at the source."""
+
+
+class Query:
+    """One query; it reads from when it is made until `stop`."""
+
+    def __init__(self, spark: SparkSession, read: Read, done: Callable[[list[Report]], None]) -> None:
+        session = spark.newSession()  # its SQL settings are its own; the context and its workers are shared
+        for key, value in read.conf.items():
+            session.conf.set(key, value)
+        _warm(session, read)
+        self._done, self._failure, self._stopping = done, "", threading.Event()
+        tallies = _mapped(_READERS[read.reader](session, read), on_arrow(read.work))
+        writer = tallies.writeStream.foreachBatch(self._finish).option("checkpointLocation", read.checkpoint)
+        self._query = writer.trigger(processingTime=f"{round(read.interval * 1000)} milliseconds").start()
+        self._wait_started()
+
+    def trouble(self) -> str | None:
+        """Why it ended by itself; None while it goes on."""
+        error = self._query.exception()
+        if error is not None:
+            return f"the query failed: {self._failure or first_line(error)}"
+        return None if self._query.isActive else "the query ended"
+
+    def stop(self) -> None:
+        """End at once, in the middle of a batch too."""
+        self._stopping.set()
+        self._query.stop()
+
+    def _finish(self, batch: DataFrame, _number: int) -> None:
+        """Run a micro-batch and tell what it did; called by Spark."""
+        try:
+            rows = [row.reports for row in batch.collect()]
+        except (PySparkException, Py4JError) as error:
+            if self._stopping.is_set():
+                return  # raised, Spark would search its long text for the reason with a pattern that overflows the stack
+            self._failure = first_line(error)
+            raise
+        self._done(merged(rows, time.monotonic()))
+
+    def _wait_started(self) -> None:
+        """Return when the source has been looked at once: whatever comes from now on belongs to a later batch."""
+        deadline = time.monotonic() + _STARTED
+        while self.trouble() is None and str(self._query.status["message"]).startswith("Initializing"):
+            if time.monotonic() > deadline:
+                raise PySparkException(f"the query has not begun within {_STARTED:g} s")
+            time.sleep(0.02)
+
+
+def _warm(session: SparkSession, read: Read) -> None:
+    """Let every Python worker stand, with what it imports, before the first message."""
+    tasks = session.sparkContext.defaultParallelism
+    _mapped(session.range(0, tasks, 1, tasks).selectExpr("cast('x' as binary) as value"), on_arrow(read.work)).collect()
+
+
+def _mapped(frame: DataFrame, function: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]) -> DataFrame:
+    """`frame.mapInArrow`, which in PySpark 4.2 refuses to work without pandas although it does not use it."""
+    udf = vectorized_udf(function, "reports string", PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
+    column = udf(*(frame[name] for name in frame.columns))
+    return type(frame)(frame._jdf.mapInArrow(column._jc, False, None), frame.sparkSession)  # noqa: FBT003, SLF001
+
+
+def _kafka(session: SparkSession, read: Read) -> DataFrame:
+    """The topic from its present ends; they are read here, since "latest" would mean: when the first batch is planned."""
+    options = {
+        "kafka.bootstrap.servers": read.address,
+        "subscribe": read.topic,
+        "startingOffsets": json.dumps({read.topic: _ends(session, read)}),
+        **read.options,
+    }
+    return session.readStream.format("kafka").options(**options).load().select("value")
+
+
+def _files(session: SparkSession, read: Read) -> DataFrame:
+    stream = session.readStream.format("binaryFile").schema(_FILE).options(**read.options)
+    return stream.load(read.address).select("content")
+
+
+def _socket(session: SparkSession, read: Read) -> DataFrame:
+    host, _, port = read.address.rpartition(":")
+    stream = session.readStream.format("socket").options(host=host, port=port, **read.options)
+    return stream.load().selectExpr("cast(value as binary) as value")
+
+
+_READERS: dict[str, Callable[[SparkSession, Read], DataFrame]] = {"kafka": _kafka, "files": _files, "socket": _socket}
+
+
+def _ends(session: SparkSession, read: Read) -> dict[str, int]:
+    """The offset after the last message of each partition, asked with the connector's own client."""
+    client = {key.removeprefix("kafka."): value for key, value in read.options.items() if key.startswith("kafka.")}
+    jvm = session.sparkContext._jvm  # noqa: SLF001  PySpark's only way to a Java class
+    assert jvm is not None
+    consumer: JavaObject = jvm.org.apache.kafka.clients.consumer.KafkaConsumer(
+        {**client, "bootstrap.servers": read.address, "key.deserializer": _BYTES, "value.deserializer": _BYTES}
+    )
+    try:
+        parts = [
+            jvm.org.apache.kafka.common.TopicPartition(read.topic, part.partition()) for part in consumer.partitionsFor(read.topic)
+        ]
+        return {str(part.partition()): int(end) for part, end in consumer.endOffsets(parts).items()}
+    finally:
+        consumer.close()

@@ -1,0 +1,95 @@
+"""What Spark's Python workers run: the work on one task's messages, accounted for in rows of JSON."""
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from bench.latency import Histogram
+from bench.message import Bytes
+from bench.tally import Report, Sums
+from bench.work import Work
+
+BATCH_BYTES = 8_000_000
+"""At most so much of a task's messages is taken at once: more gains nothing, and costs memory in JVM and worker."""
+MOST_MESSAGES = 20_000
+"""Nor more messages than this, however small they are: what is touched then stays in the cache."""
+
+
+def messages_at_once(message_bytes: int) -> int:
+    """How many messages a worker takes at once."""
+    return max(1, min(MOST_MESSAGES, BATCH_BYTES // message_bytes))
+
+
+def on_arrow(work: Work) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """A function for mapInArrow: batches of one binary column in, one row of reports for each out."""
+
+    def tallied(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            if len(batch):
+                yield pa.RecordBatch.from_arrays([pa.array([_encoded(_worked(work, batch.column(0)))])], ["reports"])
+
+    return tallied
+
+
+def on_lines(work: Work) -> Callable[[Iterable[bytes]], Iterator[str]]:
+    """A function for mapPartitions: messages in, reports out."""
+
+    def tallied(lines: Iterable[bytes]) -> Iterator[str]:
+        rest, most = iter(lines), messages_at_once(work.message_bytes)
+        while batch := list(islice(rest, most)):
+            yield _encoded(work.done(batch))
+
+    return tallied
+
+
+def merged(rows: Iterable[str], at: float) -> list[Report]:
+    """The reports of all tasks of a micro-batch as one for each run, done at the moment `at`."""
+    runs: dict[int, list[Report]] = {}
+    for row in rows:
+        for report in msgspec.json.decode(row, type=list[Report]):
+            runs.setdefault(report.run, []).append(report)
+    return [_sum_of(run, reports, at) for run, reports in runs.items()]
+
+
+def _worked(work: Work, column: pa.Array) -> list[Report]:
+    matrix = _matrix_of(column, work.message_bytes)
+    if matrix is not None:
+        return work.done_in_place(matrix)
+    return work.done([message or b"" for message in column.to_pylist()])  # a null is a message of the wrong size
+
+
+def _matrix_of(column: pa.Array, size: int) -> Bytes | None:
+    """A column of binaries as (messages, size), not copied; None when one has another size."""
+    _, offsets, data = column.buffers()
+    width = np.int64 if pa.types.is_large_binary(column.type) else np.int32
+    bounds = np.frombuffer(offsets, dtype=width, count=len(column) + 1, offset=column.offset * width().itemsize)
+    if column.null_count or (np.diff(bounds) != size).any():
+        return None
+    return np.frombuffer(data, dtype=np.uint8, count=len(column) * size, offset=int(bounds[0])).reshape(len(column), size)
+
+
+def _encoded(reports: list[Report]) -> str:
+    return msgspec.json.encode(reports).decode()
+
+
+def _sum_of(run: int, reports: list[Report], at: float) -> Report:
+    from_due, from_sent, sums = Histogram(), Histogram(), dict[int, Sums]()
+    for report in reports:
+        from_due.add(report.from_due)
+        from_sent.add(report.from_sent)
+        for part in report.sums:
+            sums[part.producer] = sums[part.producer].plus(part) if part.producer in sums else part
+    return Report(
+        at,
+        run,
+        list(sums.values()),
+        corrupted=sum(report.corrupted for report in reports),
+        disordered=sum(report.disordered for report in reports),
+        asked=sum(report.asked for report in reports),
+        burnt=sum(report.burnt for report in reports),
+        from_due=from_due.sparse(),
+        from_sent=from_sent.sparse(),
+    )
