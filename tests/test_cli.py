@@ -1,0 +1,121 @@
+"""The command says what it found, in one line for each mistake, and ends with the exit code of its kind."""
+
+import subprocess
+import sys
+
+import pytest
+
+
+@pytest.fixture
+def bench(request, tmp_path):
+    """Runs the command in the repository with homes of its own; (exit code, output, complaints)."""
+
+    def run(*words, cwd=request.config.rootpath):
+        env = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "COLUMNS": "200"}
+        done = subprocess.run(
+            [sys.executable, "-m", "bench", *words], cwd=cwd, env=env, capture_output=True, text=True, timeout=120, check=False
+        )
+        return done.returncode, done.stdout, done.stderr
+
+    return run
+
+
+@pytest.mark.parametrize("verb", ["run", "check", "plan", "rooms", "report", "doctor", "clean"])
+def test_every_verb_has_help_with_an_example(bench, verb):
+    """A person need not guess."""
+    code, said, _ = bench(verb, "--help")
+    assert code == 0
+    assert "Example:  bench " + verb in said
+
+
+@pytest.mark.parametrize("name", ["smoke", "quick", "frameworks", "cpu-bound"])
+def test_our_own_scenarios_are_right(bench, name):
+    """Every file in scenarios/ passes the check."""
+    code, said, _ = bench("check", f"scenarios/{name}.yaml")
+    assert code == 0
+    assert "cells of" in said
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ("systems=spark/kafak", "did you mean 'spark/kafka'?"),
+        ("systems=sprak/kafka", "did you mean 'spark/kafka'?"),
+        ("search.strategy=bisecton", "did you mean 'bisection'?"),
+        ("settings.kafkka.acks=1", "did you mean 'kafka'?"),
+        ("settings.kafka.partitons=4", "did you mean 'partitions'?"),
+        ("grid.message_size=10 kb", "did you mean '10 kB'?"),
+        ("load.by=locust", "allowed: swarm, inline"),
+    ],
+)
+def test_a_mistake_is_one_line_and_exit_code_2(bench, change, complaint):
+    """It names the option, what is allowed, and the nearest name."""
+    code, _, complaints = bench("check", "scenarios/quick.yaml", "--set", change)
+    assert code == 2
+    assert len(complaints.strip().splitlines()) == 1
+    assert complaint in complaints
+    assert f"--set {change}" in complaints
+
+
+def test_a_wrong_file_names_its_line(bench, tmp_path):
+    """File, line, path, what was found."""
+    wrong = tmp_path / "wrong.yaml"
+    wrong.write_text("name: x\nsystems: [capacity/memory]\ngrid: {message_size: [100 B]}\nsettings: {capacity: {celling: 5 /s}}\n")
+    code, _, complaints = bench("check", str(wrong))
+    assert code == 2
+    assert complaints.startswith(f"{wrong}:4: settings.capacity.celling: found")
+
+
+@pytest.mark.parametrize("words", [["fly"], ["run"], ["run", "--fly", "x"], ["report", "nowhere"], ["run", "nowhere.yaml"]], ids=" ".join)
+def test_a_wrong_command_line_is_exit_code_2(bench, words):
+    """One line, no traceback."""
+    code, _, complaints = bench(*words)
+    assert code == 2
+    assert len(complaints.strip().splitlines()) == 1
+
+
+def test_a_plan_says_what_will_be_needed(bench):
+    """Cells, time, disk and what is missing, before anything starts."""
+    code, said, _ = bench("plan", "scenarios/quick.yaml")
+    assert code == 0
+    assert [line.split()[0] for line in said.splitlines()[:3]] == ["cells", "time", "disk"]
+    assert "the jars of kafka are not in the cache: they will be downloaded first" in said
+
+
+def test_the_rooms_are_listed(bench):
+    """Ours and everybody else's."""
+    _, said, _ = bench("rooms")
+    assert "capacity, plain, spark" in said
+
+
+def test_the_doctor_names_an_endpoint_that_does_not_answer(bench, tmp_path):
+    """Exit code 3: something around us is not as the site file says."""
+    site = tmp_path / "site.yaml"
+    site.write_text("kafka: {bootstrap: '127.0.0.1:1'}\n")
+    code, said, _ = bench("doctor", "--site", str(site))
+    assert code == 3
+    assert "kafka at 127.0.0.1:1: no connection" in said
+
+
+def test_clean_leaves_a_run_alone_that_goes_on(bench, tmp_path):
+    """Only data that nobody uses is deleted."""
+    import fcntl
+
+    for name in ("dead", "alive"):
+        (tmp_path / name / "data").mkdir(parents=True)
+    with (tmp_path / "alive" / ".lock").open("wb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        code, _, _ = bench("clean", "--out", str(tmp_path))
+    assert code == 0
+    assert not (tmp_path / "dead" / "data").exists()
+    assert (tmp_path / "alive" / "data").exists()
+
+
+def test_a_run_of_another_scenario_is_not_gone_on_with(bench, tmp_path):
+    """Two scenarios never mix in one folder."""
+    folder = tmp_path / "results"
+    code, _, _ = bench("run", "scenarios/smoke.yaml", "--out", str(folder), "--set", "systems=capacity/tcp", "--quiet")
+    assert code == 0
+    code, _, complaints = bench("run", "scenarios/quick.yaml", "--resume", str(next(folder.iterdir())))
+    assert code == 2
+    assert "is a run of another scenario" in complaints
