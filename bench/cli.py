@@ -142,8 +142,7 @@ def doctor(*, site: SiteFile = None, out: Results = DEFAULT_RESULTS) -> None:
 @app.command(epilog="Example:  bench clean")
 def clean(*, out: Results = DEFAULT_RESULTS) -> None:
     """End what a killed run left running, and delete the data that it left lying."""
-    import shutil
-
+    from bench.ground import delete_data
     from bench.process import end_leftovers
     from bench.store import locked
 
@@ -154,7 +153,7 @@ def clean(*, out: Results = DEFAULT_RESULTS) -> None:
         if lock is None:
             continue
         with lock:
-            shutil.rmtree(data)
+            delete_data(data)
         _say(f"deleted  {data}")
     _say("nothing is left running")
 
@@ -210,6 +209,7 @@ def _log_to(path: Path) -> None:
     handler = logging.FileHandler(path)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
+    logging.getLogger("kafka").setLevel(logging.WARNING)  # its story is not the run's
 
 
 def _interrupt(*_: object) -> NoReturn:

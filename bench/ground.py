@@ -12,6 +12,17 @@ from bench.site import Site
 
 logger = logging.getLogger(__name__)
 
+OURS = "stream-bench-"
+"""How the name of a folder begins that we made outside the run's folder."""
+
+
+def delete_data(folder: Path) -> None:
+    """Delete a run's data, and what links in it lead to: a source may keep its data on another disk."""
+    for entry in folder.glob("*"):
+        if entry.is_symlink() and entry.readlink().name.startswith(OURS):
+            shutil.rmtree(entry.readlink(), ignore_errors=True)
+    shutil.rmtree(folder, ignore_errors=True)
+
 
 class Closable(Protocol):
     """Something that stands between cells (bench.faces)."""
@@ -43,7 +54,7 @@ class Ground:
                 self._kept.popitem()[1].close()
         finally:
             self.supervisor.close()
-            shutil.rmtree(self.data, ignore_errors=True)
+            delete_data(self.data)
 
     def kept(self, key: Hashable, opened: Callable[[], Kept]) -> Kept:
         """The thing of that key: the one that stands, or, where none stands or it died, a new one."""

@@ -28,6 +28,7 @@ _DIGITS = np.frombuffer(b"".join(b"%02x" % value for value in range(256)), dtype
 _VALUES = np.zeros(2**16, dtype=np.uint8)
 _VALUES[_DIGITS] = np.arange(256, dtype=np.uint8)
 _LONG = 8192  # from here on a message is compared by itself, not as a row of a matrix
+_JOINED = 160  # from here on a message is written as header + filler: a block of them would touch fresh memory twice
 
 Bytes = NDArray[np.uint8]
 
@@ -78,8 +79,10 @@ class Writer:
     def write(self, first: int, due: NDArray[np.float64], sent: float) -> list[bytes]:
         """One message for each due time, numbered from `first`; times are CLOCK_MONOTONIC seconds."""
         heads = self._heads(first, due, sent)
-        if self._size >= _LONG:
-            return [head.tobytes() + self._filler for head in heads]
+        if self._size >= _JOINED:
+            whole = heads.tobytes()
+            starts = range(0, len(whole), HEADER_BYTES)
+            return [whole[start : start + HEADER_BYTES] + self._filler for start in starts]
         block = np.empty((len(due), self._size), dtype=np.uint8)
         block[:, :HEADER_BYTES] = heads
         block[:, HEADER_BYTES:] = np.frombuffer(self._filler, dtype=np.uint8)

@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from bench.errors import RoomError
 from bench.faces import Endpoint, Ground
+from bench.ground import OURS
 from bench.scenario import Cell
 
 logger = logging.getLogger(__name__)
@@ -46,7 +47,9 @@ class Source:
         within = Path(self._settings.folder) if self._settings.folder else ground.data
         try:
             within.mkdir(parents=True, exist_ok=True)
-            self._folder = Path(tempfile.mkdtemp(prefix="stream-bench-", dir=within)).resolve()
+            self._folder = Path(tempfile.mkdtemp(prefix=OURS, dir=within)).resolve()
+            if within != ground.data:
+                (ground.data / self._folder.name).symlink_to(self._folder)  # so that it is found after a crash
             for name in (COMPLETE, UNFINISHED):
                 (self._folder / name).mkdir()
         except OSError as problem:
