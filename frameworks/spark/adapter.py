@@ -6,7 +6,7 @@ from pathlib import Path
 
 from bench.faces import Endpoint, Ground
 from bench.scenario import Cell
-from bench.services.jars import jars
+from bench.services.jars import cached, jars
 from bench.tally import Report
 from bench.work import Work
 from frameworks.spark.conf import Settings, query_conf, reader_options, session_conf, storage_level
@@ -16,6 +16,7 @@ from frameworks.spark.session import Plan, Session, Slot
 __all__ = ["Framework", "Settings"]
 
 _SOURCES = ("tcp", "files", "kafka")
+_CONNECTOR = "spark-kafka"
 _NUMBERS = count(1)
 
 
@@ -66,6 +67,8 @@ class Framework:
 
 
 def _plan(settings: Settings, reader: Reader, ground: Ground) -> Plan:
+    """The connector to Kafka is in every session whose jars are there, so that the cells of files and Kafka share one."""
     cores = settings.cores or ground.cores
-    connector = jars("spark-kafka", ground.cache, ground.note) if reader == "kafka" else None
+    wanted = reader == "kafka" or (reader != "receiver" and cached(_CONNECTOR, ground.cache))
+    connector = jars(_CONNECTOR, ground.cache, ground.note) if wanted else None
     return Plan(session_conf(settings, reader, cores=cores, site=ground.site.spark, folder=ground.data / "spark"), cores, connector)
