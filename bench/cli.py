@@ -178,7 +178,8 @@ def main() -> NoReturn:
 
 def _read(path: Path, site: Path | None, changes: list[str] | None) -> "tuple[Scenario, Site]":
     """The scenario and the site, checked against the installed rooms."""
-    from bench.reading import changed, read_document, read_site, scenario_of
+    from bench.document import read_document
+    from bench.reading import changed, read_site, scenario_of
     from bench.rooms import check as check_rooms
     from bench.site import Site
 

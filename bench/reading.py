@@ -1,50 +1,30 @@
 """Scenario and site files, read strictly: every mistake is one line that says where it is, what was found and what is allowed.
 
-A `Document` is a file as it was written, with `--set` changes in it: plain values, and the line (or the option) of each. It
-is converted by type; whoever finds a mistake later (a system that is not installed, a room's settings) names its line with
-`located`.
+A `Document` (bench.document), with `--set` changes in it, is converted by type. Whoever finds a mistake later (a system that is
+not installed, a room's settings) names its line with `located`.
 """
 
 import operator
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
-from difflib import get_close_matches
 from itertools import islice
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeGuard, TypeVar, Union, get_args, get_origin
 
 import msgspec
-import yaml
 from msgspec import Meta, Struct
 
+from bench.document import DEEPEST, LONGEST_SHOWN, Document, Found, Values, meant, nearest_of, read_document, shown, under
 from bench.errors import UsageError
 from bench.scenario import Scenario
 from bench.site import Site
 from bench.units import Quantity, rate_text, respelt
 
-LARGEST_FILE = 10**6
-DEEPEST = 20
 MOST_MISTAKES = 20
-LONGEST_SHOWN = 80
 
-Values = dict[str, object]
 T = TypeVar("T", bound=Struct)
-
-
-class Document(Struct, frozen=True):
-    """What a file says: plain values, and by path ("grid.message_size[0]") the origin of each, "FILE:LINE" or "--set ..."."""
-
-    file: str
-    values: Values
-    origins: Mapping[str, str] = {}
-
-    def origin(self, path: str) -> str:
-        """Where a value stands; of one that is left out, where the mapping stands that it is missing from."""
-        while path and path not in self.origins:
-            path = re.sub(r"\.?[^.\[]*$|\[[^\[]*$", "", path)
-        return self.origins.get(path, self.file)
 
 
 class _Mistake(Struct, frozen=True):
@@ -89,30 +69,7 @@ def settings_as(kind: type[T], raw: Mapping[str, object], where: str, document: 
 def located(document: Document, path: str, found: object, *, allowed: str, names: Sequence[str] = ()) -> UsageError:
     """The error for a value at a path: what was found, what is allowed, and the nearest of the names that could be meant."""
     meant_by = found if isinstance(found, str) else ""
-    return UsageError(_line(document, _Mistake(path, _shown(found), allowed, tuple(names), meant_by)))
-
-
-def read_document(path: Path) -> Document:
-    """What a YAML file says, its keys and values not checked yet; UsageError where it cannot be read at all."""
-    try:
-        with path.open("rb") as file:
-            raw = file.read(LARGEST_FILE + 1)
-        text = raw.decode("utf-8-sig")
-    except FileNotFoundError:
-        siblings = [sibling.name for sibling in sorted(path.parent.glob("*.y*ml"))]
-        raise UsageError(f"{path}: found no such file; allowed: a YAML file{_meant(path.name, siblings)}") from None
-    except OSError as error:
-        raise UsageError(f"{path}: found that it cannot be read ({error.strerror}); allowed: a YAML file") from None
-    except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        raise UsageError(f"{path}:{line}: found bytes that are not UTF-8; allowed: a YAML file in UTF-8") from None
-    if len(raw) > LARGEST_FILE:
-        raise UsageError(f"{path}: found more than 1 MB; allowed: a YAML file of at most 1 MB")
-    found = _Found(lambda line: f"{path}:{line}")
-    values = found.value(text, "")
-    if not isinstance(values, dict):
-        raise UsageError(f'{path}:1: found {_shown(values)}; allowed: a mapping, lines such as "name: quick"')
-    return Document(str(path), values, found.origins)
+    return UsageError(_line(document, _Mistake(path, shown(found), allowed, tuple(names), meant_by)))
 
 
 def changed(document: Document, changes: Sequence[str]) -> Document:
@@ -123,11 +80,11 @@ def changed(document: Document, changes: Sequence[str]) -> Document:
 
 
 def _with(document: Document, change: str) -> Document:
-    option = f"--set {change if change.isprintable() and len(change) <= LONGEST_SHOWN else _shown(change)}"
+    option = f"--set {change if change.isprintable() and len(change) <= LONGEST_SHOWN else shown(change)}"
     path, equals, text = (part.strip() for part in change.partition("="))
     if not equals or not re.fullmatch(rf"[\w\-]+(\.[\w\-]+){{0,{DEEPEST}}}", path):
         raise UsageError(f"{option}: found no PATH=VALUE; allowed: PATH=VALUE, such as search.precision=10%")
-    found = _Found(lambda _: option)
+    found = Found(lambda _: option)
     values = deepcopy(document.values)
     new = _put(values, path.split("."), found.value(f"[{text}]" if _wants_list(path, text) else text, path))
     replaced = re.compile(rf"{re.escape(new)}($|[.\[])")
@@ -156,88 +113,6 @@ def _wants_list(path: str, text: str) -> bool:
     return get_origin(_bare(kind)[0]) is tuple and not text.startswith("[")
 
 
-class _NotPlain(yaml.MarkedYAMLError):
-    """YAML of a kind that these files do without."""
-
-
-class _Composer(yaml.BaseLoader):
-    """Nodes of plain YAML: no alias, no tag, no deep nest."""
-
-    depth = 0
-
-    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
-        event = self.peek_event()  # type: ignore[no-untyped-call]  # types-pyyaml leaves it untyped
-        for name in ("anchor", "tag"):
-            if (written := getattr(event, name, None)) is not None:
-                raise _NotPlain(problem=f"the {name} {written!r}", problem_mark=event.start_mark)
-        self.depth += 1
-        if self.depth > DEEPEST:
-            raise _NotPlain(problem=f"more than {DEEPEST} nested levels", problem_mark=event.start_mark)
-        node = super().compose_node(parent, index)
-        self.depth -= 1
-        return node
-
-
-class _Found:
-    """The plain values of a YAML text, and the origin of each by its path."""
-
-    def __init__(self, origin_of: Callable[[int], str]) -> None:
-        self._origin_of = origin_of
-        self.origins: dict[str, str] = {}
-
-    def value(self, text: str, path: str) -> object:
-        try:
-            node = _Composer(text).get_single_node()
-        except yaml.reader.ReaderError as error:
-            line = text.count("\n", 0, error.position) + 1
-            raise self._refused(line, f"the character {chr(error.character)!r}") from None
-        except yaml.MarkedYAMLError as error:
-            mark = error.problem_mark or error.context_mark
-            problem = error.problem if isinstance(error, _NotPlain) else f"broken YAML ({error.problem})"
-            raise self._refused(mark.line + 1 if mark else 1, str(problem)) from None
-        return self._of(node, path) if node is not None else None
-
-    def _refused(self, line: int, problem: str) -> UsageError:
-        found = " ".join(problem.split())
-        return UsageError(f'{self._origin_of(line)}: found {found}; allowed: plain YAML: "key: value" lines, lists and values')
-
-    def _of(self, node: yaml.Node, path: str) -> object:
-        line = node.start_mark.line + 1
-        self.origins.setdefault(path, self._origin_of(line))
-        if isinstance(node, yaml.SequenceNode):
-            return [self._of(item, f"{path}[{index}]") for index, item in enumerate(node.value)]
-        if isinstance(node, yaml.MappingNode):
-            return dict(self._entries(node, path))
-        return _scalar(node.value) if isinstance(node, yaml.ScalarNode) and node.style is None else node.value
-
-    def _entries(self, node: yaml.MappingNode, path: str) -> Iterator[tuple[str, object]]:
-        lines: dict[str, int] = {}
-        for key, value in node.value:
-            line = key.start_mark.line + 1
-            if not isinstance(key, yaml.ScalarNode):
-                raise self._refused(line, "a key that is not a word")
-            inner = _under(path, key.value)
-            if key.value in lines:
-                found = f"this key a second time (first in line {lines[key.value]})"
-                raise UsageError(f"{self._origin_of(line)}: {inner}: found {found}; allowed: each key once")
-            lines[key.value] = line
-            self.origins[inner] = self._origin_of(line)
-            yield key.value, self._of(value, inner)
-
-
-def _scalar(text: str) -> object:
-    """A plain scalar by the rules of YAML 1.2: "no" is a text, "010" is ten."""
-    if text in ("", "~", "null"):
-        return None
-    if text in ("true", "false"):
-        return text == "true"
-    if re.fullmatch(r"[-+]?[0-9]{1,18}", text):
-        return int(text)
-    if re.fullmatch(r"[-+]?([0-9]{1,18}\.[0-9]*|\.[0-9]+|[0-9]{1,18}(?=[eE]))([eE][-+]?[0-9]{1,2})?", text):
-        return float(text)
-    return text
-
-
 def _converted(kind: type[T], values: Values, where: str, document: Document) -> T:
     mistakes = list(islice(_mistakes(kind, values, where), MOST_MISTAKES))
     if mistakes:
@@ -263,7 +138,7 @@ def _mistakes(kind: object, value: object, path: str) -> Iterator[_Mistake]:
         yield from _list_mistakes(bare, meta, value, path)
     elif get_origin(bare) is Mapping and isinstance(value, dict):
         for key, inner in value.items():
-            yield from _mistakes(get_args(bare)[1], inner, _under(path, key))
+            yield from _mistakes(get_args(bare)[1], inner, under(path, key))
     else:
         yield from _leaf_mistakes(kind, value, path)
 
@@ -273,13 +148,13 @@ def _struct_mistakes(kind: type[Struct], value: Values, path: str) -> Iterator[_
     meant = set()
     for key, inner in value.items():
         if key in fields:
-            yield from _mistakes(fields[key].type, inner, _under(path, key))
+            yield from _mistakes(fields[key].type, inner, under(path, key))
         else:
-            meant.add(_nearest(key, tuple(fields)))
-            yield _Mistake(_under(path, key), "an unknown key", ", ".join(fields), tuple(fields), key)
+            meant.add(nearest_of(key, tuple(fields)))
+            yield _Mistake(under(path, key), "an unknown key", ", ".join(fields), tuple(fields), key)
     for name, field in fields.items():
         if field.required and name not in value and name not in meant:
-            yield _Mistake(_under(path, name), "nothing", _allowed(field.type))
+            yield _Mistake(under(path, name), "nothing", _allowed(field.type))
 
 
 def _list_mistakes(bare: object, meta: Meta, value: list[object], path: str) -> Iterator[_Mistake]:
@@ -296,7 +171,7 @@ def _list_mistakes(bare: object, meta: Meta, value: list[object], path: str) -> 
             continue
         read = msgspec.convert(item, inner, dec_hook=_quantity)
         if read in seen:
-            yield _Mistake(f"{path}[{index}]", f"{_shown(item)} a second time", "each once")
+            yield _Mistake(f"{path}[{index}]", f"{shown(item)} a second time", "each once")
         seen.add(read)
 
 
@@ -306,12 +181,12 @@ def _leaf_mistakes(kind: object, value: object, path: str) -> Iterator[_Mistake]
         read = msgspec.convert(value, kind, dec_hook=_quantity)
     except msgspec.ValidationError:
         names = respelt(bare, value) if _is_quantity(bare) else _choices(bare)
-        yield _Mistake(path, _shown(value), _allowed(kind), names, str(value))
+        yield _Mistake(path, shown(value), _allowed(kind), names, str(value))
         return
     for name, within in (("least", operator.ge), ("over", operator.gt), ("most", operator.le)):
         limit = (meta.extra or {}).get(name)
         if limit is not None and not within(read, bare.read(limit)):
-            yield _Mistake(path, _shown(value), _allowed(kind))
+            yield _Mistake(path, shown(value), _allowed(kind))
             return
 
 
@@ -369,31 +244,4 @@ def _line(document: Document, mistake: _Mistake) -> str:
     origin = document.origin(mistake.path)
     path = "" if re.match(rf"--set {re.escape(mistake.path)}\s*=", origin) else mistake.path
     where = ": ".join(part for part in (origin, path) if part)
-    return f"{where}: found {mistake.found}; allowed: {mistake.allowed}{_meant(mistake.meant_by, mistake.names)}"
-
-
-def _meant(found: str, names: Sequence[str]) -> str:
-    nearest = _nearest(found, names)
-    return f"; did you mean '{nearest}'?" if nearest is not None else ""
-
-
-def _nearest(found: str, names: Sequence[str]) -> str | None:
-    alike = [name for name in names if name.casefold() == found.casefold()]
-    return next(iter(alike or get_close_matches(found[:LONGEST_SHOWN], names, n=1)), None)
-
-
-def _under(path: str, key: str) -> str:
-    name = key if re.fullmatch(r"[\w.\-]{1,80}", key) else _shown(key)
-    return f"{path}.{name}" if path else name
-
-
-def _shown(value: object) -> str:
-    """A value as a mistake names it, on one line."""
-    if value is None:
-        return "nothing"
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, dict | list):
-        return "a mapping" if isinstance(value, dict) else "a list"
-    text = repr(value)
-    return text if len(text) <= LONGEST_SHOWN else f"{text[: LONGEST_SHOWN - 3]}..."
+    return f"{where}: found {mistake.found}; allowed: {mistake.allowed}{meant(mistake.meant_by, mistake.names)}"

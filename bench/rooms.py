@@ -9,9 +9,10 @@ from typing import Any, Literal, cast
 
 from msgspec import Struct
 
+from bench.document import Document
 from bench.errors import UsageError
 from bench.faces import Consumer, Framework, Load, Sender, Source
-from bench.reading import Document, located, settings_as
+from bench.reading import located, settings_as
 from bench.scenario import Scenario
 from bench.search.question import Question, Strategy
 

@@ -66,7 +66,9 @@ def test_a_wrong_file_names_its_line(bench, tmp_path):
     assert complaints.startswith(f"{wrong}:4: settings.capacity.celling: found")
 
 
-@pytest.mark.parametrize("words", [["fly"], ["run"], ["run", "--fly", "x"], ["report", "nowhere"], ["run", "nowhere.yaml"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "words", [["fly"], ["run"], ["run", "--fly", "x"], ["report", "nowhere"], ["run", "nowhere.yaml"]], ids=" ".join
+)
 def test_a_wrong_command_line_is_exit_code_2(bench, words):
     """One line, no traceback."""
     code, _, complaints = bench(*words)

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from msgspec import Meta, Struct
 
 from bench import reading
+from bench.document import Document, read_document
 from bench.errors import UsageError
-from bench.reading import Document, located, read_document, read_scenario, read_site, scenario_of, settings_as
+from bench.reading import located, read_scenario, read_site, scenario_of, settings_as
 from bench.units import Seconds, Size
 
 HERE = Path(__file__).parent

@@ -8,8 +8,9 @@ import time
 import pytest
 
 from bench import run
+from bench.document import read_document
 from bench.progress import Silent
-from bench.reading import changed, read_document, scenario_of
+from bench.reading import changed, scenario_of
 from bench.site import Site
 from bench.store import Store, read_results, read_trials
 from bench.verdict import Rules, judge

@@ -7,8 +7,9 @@ import pytest
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # no stubs in the constraints
 
 from bench import schema
+from bench.document import Document, read_document
 from bench.errors import UsageError
-from bench.reading import Document, read_document, scenario_of
+from bench.reading import scenario_of
 from bench.scenario import Scenario
 
 HERE = Path(__file__).parent
