@@ -31,10 +31,12 @@ class Harness:
 
     def started(self, *words):
         command = [sys.executable, "-m", "bench", *words]
-        return subprocess.Popen(command, cwd=self._root, env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        return subprocess.Popen(
+            command, cwd=self._root, env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
 
     def done(self, *words):
-        """(exit code, output)"""
+        """Exit code and output."""
         process = self.started(*words)
         said, _ = process.communicate(timeout=240)
         return process.returncode, said
@@ -59,7 +61,7 @@ def wait_until(condition, seconds, what):
 
 
 def test_a_killed_run_is_cleaned_up_and_gone_on_with(tmp_path, request):
-    """kill -9 in mid-trial: no process is left, the finished cell is not measured again, the map is completed."""
+    """Killed with -9 in mid-trial: no process is left, the finished cell is not measured again, the map is completed."""
     harness = Harness(tmp_path, request.config.rootpath)
     (tmp_path / "crash.yaml").write_text(SCENARIO)
     run = harness.started("run", str(tmp_path / "crash.yaml"), "--out", str(tmp_path / "results"))
