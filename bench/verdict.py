@@ -35,6 +35,8 @@ class Rules(Struct, frozen=True):
 OFFERED_ENOUGH = 0.98
 """A generator that offered a smaller share than this of what was due measured itself."""
 BURN_TOLERANCE = 0.01
+MOST_FOREIGN = 0.2
+"""A machine that did more than this of other work (or lost it to its host) was not the machine that is measured."""
 
 
 def judge(seen: Measurement, rules: Rules) -> Verdict:
@@ -53,9 +55,20 @@ def _our_fault(seen: Measurement, _: Rules) -> Verdict | None:
         return Verdict("invalid", "nothing was offered")
     if seen.asked > 0.1 and abs(seen.burnt / seen.asked - 1) > BURN_TOLERANCE:
         return Verdict("invalid", f"burnt {seen.burnt / seen.asked:.3f} of the CPU time asked for")
+    if _foreign_share(seen) > MOST_FOREIGN:
+        return Verdict("invalid", f"other work took {_foreign_share(seen):.0%} of this machine")
     if _offered_share(seen) < OFFERED_ENOUGH and not _pushed_back(seen) and not seen.failed:
         return Verdict("invalid", "generator")
     return None
+
+
+def _foreign_share(seen: Measurement) -> float:
+    """Which share of the machine's CPU time went to what is no part of the run, or was stolen from the machine."""
+    cpu = seen.cpu
+    if not cpu.get("available"):
+        return 0.0
+    ours = sum(cpu.get(role, 0.0) for role in ("framework", "source", "load", "harness"))
+    return max(0.0, cpu["busy"] + cpu["steal"] - ours) / cpu["available"]
 
 
 def _offered_share(seen: Measurement) -> float:

@@ -123,7 +123,7 @@ def test_a_framework_that_dies_again_has_failed():
 
 
 def test_invalid_trials_do_not_go_on_for_ever():
-    """Three in a row that say nothing end the cell."""
+    """Some in a row that say nothing end the cell."""
     result = answered(Bisection(question()), lambda planned: trial_of(planned, Verdict("invalid", "the load died"))).result()
     assert (result.status, result.reason) == ("failed", "no valid trial: the load died")
 

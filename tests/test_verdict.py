@@ -91,6 +91,12 @@ def test_cpu_cost_that_was_not_burnt_makes_the_trial_invalid():
     assert word(seen(asked=10.0, burnt=9.0))[0] == "invalid"
 
 
+def test_a_machine_that_did_other_work_makes_the_trial_invalid():
+    """Half of it was somebody else's: this is not the machine that is measured."""
+    cpu = {"busy": 19.0, "steal": 0.0, "available": 20.0, "framework": 6.0, "load": 2.0, "source": 1.0, "harness": 0.5}
+    assert word(seen(cpu=cpu)) == ("invalid", "other work took 48% of this machine")
+
+
 @pytest.mark.parametrize("what", ["lost", "duplicated", "corrupted", "disordered"])
 def test_what_the_tallies_find_is_overload(what):
     """A rate at which messages go wrong is not sustained."""

@@ -10,13 +10,13 @@ from msgspec.structs import replace
 
 from bench.bounds import limited_by
 from bench.measurement import Measurement, Planned, Result
+from bench.search.account import bare_result, note_of, with_account
 from bench.search.question import Question, Step
 from bench.verdict import Verdict
 
-ROLES = ("framework", "source", "load", "harness", "busy", "steal")
 GROWTH = 4
 MOST_DEATHS = 2
-MOST_INVALID = 3
+MOST_INVALID = 5
 MOST_CONTRADICTIONS = 3
 
 
@@ -36,7 +36,7 @@ class Bracket(Struct, frozen=True):
     deaths: int = 0
     invalid: int = 0
 
-    def after(self, step: Step) -> "Bracket":
+    def after(self, step: Step, precision: float) -> "Bracket":
         """The bracket that knows one more trial; later evidence wins over earlier."""
         rate, verdict = step.seen.planned.rate, step.verdict
         warm_up = step.seen.planned.purpose == "warm-up"
@@ -48,7 +48,7 @@ class Bracket(Struct, frozen=True):
         if verdict.word == "overloaded" and verdict.loss > 0.005:
             known = replace(known, ceiling=rate * (1 - verdict.loss))
         if verdict.word == "sustained":
-            return known.with_sustained(step)
+            return known.with_sustained(step, precision)
         return known if warm_up else known.with_overloaded(rate)
 
     def _late(self, rate: float) -> "Bracket":
@@ -56,13 +56,19 @@ class Bracket(Struct, frozen=True):
             return replace(self, doubted=rate, invalid=0)
         return replace(self, doubted=None, cap=min(rate, self.cap or rate), invalid=0)
 
-    def with_sustained(self, step: Step) -> "Bracket":
+    def with_sustained(self, step: Step, precision: float) -> "Bracket":
         rate = step.seen.planned.rate
+        refuted = self.ceiling is not None and rate > self.ceiling * (1 + precision) ** 0.5
         against = self.high is not None and rate >= self.high
         confirmed = step if step.seen.planned.purpose == "confirm" else self.confirmed
         high = None if against else self.high
         return replace(
-            self, low=max(rate, self.low or 0), high=high, confirmed=confirmed, contradictions=self.contradictions + against
+            self,
+            low=max(rate, self.low or 0),
+            high=high,
+            ceiling=None if refuted else self.ceiling,
+            confirmed=confirmed,
+            contradictions=self.contradictions + against,
         )
 
     def with_overloaded(self, rate: float) -> "Bracket":
@@ -106,27 +112,18 @@ class Bisection(Struct, frozen=True):
         return pace.planned(number, rate, "search")
 
     def result(self) -> Result:
-        bracket, cell = self._bracket(), self.question.cell
+        bracket = self._bracket()
         best = bracket.confirmed or self._best(bracket)
-        result = Result(
-            cell.system, cell.framework, cell.source, cell.message_bytes, cell.cpu_seconds, "failed",
-            bound_hz=self.question.bound_hz,
-            bound="cpu" if self.question.bound_hz is not None else None,
-            trials=len(self.steps),
-            seconds=self._spent(),
-            sent=sum(step.seen.sent for step in self.steps),
-            processed=sum(step.seen.processed for step in self.steps),
-            generator_hz=self._generator(),
-        )  # fmt: skip
+        result = bare_result(self.question, self.steps, self._generator())
         result = self._with_status(result, bracket)
         if result.status == "failed" or best is None:
             return result
-        return _with_account(result, best, self._limit(result, bracket))
+        return with_account(result, best, self._limit(result, bracket))
 
     def _bracket(self) -> Bracket:
         bracket = Bracket()
         for step in self.steps:
-            bracket = bracket.after(step)
+            bracket = bracket.after(step, float(self.question.search.precision))
         return bracket
 
     def _spent(self) -> float:
@@ -159,10 +156,12 @@ class Bisection(Struct, frozen=True):
             return min(highest, above if above is not None and above > low * 1.01 else GROWTH * low)
         if low is None:
             return max(lowest, below if below is not None and below < 0.99 * top else top / 1.5)
-        margin = (1 + self.question.search.precision) ** 0.25
-        for wanted in (below, above):
-            if wanted is not None and low * margin < wanted < top / margin:
-                return wanted
+        wide = 1 + float(self.question.search.precision)
+        margin = wide**0.25
+        if below is not None and low * margin < below < top / margin:
+            return below
+        if above is not None and max(above, low * wide**0.95) < top / margin:
+            return max(above, low * wide**0.95)
         return float((low * top) ** 0.5)
 
     def _around(self, ceiling: float | None) -> tuple[float, float] | tuple[None, None]:
@@ -185,7 +184,7 @@ class Bisection(Struct, frozen=True):
     def _with_status(self, result: Result, bracket: Bracket) -> Result:
         low, high = bracket.low, bracket.high
         if bracket.deaths >= MOST_DEATHS:
-            return replace(result, reason=f"the framework died {bracket.deaths} times: {self._last_note()}")
+            return replace(result, reason=f"the framework died {bracket.deaths} times: {note_of(self.steps)}")
         if bracket.invalid >= MOST_INVALID:
             return replace(result, reason=f"no valid trial: {self.steps[-1].verdict.why}")
         if bracket.contradictions > MOST_CONTRADICTIONS:
@@ -212,25 +211,8 @@ class Bisection(Struct, frozen=True):
         found = [step.verdict.why for step in self.steps if step.verdict.word == "overloaded" and step.seen.planned.rate == rate]
         return found[-1] if found else ""
 
-    def _last_note(self) -> str:
-        return next((step.seen.note for step in reversed(self.steps) if step.seen.note), "no reason given")
-
     def _limit(self, result: Result, bracket: Bracket) -> str | None:
         if result.reason == "generator":
             return "generator"
         over = [step.seen for step in self.steps if step.verdict.word == "overloaded" and step.seen.planned.rate == bracket.high]
         return limited_by(self._why_overloaded(bracket.high), over[-1].cpu if over else {})
-
-
-def _with_account(result: Result, best: Step, limit: str | None) -> Result:
-    """The result with what the trial behind its rate says of latency, losses and CPU."""
-    seen = best.seen
-    return replace(
-        result,
-        limited_by=limit,
-        lost=seen.lost,
-        duplicated=seen.duplicated,
-        corrupted=seen.corrupted,
-        latency_s=seen.from_due,
-        cpu_share={role: seen.cpu[role] / seen.cpu["seconds"] for role in ROLES if seen.cpu.get("seconds")},
-    )

@@ -10,6 +10,10 @@ from bench.search.pace import Pace
 from bench.verdict import Verdict
 
 
+MODEST_HZ, MODEST_BYTES = 40_000.0, 100e6
+"""Messages/s and bytes/s that any machine of today moves."""
+
+
 class Question(Struct, frozen=True):
     """Find the highest sustained rate of `cell`; rates in messages/s, times in seconds."""
 
@@ -20,6 +24,8 @@ class Question(Struct, frozen=True):
     bound_hz: float | None
     hint_hz: float | None
     """where the answer may lie, from cells that are known already"""
+    generator_hz: float | None = None
+    """the highest rate that the load was seen to reach against a null sink at this message size"""
 
     @property
     def pace(self) -> Pace:
@@ -33,9 +39,9 @@ class Question(Struct, frozen=True):
 
     @property
     def start(self) -> float:
-        """The first rate: the hint, or what a modest machine moves (20 k messages/s, 50 MB/s), or a good part of the bound."""
-        modest = min(20_000.0, 50e6 / self.cell.message_bytes, 0.8 * (self.bound_hz or float("inf")))
-        wanted = self.search.start or self.hint_hz or modest
+        """The first rate: the hint; or the scenario's start; or what a modest machine moves, at most a good part of the bound."""
+        modest = min(MODEST_HZ, MODEST_BYTES / self.cell.message_bytes, 0.8 * (self.bound_hz or float("inf")))
+        wanted = self.hint_hz or self.search.start or modest
         return min(self.highest, max(float(self.search.lowest), wanted))
 
 
