@@ -64,8 +64,8 @@ def session_conf(settings: Settings, reader: Reader, *, cores: int, site: SparkS
 
 
 def block_interval(batch_interval: float, cores: int) -> float:
-    """Seconds of a receiver's block, which becomes a task: as many blocks in a batch as fill all cores evenly, twice."""
-    return max(SHORTEST_BLOCK, batch_interval / (2 * cores))
+    """Seconds of a receiver's block, which becomes a task: one for each core, so that a batch keeps all of them busy to its end."""
+    return max(SHORTEST_BLOCK, batch_interval / cores)
 
 
 def query_conf(settings: Settings, reader: Reader, message_bytes: int) -> dict[str, str]:
