@@ -1,0 +1,214 @@
+"""Where a two-counter search stands: what it tries next and what the trial it has just seen changes.
+
+    [generator's ceiling known] -> one trial at the top of what it can offer -> "at least", or below it:
+    climb -> warm-up -> re-read -> trials at the posterior's 60 % point until it is narrow -> soak at its lower end -> answer
+
+After a restart the system is cold: it is warmed up again before the next trial. Reference: max-rate-search, sections 3 and 7.
+"""
+
+from collections.abc import Callable
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from bench.measurement import Measurement, Planned
+from bench.search.account import reached
+from bench.search.climb import Climb
+from bench.search.drift import Drift
+from bench.search.evidence import Evidence
+from bench.search.posterior import Observation, Prior
+from bench.search.question import Question, Step
+from bench.search.recipe import Durations, Recipe
+from bench.verdict import Verdict
+
+Stage = Literal["ceiling", "climb", "re-read", "trials"]
+End = Literal["", "measured", "generator", "range", "floor", "died", "invalid", "unstable"]
+Read = Callable[[Measurement], Drift]
+BY_BACKLOG = ("backlog grew", "the source pushed back", "did not drain")
+"""Why an overloaded trial is overloaded when its backlog says so; any other reason is a broken objective."""
+LEAST_LOSS = 0.005
+"""An overloaded trial with a smaller loss is as good as a sustained one."""
+
+
+class Course(Struct, frozen=True, eq=False):
+    """`cold`: a warm-up comes before the next trial. `cap`: the generator's limit. `confirmed`: the rate of a sustained soak."""
+
+    question: Question
+    recipe: Recipe
+    read: Read
+    stage: Stage
+    climb: Climb
+    cold: bool = False
+    evidence: Evidence | None = None
+    cap: float | None = None
+    doubted: float | None = None
+    confirmed: float | None = None
+    deaths: int = 0
+    invalid: int = 0
+    soaks: int = 0
+    floors: int = 0
+    end: End = ""
+
+    @classmethod
+    def of(cls, question: Question, recipe: Recipe, read: Read) -> "Course":
+        """The course of a search that has not tried anything yet."""
+        lowest, highest, hint = float(question.search.lowest), question.highest, question.hint_hz
+        small = float(question.search.budget) < recipe.trials_in_budget * recipe.trial
+        start = question.start if small or question.search.start else min(highest, max(lowest, recipe.first_rate))
+        course = cls(question, recipe, read, "climb", Climb(start, lowest, highest))
+        if question.generator_hz is not None and recipe.headroom * question.generator_hz < highest:
+            return course.capped(recipe.headroom * question.generator_hz)
+        if hint is not None and not small:
+            return course._with_prior(min(highest, max(lowest, hint)), recipe.hint_sd, cold=True)
+        return course
+
+    def planned(self) -> Planned | None:
+        """What to try next, without a number; None once the answer stands."""
+        if self.end:
+            return None
+        durations = Durations(self.question, self.recipe)
+        if self.stage == "climb":
+            return durations.probe(self.climb.rate)
+        if self.cold and not self.recipe.skip_warm_up:
+            return durations.warm_up(self._warm_up_rate())
+        if self.stage == "re-read":
+            return durations.probe(self._re_read_rate(), times=2)
+        if self.stage == "ceiling":
+            return durations.trial(self.top)
+        return self.soak() if self._narrow() else durations.trial(self._next_rate())
+
+    def soak(self) -> Planned:
+        """The trial that confirms the lower end of the interval."""
+        assert self.evidence is not None
+        (low,) = self.evidence.quantiles(0.025)
+        return Durations(self.question, self.recipe).trial(min(self.top, max(low, self.climb.lowest)), "confirm")
+
+    def after(self, step: Step) -> "Course":
+        """The course that knows one more trial."""
+        seen, verdict = step.seen, step.verdict
+        renewed = not (seen.drained and seen.ended in ("complete", "hopeless") and seen.lost == 0)
+        if seen.ended in ("framework died", "source died"):
+            deaths = self.deaths + 1
+            return replace(self, deaths=deaths, cold=True, end="died" if deaths >= self.recipe.most_deaths else "")
+        if verdict.word == "invalid" and verdict.why == "generator":
+            return replace(self._late(seen), invalid=0)
+        drift = self.read(seen)
+        if verdict.word == "invalid" or drift.broken:
+            invalid = self.invalid + 1
+            end: End = "invalid" if invalid >= self.recipe.most_invalid else ""
+            return replace(self, invalid=invalid, cold=self.cold or renewed, end=end)
+        known = replace(self, cold=renewed or (self.cold and seen.planned.purpose != "warm-up"), invalid=0, doubted=None)
+        if seen.planned.purpose == "warm-up":
+            return known.warmed(drift)
+        if self.stage == "climb":
+            return known.climbed(drift, breached=_breached(verdict, drift))
+        if self.stage == "re-read":
+            return known.read_again(seen.planned.rate, drift)
+        return known.tried(seen, verdict, drift)
+
+    @property
+    def top(self) -> float:
+        """The highest rate that is planned."""
+        return self.climb.top
+
+    def capped(self, top: float) -> "Course":
+        """The course that will not ask more than `top` of the generator: it tries that first."""
+        top = max(top, self.climb.lowest)
+        known = replace(self, climb=self.climb.below(top), cap=top, stage="ceiling", cold=True, doubted=None)
+        return known if self.evidence is None else replace(known, evidence=self.evidence.below(top), stage="trials")
+
+    def _late(self, seen: Measurement) -> "Course":
+        """A late generator may have met a busy moment of the machine: it is asked again; late again, it is the limit."""
+        if self.doubted != seen.planned.rate:
+            return replace(self, doubted=seen.planned.rate)
+        top = self.recipe.headroom * reached(seen)
+        return replace(self, end="invalid") if top < self.climb.lowest else self.capped(min(top, 0.99 * self.top))
+
+    def _warm_up_rate(self) -> float:
+        if self.evidence is not None and not self.evidence.observations:
+            return self.recipe.hinted_load * self.evidence.prior.centre
+        if self.evidence is not None:
+            return self.recipe.warm_up_load * self.evidence.quantiles(0.5)[0]
+        return self.top / 2 if self.stage == "ceiling" else self.recipe.warm_up_load * (self.climb.centre or self.climb.rate)
+
+    def _re_read_rate(self) -> float:
+        assert self.climb.centre is not None
+        return min(self.recipe.re_read_load * self.climb.centre, self.top)
+
+    def _next_rate(self) -> float:
+        assert self.evidence is not None
+        (rate,) = self.evidence.quantiles(0.5 if self.evidence.breached else self.recipe.next_share)
+        return min(self.top, max(rate, self.climb.lowest))
+
+    def _narrow(self) -> bool:
+        evidence = self.evidence
+        assert evidence is not None
+        return len(evidence.observations) >= self.recipe.least_trials and evidence.width <= float(self.question.search.precision)
+
+    def warmed(self, drift: Drift) -> "Course":
+        """The course after a warm-up: one that was far too much says that the centre is too high."""
+        if self.stage == "re-read" and drift.loss > self.recipe.bracket_stop and self.climb.centre is not None:
+            centre = max(self.climb.lowest, self.climb.centre * (1 - drift.loss))
+            return replace(self, climb=replace(self.climb, centre=centre))
+        return self
+
+    def climbed(self, drift: Drift, *, breached: bool) -> "Course":
+        """The course after a probe of the climb."""
+        climb = self.climb.after(None if breached else drift.loss, self.recipe)
+        known = replace(self, climb=climb)
+        if climb.centre is None:
+            return known
+        if climb.centre >= self.top:
+            return replace(known, stage="ceiling", cold=True)
+        return replace(known, stage="re-read", cold=True)
+
+    def read_again(self, rate: float, drift: Drift) -> "Course":
+        """The course whose centre was read again on a warm system."""
+        assert self.climb.centre is not None
+        centre = max(self.climb.centre, min(rate * (1 - drift.loss), self.top))
+        return self._with_prior(centre, self.recipe.prior_sd, cold=self.cold)
+
+    def _with_prior(self, centre: float, sd: float, *, cold: bool) -> "Course":
+        prior = Prior(centre, sd, self.climb.lowest, self.top)
+        return replace(self, evidence=Evidence.of(prior), stage="trials", cold=cold)
+
+    def tried(self, seen: Measurement, verdict: Verdict, drift: Drift) -> "Course":
+        """The course after a whole trial or a soak."""
+        rate, sustained = seen.planned.rate, not drift.overloaded and verdict.why in ("", "backlog grew")
+        observation = _observation(seen, verdict, drift)
+        known = self if self.evidence is not None else self._with_prior(observation.rate, self.recipe.prior_sd, cold=self.cold)
+        assert known.evidence is not None
+        known = replace(known, evidence=known.evidence.after(observation), floors=self.floors + (rate <= 1.01 * self.climb.lowest))
+        soak = seen.planned.purpose == "confirm"
+        if sustained:
+            known = replace(known, floors=0, confirmed=max(rate, self.confirmed or 0) if soak else self.confirmed)
+        elif soak or (self.confirmed is not None and rate <= self.confirmed):
+            known = replace(known, confirmed=None, soaks=self.soaks + soak)
+        return replace(known, end=known.end_after(rate, sustained=sustained, soak=soak))
+
+    def end_after(self, rate: float, *, sustained: bool, soak: bool) -> End:
+        """Whether the trial at that rate was the last, and why."""
+        evidence, recipe = self.evidence, self.recipe
+        assert evidence is not None
+        if self.soaks >= recipe.most_soaks or evidence.disagreeing(recipe.surprise) >= recipe.most_surprises:
+            return "unstable"
+        if sustained and rate >= 0.999 * self.top:
+            return "generator" if self.cap is not None else "range"
+        if self.floors >= 2:
+            return "floor"
+        return "measured" if sustained and soak and self._narrow() else ""
+
+
+def _breached(verdict: Verdict, drift: Drift) -> bool:
+    """Whether another objective than the backlog was broken by a rate that the system kept up with."""
+    return verdict.word == "overloaded" and verdict.why not in BY_BACKLOG and not drift.overloaded
+
+
+def _observation(seen: Measurement, verdict: Verdict, drift: Drift) -> Observation:
+    """What a trial says of the ceiling."""
+    rate, seconds = seen.planned.rate, max(drift.seconds, 1.0)
+    if drift.overloaded and drift.loss > LEAST_LOSS:
+        return Observation("reading", rate * (1 - drift.loss), seconds, drift.slices, drift.slice_seconds)
+    undrained = verdict.word == "overloaded" and verdict.why in BY_BACKLOG[1:]
+    return Observation("at most" if undrained or _breached(verdict, drift) else "at least", rate, seconds)

@@ -1,0 +1,121 @@
+"""What the counters of a trial say of the ceiling: whether the backlog drifts, by how much, and how noisy the system is.
+
+Backlog is read only at the instants when it means something and is judged by its drift and its floor, never by its size: Little's
+law makes any absolute limit a limit of the rate. Rules and constants: the project's max-rate-search reference, section 4.
+"""
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from bench.measurement import Measurement
+
+SAMPLE = 0.5
+"""Seconds between two looks at the backlog of a continuous system."""
+FLOOR_SLACK, LEAST_DRIFT = 0.004, 0.002
+LATE_SHARE = 0.6
+SLICES = 6
+MOST_LOSS = 0.999
+AHEAD = 0.01
+"""Seconds by which a processed counter may seem to be ahead of the due times; a farther one is broken."""
+
+
+class Drift(Struct, frozen=True):
+    """A judged window: `loss` is the share of the offered rate that the system did not keep up with; `seconds` were read."""
+
+    overloaded: bool
+    loss: float
+    seconds: float
+    slices: tuple[float, ...] = ()
+    """messages/s processed in neighbouring slices of `slice_seconds`"""
+    slice_seconds: float = 0.0
+    broken: bool = False
+    """the counters contradict themselves"""
+
+
+class _Instants(Struct, frozen=True):
+    at: NDArray[np.float64]
+    backlog: NDArray[np.float64]
+    processed: NDArray[np.float64]
+
+
+def drift_of(seen: Measurement) -> Drift:
+    """What the offered and the processed counter say over the window, as far as the trial got."""
+    planned = seen.planned
+    at, offered, processed = (np.asarray(column, dtype=np.float64) for column in
+                              (seen.series.at, seen.series.offered, seen.series.processed))  # fmt: skip
+    if _broken(at, offered, processed, planned.rate):
+        return Drift(overloaded=False, loss=0.0, seconds=0.0, broken=True)
+    begin, end = planned.settle, planned.settle + planned.window
+    inside = (at >= begin - 1e-9) & (at <= end + 1e-9) & (offered <= seen.offered)
+    found = _instants(at, offered, processed, inside, interval=seen.batch_interval)
+    seconds = min(planned.window, max(0.0, seen.offered / planned.rate - begin))
+    if len(found.at) < 3:
+        return _drift_of_few(offered[inside] - processed[inside], planned.rate, seconds)
+    return _judged(found, planned.rate, seconds)
+
+
+def _broken(at: NDArray[np.float64], offered: NDArray[np.float64], processed: NDArray[np.float64], rate: float) -> bool:
+    """Whether time or the processed counter ran backwards, or more was processed than was due."""
+    if len(at) == 0:
+        return False
+    backwards = bool((np.diff(at) < 0).any() or (np.diff(processed) < 0).any())
+    return backwards or bool((processed - offered).max() > 2 + AHEAD * rate)
+
+
+def _instants(
+    at: NDArray[np.float64], offered: NDArray[np.float64], processed: NDArray[np.float64], inside: NDArray[np.bool_], *,
+    interval: float,
+) -> _Instants:  # fmt: skip
+    """The rows at which backlog means something: right after a batch was done, or twice a second."""
+    if interval > 0:
+        moved = np.diff(processed, prepend=0.0) > 0
+        rows = np.flatnonzero(inside & moved)
+        rows = rows[1:] if len(rows) > 3 else rows
+        last = np.flatnonzero(inside)[-1:]
+        if len(rows) and len(last) and at[last[0]] - at[rows[-1]] > 3 * interval + 3 * (at[rows[-1]] - at[rows[0]]) / len(rows):
+            rows = np.append(rows, last)  # it has stopped moving: waiting for the next move would hide that
+    else:
+        candidates = np.flatnonzero(inside)
+        times = at[candidates]
+        due = np.arange(times[0], times[-1] + 1e-9, SAMPLE) if len(times) else times
+        rows = candidates[np.unique(np.searchsorted(times, due - 1e-9))] if len(times) else candidates
+    return _Instants(at[rows], offered[rows] - processed[rows], processed[rows])
+
+
+def _drift_of_few(backlog: NDArray[np.float64], rate: float, seconds: float) -> Drift:
+    """A window in which the processed counter hardly moved: overloaded when more than half of what came was left lying."""
+    share = float(backlog[-1] - backlog[0]) / max(1.0, rate * seconds) if len(backlog) else 0.0
+    return Drift(share > 0.5, min(MOST_LOSS, max(0.0, share)) if share > 0.5 else 0.0, seconds)
+
+
+def _judged(found: _Instants, rate: float, seconds: float) -> Drift:
+    count, backlog = len(found.at), found.backlog
+    drift = _growth(found)
+    floor = float(backlog[: max(1, count // 3)].min())
+    late_floor = float(backlog[int(count * (1 - LATE_SHARE)) :].min())
+    overloaded = late_floor > floor + FLOOR_SLACK * rate * seconds and drift > LEAST_DRIFT * rate
+    slices, length = _slices(found)
+    return Drift(overloaded, min(MOST_LOSS, max(0.0, drift / rate)), seconds, slices, length)
+
+
+def _growth(found: _Instants) -> float:
+    """Messages/s by which the backlog grows: between the medians of the first and the last quarter, 3/4 of the span apart."""
+    count, span = len(found.at), float(found.at[-1] - found.at[0])
+    if span <= 0:
+        return 0.0
+    if count < 8:
+        return float(found.backlog[-1] - found.backlog[0]) / span
+    quarter = count // 2 // 2
+    first, last = np.median(found.backlog[:quarter]), np.median(found.backlog[-quarter:])
+    return float(last - first) / span * 4 / 3
+
+
+def _slices(found: _Instants) -> tuple[tuple[float, ...], float]:
+    """The processed rate between every few instants, and how long such a slice is."""
+    step = max(1, len(found.at) // SLICES)
+    at, processed = found.at[::step], found.processed[::step]
+    lengths = np.diff(at)
+    if len(lengths) == 0 or lengths.min() <= 0:
+        return (), 0.0
+    return tuple((np.diff(processed) / lengths).tolist()), float(lengths.mean())

@@ -1,0 +1,90 @@
+"""What the trials of a cell have said so far of its ceiling: the posterior, its width, and whether they agree."""
+
+import math
+from statistics import fmean, variance
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from bench.search.posterior import LEAST_SD, LEAST_SLICES, Observation, Posterior, Prior
+
+LEAST_NOISE = 0.08
+"""Noise of one second that is granted to every system when trials are held against each other."""
+
+
+class Evidence(Struct, frozen=True, eq=False):
+    """Observations and the posterior that they make of the prior.
+
+    `breached`: an objective other than the backlog was broken by a rate that the system kept up with. The ceiling asked for then
+    lies below that of the backlog, and a reading of the latter says no more than "at most".
+    """
+
+    prior: Prior
+    posterior: Posterior
+    observations: tuple[Observation, ...] = ()
+    breached: bool = False
+
+    @classmethod
+    def of(cls, prior: Prior) -> "Evidence":
+        return cls(prior, Posterior.of(prior))
+
+    def after(self, seen: Observation) -> "Evidence":
+        """The evidence with one more trial; the grid moves on when the ceiling seems to lie beyond it."""
+        breached = self.breached or seen.kind == "at most"
+        observations = (*self.observations, seen)
+        if breached == self.breached:
+            known = replace(self, observations=observations, posterior=self.posterior.after(_bounded(seen, breached=breached)))
+        else:
+            known = replace(self, observations=observations, breached=breached).rebuilt(self.prior)
+        return known.within_its_grid()
+
+    def below(self, highest: float) -> "Evidence":
+        """The evidence with a lower end to the range."""
+        prior = self.prior
+        return self.rebuilt(replace(prior, centre=min(prior.centre, highest), highest=min(prior.highest, highest)))
+
+    def quantiles(self, *shares: float) -> tuple[float, ...]:
+        return self.posterior.quantiles(*shares)
+
+    @property
+    def width(self) -> float:
+        """Of the interval that holds the ceiling with 95 %, as a share of its lower end."""
+        low, high = self.quantiles(0.025, 0.975)
+        return high / low - 1
+
+    def disagreeing(self, surprise: float) -> int:
+        """How many trials cannot be right whatever the ceiling is; two that are `surprise` standard deviations apart disagree."""
+        seen, noise = self.observations, self._noise()
+        places = [(o.kind, math.log(o.rate), surprise * math.hypot(noise / math.sqrt(o.seconds), LEAST_SD)) for o in seen]
+        agreeing = (sum(_agrees(*place, theta) for place in places) for _, theta, _ in places)
+        return len(seen) - max(agreeing, default=0)
+
+    def _noise(self) -> float:
+        """The noise of one second as the slices within overloaded trials show it, not the spread between trials."""
+        logs = [
+            (o.slice_seconds, [math.log(rate) for rate in o.slices if rate > 0])
+            for o in self.observations if o.kind == "reading"
+        ]  # fmt: skip
+        spreads = [seconds * variance(slices) for seconds, slices in logs if len(slices) >= LEAST_SLICES]
+        return max(LEAST_NOISE, math.sqrt(fmean(spreads)) if spreads else 2 * LEAST_NOISE)
+
+    def rebuilt(self, prior: Prior) -> "Evidence":
+        """The same trials on another prior."""
+        bounded = [_bounded(seen, breached=self.breached) for seen in self.observations]
+        return replace(self, prior=prior, posterior=Posterior.of(prior, bounded))
+
+    def within_its_grid(self) -> "Evidence":
+        """The same on a grid farther up or down, when the ceiling seems to lie at its end and the range goes on."""
+        edge, prior = self.posterior.edge(), self.prior
+        centre = min(prior.highest, max(prior.lowest, prior.centre * 4.0**edge))
+        return self if edge == 0 or centre == prior.centre else self.rebuilt(replace(prior, centre=centre))
+
+
+def _bounded(seen: Observation, *, breached: bool) -> Observation:
+    return replace(seen, kind="at most") if breached and seen.kind == "reading" else seen
+
+
+def _agrees(kind: str, place: float, margin: float, theta: float) -> bool:
+    if kind == "at least":
+        return theta > place - margin
+    return theta < place + margin if kind == "at most" else abs(theta - place) < margin
