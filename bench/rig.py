@@ -29,6 +29,7 @@ class Standing:
         self.source: Source
         self.load: Load
         self.framework: Framework
+        self.ordered = True
 
     def open(self) -> None:
         """Open the rooms and send the first messages through; raises a HarnessError, leaving nothing open."""
@@ -37,6 +38,7 @@ class Standing:
             self.source = rooms.source(cell.source, settings)
             opening.callback(self.source.close)
             endpoint = self.source.open(cell, self.ground)
+            self.ordered = endpoint.ordered
             self.load = rooms.load(self._scenario.load.by)
             opening.callback(self.load.close)
             self.load.open(endpoint, self.ground)

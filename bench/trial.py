@@ -27,6 +27,8 @@ LEAD = 0.1
 TICK = 0.02
 ROW_EVERY, SHOW_EVERY = 0.1, 0.25
 HOPELESS_LOSS = 0.25
+IDLE_CORES = 0.15
+"""A framework that uses less CPU than this is not working on a backlog."""
 MOST_BACKLOG_BYTES = 2 * 10**9
 
 
@@ -104,20 +106,31 @@ class _Trial:
         interval = self._standing.framework.batch_interval
         deadline = time.monotonic() + seconds + 2 * interval
         moved, last = time.monotonic(), -1
+        quiet_from: Snapshot | None = None
         while not self._dead and time.monotonic() < deadline:
             self._look("draining")
             if self._processed != last:
-                moved, last = time.monotonic(), self._processed
+                moved, last, quiet_from = time.monotonic(), self._processed, None
             if self._done and self._exact:
                 return
             quiet = time.monotonic() - moved
+            if quiet > 1 and quiet_from is None:
+                quiet_from = self._probe.snapshot()
             counted_all = self._processed >= self._confirmed
             if self._done and quiet > (1 + 2 * interval if counted_all else 10 + 5 * interval):
-                self._still = True
-                return
+                self._still = counted_all or self._is_idle_since(quiet_from)
+                if self._still:
+                    return
             time.sleep(TICK)
         if self._dead:
             self._standing.load.halt()
+
+    def _is_idle_since(self, quiet_from: Snapshot | None) -> bool:
+        """Whether the framework has not even tried: what it has not processed by then, it has lost."""
+        if quiet_from is None:
+            return False
+        used = self._probe.snapshot().since(quiet_from)
+        return used.framework < IDLE_CORES * used.seconds
 
     def measurement(self, ended: Ending) -> Measurement:
         """What was seen."""
@@ -136,7 +149,7 @@ class _Trial:
             processed=tally.count,
             lost=lost,
             duplicated=duplicated + self._stale,
-            disordered=tally.disordered,
+            disordered=tally.disordered if self._standing.ordered else 0,
             corrupted=tally.corrupted,
             drained=drained,
             late=at_end.late if at_end else self._end,

@@ -1,7 +1,7 @@
 """Bracket and bisection on a log scale; each answer is confirmed by a second trial.
 
 An overloaded trial is also a reading of the ceiling (rate x (1 - loss)), so the next trials are placed half the precision below and
-above it; where there is no reading the bracket grows fourfold and shrinks by its geometric middle. The first trial of a
+above it; where there is no reading the bracket grows fivefold and shrinks by its geometric middle. The first trial of a
 cell meets a cold system: overloaded, it steers where to go, but bounds nothing.
 """
 
@@ -14,7 +14,7 @@ from bench.search.account import bare_result, note_of, with_account
 from bench.search.question import Question, Step
 from bench.verdict import Verdict
 
-GROWTH = 4
+GROWTH = 5
 MOST_DEATHS = 2
 MOST_INVALID = 5
 MOST_CONTRADICTIONS = 3

@@ -6,6 +6,7 @@ law makes any absolute limit a limit of the rate. Rules and constants: the proje
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from bench.measurement import Measurement
@@ -52,7 +53,8 @@ def drift_of(seen: Measurement) -> Drift:
     seconds = min(planned.window, max(0.0, seen.offered / planned.rate - begin))
     if len(found.at) < 3:
         return _drift_of_few(offered[inside] - processed[inside], planned.rate, seconds)
-    return _judged(found, planned.rate, seconds)
+    drift = _judged(found, planned.rate, seconds)
+    return replace(drift, overloaded=drift.overloaded or seen.ended == "hopeless")
 
 
 def _broken(at: NDArray[np.float64], offered: NDArray[np.float64], processed: NDArray[np.float64], rate: float) -> bool:

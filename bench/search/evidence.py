@@ -6,7 +6,7 @@ from statistics import fmean, variance
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bench.search.posterior import LEAST_SD, LEAST_SLICES, Observation, Posterior, Prior
+from bench.search.posterior import LEAST_SD, LEAST_SLICE, LEAST_SLICES, Observation, Posterior, Prior
 
 LEAST_NOISE = 0.08
 """Noise of one second that is granted to every system when trials are held against each other."""
@@ -63,7 +63,7 @@ class Evidence(Struct, frozen=True, eq=False):
         """The noise of one second as the slices within overloaded trials show it, not the spread between trials."""
         logs = [
             (o.slice_seconds, [math.log(rate) for rate in o.slices if rate > 0])
-            for o in self.observations if o.kind == "reading"
+            for o in self.observations if o.kind == "reading" and o.slice_seconds >= LEAST_SLICE
         ]  # fmt: skip
         spreads = [seconds * variance(slices) for seconds, slices in logs if len(slices) >= LEAST_SLICES]
         return max(LEAST_NOISE, math.sqrt(fmean(spreads)) if spreads else 2 * LEAST_NOISE)

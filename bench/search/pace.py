@@ -18,7 +18,10 @@ class Pace(Struct, frozen=True):
     def planned(self, number: int, rate: float, purpose: Purpose) -> Planned:
         """A trial at that rate."""
         settle = max(1.0, 2 * self.batch_interval) if self.timing.settle is None else float(self.timing.settle)
-        return Planned(number, float(rate), settle, self._window(rate), purpose)
+        window = self._window(rate)
+        if purpose == "warm-up":  # it only steers
+            window = max(window / 2, 2 * self.batch_interval)
+        return Planned(number, float(rate), settle, window, purpose)
 
     def _window(self, rate: float) -> float:
         """At least a few batches, and so many messages that a drift of half the precision is several messages."""

@@ -20,7 +20,8 @@ SIGMAS = (0.02, 0.04, 0.08, 0.16, 0.32, 0.64)
 LEAST_SD = 0.004
 FREAK = math.exp(-7)
 PRIOR_FLOOR = 0.01
-LEAST_SLICES = 3
+LEAST_SLICES, LEAST_SLICE = 3, 5.0
+"""How many slices show noise, and how long in seconds each must be: shorter ones are alike because noise lasts, not for lack of it."""
 
 Grid = NDArray[np.float64]
 
@@ -98,7 +99,7 @@ def _log_likelihood(thetas: Grid, seen: Observation) -> Grid:
 def _noise_likelihood(seen: Observation) -> Grid:
     """What the spread between the slices of an overloaded trial says of the noise, one value for each of SIGMAS."""
     positive = [rate for rate in seen.slices if rate > 0]
-    if seen.kind != "reading" or len(positive) < LEAST_SLICES:
+    if seen.kind != "reading" or len(positive) < LEAST_SLICES or seen.slice_seconds < LEAST_SLICE:
         return np.zeros(len(SIGMAS))
     logs = np.log(positive)
     variance = np.array(SIGMAS) ** 2 / seen.slice_seconds

@@ -10,7 +10,7 @@ from bench.search.pace import Pace
 from bench.verdict import Verdict
 
 
-MODEST_HZ, MODEST_BYTES = 40_000.0, 100e6
+MODEST_HZ, MODEST_BYTES = 2_000.0, 50e6
 """Messages/s and bytes/s that any machine of today moves."""
 
 
