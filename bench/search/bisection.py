@@ -160,8 +160,9 @@ class Bisection(Struct, frozen=True):
         margin = wide**0.25
         if below is not None and low * margin < below < top / margin:
             return below
-        if above is not None and max(above, low * wide**0.95) < top / margin:
-            return max(above, low * wide**0.95)
+        higher = max(above or 0.0, float(low * wide**0.95))
+        if above is not None and higher < top / margin:
+            return higher
         return float((low * top) ** 0.5)
 
     def _around(self, ceiling: float | None) -> tuple[float, float] | tuple[None, None]:

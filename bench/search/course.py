@@ -144,7 +144,7 @@ class Course(Struct, frozen=True, eq=False):
     def _narrow(self) -> bool:
         evidence = self.evidence
         assert evidence is not None
-        return len(evidence.observations) >= self.recipe.least_trials and evidence.width <= float(self.question.search.precision)
+        return evidence.trials >= self.recipe.least_trials and evidence.width <= float(self.question.search.precision)
 
     def warmed(self, drift: Drift) -> "Course":
         """The course after a warm-up: one that was far too much says that the centre is too high."""
@@ -166,8 +166,11 @@ class Course(Struct, frozen=True, eq=False):
     def read_again(self, rate: float, drift: Drift) -> "Course":
         """The course whose centre was read again on a warm system."""
         assert self.climb.centre is not None
-        centre = max(self.climb.centre, min(rate * (1 - drift.loss), self.top))
-        return self._with_prior(centre, self.recipe.prior_sd, cold=self.cold)
+        known = self._with_prior(self.climb.centre, self.recipe.prior_sd, cold=self.cold)
+        assert known.evidence is not None
+        kind = "reading" if drift.loss > LEAST_LOSS else "at least"
+        observation = Observation(kind, rate * (1 - drift.loss) if drift.loss > LEAST_LOSS else rate, max(drift.seconds, 1.0))
+        return replace(known, evidence=known.evidence.after(observation))
 
     def _with_prior(self, centre: float, sd: float, *, cold: bool) -> "Course":
         prior = Prior(centre, sd, self.climb.lowest, self.top)

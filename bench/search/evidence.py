@@ -11,6 +11,7 @@ from bench.search.posterior import LEAST_SD, LEAST_SLICE, LEAST_SLICES, Observat
 LEAST_NOISE = 0.08
 """Noise of one second that is granted to every system when trials are held against each other."""
 
+WHOLE = 30.0
 
 class Evidence(Struct, frozen=True, eq=False):
     """Observations and the posterior that they make of the prior.
@@ -45,6 +46,11 @@ class Evidence(Struct, frozen=True, eq=False):
 
     def quantiles(self, *shares: float) -> tuple[float, ...]:
         return self.posterior.quantiles(*shares)
+
+    @property
+    def trials(self) -> int:
+        """How many whole trials there are."""
+        return sum(seen.seconds >= WHOLE for seen in self.observations)
 
     @property
     def width(self) -> float:
