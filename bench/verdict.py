@@ -35,6 +35,8 @@ class Rules(Struct, frozen=True):
 OFFERED_ENOUGH = 0.98
 """A generator that offered a smaller share than this of what was due measured itself."""
 BURN_TOLERANCE = 0.01
+LONG_AFTER = 1.4
+"""A drain so much longer than the load tells more than the window."""
 MOST_FOREIGN = 0.2
 """A machine that did more than this of other work (or lost it to its host) was not the machine that is measured."""
 
@@ -103,12 +105,12 @@ def _inexact(seen: Measurement, rules: Rules) -> Verdict | None:
 
 def _drift(seen: Measurement, rules: Rules) -> Verdict | None:
     if seen.ended == "hopeless":
-        return Verdict("overloaded", "backlog grew", _loss(seen))
+        return Verdict("overloaded", "backlog grew", _left_behind(seen) or _loss(seen))
     reading = reading_of(seen, rules.precision)
     if reading.overloaded:
-        return Verdict("overloaded", "backlog grew", reading.loss)
+        return Verdict("overloaded", "backlog grew", _left_behind(seen) or reading.loss)
     if _offered_share(seen) < OFFERED_ENOUGH:
-        return Verdict("overloaded", "the source pushed back", max(reading.loss, 1 - _offered_share(seen)))
+        return Verdict("overloaded", "the source pushed back", _left_behind(seen) or max(reading.loss, 1 - _offered_share(seen)))
     if not seen.drained:
         return Verdict("overloaded", "did not drain", reading.loss)
     return None
@@ -182,6 +184,22 @@ def _drift_of(rows: list[tuple[float, int]]) -> float:
         return (rows[-1][1] - rows[0][1]) / span
     first, last = (median(b for _, b in part) for part in (rows[:quarter], rows[-quarter:]))
     return (last - first) / (span * (len(rows) - quarter) / (len(rows) - 1))
+
+
+def _left_behind(seen: Measurement) -> float | None:
+    """Which share of the rate a system could not do that was still busy with it long after the load had stopped; None otherwise.
+
+    It was busy all the time, so what it did in all divided by that time is a better reading of its ceiling than the few moments at
+    which a micro-batch system shows progress within the window.
+    """
+    series, done = seen.series, seen.processed + seen.corrupted
+    if not (seen.drained and series.at and done) or seen.sent == 0:
+        return None
+    finished = next((at for at, processed in zip(series.at, series.processed, strict=True) if processed >= done), series.at[-1])
+    loaded = seen.sent / seen.planned.rate
+    if finished < LONG_AFTER * loaded + seen.batch_interval:
+        return None
+    return min(0.999, max(0.0, 1 - done / (finished - seen.batch_interval) / seen.planned.rate))
 
 
 def _loss(seen: Measurement) -> float:

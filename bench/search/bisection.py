@@ -14,7 +14,8 @@ from bench.search.account import bare_result, note_of, with_account
 from bench.search.question import Question, Step
 from bench.verdict import Verdict
 
-GROWTH = 5
+GROWTH, CAREFUL_GROWTH = 5, 1.6
+"""Of the rate from one sustained trial to the next: while nothing was ever too much, and after something was."""
 MOST_DEATHS = 2
 MOST_INVALID = 5
 MOST_CONTRADICTIONS = 3
@@ -31,6 +32,7 @@ class Bracket(Struct, frozen=True):
     cap: float | None = None
     doubted: float | None = None
     ceiling: float | None = None
+    overloads: int = 0
     confirmed: Step | None = None
     contradictions: int = 0
     deaths: int = 0
@@ -47,6 +49,7 @@ class Bracket(Struct, frozen=True):
         known = replace(known, deaths=self.deaths + (step.seen.ended == "framework died"))
         if verdict.word == "overloaded" and verdict.loss > 0.005:
             known = replace(known, ceiling=rate * (1 - verdict.loss))
+        known = replace(known, overloads=self.overloads + (verdict.word == "overloaded"))
         if verdict.word == "sustained":
             return known.with_sustained(step, precision)
         return known if warm_up else known.with_overloaded(rate)
@@ -153,7 +156,8 @@ class Bisection(Struct, frozen=True):
         if top is None:
             if low is None:
                 return min(highest, self.question.start if below is None else max(lowest, below))
-            return min(highest, above if above is not None and above > low * 1.01 else GROWTH * low)
+            growth = GROWTH if bracket.overloads == 0 else CAREFUL_GROWTH
+            return min(highest, above if above is not None and above > low * 1.01 else growth * low)
         if low is None:
             return max(lowest, below if below is not None and below < 0.99 * top else top / 1.5)
         wide = 1 + float(self.question.search.precision)
