@@ -1,7 +1,7 @@
 """Bracket and bisection on a log scale; each answer is confirmed by a second trial.
 
 An overloaded trial is also a reading of the ceiling (rate x (1 - loss)), so the next trials are placed half the precision below and
-above it; where there is no reading the bracket grows fivefold and shrinks by its geometric middle. The first trial of a
+above it; where there is no reading the bracket grows sevenfold and shrinks by its geometric middle. The first trial of a
 cell meets a cold system: overloaded, it steers where to go, but bounds nothing.
 """
 
@@ -14,7 +14,7 @@ from bench.search.account import bare_result, note_of, with_account
 from bench.search.question import Question, Step
 from bench.verdict import Verdict
 
-GROWTH, CAREFUL_GROWTH = 5, 1.6
+GROWTH, CAREFUL_GROWTH = 7, 1.6
 """Of the rate from one sustained trial to the next: while nothing was ever too much, and after something was."""
 MOST_DEATHS = 2
 MOST_INVALID = 5
@@ -27,16 +27,28 @@ class Bracket(Struct, frozen=True):
     A generator that was late once, at the rate `doubted`, may have met a busy moment of the machine: it is asked again.
     """
 
-    low: float | None = None
+    kept_up: tuple[Step, ...] = ()
+    """the sustained trials below `high`, in ascending order of their rates"""
     high: float | None = None
     cap: float | None = None
     doubted: float | None = None
     ceiling: float | None = None
-    overloads: int = 0
-    confirmed: Step | None = None
+    """the latest reading of it, unless a higher rate was sustained since"""
+    too_much: float | None = None
+    """the lowest overloaded rate, a cold system's included"""
     contradictions: int = 0
     deaths: int = 0
     invalid: int = 0
+
+    @property
+    def low(self) -> float | None:
+        """The highest rate that was sustained."""
+        return self.kept_up[-1].seen.planned.rate if self.kept_up else None
+
+    @property
+    def confirmed(self) -> Step | None:
+        """The highest trial whose rate was sustained twice: by it, and by one at its rate or above."""
+        return self.kept_up[-2] if len(self.kept_up) > 1 else None
 
     def after(self, step: Step, precision: float) -> "Bracket":
         """The bracket that knows one more trial; later evidence wins over earlier."""
@@ -49,40 +61,34 @@ class Bracket(Struct, frozen=True):
         known = replace(known, deaths=self.deaths + (step.seen.ended == "framework died"))
         if verdict.word == "overloaded" and verdict.loss > 0.005:
             known = replace(known, ceiling=rate * (1 - verdict.loss))
-        known = replace(known, overloads=self.overloads + (verdict.word == "overloaded"))
         if verdict.word == "sustained":
             return known.with_sustained(step, precision)
+        known = replace(known, too_much=min(rate, self.too_much or rate))
         return known if warm_up else known.with_overloaded(rate)
-
-    def _late(self, rate: float) -> "Bracket":
-        if self.doubted != rate:
-            return replace(self, doubted=rate, invalid=0)
-        return replace(self, doubted=None, cap=min(rate, self.cap or rate), invalid=0)
 
     def with_sustained(self, step: Step, precision: float) -> "Bracket":
         rate = step.seen.planned.rate
         refuted = self.ceiling is not None and rate > self.ceiling * (1 + precision) ** 0.5
         against = self.high is not None and rate >= self.high
-        confirmed = step if step.seen.planned.purpose == "confirm" else self.confirmed
-        high = None if against else self.high
         return replace(
             self,
-            low=max(rate, self.low or 0),
-            high=high,
+            kept_up=tuple(sorted((*self.kept_up, step), key=lambda known: known.seen.planned.rate)),
+            high=None if against else self.high,
             ceiling=None if refuted else self.ceiling,
-            confirmed=confirmed,
             contradictions=self.contradictions + against,
         )
 
     def with_overloaded(self, rate: float) -> "Bracket":
-        against = self.low is not None and rate <= self.low
+        below = tuple(step for step in self.kept_up if step.seen.planned.rate < rate)
+        against = len(below) < len(self.kept_up)
         return replace(
-            self,
-            low=None if against else self.low,
-            high=min(rate, self.high or rate),
-            confirmed=None if against else self.confirmed,
-            contradictions=self.contradictions + against,
+            self, kept_up=below, high=min(rate, self.high or rate), contradictions=self.contradictions + against
         )
+
+    def _late(self, rate: float) -> "Bracket":
+        if self.doubted != rate:
+            return replace(self, doubted=rate, invalid=0)
+        return replace(self, doubted=None, cap=min(rate, self.cap or rate), invalid=0)
 
     @property
     def top(self) -> float | None:
@@ -146,8 +152,12 @@ class Bisection(Struct, frozen=True):
         return bracket.top / bracket.low <= 1 + self.question.search.precision + 1e-9
 
     def _answered(self, bracket: Bracket) -> bool:
-        confirmed = bracket.confirmed
-        return confirmed is not None and confirmed.seen.planned.rate == bracket.low and self._narrow(bracket)
+        """Whether what was sustained twice is as close to what lies above it as asked for."""
+        if bracket.confirmed is None:
+            return False
+        rate = bracket.confirmed.seen.planned.rate
+        top = bracket.top or self.question.highest
+        return top / rate <= 1 + self.question.search.precision + 1e-9 and self._narrow(bracket)
 
     def _next_rate(self, bracket: Bracket) -> float:
         lowest, highest = float(self.question.search.lowest), self.question.highest
@@ -156,8 +166,7 @@ class Bisection(Struct, frozen=True):
         if top is None:
             if low is None:
                 return min(highest, self.question.start if below is None else max(lowest, below))
-            growth = GROWTH if bracket.overloads == 0 else CAREFUL_GROWTH
-            return min(highest, above if above is not None and above > low * 1.01 else growth * low)
+            return min(highest, above if above is not None and above > low * 1.01 else self._higher(low, bracket.too_much))
         if low is None:
             return max(lowest, below if below is not None and below < 0.99 * top else top / 1.5)
         wide = 1 + float(self.question.search.precision)
@@ -168,6 +177,12 @@ class Bisection(Struct, frozen=True):
         if above is not None and higher < top / margin:
             return higher
         return float((low * top) ** 0.5)
+
+    def _higher(self, low: float, too_much: float | None) -> float:
+        """A rate above `low` where no bound and no reading helps."""
+        if too_much is None:
+            return GROWTH * low
+        return float((low * too_much) ** 0.5) if low * CAREFUL_GROWTH < too_much else CAREFUL_GROWTH * low
 
     def _around(self, ceiling: float | None) -> tuple[float, float] | tuple[None, None]:
         """Just below and just above a reading of the ceiling, together nine tenths of the precision apart."""
@@ -198,8 +213,8 @@ class Bisection(Struct, frozen=True):
             return self._without_low(result, bracket)
         confirmed = bracket.confirmed.seen.planned.rate if bracket.confirmed is not None else None
         found = replace(result, low_hz=low, high_hz=high, confirmed_hz=confirmed)
-        if high is not None and self._answered(bracket) and (bracket.cap is None or high <= bracket.cap):
-            return replace(found, status="measured", estimate_hz=(low * high) ** 0.5)
+        if high is not None and confirmed is not None and self._answered(bracket) and (bracket.cap is None or high <= bracket.cap):
+            return replace(found, status="measured", low_hz=confirmed, estimate_hz=(confirmed * high) ** 0.5)
         reason = "generator" if bracket.cap is not None and (high is None or bracket.cap < high) else "budget"
         return replace(found, status="lower-bound", reason=reason, estimate_hz=low)
 
