@@ -102,7 +102,7 @@ def _probe() -> Callable[[int], bool]:
 
 def _format(supervisor: Supervisor, command: list[str], folder: Path) -> None:
     """Write the broker's identity into its data folder, without which KRaft does not start."""
-    cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+    cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "_")  # a leading - reads as an option
     tool = ["kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(folder / "server.properties")]
     child = supervisor.start([*command, *tool], name="kafka-format", role="source", cwd=folder)
     try:
