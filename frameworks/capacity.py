@@ -38,6 +38,7 @@ class Framework:
         self._settings = settings
         self._reports: SimpleQueue[Report] = SimpleQueue()
         self._stopped = Event()
+        self._next_mistake = settings.every
         self._thread: Thread | None = None
 
     @property
@@ -92,11 +93,12 @@ class Framework:
                 yield batch
 
     def _mistaken(self, batch: Sequence[bytes], seen: int) -> Sequence[bytes]:
-        """The batch with the mistake at every so-manieth message."""
-        mistake, every = self._settings.mistake, self._settings.every
-        place = (every - seen % every) % every
-        if mistake is None or place + 1 >= len(batch):
+        """The batch with the mistake where one is due; a batch of one message is let pass."""
+        mistake = self._settings.mistake
+        if mistake is None or len(batch) < 2 or seen + len(batch) <= self._next_mistake:
             return batch
+        place = min(max(0, self._next_mistake - seen), len(batch) - 2)
+        self._next_mistake += self._settings.every
         one, two = batch[place], batch[place + 1]
         instead = {"lose": [two], "duplicate": [one, one, two], "swap": [two, one], "flip": [_flipped(one), two]}
         return [*batch[:place], *instead[mistake], *batch[place + 2 :]]

@@ -1,6 +1,7 @@
 """What tests of rooms stand on: real ground, and a real Kafka that is started when the first test asks for it."""
 
 import logging
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +18,7 @@ logger = logging.getLogger(__name__)
 def pytest_configure(config: pytest.Config) -> None:
     """Warnings are errors, but for what kafka-python's import does on Python 3.11."""
     config.addinivalue_line("filterwarnings", "ignore:(read|open)_text is deprecated:DeprecationWarning")
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell that runs the tests in its background ignores it, for us too
 
 
 @pytest.fixture(scope="session")

@@ -77,7 +77,14 @@ def python(supervisor: Supervisor, code: str, name: str = "child") -> Child:
 
 
 def guards(registry: Path) -> list[psutil.Process]:
-    return [process for process in psutil.Process().children() if str(registry) in process.cmdline()]
+    return [process for process in psutil.Process().children() if str(registry) in command_of(process)]
+
+
+def command_of(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline()
+    except psutil.Error:  # gone, or a child of another test that is not reaped yet
+        return []
 
 
 @pytest.fixture

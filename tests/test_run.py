@@ -74,7 +74,7 @@ def test_in_every_sustained_trial_all_that_was_sent_was_processed(ran):
 )
 def test_a_mistake_in_a_thousand_is_found(ran, mistake, found):
     """Every trial shows it, under its own name only."""
-    folder, _ = ran(f"settings.capacity.mistake={mistake}", "settings.capacity.every=1000", "search.budget=8 s", "timing.drain=3 s")
+    folder, _ = ran(f"settings.capacity.mistake={mistake}", "settings.capacity.every=500", "search.budget=8 s", "timing.drain=3 s")
     seen = read_trials(folder)[0].measurement
     counts = {what: getattr(seen, what) for what in ("lost", "duplicated", "disordered", "corrupted")}
     assert counts[found] > 0
