@@ -13,8 +13,8 @@ class Climb(Struct, frozen=True):
 
     `best` is the highest rate that was kept up with, `failed` the lowest that was not.
 
-    A probe that fails is made once more before it is believed. A good-sized reading needs no second one, unless it says less than
-    what was kept up with already.
+    A probe that fails is made once more before it is believed. A clear reading needs no second one, unless it says less than what
+    was kept up with already; one that was given up within seconds must be clearer, since a single pause can do that.
     """
 
     rate: float
@@ -25,12 +25,13 @@ class Climb(Struct, frozen=True):
     suspect: bool = False
     centre: float | None = None
 
-    def after(self, loss: float | None, recipe: Recipe) -> "Climb":
+    def after(self, loss: float | None, recipe: Recipe, *, given_up: bool) -> "Climb":
         """The climb that knows one more probe and its loss; None when it was overloaded in a way that gives no reading."""
         if loss is not None and loss <= recipe.bracket_loss:
             return self._up(recipe)
         reading = self.rate * (1 - loss) if loss is not None else None
-        plain = loss is not None and reading is not None and loss > recipe.bracket_stop and reading > 0.8 * self.best
+        stop = recipe.bracket_stop * (2 if given_up else 1)
+        plain = loss is not None and reading is not None and loss > stop and reading > 0.8 * self.best
         if not plain and not self.suspect:
             return replace(self, suspect=True)
         failed = replace(self, failed=min(self.failed, self.rate), suspect=False)
@@ -38,6 +39,10 @@ class Climb(Struct, frozen=True):
         if self.best == 0 and not readable and self.rate > self.lowest:
             return replace(failed, rate=max(self.lowest, self.rate / recipe.growth))
         return failed.found(reading)
+
+    def beyond(self, rate: float, recipe: Recipe) -> "Climb":
+        """The climb that goes on because that rate was kept up with, though it lies above the centre found."""
+        return replace(self, best=rate, failed=math.inf, centre=None, rate=min(self.top, recipe.growth * rate))
 
     def below(self, top: float) -> "Climb":
         """The climb that has learned of a lower top."""

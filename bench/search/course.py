@@ -6,6 +6,7 @@
 After a restart the system is cold: it is warmed up again before the next trial. Reference: max-rate-search, sections 3 and 7.
 """
 
+import math
 from collections.abc import Callable
 from typing import Literal
 
@@ -27,12 +28,17 @@ End = Literal["", "measured", "generator", "range", "floor", "died", "invalid", 
 Read = Callable[[Measurement], Drift]
 BY_BACKLOG = ("backlog grew", "the source pushed back", "did not drain")
 """Why an overloaded trial is overloaded when its backlog says so; any other reason is a broken objective."""
+HINT_REACH = 2.5
+"""A first look that is farther from the hint than so many of its standard deviations contradicts it."""
 LEAST_LOSS = 0.005
 """An overloaded trial with a smaller loss is as good as a sustained one."""
 
 
 class Course(Struct, frozen=True, eq=False):
-    """`cold`: a warm-up comes before the next trial. `cap`: the generator's limit. `confirmed`: the rate of a sustained soak."""
+    """`cold`: a warm-up comes before the next trial. `cap`: the generator's limit. `confirmed`: the rate of a sustained soak.
+
+    `hinted`: the centre is a neighbour's estimate, which stands as long as a first look does not contradict it.
+    """
 
     question: Question
     recipe: Recipe
@@ -40,6 +46,7 @@ class Course(Struct, frozen=True, eq=False):
     stage: Stage
     climb: Climb
     cold: bool = False
+    hinted: bool = False
     evidence: Evidence | None = None
     cap: float | None = None
     doubted: float | None = None
@@ -60,7 +67,8 @@ class Course(Struct, frozen=True, eq=False):
         if question.generator_hz is not None and recipe.headroom * question.generator_hz < highest:
             return course.capped(recipe.headroom * question.generator_hz)
         if hint is not None and not small:
-            return course._with_prior(min(highest, max(lowest, hint)), recipe.hint_sd, cold=True)
+            centre = min(highest, max(lowest, hint))
+            return replace(course, stage="re-read", cold=True, hinted=True, climb=replace(course.climb, centre=centre))
         return course
 
     def planned(self) -> Planned | None:
@@ -104,7 +112,7 @@ class Course(Struct, frozen=True, eq=False):
         if self.stage == "climb":
             return known.climbed(drift, breached=_breached(verdict, drift))
         if self.stage == "re-read":
-            return known.read_again(seen.planned.rate, drift)
+            return known.read_again(seen.planned.rate, drift, _observation(seen, verdict, drift))
         return known.tried(seen, verdict, drift)
 
     @property
@@ -126,11 +134,12 @@ class Course(Struct, frozen=True, eq=False):
         return replace(self, end="invalid") if top < self.climb.lowest else self.capped(min(top, 0.99 * self.top))
 
     def _warm_up_rate(self) -> float:
-        if self.evidence is not None and not self.evidence.observations:
-            return self.recipe.hinted_load * self.evidence.prior.centre
+        recipe = self.recipe
         if self.evidence is not None:
-            return self.recipe.warm_up_load * self.evidence.quantiles(0.5)[0]
-        return self.top / 2 if self.stage == "ceiling" else self.recipe.warm_up_load * (self.climb.centre or self.climb.rate)
+            return recipe.warm_up_load * self.evidence.quantiles(0.5)[0]
+        if self.stage == "ceiling":
+            return self.top / 2
+        return (recipe.hinted_load if self.hinted else recipe.warm_up_load) * (self.climb.centre or self.climb.rate)
 
     def _re_read_rate(self) -> float:
         assert self.climb.centre is not None
@@ -142,20 +151,22 @@ class Course(Struct, frozen=True, eq=False):
         return min(self.top, max(rate, self.climb.lowest))
 
     def _narrow(self) -> bool:
-        evidence = self.evidence
+        evidence, recipe = self.evidence, self.recipe
         assert evidence is not None
-        return evidence.trials >= self.recipe.least_trials and evidence.width <= float(self.question.search.precision)
+        least = recipe.least_trials_hinted if self.hinted else recipe.least_trials
+        return evidence.trials >= least and evidence.width <= float(self.question.search.precision)
 
     def warmed(self, drift: Drift) -> "Course":
         """The course after a warm-up: one that was far too much says that the centre is too high."""
         if self.stage == "re-read" and drift.loss > self.recipe.bracket_stop and self.climb.centre is not None:
             centre = max(self.climb.lowest, self.climb.centre * (1 - drift.loss))
-            return replace(self, climb=replace(self.climb, centre=centre))
+            return replace(self, climb=replace(self.climb, centre=centre), hinted=False)
         return self
 
     def climbed(self, drift: Drift, *, breached: bool) -> "Course":
         """The course after a probe of the climb."""
-        climb = self.climb.after(None if breached else drift.loss, self.recipe)
+        given_up = drift.seconds < self.recipe.probe * 0.9
+        climb = self.climb.after(None if breached else drift.loss, self.recipe, given_up=given_up)
         known = replace(self, climb=climb)
         if climb.centre is None:
             return known
@@ -163,13 +174,17 @@ class Course(Struct, frozen=True, eq=False):
             return replace(known, stage="ceiling", cold=True)
         return replace(known, stage="re-read", cold=True)
 
-    def read_again(self, rate: float, drift: Drift) -> "Course":
+    def read_again(self, rate: float, drift: Drift, observation: Observation) -> "Course":
         """The course whose centre was read again on a warm system."""
-        assert self.climb.centre is not None
-        known = self._with_prior(self.climb.centre, self.recipe.prior_sd, cold=self.cold)
+        recipe, centre = self.recipe, self.climb.centre
+        assert centre is not None
+        if observation.kind == "at least" and drift.loss <= recipe.bracket_loss and rate < self.top:
+            return replace(self, stage="climb", climb=self.climb.beyond(rate, recipe), hinted=False)
+        if self.hinted and abs(math.log(observation.rate / centre)) > HINT_REACH * recipe.hint_sd:
+            climb = replace(self.climb, centre=max(self.climb.lowest, observation.rate))
+            return replace(self, climb=climb, hinted=False, cold=True)
+        known = self._with_prior(centre, recipe.hint_sd if self.hinted else recipe.prior_sd, cold=self.cold)
         assert known.evidence is not None
-        kind = "reading" if drift.loss > LEAST_LOSS else "at least"
-        observation = Observation(kind, rate * (1 - drift.loss) if drift.loss > LEAST_LOSS else rate, max(drift.seconds, 1.0))
         return replace(known, evidence=known.evidence.after(observation))
 
     def _with_prior(self, centre: float, sd: float, *, cold: bool) -> "Course":

@@ -11,7 +11,9 @@ from bench.search.posterior import LEAST_SD, LEAST_SLICE, LEAST_SLICES, Observat
 LEAST_NOISE = 0.08
 """Noise of one second that is granted to every system when trials are held against each other."""
 
-WHOLE = 30.0
+WHOLE = 0.5
+"""Of the longest trial: a shorter one, given up or made only for a first look, does not count as a whole trial."""
+
 
 class Evidence(Struct, frozen=True, eq=False):
     """Observations and the posterior that they make of the prior.
@@ -50,7 +52,8 @@ class Evidence(Struct, frozen=True, eq=False):
     @property
     def trials(self) -> int:
         """How many whole trials there are."""
-        return sum(seen.seconds >= WHOLE for seen in self.observations)
+        longest = max((seen.seconds for seen in self.observations), default=0.0)
+        return sum(seen.seconds >= WHOLE * longest for seen in self.observations)
 
     @property
     def width(self) -> float:

@@ -21,7 +21,7 @@ LEAST_SD = 0.004
 FREAK = math.exp(-7)
 PRIOR_FLOOR = 0.01
 LEAST_SLICES, LEAST_SLICE = 3, 5.0
-"""How many slices show noise, and how long in seconds each must be: shorter ones are alike because noise lasts, not for lack of it."""
+"""How many slices show noise, and how long in seconds each must be: shorter ones are alike only because noise lasts."""
 
 Grid = NDArray[np.float64]
 
