@@ -35,6 +35,8 @@ class Rules(Struct, frozen=True):
 OFFERED_ENOUGH = 0.98
 """A generator that offered a smaller share than this of what was due measured itself."""
 BURN_TOLERANCE = 0.01
+JITTER = 0.1
+"""Of a batch interval: how much the backlog may differ from batch to batch in a window of four; in longer ones far less."""
 LONG_AFTER = 1.4
 """A drain so much longer than the load tells more than the window."""
 MOST_FOREIGN = 0.2
@@ -141,7 +143,7 @@ def reading_of(seen: Measurement, precision: float) -> Reading:
     floor = min(backlog[: max(1, len(rows) // 3)])
     late_floor = min(backlog[int(len(rows) * 0.4) :])
     slack = max(0.004, 0.04 * precision) * planned.rate * planned.window
-    jitter = 2 + 0.1 * seen.batch_interval * planned.rate
+    jitter = 2 + JITTER * seen.batch_interval * planned.rate * min(1.0, 4 * seen.batch_interval / planned.window) ** 2
     overloaded = late_floor > floor + slack + jitter and drift > max(0.002, 0.1 * precision) * planned.rate
     return Reading(overloaded, min(0.999, max(0.0, drift / planned.rate)))
 
