@@ -9,7 +9,6 @@ from bench.scenario import Cell, Search, Timing
 from bench.search.pace import Pace
 from bench.verdict import Verdict
 
-
 MODEST_HZ, MODEST_BYTES = 2_000.0, 50e6
 """Messages/s and bytes/s that any machine of today moves."""
 
