@@ -41,6 +41,10 @@ class Faults(Struct, frozen=True):
             return min(5.0, lasting)
         return self.dies_at - begun if begun <= self.dies_at < begun + lasting else None
 
+    def hidden_until(self, clock: float) -> float:
+        """When the processed counter moves again that stands still at that time."""
+        return self.stalls_at + STALL if self.stalls_at <= clock < self.stalls_at + STALL else clock
+
     def applied(self, counters: Counters, begun: float) -> Counters:
         """The counters as they are seen."""
         clock = begun + counters.at
@@ -52,7 +56,7 @@ class Faults(Struct, frozen=True):
         """The measurement with what the tallies say of refused and repeated messages."""
         if self.rejects:
             return replace(seen, failed=seen.offered, sent=0, processed=0, lost=0, late=0.0)
-        if begun <= self.jumps_at < begun + seen.planned.settle + seen.planned.window:
+        if begun <= self.jumps_at < begun + seen.offered / seen.planned.rate:
             seen = replace(seen, late=min(JUMP, seen.planned.window))
         again = self.repeats_always or begun <= self.repeats_at < begun + seen.seconds
         return replace(seen, duplicated=max(1, seen.processed // 1000)) if again else seen

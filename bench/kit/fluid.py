@@ -111,15 +111,16 @@ class Fluid:
     def _ticks_until_seen(self) -> int:
         """How many ticks from now on until everything that has left is counted as processed."""
         batch = round(self.traits.batch_interval / TICK)
+        hidden = round(self._faults.hidden_until(self.clock * TICK) / TICK) - self.clock
         if not batch:
-            return int(self.traits.latency / TICK) + 1
-        return (-(-self.clock // batch) + 1) * batch - self.clock
+            return hidden + int(self.traits.latency / TICK) + 1
+        return (-(-(self.clock + hidden) // batch) + 1) * batch - self.clock
 
     def _counters(self, planned: Planned, flow: Flow, begun: int, carried: float) -> Counters:
         """The counters at the end of each tick, as whole messages; what an earlier trial left behind leaves first, uncounted."""
-        at = np.arange(1, len(flow.came) + 1) * TICK
-        due = np.minimum(planned.rate * at, planned.rate * (planned.settle + planned.window))
-        seen = np.maximum(self._seen(flow.left, begun) - carried, 0.0)
+        at = (np.arange(1, len(flow.came) + 1) * TICK).astype(np.float64)
+        due = np.minimum(planned.rate * at, planned.rate * (planned.settle + planned.window)).astype(np.float64)
+        seen = np.maximum(self._seen(flow.left, begun) - carried, 0.0).astype(np.float64)
         return self._faults.applied(Counters(at, _whole(due), _whole(flow.came), _whole(seen)), begun * TICK)
 
     def _seen(self, left: Ticks, begun: int) -> Ticks:

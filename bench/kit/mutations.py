@@ -14,7 +14,7 @@ from bench.search.question import Question, Strategy
 from bench.search.recipe import Recipe
 from bench.search.two_counter import TwoCounter
 
-BACKLOG_LIMIT = 1000
+BACKLOG_LIMIT, LAST_ROWS = 1000, 30
 
 
 class Mutation(Struct, frozen=True):
@@ -50,9 +50,8 @@ def _limited(question: Question) -> Strategy:
 
 def _read_with_limit(seen: Measurement) -> Drift:
     """Overloaded when more than so many messages are in flight, as a well-known benchmark has it."""
-    last = seen.planned.settle + seen.planned.window
-    rows = zip(seen.series.at, seen.series.offered, seen.series.processed, strict=True)
-    backlog = min(offered - processed for at, offered, processed in rows if last - 3 <= at <= last)
+    rows = zip(seen.series.offered, seen.series.processed, strict=True)
+    backlog = min([offered - processed for offered, processed in rows if offered <= seen.offered][-LAST_ROWS:])
     drift = drift_of(seen)
     over = backlog > BACKLOG_LIMIT
     return replace(drift, overloaded=over, loss=max(0.1, drift.loss) if over else 0.0)

@@ -30,12 +30,14 @@ BY_BACKLOG = ("backlog grew", "the source pushed back", "did not drain")
 """Why an overloaded trial is overloaded when its backlog says so; any other reason is a broken objective."""
 HINT_REACH = 2.5
 """A first look that is farther from the hint than so many of its standard deviations contradicts it."""
+NEAR_FLOOR, MOST_FLOORS = 1.05, 2
 LEAST_LOSS = 0.005
 """An overloaded trial with a smaller loss is as good as a sustained one."""
 
 
 class Course(Struct, frozen=True, eq=False):
     """`cold`: a warm-up comes before the next trial. `cap`: the generator's limit. `confirmed`: the rate of a sustained soak.
+    `breach`: a rate that broke an objective once, which is tried again before it is believed.
 
     `hinted`: the centre is a neighbour's estimate, which stands as long as a first look does not contradict it.
     """
@@ -50,6 +52,7 @@ class Course(Struct, frozen=True, eq=False):
     evidence: Evidence | None = None
     cap: float | None = None
     doubted: float | None = None
+    breach: float | None = None
     confirmed: float | None = None
     deaths: int = 0
     invalid: int = 0
@@ -147,14 +150,19 @@ class Course(Struct, frozen=True, eq=False):
 
     def _next_rate(self) -> float:
         assert self.evidence is not None
-        (rate,) = self.evidence.quantiles(0.5 if self.evidence.breached else self.recipe.next_share)
+        if self.breach is not None:
+            return self.breach
+        middle, rate = self.evidence.quantiles(0.5, 0.5 if self.evidence.breached else self.recipe.next_share)
+        if middle < NEAR_FLOOR * self.climb.lowest:
+            return self.climb.lowest
         return min(self.top, max(rate, self.climb.lowest))
 
     def _narrow(self) -> bool:
         evidence, recipe = self.evidence, self.recipe
         assert evidence is not None
         least = recipe.least_trials_hinted if self.hinted else recipe.least_trials
-        return evidence.trials >= least and evidence.width <= float(self.question.search.precision)
+        least += recipe.outvoted * evidence.disagreeing(recipe.surprise)
+        return self.breach is None and evidence.trials >= least and evidence.width <= float(self.question.search.precision)
 
     def warmed(self, drift: Drift) -> "Course":
         """The course after a warm-up: one that was far too much says that the centre is too high."""
@@ -194,10 +202,13 @@ class Course(Struct, frozen=True, eq=False):
     def tried(self, seen: Measurement, verdict: Verdict, drift: Drift) -> "Course":
         """The course after a whole trial or a soak."""
         rate, sustained = seen.planned.rate, not drift.overloaded and verdict.why in ("", "backlog grew")
+        if _breached(verdict, drift) and self.breach != rate:
+            return replace(self, breach=rate)
         observation = _observation(seen, verdict, drift)
         known = self if self.evidence is not None else self._with_prior(observation.rate, self.recipe.prior_sd, cold=self.cold)
         assert known.evidence is not None
-        known = replace(known, evidence=known.evidence.after(observation), floors=self.floors + (rate <= 1.01 * self.climb.lowest))
+        floors = self.floors + (rate <= 1.01 * self.climb.lowest)
+        known = replace(known, breach=None, evidence=known.evidence.after(observation), floors=floors)
         soak = seen.planned.purpose == "confirm"
         if sustained:
             known = replace(known, floors=0, confirmed=max(rate, self.confirmed or 0) if soak else self.confirmed)
@@ -209,12 +220,12 @@ class Course(Struct, frozen=True, eq=False):
         """Whether the trial at that rate was the last, and why."""
         evidence, recipe = self.evidence, self.recipe
         assert evidence is not None
+        if self.floors >= MOST_FLOORS:
+            return "floor"
         if self.soaks >= recipe.most_soaks or evidence.disagreeing(recipe.surprise) >= recipe.most_surprises:
             return "unstable"
         if sustained and rate >= 0.999 * self.top:
             return "generator" if self.cap is not None else "range"
-        if self.floors >= 2:
-            return "floor"
         return "measured" if sustained and soak and self._narrow() else ""
 
 

@@ -1,7 +1,7 @@
 """What the trials of a cell have said so far of its ceiling: the posterior, its width, and whether they agree."""
 
 import math
-from statistics import fmean, variance
+from statistics import median, variance
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -11,6 +11,7 @@ from bench.search.posterior import LEAST_SD, LEAST_SLICE, LEAST_SLICES, Observat
 LEAST_NOISE = 0.08
 """Noise of one second that is granted to every system when trials are held against each other."""
 
+BEYOND_RANGE = 1.1
 WHOLE = 0.5
 """Of the longest trial: a shorter one, given up or made only for a first look, does not count as a whole trial."""
 
@@ -34,6 +35,8 @@ class Evidence(Struct, frozen=True, eq=False):
     def after(self, seen: Observation) -> "Evidence":
         """The evidence with one more trial; the grid moves on when the ceiling seems to lie beyond it."""
         breached = self.breached or seen.kind == "at most"
+        within = min(BEYOND_RANGE * self.prior.highest, max(self.prior.lowest / BEYOND_RANGE, seen.rate))
+        seen = replace(seen, rate=within)  # what lies far outside would be no news for any ceiling of the range
         observations = (*self.observations, seen)
         if breached == self.breached:
             known = replace(self, observations=observations, posterior=self.posterior.after(_bounded(seen, breached=breached)))
@@ -75,7 +78,7 @@ class Evidence(Struct, frozen=True, eq=False):
             for o in self.observations if o.kind == "reading" and o.slice_seconds >= LEAST_SLICE
         ]  # fmt: skip
         spreads = [seconds * variance(slices) for seconds, slices in logs if len(slices) >= LEAST_SLICES]
-        return max(LEAST_NOISE, math.sqrt(fmean(spreads)) if spreads else 2 * LEAST_NOISE)
+        return max(LEAST_NOISE, math.sqrt(median(spreads)) if spreads else 2 * LEAST_NOISE)
 
     def rebuilt(self, prior: Prior) -> "Evidence":
         """The same trials on another prior."""

@@ -48,6 +48,8 @@ class Recipe(Struct, frozen=True):
     surprise: float = 5.0
     """how many standard deviations apart two trials are that cannot both be right"""
     most_surprises: int = 3
+    outvoted: int = 3
+    """how many more trials it takes to believe the others when one disagrees"""
     skip_warm_up: bool = False
     """for the kit, which shows that its gates notice"""
 
