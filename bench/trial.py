@@ -152,7 +152,7 @@ class _Trial:
             disordered=tally.disordered if self._standing.ordered else 0,
             corrupted=tally.corrupted,
             drained=drained,
-            late=at_end.late if at_end else self._end,
+            late=self._late(at_end),
             blocked=at_end.blocked if at_end else 0.0,
             asked=tally.asked,
             burnt=tally.burnt,
@@ -183,6 +183,13 @@ class _Trial:
         """(lost, duplicated) so far; a corrupted message is corrupted, not lost."""
         lost, duplicated = self._tally.against({self._order.producer: self._confirmed})
         return max(0, lost - self._tally.corrupted), duplicated
+
+    def _late(self, told: Sent | None) -> float:
+        """By how much the generator was late at the end of the window; it said so a moment earlier, and lateness grows evenly."""
+        if told is None:
+            return self._end
+        since = told.at - self._order.begin
+        return told.late * min(2.0, max(1.0, self._end / since)) if since > 0 else told.late
 
     def _now(self) -> float:
         """Seconds since the first message was due."""

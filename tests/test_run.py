@@ -96,7 +96,7 @@ def test_a_generator_slowed_on_purpose_gives_a_lower_bound(ran):
     result = read_results(folder)[0]
     assert {verdict.word for verdict in verdicts} == {"sustained", "invalid"}
     assert (result.status, result.reason, result.high_hz) == ("lower-bound", "generator", None)
-    assert result.generator_hz == pytest.approx(2000, rel=0.1)
+    assert result.generator_hz == pytest.approx(2000, rel=0.15)
 
 
 def test_a_framework_that_dies_is_a_finding(ran):
