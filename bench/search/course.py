@@ -31,6 +31,8 @@ BY_BACKLOG = ("backlog grew", "the source pushed back", "did not drain")
 HINT_REACH = 2.5
 """A first look that is farther from the hint than so many of its standard deviations contradicts it."""
 NEAR_FLOOR, MOST_FLOORS = 1.05, 2
+READABLE, GIVEN_UP_SHARE = 10.0, 0.5
+"""A trial given up before so many seconds is no reading; so much of its loss is believed."""
 LEAST_LOSS = 0.005
 """An overloaded trial with a smaller loss is as good as a sustained one."""
 
@@ -188,8 +190,9 @@ class Course(Struct, frozen=True, eq=False):
         assert centre is not None
         if observation.kind == "at least" and drift.loss <= recipe.bracket_loss and rate < self.top:
             return replace(self, stage="climb", climb=self.climb.beyond(rate, recipe), hinted=False)
-        if self.hinted and abs(math.log(observation.rate / centre)) > HINT_REACH * recipe.hint_sd:
-            climb = replace(self.climb, centre=max(self.climb.lowest, observation.rate))
+        reading = rate * (1 - drift.loss)
+        if self.hinted and abs(math.log(reading / centre)) > HINT_REACH * recipe.hint_sd:
+            climb = replace(self.climb, centre=max(self.climb.lowest, reading))
             return replace(self, climb=climb, hinted=False, cold=True)
         known = self._with_prior(centre, recipe.hint_sd if self.hinted else recipe.prior_sd, cold=self.cold)
         assert known.evidence is not None
@@ -237,6 +240,8 @@ def _breached(verdict: Verdict, drift: Drift) -> bool:
 def _observation(seen: Measurement, verdict: Verdict, drift: Drift) -> Observation:
     """What a trial says of the ceiling."""
     rate, seconds = seen.planned.rate, max(drift.seconds, 1.0)
+    if seen.ended == "hopeless" and drift.seconds < READABLE:
+        return Observation("given up", rate * (1 - GIVEN_UP_SHARE * drift.loss), seconds)
     if drift.overloaded and drift.loss > LEAST_LOSS:
         return Observation("reading", rate * (1 - drift.loss), seconds, drift.slices, drift.slice_seconds)
     undrained = verdict.word == "overloaded" and verdict.why in BY_BACKLOG[1:]

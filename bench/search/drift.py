@@ -102,7 +102,11 @@ def _judged(found: _Instants, rate: float, seconds: float) -> Drift:
 
 
 def _growth(found: _Instants) -> float:
-    """Messages/s by which the backlog grows: between the medians of the first and the last quarter, 3/4 of the span apart."""
+    """Messages/s by which the backlog grows: between the medians of the first and the last quarter.
+
+    Their centres are 3/4 of the span apart when there are many instants, and more when there are few: taken for 3/4 a loss of 10 %
+    would read 11.3 % at 14 instants.
+    """
     count, span = len(found.at), float(found.at[-1] - found.at[0])
     if span <= 0:
         return 0.0
@@ -110,7 +114,7 @@ def _growth(found: _Instants) -> float:
         return float(found.backlog[-1] - found.backlog[0]) / span
     quarter = count // 2 // 2
     first, last = np.median(found.backlog[:quarter]), np.median(found.backlog[-quarter:])
-    return float(last - first) / span * 4 / 3
+    return float(last - first) / (span * (count - quarter) / (count - 1))
 
 
 def _slices(found: _Instants) -> tuple[tuple[float, ...], float]:

@@ -13,7 +13,7 @@ LEAST_NOISE = 0.08
 
 BEYOND_RANGE = 1.1
 WHOLE = 0.5
-"""Of the longest trial: a shorter one, given up or made only for a first look, does not count as a whole trial."""
+"""Of the longest trial: a shorter one, made only for a first look, does not count as a whole trial."""
 
 
 class Evidence(Struct, frozen=True, eq=False):
@@ -55,8 +55,8 @@ class Evidence(Struct, frozen=True, eq=False):
     @property
     def trials(self) -> int:
         """How many whole trials there are."""
-        longest = max((seen.seconds for seen in self.observations), default=0.0)
-        return sum(seen.seconds >= WHOLE * longest for seen in self.observations)
+        lengths = [seen.seconds for seen in self.observations if seen.kind != "given up"]
+        return sum(seconds >= WHOLE * max(lengths) for seconds in lengths)
 
     @property
     def width(self) -> float:
@@ -66,7 +66,7 @@ class Evidence(Struct, frozen=True, eq=False):
 
     def disagreeing(self, surprise: float) -> int:
         """How many trials cannot be right whatever the ceiling is; two that are `surprise` standard deviations apart disagree."""
-        seen, noise = self.observations, self._noise()
+        seen, noise = [o for o in self.observations if o.kind != "given up"], self._noise()
         places = [(o.kind, math.log(o.rate), surprise * math.hypot(noise / math.sqrt(o.seconds), LEAST_SD)) for o in seen]
         agreeing = (sum(_agrees(*place, theta) for place in places) for _, theta, _ in places)
         return len(seen) - max(agreeing, default=0)
