@@ -19,7 +19,7 @@ SIGMAS = (0.02, 0.04, 0.08, 0.16, 0.32, 0.64)
 """Noise of the mean rate over one second, relative; over T seconds it is this / sqrt(T)."""
 LEAST_SD = 0.004
 LENIENCE = 0.5
-"""A backlog may come back to its floor at the very ceiling: trials there are sustained in 7 of 10 cases, not in 5 (reference: 0)."""
+"""A backlog may come back to its floor at the very ceiling: there 7 of 10 trials are sustained, not 5 (reference: 0)."""
 FREAK = math.exp(-7)
 PRIOR_FLOOR = 0.01
 LEAST_SLICES, LEAST_SLICE = 3, 5.0
