@@ -98,7 +98,7 @@ ADVERSARIES = (
     Adversary(_faulty("messages repeat always", Faults(repeats_always=True)), ("upper-bound",)),
     Adversary(_faulty("clock jumps", Faults(jumps_at=200.0))),
     Adversary(Case("capacity steps down", Traits(CEILING, step_at=220.0, step_factor=0.6)), ("measured", "unstable"), also=0.6),
-    Adversary(Case("two modes", Traits(CEILING, mode_dwell=150.0, mode_factor=0.6)), ("unstable",)),
+    Adversary(Case("two modes", Traits(CEILING, mode_dwell=150.0, mode_factor=0.6)), ("measured", "unstable"), also=0.6),
     Adversary(Case("floor fails", Traits(0.3), lowest=0.5, highest=1000.0), ("upper-bound",), "floor"),
     Adversary(Case("budget is short", Traits(CEILING), budget=300.0), ("lower-bound", "measured")),
 )

@@ -94,7 +94,8 @@ class Course(Struct, frozen=True, eq=False):
     def soak(self) -> Planned:
         """The trial that confirms the lower end of the interval."""
         assert self.evidence is not None
-        (low,) = self.evidence.quantiles(0.025)
+        low, middle = self.evidence.quantiles(0.025, 0.5)
+        low = middle * (low / middle) ** self.recipe.soak_reach
         return Durations(self.question, self.recipe).trial(min(self.top, max(low, self.climb.lowest)), "confirm")
 
     def after(self, step: Step) -> "Course":

@@ -12,6 +12,8 @@ LEAST_NOISE = 0.08
 """Noise of one second that is granted to every system when trials are held against each other."""
 
 BEYOND_RANGE = 1.1
+MOST_OUTSIDE = 2
+"""So many readings outside the grid move it."""
 WHOLE = 0.5
 """Of the longest trial: a shorter one, made only for a first look, does not count as a whole trial."""
 
@@ -87,9 +89,12 @@ class Evidence(Struct, frozen=True, eq=False):
 
     def within_its_grid(self) -> "Evidence":
         """The same on a grid farther up or down, when the ceiling seems to lie at its end and the range goes on."""
-        edge, prior = self.posterior.edge(), self.prior
-        centre = min(prior.highest, max(prior.lowest, prior.centre * 4.0**edge))
-        return self if edge == 0 or centre == prior.centre else self.rebuilt(replace(prior, centre=centre))
+        edge, prior, (low, high) = self.posterior.edge(), self.prior, self.posterior.ends
+        outside = [seen.rate for seen in self.observations if seen.kind == "reading" and not low <= seen.rate <= high]
+        wanted = median(outside) if len(outside) >= MOST_OUTSIDE else prior.centre * 4.0**edge
+        centre = min(prior.highest, max(prior.lowest, wanted))
+        same = abs(math.log(centre / prior.centre)) < 0.1
+        return self if same else self.rebuilt(replace(prior, centre=centre))
 
 
 def _bounded(seen: Observation, *, breached: bool) -> Observation:

@@ -38,6 +38,7 @@ class Recipe(Struct, frozen=True):
     least_trials: int = 3
     least_trials_hinted: int = 2
     inflation: float = 1.35
+    soak_reach: float = 1.0
     restart: float = 30.0
     """what a restart is taken to cost; the harness does not count it in a trial"""
     trials_in_budget: float = 10.0
