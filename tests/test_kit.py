@@ -168,7 +168,7 @@ def test_a_failed_gate_says_what_was_asked():
 
 def test_a_search_that_answers_nothing_fails_its_gates():
     """No estimate is no pass."""
-    outcome = outcome_of(replace(SCENARIOS[0], budget=5.0), 0, TwoCounter)
+    outcome = outcome_of(replace(SCENARIOS[0], budget=0.5), 0, TwoCounter)
     row = row_of([outcome])
     assert row.error is None
     assert "stuck at zero" in failures(scenario_gates(row))

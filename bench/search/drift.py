@@ -18,6 +18,8 @@ LATE_SHARE = 0.6
 SLICES = 6
 STILL = 3.0
 """A processed counter that has not moved for so many intervals stands still."""
+FEW_MESSAGES = 2
+"""So many may wait for their batch."""
 MOST_LOSS = 0.999
 AHEAD = 0.01
 """Seconds by which a processed counter may seem to be ahead of the due times; a farther one is broken."""
@@ -100,8 +102,10 @@ def _still(at: NDArray[np.float64], inside: NDArray[np.bool_], rows: NDArray[np.
 
 def _drift_of_few(backlog: NDArray[np.float64], rate: float, seconds: float) -> Drift:
     """A window in which the processed counter hardly moved: overloaded when more than half of what came was left lying."""
-    share = float(backlog[-1] - backlog[0]) / max(1.0, rate * seconds) if len(backlog) else 0.0
-    return Drift(share > 0.5, min(MOST_LOSS, max(0.0, share)) if share > 0.5 else 0.0, seconds)
+    growth = float(backlog[-1] - backlog[0]) if len(backlog) else 0.0
+    share = growth / max(1.0, rate * seconds)
+    overloaded = share > 0.5 and growth > FEW_MESSAGES
+    return Drift(overloaded, min(MOST_LOSS, share) if overloaded else 0.0, seconds)
 
 
 def _judged(found: _Instants, rate: float, seconds: float) -> Drift:

@@ -83,7 +83,7 @@ class TwoCounter(Struct, frozen=True, eq=False):
 
     def _without_trials(self, bare: Result, course: Course) -> Result:
         """What the climb alone says, when the budget ended it."""
-        best, failed = course.climb.best, course.climb.failed
+        best, failed = course.climb.best * (1 - self.recipe.bracket_loss), course.climb.failed
         if best > 0:
             return replace(bare, status="lower-bound", reason="budget", estimate_hz=best, low_hz=best)
         if failed < float("inf"):
