@@ -30,7 +30,7 @@ class Seeds(Struct, frozen=True):
 
 
 class Task(Struct, frozen=True):
-    """Some runs of one case: the `place`-th of its kind, with `count` seeds from `first`. Plain, so that another process can do it."""
+    """Some runs of the `place`-th case of a kind: `count` seeds from `first`. Plain, so that another process can do it."""
 
     kind: Kind
     place: int
