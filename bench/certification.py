@@ -32,7 +32,7 @@ def show(certificate: Certificate, *, width: int | None = None) -> None:
     """Print the table, then each gate that failed with what was asked."""
     console = Console(highlight=False, width=width or (None if sys.stdout.isatty() else 200))
     for kind, title in (("scenario", "Scenarios"), ("neighbour", "With a neighbour's estimate"), ("family", "Random ceilings"),
-                        ("adversary", "Adversaries")):  # fmt: skip
+                        ("hasty", "Half a minute each"), ("adversary", "Adversaries")):  # fmt: skip
         rows = [part for part in certificate.parts if part.kind == kind and part.row]
         if rows:
             console.print(_table(title, rows))

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from bench.certification import failure, show
 from bench.kit.capacity import TICK, Capacity, Traits
-from bench.kit.cases import ADVERSARIES, FAMILIES, NEIGHBOURS, SCENARIOS
+from bench.kit.cases import ADVERSARIES, FAMILIES, HASTY, NEIGHBOURS, SCENARIOS
 from bench.kit.certificate import Seeds, certificate, done, tasks
 from bench.kit.driver import outcome_of
 from bench.kit.faults import Faults
@@ -138,6 +138,13 @@ def test_a_random_system_is_measured(family):
     assert all(abs(outcome.error) < 0.07 for outcome in outcomes)
 
 
+@pytest.mark.parametrize("family", HASTY, ids=lambda family: family.name)
+def test_half_a_minute_gives_an_honest_interval(family):
+    """Wide, but it holds the truth."""
+    outcomes = [outcome_of(family.case(seed), seed, TwoCounter) for seed in range(6)]
+    assert sum(outcome.covered for outcome in outcomes) >= 5
+
+
 @pytest.mark.parametrize("adversary", ADVERSARIES, ids=lambda adversary: adversary.case.name)
 def test_an_adversary_does_not_fool_the_search(adversary):
     """The right status, inside the budget."""
@@ -161,7 +168,7 @@ def test_a_certificate_holds_every_case_and_reads_as_a_table(capsys):
     """One seed of each: scenarios, neighbours, families, adversaries."""
     found = whole(Seeds(scenario=1, family=1, adversary=1))
     rows = [part for part in found.parts if part.row]
-    assert len(rows) == len(SCENARIOS) + len(NEIGHBOURS) + len(FAMILIES) + len(ADVERSARIES)
+    assert len(rows) == len(SCENARIOS) + len(NEIGHBOURS) + len(FAMILIES) + len(HASTY) + len(ADVERSARIES)
     show(found, width=300)
     shown = capsys.readouterr().out
     assert all(part.name in shown for part in rows)

@@ -5,13 +5,13 @@ from typing import Literal
 
 from msgspec import Struct
 
-from bench.kit.cases import ADVERSARIES, FAMILIES, NEIGHBOURS, SCENARIOS
+from bench.kit.cases import ADVERSARIES, FAMILIES, HASTY, NEIGHBOURS, SCENARIOS
 from bench.kit.driver import Case, Maker, Outcome, outcome_of
-from bench.kit.gates import Gate, Row, adversary_gates, family_gates, neighbour_gates, row_of, saving_gate, scenario_gates
+from bench.kit.gates import Gate, Row, adversary_gates, family_gates, hasty_gates, neighbour_gates, row_of, saving_gate, scenario_gates
 from bench.kit.mutations import MUTATIONS, broken_gates
 
-Kind = Literal["scenario", "repeat", "neighbour", "family", "adversary", "mutation"]
-KINDS: tuple[Kind, ...] = ("scenario", "repeat", "neighbour", "family", "adversary", "mutation")
+Kind = Literal["scenario", "repeat", "neighbour", "family", "hasty", "adversary", "mutation"]
+KINDS: tuple[Kind, ...] = ("scenario", "repeat", "neighbour", "family", "hasty", "adversary", "mutation")
 FORMAT = 1
 
 
@@ -25,7 +25,7 @@ class Seeds(Struct, frozen=True):
     first: int = 0
 
     def count(self, kind: Kind) -> int:
-        counts = {"family": self.family, "adversary": self.adversary, "mutation": self.mutation, "repeat": 2}
+        counts = {"family": self.family, "hasty": self.family, "adversary": self.adversary, "mutation": self.mutation, "repeat": 2}
         return counts.get(kind, self.scenario)
 
 
@@ -109,8 +109,8 @@ def certificate(strategy: str, seeds: Seeds, answers: Iterable[tuple[Task, "list
 
 
 def _case(task: Task, seed: int) -> Case:
-    if task.kind == "family":
-        return FAMILIES[task.place].case(seed)
+    if task.kind in ("family", "hasty"):
+        return (FAMILIES if task.kind == "family" else HASTY)[task.place].case(seed)
     if task.kind == "adversary":
         return ADVERSARIES[task.place].case
     return (NEIGHBOURS if task.kind == "neighbour" else SCENARIOS)[task.place]
@@ -119,7 +119,7 @@ def _case(task: Task, seed: int) -> Case:
 def _names_of(kind: Kind) -> list[str]:
     if kind == "adversary":
         return [adversary.case.name for adversary in ADVERSARIES]
-    named: dict[str, Sequence[object]] = {"neighbour": NEIGHBOURS, "family": FAMILIES, "mutation": MUTATIONS}
+    named: dict[str, Sequence[object]] = {"neighbour": NEIGHBOURS, "family": FAMILIES, "hasty": HASTY, "mutation": MUTATIONS}
     return [str(case.name) for case in named.get(kind, SCENARIOS)]  # type: ignore[attr-defined]  # all have a name
 
 
@@ -138,7 +138,7 @@ def _part(kind: Kind, place: int, answers: "Sequence[Outcome | Gate]") -> Part:
 def _gates(kind: Kind, place: int, row: Row, outcomes: Sequence[Outcome]) -> list[Gate]:
     if kind == "adversary":
         return adversary_gates(ADVERSARIES[place], outcomes)
-    return {"scenario": scenario_gates, "neighbour": neighbour_gates}.get(kind, family_gates)(row)
+    return {"scenario": scenario_gates, "neighbour": neighbour_gates, "hasty": hasty_gates}.get(kind, family_gates)(row)
 
 
 def _saving(parts: Sequence[Part]) -> Iterator[Part]:

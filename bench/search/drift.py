@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from bench.measurement import Measurement
 
-SAMPLE = 0.5
-"""Seconds between two looks at the backlog of a continuous system."""
+SAMPLE, LEAST_LOOKS = 0.5, 16
+"""Seconds between two looks at the backlog of a continuous system; shorter windows are looked at so many times."""
 FLOOR_SLACK, LEAST_DRIFT = 0.004, 0.002
 LATE_SHARE = 0.6
 SLICES = 6
@@ -82,7 +82,8 @@ def _instants(
     else:
         candidates = np.flatnonzero(inside)
         times = at[candidates]
-        due = np.arange(times[0], times[-1] + 1e-9, SAMPLE) if len(times) else times
+        step = min(SAMPLE, float(times[-1] - times[0]) / LEAST_LOOKS) if len(times) > 1 else SAMPLE
+        due = np.arange(times[0], times[-1] + 1e-9, max(step, 1e-3)) if len(times) else times
         rows = candidates[np.unique(np.searchsorted(times, due - 1e-9))] if len(times) else candidates
     return _Instants(at[rows], offered[rows] - processed[rows], processed[rows])
 

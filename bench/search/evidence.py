@@ -34,8 +34,14 @@ class Evidence(Struct, frozen=True, eq=False):
     def of(cls, prior: Prior) -> "Evidence":
         return cls(prior, Posterior.of(prior))
 
-    def after(self, seen: Observation) -> "Evidence":
-        """The evidence with one more trial; the grid moves on when the ceiling seems to lie beyond it."""
+    def after(self, *observations: Observation) -> "Evidence":
+        """The evidence with these trials as well; the grid moves on when the ceiling seems to lie beyond it."""
+        known = self
+        for seen in observations:
+            known = known._with(seen)
+        return known
+
+    def _with(self, seen: Observation) -> "Evidence":
         breached = self.breached or seen.kind == "at most"
         within = min(BEYOND_RANGE * self.prior.highest, max(self.prior.lowest / BEYOND_RANGE, seen.rate))
         seen = replace(seen, rate=within)  # what lies far outside would be no news for any ceiling of the range
