@@ -13,7 +13,7 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
-from bench import bounds, machine, rig, rooms, trial
+from bench import bounds, faces, machine, rig, rooms, trial
 from bench.errors import HarnessError, UsageError
 from bench.ground import Ground
 from bench.measurement import Measurement, Planned, Result
@@ -95,7 +95,7 @@ def search_cell(cell: Cell, scenario: Scenario, standing: rig.Standing, store: S
     return _checked(search.result())
 
 
-def search_for(cell: Cell, scenario: Scenario, ground: Ground, store: Store) -> Strategy:
+def search_for(cell: Cell, scenario: Scenario, ground: faces.Ground, store: Store) -> Strategy:
     """The scenario's search for a cell, which has not tried anything yet."""
     bound_hz = bounds.cpu_bound(cell, ground.cores)
     question = Question(
@@ -110,7 +110,7 @@ def search_for(cell: Cell, scenario: Scenario, ground: Ground, store: Store) -> 
     return rooms.strategy(scenario.search.strategy, question)
 
 
-def generator_ceiling(cell: Cell, scenario: Scenario, ground: Ground) -> float | None:  # noqa: ARG001  until it is measured
+def generator_ceiling(cell: Cell, scenario: Scenario, ground: faces.Ground) -> float | None:  # noqa: ARG001  until it is measured
     """Messages/s that the load reaches against a null sink at this message size; None while nobody has measured it."""
     return None
 

@@ -7,7 +7,17 @@ from msgspec import Struct
 
 from bench.kit.cases import ADVERSARIES, FAMILIES, HASTY, NEIGHBOURS, SCENARIOS
 from bench.kit.driver import Case, Maker, Outcome, outcome_of
-from bench.kit.gates import Gate, Row, adversary_gates, family_gates, hasty_gates, neighbour_gates, row_of, saving_gate, scenario_gates
+from bench.kit.gates import (
+    Gate,
+    Row,
+    adversary_gates,
+    family_gates,
+    hasty_gates,
+    neighbour_gates,
+    row_of,
+    saving_gate,
+    scenario_gates,
+)
 from bench.kit.mutations import MUTATIONS, broken_gates
 
 Kind = Literal["scenario", "repeat", "neighbour", "family", "hasty", "adversary", "mutation"]

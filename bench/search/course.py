@@ -89,7 +89,7 @@ class Course(Struct, frozen=True, eq=False):
         if self.cold and not self.hasty and not self.recipe.skip_warm_up:
             return durations.warm_up(self._warm_up_rate())
         if self.stage == "re-read":
-            return durations.probe(self._re_read_rate(), times=2)
+            return durations.probe(self._re_read_rate(), times=self.recipe.re_read)
         if self.stage == "ceiling":
             return durations.trial(self.top)
         return self.soak() if self._narrow() else durations.trial(self._next_rate())
@@ -193,7 +193,7 @@ class Course(Struct, frozen=True, eq=False):
             return replace(known, stage="ceiling", cold=True)
         if not self.hasty:
             return replace(known, stage="re-read", cold=True)
-        known = known._with_prior(climb.centre, recipe.hasty_sd, cold=False)
+        known = known.with_prior(climb.centre, recipe.hasty_sd, cold=False)
         assert known.evidence is not None
         return replace(known, evidence=known.evidence.after(*self.glances))
 
@@ -207,11 +207,11 @@ class Course(Struct, frozen=True, eq=False):
         if self.hinted and abs(math.log(reading / centre)) > HINT_REACH * recipe.hint_sd:
             climb = replace(self.climb, centre=max(self.climb.lowest, reading))
             return replace(self, climb=climb, hinted=False, cold=True)
-        known = self._with_prior(centre, recipe.hint_sd if self.hinted else recipe.prior_sd, cold=self.cold)
+        known = self.with_prior(centre, recipe.hint_sd if self.hinted else recipe.prior_sd, cold=self.cold)
         assert known.evidence is not None
         return replace(known, evidence=known.evidence.after(observation))
 
-    def _with_prior(self, centre: float, sd: float, *, cold: bool) -> "Course":
+    def with_prior(self, centre: float, sd: float, *, cold: bool) -> "Course":
         prior = Prior(centre, sd, self.climb.lowest, self.top)
         return replace(self, evidence=Evidence.of(prior), stage="trials", cold=cold)
 
@@ -221,7 +221,7 @@ class Course(Struct, frozen=True, eq=False):
         if _breached(verdict, drift) and self.breach != rate:
             return replace(self, breach=rate)
         observation = self.observed(seen, verdict, drift)
-        known = self if self.evidence is not None else self._with_prior(observation.rate, self.recipe.prior_sd, cold=self.cold)
+        known = self if self.evidence is not None else self.with_prior(observation.rate, self.recipe.prior_sd, cold=self.cold)
         assert known.evidence is not None
         floors = self.floors + (rate <= 1.01 * self.climb.lowest)
         known = replace(known, breach=None, evidence=known.evidence.after(observation), floors=floors)

@@ -32,6 +32,8 @@ class Recipe(Struct, frozen=True):
     warm_up_load: float = 0.8
     hinted_load: float = 0.5
     re_read_load: float = 1.3
+    re_read: float = 2.0
+    """how many probes long it is"""
     headroom: float = 0.95
     """how much of the generator's ceiling is asked of it"""
     prior_sd: float = 0.35
@@ -42,9 +44,11 @@ class Recipe(Struct, frozen=True):
     next_share: float = 0.75
     """0.6 in the reference; a reading says more than a bound: S1 411 -> 381 s, S6 625 -> 554 s at the same errors (400 seeds)"""
     least_trials: int = 3
-    least_trials_hinted: int = 2
+    least_trials_hinted: int = 1
+    """besides the re-read; with `soak_reach` 1.2 S1 271 -> 241, S3 283 -> 250, S4 281 -> 257 s, confirmed above truth 7 -> 5 % (200 seeds)"""
     inflation: float = 1.35
-    soak_reach: float = 1.0
+    soak_reach: float = 1.2
+    """of the log distance from the middle to the interval's lower end, before it is inflated (reference: 1)"""
     restart: float = 30.0
     """what a restart is taken to cost; the harness does not count it in a trial"""
     trials_in_budget: float = 10.0
