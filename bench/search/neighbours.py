@@ -15,7 +15,7 @@ def hint_of(cell: Cell, known: Sequence[Result], bound_hz: float | None = None) 
     """About where the ceiling of a cell may lie, in messages/s; None when no neighbour says.
 
     Between two sizes of the same cost the logarithm of the rate follows that of the size; between two costs of the same size the
-    time per message follows the cost. Beyond them, a larger message is at most as frequent, and costs take their time on every core.
+    time per message follows the cost. Beyond them, a larger message is at most as frequent, and costs take time on every core.
     """
     near = [(other, other.estimate_hz) for other in known if _says_something(other) and other.system == cell.system]
     rates = {(other.message_bytes, other.cpu_seconds): rate for other, rate in near if rate}

@@ -45,7 +45,7 @@ class Recipe(Struct, frozen=True):
     """0.6 in the reference; a reading says more than a bound: S1 411 -> 381 s, S6 625 -> 554 s at the same errors (400 seeds)"""
     least_trials: int = 3
     least_trials_hinted: int = 1
-    """besides the re-read; with `soak_reach` 1.2 S1 271 -> 241, S3 283 -> 250, S4 281 -> 257 s, confirmed above truth 7 -> 5 % (200 seeds)"""
+    """besides the re-read; with `soak_reach` 1.2 S1 271 -> 241, S4 281 -> 257 s, confirmed above truth 7 -> 5 % (200 seeds)"""
     inflation: float = 1.35
     soak_reach: float = 1.2
     """of the log distance from the middle to the interval's lower end, before it is inflated (reference: 1)"""
