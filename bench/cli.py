@@ -123,6 +123,34 @@ def report(
             _say(str(file))
 
 
+@app.command(epilog="Example:  bench compare results/quick-20261121T120000Z results/quick-20261122T120000Z --fail-if slower")
+def compare(
+    first: Annotated[Path, typer.Argument(metavar="A", help="The folder of a run.")],
+    second: Annotated[Path, typer.Argument(metavar="B", help="The folder of another run of the same cells.")],
+    *,
+    fail_if: Annotated[str, typer.Option("--fail-if", metavar="WORD", help="Exit code 4 if a cell of B is slower, or faster.")] = "",
+) -> None:
+    """Say for each cell whether B is faster or slower than A; at most 1 in 20 maps of equals shows any change."""
+    from bench import comparison
+    from bench.store import read_results, read_run
+    from bench.units import rate_text
+
+    if fail_if not in ("", "slower", "faster"):
+        raise UsageError(f"--fail-if {fail_if}: found no such verdict; allowed: slower, faster")
+    for folder in (first, second):
+        read_run(folder)
+    results = [read_results(folder) for folder in (first, second)]
+    rates = [{(r.system, r.message_bytes, r.cpu_seconds): r.estimate_hz or r.low_hz for r in found} for found in results]
+    compared = comparison.compare(*results)
+    for each in compared:
+        key = (each.cell.system, each.cell.message_bytes, each.cell.cpu_seconds)
+        a, b = (rate_text(known.get(key)) for known in rates)
+        _say(f"{each.word:12} {each.cell.name:32} {a:>10} -> {b:>10}  {comparison.ratio_text(each)}{each.why and '  ' + each.why}")
+    counts = {word: sum(each.word == word for each in compared) for word in ("faster", "slower", "undecided", "not compared")}
+    _say(", ".join(f"{count} {word}" for word, count in counts.items()))
+    raise typer.Exit(4 if counts.get(fail_if) else 0)
+
+
 @app.command(epilog="Example:  bench certify --strategy two-counter --seeds 200 --plot certificate.png")
 def certify(  # one argument for each option
     *,

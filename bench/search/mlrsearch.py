@@ -1,7 +1,7 @@
 """MLRsearch as FD.io's auditors know it: the package of that name plans the trials, told of one goal: at most 1 % lost in 60 s.
 
-Its interval is where it stopped, not a confidence interval (see `bench certify`). The package drives its measurer; here it is told the
-trials that were made, and stops where it asks for one that was not. Source: Peterka et al., IETF draft-ietf-bmwg-mlrsearch.
+Its interval is where it stopped, not a confidence interval (see `bench certify`). The package drives its measurer; here it is told
+the trials that were made, and stops where it asks for one that was not. Source: IETF draft-ietf-bmwg-mlrsearch.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The throughput search of RFC 2544 (Bradner and McQuaid, 1999, section 26.1) as an auditor knows it: bisection, 60 s trials, no repeats.
+"""The throughput search of RFC 2544 (Bradner and McQuaid, 1999, section 26.1): bisection by trials of 60 s, no repeats.
 
 The interval is where the bisection stopped, not a confidence interval: one unlucky trial decides (see `bench certify`).
 """
