@@ -128,7 +128,7 @@ def compare(
     first: Annotated[Path, typer.Argument(metavar="A", help="The folder of a run.")],
     second: Annotated[Path, typer.Argument(metavar="B", help="The folder of another run of the same cells.")],
     *,
-    fail_if: Annotated[str, typer.Option("--fail-if", metavar="WORD", help="Exit code 4 if a cell of B is slower, or faster.")] = "",
+    fail_if: Annotated[str, typer.Option("--fail-if", metavar="WORD", help="Exit code 4 if a cell of B is: slower, faster.")] = "",
 ) -> None:
     """Say for each cell whether B is faster or slower than A; at most 1 in 20 maps of equals shows any change."""
     from bench import comparison
@@ -141,7 +141,7 @@ def compare(
         read_run(folder)
     results = [read_results(folder) for folder in (first, second)]
     rates = [{(r.system, r.message_bytes, r.cpu_seconds): r.estimate_hz or r.low_hz for r in found} for found in results]
-    compared = comparison.compare(*results)
+    compared = comparison.compare(results[0], results[1])
     for each in compared:
         key = (each.cell.system, each.cell.message_bytes, each.cell.cpu_seconds)
         a, b = (rate_text(known.get(key)) for known in rates)

@@ -106,6 +106,7 @@ def search_for(cell: Cell, scenario: Scenario, ground: faces.Ground, store: Stor
         bound_hz=bound_hz,
         hint_hz=hint_of(cell, store.results(), bound_hz),
         generator_hz=generator_ceiling(cell, scenario, ground),
+        objectives=scenario.objectives,
     )
     return rooms.strategy(scenario.search.strategy, question)
 

@@ -1,7 +1,7 @@
-"""A token bucket: takes at most `rate` messages a second, whatever they are; its ceiling is known to as many digits as the clock has.
+"""A token bucket: takes at most `rate` messages a second, whatever they are; its ceiling is known as well as the clock is.
 
-It stands for a server with a quota. It reads its source in the harness' process, as `capacity` does; what comes while there is no token
-waits in the source. Up to `burst` tokens are saved while nothing comes.
+It stands for a server with a quota. It reads its source in the harness' process, as `capacity` does; what comes while there is no
+token waits in the source. Up to `burst` tokens are saved while nothing comes.
 """
 
 import time

@@ -1,6 +1,7 @@
 """Two runs are told apart only where they differ: bounds are understood, and a map of equals seldom shows a change."""
 
 import pytest
+from msgspec.structs import replace
 
 from bench.comparison import compare
 from bench.kit.capacity import Traits
@@ -62,11 +63,10 @@ def test_a_cell_of_one_run_only_is_named():
 
 def test_a_map_of_equals_seldom_shows_a_change():
     """At most 5 % of A/A maps of twelve cells show any, over simulated systems with noise and pauses."""
-    cells, maps, changed = 12, 40, 0
-    rows = [[outcome_of(Case("a", Traits(20_000.0), hint=1.1), seed, TwoCounter).result for seed in range(half, half + cells * maps)]
-            for half in (0, 10_000)]  # fmt: skip
+    cells, maps, changed, case = 12, 40, 0, Case("a", Traits(20_000.0), hint=1.1)
+    halves = [[outcome_of(case, seed, TwoCounter).result for seed in range(begin, begin + cells * maps)] for begin in (0, 10_000)]
     for number in range(maps):
-        a, b = ([Result("a/b", "a", "b", 100 + place, 0.0, "measured", estimate_hz=r.estimate_hz, low_hz=r.low_hz, high_hz=r.high_hz)
-                 for place, r in enumerate(row[number * cells : (number + 1) * cells])] for row in rows)  # fmt: skip
+        mine = [half[number * cells :][:cells] for half in halves]
+        a, b = ([replace(found, message_bytes=100 + place) for place, found in enumerate(part)] for part in mine)
         changed += any(each.word != "undecided" for each in compare(a, b))
     assert changed <= 0.05 * maps

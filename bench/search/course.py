@@ -13,11 +13,12 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bench.measurement import Measurement, Planned
+from bench.measurement import Measurement, Planned, Series
 from bench.search.account import reached
 from bench.search.climb import Climb
 from bench.search.drift import Drift
 from bench.search.evidence import Evidence
+from bench.search.objectives import Look
 from bench.search.posterior import Observation, Prior
 from bench.search.question import Question, Step
 from bench.search.recipe import Durations, Recipe
@@ -54,6 +55,7 @@ class Course(Struct, frozen=True, eq=False):
     hinted: bool = False
     hasty: bool = False
     glances: tuple[Observation, ...] = ()
+    looks: tuple[Look, ...] = ()
     evidence: Evidence | None = None
     cap: float | None = None
     doubted: float | None = None
@@ -111,13 +113,15 @@ class Course(Struct, frozen=True, eq=False):
         if verdict.word == "invalid" and verdict.why == "generator":
             return replace(self._late(seen), invalid=0)
         drift = self.read(seen)
-        if self.hasty and verdict.word == "overloaded" and verdict.why in BY_BACKLOG:  # the judge also looks at how long it drained
+        if self.hasty and verdict.word == "overloaded" and verdict.why in BY_BACKLOG:  # the judge also looks at the drain
             drift = replace(drift, overloaded=True, loss=verdict.loss or drift.loss)
         if verdict.word == "invalid" or drift.broken:
             invalid = self.invalid + 1
             end: End = "invalid" if invalid >= self.recipe.most_invalid else ""
             return replace(self, invalid=invalid, cold=self.cold or renewed, end=end)
-        known = replace(self, cold=renewed or (self.cold and seen.planned.purpose != "warm-up"), invalid=0, doubted=None)
+        looks = (*self.looks, Look(replace(seen, series=Series()), drift)) if seen.planned.purpose != "warm-up" else self.looks
+        cold = renewed or (self.cold and seen.planned.purpose != "warm-up")
+        known = replace(self, looks=looks, cold=cold, invalid=0, doubted=None)
         if seen.planned.purpose == "warm-up":
             return known.warmed(drift)
         if self.stage == "climb":

@@ -51,7 +51,8 @@ class Rfc2544(Struct, frozen=True):
             return replace(bare, status="upper-bound", reason="floor", high_hz=high) if known else replace(bare, reason="no trial")
         found = replace(bare, low_hz=low, high_hz=high if high < float("inf") else None, estimate_hz=low, confirmed_hz=low)
         best = next(step for step in reversed(self.steps) if step.seen.planned.rate == low and step.verdict.word == "sustained")
-        limited = any(seen.planned.rate <= 1.001 * high for seen in late)
+        reach = low >= 0.999 * self._top and self._top < self.question.highest  # what the generator is known to be good for
+        limited = reach or any(seen.planned.rate <= 1.001 * high for seen in late)
         if limited:
             return with_account(replace(found, status="lower-bound", reason="generator", high_hz=None), best, "generator")
         narrow = high / low <= 1 + self.question.search.precision
