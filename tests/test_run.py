@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from bench import run
+from bench import run, verdict
 from bench.document import read_document
 from bench.progress import Silent
 from bench.reading import changed, scenario_of
@@ -16,6 +16,13 @@ from bench.store import Store, read_results, read_trials
 from bench.verdict import Rules, judge
 
 CEILING = 4000.0
+
+
+@pytest.fixture(autouse=True)
+def _shared_machine(monkeypatch):
+    """What else this machine does is no reason here to throw a trial away: these ceilings are the room's own."""
+    monkeypatch.setattr(verdict, "MOST_FOREIGN", 2.0)
+    monkeypatch.setattr(verdict, "LEAST_FOREIGN", 2.0)
 
 
 @pytest.fixture
@@ -84,9 +91,9 @@ def test_a_mistake_in_a_thousand_is_found(ran, mistake, found):
 def test_a_rate_at_which_messages_are_lost_is_not_sustained(ran):
     """However little the backlog drifts."""
     folder, rules = ran("settings.capacity.mistake=lose", "settings.capacity.every=500", "search.budget=8 s")
-    verdict = judge(read_trials(folder)[0].measurement, rules)
-    assert verdict.word == "overloaded"
-    assert "lost" in verdict.why
+    judged = judge(read_trials(folder)[0].measurement, rules)
+    assert judged.word == "overloaded"
+    assert "lost" in judged.why
 
 
 def test_a_generator_slowed_on_purpose_gives_a_lower_bound(ran):
@@ -94,7 +101,7 @@ def test_a_generator_slowed_on_purpose_gives_a_lower_bound(ran):
     folder, rules = ran("load.limit=2 k/s", "search.start=1 k/s")
     verdicts = [judge(entry.measurement, rules) for entry in read_trials(folder)]
     result = read_results(folder)[0]
-    assert {verdict.word for verdict in verdicts} == {"sustained", "invalid"}
+    assert {judged.word for judged in verdicts} == {"sustained", "invalid"}
     assert (result.status, result.reason, result.high_hz) == ("lower-bound", "generator", None)
     assert result.generator_hz == pytest.approx(2000, rel=0.15)
 
