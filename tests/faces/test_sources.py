@@ -15,9 +15,9 @@ from bench.scenario import Cell
 
 ENTROPY = 0.5
 DEADLINE = 30.0
-SMALL_QUEUE = {"kafka": {"queue": "20 kB"}}
+SMALL_QUEUE = {"kafka": {"queue": "20 kB"}, "pulsar": {"queue": "20 kB"}}
 OTHER_CLIENT = {"kafka": {"client": "kafka-python"}}
-REAL = {"kafka": [pytest.mark.real]}
+REAL = {"kafka": [pytest.mark.real], "pulsar": [pytest.mark.real]}
 SOURCES = [pytest.param(name, {}, id=name, marks=REAL.get(name, [])) for name in rooms.names("producers")]
 KAFKA_PYTHON = pytest.param("kafka", OTHER_CLIENT, id="kafka with kafka-python", marks=pytest.mark.real)
 
