@@ -24,7 +24,7 @@ from frameworks.spark.tasks import merged, messages_at_once, on_arrow, on_lines
 DEADLINE = 60.0
 ENTROPY = 0.75
 SMALL, LARGE = (100, 5000), (1_000_000, 20)
-SYSTEMS = {"kafka": {}, "files": {}, "tcp by Structured Streaming": {"tcp": "socket"}, "tcp": {}}
+SYSTEMS = {"kafka": {}, "pulsar": {}, "files": {}, "tcp by Structured Streaming": {"tcp": "socket"}, "tcp": {}}
 
 
 @contextmanager
@@ -145,7 +145,7 @@ def test_a_session_serves_many_cells(ground):
 @pytest.mark.real
 @pytest.mark.parametrize(("size", "count"), [SMALL, LARGE], ids=["small", "large"])
 @pytest.mark.parametrize("system", SYSTEMS)
-def test_every_message_is_worked_on_once(ground, kafka, system, size, count):
+def test_every_message_is_worked_on_once(ground, kafka, pulsar, system, size, count):
     """What was sent is what was processed, in order where the source has one."""
     with reading(ground, system.split()[0], size, SYSTEMS[system]) as (endpoint, load, framework):
         send(load, 1, size, count)
