@@ -14,6 +14,7 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from bench import bounds, machine, rig, rooms, trial
+from bench.bounds import Roof
 from bench.errors import HarnessError, UsageError
 from bench.ground import Ground
 from bench.measurement import Measurement, Planned, Result
@@ -79,7 +80,8 @@ def result_of(cell: Cell, scenario: Scenario, ground: Ground, store: Store, watc
 def search_cell(cell: Cell, scenario: Scenario, standing: rig.Standing, store: Store, watcher: Watcher) -> Result:
     """Try rates until the search has its answer."""
     rules = Rules(scenario.objectives, float(scenario.search.precision))
-    search = search_for(cell, scenario, standing.ground.cores, store)
+    roofs = rig.roofs(cell, scenario, standing.ground.site, standing.ground.cores)
+    search = search_for(cell, scenario, roofs, store)
     for seen in store.trials(cell):  # a resumed cell knows its earlier trials
         search = search.after(seen, judge(seen, rules))
     last: Measurement | None = None
@@ -91,17 +93,19 @@ def search_cell(cell: Cell, scenario: Scenario, standing: rig.Standing, store: S
         verdict = judge(seen, rules)
         watcher.trial_ends(seen, verdict)
         search, last = search.after(seen, verdict), seen
-    return _checked(search.result())
+    return _checked(_under(search.result(), roofs))
 
 
-def search_for(cell: Cell, scenario: Scenario, cores: int, store: Store) -> Strategy:
+def search_for(cell: Cell, scenario: Scenario, roofs: list[Roof], store: Store) -> Strategy:
     """The scenario's search for a cell, which has not tried anything yet."""
+    lowest = next((roof for roof in roofs if roof.hard), None)
     question = Question(
         cell,
         scenario.search,
         scenario.timing,
         batch_interval=rig.batch_interval(cell, scenario),
-        bound_hz=bounds.cpu_bound(cell, cores),
+        bound_hz=lowest.hz if lowest is not None else None,
+        bound=lowest.name if lowest is not None else "cpu",
         hint_hz=_hint(cell, store.results()),
     )
     return rooms.strategy(scenario.search.strategy, question)
@@ -126,6 +130,12 @@ def _make_ready(standing: rig.Standing, seen: Measurement | None) -> None:
         standing.source.clear()
     else:
         standing.renew()
+
+
+def _under(result: Result, roofs: list[Roof]) -> Result:
+    """The result, which carries the name of a roof that it comes near."""
+    reached = bounds.roof_reached(result.estimate_hz or 0.0, roofs)
+    return result if reached is None else replace(result, limited_by=reached.name)
 
 
 def _checked(result: Result) -> Result:

@@ -62,3 +62,5 @@ class Site(Struct, frozen=True, forbid_unknown_fields=True):
     """Cores that the framework has; this machine's when left out."""
     bandwidth: Annotated[Bandwidth, limits(over="0 MB/s")] | None = None
     """Of the link between source and framework; there is none within one machine."""
+    disk: Annotated[Bandwidth, limits(over="0 MB/s")] | None = None
+    """Of one disk of the source's hosts, for as long as one likes; unknown when left out."""

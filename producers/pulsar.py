@@ -15,6 +15,7 @@ import _pulsar
 import pulsar
 from msgspec import Struct
 
+from bench.bounds import Copies, pulsar_copies
 from bench.errors import RoomError, UsageError
 from bench.faces import Endpoint, Ground
 from bench.scenario import Cell
@@ -86,8 +87,15 @@ class Source:
             return _too_large(cell, int(settings.largest), chunking=settings.chunking)
         return None
 
+    def copies(self) -> Copies:
+        """What Pulsar makes of each byte, read once."""
+        return pulsar_copies(self._settings.write_quorum, bookies=self._settings.bookies)
+
     def open(self, cell: Cell, ground: Ground) -> Endpoint:
         site = ground.site.pulsar or self._embedded(cell, ground)
+        limit = int(self._settings.largest or USUAL_LARGEST)
+        if self._server is None and (refusal := _too_large(cell, limit, chunking=self._settings.chunking)):
+            raise RoomError("pulsar", "open", refusal)
         self._admin = Admin(site)
         name = f"{cell.name}-{secrets.token_hex(4)}"
         self._admin.make_topic(name, self._settings.partitions)
@@ -129,10 +137,6 @@ class Source:
 
     def _client(self, cell: Cell, site: PulsarSite) -> dict[str, str | int | float | bool]:
         settings = self._settings
-        if self._server is None:
-            refusal = _too_large(cell, int(settings.largest or USUAL_LARGEST), chunking=settings.chunking)
-            if refusal is not None:
-                raise RoomError("pulsar", "open", refusal)
         return {
             "admin_url": site.admin_url,
             "namespace": site.namespace,
