@@ -5,21 +5,26 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 
 from msgspec import Struct
 
-from bench.errors import HarnessError
+from bench.errors import HarnessError, ServiceError, UsageError
 from bench.process import Child, Supervisor
 from bench.services.jars import jars
 from bench.services.java import java
 from bench.services.ports import LOOPBACK, free_ports
 from bench.services.pulsaradmin import Admin
+from bench.services.pulsarclient import connected
 from bench.site import PulsarSite
 
 FRAME_ROOM = 2**20
 """Bytes by which the bookie takes larger frames than the broker takes messages: with less, a message near the limit is
 refused by the bookie and sent to it again for ever, which looks like a slow broker."""
+
+
+WARMING_SECONDS = 3.0
 
 
 class Broker(Struct, frozen=True, forbid_unknown_fields=True):
@@ -58,9 +63,11 @@ class PulsarServer:
     ) -> "PulsarServer":
         """A new Pulsar, empty and ready; its data is a folder of its own in `data`, deleted when it is closed.
 
-        Raises UsageError where PySpark or Java is missing, ServiceError when it does not come up.
+        Raises UsageError where PySpark, Java or the Pulsar client is missing, ServiceError when it does not come up.
         """
         broker = broker or Broker()
+        if find_spec("pulsar") is None:
+            raise UsageError('the embedded Pulsar needs a Pulsar client; run: pip install "stream-bench[pulsar]"')
         class_path = jars("pulsar", cache, note) / "*"
         note("Pulsar: starting")
         began = time.monotonic()
@@ -76,6 +83,7 @@ class PulsarServer:
             undo.callback(child.kill)
             site = PulsarSite(f"pulsar://{LOOPBACK}:{port}", f"http://{LOOPBACK}:{web_port}")
             child.wait_ready(lambda: _answers(site), 90)
+            _warm(site, WARMING_SECONDS)
             undo.pop_all()
         note(f"Pulsar: ready at {LOOPBACK}:{port} after {time.monotonic() - began:.1f} s")
         return cls(child, folder, site)
@@ -96,6 +104,26 @@ def _answers(site: PulsarSite) -> bool:
         return Admin(site, seconds=2).has_namespace()
     except HarnessError:
         return False
+
+
+def _warm(site: PulsarSite, seconds: float) -> None:
+    """Send and fetch single messages for a while, so that the JVM has compiled what every request goes through, as Kafka's is."""
+    import pulsar
+
+    admin, topic, deadline = Admin(site), "warming-up", time.monotonic() + seconds
+    admin.make_topic(topic, 1)
+    client = connected(site.service_url, {})
+    try:
+        consumer = client.subscribe(topic, topic)
+        producer = client.create_producer(topic)
+        while time.monotonic() < deadline:
+            producer.send(b"\0" * 1000)
+            consumer.acknowledge(consumer.receive(1000))
+    except pulsar.PulsarException as problem:
+        raise ServiceError(f"Pulsar at {site.service_url} came up but serves nobody: {problem}") from problem
+    finally:
+        client.shutdown()
+    admin.delete_topic(topic)
 
 
 def _starter(broker: Broker, folder: Path, bookie_port: int) -> list[str]:
