@@ -93,7 +93,7 @@ def search_cell(cell: Cell, scenario: Scenario, standing: rig.Standing, store: S
         verdict = judge(seen, rules)
         watcher.trial_ends(seen, verdict)
         search, last = search.after(seen, verdict), seen
-    return _checked(_under(search.result(), roofs))
+    return _checked(under(roofs, search.result()))
 
 
 def search_for(cell: Cell, scenario: Scenario, roofs: list[Roof], store: Store) -> Strategy:
@@ -132,8 +132,8 @@ def _make_ready(standing: rig.Standing, seen: Measurement | None) -> None:
         standing.renew()
 
 
-def _under(result: Result, roofs: list[Roof]) -> Result:
-    """The result, which carries the name of a roof that it comes near."""
+def under(roofs: list[Roof], result: Result) -> Result:
+    """The result, which carries the name of a roof that it comes near, whatever else limited it."""
     reached = bounds.roof_reached(result.estimate_hz or 0.0, roofs)
     return result if reached is None else replace(result, limited_by=reached.name)
 
