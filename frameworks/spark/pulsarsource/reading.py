@@ -19,6 +19,7 @@ from frameworks.spark.pulsarsource.position import Position
 
 _PATIENCE_MS = 200
 """After which, where the end does not name its last message, Pulsar is asked whether there is more."""
+_IDLE_SECONDS = 30.0
 
 
 @dataclass
@@ -64,6 +65,7 @@ def batches(options: Options, span: Range, schema: pa.Schema) -> Iterator[pa.Rec
     if standing.held_back:
         standing.reader.close()
     else:
+        standing.used = time.monotonic()
         _kept[options.serviceUrl, span.part] = standing
 
 
@@ -74,6 +76,7 @@ class _Standing:
         self.reader, self.position = reader, position
         self.held_back = False
         """whether it has given a message that lies behind what was asked for"""
+        self.used = time.monotonic()
 
     def next_batch(self, options: Options, end: Position, schema: pa.Schema) -> pa.RecordBatch | None:
         """The next messages up to `end`; None when there are none."""
@@ -131,6 +134,7 @@ _kept: dict[tuple[str, str], _Standing] = {}
 def _standing(options: Options, part: str, start: Position) -> _Standing:
     """The worker's reader of the partition if it stands at `start`, or a new one there."""
     known = _kept.pop((options.serviceUrl, part), None)
+    _close_idle()
     if known is not None and known.position == start and known.reader.is_connected():
         return known
     if known is not None:
@@ -139,3 +143,11 @@ def _standing(options: Options, part: str, start: Position) -> _Standing:
         _clients[options.serviceUrl] = connected(options)
     client = _clients[options.serviceUrl]
     return _Standing(client.create_reader(part, start.message_id(), receiver_queue_size=options.receiverQueueSize), start)
+
+
+def _close_idle() -> None:
+    """Let go of readers that nobody has asked for lately: their query may have ended, and their topic be gone."""
+    for place, standing in list(_kept.items()):
+        if time.monotonic() > standing.used + _IDLE_SECONDS:
+            del _kept[place]
+            standing.reader.close()

@@ -79,7 +79,7 @@ class PulsarStreamReader(DataSourceStreamReader):
     def stop(self) -> None:
         client, self._client, self._held = self._client, None, {}
         if client is not None:
-            client.close()
+            client.shutdown()  # at once: a close would wait for a Pulsar that may be gone
 
     def _ends(self) -> dict[str, str]:
         """The last message of each partition: one small question for each."""
