@@ -68,6 +68,7 @@ class KafkaServer:
                 [*command, "kafka.Kafka", str(folder / "server.properties")], name="kafka", role="source", cwd=folder
             )
             undo.callback(child.kill)
+            shutil.copy(folder / "server.properties", child.log.with_suffix(".conf"))  # beside its log: what it ran with
             child.wait_ready(lambda: answers(port), 60)
             _warm(f"{LOOPBACK}:{port}", WARMING_SECONDS)
             undo.pop_all()
