@@ -81,9 +81,7 @@ class PulsarServer:
             command = [java(), *_java_options(broker, folder), "-cp", str(class_path), *_starter(broker, folder, bookie_port)]
             child = supervisor.start(command, name="pulsar", role="source", cwd=folder)
             undo.callback(child.kill)
-            shutil.copy(
-                folder / "standalone.conf", child.log.with_suffix(".conf")
-            )  # beside its log: every setting that it ran with
+            shutil.copy(folder / "standalone.conf", child.log.with_suffix(".conf"))
             site = PulsarSite(f"pulsar://{LOOPBACK}:{port}", f"http://{LOOPBACK}:{web_port}")
             child.wait_ready(lambda: _answers(site), 90)
             _warm(site, WARMING_SECONDS)
