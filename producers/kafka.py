@@ -7,14 +7,14 @@ import secrets
 import shutil
 from collections import deque
 from collections.abc import Iterator, Sequence
-from typing import Literal, Protocol
+from typing import Annotated, Literal, Protocol
 
 from confluent_kafka import KafkaException, Producer
 from kafka import KafkaProducer, TopicPartition
 from kafka.admin import KafkaAdminClient, OffsetSpec
 from kafka.errors import KafkaError
 from kafka.producer.future import FutureRecordMetadata
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from bench.bounds import Copies, kafka_copies
 from bench.errors import RoomError, UsageError
@@ -35,7 +35,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     """A topic, and the client that writes to it."""
 
     client: Literal["confluent", "kafka-python"] = "confluent"
-    partitions: int = 2
+    partitions: Annotated[int, Meta(ge=1)] = 2
     replication: int = -1
     """copies of each partition; the broker's own choice when -1"""
     acks: Literal[0, 1, "all"] = 1

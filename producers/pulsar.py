@@ -9,11 +9,11 @@ import contextlib
 import logging
 import secrets
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, Protocol
+from typing import Annotated, Any, Literal, Protocol
 
 import _pulsar
 import pulsar
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from bench.bounds import Copies, pulsar_copies
 from bench.errors import RoomError, UsageError
@@ -31,6 +31,9 @@ OVERHEAD = 2**12
 """Bytes that a message may be larger than what it carries."""
 USUAL_LARGEST = 5 * 2**20
 """Bytes of the largest message that a Pulsar takes as shipped (maxMessageSize)."""
+MOST_PIECES = 10**6
+"""That may wait in a client: a message sent in pieces takes a place for each."""
+Count = Annotated[int, Meta(ge=1)]
 _COMPRESSION = {
     "none": pulsar.CompressionType.NONE,
     "lz4": pulsar.CompressionType.LZ4,
@@ -43,28 +46,28 @@ _COMPRESSION = {
 class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     """A topic, the client that writes to it, how it is read, and the embedded Pulsar where there is no other."""
 
-    partitions: int = 2
+    partitions: Count = 2
     subscription: Literal["failover", "shared", "key_shared"] = "failover"
     """how readers of ours share the topic: whole partitions in order, any message to any, or the messages of a key in order"""
-    keys: int = 64
+    keys: Count = 64
     """of messages, where the subscription is key_shared"""
     batching: bool = True
     batch: Size = Size(10**6)
-    batch_messages: int = 5000
+    batch_messages: Count = 5000
     linger: Seconds = Seconds(0.005)
     chunking: bool = False
     """whether a message above the broker's limit is sent in pieces; otherwise its cell is refused"""
     compression: Literal["none", "lz4", "zlib", "zstd", "snappy"] = "none"
     queue: Size = Size(64 * 10**6)
     """that may wait in the client; with what lies in it, a slower Pulsar is noticed within about a second"""
-    queue_messages: int = 100_000
+    queue_messages: Count = 100_000
     largest: Size | None = None
     """message that the broker takes; left out: as large as the cell needs where it is ours, 5 MiB elsewhere"""
     synced: bool = True
     """whether the embedded bookies write their journal to the disk before they confirm"""
-    bookies: int = 1
-    write_quorum: int = 1
-    ack_quorum: int = 1
+    bookies: Count = 1
+    write_quorum: Count = 1
+    ack_quorum: Count = 1
     """of the embedded Pulsar: who keeps a message, and how many of them must have it before it is confirmed"""
 
 
@@ -72,8 +75,8 @@ class Source:
     """A topic for each cell, on the site's Pulsar or an embedded one that serves all cells of a run."""
 
     def __init__(self, settings: Settings) -> None:
-        if not 1 <= settings.ack_quorum <= settings.write_quorum <= settings.bookies:
-            raise UsageError("settings.pulsar: 1 <= ack_quorum <= write_quorum <= bookies must hold")
+        if not settings.ack_quorum <= settings.write_quorum <= settings.bookies:
+            raise UsageError("settings.pulsar: ack_quorum <= write_quorum <= bookies must hold")
         self._settings = settings
         self._server: PulsarServer | None = None
         self._admin: Admin | None = None
@@ -270,7 +273,8 @@ def _producer_options(endpoint: Endpoint) -> dict[str, Any]:
     return {
         "send_timeout_millis": int(TIMEOUT * 1000),
         "compression_type": _COMPRESSION[str(client["compression"])],
-        "max_pending_messages": int(client["waiting"]) + 1,  # we bound the queue, so that what is taken is always the first part
+        # we bound the queue, so that what is taken is always the first part
+        "max_pending_messages": MOST_PIECES if client["chunking"] else int(client["waiting"]) + 1,
         "batching_enabled": batched,
         "batching_max_messages": int(client["batch_messages"]),
         "batching_max_allowed_size_in_bytes": max(1, int(client["batch"])),

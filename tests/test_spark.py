@@ -209,6 +209,13 @@ def test_what_a_client_needs_to_be_let_in_reaches_sparks_consumer():
     assert options == {"kafka.security.protocol": "SSL"}
 
 
+def test_pulsars_reader_fetches_no_more_ahead_than_memory_takes():
+    """Few messages where they are large; and it is let in as the endpoint says."""
+    client = {"message_bytes": 10**7, "token_file": "/t", "ca_file": ""}
+    options = reader_options(Settings(), "pulsar", Endpoint("pulsar", "pulsar://h:1", "t", client=client))
+    assert options == {"tokenFile": "/t", "caFile": "", "receiverQueueSize": "1"}
+
+
 def written(size, count, run=1):
     """Messages as a source would bring them."""
     return message.Writer(run=run, producer=0, size=size, cost=0.0, entropy=ENTROPY).write(0, np.zeros(count), 0.0)
