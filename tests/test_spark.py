@@ -213,7 +213,7 @@ def test_pulsars_reader_fetches_no_more_ahead_than_memory_takes():
     """Few messages where they are large; and it is let in as the endpoint says."""
     client = {"message_bytes": 10**7, "token_file": "/t", "ca_file": ""}
     options = reader_options(Settings(), "pulsar", Endpoint("pulsar", "pulsar://h:1", "t", client=client))
-    assert options == {"tokenFile": "/t", "caFile": "", "receiverQueueSize": "1"}
+    assert options == {"tokenFile": "/t", "caFile": "", "receiverQueueSize": "6"}
 
 
 def written(size, count, run=1):

@@ -18,7 +18,7 @@ SHORTEST_BLOCK = 0.05
 
 FETCH_WAIT_MS = 10
 """At the end of a topic the consumer asks where it ends, and waits behind its own last fetch: as shipped 500 ms in every batch."""
-AHEAD_BYTES, AHEAD_MESSAGES = 16 * 10**6, 10_000
+AHEAD_BYTES, AHEAD_MESSAGES = 64 * 10**6, 10_000
 """That each task of the Pulsar source fetches ahead: 1,000 messages as shipped are 10 GB where a message has 10 MB."""
 _CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 """Writes a batch's two checkpoint files in 30 ms instead of 100: the other one starts a `chmod` for each on a local disk."""
