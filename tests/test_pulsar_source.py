@@ -26,7 +26,9 @@ def topic(pulsar):
     admin.make_topic(name, 2)
     connection = client.Client(pulsar.site.service_url, logger=client.ConsoleLogger(client.LoggerLevel.Error))
     parts = [
-        connection.create_producer(f"persistent://public/default/{name}-partition-{part}", batching_enabled=part == 0)
+        connection.create_producer(
+            f"persistent://public/default/{name}-partition-{part}", batching_enabled=part == 0, max_pending_messages=100_000
+        )
         for part in (0, 1)
     ]
 
@@ -112,6 +114,7 @@ def test_a_query_that_is_killed_goes_on_from_its_checkpoint_exactly(pulsar, topi
         assert time.monotonic() < deadline, query.log.read_text()[-2000:]
         write(written, 50)
         written += 50
+        time.sleep(0.02)
     query.kill()
     write(written, 500)
     written += 500
