@@ -36,7 +36,7 @@ class Killer(Silent):
 
 @pytest.mark.parametrize("system", ["plain/kafka", "plain/pulsar", "spark/kafka"])
 def test_a_killed_broker_is_a_finding_and_comes_back(system, tmp_path, ground):
-    """The trial says so and bounds nothing; later trials of the cell are whole; the cell after it is found, too."""
+    """The trial says so, and its rate is asked for again; later trials of the cell are whole, and the next cell has its own."""
     framework, _, source = system.partition("/")
     scenario = Scenario(
         "death",
@@ -51,11 +51,15 @@ def test_a_killed_broker_is_a_finding_and_comes_back(system, tmp_path, ground):
     store.close()
     assert killer.killed is not None
     trials, results = read_trials(store.folder), read_results(store.folder)
-    assert [entry.measurement.ended for entry in trials].count("source died") == 1
-    rules = Rules(scenario.objectives, 0.5)
-    words = {entry.measurement.ended: judge(entry.measurement, rules) for entry in trials}
-    assert (words["source died"].word, words["source died"].why) == ("overloaded", "source died")
-    assert {result.status for result in results} <= {"measured", "lower-bound"}
-    for entry in trials:
-        if judge(entry.measurement, rules).word == "sustained":
-            assert entry.measurement.processed == entry.measurement.sent > 0
+    endings = [entry.measurement.ended for entry in trials]
+    assert endings.count("source died") == 1
+    died = endings.index("source died")
+    verdict = judge(trials[died].measurement, Rules(scenario.objectives, 0.5))
+    assert (verdict.word, verdict.why) == ("overloaded", "source died")
+    later = [entry.measurement for entry in trials[died + 1 :]]
+    assert later[0].planned.rate == trials[died].measurement.planned.rate
+    assert all(seen.processed == seen.sent > 0 for seen in later if seen.drained)
+    assert any(seen.drained for seen in later)
+    assert {entry.cell.message_bytes for entry in trials[died + 1 :]} == {10_000, 20_000}
+    assert [result.message_bytes for result in results] == [10_000, 20_000]
+    assert not any("died" in (result.reason or "") for result in results)

@@ -112,9 +112,9 @@ def test_a_query_that_is_killed_goes_on_from_its_checkpoint_exactly(pulsar, topi
     deadline = time.monotonic() + DEADLINE
     while len(saved(tmp_path)) < 4:
         assert time.monotonic() < deadline, query.log.read_text()[-2000:]
-        write(written, 50)
-        written += 50
-        time.sleep(0.02)
+        write(written, 10)
+        written += 10
+        time.sleep(0.05)
     query.kill()
     write(written, 500)
     written += 500

@@ -177,6 +177,7 @@ def _properties(broker: Broker, port: int, web_port: int) -> str:
         # the largest message, and the bookie's frame around it
         "maxMessageSize": broker.message_bytes,
         "nettyMaxFrameSizeBytes": broker.frame_bytes,
+        "dispatcherMaxReadSizeBytes": max(5 * 2**20, 2 * broker.message_bytes),  # with 5 MiB, one message of 10 MB at a time
         "managedLedgerDefaultEnsembleSize": broker.bookies,
         "managedLedgerDefaultWriteQuorum": broker.write_quorum,
         "managedLedgerDefaultAckQuorum": broker.ack_quorum,
