@@ -52,7 +52,7 @@ def _tile_of(known: Known, sizes: Sequence[int], costs: Sequence[float]) -> Tile
     rate = result.high_hz if status == "upper-bound" else best_rate(result)
     interval = interval_text(result.low_hz, result.high_hz)
     words = {"measured": interval, "unstable": "unstable"}.get(status, reason_of(result))
-    notes = tuple(note for note in (interval if status == "unstable" else "", words) if note)
+    notes = tuple(note for note in (interval if status in ("unstable", "lower-bound") else "", words) if note)
     return Tile(column, row, status, rate, claim_of(result), notes, known.anchor)
 
 

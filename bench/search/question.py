@@ -5,7 +5,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from bench.measurement import Measurement, Planned, Result
-from bench.scenario import Cell, Search, Timing
+from bench.scenario import Cell, Objectives, Search, Timing
 from bench.search.pace import Pace
 from bench.verdict import Verdict
 
@@ -27,6 +27,7 @@ class Question(Struct, frozen=True):
     """the highest rate that the load was seen to reach against a null sink at this message size"""
     bound: str = "cpu"
     """what sets `bound_hz`"""
+    objectives: Objectives = Objectives()
 
     @property
     def pace(self) -> Pace:
