@@ -1,11 +1,59 @@
 """What theory allows a cell, and which of the known limits a trial ran into."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
 
 from bench.scenario import Cell
 
 BUSY = 0.9
 """A machine is taken for the limit when it was busy for this share of its cores' time."""
+
+NEAR = 0.9
+"""A cell that reaches this share of a roof carries its name."""
+
+
+class Copies(Struct, frozen=True):
+    """What a source makes of each byte of a message: how often one of its network cards and one of its disks sees it."""
+
+    network: float
+    disk: float
+
+
+class Roof(Struct, frozen=True):
+    """A rate in messages/s that something does not let through more of.
+
+    Above a hard one theory says no. Above a soft one a trial may come for a while: what is written to a disk lies in memory first.
+    """
+
+    name: str
+    hz: float
+    hard: bool = True
+
+
+def kafka_copies(replication: int, consumers: int = 1, brokers: int = 1) -> Copies:
+    """Of Kafka: in from the producer, out to each follower and consumer; each copy is written once, on one of the brokers."""
+    return Copies(network=1 + (replication - 1) + consumers, disk=replication / brokers)
+
+
+def pulsar_copies(write_quorum: int, consumers: int = 1, bookies: int = 1) -> Copies:
+    """Of Pulsar: in from the producer, out to each bookie of the quorum and each consumer; a bookie writes journal and ledger."""
+    return Copies(network=1 + write_quorum + consumers, disk=2 * write_quorum / bookies)
+
+
+def roofs(cell: Cell, cores: int, copies: Copies | None, *, network: float | None, disk: float | None) -> list[Roof]:
+    """The roofs over a cell that are known, the lowest first; `network` and `disk` are bytes/s of one card and one disk."""
+    found = [Roof("cpu", cpu, hard=True)] if (cpu := cpu_bound(cell, cores)) is not None else []
+    if network is not None:
+        found.append(Roof("network", network / (cell.message_bytes * (copies.network if copies is not None else 1))))
+    if disk is not None and copies is not None and copies.disk > 0:
+        found.append(Roof("disk", disk / (cell.message_bytes * copies.disk), hard=False))
+    return sorted(found, key=lambda roof: roof.hz)
+
+
+def roof_reached(rate: float, known: Sequence[Roof]) -> Roof | None:
+    """The lowest roof if the rate is near it; None when there is room."""
+    return next((roof for roof in known if rate >= NEAR * roof.hz), None)
 
 
 def cpu_bound(cell: Cell, cores: int) -> float | None:

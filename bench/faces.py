@@ -14,10 +14,11 @@ Every face has the same four verbs: open, act, ask, close. `open` and `close` co
 
 from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, runtime_checkable
 
 from msgspec import Struct
 
+from bench.bounds import Copies
 from bench.order import Order, Sent
 from bench.process import Supervisor
 from bench.scenario import Cell
@@ -86,6 +87,13 @@ class Source(Protocol):
         """Remove what a finished trial left behind (files that were read); called when everything sent was processed."""
 
     def close(self) -> None: ...
+
+
+@runtime_checkable
+class Copying(Protocol):
+    """A source that says what it makes of each byte, where it does more than hand it on."""
+
+    def copies(self) -> Copies: ...
 
 
 class Sender(Protocol):

@@ -57,10 +57,9 @@ def _usual_seconds(cell: Cell, scenario: Scenario, site: Site) -> float:
 
 def _disk(cell: Cell, scenario: Scenario, site: Site) -> float:
     """Bytes that a source which writes to disk holds during one trial."""
-    if cell.source not in ("kafka", "files"):
-        return 0.0
+    copies = {"kafka": 1, "files": 1, "pulsar": 2}.get(cell.source, 0)
     rate = bounds.cpu_bound(cell, _cores(site)) or float("inf")
-    return min(rate * cell.message_bytes, BUSY_BANDWIDTH) * _pace(cell, scenario).longest(USUAL_RATE)
+    return copies * min(rate * cell.message_bytes, BUSY_BANDWIDTH) * _pace(cell, scenario).longest(USUAL_RATE)
 
 
 def _pace(cell: Cell, scenario: Scenario) -> Pace:

@@ -7,11 +7,13 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from bench import rooms
+from bench import bounds, rooms
+from bench.bounds import Roof
 from bench.errors import RoomError
-from bench.faces import Framework, Ground, Load, Source
+from bench.faces import Copying, Framework, Ground, Load, Source
 from bench.order import Order, Sent
 from bench.scenario import Cell, Scenario
+from bench.site import Site
 from bench.tally import Report
 from bench.work import Work
 
@@ -106,6 +108,14 @@ def refusal(cell: Cell, scenario: Scenario) -> str | None:
     framework = rooms.framework(cell.framework, scenario.settings)
     source = rooms.source(cell.source, scenario.settings)
     return framework.refuses(cell, cell.source) or source.refuses(cell, float(scenario.load.entropy))
+
+
+def roofs(cell: Cell, scenario: Scenario, site: Site, cores: int) -> list[Roof]:
+    """The roofs over a cell, the lowest first: its CPU cost, and what site and source say of network and disk."""
+    source = rooms.source(cell.source, scenario.settings)
+    copies = source.copies() if isinstance(source, Copying) else None
+    rates = {"network": site.bandwidth, "disk": site.disk}
+    return bounds.roofs(cell, cores, copies, **{name: None if rate is None else float(rate) for name, rate in rates.items()})
 
 
 def batch_interval(cell: Cell, scenario: Scenario) -> float:

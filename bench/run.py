@@ -14,6 +14,7 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from bench import bounds, faces, machine, rig, rooms, trial
+from bench.bounds import Roof
 from bench.errors import HarnessError, UsageError
 from bench.ground import Ground
 from bench.measurement import Measurement, Planned, Result
@@ -80,6 +81,7 @@ def result_of(cell: Cell, scenario: Scenario, ground: Ground, store: Store, watc
 def search_cell(cell: Cell, scenario: Scenario, standing: rig.Standing, store: Store, watcher: Watcher) -> Result:
     """Try rates until the search has its answer."""
     rules = Rules(scenario.objectives, float(scenario.search.precision))
+    roofs = rig.roofs(cell, scenario, standing.ground.site, standing.ground.cores)
     search = search_for(cell, scenario, standing.ground, store)
     for seen in store.trials(cell):  # a resumed cell knows its earlier trials
         search = search.after(seen, judge(seen, rules))
@@ -92,18 +94,20 @@ def search_cell(cell: Cell, scenario: Scenario, standing: rig.Standing, store: S
         verdict = judge(seen, rules)
         watcher.trial_ends(seen, verdict)
         search, last = search.after(seen, verdict), seen
-    return _checked(search.result())
+    return _checked(under(roofs, search.result()))
 
 
 def search_for(cell: Cell, scenario: Scenario, ground: faces.Ground, store: Store) -> Strategy:
     """The scenario's search for a cell, which has not tried anything yet."""
-    bound_hz = bounds.cpu_bound(cell, ground.cores)
+    lowest = next((roof for roof in rig.roofs(cell, scenario, ground.site, ground.cores) if roof.hard), None)
+    bound_hz = lowest.hz if lowest is not None else None
     question = Question(
         cell,
         scenario.search,
         scenario.timing,
         batch_interval=rig.batch_interval(cell, scenario),
         bound_hz=bound_hz,
+        bound=lowest.name if lowest is not None else "cpu",
         hint_hz=hint_of(cell, store.results(), bound_hz),
         generator_hz=generator_ceiling(cell, scenario, ground),
         objectives=scenario.objectives,
@@ -124,6 +128,12 @@ def _make_ready(standing: rig.Standing, seen: Measurement | None) -> None:
         standing.source.clear()
     else:
         standing.renew()
+
+
+def under(roofs: list[Roof], result: Result) -> Result:
+    """The result, which carries the name of a roof that it comes near, whatever else limited it."""
+    reached = bounds.roof_reached(result.estimate_hz or 0.0, roofs)
+    return result if reached is None else replace(result, limited_by=reached.name)
 
 
 def _checked(result: Result) -> Result:

@@ -10,6 +10,12 @@ _ADDRESS = r"(\[[0-9a-fA-F:]+\]|[^\s,:/\[\]]+):[1-9][0-9]{0,4}"
 Bootstrap = Annotated[
     str, Meta(pattern=rf"^{_ADDRESS}(,{_ADDRESS})*$(?!\n)", description="host:port, several separated by commas without spaces")
 ]
+ServiceUrl = Annotated[
+    str,
+    Meta(pattern=rf"^pulsar(\+ssl)?://{_ADDRESS}(,{_ADDRESS})*$(?!\n)", description="pulsar://host:port or pulsar+ssl://host:port"),
+]
+AdminUrl = Annotated[str, Meta(pattern=rf"^https?://{_ADDRESS}(/\S*)?$(?!\n)", description="http://host:port or https://host:port")]
+Namespace = Annotated[str, Meta(pattern=r"^[\w.=:-]+/[\w.=:-]+$(?!\n)", description="tenant/namespace")]
 Master = Annotated[
     str,
     Meta(
@@ -25,6 +31,18 @@ class KafkaSite(Struct, frozen=True, forbid_unknown_fields=True):
     bootstrap: Bootstrap
 
 
+class PulsarSite(Struct, frozen=True, forbid_unknown_fields=True):
+    """A Pulsar that stands already. Secrets stay in files of their own: the site is written into every run's folder."""
+
+    service_url: ServiceUrl
+    admin_url: AdminUrl
+    namespace: Namespace = "public/default"
+    ca_file: str | None = None
+    """of the certificates that are trusted, for pulsar+ssl:// and https://; the system's when left out"""
+    token_file: str | None = None
+    """whose first line is the token that lets in"""
+
+
 class SparkSite(Struct, frozen=True, forbid_unknown_fields=True):
     """A Spark that stands already."""
 
@@ -38,8 +56,11 @@ class Site(Struct, frozen=True, forbid_unknown_fields=True):
 
     name: str = "this machine"
     kafka: KafkaSite | None = None
+    pulsar: PulsarSite | None = None
     spark: SparkSite | None = None
     cores: Annotated[int, Meta(ge=1)] | None = None
     """Cores that the framework has; this machine's when left out."""
     bandwidth: Annotated[Bandwidth, limits(over="0 MB/s")] | None = None
     """Of the link between source and framework; there is none within one machine."""
+    disk: Annotated[Bandwidth, limits(over="0 MB/s")] | None = None
+    """Of one disk of the source's hosts, for as long as one likes; unknown when left out."""

@@ -7,20 +7,21 @@ import secrets
 import shutil
 from collections import deque
 from collections.abc import Iterator, Sequence
-from typing import Literal, Protocol
+from typing import Annotated, Literal, Protocol
 
 from confluent_kafka import KafkaException, Producer
 from kafka import KafkaProducer, TopicPartition
 from kafka.admin import KafkaAdminClient, OffsetSpec
 from kafka.errors import KafkaError
 from kafka.producer.future import FutureRecordMetadata
-from msgspec import Struct
+from msgspec import Meta, Struct
 
+from bench.bounds import Copies, kafka_copies
 from bench.errors import RoomError, UsageError
 from bench.faces import Endpoint, Ground
 from bench.scenario import Cell
 from bench.services.kafka import Broker, KafkaServer
-from bench.units import Seconds, Size
+from bench.units import Seconds, Size, size_text
 
 logger = logging.getLogger(__name__)
 
@@ -34,7 +35,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     """A topic, and the client that writes to it."""
 
     client: Literal["confluent", "kafka-python"] = "confluent"
-    partitions: int = 2
+    partitions: Annotated[int, Meta(ge=1)] = 2
     replication: int = -1
     """copies of each partition; the broker's own choice when -1"""
     acks: Literal[0, 1, "all"] = 1
@@ -44,6 +45,8 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     queue: Size = Size(64 * 10**6)
     """that may wait in the client; with what lies in it, a slower Kafka is noticed within about a second"""
     queue_messages: int = 250_000
+    largest: Size | None = None
+    """batch, and so message, that the embedded broker takes; left out: as large as the cell needs"""
     retained: Size = Size(8 * 10**9)
     """that a topic keeps; on an embedded Kafka a quarter of the free disk at most"""
 
@@ -66,7 +69,14 @@ class Source:
             return "with acks 0 Kafka confirms nothing, so that nobody could say what was sent; use 1 or all"
         if self._settings.client == "kafka-python" and self._settings.compression not in ("none", "gzip"):
             return f"kafka-python compresses with gzip only here, not with {self._settings.compression}"
+        if self._settings.largest is not None and self._largest(cell) > self._settings.largest:
+            needed, taken = size_text(self._largest(cell)), size_text(float(self._settings.largest))
+            return f"a batch may have {needed} (settings.kafka.batch, or one message); settings.kafka.largest allows {taken}"
         return None
+
+    def copies(self) -> Copies:
+        """What Kafka makes of each byte, read once; the broker's own choice of copies is taken for one."""
+        return kafka_copies(max(1, self._settings.replication))
 
     def open(self, cell: Cell, ground: Ground) -> Endpoint:
         self._bootstrap = ground.site.kafka.bootstrap if ground.site.kafka is not None else self._embedded(cell, ground)
@@ -106,7 +116,7 @@ class Source:
 
     def _embedded(self, cell: Cell, ground: Ground) -> str:
         """Where a Kafka of ours stands that takes the cell's messages."""
-        broker = Broker(message_bytes=max(Broker().message_bytes, 2 * cell.message_bytes))
+        broker = Broker(message_bytes=int(self._settings.largest or max(Broker().message_bytes, 2 * cell.message_bytes)))
         self._server = ground.kept(
             ("kafka", broker),
             lambda: KafkaServer.standing(ground.supervisor, broker, cache=ground.cache, data=ground.data, note=ground.note),

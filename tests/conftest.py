@@ -10,6 +10,8 @@ import pytest
 from bench.ground import Ground
 from bench.process import Supervisor
 from bench.services.kafka import Broker, KafkaServer
+from bench.services.pulsar import Broker as PulsarBroker
+from bench.services.pulsar import PulsarServer
 from bench.site import Site
 
 logger = logging.getLogger(__name__)
@@ -38,4 +40,14 @@ def kafka(ground: Ground) -> KafkaServer:
     return ground.kept(
         ("kafka", broker),
         lambda: KafkaServer.standing(ground.supervisor, broker, cache=ground.cache, data=ground.data, note=ground.note),
+    )
+
+
+@pytest.fixture(scope="session")
+def pulsar(ground: Ground) -> PulsarServer:
+    """The embedded Pulsar that the Pulsar source, with its own defaults, finds on the ground."""
+    broker = PulsarBroker()
+    return ground.kept(
+        ("pulsar", broker),
+        lambda: PulsarServer.standing(ground.supervisor, broker, cache=ground.cache, data=ground.data, note=ground.note),
     )

@@ -26,8 +26,12 @@ def lock_file(folder: Path, sha256: str = TINY_SHA256) -> Path:
 
 @pytest.mark.parametrize(
     ("name", "count", "leader"),
-    [("kafka", 46, "kafka_2.13-4.1.1.jar"), ("spark-kafka", 4, "spark-sql-kafka-0-10_2.13-4.2.0.jar")],
-    ids=["kafka", "spark-kafka"],
+    [
+        ("kafka", 46, "kafka_2.13-4.1.1.jar"),
+        ("pulsar", 253, "pulsar-broker-4.2.4.jar"),
+        ("spark-kafka", 4, "spark-sql-kafka-0-10_2.13-4.2.0.jar"),
+    ],
+    ids=["kafka", "pulsar", "spark-kafka"],
 )
 def test_every_jar_is_pinned(name: str, count: int, leader: str) -> None:
     """The lock file lists each set as a whole, every jar with its checksum."""

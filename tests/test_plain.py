@@ -16,11 +16,13 @@ from bench.work import Work
 DEADLINE = 30.0
 
 
-@pytest.fixture
-def rig(ground, kafka):
-    """Plain before a topic of the real Kafka, and a load that writes to it."""
-    cell = Cell("plain", "kafka", 1000, 0.001)
-    source, load, framework = rooms.source("kafka", {}), rooms.load("inline"), rooms.framework("plain", {})
+@pytest.fixture(params=["kafka", "pulsar", "tcp", "files"])
+def rig(request, ground):
+    """Plain before a source, the real broker where it is one, and a load that writes to it."""
+    if request.param in ("kafka", "pulsar"):
+        request.getfixturevalue(request.param)
+    cell = Cell("plain", request.param, 1000, 0.001)
+    source, load, framework = rooms.source(request.param, {}), rooms.load("inline"), rooms.framework("plain", {})
     endpoint = source.open(cell, ground)
     load.open(endpoint, ground)
     framework.open(cell, endpoint, Work(1000, 0.5), ground)
@@ -74,4 +76,6 @@ def test_a_dead_worker_is_told(rig, ground):
 
 def test_plain_refuses_a_source_that_it_cannot_read():
     """The reason says what it could read."""
-    assert "kafka" in rooms.framework("plain", {}).refuses(Cell("plain", "tcp", 100, 0.0), "tcp")
+    plain = rooms.framework("plain", {})
+    assert "kafka" in plain.refuses(Cell("plain", "carrier-pigeon", 100, 0.0), "carrier-pigeon")
+    assert "own process" in plain.refuses(Cell("plain", "memory", 100, 0.0), "memory")

@@ -24,7 +24,7 @@ from frameworks.spark.tasks import merged, messages_at_once, on_arrow, on_lines
 DEADLINE = 60.0
 ENTROPY = 0.75
 SMALL, LARGE = (100, 5000), (1_000_000, 20)
-SYSTEMS = {"kafka": {}, "files": {}, "tcp by Structured Streaming": {"tcp": "socket"}, "tcp": {}}
+SYSTEMS = {"kafka": {}, "pulsar": {}, "files": {}, "tcp by Structured Streaming": {"tcp": "socket"}, "tcp": {}}
 
 
 @contextmanager
@@ -145,7 +145,7 @@ def test_a_session_serves_many_cells(ground):
 @pytest.mark.real
 @pytest.mark.parametrize(("size", "count"), [SMALL, LARGE], ids=["small", "large"])
 @pytest.mark.parametrize("system", SYSTEMS)
-def test_every_message_is_worked_on_once(ground, kafka, system, size, count):
+def test_every_message_is_worked_on_once(ground, kafka, pulsar, system, size, count):
     """What was sent is what was processed, in order where the source has one."""
     with reading(ground, system.split()[0], size, SYSTEMS[system]) as (endpoint, load, framework):
         send(load, 1, size, count)
@@ -207,6 +207,13 @@ def test_what_a_client_needs_to_be_let_in_reaches_sparks_consumer():
     endpoint = Endpoint("kafka", "h:1", "t", client={"acks": 1, "security.protocol": "SSL"})
     options = reader_options(Settings(preset="shipped"), "kafka", endpoint)
     assert options == {"kafka.security.protocol": "SSL"}
+
+
+def test_pulsars_reader_fetches_no_more_ahead_than_memory_takes():
+    """Few messages where they are large; and it is let in as the endpoint says."""
+    client = {"message_bytes": 10**7, "token_file": "/t", "ca_file": ""}
+    options = reader_options(Settings(), "pulsar", Endpoint("pulsar", "pulsar://h:1", "t", client=client))
+    assert options == {"tokenFile": "/t", "caFile": "", "receiverQueueSize": "6"}
 
 
 def written(size, count, run=1):

@@ -16,7 +16,7 @@ def bare_result(question: Question, steps: Sequence[Step], generator_hz: float |
     return Result(
         cell.system, cell.framework, cell.source, cell.message_bytes, cell.cpu_seconds, "failed",
         bound_hz=question.bound_hz,
-        bound="cpu" if question.bound_hz is not None else None,
+        bound=question.bound if question.bound_hz is not None else None,
         trials=len(steps),
         seconds=sum(step.seen.seconds for step in steps),
         sent=sum(step.seen.sent for step in steps),

@@ -58,7 +58,8 @@ class Bracket(Struct, frozen=True):
             return self._late(rate) if verdict.why == "generator" else replace(self, invalid=self.invalid + 1)
         reached = self.cap is not None and rate >= self.cap
         known = replace(self, invalid=0, doubted=None, cap=None if reached else self.cap)
-        known = replace(known, deaths=self.deaths + (step.seen.ended == "framework died"))
+        if step.seen.ended in ("framework died", "source died"):
+            return replace(known, deaths=self.deaths + 1)  # it bounds nothing: the rate is asked for again
         if verdict.word == "overloaded" and verdict.loss > 0.005:
             known = replace(known, ceiling=rate * (1 - verdict.loss))
         if verdict.word == "sustained":
@@ -202,7 +203,7 @@ class Bisection(Struct, frozen=True):
     def _with_status(self, result: Result, bracket: Bracket) -> Result:
         low, high = bracket.low, bracket.high
         if bracket.deaths >= MOST_DEATHS:
-            return replace(result, reason=f"the framework died {bracket.deaths} times: {note_of(self.steps)}")
+            return replace(result, reason=f"{self.steps[-1].seen.ended} {bracket.deaths} times: {note_of(self.steps)}")
         if bracket.invalid >= MOST_INVALID:
             return replace(result, reason=f"no valid trial: {self.steps[-1].verdict.why}")
         if bracket.contradictions > MOST_CONTRADICTIONS:

@@ -25,6 +25,8 @@ class Question(Struct, frozen=True):
     """where the answer may lie, from cells that are known already"""
     generator_hz: float | None = None
     """the highest rate that the load was seen to reach against a null sink at this message size"""
+    bound: str = "cpu"
+    """what sets `bound_hz`"""
     objectives: Objectives = Objectives()
 
     @property

@@ -29,6 +29,9 @@ _SETTINGS = """<ivysettings>
 """
 """Ivy's ordinary repository without its metadata: the lock file lists every jar, and 46 jars take 6 s instead of 30 s."""
 
+_MOST_AT_ONCE, _WORTH_ONE_MORE = 4, 20
+"""Ivy takes one jar after the other: a set of many is shared among several, one more for so many jars."""
+
 
 class Pin(NamedTuple):
     """One jar of the lock file."""
@@ -37,10 +40,12 @@ class Pin(NamedTuple):
     artifact: str
     version: str
     sha256: str
+    classifier: str = ""
+    """such as the machine that native code in it is for"""
 
     @property
     def file(self) -> str:
-        return f"{self.artifact}-{self.version}.jar"
+        return "-".join(filter(None, (self.artifact, self.version, self.classifier))) + ".jar"
 
 
 def jars(set_name: str, cache: Path, note: Callable[[str], None], *, lock: Path = LOCK) -> Path:
@@ -75,7 +80,11 @@ def pinned(set_name: str, lock: Path = LOCK) -> list[Pin]:
     """The jars of a set as the lock file lists them."""
     text = lock.read_text(encoding="utf-8")
     entries = yaml.load(text, Loader=yaml.BaseLoader)[set_name]  # noqa: S506  it makes strings only, also of 12345 and 1e5
-    return [Pin._make([*coordinates.split(":"), sha256]) for coordinates, sha256 in entries.items()]
+    return [_pin(*coordinates.split(":"), sha256=sha256) for coordinates, sha256 in entries.items()]
+
+
+def _pin(group: str, artifact: str, version: str, classifier: str = "", *, sha256: str) -> Pin:
+    return Pin(group, artifact, version, sha256, classifier)
 
 
 def verify(folder: Path, pins: Sequence[Pin]) -> None:
@@ -120,49 +129,52 @@ def _locked(path: Path, waiting: Callable[[], None]) -> Iterator[None]:
 
 
 def _download(set_name: str, pins: Sequence[Pin], part: Path, note: Callable[[str], None]) -> None:
-    """Let Ivy put the jars into part/jars; what else it makes stays in `part`."""
+    """Let Ivy put the jars into part/jars, several of it side by side; what else they make stays in `part`."""
     part.mkdir()
     (part / "settings.xml").write_text(_SETTINGS, encoding="utf-8")
-    (part / "ivy.xml").write_text(_ivy_file(set_name, pins), encoding="utf-8")
+    at_once = min(_MOST_AT_ONCE, 1 + len(pins) // _WORTH_ONE_MORE)
+    with Supervisor(part / "running", part / "logs") as supervisor:
+        children = [_ivy_child(supervisor, set_name, pins[share::at_once], part / f"share-{share}") for share in range(at_once)]
+        _watch(children, set_name, len(pins), note)
+
+
+def _ivy_child(supervisor: Supervisor, set_name: str, pins: Sequence[Pin], share: Path) -> Child:
+    """An Ivy that downloads some of a set's jars."""
+    share.mkdir()
+    (share / "ivy.xml").write_text(_ivy_file(set_name, pins), encoding="utf-8")
     options = {
-        "-settings": part / "settings.xml",
-        "-cache": part / "cache",
-        "-ivy": part / "ivy.xml",
-        "-retrieve": part / "jars" / "[artifact]-[revision].[ext]",
+        "-settings": share.parent / "settings.xml",
+        "-cache": share / "cache",
+        "-ivy": share / "ivy.xml",
+        "-retrieve": share.parent / "jars" / "[artifact]-[revision](-[classifier]).[ext]",
         "-confs": "default",
     }
     command = [java(), "-XX:TieredStopAtLevel=1", "-cp", str(_ivy()), "org.apache.ivy.Main"]
-    with Supervisor(part / "running", part / "logs") as supervisor:
-        child = supervisor.start(
-            [*command, *(str(word) for option in options.items() for word in option)], name="ivy", role="source"
-        )
-        _watch(child, set_name, len(pins), note)
+    return supervisor.start([*command, *(str(word) for option in options.items() for word in option)], name="ivy", role="source")
 
 
-def _watch(child: Child, set_name: str, count: int, note: Callable[[str], None]) -> None:
+def _watch(children: Sequence[Child], set_name: str, count: int, note: Callable[[str], None]) -> None:
     """Tell how many jars have come until all have."""
     deadline, told = time.monotonic() + _PATIENCE, -1
-    while child.alive():
-        come = child.log.read_text(errors="replace").count("[SUCCESSFUL ]")
+    while any(child.alive() for child in children):
+        come = sum(child.log.read_text(errors="replace").count("[SUCCESSFUL ]") for child in children)
         if come != told:
             note(f"{set_name} jars: {come} of {count} downloaded")
         told = come
         if time.monotonic() >= deadline:
-            raise NotReady(f"the {set_name} jars could not be downloaded within {_PATIENCE:g} s", child.log)
+            raise NotReady(f"the {set_name} jars could not be downloaded within {_PATIENCE:g} s", children[0].log)
         time.sleep(0.5)
-    if child.exit_code != 0:
-        lines = child.log.read_text(errors="replace").splitlines()
-        problems = [line.strip() for line in lines if "module not found" in line or "error" in line]
-        raise ServiceError(f"the {set_name} jars could not be downloaded; is this machine online?", child.log, problems[-10:])
+    for child in children:
+        if child.exit_code != 0:
+            lines = child.log.read_text(errors="replace").splitlines()
+            problems = [line.strip() for line in lines if "module not found" in line or "error" in line]
+            raise ServiceError(f"the {set_name} jars could not be downloaded; is this machine online?", child.log, problems[-10:])
     note(f"{set_name} jars: {count} of {count} downloaded")
 
 
 def _ivy_file(set_name: str, pins: Sequence[Pin]) -> str:
-    wanted = "\n".join(
-        f'    <dependency org="{pin.group}" name="{pin.artifact}" rev="{pin.version}" transitive="false" conf="default"/>'
-        for pin in pins
-    )
-    return f"""<ivy-module version="2.0">
+    wanted = "\n".join(map(_dependency, pins))
+    return f"""<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">
   <info organisation="stream-bench" module="{set_name}"/>
   <configurations><conf name="default"/></configurations>
   <dependencies defaultconfmapping="default->default">
@@ -170,6 +182,13 @@ def _ivy_file(set_name: str, pins: Sequence[Pin]) -> str:
   </dependencies>
 </ivy-module>
 """
+
+
+def _dependency(pin: Pin) -> str:
+    """The line of a pin, which asks for nothing that the jar itself needs."""
+    of_machine = f'<artifact name="{pin.artifact}" type="jar" ext="jar" m:classifier="{pin.classifier}"/>' if pin.classifier else ""
+    head = f'<dependency org="{pin.group}" name="{pin.artifact}" rev="{pin.version}" transitive="false" conf="default"'
+    return f"    {head}>{of_machine}</dependency>"
 
 
 def _ivy() -> Path:

@@ -68,6 +68,8 @@ class KafkaServer:
                 [*command, "kafka.Kafka", str(folder / "server.properties")], name="kafka", role="source", cwd=folder
             )
             undo.callback(child.kill)
+            # every setting that it runs with stays beside its log
+            shutil.copy(folder / "server.properties", child.log.with_suffix(".conf"))
             child.wait_ready(lambda: answers(port), 60)
             _warm(f"{LOOPBACK}:{port}", WARMING_SECONDS)
             undo.pop_all()

@@ -1,17 +1,19 @@
 """What the embedded services and the site's endpoints need, and what of it is missing here."""
 
+import os
 import socket
 from collections.abc import Collection
 from importlib.util import find_spec
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from bench.errors import HarnessError
 from bench.services.jars import cached
 from bench.services.java import java
 from bench.site import Site
 
-PACKAGES = {"kafka": ("confluent_kafka", "kafka"), "spark": ("pyspark",)}
-JARS = {"kafka": ("kafka",), "spark": ("spark-kafka",)}
+PACKAGES = {"kafka": ("confluent_kafka", "kafka"), "pulsar": ("pulsar",), "spark": ("pyspark",)}
+JARS = {"kafka": ("kafka",), "pulsar": ("pulsar",), "spark": ("spark-kafka",)}
 """By room: the sets of jars that are downloaded when it is first used and nothing of it stands already."""
 
 
@@ -23,7 +25,8 @@ def missing(rooms: Collection[str], site: Site, cache: Path) -> list[str]:
         for package in PACKAGES.get(room, ())
         if find_spec(package) is None
     ]
-    embedded = {room for room in rooms if room in JARS and not (room == "kafka" and site.kafka)}
+    elsewhere = {name for name, there in (("kafka", site.kafka), ("pulsar", site.pulsar)) if there is not None}
+    embedded = {room for room in rooms if room in JARS} - elsewhere
     if embedded:
         found += _java_missing()
     found += [
@@ -32,12 +35,21 @@ def missing(rooms: Collection[str], site: Site, cache: Path) -> list[str]:
         for name in JARS[room]
         if not cached(name, cache)
     ]
-    return found + unreachable(site)
+    return found + _unreadable(site) + unreachable(site)
+
+
+def _unreadable(site: Site) -> list[str]:
+    """The files that the site names and that cannot be read here, a sentence each."""
+    named = [(f"site.pulsar.{of}", getattr(site.pulsar, of)) for of in ("ca_file", "token_file") if site.pulsar is not None]
+    return [f"{key}: {path} cannot be read" for key, path in named if path is not None and not os.access(path, os.R_OK)]
 
 
 def unreachable(site: Site) -> list[str]:
     """The endpoints of the site to which no connection can be made within two seconds, a sentence each."""
     endpoints = [("kafka", address) for address in (site.kafka.bootstrap.split(",") if site.kafka else [])]
+    if site.pulsar:
+        service = site.pulsar.service_url.partition("://")[2].split(",")
+        endpoints += [("pulsar", address) for address in (*service, urlsplit(site.pulsar.admin_url).netloc)]
     if site.spark and site.spark.master.startswith("spark://"):
         endpoints.append(("spark", site.spark.master.removeprefix("spark://")))
     return [f"{kind} at {address.strip()}: {why}" for kind, address in endpoints if (why := _refusal(address.strip()))]

@@ -38,6 +38,8 @@ class Framework:
         self._workers: list[Child] = []
 
     def refuses(self, cell: Cell, endpoint_source: str) -> str | None:  # noqa: ARG002  any size and cost will do
+        if endpoint_source == "memory":
+            return "memory is a pipe within the harness's own process, and plain reads with processes of its own"
         return rooms.without_consumer(endpoint_source)
 
     def open(self, cell: Cell, endpoint: Endpoint, work: Work, ground: Ground) -> None:

@@ -15,7 +15,7 @@ from frameworks.spark.session import Plan, Session, Slot
 
 __all__ = ["Framework", "Settings"]
 
-_SOURCES = ("tcp", "files", "kafka")
+_SOURCES = ("tcp", "files", "kafka", "pulsar")
 _CONNECTOR = "spark-kafka"
 _NUMBERS = count(1)
 

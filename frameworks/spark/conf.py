@@ -18,6 +18,8 @@ SHORTEST_BLOCK = 0.05
 
 FETCH_WAIT_MS = 10
 """At the end of a topic the consumer asks where it ends, and waits behind its own last fetch: as shipped 500 ms in every batch."""
+AHEAD_BYTES, AHEAD_MESSAGES = 64 * 10**6, 10_000
+"""That each task of the Pulsar source fetches ahead: 1,000 messages as shipped are 10 GB where a message has 10 MB."""
 _CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 """Writes a batch's two checkpoint files in 30 ms instead of 100: the other one starts a `chmod` for each on a local disk."""
 
@@ -42,7 +44,8 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     """More options of the stream's reader, such as {"maxOffsetsPerTrigger": 100000}."""
 
     def reader(self, source: str) -> Reader:
-        return self.tcp if source == "tcp" else "kafka" if source == "kafka" else "files"
+        readers: dict[str, Reader] = {"tcp": self.tcp, "kafka": "kafka", "pulsar": "pulsar"}
+        return readers.get(source, "files")
 
 
 def session_conf(settings: Settings, reader: Reader, *, cores: int, site: SparkSite | None, folder: Path) -> dict[str, str]:
@@ -92,6 +95,11 @@ def reader_options(settings: Settings, reader: Reader, endpoint: Endpoint) -> di
         options |= {f"kafka.{key}": value for key, value in endpoint.client.items() if key.startswith(secured)}
         if settings.preset == "competent":
             options["kafka.fetch.max.wait.ms"] = FETCH_WAIT_MS
+    if reader == "pulsar":
+        options |= {"tokenFile": endpoint.client["token_file"], "caFile": endpoint.client["ca_file"]}
+        if settings.preset == "competent":
+            size = int(endpoint.client["message_bytes"])
+            options["receiverQueueSize"] = max(1, min(AHEAD_MESSAGES, AHEAD_BYTES // size))
     return _texts({**options, **settings.options})
 
 

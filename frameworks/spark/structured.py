@@ -1,4 +1,4 @@
-"""Structured Streaming: a query that reads Kafka, a folder or a socket, and tells what each micro-batch did."""
+"""Structured Streaming: a query that reads Kafka, Pulsar, a folder or a socket, and tells what each micro-batch did."""
 
 import json
 import threading
@@ -11,6 +11,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.functions import vectorized_udf  # type: ignore[attr-defined]  # it has no types
+from pyspark.sql.types import BinaryType, StructType
 from pyspark.util import PythonEvalType
 
 from bench.tally import Report
@@ -93,6 +94,20 @@ def _kafka(session: SparkSession, read: Read) -> DataFrame:
     return session.readStream.format("kafka").options(**options).load().select("value")
 
 
+def _pulsar(session: SparkSession, read: Read) -> DataFrame:
+    """The topic from its present ends, which are read here for the same reason, and held by the query's subscription."""
+    from frameworks.spark.pulsarsource import PulsarDataSource  # here: no other source needs Pulsar's client
+
+    session.dataSource.register(PulsarDataSource)
+    options = {"serviceUrl": read.address, "topic": read.topic, **read.options}
+    reader = PulsarDataSource(options).streamReader(StructType().add("value", BinaryType()))
+    try:
+        ends = json.dumps(reader.initialOffset())
+    finally:
+        reader.stop()
+    return session.readStream.format("pulsar").options(**{"startingPositions": ends, **options}).load()
+
+
 def _files(session: SparkSession, read: Read) -> DataFrame:
     stream = session.readStream.format("binaryFile").schema(_FILE).options(**read.options)
     return stream.load(read.address).select("content")
@@ -104,7 +119,12 @@ def _socket(session: SparkSession, read: Read) -> DataFrame:
     return stream.load().selectExpr("cast(value as binary) as value")
 
 
-_READERS: dict[str, Callable[[SparkSession, Read], DataFrame]] = {"kafka": _kafka, "files": _files, "socket": _socket}
+_READERS: dict[str, Callable[[SparkSession, Read], DataFrame]] = {
+    "kafka": _kafka,
+    "pulsar": _pulsar,
+    "files": _files,
+    "socket": _socket,
+}
 
 
 def _ends(session: SparkSession, read: Read) -> dict[str, int]:

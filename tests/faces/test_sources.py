@@ -1,6 +1,5 @@
 """One suite for every installed source and its sender: what is offered is confirmed, arrives once, and as it was."""
 
-import socket
 import sys
 import time
 from pathlib import Path
@@ -15,48 +14,11 @@ from bench.scenario import Cell
 
 ENTROPY = 0.5
 DEADLINE = 30.0
-SMALL_QUEUE = {"kafka": {"queue": "20 kB"}}
+SMALL_QUEUE = {"kafka": {"queue": "20 kB"}, "pulsar": {"queue": "20 kB"}}
 OTHER_CLIENT = {"kafka": {"client": "kafka-python"}}
-REAL = {"kafka": [pytest.mark.real]}
+REAL = {"kafka": [pytest.mark.real], "pulsar": [pytest.mark.real]}
 SOURCES = [pytest.param(name, {}, id=name, marks=REAL.get(name, [])) for name in rooms.names("producers")]
 KAFKA_PYTHON = pytest.param("kafka", OTHER_CLIENT, id="kafka with kafka-python", marks=pytest.mark.real)
-
-
-class Lines:
-    """Reads what a TCP source writes."""
-
-    def open(self, endpoint, member, members):
-        host, port = endpoint.address.split(":")
-        self._socket, self._rest = socket.create_connection((host, int(port)), timeout=5), b""
-
-    def take(self, most, timeout):
-        self._socket.settimeout(timeout)
-        try:
-            *lines, self._rest = (self._rest + self._socket.recv(2**20)).split(b"\n")
-        except TimeoutError:
-            return []
-        return lines
-
-    def close(self):
-        self._socket.close()
-
-
-class Folder:
-    """Reads complete files, each once, and leaves them where they are."""
-
-    def open(self, endpoint, member, members):
-        self._folder, self._known = Path(endpoint.address), set()
-
-    def take(self, most, timeout):
-        new = sorted(file for file in self._folder.iterdir() if file.name not in self._known)[:most]
-        self._known |= {file.name for file in new}
-        return [file.read_bytes() for file in new]
-
-    def close(self):
-        pass
-
-
-READERS = {"tcp": Lines, "files": Folder}
 
 
 class Standing:
@@ -68,7 +30,7 @@ class Standing:
         self.endpoint = self.source.open(Cell("plain", name, size, 0.0), ground)
         self.sender = rooms.sender(name)
         self.sender.open(self.endpoint)
-        self.reader = READERS[name]() if name in READERS else rooms.consumer(name)
+        self.reader = rooms.consumer(name)
         self.reader.open(self.endpoint, 0, 1)
 
     def written(self, count):
@@ -216,7 +178,7 @@ def test_a_new_tcp_reader_begins_with_a_whole_message(stand):
     """The one that its predecessor got only in part comes again."""
     standing = stand("tcp", {}, size=10**7)
     assert standing.sender.send(standing.written(1)) == 1
-    former, standing.reader = standing.reader, Lines()
+    former, standing.reader = standing.reader, rooms.consumer("tcp")
     standing.reader.open(standing.endpoint, 0, 1)
     assert numbers(standing.receive(1), 10**7) == [0]
     former.close()

@@ -1,0 +1,58 @@
+"""Reads complete files from a folder, a message each, and deletes a file once the next ones are asked for."""
+
+import contextlib
+import os
+import time
+from collections import deque
+from collections.abc import Sequence
+from pathlib import Path
+from zlib import crc32
+
+from bench.errors import RoomError
+from bench.faces import Endpoint
+
+LOOK_EVERY = 0.005
+"""Seconds between two looks into an empty folder."""
+
+
+class Consumer:
+    """Reads the files whose names are the member's share; all members together read each file once."""
+
+    def __init__(self) -> None:
+        self._folder, self._member, self._members = Path(), 0, 1
+        self._names: deque[str] = deque()
+        self._given: list[str] = []
+
+    def open(self, endpoint: Endpoint, member: int, members: int) -> None:
+        self._folder, self._member, self._members = Path(endpoint.address), member, members
+        if not self._folder.is_dir():
+            raise RoomError("files", "open", f"there is no folder {self._folder}")
+
+    def take(self, most: int, timeout: float) -> Sequence[bytes]:
+        self._delete()
+        deadline = time.monotonic() + timeout
+        while not self._names and not self._look():
+            if time.monotonic() >= deadline:
+                return ()
+            time.sleep(LOOK_EVERY)
+        self._given = [self._names.popleft() for _ in range(min(most, len(self._names)))]
+        try:
+            return [(self._folder / name).read_bytes() for name in self._given]
+        except OSError as problem:
+            raise RoomError("files", "take", f"{problem.filename}: {problem.strerror}") from problem
+
+    def close(self) -> None:
+        self._delete()
+
+    def _look(self) -> bool:
+        """Whether there are files of this member's; the oldest names first, which a source writes in ascending order."""
+        found = (entry.name for entry in os.scandir(self._folder))
+        self._names.extend(sorted(name for name in found if crc32(name.encode()) % self._members == self._member))
+        return bool(self._names)
+
+    def _delete(self) -> None:
+        """Remove what was given last: it is worked on by now."""
+        for name in self._given:
+            with contextlib.suppress(FileNotFoundError):  # the source may have been cleared
+                (self._folder / name).unlink()
+        self._given = []

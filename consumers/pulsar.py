@@ -1,0 +1,101 @@
+"""Reads a Pulsar topic through one subscription that all members share, acknowledged once the next messages are asked for."""
+
+from collections import deque
+from collections.abc import Sequence
+
+import pulsar
+
+from bench.errors import RoomError
+from bench.faces import Endpoint
+from bench.services.pulsaradmin import Admin, Backlog
+from bench.services.pulsarclient import connected
+from bench.site import PulsarSite
+
+SUBSCRIPTION = "stream-bench"
+QUEUE_BYTES, QUEUE_MESSAGES = 32 * 10**6, 10_000
+"""Of what the client fetches ahead: enough for a step, and no more of the memory."""
+_TYPES = {
+    "failover": pulsar.ConsumerType.Failover,
+    "shared": pulsar.ConsumerType.Shared,
+    "key_shared": pulsar.ConsumerType.KeyShared,
+}
+
+
+class Consumer:
+    """One member of the subscription; Pulsar decides which partitions, messages or keys it gets."""
+
+    def __init__(self) -> None:
+        self._client: pulsar.Client | None = None
+        self._consumer: pulsar.Consumer | None = None
+        self._batches: deque[list[pulsar.Message]] = deque()
+        self._given: list[pulsar.Message] = []
+        self._in_order = True
+
+    def open(self, endpoint: Endpoint, member: int, members: int) -> None:  # noqa: ARG002  Pulsar counts them itself
+        kind, size = str(endpoint.client["subscription"]), int(endpoint.client["message_bytes"])
+        ahead = max(1, min(QUEUE_MESSAGES, QUEUE_BYTES // size))
+        self._client, self._in_order = connected(endpoint.address, endpoint.client), kind == "failover"
+        try:
+            self._consumer = self._client.subscribe(
+                endpoint.name,
+                SUBSCRIPTION,
+                consumer_type=_TYPES[kind],
+                consumer_name=f"member-{member:03}",  # partitions are shared out in the order of the names
+                receiver_queue_size=ahead,
+                max_total_receiver_queue_size_across_partitions=ahead * endpoint.parts,
+                initial_position=pulsar.InitialPosition.Latest,
+                batch_receive_policy=pulsar.ConsumerBatchReceivePolicy(ahead, QUEUE_BYTES, 1),
+            )
+        except pulsar.PulsarException as problem:
+            raise RoomError("pulsar", "open", f"{endpoint.name} cannot be read at {endpoint.address}: {problem}") from problem
+
+    def take(self, most: int, timeout: float) -> Sequence[bytes]:
+        self._acknowledge()
+        if not self._batches:
+            self._batches.extend(self._received(timeout))
+        if not self._batches:
+            return ()
+        batch = self._batches.popleft()
+        if len(batch) > most:
+            self._batches.appendleft(batch[most:])
+        self._given = batch[:most]
+        return [message.data() for message in self._given]
+
+    def close(self) -> None:
+        client, self._client = self._client, None
+        if client is not None:
+            client.shutdown()
+
+    def _received(self, timeout: float) -> list[list[pulsar.Message]]:
+        """What has come, by partition: the first message as soon as it is there, with all that waits behind it."""
+        assert self._consumer is not None, "open comes first"
+        try:
+            first = self._consumer.receive(max(1, round(timeout * 1000)))
+            found = {first.message_id().partition(): [first]}
+            for message in self._consumer.batch_receive():
+                found.setdefault(message.message_id().partition(), []).append(message)
+        except pulsar.Timeout:
+            return []
+        except pulsar.PulsarException as problem:
+            raise RoomError("pulsar", "take", str(problem)) from problem
+        return list(found.values())
+
+    def _acknowledge(self) -> None:
+        """Tell Pulsar that what was given last is worked on."""
+        given, self._given = self._given, []
+        assert self._consumer is not None, "open comes first"
+        try:
+            if given and self._in_order:
+                self._consumer.acknowledge_cumulative(given[-1])
+            else:
+                for message in given:
+                    self._consumer.acknowledge(message)
+        except pulsar.PulsarException as problem:
+            raise RoomError("pulsar", "acknowledge", str(problem)) from problem
+
+
+def backlog(endpoint: Endpoint) -> Backlog:
+    """What the members have still to acknowledge."""
+    told = {name: str(endpoint.client[name]) for name in ("admin_url", "namespace", "ca_file", "token_file")}
+    site = PulsarSite(endpoint.address, **{name: value for name, value in told.items() if value})
+    return Admin(site).backlog(endpoint.name.rpartition("/")[2], SUBSCRIPTION)

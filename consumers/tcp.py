@@ -1,0 +1,62 @@
+"""Reads lines from the one TCP connection that the source writes to; a message is a line."""
+
+import socket
+import time
+from collections import deque
+from collections.abc import Sequence
+
+from bench.errors import RoomError
+from bench.faces import Endpoint
+
+PIECE_BYTES = 2**20
+"""At most so much is taken from the kernel at once."""
+TIMEOUT = 10.0
+"""Seconds in which the source must take the connection."""
+
+
+class Consumer:
+    """The first member reads. The source writes to one reader, so that the other members have nothing to do."""
+
+    def __init__(self) -> None:
+        self._socket: socket.socket | None = None
+        self._lines: deque[bytes] = deque()
+        self._begun: list[bytes] = []
+
+    def open(self, endpoint: Endpoint, member: int, members: int) -> None:  # noqa: ARG002  how many do not read is of no matter
+        if member > 0:
+            return
+        host, _, port = endpoint.address.rpartition(":")
+        try:
+            self._socket = socket.create_connection((host, int(port)), timeout=TIMEOUT)
+        except OSError as problem:
+            raise RoomError("tcp", "open", f"no connection to {endpoint.address}: {problem.strerror or problem}") from problem
+
+    def take(self, most: int, timeout: float) -> Sequence[bytes]:
+        if self._socket is None:
+            time.sleep(timeout)
+            return ()
+        if not self._lines:
+            self._receive(self._socket, time.monotonic() + timeout)
+        return [self._lines.popleft() for _ in range(min(most, len(self._lines)))]
+
+    def close(self) -> None:
+        if self._socket is not None:
+            self._socket.close()
+
+    def _receive(self, connection: socket.socket, deadline: float) -> None:
+        """Take pieces from the kernel until one of them ends a line, or until the deadline."""
+        while not self._lines and (left := deadline - time.monotonic()) > 0:
+            connection.settimeout(left)
+            try:
+                piece = connection.recv(PIECE_BYTES)
+            except TimeoutError:
+                return
+            except OSError as problem:
+                raise RoomError("tcp", "take", f"the connection broke: {problem.strerror or problem}") from problem
+            if not piece:
+                raise RoomError("tcp", "take", "the source has closed the connection")
+            first, *others = piece.split(b"\n")
+            self._begun.append(first)
+            for line in others:
+                self._lines.append(b"".join(self._begun))
+                self._begun = [line]

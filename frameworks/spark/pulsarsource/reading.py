@@ -1,0 +1,153 @@
+"""A task's part of a micro-batch: the messages of one partition after a position, up to another, as Arrow batches.
+
+Runs in Spark's Python workers. A worker keeps its readers, so that the next batch of a partition goes on where the last one ended;
+a reader that stands elsewhere (another worker had the batch between, or a task is repeated) is opened again at the start.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pulsar
+import pyarrow as pa
+from pyspark.sql.datasource import InputPartition
+from pyspark.sql.types import BinaryType, DataType, IntegerType, StringType, StructType, TimestampType
+
+from frameworks.spark.pulsarsource.options import Options, connected
+from frameworks.spark.pulsarsource.position import Position
+
+_PATIENCE_MS = 200
+"""After which, where the end does not name its last message, Pulsar is asked whether there is more."""
+_IDLE_SECONDS = 30.0
+
+
+@dataclass
+class Range(InputPartition):
+    """The messages of a partition (a topic of its own to Pulsar) after `start`, up to `end`; positions as texts."""
+
+    part: str
+    start: str
+    end: str
+
+
+Column = tuple[DataType, pa.DataType, Callable[[pulsar.Message], Any]]
+COLUMNS: dict[str, Column] = {
+    "value": (BinaryType(), pa.binary(), lambda message: message.data()),
+    "key": (StringType(), pa.string(), lambda message: message.partition_key() or None),
+    "topic": (StringType(), pa.string(), lambda message: message.topic_name()),
+    "position": (StringType(), pa.string(), lambda message: str(Position.of(message.message_id()))),
+    "publishTime": (TimestampType(), pa.timestamp("us", "UTC"), lambda message: message.publish_timestamp() * 1000),
+    "eventTime": (TimestampType(), pa.timestamp("us", "UTC"), lambda message: message.event_timestamp() * 1000 or None),
+    "redeliveries": (IntegerType(), pa.int32(), lambda message: message.redelivery_count()),
+}
+
+
+def arrow_schema(schema: StructType) -> pa.Schema:
+    """The Arrow schema of the columns that a query asks for; ValueError where there is none of that name and type."""
+    for field in schema.fields:
+        if field.name not in COLUMNS or COLUMNS[field.name][0] != field.dataType:
+            known = ", ".join(f"{name} {kind.simpleString()}" for name, (kind, _, _) in COLUMNS.items())
+            raise ValueError(f"the format pulsar has no column {field.name} {field.dataType.simpleString()}; there are {known}")
+    return pa.schema([pa.field(field.name, COLUMNS[field.name][1], field.nullable) for field in schema.fields])
+
+
+def batches(options: Options, span: Range, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Everything of the span, once, in batches of bounded size; RuntimeError where a message does not come in time."""
+    end = Position.parse(span.end)
+    standing = _standing(options, span.part, Position.parse(span.start))
+    try:
+        while (batch := standing.next_batch(options, end, schema)) is not None:
+            yield batch
+    except BaseException:  # a task that is given up in the middle, too: nobody knows where its reader stands
+        standing.reader.close()
+        raise
+    if standing.held_back:
+        standing.reader.close()
+    else:
+        standing.used = time.monotonic()
+        _kept[options.serviceUrl, span.part] = standing
+
+
+class _Standing:
+    """A reader of one partition, and the position of the last message that it gave."""
+
+    def __init__(self, reader: pulsar.Reader, position: Position) -> None:
+        self.reader, self.position = reader, position
+        self.held_back = False
+        """whether it has given a message that lies behind what was asked for"""
+        self.used = time.monotonic()
+
+    def next_batch(self, options: Options, end: Position, schema: pa.Schema) -> pa.RecordBatch | None:
+        """The next messages up to `end`; None when there are none."""
+        getters = [COLUMNS[name][2] for name in schema.names]
+        columns: list[list[Any]] = [[] for _ in getters]
+        size = rows = 0
+        while rows < options.maxBatchRows and size < options.maxBatchBytes:
+            message = self._next(end, options.readTimeout)
+            if message is None:
+                break
+            for column, getter in zip(columns, getters, strict=True):
+                column.append(getter(message))
+            size += message._message.length()  # noqa: SLF001  the length of a message that need not be copied for it
+            rows += 1
+        if not rows:
+            return None
+        arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+        return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    def _next(self, end: Position, seconds: float) -> pulsar.Message | None:
+        """The next message up to `end`; None when that was the last one."""
+        if self.held_back or self.position.ends(end):
+            return None
+        message = self._waited(end, seconds)
+        if message is None:
+            return None
+        position = Position.of(message.message_id())
+        if position.beyond(end):
+            self.held_back = True
+            return None
+        self.position = position
+        return message
+
+    def _waited(self, end: Position, seconds: float) -> pulsar.Message | None:
+        """The next message; None where `end` does not name its last one and no more are there."""
+        deadline = time.monotonic() + seconds
+        while True:
+            try:
+                return self.reader.read_next(_PATIENCE_MS)
+            except pulsar.Timeout:
+                if end.whole_entry and not self.reader.has_message_available():
+                    return None
+                if time.monotonic() > deadline:
+                    raise RuntimeError(
+                        f"after {self.position} no message of {self.reader.topic()} came within {seconds:g} s, although the batch"
+                        f" ends at {end}; was it deleted (by a time to live, or without the subscription that keeps it)?"
+                    ) from None
+
+
+_clients: dict[str, pulsar.Client] = {}
+_kept: dict[tuple[str, str], _Standing] = {}
+"""Of this worker process: a client of each cluster, and a reader of each partition that it has read to the end of a batch."""
+
+
+def _standing(options: Options, part: str, start: Position) -> _Standing:
+    """The worker's reader of the partition if it stands at `start`, or a new one there."""
+    known = _kept.pop((options.serviceUrl, part), None)
+    _close_idle()
+    if known is not None and known.position == start and known.reader.is_connected():
+        return known
+    if known is not None:
+        known.reader.close()
+    if options.serviceUrl not in _clients:
+        _clients[options.serviceUrl] = connected(options)
+    client = _clients[options.serviceUrl]
+    return _Standing(client.create_reader(part, start.message_id(), receiver_queue_size=options.receiverQueueSize), start)
+
+
+def _close_idle() -> None:
+    """Let go of readers that nobody has asked for lately: their query may have ended, and their topic be gone."""
+    for place, standing in list(_kept.items()):
+        if time.monotonic() > standing.used + _IDLE_SECONDS:
+            del _kept[place]
+            standing.reader.close()
