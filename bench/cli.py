@@ -123,6 +123,28 @@ def report(
             _say(str(file))
 
 
+@app.command(epilog="Example:  bench calibrate kafka tcp --against bare --sizes 100B,1MB")
+def calibrate(  # one argument for each option
+    names: Annotated[list[str], typer.Argument(metavar="SYSTEM|SOURCE...", help="Such as kafka or spark/tcp; message: the codec.")],
+    *,
+    against: Annotated[str, typer.Option(help="Rivals: bare, bare-batch, kafka-producer-perf-test; separated by commas.")] = "",
+    sizes: Annotated[str, typer.Option(help="Message sizes, separated by commas.")] = "100B,1kB,10kB,100kB,1MB,10MB",
+    runs: Annotated[int, typer.Option(min=1, max=99, help="Repetitions; the median counts.")] = 3,
+    seconds: Annotated[float, typer.Option(min=0.5, max=600, help="Of one repetition.")] = 1.5,
+    site: SiteFile = None,
+    out: Results = DEFAULT_RESULTS,
+    changes: Changes = None,
+) -> None:
+    """Measure how fast the load itself is, against sources whose messages nobody keeps."""
+    from bench import calibration
+
+    folder = calibration.folder_for(out)
+    asked = calibration.Asked(names, [name.strip() for name in against.split(",") if name], sizes, runs, seconds, changes or [])
+    for line in calibration.lines(asked, folder, site, _cache(), _registry()):
+        _say(line)
+    _say(f"saved    {folder}")
+
+
 @app.command(epilog="Example:  bench doctor --site site.yaml")
 def doctor(*, site: SiteFile = None, out: Results = DEFAULT_RESULTS) -> None:
     """Look whether this machine and the site have what a run needs."""

@@ -10,14 +10,22 @@
 Every face has the same four verbs: open, act, ask, close. `open` and `close` come once each, `close` also after a failed `open`;
 `act` and `ask` come in between, do not block for longer than they say, and raise a HarnessError when the room cannot go on.
 `refuses` comes before everything and says in a sentence why a room cannot do a cell, or None.
+
+For calibrations (bench.calibrate) a source's module may offer three more things; all may be left out:
+
+    RIVALS   by name, loops around the source's own client without anything of ours, which the load is measured against
+    discard  takes messages off the source and throws them away; a source that stores what nobody reads has none
+    LOAD     the only load that can send to it, where that is not any ("inline" for a source within the harness's process)
 """
 
 from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
+from threading import Event
 from typing import Protocol, TypeVar
 
 from msgspec import Struct
 
+from bench.meter import Meter
 from bench.order import Order, Sent
 from bench.process import Supervisor
 from bench.scenario import Cell
@@ -147,3 +155,10 @@ class Load(Protocol):
         """How far the order is, since the last call. Never blocks. Raises Died when the load is gone."""
 
     def close(self) -> None: ...
+
+
+Rival = Callable[[Endpoint, bytes, Meter, Path], None]
+"""Sends one message over and over until the meter, told what is confirmed, says that it is over; the path is the cache."""
+
+Discard = Callable[[Endpoint, Event], None]
+"""Reads an endpoint and forgets what it read until the event is set, or its process ended."""

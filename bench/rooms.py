@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from bench.document import Document
 from bench.errors import UsageError
-from bench.faces import Consumer, Framework, Load, Sender, Source
+from bench.faces import Consumer, Discard, Framework, Load, Rival, Sender, Source
 from bench.reading import located, settings_as
 from bench.scenario import Scenario
 from bench.search.question import Question, Strategy
@@ -32,6 +32,28 @@ def source(name: str, settings: Settings) -> Source:
 def sender(name: str) -> Sender:
     """A client of the source of that name."""
     return cast("Sender", _module("producers", name).Sender())
+
+
+def rivals(name: str) -> Mapping[str, Rival]:
+    """The loops that a load for the source of that name is measured against, by name; empty where its room offers none."""
+    found: Mapping[str, Rival] = getattr(_module("producers", name), "RIVALS", {})
+    return found
+
+
+def discarding(name: str) -> Discard:
+    """What reads the source of that name for nothing; only where `discards` says that there is such a thing."""
+    return cast("Discard", _module("producers", name).discard)
+
+
+def discards(name: str) -> bool:
+    """Whether the source of that name needs a reader in order to go on taking messages."""
+    return hasattr(_module("producers", name), "discard")
+
+
+def only_load(name: str) -> str | None:
+    """The one load that can send to the source of that name; None when any can."""
+    found: str | None = getattr(_module("producers", name), "LOAD", None)
+    return found
 
 
 def consumer(name: str) -> Consumer:

@@ -9,12 +9,15 @@ import select
 import socket
 import time
 from collections.abc import Sequence
+from pathlib import Path
+from threading import Event
 
 from msgspec import Struct
 
 from bench.errors import SiteError
 from bench.faces import Endpoint, Ground
 from bench.message import LARGEST_TEXT_ENTROPY
+from bench.meter import Meter
 from bench.scenario import Cell
 
 JOINED_BYTES = 2**18
@@ -153,3 +156,34 @@ def _gone(reader: socket.socket) -> bool:
         return False
     except OSError:
         return True
+
+
+def discard(endpoint: Endpoint, over: Event) -> None:
+    """Connect, as soon as somebody listens, and read into nowhere."""
+    host, port = endpoint.address.rsplit(":", 1)
+    nowhere = bytearray(2**20)
+    while not over.is_set():
+        try:
+            with socket.create_connection((host, int(port)), timeout=5) as reader:
+                reader.settimeout(None)
+                while reader.recv_into(nowhere) and not over.is_set():
+                    pass
+        except OSError:
+            over.wait(0.02)
+
+
+def bare(endpoint: Endpoint, message: bytes, meter: Meter, _: Path) -> None:
+    """The plainest loop: one `sendall` a message; what the kernel has counts as confirmed, as with the sender."""
+    host, port = endpoint.address.rsplit(":", 1)
+    with socket.create_server((host, int(port)), backlog=1) as listener:
+        listener.settimeout(20)
+        writer, _peer = listener.accept()
+        with writer:
+            line, count, some = message[:-1] + b"\n", 0, max(1, min(1000, 10**6 // len(message)))
+            while meter.goes_on(count):
+                for _turn in range(some):
+                    writer.sendall(line)
+                count += some
+
+
+RIVALS = {"bare": bare}
