@@ -61,9 +61,7 @@ def main() -> None:
 def raced(contest: Contest) -> float:
     """The rate of a rival, run here and now."""
     meter = Meter(contest.seconds)
-    rooms.rivals(contest.endpoint.source)[contest.rival](
-        contest.endpoint, b"x" * contest.message_bytes, meter, Path(contest.cache)
-    )
+    rooms.rivals(contest.endpoint.source)[contest.rival](contest.endpoint, b"x" * contest.message_bytes, meter, Path(contest.cache))
     return meter.rate
 
 

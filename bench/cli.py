@@ -50,6 +50,7 @@ def run(  # one argument for each option
     from bench.store import Store
 
     chosen, where = _read(scenario, site, changes)
+    _warn(chosen)
     store = _resumed(resume, chosen) if resume else Store.fresh(out, chosen.name)
     command = shlex.join(["bench", *sys.argv[1:]])
     _log_to(store.folder / "harness.log")
@@ -75,6 +76,7 @@ def check(
     for path in scenarios:
         try:
             chosen, _ = _read(path, None, changes)
+            _warn(chosen)
             _say(f"{path}: {len(chosen.cells())} cells of {len(chosen.systems)} systems")
         except UsageError as mistake:
             wrong.append(str(mistake))
@@ -209,6 +211,18 @@ def _read(path: Path, site: Path | None, changes: list[str] | None) -> "tuple[Sc
     chosen = scenario_of(document)
     check_rooms(document, chosen)
     return chosen, read_site(site) if site else Site()
+
+
+def _warn(chosen: "Scenario") -> None:
+    """Tell of hazards; UsageError where one must be put right first."""
+    from bench.rooms import hazards
+
+    found = hazards(chosen)
+    for hazard in found:
+        if not hazard.refused:
+            _complain(f"warning: {hazard.text}")
+    if refused := [hazard.text for hazard in found if hazard.refused]:
+        raise UsageError("\n".join(refused))
 
 
 def _resumed(folder: Path, chosen: "Scenario") -> "Store":

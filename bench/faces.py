@@ -11,8 +11,9 @@ Every face has the same four verbs: open, act, ask, close. `open` and `close` co
 `act` and `ask` come in between, do not block for longer than they say, and raise a HarnessError when the room cannot go on.
 `refuses` comes before everything and says in a sentence why a room cannot do a cell, or None.
 
-For calibrations (bench.calibrate) a source's module may offer three more things; all may be left out:
+A source's module may offer four more things, the last three for calibrations (bench.calibrate); all may be left out:
 
+    hazards  (settings, message_bytes, entropy) -> what is wrong with them (bench.hazards)
     RIVALS   by name, loops around the source's own client without anything of ours, which the load is measured against
     discard  takes messages off the source and throws them away; a source that stores what nobody reads has none
     LOAD     the only load that can send to it, where that is not any ("inline" for a source within the harness's process)
@@ -97,7 +98,11 @@ class Source(Protocol):
 
 
 class Sender(Protocol):
-    """A source's client in the load's process."""
+    """A source's client in the load's process.
+
+    One that needs a message's memory no more once `send` has returned says so by a class attribute `copies = True`; it may then
+    be given bytearrays that are written again, which spares large messages half of their cost.
+    """
 
     def open(self, endpoint: Endpoint) -> None: ...
 

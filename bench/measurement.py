@@ -72,6 +72,9 @@ class Measurement(Struct, frozen=True):
     """CPU seconds that the messages asked for and that were spent on them"""
     from_due: Latency = Latency()
     from_sent: Latency = Latency()
+    processing: Latency = Latency()
+    negative: int = 0
+    """messages that were done before they were sent, by the clocks: impossible"""
     cpu: dict[str, float] = field(default_factory=dict)
     """CPU seconds by role (framework, source, load, harness) and of the whole machine (busy, steal, available) in `seconds`"""
     note: str = ""

@@ -5,9 +5,10 @@ same bytes pass through a line-based TCP source, a file and a broker. The filler
 reader compares every byte of it with what it must be. Reading and writing work on batches and are vectorised with numpy.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,6 +87,21 @@ class Writer:
         block[:, :HEADER_BYTES] = heads
         block[:, HEADER_BYTES:] = np.frombuffer(self._filler, dtype=np.uint8)
         return _cut(block)
+
+    def reusing(self, most: int) -> "Callable[[int, NDArray[np.float64], float], Sequence[bytes]]":
+        """A `write` of at most `most` messages at once into memory that the next call writes again: only headers are written.
+
+        What it returns are bytearrays, for clients that do not mind.
+        """
+        pool = [bytearray(HEADER_BYTES) + self._filler for _ in range(most)]
+
+        def write(first: int, due: NDArray[np.float64], sent: float) -> Sequence[bytes]:
+            heads = _cut(self._heads(first, due, sent))
+            for message, head in zip(pool, heads, strict=False):
+                message[:HEADER_BYTES] = head
+            return cast("Sequence[bytes]", pool[: len(heads)])
+
+        return write
 
     def _heads(self, first: int, due: NDArray[np.float64], sent: float) -> Bytes:
         fields = np.empty(len(due), dtype=_LAYOUT)

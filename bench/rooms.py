@@ -1,6 +1,8 @@
 """Rooms by kind and name, through entry points: our own are listed in our pyproject.toml like anybody's."""
 
 import difflib
+import inspect
+import sys
 from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
@@ -12,6 +14,8 @@ from msgspec import Struct
 from bench.document import Document
 from bench.errors import UsageError
 from bench.faces import Consumer, Discard, Framework, Load, Rival, Sender, Source
+from bench.hazards import Hazard
+from bench.hazards import in_code as hazards_in
 from bench.reading import located, settings_as
 from bench.scenario import Scenario
 from bench.search.question import Question, Strategy
@@ -32,6 +36,28 @@ def source(name: str, settings: Settings) -> Source:
 def sender(name: str) -> Sender:
     """A client of the source of that name."""
     return cast("Sender", _module("producers", name).Sender())
+
+
+def hazards(scenario: Scenario) -> list[Hazard]:
+    """What a scenario's sources say of their settings, and what their senders' code shows; once each."""
+    found: dict[Hazard, None] = {}
+    for cell in scenario.cells():
+        module = _module("producers", cell.source)
+        told = getattr(module, "hazards", None)
+        if told is not None:
+            settings = _settings(module, cell.source, scenario.settings)
+            found |= dict.fromkeys(told(settings, cell.message_bytes, float(scenario.load.entropy)))
+        found |= dict.fromkeys(hazard for part in _sender_modules(module) for hazard in hazards_in(*part))
+    return list(found)
+
+
+def _sender_modules(module: ModuleType) -> list[tuple[str, str]]:
+    """(text, name) of a source's module and of those beside it that it takes anything from."""
+    package = module.__name__.rpartition(".")[0]
+    names = {module.__name__} | {str(getattr(value, "__module__", "")) for value in vars(module).values()}
+    near = sorted(name for name in names if package and name.startswith(f"{package}.") and name in sys.modules)
+    texts = [(sys.modules[name], name) for name in near or [module.__name__]]
+    return [(inspect.getsource(one), name) for one, name in texts]
 
 
 def rivals(name: str) -> Mapping[str, Rival]:

@@ -14,7 +14,9 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from bench import bounds, machine, rig, rooms, trial
-from bench.errors import HarnessError, UsageError
+from bench.alarms import alarm_of
+from bench.errors import HarnessError, Impossible, UsageError
+from bench.faces import Ground as GroundFace
 from bench.ground import Ground
 from bench.measurement import Measurement, Planned, Result
 from bench.process import Supervisor
@@ -88,6 +90,7 @@ def search_cell(cell: Cell, scenario: Scenario, standing: rig.Standing, store: S
         watcher.trial_begins(planned)
         seen = trial.run(standing, planned, float(scenario.timing.drain), watcher.glimpse)
         store.add(cell, seen)  # saved before it is judged
+        _alarm(seen, cell, standing.ground)
         verdict = judge(seen, rules)
         watcher.trial_ends(seen, verdict)
         search, last = search.after(seen, verdict), seen
@@ -126,6 +129,13 @@ def _make_ready(standing: rig.Standing, seen: Measurement | None) -> None:
         standing.source.clear()
     else:
         standing.renew()
+
+
+def _alarm(seen: Measurement, cell: Cell, ground: GroundFace) -> None:
+    """Raise Impossible where a trial's figures cannot be."""
+    bound, link = bounds.cpu_bound(cell, ground.cores), ground.site.bandwidth
+    if (why := alarm_of(seen, cell, bound_hz=bound, link=float(link) if link is not None else None)) is not None:
+        raise Impossible(f"trial {seen.planned.number}: {why}")
 
 
 def _checked(result: Result) -> Result:

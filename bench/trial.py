@@ -158,6 +158,8 @@ class _Trial:
             burnt=tally.burnt,
             from_due=_quantiles(tally.from_due),
             from_sent=_quantiles(tally.from_sent),
+            processing=_quantiles(tally.processing),
+            negative=tally.negative,
             cpu=self._used,
             note=self._note,
             series=Series(*(list(column) for column in zip(*self._rows, strict=True))) if self._rows else Series(),

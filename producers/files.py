@@ -72,6 +72,8 @@ class Source:
 class Sender:
     """Writes each message to a file of its own; confirmed is what has its final name, failed what the disk has no room for."""
 
+    copies = True
+
     def __init__(self) -> None:
         self._unfinished = self._complete = -1
         self._where, self._prefix = "", secrets.token_hex(4)

@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from bench.errors import RoomError, UsageError
 from bench.faces import Endpoint, Ground
+from bench.hazards import Hazard, of_acks, of_compression, of_limit
 from bench.scenario import Cell
 from bench.services.kafka import Broker, KafkaServer
 from bench.units import Seconds, Size
@@ -41,6 +42,8 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     queue: Size = Size(64 * 10**6)
     """that may wait in the client; with what lies in it, a slower Kafka is noticed within about a second"""
     queue_messages: int = 250_000
+    message_limit: Size | None = None
+    """message.max.bytes of client and topic; follows from the message size when left out"""
     retained: Size = Size(8 * 10**9)
     """that a topic keeps; on an embedded Kafka a quarter of the free disk at most"""
 
@@ -131,7 +134,17 @@ class Source:
 
     def _largest(self, cell: Cell) -> int:
         """Bytes of the largest batch."""
-        return max(int(self._settings.batch), cell.message_bytes) + BATCH_OVERHEAD
+        return int(self._settings.message_limit or 0) or max(int(self._settings.batch), cell.message_bytes) + BATCH_OVERHEAD
+
+
+def hazards(settings: Settings, message_bytes: int, entropy: float) -> list[Hazard]:
+    """What is wrong with these settings for messages of that size and entropy."""
+    limit = settings.message_limit
+    return [
+        *of_acks(settings.acks, "settings.kafka.acks"),
+        *(of_limit(int(limit), message_bytes, "settings.kafka.message_limit") if limit is not None else ()),
+        *of_compression(settings.compression, entropy, "settings.kafka.compression"),
+    ]
 
 
 class Sender:

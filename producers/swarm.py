@@ -16,6 +16,10 @@ READY_SECONDS = 60.0
 """For Locust to start (about 2 s) and a sender to open."""
 
 
+MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(2**25), "MALLOC_TRIM_THRESHOLD_": str(2**28), "MALLOC_TOP_PAD_": str(2**24)}
+"""For glibc: keep the memory of large messages and use it again, instead of fetching fresh pages for each."""
+
+
 class Opening(Struct, frozen=True, tag="opening"):
     """Open the sender of an endpoint; `Ready` follows."""
 
@@ -65,7 +69,7 @@ class Swarm:
     """A Locust process with one user; it opens no page, listens nowhere and prints no tables."""
 
     def __init__(self, supervisor: Supervisor) -> None:
-        self._child = supervisor.start(_command(), name="locust", role="load", heard=Heard)
+        self._child = supervisor.start(_command(), name="locust", role="load", heard=Heard, env=MEMORY)
 
     def tell(self, what: Told) -> None:
         """Raises Died when it is gone."""
