@@ -13,6 +13,7 @@ from bench.faces import Framework, Ground, Load, Source
 from bench.order import Order, Sent
 from bench.scenario import Cell, Scenario
 from bench.tally import Report
+from bench.trace import profile_of
 from bench.work import Work
 
 FIRST_MESSAGES = 8
@@ -70,6 +71,8 @@ class Standing:
             entropy=float(load.entropy),
             arrivals=load.arrivals,
             limit=float(load.limit) if load.limit is not None else None,
+            seed=load.seed * 2**16 + run,
+            profile=tuple(profile_of(load)),
         )
 
     def _first_messages(self) -> None:

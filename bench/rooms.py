@@ -19,6 +19,7 @@ from bench.hazards import in_code as hazards_in
 from bench.reading import located, settings_as
 from bench.scenario import Scenario
 from bench.search.question import Question, Strategy
+from bench.trace import profile_of
 
 Kind = Literal["producers", "consumers", "frameworks", "load", "search", "reports"]
 KINDS: tuple[Kind, ...] = ("producers", "consumers", "frameworks", "load", "search", "reports")
@@ -177,6 +178,7 @@ def check(document: Document, scenario: Scenario) -> None:
                 raise located(document, f"systems[{index}]", system, allowed=allowed, names=_systems(framework_name, source_name))
     if scenario.search.strategy not in names("search"):
         raise located(document, "search.strategy", scenario.search.strategy, allowed=_listed("search"), names=names("search"))
+    profile_of(scenario.load)
     for room, settings in scenario.settings.items():
         type_of_room = settings_type(room)
         if type_of_room is None:

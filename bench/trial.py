@@ -183,7 +183,8 @@ class _Trial:
 
     def _losses(self) -> tuple[int, int]:
         """(lost, duplicated) so far; a corrupted message is corrupted, not lost."""
-        lost, duplicated = self._tally.against({self._order.producer: self._confirmed})
+        told = self._sent[-1].by_producer() if self._sent else {}
+        lost, duplicated = self._tally.against(told)
         return max(0, lost - self._tally.corrupted), duplicated
 
     def _late(self, told: Sent | None) -> float:
