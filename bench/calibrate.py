@@ -111,6 +111,7 @@ def load_rate(cell: Cell, scenario: Scenario, ground: Ground, seconds: float) ->
                     message_bytes=cell.message_bytes,
                     cpu_seconds=0.0,
                     entropy=float(scenario.load.entropy),
+                    workers=scenario.load.workers,
                 )
                 load.start(order)
                 meter, deadline, halted, done = Meter(seconds), order.begin + seconds + PATIENCE, False, False

@@ -56,7 +56,9 @@ def lines(asked: Asked, folder: Path, site: Path | None, cache: Path, registry: 
     found: list[Ceiling] = []
     where = read_site(site) if site else Site()
     cores = machine.cores()
-    with Ground(where, Supervisor(registry, folder / "logs"), folder / "data", cache, cores=cores, note=_note) as ground:
+    with Ground(
+        where, Supervisor(registry, folder / "logs"), folder / "data", cache, cores=cores, note=_note, workers=_workers(scenarios)
+    ) as ground:
         for scenario in scenarios:
             cells = scenario.cells()
             for row in calibrated(cells, scenario, ground, against=asked.against, runs=asked.runs, seconds=asked.seconds):

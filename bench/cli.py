@@ -42,6 +42,7 @@ def run(  # one argument for each option
     resume: Annotated[Path | None, typer.Option("--resume", metavar="DIR", help="Go on with the run in this folder.")] = None,
     changes: Changes = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Say only how it ended.")] = False,
+    web: Annotated[bool, typer.Option("--web", help="Open Locust's own page while it runs, on loopback.")] = False,
 ) -> None:
     """Find the top rate of every cell of a scenario, and report it."""
     from bench import progress, rooms
@@ -56,7 +57,7 @@ def run(  # one argument for each option
     _log_to(store.folder / "harness.log")
     try:
         with progress.watcher(len(chosen.cells()), store.folder, quiet=quiet) as watcher:
-            results = run_all(chosen, where, store, watcher, places=Places(_cache(), _registry(), command))
+            results = run_all(chosen, where, store, watcher, places=Places(_cache(), _registry(), command, web=web))
     except KeyboardInterrupt:
         raise Interrupted(f"interrupted, everything is stopped; go on with --resume {store.folder}") from None
     files = [file for name in ("html", "pdf") if name in rooms.names("reports") for file in rooms.report(name).write(store.folder)]

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from bench.message import Writer
 from bench.order import Order, Sent
 
-MOST_MESSAGES, MOST_BYTES = 4096, 2**19
-"""Of one step: what is written stays in a core's cache until it is sent (with 4 MB a message of 10 kB takes twice as long)."""
+MOST_MESSAGES, MOST_BYTES, MOST_BYTES_REUSED = 4096, 2**20, 2**22
+"""Of one step: fresh messages stay in a core's cache until they are sent; where memory is used again, more make a step cheaper."""
 DEADLINE = 10.0
 """Seconds in which the source takes or confirms something; what it has not by then, it never will."""
-REUSED_FROM = 2**15
+REUSED_FROM = 2**12
 """Bytes of a message from which on its memory is used again, where the client copies what it takes: fresh memory costs as much."""
 LONGEST_STEP = 0.02
 """Seconds; a client in whose `send` a chunk takes longer (one file a message) is given smaller ones."""
@@ -46,9 +46,11 @@ class Pump:
         self._writer = Writer(
             run=order.run, producer=order.producer, size=order.message_bytes, cost=order.cpu_seconds, entropy=order.entropy
         )
-        self._chunk = self._largest_chunk = max(1, min(MOST_MESSAGES, MOST_BYTES // order.message_bytes))
+        reuses = getattr(client, "copies", False) and order.message_bytes >= REUSED_FROM
+        most_bytes = MOST_BYTES_REUSED if reuses else MOST_BYTES
+        self._chunk = self._largest_chunk = max(1, min(MOST_MESSAGES, most_bytes // order.message_bytes))
         self._write: Callable[[int, NDArray[np.float64], float], Sequence[bytes]] = self._writer.write
-        if getattr(client, "copies", False) and order.message_bytes >= REUSED_FROM:
+        if reuses:
             self._write = self._writer.reusing(self._largest_chunk)
         self._total = self._schedule.count(order.seconds)
         self._waiting: Sequence[bytes] = ()
@@ -81,8 +83,10 @@ class Pump:
         """Seconds until the next step has something to do; 0 when it has already."""
         if self.blocked:
             return SHORTEST_PAUSE
+        if self._accepted == self._total:
+            return 0.0
         left = self._order.begin + self._next() - now
-        if left <= 0 or self._accepted == self._total:
+        if left <= 0:
             return 0.0
         return max(SHORTEST_PAUSE, min(LONGEST_PAUSE if self.settled() else SETTLING_PAUSE, left))
 

@@ -10,7 +10,7 @@ class Order(Struct, frozen=True, tag="order"):
     """One trial's worth of messages: which, when due, how large, at which CPU cost.
 
     `begin` is CLOCK_MONOTONIC seconds; message i is due `schedule().due(i)` seconds later; `limit` slows the generator on purpose.
-    Of several workers each gets its own `part` (member, members) of the messages and is a producer that numbers them itself.
+    Of several workers each gets its own share of the messages and is a producer that numbers them itself.
     """
 
     run: int
@@ -25,16 +25,19 @@ class Order(Struct, frozen=True, tag="order"):
     limit: float | None = None
     seed: int = 0
     profile: tuple[tuple[float, float], ...] = ()
-    part: tuple[int, int] = (0, 1)
+    workers: int = 1
+    """among whom it is to be shared"""
+    member: int | None = None
+    """whose share it is; None where it is the whole order"""
 
     def schedule(self) -> Schedule:
         whole = schedule_of(self.arrivals, self.rate, self.seconds, seed=self.seed, profile=self.profile)
-        return whole if self.part[1] == 1 else Part(whole, *self.part)
+        return whole if self.member is None else Part(whole, self.member, self.workers)
 
-    def share(self, member: int, members: int) -> "Order":
-        """The order of one of several workers."""
-        limit = self.limit / members if self.limit is not None else None
-        return replace(self, producer=member, part=(member, members), limit=limit)
+    def share(self, member: int) -> "Order":
+        """The order of one of its workers."""
+        limit = self.limit / self.workers if self.limit is not None else None
+        return replace(self, producer=member, member=member, limit=limit)
 
 
 class Halt(Struct, frozen=True, tag="halt"):

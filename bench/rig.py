@@ -71,6 +71,7 @@ class Standing:
             entropy=float(load.entropy),
             arrivals=load.arrivals,
             limit=float(load.limit) if load.limit is not None else None,
+            workers=load.workers,
             seed=load.seed * 2**16 + run,
             profile=tuple(profile_of(load)),
         )
@@ -108,7 +109,21 @@ def refusal(cell: Cell, scenario: Scenario) -> str | None:
     """Why the rooms of a cell cannot do it; None when they can. UsageError when there is no such room."""
     framework = rooms.framework(cell.framework, scenario.settings)
     source = rooms.source(cell.source, scenario.settings)
+    workers, by = scenario.load.workers, scenario.load.by
+    if workers > 1 and (by == "inline" or rooms.one_sender(cell.source)):
+        return (
+            f"{workers} workers cannot send at once {'in one thread' if by == 'inline' else f'to {cell.source}, which one serves'}"
+        )
     return framework.refuses(cell, cell.source) or source.refuses(cell, float(scenario.load.entropy))
+
+
+def _too_many_workers(cell: Cell, scenario: Scenario) -> str | None:
+    workers = scenario.load.workers
+    if workers > 1 and scenario.load.by == "inline":
+        return f"load.workers: {workers}, but the inline load is one thread; use load.by=swarm"
+    if workers > 1 and rooms.one_sender(cell.source):
+        return f"load.workers: {workers}, but {cell.source} takes messages of one sender"
+    return None
 
 
 def batch_interval(cell: Cell, scenario: Scenario) -> float:

@@ -77,6 +77,11 @@ def discards(name: str) -> bool:
     return hasattr(_module("producers", name), "discard")
 
 
+def one_sender(name: str) -> bool:
+    """Whether only one sender at a time can serve the source of that name."""
+    return bool(getattr(_module("producers", name), "ALONE", False))
+
+
 def only_load(name: str) -> str | None:
     """The one load that can send to the source of that name; None when any can."""
     found: str | None = getattr(_module("producers", name), "LOAD", None)

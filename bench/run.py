@@ -52,7 +52,16 @@ def run(scenario: Scenario, site: Site, store: Store, watcher: Watcher, *, place
     cells = scenario.cells()
     supervisor = Supervisor(places.registry, store.folder / "logs")
     cores = site.cores or machine.cores()
-    with Ground(site, supervisor, store.folder / "data", places.cache, cores=cores, note=watcher.note) as ground:
+    with Ground(
+        site,
+        supervisor,
+        store.folder / "data",
+        places.cache,
+        cores=cores,
+        note=watcher.note,
+        workers=scenario.load.workers,
+        web=places.web,
+    ) as ground:
         for number, cell in enumerate(cells, 1):
             if store.has_result(cell):
                 continue
@@ -155,5 +164,5 @@ def _without(cell: Cell, status: str, reason: str) -> Result:
 class Places:
     """Where a run keeps what outlives it, and the command that repeats it."""
 
-    def __init__(self, cache: Path, registry: Path, command: str) -> None:
-        self.cache, self.registry, self.command = cache, registry, command
+    def __init__(self, cache: Path, registry: Path, command: str, *, web: bool = False) -> None:
+        self.cache, self.registry, self.command, self.web = cache, registry, command, web

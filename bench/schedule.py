@@ -94,7 +94,7 @@ class Poisson:
             return np.empty(0)
         begin = int(np.searchsorted(self._before, first, side="right")) - 1
         end = int(np.searchsorted(self._before, last - 1, side="right"))
-        times = np.concatenate([self._times(slot) for slot in range(begin, end)])
+        times: Times = np.concatenate([self._times(slot) for slot in range(begin, end)])
         offset = int(self._before[begin])
         return times[first - offset : last - offset : step]
 

@@ -12,7 +12,7 @@ from bench.meter import Meter
 from bench.pipe import Pipe
 from bench.scenario import Cell
 
-LOAD = "inline"
+LOAD, ALONE = "inline", True
 
 
 class Settings(Struct, frozen=True, forbid_unknown_fields=True):

@@ -21,6 +21,7 @@ from bench.message import LARGEST_TEXT_ENTROPY
 from bench.meter import Meter
 from bench.scenario import Cell
 
+ALONE = True
 JOINED_BYTES, JOINED_BELOW, MOST_BUFFERS = 2**18, 4096, 512
 """Messages are handed to the kernel together, up to so many bytes; small ones as one copy, larger ones where they lie."""
 BUFFER_BYTES = 2**19
@@ -92,7 +93,9 @@ class Sender:
 
     def send(self, messages: Sequence[bytes]) -> int:
         deadline, taken = time.monotonic() + LONGEST_SEND, 0
-        while self._connected() and self._flushed(deadline) and taken < len(messages):
+        if not self._connected():
+            return 0
+        while self._flushed(deadline) and self._reader is not None and taken < len(messages):
             taken += self._hold(messages, taken)
         if self._held:  # the messages' memory is the caller's again from here on
             self._buffers = [bytes(part) for part in self._buffers]
