@@ -57,7 +57,13 @@ def lines(asked: Asked, folder: Path, site: Path | None, cache: Path, registry: 
     where = read_site(site) if site else Site()
     cores = machine.cores()
     with Ground(
-        where, Supervisor(registry, folder / "logs"), folder / "data", cache, cores=cores, note=_note, workers=_workers(scenarios)
+        where,
+        Supervisor(registry, folder / "logs"),
+        folder / "data",
+        cache,
+        cores=cores,
+        note=_note,
+        workers=scenarios[0].load.workers,
     ) as ground:
         for scenario in scenarios:
             cells = scenario.cells()

@@ -109,12 +109,11 @@ def refusal(cell: Cell, scenario: Scenario) -> str | None:
     """Why the rooms of a cell cannot do it; None when they can. UsageError when there is no such room."""
     framework = rooms.framework(cell.framework, scenario.settings)
     source = rooms.source(cell.source, scenario.settings)
-    workers, by = scenario.load.workers, scenario.load.by
-    if workers > 1 and (by == "inline" or rooms.one_sender(cell.source)):
-        return (
-            f"{workers} workers cannot send at once {'in one thread' if by == 'inline' else f'to {cell.source}, which one serves'}"
-        )
-    return framework.refuses(cell, cell.source) or source.refuses(cell, float(scenario.load.entropy))
+    return (
+        _too_many_workers(cell, scenario)
+        or framework.refuses(cell, cell.source)
+        or source.refuses(cell, float(scenario.load.entropy))
+    )
 
 
 def _too_many_workers(cell: Cell, scenario: Scenario) -> str | None:

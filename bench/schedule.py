@@ -94,9 +94,10 @@ class Poisson:
             return np.empty(0)
         begin = int(np.searchsorted(self._before, first, side="right")) - 1
         end = int(np.searchsorted(self._before, last - 1, side="right"))
-        times: Times = np.concatenate([self._times(slot) for slot in range(begin, end)])
+        times = np.concatenate([self._times(slot) for slot in range(begin, end)])
         offset = int(self._before[begin])
-        return times[first - offset : last - offset : step]
+        wanted: Times = times[first - offset : last - offset : step]
+        return wanted
 
     def _drawn(self, slot: int) -> Times:
         count = int(self._before[slot + 1] - self._before[slot])

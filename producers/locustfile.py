@@ -8,6 +8,7 @@ from it, and give their accounts to it, as Locust's custom messages.
 import contextlib
 from argparse import ArgumentParser
 from collections import deque
+from functools import partial
 from typing import Any, Protocol, cast
 
 import gevent
@@ -86,6 +87,10 @@ def relay_orders(environment: Environment, **_: object) -> None:
 
 
 _HEARD: Any = Heard
+
+
+def _pass_on(channel: Channel[Told], msg: Any, **_: object) -> None:
+    channel.tell(msgspec.json.decode(msg.data["json"], type=_HEARD))
 
 
 def _relay(runner: MasterRunner, channel: Channel[Told]) -> None:
