@@ -56,15 +56,8 @@ def lines(asked: Asked, folder: Path, site: Path | None, cache: Path, registry: 
     found: list[Ceiling] = []
     where = read_site(site) if site else Site()
     cores = machine.cores()
-    with Ground(
-        where,
-        Supervisor(registry, folder / "logs"),
-        folder / "data",
-        cache,
-        cores=cores,
-        note=_note,
-        workers=scenarios[0].load.workers,
-    ) as ground:
+    supervisor, workers = Supervisor(registry, folder / "logs"), scenarios[0].load.workers  # all were changed in the same way
+    with Ground(where, supervisor, folder / "data", cache, cores=cores, note=_note, workers=workers) as ground:
         for scenario in scenarios:
             cells = scenario.cells()
             for row in calibrated(cells, scenario, ground, against=asked.against, runs=asked.runs, seconds=asked.seconds):

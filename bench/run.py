@@ -92,6 +92,8 @@ def search_cell(cell: Cell, scenario: Scenario, standing: rig.Standing, store: S
     rules = Rules(scenario.objectives, float(scenario.search.precision))
     search = search_for(cell, scenario, standing.ground.cores, store)
     for seen in store.trials(cell):  # a resumed cell knows its earlier trials
+        if seen.planned.purpose == "latency":
+            continue
         search = search.after(seen, judge(seen, rules))
     last: Measurement | None = None
     while (planned := search.next_trial()) is not None:
@@ -103,7 +105,30 @@ def search_cell(cell: Cell, scenario: Scenario, standing: rig.Standing, store: S
         verdict = judge(seen, rules)
         watcher.trial_ends(seen, verdict)
         search, last = search.after(seen, verdict), seen
-    return _checked(search.result())
+    result = _checked(search.result())
+    _latency_trials(result, scenario, standing, store, watcher, after=last)
+    return result
+
+
+def _latency_trials(
+    result: Result, scenario: Scenario, standing: rig.Standing, store: Store, watcher: Watcher, *, after: Measurement | None
+) -> None:
+    """Measure latency at shares of the highest rate that was confirmed; whatever is seen is saved and shown, no more."""
+    cell, wanted, last = standing.cell, scenario.latency, after
+    rules = Rules(scenario.objectives, float(scenario.search.precision))
+    if result.confirmed_hz is None:
+        return
+    numbers = [seen.planned.number for seen in store.trials(cell)]
+    for share in wanted.at:
+        settle = max(1.0, 2 * standing.framework.batch_interval)
+        number = max(numbers, default=0) + 1
+        planned = Planned(number, result.confirmed_hz * float(share), settle, float(wanted.window), "latency")
+        _make_ready(standing, last)
+        watcher.trial_begins(planned)
+        last = trial.run(standing, planned, float(scenario.timing.drain), watcher.glimpse)
+        store.add(cell, last)
+        watcher.trial_ends(last, judge(last, rules))
+        numbers.append(number)
 
 
 def search_for(cell: Cell, scenario: Scenario, cores: int, store: Store) -> Strategy:

@@ -107,6 +107,13 @@ class Objectives(Struct, frozen=True, forbid_unknown_fields=True):
     p99: Annotated[Seconds, limits(over="0 s")] | None = None
 
 
+class LatencyTrials(Struct, frozen=True, forbid_unknown_fields=True):
+    """After a cell's search: latency at shares of the highest confirmed rate."""
+
+    at: Annotated[tuple[Annotated[Share, limits(least="1 %")], ...], Meta(max_length=20)] = ()
+    window: Annotated[Seconds, limits(over="0 s")] = Seconds(20)
+
+
 class Scenario(Struct, frozen=True, forbid_unknown_fields=True):
     """A whole scenario file."""
 
@@ -118,6 +125,7 @@ class Scenario(Struct, frozen=True, forbid_unknown_fields=True):
     search: Search = Search()
     timing: Timing = Timing()
     objectives: Objectives = Objectives()
+    latency: LatencyTrials = LatencyTrials()
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """By room; each room publishes the type that its part is converted to."""
 

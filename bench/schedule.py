@@ -4,7 +4,7 @@ Every schedule can be asked anywhere, in any order, and gives the same answer in
 share of one schedule, and the union of the shares is the schedule.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Protocol
 
@@ -78,7 +78,7 @@ class Poisson:
         lengths[-1] = seconds - self._slot * (slots - 1)
         drawn = np.random.default_rng([seed, 0]).poisson(rate * lengths)
         self._lengths, self._before = lengths, np.concatenate([[0], np.cumsum(drawn)])
-        self._times = lru_cache(maxsize=4)(self._drawn)
+        self._times: Callable[[int], Times] = lru_cache(maxsize=4)(self._drawn)
 
     def count(self, elapsed: float) -> int:
         if elapsed <= 0:
@@ -94,7 +94,7 @@ class Poisson:
             return np.empty(0)
         begin = int(np.searchsorted(self._before, first, side="right")) - 1
         end = int(np.searchsorted(self._before, last - 1, side="right"))
-        times = np.concatenate([self._times(slot) for slot in range(begin, end)])
+        times: Times = np.concatenate([self._times(slot) for slot in range(begin, end)])
         offset = int(self._before[begin])
         wanted: Times = times[first - offset : last - offset : step]
         return wanted

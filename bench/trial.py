@@ -12,14 +12,14 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from bench.errors import Died, HarnessError
-from bench.latency import Histogram
+from bench.latency import KINDS, Histogram, Seconds
 from bench.machine import cores
 from bench.measurement import Ending, Latency, Measurement, Planned, Series
 from bench.order import Sent
 from bench.probes import Probe, Snapshot
 from bench.rig import Standing
 from bench.store import now_text
-from bench.tally import Tally
+from bench.tally import Report, Tally
 from bench.work import NO_RUN
 
 LEAD = 0.1
@@ -61,7 +61,7 @@ class _Trial:
     def __init__(self, standing: Standing, planned: Planned, show: Show) -> None:
         self._standing, self._planned, self._show = standing, planned, show
         self._run = planned.number % 65535 + 1
-        self._tally, self._stale = Tally(), 0
+        self._tally, self._stale, self._latencies = Tally(), 0, Seconds()
         self._sent: list[Sent] = []
         self._at_end: Sent | None = None
         self._rows: list[tuple[float, int, int, int]] = []
@@ -162,6 +162,7 @@ class _Trial:
             negative=tally.negative,
             cpu=self._used,
             note=self._note,
+            latencies=self._latencies.buckets(),
             series=Series(*(list(column) for column in zip(*self._rows, strict=True))) if self._rows else Series(),
         )
 
@@ -209,6 +210,7 @@ class _Trial:
             for report in self._standing.framework.ask():
                 if report.run in (self._run, NO_RUN):
                     self._tally.add(report)
+                    self._add_latencies(report)
                     moved = max(report.at - self._order.begin, moved or 0.0)
                 elif report.run:
                     self._stale += report.count
@@ -222,6 +224,11 @@ class _Trial:
             self._shown = now
             self._show(self._glimpse(phase, now))
         return now
+
+    def _add_latencies(self, report: Report) -> None:
+        second = max(0, int(report.at - self._order.begin))
+        for kind, sparse in zip(KINDS, (report.from_due, report.from_sent, report.processing), strict=True):
+            self._latencies.add(second, kind, sparse)
 
     def _die(self, what: Ending, problem: HarnessError) -> None:
         if self._dead is None:

@@ -80,9 +80,7 @@ def relay_orders(environment: Environment, **_: object) -> None:
     """A master that has all its workers passes on what the channel says, and what they say."""
     if isinstance(environment.runner, MasterRunner) and ACCOUNT not in environment.runner.custom_messages:
         channel = _channel(environment)
-        environment.runner.register_message(
-            ACCOUNT, lambda msg, **_: channel.tell(msgspec.json.decode(msg.data["json"], type=_HEARD))
-        )
+        environment.runner.register_message(ACCOUNT, partial(_pass_on, channel))
         gevent.spawn(_relay, environment.runner, channel)
 
 
