@@ -96,13 +96,13 @@ class Poisson:
         end = int(np.searchsorted(self._before, last - 1, side="right"))
         times: Times = np.concatenate([self._times(slot) for slot in range(begin, end)])
         offset = int(self._before[begin])
-        wanted: Times = times[first - offset : last - offset : step]
-        return wanted
+        return times[first - offset : last - offset : step]
 
     def _drawn(self, slot: int) -> Times:
         count = int(self._before[slot + 1] - self._before[slot])
         places = np.sort(np.random.default_rng([self._seed, 1, slot]).random(count))
-        return self._slot * slot + places * self._lengths[slot]
+        times: Times = self._slot * slot + places * self._lengths[slot]
+        return times
 
 
 class Part:
