@@ -59,7 +59,7 @@ class Store:
     """One run's folder, open for writing by one harness."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
+        self.folder = folder.absolute()  # children run in folders of their own, where a relative path leads nowhere
         self._results: dict[Cell, Result] = {}
         self._lock: IO[bytes] | None = None
 
