@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from bench import machine, rooms
 from bench.apart import Contest, Discarding, Outcome, raced
@@ -65,19 +66,31 @@ class Calibration(Struct, frozen=True):
 
 
 def generator_ceiling(cell: Cell, scenario: Scenario, ground: Ground, folder: Path) -> Rate | None:
-    """The top rate of the load for a cell's source and size, in messages/s; None where it confirmed nothing.
+    """The top rate of the load for a cell's source and size, in messages/s; None where it cannot be known.
 
-    Measured once a run (about 2 s, before the cell's rig stands) and kept in the run's folder (calibration.json), from where
-    a report and a resumed run take it. Raises a HarnessError when the source or the load cannot be opened.
+    Measured once a run (about 2 s; nothing of the cell may stand: it takes the load's process) and kept in the run's folder
+    (calibration.json), from where a report and a resumed run take it. Raises a HarnessError when source or load cannot be opened.
     """
+    if scenario.load.by == "inline" or not rooms.calibrates(cell.source):
+        return None
     known = read_calibration(folder)
     asked = _ceiling(cell, scenario, "load", [])
-    for ceiling in known:
-        if msgspec.structs.replace(ceiling, rates=[]) == asked:
-            return Rate(ceiling.hz) if ceiling.hz > 0 else None
-    found = msgspec.structs.replace(asked, rates=[load_rate(cell, scenario, ground, QUICK)])
-    write_calibration(folder, [*known, found])
-    return Rate(found.hz) if found.hz > 0 else None
+    if all(_question(ceiling) != asked for ceiling in known):
+        found = replace(asked, rates=[load_rate(cell, scenario, ground, QUICK)])
+        write_calibration(folder, [*known, found])
+    return known_ceiling(cell, scenario, folder)
+
+
+def known_ceiling(cell: Cell, scenario: Scenario, folder: Path) -> Rate | None:
+    """What `generator_ceiling` found in this run; None where it found nothing."""
+    asked = _ceiling(cell, scenario, "load", [])
+    found = next((ceiling.hz for ceiling in read_calibration(folder) if _question(ceiling) == asked), 0.0)
+    return Rate(found) if found > 0 else None
+
+
+def _question(ceiling: Ceiling) -> Ceiling:
+    """A ceiling without its answer."""
+    return replace(ceiling, rates=[])
 
 
 def calibrated(
@@ -112,6 +125,7 @@ def load_rate(cell: Cell, scenario: Scenario, ground: Ground, seconds: float) ->
                     cpu_seconds=0.0,
                     entropy=float(scenario.load.entropy),
                     workers=scenario.load.workers,
+                    limit=float(scenario.load.limit) if scenario.load.limit is not None else None,
                 )
                 load.start(order)
                 meter, deadline, halted, done = Meter(seconds), order.begin + seconds + PATIENCE, False, False

@@ -74,6 +74,8 @@ def _scenario(name: str, asked: Asked) -> Scenario:
     scenario = scenario_of(document)
     check(document, scenario)
     for cell in scenario.cells():
+        if not rooms.calibrates(cell.source):
+            raise UsageError(f"{cell.source} cannot be calibrated: it has no null reader and does not keep what nobody reads")
         refused = rooms.source(cell.source, scenario.settings).refuses(cell, float(scenario.load.entropy))
         if refused is not None:
             raise UsageError(f"{cell.source} cannot be calibrated with {size_text(cell.message_bytes)}: {refused}")

@@ -11,11 +11,12 @@ Every face has the same four verbs: open, act, ask, close. `open` and `close` co
 `act` and `ask` come in between, do not block for longer than they say, and raise a HarnessError when the room cannot go on.
 `refuses` comes before everything and says in a sentence why a room cannot do a cell, or None.
 
-A source's module may offer five more things, the last three for calibrations (bench.calibrate); all may be left out:
+A source's module may offer more, the last four for calibrations (bench.calibrate); all may be left out:
 
     hazards  (settings, message_bytes, entropy) -> what is wrong with them (bench.hazards)
     RIVALS   by name, loops around the source's own client without anything of ours, which the load is measured against
-    discard  takes messages off the source and throws them away; a source that stores what nobody reads has none
+    discard  takes messages off the source and throws them away
+    STORES   True for a source that takes messages also when nobody reads it; without this or `discard` it is not calibrated
     ALONE    True where only one sender can serve it (a port, a pipe), and so one worker
     LOAD     the only load that can send to it, where that is not any ("inline" for a source within the harness's process)
 """

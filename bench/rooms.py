@@ -73,6 +73,11 @@ def discarding(name: str) -> Discard:
     return cast("Discard", _module("producers", name).discard)
 
 
+def calibrates(name: str) -> bool:
+    """Whether a load can be measured against the source of that name alone: it keeps what nobody reads, or has a null reader."""
+    return bool(getattr(_module("producers", name), "STORES", False)) or discards(name)
+
+
 def discards(name: str) -> bool:
     """Whether the source of that name needs a reader in order to go on taking messages."""
     return hasattr(_module("producers", name), "discard")

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
-from bench import bounds, faces, machine, rig, rooms, trial
+from bench import bounds, calibrate, faces, machine, rig, rooms, trial
 from bench.alarms import alarm_of
 from bench.errors import HarnessError, Impossible, UsageError
 from bench.ground import Ground
@@ -77,6 +77,7 @@ def result_of(cell: Cell, scenario: Scenario, ground: Ground, store: Store, watc
     refused = rig.refusal(cell, scenario)
     if refused is not None:
         return _without(cell, "unsupported", refused)
+    _calibrate(cell, scenario, ground, store)
     try:
         with rig.standing(cell, scenario, ground) as standing:
             return search_cell(cell, scenario, standing, store, watcher)
@@ -141,15 +142,18 @@ def search_for(cell: Cell, scenario: Scenario, ground: faces.Ground, store: Stor
         batch_interval=rig.batch_interval(cell, scenario),
         bound_hz=bound_hz,
         hint_hz=hint_of(cell, store.results(), bound_hz),
-        generator_hz=generator_ceiling(cell, scenario, ground),
+        generator_hz=calibrate.known_ceiling(cell, scenario, store.folder),
         objectives=scenario.objectives,
     )
     return rooms.strategy(scenario.search.strategy, question)
 
 
-def generator_ceiling(cell: Cell, scenario: Scenario, ground: faces.Ground) -> float | None:  # noqa: ARG001  until it is measured
-    """Messages/s that the load reaches against a null sink at this message size; None while nobody has measured it."""
-    return None
+def _calibrate(cell: Cell, scenario: Scenario, ground: Ground, store: Store) -> None:
+    """Have the load's own limit for a cell in the run's folder, before anything of the cell stands; a cell can do without it."""
+    try:
+        calibrate.generator_ceiling(cell, scenario, ground, store.folder)
+    except HarnessError as problem:
+        logger.warning("%s: the load could not be calibrated: %s", cell.name, problem)
 
 
 def _make_ready(standing: rig.Standing, seen: Measurement | None) -> None:

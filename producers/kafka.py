@@ -22,6 +22,7 @@ from bench.units import Seconds, Size
 from producers.kafka_client import TIMEOUT, Client, bare, bare_batch, client_of
 from producers.kafka_perf import perf_test
 
+STORES = True
 RIVALS = {"bare": bare, "bare-batch": bare_batch, "kafka-producer-perf-test": perf_test}
 
 BATCH_OVERHEAD = 2**16
