@@ -234,7 +234,7 @@ def _write_latencies(folder: Path, cell: Cell, seen: Measurement) -> None:
     pq.write_table(pa.table(msgspec.structs.asdict(seen.latencies)), _latency_file(folder, cell, seen, ".parquet"))
     planned = seen.planned
     for kind in KINDS:
-        histogram = histogram_of(seen.latencies, kind, planned.settle, planned.settle + planned.window)
+        histogram = histogram_of(seen.latencies, kind, int(planned.settle), planned.settle + planned.window)
         if len(histogram):
             _latency_file(folder, cell, seen, f"-{kind}.hgrm").write_text(hgrm_text(histogram), encoding="ascii")
 

@@ -32,7 +32,7 @@ def curves_of(folder: Path, cell: Cell) -> list[Curve]:
     for entry in read_trials(folder, cell):
         seen = entry.measurement
         if seen.planned.purpose == "latency":
-            buckets, begin = read_latencies(folder, cell, seen), seen.planned.settle
+            buckets, begin = read_latencies(folder, cell, seen), int(seen.planned.settle)
             of_kind = {kind: percentiles(histogram_of(buckets, kind, begin, begin + seen.planned.window)) for kind in KINDS}
             found.append(Curve(seen.planned.rate, of_kind))
     return sorted(found, key=lambda curve: curve.rate)
