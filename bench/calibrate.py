@@ -32,6 +32,8 @@ FORMAT = 1
 FILE = "calibration.json"
 QUICK = 1.2
 """Seconds of the calibration before a cell."""
+SETTLE = 0.5
+"""Seconds between two races: a broker deletes the topic of the one before."""
 PATIENCE = 60.0
 """Seconds that an order may last longer than it should, and a rival may take to start."""
 UNREACHABLE = 1e9
@@ -103,9 +105,11 @@ def calibrated(
         racers |= {name: partial(rival_rate, name, cell, scenario, ground, seconds) for name in rivals}
         rates: dict[str, list[float]] = {name: [] for name in racers}
         for turn in range(runs):
-            for name, race in racers.items():
+            names = list(racers)
+            for name in names[turn % len(names) :] + names[: turn % len(names)]:  # whoever is first meets what was left behind
                 ground.note(f"{cell.source} {cell.message_bytes} B: {name}, run {turn + 1} of {runs}")
-                rates[name].append(race())
+                rates[name].append(racers[name]())
+                time.sleep(SETTLE)
         yield [_ceiling(cell, scenario, name, found) for name, found in rates.items()]
 
 

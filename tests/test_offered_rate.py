@@ -24,7 +24,7 @@ class Clock:
     now = 1000.0
 
     def __call__(self):
-        self.now += 2e-6
+        self.now += 2e-5
         return self.now
 
     def sleep(self, seconds):
