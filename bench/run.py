@@ -18,7 +18,7 @@ from bench.alarms import alarm_of
 from bench.errors import HarnessError, Impossible, UsageError
 from bench.ground import Ground
 from bench.measurement import Measurement, Planned, Result
-from bench.process import Supervisor
+from bench.process import Role, Supervisor
 from bench.scenario import Cell, Scenario
 from bench.search.neighbours import hint_of, tour
 from bench.search.question import Question, Strategy
@@ -51,7 +51,8 @@ def run(scenario: Scenario, site: Site, store: Store, watcher: Watcher, *, place
     store.open(scenario, site, machine.describe(places.command))  # saved before anything can fail
     cells = tour(scenario.cells())
     supervisor = Supervisor(places.registry, store.folder / "logs")
-    cores = site.cores or machine.cores()
+    supervisor.cores_of = cores_of(scenario)
+    cores = site.cores or len(supervisor.cores_of.get("framework", ())) or machine.cores()
     with Ground(
         site,
         supervisor,
@@ -70,6 +71,16 @@ def run(scenario: Scenario, site: Site, store: Store, watcher: Watcher, *, place
             store.finish(cell, result)
             watcher.cell_ends(result)
     return [result for result in store.results() if result.status]
+
+
+def cores_of(scenario: Scenario) -> dict[Role, list[int]]:
+    """Where children may run, by role; empty where load and system share all cores. UsageError when none would be left."""
+    own, all_of = scenario.load.cores, machine.core_numbers()
+    if own is None:
+        return {}
+    if own >= len(all_of):
+        raise UsageError(f"load.cores: {own} of {len(all_of)} cores would leave none for the framework; give fewer or leave it out")
+    return {"load": all_of[-own:], "source": all_of[:-own], "framework": all_of[:-own]}
 
 
 def result_of(cell: Cell, scenario: Scenario, ground: Ground, store: Store, watcher: Watcher) -> Result:
