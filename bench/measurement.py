@@ -86,6 +86,10 @@ class Measurement(Struct, frozen=True):
     """messages that were done before they were sent, by the clocks: impossible"""
     cpu: dict[str, float] = field(default_factory=dict)
     """CPU seconds by role (framework, source, load, harness) and of the whole machine (busy, steal, available) in `seconds`"""
+    memory: dict[str, float] = field(default_factory=dict)
+    """resident bytes by role at the end of the window"""
+    memory_slope: dict[str, float] = field(default_factory=dict)
+    """bytes/s by which they grew from the beginning of the window to its end"""
     note: str = ""
     """one line when something died or gave trouble"""
     series: Series = Series()

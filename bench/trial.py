@@ -68,6 +68,8 @@ class _Trial:
         self._servers = [child for child in standing.ground.supervisor.children if child.role == "source"]
         self._probe = Probe(standing.ground.supervisor)
         self._used: dict[str, float] = {}
+        self._memory: dict[str, float] = {}
+        self._slope: dict[str, float] = {}
         self._note = ""
         self._dead: Ending | None = None
         self._started, self._shown = now_text(), 0.0
@@ -94,7 +96,8 @@ class _Trial:
                 break
             time.sleep(TICK)
         if before is not None:
-            self._used = _used_since(before, self._probe.snapshot())
+            after = self._probe.snapshot()
+            self._used, self._memory, self._slope = _used_since(before, after), after.memory, _slope(before, after)
         self._at_end = self._sent[-1] if self._sent else None
         self._end = min(self._now(), self._window_end)
         if ended != "complete":
@@ -161,6 +164,8 @@ class _Trial:
             processing=_quantiles(tally.processing),
             negative=tally.negative,
             cpu=self._used,
+            memory=self._memory,
+            memory_slope=self._slope,
             note=self._note,
             latencies=self._latencies.buckets(),
             series=Series(*(list(column) for column in zip(*self._rows, strict=True))) if self._rows else Series(),
@@ -266,6 +271,12 @@ def _used_since(before: Snapshot, now: Snapshot) -> dict[str, float]:
     """CPU seconds by role and of the whole machine, and how many there were."""
     used = asdict(now.since(before))
     return {**used, "available": used["seconds"] * cores()}
+
+
+def _slope(before: Snapshot, after: Snapshot) -> dict[str, float]:
+    """Bytes/s by which the resident memory of each role grew."""
+    seconds = max(1e-9, after.at - before.at)
+    return {role: (held - before.memory.get(role, held)) / seconds for role, held in after.memory.items()}
 
 
 def _quantiles(histogram: Histogram) -> Latency:

@@ -19,9 +19,12 @@ def passed(count, size=100):
 
     def consume():
         work = Work(size, 0.5)
-        while batch := pipe.take(10_000, 0.2) or (not over.is_set() and pipe.take(10_000, 1.0)):
-            for report in work.done(batch):
+        while True:
+            batch = pipe.take(10_000, 0.2)
+            for report in work.done(batch) if batch else ():
                 tally.add(report)
+            if not batch and over.is_set():
+                return
 
     reader = threading.Thread(target=consume)
     reader.start()
