@@ -42,6 +42,7 @@ def run(  # one argument for each option
     resume: Annotated[Path | None, typer.Option("--resume", metavar="DIR", help="Go on with the run in this folder.")] = None,
     changes: Changes = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Say only how it ended.")] = False,
+    web: Annotated[bool, typer.Option("--web", help="Open Locust's own page while it runs, on loopback.")] = False,
 ) -> None:
     """Find the top rate of every cell of a scenario, and report it."""
     from bench import progress, rooms
@@ -50,12 +51,13 @@ def run(  # one argument for each option
     from bench.store import Store
 
     chosen, where = _read(scenario, site, changes)
+    _warn(chosen)
     store = _resumed(resume, chosen) if resume else Store.fresh(out, chosen.name)
     command = shlex.join(["bench", *sys.argv[1:]])
     _log_to(store.folder / "harness.log")
     try:
         with progress.watcher(len(chosen.cells()), store.folder, quiet=quiet) as watcher:
-            results = run_all(chosen, where, store, watcher, places=Places(_cache(), _registry(), command))
+            results = run_all(chosen, where, store, watcher, places=Places(_cache(), _registry(), command, web=web))
     except KeyboardInterrupt:
         raise Interrupted(f"interrupted, everything is stopped; go on with --resume {store.folder}") from None
     files = [file for name in ("html", "pdf") if name in rooms.names("reports") for file in rooms.report(name).write(store.folder)]
@@ -75,6 +77,7 @@ def check(
     for path in scenarios:
         try:
             chosen, _ = _read(path, None, changes)
+            _warn(chosen)
             _say(f"{path}: {len(chosen.cells())} cells of {len(chosen.systems)} systems")
         except UsageError as mistake:
             wrong.append(str(mistake))
@@ -121,6 +124,28 @@ def report(
     for module in writers:
         for file in module.write(folder):
             _say(str(file))
+
+
+@app.command(epilog="Example:  bench calibrate kafka tcp --against bare --sizes 100B,1MB")
+def calibrate(  # one argument for each option
+    names: Annotated[list[str], typer.Argument(metavar="SYSTEM|SOURCE...", help="Such as kafka or spark/tcp; message: the codec.")],
+    *,
+    against: Annotated[str, typer.Option(help="Rivals: bare, bare-batch, kafka-producer-perf-test; separated by commas.")] = "",
+    sizes: Annotated[str, typer.Option(help="Message sizes, separated by commas.")] = "100B,1kB,10kB,100kB,1MB,10MB",
+    runs: Annotated[int, typer.Option(min=1, max=99, help="Repetitions; the median counts.")] = 3,
+    seconds: Annotated[float, typer.Option(min=0.5, max=600, help="Of one repetition.")] = 1.5,
+    site: SiteFile = None,
+    out: Results = DEFAULT_RESULTS,
+    changes: Changes = None,
+) -> None:
+    """Measure how fast the load itself is, against sources whose messages nobody keeps."""
+    from bench import calibration
+
+    folder = calibration.folder_for(out)
+    asked = calibration.Asked(names, [name.strip() for name in against.split(",") if name], sizes, runs, seconds, changes or [])
+    for line in calibration.lines(asked, folder, site, _cache(), _registry()):
+        _say(line)
+    _say(f"saved    {folder}")
 
 
 @app.command(epilog="Example:  bench compare results/quick-20261121T120000Z results/quick-20261122T120000Z --fail-if slower")
@@ -245,6 +270,18 @@ def _read(path: Path, site: Path | None, changes: list[str] | None) -> "tuple[Sc
     chosen = scenario_of(document)
     check_rooms(document, chosen)
     return chosen, read_site(site) if site else Site()
+
+
+def _warn(chosen: "Scenario") -> None:
+    """Tell of hazards; UsageError where one must be put right first."""
+    from bench.rooms import hazards
+
+    found = hazards(chosen)
+    for hazard in found:
+        if not hazard.refused:
+            _complain(f"warning: {hazard.text}")
+    if refused := [hazard.text for hazard in found if hazard.refused]:
+        raise UsageError("\n".join(refused))
 
 
 def _resumed(folder: Path, chosen: "Scenario") -> "Store":

@@ -7,6 +7,7 @@
         NotReady     it did not answer its ready probe before the deadline
         Died         it ended by itself
       RoomError      a room failed at a verb                                           exit 3
+      Impossible     a measurement that cannot be: an alarm, never a record            exit 3
       Interrupted    a run that somebody asked to stop; it can be gone on with         exit 130
 
 Anything else that is raised is a bug: a traceback, and exit code 1. A message is one line: what
@@ -57,6 +58,10 @@ class RoomError(HarnessError):
     def __init__(self, room: str, verb: str, reason: str) -> None:
         self.room, self.verb = room, verb
         super().__init__(f"{room} failed to {verb}: {reason}")
+
+
+class Impossible(HarnessError):
+    """Figures of a trial contradict each other or theory; whatever measured them is wrong."""
 
 
 class Interrupted(HarnessError):

@@ -10,15 +10,26 @@
 Every face has the same four verbs: open, act, ask, close. `open` and `close` come once each, `close` also after a failed `open`;
 `act` and `ask` come in between, do not block for longer than they say, and raise a HarnessError when the room cannot go on.
 `refuses` comes before everything and says in a sentence why a room cannot do a cell, or None.
+
+A source's module may offer more, the last four for calibrations (bench.calibrate); all may be left out:
+
+    hazards  (settings, message_bytes, entropy) -> what is wrong with them (bench.hazards)
+    RIVALS   by name, loops around the source's own client without anything of ours, which the load is measured against
+    discard  takes messages off the source and throws them away
+    STORES   True for a source that takes messages also when nobody reads it; without this or `discard` it is not calibrated
+    ALONE    True where only one sender can serve it (a port, a pipe), and so one worker
+    LOAD     the only load that can send to it, where that is not any ("inline" for a source within the harness's process)
 """
 
 from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
+from threading import Event
 from typing import Protocol, TypeVar, runtime_checkable
 
 from msgspec import Struct
 
 from bench.bounds import Copies
+from bench.meter import Meter
 from bench.order import Order, Sent
 from bench.process import Supervisor
 from bench.scenario import Cell
@@ -70,6 +81,10 @@ class Ground(Protocol):
     """for downloads; outlives the run"""
     note: Callable[[str], None]
     """tells the person what takes its time"""
+    workers: int
+    """processes that the load has"""
+    web: bool
+    """whether the load opens a page of its own, on loopback"""
 
     def kept(self, key: Hashable, opened: Callable[[], Kept]) -> Kept:
         """The thing of that key: the one that stands, or, where none stands or it died, a new one. Closed at the end of the run."""
@@ -97,7 +112,11 @@ class Copying(Protocol):
 
 
 class Sender(Protocol):
-    """A source's client in the load's process."""
+    """A source's client in the load's process.
+
+    One that needs a message's memory no more once `send` has returned says so by a class attribute `copies = True`; it may then
+    be given bytearrays that are written again, which spares large messages half of their cost.
+    """
 
     def open(self, endpoint: Endpoint) -> None: ...
 
@@ -155,3 +174,10 @@ class Load(Protocol):
         """How far the order is, since the last call. Never blocks. Raises Died when the load is gone."""
 
     def close(self) -> None: ...
+
+
+Rival = Callable[[Endpoint, bytes, Meter, Path], None]
+"""Sends one message over and over until the meter, told what is confirmed, says that it is over; the path is the cache."""
+
+Discard = Callable[[Endpoint, Event], None]
+"""Reads an endpoint and forgets what it read until the event is set, or its process ended."""

@@ -39,9 +39,19 @@ class Ground:
     """One for a run. Leaving it closes what was kept, the last first, ends every child, and deletes the data."""
 
     def __init__(
-        self, site: Site, supervisor: Supervisor, data: Path, cache: Path, *, cores: int, note: Callable[[str], None] = logger.info
+        self,
+        site: Site,
+        supervisor: Supervisor,
+        data: Path,
+        cache: Path,
+        *,
+        cores: int,
+        note: Callable[[str], None] = logger.info,
+        workers: int = 1,
+        web: bool = False,
     ) -> None:
         self.site, self.supervisor, self.data, self.cache, self.cores, self.note = site, supervisor, data, cache, cores, note
+        self.workers, self.web = workers, web
         self._kept: dict[Hashable, Closable] = {}
 
     def __enter__(self) -> "Ground":

@@ -4,15 +4,22 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from bench.message import Writer
 from bench.order import Order, Sent
 
-MOST_MESSAGES, MOST_BYTES = 4096, 4 * 10**6
-"""Of one step: bounds the memory of what waits, and the time in which nothing else of the process runs."""
+MOST_MESSAGES, MOST_BYTES, MOST_BYTES_REUSED = 4096, 2**20, 2**22
+"""Of one step: fresh messages stay in a core's cache until they are sent; where memory is used again, more make a step cheaper."""
 DEADLINE = 10.0
 """Seconds in which the source takes or confirms something; what it has not by then, it never will."""
+REUSED_FROM = 2**12
+"""Bytes of a message from which on its memory is used again, where the client copies what it takes: fresh memory costs as much."""
 LONGEST_STEP = 0.02
 """Seconds; a client in whose `send` a chunk takes longer (one file a message) is given smaller ones."""
+LONGEST_TURN = 0.005
+"""Seconds of steps one after the other, before anything else of the process has its turn."""
 SHORTEST_PAUSE, SETTLING_PAUSE, LONGEST_PAUSE = 0.001, 0.005, 0.05
 """Seconds: a client with something to confirm is asked sooner than one without."""
 TELL_EVERY, TELL_AT_LEAST_EVERY = 0.05, 0.25
@@ -39,7 +46,12 @@ class Pump:
         self._writer = Writer(
             run=order.run, producer=order.producer, size=order.message_bytes, cost=order.cpu_seconds, entropy=order.entropy
         )
-        self._chunk = self._largest_chunk = max(1, min(MOST_MESSAGES, MOST_BYTES // order.message_bytes))
+        reuses = getattr(client, "copies", False) and order.message_bytes >= REUSED_FROM
+        most_bytes = MOST_BYTES_REUSED if reuses else MOST_BYTES
+        self._chunk = self._largest_chunk = max(1, min(MOST_MESSAGES, most_bytes // order.message_bytes))
+        self._write: Callable[[int, NDArray[np.float64], float], Sequence[bytes]] = self._writer.write
+        if reuses:
+            self._write = self._writer.reusing(self._largest_chunk)
         self._total = self._schedule.count(order.seconds)
         self._waiting: Sequence[bytes] = ()
         self._accepted, self._last_taken = 0, order.begin
@@ -51,12 +63,14 @@ class Pump:
         """Whether the source left something of the last step."""
         return self._blocked_since >= 0
 
-    def step(self, now: float) -> None:
-        """Offer the source what is due at `now`, or else what it did not take before: one chunk at most."""
+    def step(self, now: float) -> bool:
+        """Offer the source what is due at `now`, or else what it did not take before: one chunk at most; whether there was any."""
         if not self._waiting:
             self._waiting = self._written(now)
-        if self._waiting:
-            self._account(self._client.send(self._waiting), now)
+        if not self._waiting:
+            return False
+        self._account(self._client.send(self._waiting), now)
+        return True
 
     def took(self, seconds: float) -> None:
         """Fit the next chunk to how long the last step took, so that a step seldom takes longer than it should."""
@@ -69,8 +83,10 @@ class Pump:
         """Seconds until the next step has something to do; 0 when it has already."""
         if self.blocked:
             return SHORTEST_PAUSE
+        if self._accepted == self._total:
+            return 0.0
         left = self._order.begin + self._next() - now
-        if left <= 0 or self._accepted == self._total:
+        if left <= 0:
             return 0.0
         return max(SHORTEST_PAUSE, min(LONGEST_PAUSE if self.settled() else SETTLING_PAUSE, left))
 
@@ -106,7 +122,7 @@ class Pump:
             last = min(last, int(self._order.limit * elapsed))
         if last <= first:
             return ()
-        return self._writer.write(first, self._order.begin + self._schedule.due(first, last), now)
+        return self._write(first, self._order.begin + self._schedule.due(first, last), now)
 
     def _account(self, taken: int, now: float) -> None:
         self._accepted += taken
@@ -153,17 +169,29 @@ def drive(
     """
     account = _Account(pump, tell)
     while not (halted() or pump.over(clock())):
-        began = clock()
-        pump.step(began)
-        pump.took(clock() - began)
+        pause = _turn(pump, clock)
         account.give(clock())
-        sleep(pump.pause(clock()))
+        sleep(pause)
     deadline = clock() + DEADLINE
     while not pump.settled() and clock() < deadline:
         halted()
         account.give(clock())
         sleep(SHORTEST_PAUSE)
     tell(pump.sent(clock(), done=True))
+
+
+def _turn(pump: Pump, clock: Callable[[], float]) -> float:
+    """Make steps until there is nothing to do or the turn is over; seconds until the next turn has something to do."""
+    now = clock()
+    end = now + LONGEST_TURN
+    while True:
+        began = now
+        stepped = pump.step(began)
+        now = clock()
+        pump.took(now - began)
+        pause = pump.pause(now)
+        if pause > 0 or not stepped or now >= end or pump.over(now):
+            return pause
 
 
 class _Account:

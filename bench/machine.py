@@ -34,6 +34,11 @@ def cores() -> int:
     return len(os.sched_getaffinity(0))
 
 
+def core_numbers() -> list[int]:
+    """The numbers of those cores."""
+    return sorted(os.sched_getaffinity(0))
+
+
 def versions() -> dict[str, str]:
     """The versions of the packages that a result depends on; what is not installed is left out."""
     found = {}

@@ -4,7 +4,7 @@ from typing import Literal
 
 from msgspec import Struct, field
 
-Purpose = Literal["warm-up", "search", "confirm"]
+Purpose = Literal["warm-up", "search", "confirm", "latency"]
 Status = Literal["measured", "lower-bound", "upper-bound", "unstable", "failed", "unsupported"]
 Ending = Literal["complete", "hopeless", "framework died", "source died", "load died"]
 
@@ -29,6 +29,15 @@ class Series(Struct, frozen=True):
     offered: list[int] = field(default_factory=list)
     sent: list[int] = field(default_factory=list)
     processed: list[int] = field(default_factory=list)
+
+
+class Buckets(Struct, frozen=True):
+    """Histograms of each second of a trial, a row for each bucket that holds anything; seconds since the first message was due."""
+
+    second: list[int] = field(default_factory=list)
+    kind: list[str] = field(default_factory=list)
+    bucket: list[int] = field(default_factory=list)
+    count: list[int] = field(default_factory=list)
 
 
 class Latency(Struct, frozen=True):
@@ -72,12 +81,21 @@ class Measurement(Struct, frozen=True):
     """CPU seconds that the messages asked for and that were spent on them"""
     from_due: Latency = Latency()
     from_sent: Latency = Latency()
+    processing: Latency = Latency()
+    negative: int = 0
+    """messages that were done before they were sent, by the clocks: impossible"""
     cpu: dict[str, float] = field(default_factory=dict)
     """CPU seconds by role (framework, source, load, harness) and of the whole machine (busy, steal, available) in `seconds`"""
+    memory: dict[str, float] = field(default_factory=dict)
+    """resident bytes by role at the end of the window"""
+    memory_slope: dict[str, float] = field(default_factory=dict)
+    """bytes/s by which they grew from the beginning of the window to its end"""
     note: str = ""
     """one line when something died or gave trouble"""
     series: Series = Series()
     """kept in a file of its own beside the journal"""
+    latencies: Buckets = Buckets()
+    """likewise: histograms of each second, in latency/"""
 
 
 class ObjectiveResult(Struct, frozen=True):

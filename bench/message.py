@@ -5,9 +5,10 @@ same bytes pass through a line-based TCP source, a file and a broker. The filler
 reader compares every byte of it with what it must be. Reading and writing work on batches and are vectorised with numpy.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +28,8 @@ _ODD = np.array([0x9E3779B97F4A7C15 * (2 * i + 1) % 2**64 | 1 for i in range(7)]
 _DIGITS = np.frombuffer(b"".join(b"%02x" % value for value in range(256)), dtype="<u2")
 _VALUES = np.zeros(2**16, dtype=np.uint8)
 _VALUES[_DIGITS] = np.arange(256, dtype=np.uint8)
-_LONG = 8192  # from here on a message is compared by itself, not as a row of a matrix
+_LONG = 768  # from here on a message is compared by itself, not as a row of a matrix
+_LONG_ROW = 8192  # the same for a batch that lies in one piece already
 _JOINED = 160  # from here on a message is written as header + filler: a block of them would touch fresh memory twice
 
 Bytes = NDArray[np.uint8]
@@ -80,14 +82,26 @@ class Writer:
         """One message for each due time, numbered from `first`; times are CLOCK_MONOTONIC seconds."""
         heads = self._heads(first, due, sent)
         if self._size >= _JOINED:
-            whole = heads.tobytes()
-            starts = range(0, len(whole), HEADER_BYTES)
-            return [whole[start : start + HEADER_BYTES] + self._filler for start in starts]
+            return [head + self._filler for head in _cut(heads)]
         block = np.empty((len(due), self._size), dtype=np.uint8)
         block[:, :HEADER_BYTES] = heads
         block[:, HEADER_BYTES:] = np.frombuffer(self._filler, dtype=np.uint8)
-        whole, size = block.tobytes(), self._size
-        return [whole[start : start + size] for start in range(0, len(whole), size)]
+        return _cut(block)
+
+    def reusing(self, most: int) -> "Callable[[int, NDArray[np.float64], float], Sequence[bytes]]":
+        """A `write` of at most `most` messages at once into memory that the next call writes again: only headers are written.
+
+        What it returns are bytearrays, for clients that do not mind.
+        """
+        pool = [bytearray(HEADER_BYTES) + self._filler for _ in range(most)]
+
+        def write(first: int, due: NDArray[np.float64], sent: float) -> Sequence[bytes]:
+            heads = _cut(self._heads(first, due, sent))
+            for message, head in zip(pool, heads, strict=False):
+                message[:HEADER_BYTES] = head
+            return cast("Sequence[bytes]", pool[: len(heads)])
+
+        return write
 
     def _heads(self, first: int, due: NDArray[np.float64], sent: float) -> Bytes:
         fields = np.empty(len(due), dtype=_LAYOUT)
@@ -103,31 +117,42 @@ class Writer:
         return heads
 
 
+def _cut(rows: Bytes) -> list[bytes]:
+    """Each row of a matrix as bytes of its own: five times faster than slicing (14 against 75 ns a row of 100 bytes)."""
+    found: list[bytes] = rows.view(f"V{rows.shape[1]}").ravel().tolist()
+    return found
+
+
 def read(messages: Sequence[bytes], size: int, expected: bytes) -> Headers:
     """The headers of a batch in which every message should have `size` bytes and the `expected` filler."""
-    whole = [message for message in messages if len(message) == size]
-    wrong_size = len(messages) - len(whole)
+    whole, wrong_size = messages, 0
+    if [*map(len, messages)].count(size) != len(messages):
+        whole = [message for message in messages if len(message) == size]
+        wrong_size = len(messages) - len(whole)
     if size >= _LONG:
-        rows = [np.frombuffer(message, dtype=np.uint8) for message in whole]
-        found = _read_long(rows, expected)
+        found = _read_long(whole, expected)
     else:
         found = read_matrix(np.frombuffer(b"".join(whole), dtype=np.uint8).reshape(len(whole), size), expected)
     return _with_corrupted(found, wrong_size)
 
 
+def _read_long(messages: Sequence[bytes], expected: bytes) -> Headers:
+    """Without a copy: `endswith` compares at the speed of memory."""
+    intact = np.array([message.endswith(expected) for message in messages], dtype=bool)
+    heads = np.frombuffer(b"".join([message[:HEADER_BYTES] for message in messages]), dtype=np.uint8)
+    return _parsed(heads.reshape(len(messages), HEADER_BYTES), intact)
+
+
 def read_matrix(matrix: Bytes, expected: bytes) -> Headers:
     """The headers of a batch that lies in one piece: shape (messages, size)."""
-    if matrix.shape[1] >= _LONG:
-        return _read_long(list(matrix), expected)
-    intact = (matrix[:, HEADER_BYTES:] == np.frombuffer(expected, dtype=np.uint8)).all(axis=1)
+    known, fillers = np.frombuffer(expected, dtype=np.uint8), matrix[:, HEADER_BYTES:]
+    if matrix.shape[1] >= _LONG_ROW:
+        intact = np.array([_equal(filler, known) for filler in fillers], dtype=bool)
+    elif (fillers != known).any():
+        intact = (fillers == known).all(axis=1)
+    else:  # what nearly always is; four times faster than to ask row by row
+        intact = np.ones(len(matrix), dtype=bool)
     return _parsed(np.ascontiguousarray(matrix[:, :HEADER_BYTES]), intact)
-
-
-def _read_long(rows: Sequence[Bytes], expected: bytes) -> Headers:
-    known = np.frombuffer(expected, dtype=np.uint8)
-    intact = np.array([_equal(row[HEADER_BYTES:], known) for row in rows], dtype=bool)
-    heads = np.array([row[:HEADER_BYTES] for row in rows], dtype=np.uint8).reshape(len(rows), HEADER_BYTES)
-    return _parsed(heads, intact)
 
 
 def _equal(found: Bytes, known: Bytes) -> bool:
@@ -137,7 +162,7 @@ def _equal(found: Bytes, known: Bytes) -> bool:
 
 
 def _parsed(heads: Bytes, intact: NDArray[np.bool_]) -> Headers:
-    values = _VALUES[heads.view("<u2")]
+    values = _VALUES.take(heads.view("<u2"))
     found = values[:, _FIELDS:].copy().view(">u4").reshape(-1)
     fields = values[:, :_FIELDS].copy().view(_LAYOUT).reshape(-1)
     good = intact & (found == _checksums(heads)) & (fields["magic"] == _MAGIC)
@@ -156,14 +181,14 @@ def _with_corrupted(found: Headers, more: int) -> Headers:
 
 
 def _digits(values: Bytes) -> Bytes:
-    digits: Bytes = _DIGITS[values].view(np.uint8)
+    digits: Bytes = _DIGITS.take(values).view(np.uint8)
     return digits
 
 
 def _checksums(heads: Bytes) -> NDArray[np.uint32]:
     """32 bits over the first 56 characters of each header: a sum of words times odd numbers, mixed."""
-    words = heads[:, : 2 * _FIELDS].copy().view("<u8")
-    mixed = (words * _ODD).sum(axis=1, dtype=np.uint64)
+    words = heads.view("<u8")[:, : 2 * _FIELDS // 8]
+    mixed: NDArray[np.uint64] = words @ _ODD  # modulo 2^64
     mixed ^= mixed >> np.uint64(29)
     mixed *= np.uint64(0xBF58476D1CE4E5B9)
     folded: NDArray[np.uint32] = (mixed >> np.uint64(32)).astype(np.uint32)

@@ -1,14 +1,16 @@
 """What a load is told to send, and what it says it has sent: the words between the harness and its load."""
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from bench.schedule import Schedule, schedule_of
+from bench.schedule import Part, Schedule, schedule_of
 
 
 class Order(Struct, frozen=True, tag="order"):
     """One trial's worth of messages: which, when due, how large, at which CPU cost.
 
     `begin` is CLOCK_MONOTONIC seconds; message i is due `schedule().due(i)` seconds later; `limit` slows the generator on purpose.
+    Of several workers each gets its own share of the messages and is a producer that numbers them itself.
     """
 
     run: int
@@ -21,9 +23,21 @@ class Order(Struct, frozen=True, tag="order"):
     arrivals: str = "constant"
     producer: int = 0
     limit: float | None = None
+    seed: int = 0
+    profile: tuple[tuple[float, float], ...] = ()
+    workers: int = 1
+    """among whom it is to be shared"""
+    member: int | None = None
+    """whose share it is; None where it is the whole order"""
 
     def schedule(self) -> Schedule:
-        return schedule_of(self.arrivals, self.rate, self.seconds)
+        whole = schedule_of(self.arrivals, self.rate, self.seconds, seed=self.seed, profile=self.profile)
+        return whole if self.member is None else Part(whole, self.member, self.workers)
+
+    def share(self, member: int) -> "Order":
+        """The order of one of its workers."""
+        limit = self.limit / self.workers if self.limit is not None else None
+        return replace(self, producer=member, member=member, limit=limit)
 
 
 class Halt(Struct, frozen=True, tag="halt"):
@@ -46,6 +60,42 @@ class Sent(Struct, frozen=True, tag="sent"):
     late: float
     blocked: float
     done: bool
+    each: dict[int, int] = {}
+    """by producer, what was confirmed; of several workers only"""
+
+    def by_producer(self) -> dict[int, int]:
+        """What was confirmed of each producer."""
+        return self.each or {self.producer: self.confirmed}
+
+
+class Together:
+    """What several workers say of one order, added up as if one had said it."""
+
+    def __init__(self, workers: int) -> None:
+        self._workers = workers
+        self._last: dict[int, Sent] = {}
+
+    def add(self, sent: Sent) -> Sent | None:
+        """The sum after this account; None until every worker has given one. Late is the one that is latest, with its excuse."""
+        if self._last and next(iter(self._last.values())).run != sent.run:
+            self._last = {}
+        self._last[sent.producer] = sent
+        if len(self._last) < self._workers:
+            return None
+        all_of = self._last.values()
+        latest = max(all_of, key=lambda one: one.late)
+        return Sent(
+            sent.run,
+            0,
+            at=latest.at if latest.late > 0 else sent.at,
+            accepted=sum(one.accepted for one in all_of),
+            confirmed=sum(one.confirmed for one in all_of),
+            failed=sum(one.failed for one in all_of),
+            late=latest.late,
+            blocked=latest.blocked,
+            done=all(one.done for one in all_of),
+            each={one.producer: one.confirmed for one in all_of},
+        )
 
 
 class Ready(Struct, frozen=True, tag="ready"):

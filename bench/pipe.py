@@ -7,11 +7,14 @@ from typing import ClassVar
 
 
 class Pipe:
-    """Messages in order, at most `most_messages` and `most_bytes` of them; for one writer and any number of readers."""
+    """Messages in order, at most `most_messages` and `most_bytes` of them, or one; for one writer and any number of readers.
+
+    So many bytes fit a cache: with 256 MB, every message of 10 kB was written to memory that had to be fetched first.
+    """
 
     _named: ClassVar[dict[str, "Pipe"]] = {}
 
-    def __init__(self, most_messages: int = 200_000, most_bytes: int = 256 * 10**6) -> None:
+    def __init__(self, most_messages: int = 200_000, most_bytes: int = 16 * 10**6) -> None:
         self._most_messages, self._most_bytes = most_messages, most_bytes
         self._batches: deque[Sequence[bytes]] = deque()
         self._count = self._bytes = 0
@@ -30,7 +33,8 @@ class Pipe:
         """Add messages in order; how many there was room for. Never blocks."""
         with self._changed:
             size = len(messages[0]) if messages else 0
-            room = min(self._most_messages - self._count, (self._most_bytes - self._bytes) // max(1, size), len(messages))
+            fitting = (self._most_bytes - self._bytes) // max(1, size)
+            room = min(self._most_messages - self._count, max(fitting, self._count == 0), len(messages))
             if room <= 0:
                 return 0
             taken = messages[:room]

@@ -39,6 +39,8 @@ class Snapshot(Struct, frozen=True):
     busy: float
     steal: float
     kernel: float
+    memory: dict[str, float] = {}
+    """resident bytes by role; pages that processes share count in each"""
 
     def since(self, earlier: "Snapshot") -> Cpu:
         """What was used from the earlier snapshot to this one.
@@ -67,9 +69,14 @@ class Probe:
     def snapshot(self) -> Snapshot:
         """The accounts now."""
         sessions: dict[int, float] = {}
+        resident: dict[int, int] = {}
         for stat in processes():
             sessions[stat.session] = sessions.get(stat.session, 0.0) + stat.own_seconds + stat.reaped_seconds
+            resident[stat.session] = resident.get(stat.session, 0) + stat.resident_bytes
         harness = stat_of(self._harness)
+        memory = {"harness": float(harness.resident_bytes) if harness else 0.0}
+        for child in self._supervisor.children:
+            memory[child.role] = memory.get(child.role, 0.0) + resident.get(child.pid, 0)
         busy, steal = _machine_seconds()
         return Snapshot(
             at=time.monotonic(),
@@ -78,6 +85,7 @@ class Probe:
             busy=busy,
             steal=steal,
             kernel=sessions.get(KERNEL_SESSION, 0.0),
+            memory=memory,
         )
 
 

@@ -10,7 +10,7 @@ import secrets
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType, UnionType
 from typing import IO
@@ -37,6 +37,8 @@ class Supervisor:
     def __init__(self, registry: Path, logs: Path) -> None:
         self._registry, self._logs, self._name = registry.absolute(), logs, secrets.token_hex(8)
         self._children: list[Child] = []
+        self.cores_of: Mapping[Role, Collection[int]] = {}
+        """where children of a role may run; everywhere when it is left out"""
         self._guard: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> "Supervisor":
@@ -79,6 +81,8 @@ class Supervisor:
             raise ServiceError(f"{name} cannot be started: {error}") from error
         finally:
             _close(log, theirs)
+        if role in self.cores_of:
+            os.sched_setaffinity(popen.pid, self.cores_of[role])  # its threads and children inherit it
         child = Child(popen, name, role, path, self._forget(record))
         self._children.append(child)
         record._replace(session=popen.pid, created=_stat(popen.pid).created).write(self._registry)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 TICKS = os.sysconf("SC_CLK_TCK")
+PAGE = os.sysconf("SC_PAGE_SIZE")
 """The clock ticks in a second that /proc counts CPU time in."""
 _PROC = Path("/proc")
 
@@ -23,6 +24,7 @@ class Stat(NamedTuple):
     """and of its descendants that have ended and were reaped"""
     created: int
     """clock ticks after boot: with the pid, it names a process for good"""
+    resident_bytes: int
 
 
 def stat_of(pid: int) -> Stat | None:
@@ -33,7 +35,7 @@ def stat_of(pid: int) -> Stat | None:
         return None
     field = line.rpartition(b")")[2].split()  # the name before it may contain anything; field[0] is proc(5)'s field 3
     own, reaped = int(field[11]) + int(field[12]), int(field[13]) + int(field[14])
-    return Stat(pid, field[0] not in b"ZX", int(field[3]), own / TICKS, reaped / TICKS, int(field[19]))
+    return Stat(pid, field[0] not in b"ZX", int(field[3]), own / TICKS, reaped / TICKS, int(field[19]), int(field[21]) * PAGE)
 
 
 def processes() -> Iterator[Stat]:

@@ -15,6 +15,7 @@ from bench.order import Order, Sent
 from bench.scenario import Cell, Scenario
 from bench.site import Site
 from bench.tally import Report
+from bench.trace import profile_of
 from bench.work import Work
 
 FIRST_MESSAGES = 8
@@ -72,6 +73,9 @@ class Standing:
             entropy=float(load.entropy),
             arrivals=load.arrivals,
             limit=float(load.limit) if load.limit is not None else None,
+            workers=load.workers,
+            seed=load.seed * 2**16 + run,
+            profile=tuple(profile_of(load)),
         )
 
     def _first_messages(self) -> None:
@@ -107,7 +111,20 @@ def refusal(cell: Cell, scenario: Scenario) -> str | None:
     """Why the rooms of a cell cannot do it; None when they can. UsageError when there is no such room."""
     framework = rooms.framework(cell.framework, scenario.settings)
     source = rooms.source(cell.source, scenario.settings)
-    return framework.refuses(cell, cell.source) or source.refuses(cell, float(scenario.load.entropy))
+    return (
+        _too_many_workers(cell, scenario)
+        or framework.refuses(cell, cell.source)
+        or source.refuses(cell, float(scenario.load.entropy))
+    )
+
+
+def _too_many_workers(cell: Cell, scenario: Scenario) -> str | None:
+    workers = scenario.load.workers
+    if workers > 1 and scenario.load.by == "inline":
+        return f"load.workers: {workers}, but the inline load is one thread; use load.by=swarm"
+    if workers > 1 and rooms.one_sender(cell.source):
+        return f"load.workers: {workers}, but {cell.source} takes messages of one sender"
+    return None
 
 
 def roofs(cell: Cell, scenario: Scenario, site: Site, cores: int) -> list[Roof]:

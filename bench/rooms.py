@@ -2,6 +2,8 @@
 
 import difflib
 import importlib
+import inspect
+import sys
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
@@ -12,10 +14,13 @@ from msgspec import Struct
 
 from bench.document import Document
 from bench.errors import UsageError
-from bench.faces import Consumer, Framework, Load, Sender, Source
+from bench.faces import Consumer, Discard, Framework, Load, Rival, Sender, Source
+from bench.hazards import Hazard
+from bench.hazards import in_code as hazards_in
 from bench.reading import located, settings_as
 from bench.scenario import Scenario
 from bench.search.question import Question, Strategy
+from bench.trace import profile_of
 
 Kind = Literal["producers", "consumers", "frameworks", "load", "search", "reports", "plots"]
 KINDS: tuple[Kind, ...] = ("producers", "consumers", "frameworks", "load", "search", "reports", "plots")
@@ -33,6 +38,60 @@ def source(name: str, settings: Settings) -> Source:
 def sender(name: str) -> Sender:
     """A client of the source of that name."""
     return cast("Sender", _module("producers", name).Sender())
+
+
+def hazards(scenario: Scenario) -> list[Hazard]:
+    """What a scenario's sources say of their settings, and what their senders' code shows; once each."""
+    found: dict[Hazard, None] = {}
+    for cell in scenario.cells():
+        module = _module("producers", cell.source)
+        told = getattr(module, "hazards", None)
+        if told is not None:
+            settings = _settings(module, cell.source, scenario.settings)
+            found |= dict.fromkeys(told(settings, cell.message_bytes, float(scenario.load.entropy)))
+        found |= dict.fromkeys(hazard for part in _sender_modules(module) for hazard in hazards_in(*part))
+    return list(found)
+
+
+def _sender_modules(module: ModuleType) -> list[tuple[str, str]]:
+    """(text, name) of a source's module and of those beside it that it takes anything from."""
+    package = module.__name__.rpartition(".")[0]
+    names = {module.__name__} | {str(getattr(value, "__module__", "")) for value in vars(module).values()}
+    near = sorted(name for name in names if package and name.startswith(f"{package}.") and name in sys.modules)
+    texts = [(sys.modules[name], name) for name in near or [module.__name__]]
+    return [(inspect.getsource(one), name) for one, name in texts]
+
+
+def rivals(name: str) -> Mapping[str, Rival]:
+    """The loops that a load for the source of that name is measured against, by name; empty where its room offers none."""
+    found: Mapping[str, Rival] = getattr(_module("producers", name), "RIVALS", {})
+    return found
+
+
+def discarding(name: str) -> Discard:
+    """What reads the source of that name for nothing; only where `discards` says that there is such a thing."""
+    return cast("Discard", _module("producers", name).discard)
+
+
+def calibrates(name: str) -> bool:
+    """Whether a load can be measured against the source of that name alone: it keeps what nobody reads, or has a null reader."""
+    return bool(getattr(_module("producers", name), "STORES", False)) or discards(name)
+
+
+def discards(name: str) -> bool:
+    """Whether the source of that name needs a reader in order to go on taking messages."""
+    return hasattr(_module("producers", name), "discard")
+
+
+def one_sender(name: str) -> bool:
+    """Whether only one sender at a time can serve the source of that name."""
+    return bool(getattr(_module("producers", name), "ALONE", False))
+
+
+def only_load(name: str) -> str | None:
+    """The one load that can send to the source of that name; None when any can."""
+    found: str | None = getattr(_module("producers", name), "LOAD", None)
+    return found
 
 
 def consumer(name: str) -> Consumer:
@@ -151,6 +210,7 @@ def check(document: Document, scenario: Scenario) -> None:
                 raise located(document, f"systems[{index}]", system, allowed=allowed, names=_systems(framework_name, source_name))
     if scenario.search.strategy not in names("search"):
         raise located(document, "search.strategy", scenario.search.strategy, allowed=_listed("search"), names=names("search"))
+    profile_of(scenario.load)
     for room, settings in scenario.settings.items():
         type_of_room = settings_type(room)
         if type_of_room is None:

@@ -13,12 +13,13 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
-from bench import bounds, faces, machine, rig, rooms, trial
+from bench import bounds, calibrate, faces, machine, rig, rooms, trial
+from bench.alarms import alarm_of
 from bench.bounds import Roof
-from bench.errors import HarnessError, UsageError
+from bench.errors import HarnessError, Impossible, UsageError
 from bench.ground import Ground
 from bench.measurement import Measurement, Planned, Result
-from bench.process import Supervisor
+from bench.process import Role, Supervisor
 from bench.scenario import Cell, Scenario
 from bench.search.neighbours import hint_of, tour
 from bench.search.question import Question, Strategy
@@ -51,8 +52,18 @@ def run(scenario: Scenario, site: Site, store: Store, watcher: Watcher, *, place
     store.open(scenario, site, machine.describe(places.command))  # saved before anything can fail
     cells = tour(scenario.cells())
     supervisor = Supervisor(places.registry, store.folder / "logs")
-    cores = site.cores or machine.cores()
-    with Ground(site, supervisor, store.folder / "data", places.cache, cores=cores, note=watcher.note) as ground:
+    supervisor.cores_of = cores_of(scenario)
+    cores = site.cores or len(supervisor.cores_of.get("framework", ())) or machine.cores()
+    with Ground(
+        site,
+        supervisor,
+        store.folder / "data",
+        places.cache,
+        cores=cores,
+        note=watcher.note,
+        workers=scenario.load.workers,
+        web=places.web,
+    ) as ground:
         for number, cell in enumerate(cells, 1):
             if store.has_result(cell):
                 continue
@@ -63,11 +74,22 @@ def run(scenario: Scenario, site: Site, store: Store, watcher: Watcher, *, place
     return [result for result in store.results() if result.status]
 
 
+def cores_of(scenario: Scenario) -> dict[Role, list[int]]:
+    """Where children may run, by role; empty where load and system share all cores. UsageError when none would be left."""
+    own, all_of = scenario.load.cores, machine.core_numbers()
+    if own is None:
+        return {}
+    if own >= len(all_of):
+        raise UsageError(f"load.cores: {own} of {len(all_of)} cores would leave none for the framework; give fewer or leave it out")
+    return {"load": all_of[-own:], "source": all_of[:-own], "framework": all_of[:-own]}
+
+
 def result_of(cell: Cell, scenario: Scenario, ground: Ground, store: Store, watcher: Watcher) -> Result:
     """The result of one cell, whatever becomes of it; only what the person must put right is raised."""
     refused = rig.refusal(cell, scenario)
     if refused is not None:
         return _without(cell, "unsupported", refused)
+    _calibrate(cell, scenario, ground, store)
     try:
         with rig.standing(cell, scenario, ground) as standing:
             return search_cell(cell, scenario, standing, store, watcher)
@@ -84,6 +106,8 @@ def search_cell(cell: Cell, scenario: Scenario, standing: rig.Standing, store: S
     roofs = rig.roofs(cell, scenario, standing.ground.site, standing.ground.cores)
     search = search_for(cell, scenario, standing.ground, store)
     for seen in store.trials(cell):  # a resumed cell knows its earlier trials
+        if seen.planned.purpose == "latency":
+            continue
         search = search.after(seen, judge(seen, rules))
     last: Measurement | None = None
     while (planned := search.next_trial()) is not None:
@@ -91,10 +115,34 @@ def search_cell(cell: Cell, scenario: Scenario, standing: rig.Standing, store: S
         watcher.trial_begins(planned)
         seen = trial.run(standing, planned, float(scenario.timing.drain), watcher.glimpse)
         store.add(cell, seen)  # saved before it is judged
+        _alarm(seen, cell, standing.ground)
         verdict = judge(seen, rules)
         watcher.trial_ends(seen, verdict)
         search, last = search.after(seen, verdict), seen
-    return _checked(under(roofs, search.result()))
+    result = _checked(under(roofs, search.result()))
+    _latency_trials(result, scenario, standing, store, watcher, after=last)
+    return result
+
+
+def _latency_trials(
+    result: Result, scenario: Scenario, standing: rig.Standing, store: Store, watcher: Watcher, *, after: Measurement | None
+) -> None:
+    """Measure latency at shares of the highest rate that was confirmed; whatever is seen is saved and shown, no more."""
+    cell, wanted, last = standing.cell, scenario.latency, after
+    rules = Rules(scenario.objectives, float(scenario.search.precision))
+    if result.confirmed_hz is None:
+        return
+    numbers = [seen.planned.number for seen in store.trials(cell)]
+    for share in wanted.at:
+        settle = max(1.0, 2 * standing.framework.batch_interval)
+        number = max(numbers, default=0) + 1
+        planned = Planned(number, result.confirmed_hz * float(share), settle, float(wanted.window), "latency")
+        _make_ready(standing, last)
+        watcher.trial_begins(planned)
+        last = trial.run(standing, planned, float(scenario.timing.drain), watcher.glimpse)
+        store.add(cell, last)
+        watcher.trial_ends(last, judge(last, rules))
+        numbers.append(number)
 
 
 def search_for(cell: Cell, scenario: Scenario, ground: faces.Ground, store: Store) -> Strategy:
@@ -109,15 +157,18 @@ def search_for(cell: Cell, scenario: Scenario, ground: faces.Ground, store: Stor
         bound_hz=bound_hz,
         bound=lowest.name if lowest is not None else "cpu",
         hint_hz=hint_of(cell, store.results(), bound_hz),
-        generator_hz=generator_ceiling(cell, scenario, ground),
+        generator_hz=calibrate.known_ceiling(cell, scenario, store.folder),
         objectives=scenario.objectives,
     )
     return rooms.strategy(scenario.search.strategy, question)
 
 
-def generator_ceiling(cell: Cell, scenario: Scenario, ground: faces.Ground) -> float | None:  # noqa: ARG001  until it is measured
-    """Messages/s that the load reaches against a null sink at this message size; None while nobody has measured it."""
-    return None
+def _calibrate(cell: Cell, scenario: Scenario, ground: Ground, store: Store) -> None:
+    """Have the load's own limit for a cell in the run's folder, before anything of the cell stands; a cell can do without it."""
+    try:
+        calibrate.generator_ceiling(cell, scenario, ground, store.folder)
+    except HarnessError as problem:
+        logger.warning("%s: the load could not be calibrated: %s", cell.name, problem)
 
 
 def _make_ready(standing: rig.Standing, seen: Measurement | None) -> None:
@@ -134,6 +185,13 @@ def under(roofs: list[Roof], result: Result) -> Result:
     """The result, which carries the name of a roof that it comes near, whatever else limited it."""
     reached = bounds.roof_reached(result.estimate_hz or 0.0, roofs)
     return result if reached is None else replace(result, limited_by=reached.name)
+
+
+def _alarm(seen: Measurement, cell: Cell, ground: faces.Ground) -> None:
+    """Raise Impossible where a trial's figures cannot be."""
+    bound, link = bounds.cpu_bound(cell, ground.cores), ground.site.bandwidth
+    if (why := alarm_of(seen, cell, bound_hz=bound, link=float(link) if link is not None else None)) is not None:
+        raise Impossible(f"trial {seen.planned.number}: {why}")
 
 
 def _checked(result: Result) -> Result:
@@ -153,5 +211,5 @@ def _without(cell: Cell, status: str, reason: str) -> Result:
 class Places:
     """Where a run keeps what outlives it, and the command that repeats it."""
 
-    def __init__(self, cache: Path, registry: Path, command: str) -> None:
-        self.cache, self.registry, self.command = cache, registry, command
+    def __init__(self, cache: Path, registry: Path, command: str, *, web: bool = False) -> None:
+        self.cache, self.registry, self.command, self.web = cache, registry, command, web

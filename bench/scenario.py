@@ -45,14 +45,38 @@ class Grid(Struct, frozen=True, forbid_unknown_fields=True):
     cpu_cost: Annotated[tuple[CpuCost, ...], _ONCE_EACH] = (Seconds(0),)
 
 
+class Bursts(Struct, frozen=True, forbid_unknown_fields=True):
+    """All messages of a period in a part of it, none in the rest; the rate of a trial is the mean."""
+
+    period: Annotated[Seconds, limits(over="0 s")] = Seconds(1)
+    share: Annotated[Share, limits(least="0.1 %")] = Share(0.2)
+
+
+class Steps(Struct, frozen=True, forbid_unknown_fields=True):
+    """Levels one after the other, again and again; they are relative, the rate of a trial is their mean."""
+
+    every: Annotated[Seconds, limits(over="0 s")] = Seconds(2)
+    levels: Annotated[tuple[Annotated[Share, limits(least="0.1 %")], ...], Meta(min_length=1, max_length=1000)] = (
+        Share(0.25),
+        Share(0.5),
+        Share(1),
+    )
+
+
 class Load(Struct, frozen=True, forbid_unknown_fields=True):
     """How messages are offered."""
 
     by: Literal["swarm", "inline"] = "swarm"
-    arrivals: Literal["constant"] = "constant"
+    arrivals: Literal["constant", "poisson", "bursts", "steps", "trace"] = "constant"
+    bursts: Bursts = Bursts()
+    steps: Steps = Steps()
+    trace: str | None = None
+    """A CSV file of times (s) and rates; only their shape counts, the rate of a trial is their mean."""
     entropy: Share = Share(0.75)
     workers: Annotated[int, Meta(ge=1, le=256)] = 1
     seed: Annotated[int, Meta(ge=0, le=2**32 - 1)] = 1
+    cores: Annotated[int, Meta(ge=1, le=1024)] | None = None
+    """Set aside for the load, the last ones of this machine; sources and framework have the others. Shared by all when left out."""
     limit: Rate | None = None
     """A generator slowed on purpose, to see how its limit is told apart from the system's."""
 
@@ -83,6 +107,13 @@ class Objectives(Struct, frozen=True, forbid_unknown_fields=True):
     p99: Annotated[Seconds, limits(over="0 s")] | None = None
 
 
+class LatencyTrials(Struct, frozen=True, forbid_unknown_fields=True):
+    """After a cell's search: latency at shares of the highest confirmed rate."""
+
+    at: Annotated[tuple[Annotated[Share, limits(least="1 %")], ...], Meta(max_length=20)] = ()
+    window: Annotated[Seconds, limits(over="0 s")] = Seconds(20)
+
+
 class Scenario(Struct, frozen=True, forbid_unknown_fields=True):
     """A whole scenario file."""
 
@@ -94,6 +125,7 @@ class Scenario(Struct, frozen=True, forbid_unknown_fields=True):
     search: Search = Search()
     timing: Timing = Timing()
     objectives: Objectives = Objectives()
+    latency: LatencyTrials = LatencyTrials()
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """By room; each room publishes the type that its part is converted to."""
 

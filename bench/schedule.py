@@ -1,9 +1,22 @@
-"""When messages are due: an open loop, fixed before the load starts and blind to what the system does with it."""
+"""When messages are due: an open loop, fixed before the load starts and blind to what the system does with it.
 
+Every schedule can be asked anywhere, in any order, and gives the same answer in every process; so several workers each take their
+share of one schedule, and the union of the shares is the schedule.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+Times = NDArray[np.float64]
+Profile = Sequence[tuple[float, float]]
+"""Parts of a period, each (its seconds, its rate relative to the others); it is repeated for as long as a trial lasts."""
+
+SLOT_MESSAGES = 2048
+"""Expected in a slot of a Poisson schedule: slots are drawn by themselves, so that none before needs to be."""
 
 
 class Schedule(Protocol):
@@ -12,8 +25,8 @@ class Schedule(Protocol):
     def count(self, elapsed: float) -> int:
         """How many messages are due by `elapsed`."""
 
-    def due(self, first: int, last: int) -> NDArray[np.float64]:
-        """The due times of messages `first` up to but not including `last`."""
+    def due(self, first: int, last: int, step: int = 1) -> Times:
+        """The due times of messages first, first + step ... up to but not including `last`."""
 
 
 class Constant:
@@ -25,12 +38,93 @@ class Constant:
     def count(self, elapsed: float) -> int:
         return max(0, min(self._total, int(elapsed * self._rate + 0.5)))
 
-    def due(self, first: int, last: int) -> NDArray[np.float64]:
-        return (np.arange(first, last, dtype=np.float64) + 0.5) / self._rate
+    def due(self, first: int, last: int, step: int = 1) -> Times:
+        return (np.arange(first, last, step, dtype=np.float64) + 0.5) / self._rate
 
 
-def schedule_of(arrivals: str, rate: float, seconds: float) -> Schedule:
-    """The schedule of that name (constant is the only one yet)."""
-    if arrivals != "constant":
-        raise ValueError(f"arrivals: {arrivals!r} is not a schedule; known: constant")
-    return Constant(rate, seconds)
+class Profiled:
+    """A rate that changes in steps, with `rate` as its mean over a period; evenly spaced within each step."""
+
+    def __init__(self, rate: float, seconds: float, profile: Profile) -> None:
+        lengths, factors = (np.array(column, dtype=np.float64) for column in zip(*profile, strict=True))
+        self._times = np.concatenate([[0.0], np.cumsum(lengths)])
+        counts = np.concatenate([[0.0], np.cumsum(lengths * factors)])
+        self._period = float(self._times[-1])
+        self._counts = counts * (rate * self._period / counts[-1])
+        self._each = float(self._counts[-1])
+        self._total = int(self._expected(seconds) + 0.5)
+
+    def count(self, elapsed: float) -> int:
+        return max(0, min(self._total, int(self._expected(elapsed) + 0.5))) if elapsed > 0 else 0
+
+    def due(self, first: int, last: int, step: int = 1) -> Times:
+        wanted = np.arange(first, last, step, dtype=np.float64) + 0.5
+        periods = np.floor(wanted / self._each)
+        within: Times = np.interp(wanted - periods * self._each, self._counts, self._times)
+        return periods * self._period + within
+
+    def _expected(self, elapsed: float) -> float:
+        periods = elapsed // self._period
+        return float(periods * self._each + np.interp(elapsed - periods * self._period, self._times, self._counts))
+
+
+class Poisson:
+    """Independent arrivals with `rate` as their mean: the number in each slot is drawn first, then where in the slot they lie."""
+
+    def __init__(self, rate: float, seconds: float, seed: int) -> None:
+        self._seed, self._slot = seed, min(seconds, SLOT_MESSAGES / rate)
+        slots = max(1, int(np.ceil(seconds / self._slot - 1e-9)))
+        lengths = np.full(slots, self._slot)
+        lengths[-1] = seconds - self._slot * (slots - 1)
+        drawn = np.random.default_rng([seed, 0]).poisson(rate * lengths)
+        self._lengths, self._before = lengths, np.concatenate([[0], np.cumsum(drawn)])
+        self._times: Callable[[int], Times] = lru_cache(maxsize=4)(self._drawn)
+
+    def count(self, elapsed: float) -> int:
+        if elapsed <= 0:
+            return 0
+        slot = int(elapsed / self._slot)
+        if slot >= len(self._lengths):
+            return int(self._before[-1])
+        return int(self._before[slot] + np.searchsorted(self._times(slot), elapsed, side="right"))
+
+    def due(self, first: int, last: int, step: int = 1) -> Times:
+        last = min(last, int(self._before[-1]))
+        if last <= first:
+            return np.empty(0)
+        begin = int(np.searchsorted(self._before, first, side="right")) - 1
+        end = int(np.searchsorted(self._before, last - 1, side="right"))
+        times: Times = np.concatenate([self._times(slot) for slot in range(begin, end)])
+        offset = int(self._before[begin])
+        return times[first - offset : last - offset : step]
+
+    def _drawn(self, slot: int) -> Times:
+        count = int(self._before[slot + 1] - self._before[slot])
+        places = np.sort(np.random.default_rng([self._seed, 1, slot]).random(count))
+        times: Times = self._slot * slot + places * self._lengths[slot]
+        return times
+
+
+class Part:
+    """Messages member, member + members ... of a schedule."""
+
+    def __init__(self, whole: Schedule, member: int, members: int) -> None:
+        self._whole, self._member, self._members = whole, member, members
+
+    def count(self, elapsed: float) -> int:
+        return max(0, (self._whole.count(elapsed) - self._member + self._members - 1) // self._members)
+
+    def due(self, first: int, last: int, step: int = 1) -> Times:
+        begin, end = (self._member + self._members * number for number in (first, last))
+        return self._whole.due(begin, end - self._members + 1, self._members * step)
+
+
+def schedule_of(arrivals: str, rate: float, seconds: float, *, seed: int = 0, profile: Profile = ()) -> Schedule:
+    """The schedule of that name: constant, poisson, or one that follows a profile (bursts, steps, trace)."""
+    if arrivals == "constant":
+        return Constant(rate, seconds)
+    if arrivals == "poisson":
+        return Poisson(rate, seconds, seed)
+    if arrivals in ("bursts", "steps", "trace"):
+        return Profiled(rate, seconds, profile)
+    raise ValueError(f"arrivals: {arrivals!r} is not a schedule; known: constant, poisson, bursts, steps, trace")

@@ -19,7 +19,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bench.errors import UsageError
-from bench.measurement import Measurement, Result, Series
+from bench.latency import KINDS, hgrm_text, histogram_of
+from bench.measurement import Buckets, Measurement, Result, Series
 from bench.scenario import Cell, Scenario
 from bench.site import Site
 from bench.units import Bandwidth, Rate, Seconds, Share, Size, exact_text
@@ -82,7 +83,7 @@ class Store:
         self._lock = locked(self.folder)
         if self._lock is None:
             raise UsageError(f"{self.folder}: another bench writes to this run now")
-        for name in ("series", "logs", "data", "figures"):
+        for name in ("series", "latency", "logs", "data", "figures"):
             (self.folder / name).mkdir(exist_ok=True)
         if not (self.folder / "run.json").exists():
             record = RunRecord(FORMAT, scenario, site, dict(facts), now_text())
@@ -108,7 +109,8 @@ class Store:
     def add(self, cell: Cell, seen: Measurement) -> None:
         """Append a measurement to the journal; it is on the disk when this returns."""
         _write_series(_series_file(self.folder, cell, seen), seen.series)
-        line = _encoded(Entry(FORMAT, cell, replace(seen, series=Series()))) + b"\n"
+        _write_latencies(self.folder, cell, seen)
+        line = _encoded(Entry(FORMAT, cell, replace(seen, series=Series(), latencies=Buckets()))) + b"\n"
         with (self.folder / "trials.jsonl").open("ab") as journal:
             journal.write(line)
             journal.flush()
@@ -212,6 +214,33 @@ def _cut_half_line(journal: Path) -> None:
     if whole != len(content):
         with journal.open("r+b") as file:
             file.truncate(whole)
+
+
+def read_latencies(folder: Path, cell: Cell, seen: Measurement) -> Buckets:
+    """The latency histograms of one trial, by second; empty where there are none."""
+    import pyarrow.parquet as pq
+
+    path = _latency_file(folder, cell, seen, ".parquet")
+    return Buckets(**pq.read_table(path).to_pydict()) if path.exists() else Buckets()
+
+
+def _write_latencies(folder: Path, cell: Cell, seen: Measurement) -> None:
+    """Of each second as a table, and of the whole window as HdrHistogram writes it."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if not seen.latencies.second:
+        return
+    pq.write_table(pa.table(msgspec.structs.asdict(seen.latencies)), _latency_file(folder, cell, seen, ".parquet"))
+    planned = seen.planned
+    for kind in KINDS:
+        histogram = histogram_of(seen.latencies, kind, int(planned.settle), planned.settle + planned.window)
+        if len(histogram):
+            _latency_file(folder, cell, seen, f"-{kind}.hgrm").write_text(hgrm_text(histogram), encoding="ascii")
+
+
+def _latency_file(folder: Path, cell: Cell, seen: Measurement, end: str) -> Path:
+    return folder / "latency" / f"{cell.name}-{seen.planned.number:03d}{end}"
 
 
 def _series_file(folder: Path, cell: Cell, seen: Measurement) -> Path:

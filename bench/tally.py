@@ -44,6 +44,10 @@ class Report(Struct, frozen=True, tag="processed"):
     burnt: float = 0.0
     from_due: Sparse = field(default_factory=list)
     from_sent: Sparse = field(default_factory=list)
+    processing: Sparse = field(default_factory=list)
+    """from the moment at which the framework's function got a message's batch until the message was done"""
+    negative: int = 0
+    """messages that were done before they were sent, by the clocks"""
 
     @property
     def count(self) -> int:
@@ -64,9 +68,9 @@ class Tally:
     """The reports of one run, added up."""
 
     def __init__(self) -> None:
-        self.count = self.corrupted = self.disordered = 0
+        self.count = self.corrupted = self.disordered = self.negative = 0
         self.asked = self.burnt = 0.0
-        self.from_due, self.from_sent = Histogram(), Histogram()
+        self.from_due, self.from_sent, self.processing = Histogram(), Histogram(), Histogram()
         self._sums: dict[int, Sums] = {}
 
     def add(self, report: Report) -> None:
@@ -77,6 +81,8 @@ class Tally:
         self.burnt += report.burnt
         self.from_due.add(report.from_due)
         self.from_sent.add(report.from_sent)
+        self.processing.add(report.processing)
+        self.negative += report.negative
         for part in report.sums:
             known = self._sums.get(part.producer)
             self._sums[part.producer] = part if known is None else known.plus(part)
@@ -93,6 +99,8 @@ class Tally:
             self.burnt,
             self.from_due.sparse(),
             self.from_sent.sparse(),
+            self.processing.sparse(),
+            self.negative,
         )
 
     def against(self, sent: dict[int, int]) -> tuple[int, int]:

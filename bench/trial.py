@@ -12,14 +12,14 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from bench.errors import Died, HarnessError
-from bench.latency import Histogram
+from bench.latency import KINDS, Histogram, Seconds
 from bench.machine import cores
 from bench.measurement import Ending, Latency, Measurement, Planned, Series
 from bench.order import Sent
 from bench.probes import Probe, Snapshot
 from bench.rig import Standing
 from bench.store import now_text
-from bench.tally import Tally
+from bench.tally import Report, Tally
 from bench.work import NO_RUN
 
 LEAD = 0.1
@@ -61,13 +61,15 @@ class _Trial:
     def __init__(self, standing: Standing, planned: Planned, show: Show) -> None:
         self._standing, self._planned, self._show = standing, planned, show
         self._run = planned.number % 65535 + 1
-        self._tally, self._stale = Tally(), 0
+        self._tally, self._stale, self._latencies = Tally(), 0, Seconds()
         self._sent: list[Sent] = []
         self._at_end: Sent | None = None
         self._rows: list[tuple[float, int, int, int]] = []
         self._servers = [child for child in standing.ground.supervisor.children if child.role == "source"]
         self._probe = Probe(standing.ground.supervisor)
         self._used: dict[str, float] = {}
+        self._memory: dict[str, float] = {}
+        self._slope: dict[str, float] = {}
         self._note = ""
         self._dead: Ending | None = None
         self._started, self._shown = now_text(), 0.0
@@ -94,7 +96,8 @@ class _Trial:
                 break
             time.sleep(TICK)
         if before is not None:
-            self._used = _used_since(before, self._probe.snapshot())
+            after = self._probe.snapshot()
+            self._used, self._memory, self._slope = _used_since(before, after), after.memory, _slope(before, after)
         self._at_end = self._sent[-1] if self._sent else None
         self._end = min(self._now(), self._window_end)
         if ended != "complete":
@@ -158,8 +161,13 @@ class _Trial:
             burnt=tally.burnt,
             from_due=_quantiles(tally.from_due),
             from_sent=_quantiles(tally.from_sent),
+            processing=_quantiles(tally.processing),
+            negative=tally.negative,
             cpu=self._used,
+            memory=self._memory,
+            memory_slope=self._slope,
             note=self._note,
+            latencies=self._latencies.buckets(),
             series=Series(*(list(column) for column in zip(*self._rows, strict=True))) if self._rows else Series(),
         )
 
@@ -181,7 +189,8 @@ class _Trial:
 
     def _losses(self) -> tuple[int, int]:
         """(lost, duplicated) so far; a corrupted message is corrupted, not lost."""
-        lost, duplicated = self._tally.against({self._order.producer: self._confirmed})
+        told = self._sent[-1].by_producer() if self._sent else {}
+        lost, duplicated = self._tally.against(told)
         return max(0, lost - self._tally.corrupted), duplicated
 
     def _late(self, told: Sent | None) -> float:
@@ -206,6 +215,7 @@ class _Trial:
             for report in self._standing.framework.ask():
                 if report.run in (self._run, NO_RUN):
                     self._tally.add(report)
+                    self._add_latencies(report)
                     moved = max(report.at - self._order.begin, moved or 0.0)
                 elif report.run:
                     self._stale += report.count
@@ -219,6 +229,11 @@ class _Trial:
             self._shown = now
             self._show(self._glimpse(phase, now))
         return now
+
+    def _add_latencies(self, report: Report) -> None:
+        second = max(0, int(report.at - self._order.begin))
+        for kind, sparse in zip(KINDS, (report.from_due, report.from_sent, report.processing), strict=True):
+            self._latencies.add(second, kind, sparse)
 
     def _die(self, what: Ending, problem: HarnessError) -> None:
         if self._dead is None:
@@ -256,6 +271,12 @@ def _used_since(before: Snapshot, now: Snapshot) -> dict[str, float]:
     """CPU seconds by role and of the whole machine, and how many there were."""
     used = asdict(now.since(before))
     return {**used, "available": used["seconds"] * cores()}
+
+
+def _slope(before: Snapshot, after: Snapshot) -> dict[str, float]:
+    """Bytes/s by which the resident memory of each role grew."""
+    seconds = max(1e-9, after.at - before.at)
+    return {role: (held - before.memory.get(role, held)) / seconds for role, held in after.memory.items()}
 
 
 def _quantiles(histogram: Histogram) -> Latency:

@@ -21,23 +21,25 @@ class Work(Struct, frozen=True):
 
     def done(self, messages: Sequence[bytes]) -> list[Report]:
         """Do the work on a batch that is in its source's order; one report for each run found in it."""
-        return self._worked(message.read(messages, self.message_bytes, self._filler()))
+        began = time.monotonic()
+        return self._worked(message.read(messages, self.message_bytes, self._filler()), began)
 
     def done_in_place(self, matrix: Bytes) -> list[Report]:
         """The same for a batch that lies in one piece: shape (messages, message_bytes)."""
-        return self._worked(message.read_matrix(matrix, self._filler()))
+        began = time.monotonic()
+        return self._worked(message.read_matrix(matrix, self._filler()), began)
 
     def _filler(self) -> bytes:
         return message.filler(self.message_bytes, self.entropy)
 
-    def _worked(self, headers: Headers) -> list[Report]:
+    def _worked(self, headers: Headers, began: float) -> list[Report]:
         asked = float(headers.cost.sum())
         started = time.monotonic()
         burnt = burn(asked) if asked > 0 else 0.0
         ended = time.monotonic()
         done = started + (ended - started) * np.arange(1, len(headers) + 1) / max(1, len(headers))
         runs = np.unique(headers.run) if len(headers) else np.array([NO_RUN])
-        reports = [_report(headers, int(run), done, ended) for run in runs]
+        reports = [_report(headers, int(run), done, began) for run in runs]
         last = reports[-1]
         extra = Report(ended, last.run, [], corrupted=headers.corrupted, asked=asked, burnt=burnt)
         return [*reports, extra] if headers.corrupted or asked else reports
@@ -57,19 +59,22 @@ def burn(seconds: float) -> float:
     return time.thread_time() - started
 
 
-def _report(headers: Headers, run: int, done: NDArray[np.float64], at: float) -> Report:
-    """The account of the messages of one run in a batch."""
+def _report(headers: Headers, run: int, done: NDArray[np.float64], began: float) -> Report:
+    """The account of the messages of one run in a batch that was got at `began`; message i was done at done[i]."""
     of_run = headers.run == run
     producers, seqs = headers.producer[of_run], headers.seq[of_run]
     groups = [(int(producer), seqs[producers == producer]) for producer in np.unique(producers)]
-    from_due, from_sent = Histogram(), Histogram()
+    from_due, from_sent, processing = Histogram(), Histogram(), Histogram()
     from_due.record(done[of_run] - headers.due[of_run])
     from_sent.record(done[of_run] - headers.sent[of_run])
+    processing.record(done[of_run] - began)
     return Report(
-        at,
+        float(done[-1]) if len(done) else began,
         run,
         [sums_of(producer, seq) for producer, seq in groups],
         disordered=sum(int(np.count_nonzero(seq[1:] < seq[:-1])) for _, seq in groups),
         from_due=from_due.sparse(),
         from_sent=from_sent.sparse(),
+        processing=processing.sparse(),
+        negative=from_sent.negative,
     )

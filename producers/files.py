@@ -12,12 +12,14 @@ import shutil
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from threading import Event
 
 from msgspec import Struct
 
 from bench.errors import RoomError
 from bench.faces import Endpoint, Ground
 from bench.ground import OURS
+from bench.meter import Meter
 from bench.scenario import Cell
 
 logger = logging.getLogger(__name__)
@@ -69,6 +71,8 @@ class Source:
 
 class Sender:
     """Writes each message to a file of its own; confirmed is what has its final name, failed what the disk has no room for."""
+
+    copies = True
 
     def __init__(self) -> None:
         self._unfinished = self._complete = -1
@@ -122,3 +126,26 @@ class Sender:
         if self._failed == 0:
             logger.warning("the disk is full: messages cannot be written to %s", self._where)
         self._failed += 1
+
+
+def discard(endpoint: Endpoint, over: Event) -> None:
+    """Remove complete files, those of half a second at a time: nobody lists a folder all the time."""
+    while not over.wait(0.5):
+        for entry in os.scandir(endpoint.address):
+            os.unlink(entry.path)  # noqa: PTH108  a Path for each of 50,000 files a second would be the work
+
+
+def bare(endpoint: Endpoint, message: bytes, meter: Meter, _: Path) -> None:
+    """The plainest loop: open, write, close, rename, by path."""
+    complete, unfinished = endpoint.address, str(Path(endpoint.address).parent / UNFINISHED)
+    count, prefix = 0, secrets.token_hex(4)
+    while meter.goes_on(count):
+        name = f"{prefix}-{count:012d}"
+        file = os.open(f"{unfinished}/{name}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+        os.write(file, message)
+        os.close(file)
+        os.rename(f"{unfinished}/{name}", f"{complete}/{name}")  # noqa: PTH104  as above
+        count += 1
+
+
+RIVALS = {"bare": bare}

@@ -2,31 +2,30 @@
 
 import contextlib
 import importlib.util
-import logging
 import secrets
 import shutil
-from collections import deque
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Literal, Protocol
+from typing import Annotated, Literal
 
-from confluent_kafka import KafkaException, Producer
-from kafka import KafkaProducer, TopicPartition
+from confluent_kafka import KafkaException
+from kafka import TopicPartition
 from kafka.admin import KafkaAdminClient, OffsetSpec
 from kafka.errors import KafkaError
-from kafka.producer.future import FutureRecordMetadata
 from msgspec import Meta, Struct
 
 from bench.bounds import Copies, kafka_copies
 from bench.errors import RoomError, UsageError
 from bench.faces import Endpoint, Ground
+from bench.hazards import Hazard, of_acks, of_compression, of_limit
 from bench.scenario import Cell
 from bench.services.kafka import Broker, KafkaServer
 from bench.units import Seconds, Size, size_text
+from producers.kafka_client import TIMEOUT, Client, bare, bare_batch, client_of
+from producers.kafka_perf import perf_test
 
-logger = logging.getLogger(__name__)
+STORES = True
+RIVALS = {"bare": bare, "bare-batch": bare_batch, "kafka-producer-perf-test": perf_test}
 
-TIMEOUT = 30.0
-"""Seconds after which Kafka's answer is not waited for any more, and an unconfirmed message has failed."""
 BATCH_OVERHEAD = 2**16
 """Bytes that a batch may be larger than its only message."""
 
@@ -47,6 +46,8 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     queue_messages: int = 250_000
     largest: Size | None = None
     """batch, and so message, that the embedded broker takes; left out: as large as the cell needs"""
+    message_limit: Size | None = None
+    """message.max.bytes of client and topic; follows from the message size when left out"""
     retained: Size = Size(8 * 10**9)
     """that a topic keeps; on an embedded Kafka a quarter of the free disk at most"""
 
@@ -144,20 +145,17 @@ class Source:
 
     def _largest(self, cell: Cell) -> int:
         """Bytes of the largest batch."""
-        return max(int(self._settings.batch), cell.message_bytes) + BATCH_OVERHEAD
+        return int(self._settings.message_limit or 0) or max(int(self._settings.batch), cell.message_bytes) + BATCH_OVERHEAD
 
 
-class Client(Protocol):
-    """One of the two libraries that can write to Kafka."""
-
-    def waiting(self) -> int:
-        """How many messages it has accepted and Kafka has neither confirmed nor refused; never too few."""
-
-    def failed(self) -> int: ...
-
-    def write(self, messages: Sequence[bytes], partition: int) -> None: ...
-
-    def close(self) -> None: ...
+def hazards(settings: Settings, message_bytes: int, entropy: float) -> list[Hazard]:
+    """What is wrong with these settings for messages of that size and entropy."""
+    limit = settings.message_limit
+    return [
+        *of_acks(settings.acks, "settings.kafka.acks"),
+        *(of_limit(int(limit), message_bytes, "settings.kafka.message_limit") if limit is not None else ()),
+        *of_compression(settings.compression, entropy, "settings.kafka.compression"),
+    ]
 
 
 class Sender:
@@ -172,7 +170,7 @@ class Sender:
 
     def open(self, endpoint: Endpoint) -> None:
         try:
-            self._client = (_KafkaPython if endpoint.client["client"] == "kafka-python" else _Confluent)(endpoint)
+            self._client = client_of(endpoint)
         except (KafkaError, KafkaException) as problem:
             raise RoomError("kafka", "open", f"no connection to {endpoint.address}: {problem}") from problem
         self._parts, self._most = endpoint.parts, int(endpoint.client["waiting"])
@@ -198,94 +196,3 @@ class Sender:
         client, self._client = self._client, None
         if client is not None:
             client.close()
-
-
-class _Confluent:
-    """confluent-kafka (librdkafka), without a callback for each message.
-
-    Its length is the messages that wait, and events of its own that no `poll` has served yet: so it is polled first. The
-    callback is for errors only, which the library sees to without running any Python.
-    """
-
-    def __init__(self, endpoint: Endpoint) -> None:
-        client = endpoint.client
-        self._topic, self._failed = endpoint.name, 0
-        self._producer = Producer(
-            {
-                "bootstrap.servers": endpoint.address,
-                "acks": client["acks"],
-                "enable.idempotence": client["acks"] == "all",
-                "linger.ms": float(client["linger"]) * 1000,
-                "batch.size": client["batch"],
-                "compression.type": client["compression"],
-                "message.max.bytes": client["largest"],
-                "message.timeout.ms": int(TIMEOUT * 1000),
-                "queue.buffering.max.messages": 10**7,  # we bound the queue, so that what is taken is always the first part
-                "queue.buffering.max.kbytes": 2**31 - 1,
-                "delivery.report.only.error": True,
-                "on_delivery": self._count_failure,
-            },
-            logger=logger,
-        )
-        self._producer.list_topics(self._topic, timeout=TIMEOUT)
-
-    def waiting(self) -> int:
-        self._producer.poll(0)
-        return len(self._producer)
-
-    def failed(self) -> int:
-        return self._failed
-
-    def write(self, messages: Sequence[bytes], partition: int) -> None:
-        taken = self._producer.produce_batch(self._topic, [{"value": message} for message in messages], partition=partition)
-        if taken != len(messages):
-            raise RoomError("kafka", "send", f"the client took {taken} of {len(messages)} messages although its queue had room")
-
-    def close(self) -> None:
-        self._producer.purge()
-        self._producer.flush(1)
-
-    def _count_failure(self, error: object, _: object) -> None:
-        if self._failed == 0:
-            logger.warning("Kafka refused a message: %s", error)
-        self._failed += 1
-
-
-class _KafkaPython:
-    """kafka-python, whose messages are futures; those of a partition are done in their order."""
-
-    def __init__(self, endpoint: Endpoint) -> None:
-        client = endpoint.client
-        self._topic, self._failed = endpoint.name, 0
-        self._pending: list[deque[FutureRecordMetadata]] = [deque() for _ in range(endpoint.parts)]
-        self._producer = KafkaProducer(
-            bootstrap_servers=endpoint.address.split(","),
-            acks=client["acks"],
-            enable_idempotence=client["acks"] == "all",
-            linger_ms=float(client["linger"]) * 1000,
-            batch_size=client["batch"],
-            compression_type=None if client["compression"] == "none" else client["compression"],
-            max_request_size=client["largest"],
-            request_timeout_ms=int(TIMEOUT * 1000 / 2),
-            delivery_timeout_ms=int(TIMEOUT * 1000),
-        )
-        self._producer.partitions_for(self._topic)  # from now on it need not wait for metadata
-
-    def waiting(self) -> int:
-        for pending in self._pending:
-            while pending and pending[0].is_done:
-                self._failed += pending.popleft().failed()
-        return sum(len(pending) for pending in self._pending)
-
-    def failed(self) -> int:
-        return self._failed
-
-    def write(self, messages: Sequence[bytes], partition: int) -> None:
-        try:
-            sent = [self._producer.send(self._topic, message, partition=partition) for message in messages]
-        except KafkaError as problem:
-            raise RoomError("kafka", "send", f"{problem!r}") from problem
-        self._pending[partition].extend(sent)
-
-    def close(self) -> None:
-        self._producer.close(timeout=2)

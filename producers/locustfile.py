@@ -1,17 +1,22 @@
-"""Inside Locust: one user that takes orders over a channel and sends them at full speed; only here are locust and gevent known.
+"""Inside Locust: users that take orders and send them at full speed; only here are locust and gevent known.
 
 Messages are no Locust events one by one: each account of the load is one event, whose length is the bytes that were sent since
-the one before. producers.swarm starts it and passes the channel's file number.
+the one before. producers.swarm starts one process with a channel; or a master with a channel and workers, which get their orders
+from it, and give their accounts to it, as Locust's custom messages.
 """
 
 import contextlib
 from argparse import ArgumentParser
 from collections import deque
-from typing import cast
+from functools import partial
+from typing import Any, Protocol, cast
 
 import gevent
+import msgspec
+from gevent.event import Event
 from locust import TaskSet, User, constant, events, task
 from locust.env import Environment
+from locust.runners import MasterRunner, WorkerRunner
 
 from bench import rooms
 from bench.channel import Channel
@@ -19,30 +24,102 @@ from bench.errors import HarnessError
 from bench.faces import Sender
 from bench.load import Pump, drive
 from bench.order import Halt, Order, Ready, Sent, Trouble
-from producers.swarm import Closing, Opening, Told
+from producers.swarm import Closing, Heard, Opening, Told
+
+ORDER, ACCOUNT = "stream-bench-order", "stream-bench-account"
+"""Locust's custom messages, from master to workers and back; each carries one JSON text."""
+
+
+class Line(Protocol):
+    """To whoever gives the orders."""
+
+    def hear(self, timeout: float | None = None) -> list[Told]: ...
+
+    def tell(self, message: msgspec.Struct) -> None: ...
+
+
+class MasterLine:
+    """A worker's line: Locust's connection to its master."""
+
+    def __init__(self, runner: WorkerRunner) -> None:
+        self._runner, self._told, self._came = runner, deque[Told](), Event()
+
+    def take(self, environment: Environment, msg: Any, **_: object) -> None:  # noqa: ARG002  Locust gives these names
+        """An order that Locust brings."""
+        self._told.append(msgspec.json.decode(msg.data["json"], type=cast("type[Told]", Told)))
+        self._came.set()
+
+    def hear(self, timeout: float | None = None) -> list[Told]:
+        if timeout != 0:
+            self._came.wait(timeout)
+        self._came.clear()
+        told = list(self._told)
+        self._told.clear()
+        return told
+
+    def tell(self, message: msgspec.Struct) -> None:
+        self._runner.send_message(ACCOUNT, {"json": msgspec.json.encode(message).decode()})
+
+
+LINES: dict[Environment, MasterLine] = {}
 
 
 def add_channel(parser: ArgumentParser) -> None:
     """Let Locust's command line have a --channel."""
-    parser.add_argument("--channel", type=int, required=True, help="file number of the channel to the harness")
+    parser.add_argument("--channel", type=int, default=-1, help="file number of the channel to the harness")
+
+
+def connect_worker(environment: Environment, **_: object) -> None:
+    """A worker listens to its master before there is anything to hear."""
+    if isinstance(environment.runner, WorkerRunner):
+        LINES[environment] = MasterLine(environment.runner)
+        environment.runner.register_message(ORDER, LINES[environment].take)
+
+
+def relay_orders(environment: Environment, **_: object) -> None:
+    """A master that has all its workers passes on what the channel says, and what they say."""
+    if isinstance(environment.runner, MasterRunner) and ACCOUNT not in environment.runner.custom_messages:
+        channel = _channel(environment)
+        environment.runner.register_message(ACCOUNT, partial(_pass_on, channel))
+        gevent.spawn(_relay, environment.runner, channel)
+
+
+_HEARD: Any = Heard
+
+
+def _pass_on(channel: Channel[Told], msg: Any, **_: object) -> None:
+    channel.tell(msgspec.json.decode(msg.data["json"], type=_HEARD))
+
+
+def _relay(runner: MasterRunner, channel: Channel[Told]) -> None:
+    try:
+        while True:
+            for told in channel.hear():
+                runner.send_message(ORDER, {"json": msgspec.json.encode(told).decode()})
+    except (EOFError, OSError):
+        runner.quit()
+
+
+def _channel(environment: Environment) -> Channel[Told]:
+    assert environment.parsed_options is not None, "it was started by a command line"
+    return Channel.inherited(environment.parsed_options.channel, cast("type[Told]", Told))
 
 
 class Producer(User):
-    """Does what the channel says until it ends; then Locust ends too."""
+    """Does what it is told until its line ends; then Locust ends too."""
 
     wait_time = constant(0)
 
     def __init__(self, environment: Environment) -> None:
         super().__init__(environment)
-        assert environment.parsed_options is not None, "it was started by a command line"
-        self._channel: Channel[Told] = Channel.inherited(environment.parsed_options.channel, cast("type[Told]", Told))
+        self._line: Line = LINES.get(environment) or _channel(environment)
         self._told: deque[Told] = deque()
         self._sender: Sender | None = None
         self._source, self._bytes, self._counted = "", 0, 0
 
     @task
     def serve(self) -> None:
-        """Never returns before the channel ends."""
+        """Never returns before the line ends."""
         try:
             while True:
                 self._do(self._next())
@@ -52,12 +129,12 @@ class Producer(User):
     def fail(self, reason: str) -> None:
         """Say why the load cannot go on, and end."""
         with contextlib.suppress(OSError):
-            self._channel.tell(Trouble(reason))
+            self._line.tell(Trouble(reason))
         self._leave(1)
 
     def _next(self) -> Told:
         while not self._told:
-            self._told.extend(self._channel.hear())
+            self._told.extend(self._line.hear())
         return self._told.popleft()
 
     def _do(self, told: Told) -> None:
@@ -66,24 +143,31 @@ class Producer(User):
                 self._close()
                 self._source, self._sender = endpoint.source, rooms.sender(endpoint.source)
                 self._sender.open(endpoint)
-                self._channel.tell(Ready())
+                self._line.tell(Ready())
             case Closing():
                 self._close()
-                self._channel.tell(Ready())
+                self._line.tell(Ready())
             case Order() as order:
                 assert self._sender is not None, "an endpoint is opened before an order is given"
                 self._bytes, self._counted = order.message_bytes, 0
-                drive(Pump(order, self._sender), self._tell, self._halted, sleep=gevent.sleep)
+                drive(Pump(self._share(order), self._sender), self._tell, self._halted, sleep=gevent.sleep)
             case Halt():
                 pass  # the order that it was meant for is over
 
+    def _share(self, order: Order) -> Order:
+        """A worker's part of an order; all of it where there is but one."""
+        runner = self.environment.runner
+        if not isinstance(runner, WorkerRunner):
+            return order
+        return order.share(runner.worker_index)
+
     def _halted(self) -> bool:
         """Whether anything was said since the order began: a halt, or that the sender is to be closed."""
-        self._told.extend(self._channel.hear(timeout=0))
+        self._told.extend(self._line.hear(timeout=0))
         return bool(self._told)
 
     def _tell(self, sent: Sent) -> None:
-        self._channel.tell(sent)
+        self._line.tell(sent)
         new, self._counted = sent.accepted - self._counted, sent.accepted
         if new:
             self.environment.events.request.fire(
@@ -114,4 +198,6 @@ def end_load(user_instance: TaskSet, exception: Exception, **_: object) -> None:
 
 
 events.init_command_line_parser.add_listener(add_channel)  # type: ignore[no-untyped-call]  # Locust's hooks are not typed
+events.init.add_listener(connect_worker)  # type: ignore[no-untyped-call]  # as above
+events.test_start.add_listener(relay_orders)  # type: ignore[no-untyped-call]  # as above
 events.user_error.add_listener(end_load)  # type: ignore[no-untyped-call]  # as above

@@ -1,12 +1,18 @@
 """A pipe within the harness's own process: for trying the harness itself, without any server."""
 
+from collections import deque
 from collections.abc import Sequence
+from pathlib import Path
+from threading import Event, Thread
 
 from msgspec import Struct
 
 from bench.faces import Endpoint, Ground
+from bench.meter import Meter
 from bench.pipe import Pipe
 from bench.scenario import Cell
+
+LOAD, ALONE = "inline", True
 
 
 class Settings(Struct, frozen=True, forbid_unknown_fields=True):
@@ -54,3 +60,36 @@ class Sender:
 
     def close(self) -> None:
         """The pipe belongs to the Source."""
+
+
+def discard(endpoint: Endpoint, over: Event) -> None:
+    """Pop what comes, until it is over."""
+    pipe = Pipe.named(endpoint.address)
+    while not over.is_set():
+        pipe.take(100_000, 0.05)
+
+
+def bare(_: Endpoint, message: bytes, meter: Meter, __: Path) -> None:
+    """The plainest hand-over within a process: a bounded deque, one thread appends messages that it makes, another pops them."""
+    waiting, filler = deque[bytes](), message[64:]
+    most, popped, over = max(2, min(200_000, 16 * 10**6 // len(message))), [0], Event()
+
+    def pop() -> None:
+        while not over.is_set():
+            try:
+                while True:
+                    waiting.popleft()
+                    popped[0] += 1
+            except IndexError:
+                over.wait(0.0005)
+
+    reader = Thread(target=pop, daemon=True)
+    reader.start()
+    while meter.goes_on(popped[0]):
+        for _turn in range(min(1000, most - len(waiting))):
+            waiting.append(b"%064d" % _turn + filler)
+    over.set()
+    reader.join()
+
+
+RIVALS = {"bare": bare}

@@ -1,4 +1,8 @@
-"""Locust as a load, seen from the harness: a headless process that outlives cells and takes its orders over a channel."""
+"""Locust as a load, seen from the harness: headless processes that outlive cells and take their orders over a channel.
+
+One worker is one Locust process. Several are Locust's own master and workers: the master has the channel, and its custom messages
+carry orders to the workers and accounts back; each worker sends its share of the one schedule as a producer of its own.
+"""
 
 import sys
 import time
@@ -9,11 +13,14 @@ from msgspec import Struct
 
 from bench.errors import Died, NotReady
 from bench.faces import Endpoint, Ground
-from bench.order import Halt, Order, Ready, Sent, Trouble
-from bench.process import Supervisor
+from bench.order import Halt, Order, Ready, Sent, Together, Trouble
+from bench.process import Child
+from bench.services.ports import LOOPBACK, free_ports
 
 READY_SECONDS = 60.0
 """For Locust to start (about 2 s) and a sender to open."""
+MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(2**25), "MALLOC_TRIM_THRESHOLD_": str(2**28), "MALLOC_TOP_PAD_": str(2**24)}
+"""For glibc: keep the memory of large messages and use it again, instead of fetching fresh pages for each."""
 
 
 class Opening(Struct, frozen=True, tag="opening"):
@@ -31,13 +38,13 @@ Heard = Sent | Ready | Trouble
 
 
 class Load:
-    """The sender of one cell, in the run's Locust process."""
+    """The senders of one cell, in the run's Locust processes."""
 
     def __init__(self) -> None:
         self._swarm: Swarm | None = None
 
     def open(self, endpoint: Endpoint, ground: Ground) -> None:
-        self._swarm = ground.kept("swarm", lambda: Swarm(ground.supervisor))
+        self._swarm = ground.kept("swarm", lambda: Swarm(ground))
         self._swarm.tell(Opening(endpoint))
         self._swarm.wait_ready(READY_SECONDS)
 
@@ -62,10 +69,22 @@ class Load:
 
 
 class Swarm:
-    """A Locust process with one user; it opens no page, listens nowhere and prints no tables."""
+    """A Locust process with one user, or a master and its workers with one each; without `web` nothing of it opens a page."""
 
-    def __init__(self, supervisor: Supervisor) -> None:
-        self._child = supervisor.start(_command(), name="locust", role="load", heard=Heard)
+    def __init__(self, ground: Ground) -> None:
+        self._members, self._web = ground.workers, ground.web
+        self._workers: list[Child] = []
+        self._together = Together(self._members)
+        alone = self._members == 1
+        self._port = 0 if alone else free_ports(1)[0]
+        start, env = ground.supervisor.start, MEMORY
+        self._child = start(self._command(alone=alone), name="locust", role="load", heard=Heard, env=env)
+        if not alone:
+            for number in range(self._members):
+                worker = start(self._worker_command(), name=f"locust-worker-{number}", role="load", env=env)
+                self._workers.append(worker)
+        if self._web:
+            ground.note(f"Locust's page: http://{LOOPBACK}:{self._web_port}")
 
     def tell(self, what: Told) -> None:
         """Raises Died when it is gone."""
@@ -74,22 +93,24 @@ class Swarm:
 
     def sent(self) -> list[Sent]:
         """What it has said of its order since the last call; raises Died once it has said the last."""
-        alive, heard = self._child.alive(), self._heard()
+        alive, heard = self.alive(), self._heard()
         if not heard and not alive:
             raise self._died()
-        return [one for one in heard if isinstance(one, Sent)]
+        told = [one for one in heard if isinstance(one, Sent)]
+        return told if self._members == 1 else [one for one in map(self._together.add, told) if one is not None]
 
     def wait_ready(self, seconds: float) -> None:
-        """Return once it has done what it was told; raises Died or NotReady."""
-        deadline = time.monotonic() + seconds
-        while not any(isinstance(one, Ready) for one in self._heard(0.05)):
-            if not self._child.alive():
+        """Return once all of it has done what it was told; raises Died or NotReady."""
+        deadline, ready = time.monotonic() + seconds, 0
+        while ready < self._members:
+            ready += sum(isinstance(one, Ready) for one in self._heard(0.05))
+            if not self.alive():
                 raise self._died()
             if time.monotonic() > deadline:
                 raise NotReady(f"Locust was not ready within {seconds:g} s", self._child.log)
 
     def dismiss(self) -> None:
-        """Have it close its sender; a process that does not is ended."""
+        """Have it close its senders; a process that does not is ended."""
         try:
             self.tell(Closing())
             self.wait_ready(READY_SECONDS)
@@ -97,10 +118,12 @@ class Swarm:
             self.close()
 
     def alive(self) -> bool:
-        return self._child.alive()
+        return self._child.alive() and all(worker.alive() for worker in self._workers)
 
     def close(self) -> None:
         self._child.stop()
+        for worker in self._workers:
+            worker.stop(patience=1.0)
 
     def _heard(self, timeout: float = 0) -> list[Heard]:
         """Raises Died when it tells of trouble."""
@@ -111,10 +134,22 @@ class Swarm:
         return heard
 
     def _died(self) -> Died:
-        return self._child.died()
+        return next((worker.died() for worker in self._workers if not worker.alive()), None) or self._child.died()
+
+    def _command(self, *, alone: bool) -> list[str]:
+        page = ["--headless"]
+        if self._web:
+            self._web_port = free_ports(1)[0]
+            page = ["--web-host", LOOPBACK, "--web-port", str(self._web_port), "--autostart"]
+        count = str(self._members)
+        users = ["--users", count, "--spawn-rate", count, "--stop-timeout", "1"]
+        master = [] if alone else ["--master", "--master-bind-host", LOOPBACK, "--master-bind-port", str(self._port)]
+        expected = [] if alone else ["--expect-workers", count, "--expect-workers-max-wait", "60"]
+        return [*_LOCUST, *page, *users, *master, *expected]
+
+    def _worker_command(self) -> list[str]:
+        return [*_LOCUST, "--worker", "--master-host", LOOPBACK, "--master-port", str(self._port)]
 
 
-def _command() -> list[str]:
-    quiet = ["--only-summary", "--loglevel", "WARNING"]
-    users = ["--users", "1", "--spawn-rate", "1", "--stop-timeout", "1"]
-    return [sys.executable, "-m", "locust", "-f", str(Path(__file__).with_name("locustfile.py")), "--headless", *users, *quiet]
+_FILE = Path(__file__).with_name("locustfile.py")
+_LOCUST = [sys.executable, "-m", "locust", "-f", str(_FILE), "--only-summary", "--loglevel", "WARNING"]

@@ -68,3 +68,15 @@ def test_stopped_child_is_left_out(tmp_path: Path) -> None:
         begin = probe.snapshot()
         child.stop()
         assert probe.snapshot().since(begin).load == 0
+
+
+def test_memory_is_told_by_role(tmp_path):
+    """A child that holds 60 MB shows on its role's account."""
+    code = "held = bytearray(b'x' * 60_000_000); input()"
+    with Supervisor(tmp_path / "registry", tmp_path / "logs") as supervisor:
+        supervisor.start([sys.executable, "-c", code], name="holder", role="framework", heard=int)
+        probe, deadline = Probe(supervisor), time.monotonic() + 20
+        while probe.snapshot().memory.get("framework", 0) < 60e6:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        assert probe.snapshot().memory["harness"] > 5e6

@@ -7,13 +7,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from bench import rooms
 from bench.errors import Died
 from bench.faces import Endpoint
+from bench.ground import Ground
 from bench.message import filler, read
 from bench.order import Order
+from bench.process import Supervisor
 from bench.scenario import Cell
+from bench.site import Site
 
 LOADS = pytest.mark.parametrize("name", rooms.names("load"))
 DEADLINE = 30.0
@@ -131,6 +135,33 @@ def test_one_locust_serves_all_loads(opened, ground):
     first = locust(ground).pid
     opened("swarm").close()
     assert locust(ground).pid == first
+
+
+@pytest.fixture
+def two(tmp_path):
+    """Ground whose load has two workers."""
+    cache = Path.home() / ".cache" / "stream-bench"
+    with Ground(Site(), Supervisor(tmp_path / "r", tmp_path / "logs"), tmp_path / "data", cache, cores=2, workers=2) as ground:
+        yield ground
+
+
+@pytest.mark.parametrize("arrivals", ["constant", "poisson"])
+def test_two_locust_workers_send_one_schedule(two, arrivals):
+    """Each its own share, both at their due times; together they are what one would have sent."""
+    source, load = rooms.source("files", {}), rooms.load("swarm")
+    endpoint = source.open(Cell("plain", "files", 100, 0.0), two)
+    load.open(endpoint, two)
+    given = replace(order(), workers=2, arrivals=arrivals, seed=5)
+    load.start(given)
+    last = told_until(load, lambda sent: sent.done)[-1]
+    load.close()
+    whole = given.schedule().due(0, given.schedule().count(given.seconds))
+    heads = read([file.read_bytes() for file in Path(endpoint.address).iterdir()], 100, filler(100, 0.5))
+    assert last.confirmed == len(whole) == len(heads)
+    assert last.each == {0: (len(whole) + 1) // 2, 1: len(whole) // 2}
+    assert np.allclose(np.sort(heads.due), given.begin + whole, atol=2e-6)
+    for worker in (0, 1):
+        assert np.allclose(np.sort(heads.due[heads.producer == worker]), given.begin + whole[worker::2], atol=2e-6)
 
 
 def locust(ground):

@@ -1,0 +1,169 @@
+"""The two libraries that can write to Kafka, behind one face; and the plainest loop around each, to measure the load against."""
+
+import logging
+from collections import deque
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+from confluent_kafka import Producer
+from kafka import KafkaProducer
+from kafka.errors import KafkaError
+from kafka.producer.future import FutureRecordMetadata
+
+from bench.errors import RoomError
+from bench.faces import Endpoint
+from bench.meter import Meter
+
+logger = logging.getLogger(__name__)
+
+TIMEOUT = 30.0
+"""Seconds after which Kafka's answer is not waited for any more, and an unconfirmed message has failed."""
+
+
+class Client(Protocol):
+    """One of the two libraries that can write to Kafka."""
+
+    def waiting(self) -> int:
+        """How many messages it has accepted and Kafka has neither confirmed nor refused; never too few."""
+
+    def failed(self) -> int: ...
+
+    def write(self, messages: Sequence[bytes], partition: int) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def client_of(endpoint: Endpoint) -> Client:
+    """The library that the endpoint's settings ask for, connected."""
+    return (KafkaPython if endpoint.client["client"] == "kafka-python" else Confluent)(endpoint)
+
+
+class Confluent:
+    """confluent-kafka (librdkafka), without a callback for each message.
+
+    Its length is the messages that wait, and events of its own that no `poll` has served yet: so it is polled first. The
+    callback is for errors only, which the library sees to without running any Python.
+    """
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._topic, self._failed = endpoint.name, 0
+        errors_only = {"delivery.report.only.error": True, "on_delivery": self._count_failure, "throttle_cb": _warn_of_quota}
+        self._producer = Producer({**configuration(endpoint), **errors_only}, logger=logger)
+        self._producer.list_topics(self._topic, timeout=TIMEOUT)
+
+    def waiting(self) -> int:
+        self._producer.poll(0)
+        return len(self._producer)
+
+    def failed(self) -> int:
+        return self._failed
+
+    def write(self, messages: Sequence[bytes], partition: int) -> None:
+        taken = self._producer.produce_batch(self._topic, [{"value": message} for message in messages], partition=partition)
+        if taken != len(messages):
+            raise RoomError("kafka", "send", f"the client took {taken} of {len(messages)} messages although its queue had room")
+
+    def close(self) -> None:
+        self._producer.purge()
+        self._producer.flush(1)
+
+    def _count_failure(self, error: object, _: object) -> None:
+        if self._failed == 0:
+            logger.warning("Kafka refused a message: %s", error)
+        self._failed += 1
+
+
+class KafkaPython:
+    """kafka-python, whose messages are futures; those of a partition are done in their order."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        client = endpoint.client
+        self._topic, self._failed = endpoint.name, 0
+        self._pending: list[deque[FutureRecordMetadata]] = [deque() for _ in range(endpoint.parts)]
+        self._producer = KafkaProducer(
+            bootstrap_servers=endpoint.address.split(","),
+            acks=client["acks"],
+            enable_idempotence=client["acks"] == "all",
+            linger_ms=float(client["linger"]) * 1000,
+            batch_size=client["batch"],
+            compression_type=None if client["compression"] == "none" else client["compression"],
+            max_request_size=client["largest"],
+            request_timeout_ms=int(TIMEOUT * 1000 / 2),
+            delivery_timeout_ms=int(TIMEOUT * 1000),
+        )
+        self._producer.partitions_for(self._topic)  # from now on it need not wait for metadata
+
+    def waiting(self) -> int:
+        for pending in self._pending:
+            while pending and pending[0].is_done:
+                self._failed += pending.popleft().failed()
+        return sum(len(pending) for pending in self._pending)
+
+    def failed(self) -> int:
+        return self._failed
+
+    def write(self, messages: Sequence[bytes], partition: int) -> None:
+        try:
+            sent = [self._producer.send(self._topic, message, partition=partition) for message in messages]
+        except KafkaError as problem:
+            raise RoomError("kafka", "send", f"{problem!r}") from problem
+        self._pending[partition].extend(sent)
+
+    def close(self) -> None:
+        self._producer.close(timeout=2)
+
+
+def configuration(endpoint: Endpoint) -> dict[str, str | int | float | bool]:
+    """What librdkafka is told; nothing of it depends on how it is called."""
+    client = endpoint.client
+    return {
+        "bootstrap.servers": endpoint.address,
+        "acks": client["acks"],
+        "enable.idempotence": client["acks"] == "all",
+        "linger.ms": float(client["linger"]) * 1000,
+        "batch.size": client["batch"],
+        "compression.type": client["compression"],
+        "message.max.bytes": client["largest"],
+        "message.timeout.ms": int(TIMEOUT * 1000),
+        "queue.buffering.max.messages": 10**7,  # we bound the queue, so that what is taken is always the first part
+        "queue.buffering.max.kbytes": 2**31 - 1,
+    }
+
+
+def _warn_of_quota(event: object) -> None:
+    """A quota of the broker slows this client down: what is measured then is the quota."""
+    logger.warning("Kafka's quota throttles the load: %s", event)
+
+
+def bare(endpoint: Endpoint, message: bytes, meter: Meter, _: Path) -> None:
+    """The plainest loop of confluent-kafka that confirms: no Locust, no schedule, no header; one `produce` a message."""
+    producer = Producer({**configuration(endpoint), "delivery.report.only.error": True}, logger=logger)
+    most, some = int(endpoint.client["waiting"]), max(1, min(1000, 4 * 10**6 // len(message)))
+    topic, parts, count = endpoint.name, endpoint.parts, 0
+    while meter.goes_on(count - len(producer)):
+        if len(producer) + some <= max(some, most):
+            for number in range(some):
+                producer.produce(topic, message, partition=number % parts)
+            count += some
+            producer.poll(0)
+        else:
+            producer.poll(0.001)
+    producer.purge()
+    producer.flush(1)
+
+
+def bare_batch(endpoint: Endpoint, message: bytes, meter: Meter, _: Path) -> None:
+    """The same with `produce_batch` of a list that is made once: the client's own limit, which no real data comes to."""
+    producer = Producer({**configuration(endpoint), "delivery.report.only.error": True}, logger=logger)
+    most, some = int(endpoint.client["waiting"]), max(1, min(4096, 4 * 10**6 // len(message)))
+    batch, count, turn = [{"value": message}] * some, 0, 0
+    while meter.goes_on(count - len(producer)):
+        if len(producer) + some <= max(some, most):
+            count += producer.produce_batch(endpoint.name, batch, partition=turn % endpoint.parts)
+            turn += 1
+            producer.poll(0)
+        else:
+            producer.poll(0.001)
+    producer.purge()
+    producer.flush(1)

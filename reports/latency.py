@@ -1,0 +1,87 @@
+"""Percentile curves: how long messages take, at shares of the highest rate, from three starting points."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from msgspec import Struct
+
+from bench.latency import KINDS, Percentile, histogram_of, percentiles
+from bench.scenario import Cell
+from bench.store import read_latencies, read_trials
+from bench.units import rate_text
+from reports.figure import Picture
+
+LINES = {"due": ("#0B3C6F", "-"), "sent": ("#56B4E9", "-"), "processing": ("#6b7480", (0, (4, 2)))}
+"""Colour and dashes by where the latency begins."""
+WORDS = {"due": "from due", "sent": "from sent", "processing": "processing alone"}
+
+
+class Curve(Struct, frozen=True):
+    """The percentiles of one trial at one rate, by where they begin."""
+
+    rate: float
+    percentiles: dict[str, list[Percentile]]
+
+
+def curves_of(folder: Path, cell: Cell) -> list[Curve]:
+    """The latency trials of a cell, the slowest first; what lies in their windows."""
+    found = []
+    for entry in read_trials(folder, cell):
+        seen = entry.measurement
+        if seen.planned.purpose == "latency":
+            buckets, begin = read_latencies(folder, cell, seen), int(seen.planned.settle)
+            of_kind = {kind: percentiles(histogram_of(buckets, kind, begin, begin + seen.planned.window)) for kind in KINDS}
+            found.append(Curve(seen.planned.rate, of_kind))
+    return sorted(found, key=lambda curve: curve.rate)
+
+
+def latency_picture(folder: Path, cell: Cell) -> Picture | None:
+    """One panel for each rate; None where the cell has no latency trials."""
+    curves = curves_of(folder, cell)
+    if not curves:
+        return None
+
+    def draw(figure: Figure) -> None:
+        figure.set_size_inches(2.6 * len(curves) + 0.8, 3.2)
+        panels = figure.subplots(1, len(curves), sharey=True, squeeze=False)[0]
+        figure.subplots_adjust(left=0.8 / figure.get_figwidth(), right=0.98, top=0.78, bottom=0.17, wspace=0.08)
+        figure.text(0.02, 0.94, f"{cell.system}, {cell.name.rsplit('-', 2)[-2]}", fontsize=10.5, fontweight="bold")
+        for axes, curve in zip(panels, curves, strict=True):
+            draw_percentiles(axes, curve)
+        panels[0].set_ylabel("latency (s)")
+        panels[0].legend(fontsize=7, frameon=False, loc="upper left")
+
+    return Picture(f"latency-{cell.name}", draw)
+
+
+def draw_percentiles(axes: Axes, curve: Curve) -> Sequence[Artist]:
+    """Latency over the share of messages, each nine further right; bars are 95 % intervals; the maximum stands at the end."""
+    artists: list[Artist] = []
+    for kind, (colour, dashes) in LINES.items():
+        known = [one for one in curve.percentiles[kind] if one.value > 0]
+        if not known:
+            continue
+        places = [_nines(one.share, known) for one in known]
+        artists += axes.plot(
+            places, [one.value for one in known], color=colour, linestyle=dashes, marker=".", markersize=4, label=WORDS[kind]
+        )
+        artists.append(axes.vlines(places, [one.low for one in known], [one.high for one in known], color=colour, linewidth=1))
+    longest = max(curve.percentiles.values(), key=len, default=[])
+    axes.set_yscale("log")
+    axes.set_xticks([_nines(one.share, longest) for one in longest])
+    axes.set_xticklabels([_label(one.share) for one in longest], fontsize=7)
+    axes.set_title(rate_text(curve.rate), fontsize=8.5)
+    axes.set_xlabel("share of messages")
+    return artists
+
+
+def _nines(share: float, known: Sequence[Percentile]) -> float:
+    """Where a share stands: by its place among those that are shown."""
+    return float([one.share for one in known].index(share))
+
+
+def _label(share: float) -> str:
+    return "max" if share == 1 else f"{100 * share:g} %"
