@@ -14,20 +14,22 @@ from matplotlib.figure import Figure
 
 STYLE = Path(__file__).with_name("stream.mplstyle")
 FONTS = Path(mpl.get_data_path()) / "fonts" / "ttf"
-LEFT, RIGHT, TOP, BOTTOM = 0.95, 0.15, 0.38, 0.52
+LEFT, RIGHT, TOP, BOTTOM = 0.95, 0.15, 0.38, 0.78
 """Margins around the axes of a map, in inches."""
 
 
 class Picture:
-    """A figure that is not drawn yet: its name, and how to draw it into an empty figure."""
+    """A figure that is not drawn yet: its name, how to draw it into an empty figure, and what it shows in a few words."""
 
-    def __init__(self, name: str, draw: Callable[[Figure], None]) -> None:
-        self.name = name
+    def __init__(self, name: str, draw: Callable[[Figure], None], title: str) -> None:
+        self.name, self.title = name, title
         self._draw = draw
+        self._svg = ""
 
     def svg(self) -> str:
         """The whole SVG file; its text is text."""
-        return self._saved("svg").decode()
+        self._svg = self._svg or self._saved("svg").decode()
+        return self._svg
 
     def png(self) -> bytes:
         return self._saved("png")
