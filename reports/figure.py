@@ -2,9 +2,8 @@
 
 import io
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from html import escape
 from pathlib import Path
 
 import matplotlib as mpl
@@ -34,10 +33,6 @@ class Picture:
     def png(self) -> bytes:
         return self._saved("png")
 
-    def inline(self, labels: Mapping[str, str] | None = None) -> str:
-        """The SVG as an element of a page, without ids that could clash; links get the labels of their targets."""
-        return _inlined(self.svg(), labels or {})
-
     def width_mm(self) -> float:
         """How wide it is in print."""
         return float(re.findall(r'<svg[^>]* width="([0-9.]+)pt"', self.svg())[0]) * 25.4 / 72
@@ -60,17 +55,3 @@ def _styled(name: str) -> Iterator[None]:
         mpl.rcParams.update(rc_params_from_file(STYLE, use_default_template=False))
         mpl.rcParams["svg.hashsalt"] = f"stream-bench {name}"
         yield
-
-
-def _inlined(svg: str, labels: Mapping[str, str]) -> str:
-    body = svg[svg.index("<svg") :]
-    body = re.sub(r"<!--.*?-->|<metadata>.*?</metadata>", "", body, flags=re.DOTALL)
-    body = re.sub(r'<g id="[^"]*"', "<g", body)
-    body = re.sub(r' xmlns(:xlink)?="[^"]*"| version="1.1"', "", body)
-    body = re.sub(r"\n\s*", "\n", body).replace("xlink:href", "href")
-    return re.sub(r'<a href="(#[^"]*)"[^>]*>', lambda found: _labelled(found[1], labels), body)
-
-
-def _labelled(target: str, labels: Mapping[str, str]) -> str:
-    label = escape(labels.get(target, target))
-    return f'<a href="{target}" aria-label="{label}"><title>{label}</title>'

@@ -22,7 +22,7 @@ EMPTY, UNSUPPORTED, FAILED, DOTS = "#fdfdfd", "#e8eaed", "#fdecea", "#c3cad2"
 
 PAGE = {
     "#1d2733": "#e8edf2", "#4a5563": "#b4bfcb", "#8c96a3": "#7d8894", "#e3e7ec": "#39434e", "#ffffff": "#161b21",
-    "#f2f5f8": "#222a33", "#0b3c6f": "#7fb2e5", "#6b7480": "#a3adb8", "#fdfdfd": "#1c222a", "#5d6672": "#a3adb8",
+    "#f2f5f8": "#222a33", "#0b3c6f": "#7fb2e5", "#6b7480": "#a3adb8", "#fdfdfd": "#d3d9df",
 }  # fmt: skip
 """What lies on the page itself, and what a dark page makes of it; the first four and the background are the style file's."""
 
