@@ -16,11 +16,11 @@ from bench.reading import located, settings_as
 from bench.scenario import Scenario
 from bench.search.question import Question, Strategy
 
-Kind = Literal["producers", "consumers", "frameworks", "load", "search", "reports"]
-KINDS: tuple[Kind, ...] = ("producers", "consumers", "frameworks", "load", "search", "reports")
+Kind = Literal["producers", "consumers", "frameworks", "load", "search", "reports", "views"]
+KINDS: tuple[Kind, ...] = ("producers", "consumers", "frameworks", "load", "search", "reports", "views")
 Settings = Mapping[str, Mapping[str, Any]]
 _SINGULAR = {"producers": "source", "consumers": "consumer", "frameworks": "framework", "load": "load", "search": "search strategy",
-             "reports": "report format"}  # fmt: skip
+             "reports": "report format", "views": "view"}  # fmt: skip
 
 
 def source(name: str, settings: Settings) -> Source:
@@ -63,6 +63,11 @@ def strategy(name: str, question: Question) -> Strategy:
 def report(name: str) -> ModuleType:
     """The report writer of that name; it offers write(run folder) -> files."""
     return _module("reports", name)
+
+
+def view(name: str) -> ModuleType:
+    """What shows a run in another way than as files of its own: the live page, several runs side by side."""
+    return _module("views", name)
 
 
 def names(kind: Kind) -> list[str]:

@@ -33,7 +33,11 @@ class Belief(Struct, frozen=True):
 def belief_of(known: Known, search: Search) -> Belief | None:
     """The belief about a cell's top rate; None when it has no rate, or no trial that tells anything."""
     rate = rate_of(known.result)
-    trials = [one for one in known.trials if one.verdict.word != "invalid" and one.seen.planned.purpose != "warm-up" and one.seen.series.at]
+    trials = [
+        one
+        for one in known.trials
+        if one.verdict.word != "invalid" and one.seen.planned.purpose != "warm-up" and one.seen.series.at
+    ]
     if not rate or not trials:
         return None
     prior = Prior(rate, FLAT, float(search.lowest), max(float(search.highest), rate))

@@ -70,7 +70,10 @@ def dossiers_of(evidence: Evidence) -> Mapping[str, Dossier]:
     """The dossier of every cell, by its anchor."""
     logs, total = Logs(evidence.folder), sum(len(known.trials) for known in evidence.cells)
     some = len(evidence.cells) <= MOST_CELLS_SKETCHED
-    return {known.anchor: _dossier_of(evidence, known, logs, every=some and total <= MOST_SKETCHED, some=some) for known in evidence.cells}
+    return {
+        known.anchor: _dossier_of(evidence, known, logs, every=some and total <= MOST_SKETCHED, some=some)
+        for known in evidence.cells
+    }
 
 
 def _dossier_of(evidence: Evidence, known: Known, logs: Logs, *, every: bool, some: bool) -> Dossier:
@@ -115,7 +118,11 @@ def _latency_of(known: Known) -> tuple[tuple[str, ...], ...]:
     sustained = [one.seen for one in known.trials if one.verdict.word == "sustained" and one.seen.from_due.p50 is not None]
     rows = sorted({seen.planned.rate: seen for seen in sustained}.items())
     return tuple(
-        (rate_text(rate), f"{rate / top:.0%}" if top else "", *(time_text(getattr(seen.from_due, q)) for q in ("p50", "p90", "p99", "max")))
+        (
+            rate_text(rate),
+            f"{rate / top:.0%}" if top else "",
+            *(time_text(getattr(seen.from_due, q)) for q in ("p50", "p90", "p99", "max")),
+        )
         for rate, seen in rows
     )
 

@@ -11,10 +11,10 @@ _NUMBER = re.compile(r"-?\d+\.\d{2,}")
 
 
 class Inliner:
-    """Turns pictures into elements, and knows the styles of all that it has turned."""
+    """Turns pictures into elements, and knows the styles of all of them; its `name` keeps two of its kind in one page apart."""
 
-    def __init__(self, labels: Mapping[str, str]) -> None:
-        self._labels = labels
+    def __init__(self, labels: Mapping[str, str], *, name: str = "") -> None:
+        self._labels, self._name = labels, name
         self._classes: dict[str, str] = {}
 
     def element(self, picture: Picture) -> str:
@@ -29,18 +29,22 @@ class Inliner:
         body = re.sub(r"<style[^>]*>.*?</style>|<g/>", "", body, flags=re.DOTALL)
         body = re.sub(r"<g>(<(?:path|text|use)[^>]*>(?:[^<]*</text>)?)</g>", r"\1", re.sub(r">\s+<", "><", body))
         body = body.replace("xlink:href", "href")
+        body = re.sub(r'(id="|url\(#)', rf"\g<1>{self._name}", body) if self._name else body
         body = re.sub(r'<a href="(#[^"]*)"[^>]*>', lambda found: self._labelled(found[1]), body)
         return body.replace("<svg ", f'<svg role="group" aria-label="{escape(picture.title)}" ', 1)
 
     def css(self) -> str:
         """The rules of the classes, and those that a dark page has instead."""
-        rules = [".map svg *{stroke-linejoin:round;stroke-linecap:butt}", *(f".map .{name}{{{style}}}" for style, name in self._classes.items())]
+        rules = [
+            ".map svg *{stroke-linejoin:round;stroke-linecap:butt}",
+            *(f".map .{name}{{{style}}}" for style, name in self._classes.items()),
+        ]
         dark = [f".map .{name}{{{_dark(style)}}}" for style, name in self._classes.items() if _dark(style) != style]
         return "\n".join([*rules, "@media screen and (prefers-color-scheme: dark) {", *dark, "}"])
 
     def _class_of(self, style: str) -> str:
         kept = [part.strip() for part in style.split(";") if part.strip() and not part.strip().startswith("font-family")]
-        name = self._classes.setdefault(";".join(kept).replace(": ", ":"), f"f{len(self._classes)}")
+        name = self._classes.setdefault(";".join(kept).replace(": ", ":"), f"{self._name}f{len(self._classes)}")
         return f' class="{name}"'
 
     def _labelled(self, target: str) -> str:

@@ -98,7 +98,7 @@ def volume_text(volume: float) -> str:
 LAYERS = (
     Layer(
         "map", "maximum frequency",
-        "The highest frequency that the system sustained; below it the interval in which the top rate lies, or why it is only a bound.",
+        "The highest frequency that the system sustained; below it the interval in which the top rate lies, or why it is a bound.",
         frequency_of, lambda found: logarithmic(found, rate_text, "messages/s"),
     ),
     Layer(
@@ -113,8 +113,8 @@ LAYERS = (
     ),
     Layer(
         "cpu", "CPU efficiency",
-        "At the confirmed rate, the CPU time that the messages themselves asked for as a share of all that framework and source used; "
-        "where a message costs nothing, the CPU time that each one took.",
+        "At the confirmed rate, the CPU time that the messages themselves asked for as a share of all that framework and source "
+        "used; where a message costs nothing, the CPU time that each one took.",
         cpu_words, lambda _: whole("useful CPU ÷ used CPU"),
     ),
 )  # fmt: skip

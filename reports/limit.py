@@ -61,7 +61,8 @@ def _generator(known: Known) -> Limit:
         reached = known.result.generator_hz if known.result is not None else None
         return Limit("generator", "Our own generator could not send more.", f"it reached {rate_text(reached)}" if reached else "")
     seen = min(late, key=lambda trial: trial.planned.rate)
-    figures = f"at {rate_text(seen.planned.rate)} it was {seconds_text(seen.late)} late; the source refused for {seconds_text(seen.blocked)}"
+    at, behind, blocked = rate_text(seen.planned.rate), seconds_text(seen.late), seconds_text(seen.blocked)
+    figures = f"at {at} it was {behind} late; the source refused for {blocked}"
     return Limit("generator", "Our own generator could not send more; the system may well take it.", figures)
 
 
@@ -96,16 +97,22 @@ def _cpu(seen: Measurement, cores: int) -> Limit | None:
     if 0.9 <= used["framework"] <= 1.1 and cores > 1:
         return Limit("one thread", "The framework uses one core and no more, as a stage does that runs in one thread.", figures)
     if _batches_take_longer(seen):
-        return Limit("batches", "Batches take longer than their interval although cores are free: what a batch costs, not the CPU.", figures)
+        return Limit(
+            "batches", "Batches take longer than their interval although cores are free: what a batch costs, not the CPU.", figures
+        )
     if seen.blocked > 0.2 * seen.planned.window:
-        return Limit("source", "The source took no more, although cores are free.", f"{figures}; it refused for {seconds_text(seen.blocked)}")
+        return Limit(
+            "source", "The source took no more, although cores are free.", f"{figures}; it refused for {seconds_text(seen.blocked)}"
+        )
     return None
 
 
 def _busy_machine(used: dict[str, float], figures: str) -> Limit:
     """Whose work fills the machine."""
     if used["load"] > max(used["framework"], 0.35 * used["busy"]):
-        return Limit("shared CPU", "All cores are busy, most with our generator, which shares this machine with the system.", figures)
+        return Limit(
+            "shared CPU", "All cores are busy, most with our generator, which shares this machine with the system.", figures
+        )
     if used["source"] > used["framework"]:
         return Limit("broker CPU", "All cores are busy, most with the source’s servers.", figures)
     return Limit("framework CPU", "All cores are busy, most with the framework.", figures)
@@ -130,5 +137,7 @@ def _used(judged: Judged | None, cores: int | None) -> str:
 
 
 def _used_text(seen: Measurement, used: dict[str, float], cores: int) -> str:
-    roles = ", ".join(f"{name} {used[role]:.2f}" for role, name in (("framework", "framework"), ("source", "broker"), ("load", "generator")))
+    roles = ", ".join(
+        f"{name} {used[role]:.2f}" for role, name in (("framework", "framework"), ("source", "broker"), ("load", "generator"))
+    )
     return f"at {rate_text(seen.planned.rate)} {used['busy']:.2f} of {cores} cores were busy: {roles}"

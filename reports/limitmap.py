@@ -51,9 +51,7 @@ def _tile_of(evidence: Evidence, known: Known) -> Tile:
 def draw_limits(ax: Axes, tiles: Sequence[Tile], *, words: bool) -> list[Artist]:
     """Draw tiles into axes on which each cell is a unit square."""
     return [
-        artist
-        for tile in tiles
-        for artist in (*draw_ground(ax, tile, _colour_of(tile)), *(_draw_words(ax, tile) if words else ()))
+        artist for tile in tiles for artist in (*draw_ground(ax, tile, _colour_of(tile)), *(_draw_words(ax, tile) if words else ()))
     ]
 
 

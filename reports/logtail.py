@@ -63,9 +63,9 @@ def _stamp_of(line: str) -> datetime | None:
     match = _STAMP.match(line)
     if match is None:
         return None
-    year, *rest = (int(word) for word in match.groups())
+    year, month, day, hour, minute, second = (int(word) for word in match.groups())
     try:
-        return datetime(year + 2000 if year < 100 else year, *rest, tzinfo=UTC)  # type: ignore[misc]
+        return datetime(year + 2000 if year < 100 else year, month, day, hour, minute, second, tzinfo=UTC)
     except ValueError:
         return None
 

@@ -42,27 +42,33 @@ def page_of(evidence: Evidence) -> str:
     """The whole page."""
     inliner = Inliner(labels_of(evidence))
     winners, curves = winners_of_run(evidence), curves_of_run(evidence)
-    layers = [Drawn(group.name, group.title, group.about, _of_systems(inliner, group.pictures, evidence)) for group in groups_of(evidence)]
-    return templates().get_template("report.html").render(
-        title=evidence.title,
-        finding=finding_of(evidence),
-        winners=_element(inliner, winners) if winners is not None else None,
-        layers=layers,
-        curves=Drawn(curves.name, curves.title, curves.about, tuple(("", _element(inliner, one)) for one in curves.pictures)),
-        columns=COLUMNS,
-        lines=lines_of(evidence),
-        statuses=STATUSES,
-        systems=evidence.systems,
-        sizes=[(size, size_text(size)) for size in evidence.sizes],
-        costs=[(cost, seconds_text(cost)) for cost in evidence.costs],
-        subject=subject_of(evidence),
-        machine=machine_of(evidence),
-        repeat=repeat_of(evidence),
-        missing=evidence.missing,
-        glossary=GLOSSARY,
-        box=(WIDTH, TALL, LOW),
-        data=embedded(dossiers_of(evidence)),
-        styles=Markup(inliner.css()),  # noqa: S704 made of matplotlib's styles
+    layers = [
+        Drawn(group.name, group.title, group.about, _of_systems(inliner, group.pictures, evidence)) for group in groups_of(evidence)
+    ]
+    return (
+        templates()
+        .get_template("report.html")
+        .render(
+            title=evidence.title,
+            finding=finding_of(evidence),
+            winners=_element(inliner, winners) if winners is not None else None,
+            layers=layers,
+            curves=Drawn(curves.name, curves.title, curves.about, tuple(("", _element(inliner, one)) for one in curves.pictures)),
+            columns=COLUMNS,
+            lines=lines_of(evidence),
+            statuses=STATUSES,
+            systems=evidence.systems,
+            sizes=[(size, size_text(size)) for size in evidence.sizes],
+            costs=[(cost, seconds_text(cost)) for cost in evidence.costs],
+            subject=subject_of(evidence),
+            machine=machine_of(evidence),
+            repeat=repeat_of(evidence),
+            missing=evidence.missing,
+            glossary=GLOSSARY,
+            box=(WIDTH, TALL, LOW),
+            data=embedded(dossiers_of(evidence)),
+            styles=Markup(inliner.css()),  # noqa: S704 made of matplotlib's styles
+        )
     )
 
 

@@ -47,5 +47,3 @@ def luminance(colour: RGB) -> float:
     """Relative luminance, 0 to 1 (WCAG 2)."""
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-

@@ -80,7 +80,11 @@ def repeat_cell(evidence: Evidence, known: Known) -> str:
         return ""
     resumed = {n + offset for n, word in enumerate(words) if word == "--resume" for offset in (0, 1)}
     cell, kept = known.cell, [word for n, word in enumerate(words) if n not in resumed and not word.startswith("--resume=")]
-    chosen = (f"systems={cell.system}", f"grid.message_size={cell.message_bytes}B", f"grid.cpu_cost={exact_text(Seconds(cell.cpu_seconds))}")
+    chosen = (
+        f"systems={cell.system}",
+        f"grid.message_size={cell.message_bytes}B",
+        f"grid.cpu_cost={exact_text(Seconds(cell.cpu_seconds))}",
+    )
     return shlex.join([*kept, *(word for one in chosen for word in ("--set", one.replace(" ", "")))])
 
 

@@ -47,7 +47,7 @@ def seen(number: int, rate: float, ceiling: float, purpose: Purpose = "search", 
         "sent": last, "failed": 0, "processed": last, "lost": 0, "duplicated": 0, "disordered": 0, "corrupted": 0,
         "drained": sustained, "late": 0.001, "blocked": 0.0, "asked": 5.0, "burnt": 5.01,
         "from_due": Latency(p50, 1.6 * p50, 2.1 * p50, 2.6 * p50), "from_sent": Latency(p50, 1.6 * p50, 2 * p50, 2.5 * p50),
-        "cpu": {"framework": 15.8, "source": 1.3, "load": 1.2, "harness": 0.2, "busy": 19.0, "steal": 0.1, "available": 20.0},
+        "cpu": {"framework": 18.9, "source": 0.5, "load": 0.3, "harness": 0.1, "busy": 19.9, "steal": 0.1, "available": 20.0},
         "series": Series(at, offered, offered, processed),
     }  # fmt: skip
     return Measurement(**(known | said))

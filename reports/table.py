@@ -6,7 +6,6 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from bench.measurement import Result
 from bench.units import seconds_text, size_text
 from reports.evidence import Evidence, Known, read_evidence
 from reports.limit import limit_of
@@ -25,6 +24,8 @@ COLUMNS = (
 )  # fmt: skip
 """Of the table that people read: name and alignment, in the order of Line's first fields after the anchor."""
 QUANTILES = ("p50", "p90", "p99", "max")
+
+
 class Line(Struct, frozen=True):
     """One cell, as people read it; `keys` are the values by which each column sorts, None last."""
 
@@ -111,7 +112,7 @@ def _line_of(evidence: Evidence, known: Known) -> Line:
         wrong=f"{result.lost} / {result.duplicated} / {result.corrupted}" if result.trials else "",
         keys=(
             cell.system, cell.message_bytes, cell.cpu_seconds, result.status, rate or result.high_hz, result.low_hz, volume, share,
-            limit and limit.kind, result.latency_s.p50, result.latency_s.p99, result.trials, result.seconds, wrong,
+            limit.kind if limit else None, result.latency_s.p50, result.latency_s.p99, result.trials, result.seconds, wrong,
         ),
     )  # fmt: skip
 

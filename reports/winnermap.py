@@ -107,9 +107,7 @@ def winners_of(evidence: Evidence) -> Picture:
 def draw_winners(ax: Axes, tiles: Sequence[WinnerTile], colours: Mapping[str, str], *, words: bool = True) -> list[Artist]:
     """Draw tiles into axes on which each point is a unit square; a tie has a strip in the colours of its leaders."""
     return [
-        artist
-        for tile in tiles
-        for artist in (*_draw_ground(ax, tile, colours), *(_draw_rows(ax, tile, colours) if words else ()))
+        artist for tile in tiles for artist in (*_draw_ground(ax, tile, colours), *(_draw_rows(ax, tile, colours) if words else ()))
     ]
 
 
@@ -155,8 +153,11 @@ def _draw_link(ax: Axes, corner: tuple[float, float], height: float, anchor: str
 
 def draw_legend(ax: Axes, colours: Mapping[str, str], *, columns: int) -> list[Artist]:
     """Which colour is which system, above the axes."""
+    systems = [name for column in range(columns) for name in list(colours)[column::columns]]  # it is filled by columns
     patches = [
-        Patch(facecolor=tint(colour), edgecolor=colour, linewidth=1.0, label=system) for system, colour in colours.items()
+        Patch(facecolor=tint(colour), edgecolor=colour, linewidth=1.0, label=system)
+        for system in systems
+        for colour in (colours[system],)
     ]
     legend = ax.legend(handles=patches, ncols=columns, loc="lower left", bbox_to_anchor=(-0.004, 1.0), borderaxespad=0.2)
     return [legend]

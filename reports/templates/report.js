@@ -68,7 +68,7 @@ function legend() {
 
 function bodyOf(cell) {
   const parts = [made("p", { class: "what" }, made("span", { class: `status ${cell.status.replace(" ", "-")}` }, cell.status),
-    cell.interval ? ` · interval ${cell.interval}` : "", ...(cell.sentences || []).map((sentence) => ` ${sentence}`))];
+    cell.interval ? ` · interval ${cell.interval}.` : "", ...(cell.sentences || []).map((sentence) => ` ${sentence}`))];
   if (cell.command) {
     const copy = made("button", { type: "button" }, "Copy");
     copy.addEventListener("click", () => { navigator.clipboard?.writeText(cell.command); copy.textContent = "Copied"; });
