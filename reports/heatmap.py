@@ -132,7 +132,7 @@ def _draw_dots(ax: Axes, tile: Tile) -> Artist:
 def _hatch_colour(status: str, ground: RGB) -> str:
     if status == "unsupported":
         return "#c8ced6"
-    return "#ffffff66" if is_dark(ground) else "#16202b38"
+    return "#ffffff66" if is_dark(ground) else "#02060a38"
 
 
 def _draw_words(ax: Axes, tile: Tile, ground: RGB) -> list[Artist]:

@@ -16,8 +16,8 @@ RATE = LinearSegmentedColormap.from_list("stream", ["#f3f7d9", "#bfe3c6", "#6cc1
 """From pale to dark in even steps of lightness, so that it also reads in grey print and without red or green."""
 SHARE = LinearSegmentedColormap.from_list("share", ["#fff1d6", "#f6cf9b", "#e0a07c", "#b5697a", "#7a3f76", "#3f2462"])
 """The same for shares, so that a share is never taken for a rate."""
-INK, PALE, GREY, RED, AMBER = "#16202b", "#fefefe", "#5d6671", "#a82a1f", "#d55e00"
-"""On tiles."""
+INK, PALE, GREY, RED, AMBER = "#02060a", "#fffffe", "#565f69", "#a82a1f", "#d55e00"
+"""On tiles; the first two are so dark and so light that one of them can be read on any ground (4.5 to 1)."""
 EMPTY, UNSUPPORTED, FAILED, DOTS = "#fdfdfd", "#e8eaed", "#fdecea", "#c3cad2"
 
 PAGE = {
@@ -40,7 +40,7 @@ def tint(colour: str) -> RGB:
 
 def is_dark(colour: RGB) -> bool:
     """Whether white text is easier to read on a colour than black text, by relative luminance (WCAG 2)."""
-    return luminance(colour) < 0.19
+    return luminance(colour) < 0.183
 
 
 def luminance(colour: RGB) -> float:

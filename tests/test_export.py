@@ -1,0 +1,164 @@
+"""What leaves a run for other tools and what comes from them means the same on both sides."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("matplotlib", reason="the extra `report` is not installed")
+
+import pyarrow.parquet as pq
+
+from bench.errors import UsageError
+from bench.store import read_results, read_run
+from reports import compare, openmessaging, page, parquet
+from reports.compare import ratio_of
+from reports.evidence import read_evidence
+from reports.sample import QUICK, a_run, result_of
+
+CELL = QUICK.cells()[0]
+GOOD: dict[str, Any] = {
+    "workload": "1 topic / 16 partitions / 1kb", "driver": "Kafka throughput", "messageSize": 1024, "topics": 1, "partitions": 16,
+    "publishRate": [50_000.0] * 6, "publishErrorRate": [0.0] * 6, "consumeRate": [49_990.0] * 6, "backlog": [100] * 6,
+    "aggregatedEndToEndLatency50pct": 4.0, "aggregatedEndToEndLatency99pct": 12.0, "aggregatedEndToEndLatencyMax": 80.0,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return a_run(tmp_path_factory.mktemp("export") / "run")
+
+
+def a_file(folder: Path, name: str = "result.json", **changes: Any) -> Path:
+    path = folder / name
+    path.write_text(json.dumps(GOOD | changes))
+    return path
+
+
+def test_tables_have_a_row_for_each_cell_and_each_trial(run: Path) -> None:
+    """With the names of cells.json, and the judge's word for each trial."""
+    cells, trials = (pq.ParquetFile(path).read() for path in parquet.write(run))
+    assert (cells.num_rows, trials.num_rows) == (24, 132)
+    assert set(trials["verdict"].to_pylist()) == {"sustained", "overloaded"}
+    assert cells.schema.field("estimate_hz").type == "double"
+
+
+def test_a_value_that_does_not_exist_is_null(run: Path) -> None:
+    """Never 0."""
+    last = pq.ParquetFile(parquet.write(run)[0]).read().to_pylist()[-1]
+    assert (last["status"], last["estimate_hz"], last["lost"]) == ("not measured", None, None)
+
+
+def test_our_cells_come_back_as_bounds(run: Path, tmp_path: Path) -> None:
+    """Written as results of the OpenMessaging Benchmark and read again: at least the rate that was sustained."""
+    files = openmessaging.write(run)
+    (back,) = read_results(openmessaging.read(files[:1], tmp_path, "bench import"))
+    deciding = read_evidence(run).cells[0].deciding
+    assert deciding is not None
+    assert back.status == "lower-bound"
+    assert back.low_hz == pytest.approx(deciding.seen.planned.rate, rel=0.02)
+
+
+def test_a_rate_that_consumers_followed_is_a_lower_bound(tmp_path: Path) -> None:
+    """No search was made: more may be possible."""
+    folder = openmessaging.read([a_file(tmp_path)], tmp_path / "results", "bench import result.json")
+    (result,) = read_results(folder)
+    assert (result.system, result.status, result.low_hz) == ("openmessaging/Kafka-throughput", "lower-bound", 50_000)
+    assert read_run(folder).facts["imported"] == ["result.json"]
+
+
+def test_a_rate_that_consumers_did_not_follow_is_an_upper_bound(tmp_path: Path) -> None:
+    """However often it was published."""
+    folder = openmessaging.read([a_file(tmp_path, consumeRate=[30_000.0] * 6)], tmp_path / "results", "")
+    (result,) = read_results(folder)
+    assert (result.status, result.estimate_hz, result.high_hz) == ("upper-bound", None, 50_000)
+
+
+def test_an_imported_run_has_a_report(tmp_path: Path) -> None:
+    """With its latency from sent to received, in seconds."""
+    folder = openmessaging.read([a_file(tmp_path)], tmp_path / "results", "")
+    assert page.write(folder)[0].exists()
+    assert read_evidence(folder).cells[0].trials[0].seen.from_sent.p99 == 0.012
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"messageSize": 0}, "messageSize 0"),
+        ({"consumeRate": [1.0]}, "publishRate has 6 values and consumeRate 1"),
+        ({"publishRate": [], "consumeRate": []}, "one at least"),
+        ({"publishRate": [-1.0] * 6}, "negative"),
+        ({"publishRate": [0.0] * 6}, "nothing was published"),
+        ({"publishRate": "fast"}, "publishRate"),
+        ({"driver": None}, "driver"),
+        ({"aggregatedEndToEndLatency50pct": 90.0, "aggregatedEndToEndLatency99pct": 80.0}, "contradict"),
+    ],
+    ids=["size", "lengths", "empty", "negative", "nothing", "type", "null", "quantiles"],
+)  # fmt: skip
+def test_a_file_that_is_not_right_is_refused_in_a_line(tmp_path: Path, changes: dict[str, Any], said: str) -> None:
+    """And nothing is made of it."""
+    path = a_file(tmp_path, **changes)
+    with pytest.raises(UsageError, match=said) as refused:
+        openmessaging.read([path], tmp_path / "results", "")
+    assert str(path) in str(refused.value)
+    assert "\n" not in str(refused.value)
+    assert not (tmp_path / "results").exists()
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"[]", b"\xff\xfe", b'{"a": ', b"[" * 100_000], ids=["empty", "list", "bytes", "cut", "deep"]
+)
+def test_what_is_no_result_file_is_refused_in_a_line(tmp_path: Path, content: bytes) -> None:
+    """Whatever it is."""
+    path = tmp_path / "odd.json"
+    path.write_bytes(content)
+    with pytest.raises(UsageError, match=r"odd\.json: is no result file") as refused:
+        openmessaging.read([path], tmp_path / "results", "")
+    assert "\n" not in str(refused.value)
+
+
+def test_the_same_cell_twice_is_refused(tmp_path: Path) -> None:
+    """One would hide the other."""
+    files = [a_file(tmp_path, f"{n}.json") for n in range(3)]
+    with pytest.raises(UsageError, match="import it by itself"):
+        openmessaging.read(files, tmp_path / "results", "")
+
+
+def test_runs_are_put_side_by_side(run: Path, tmp_path: Path) -> None:
+    """A line a cell, each run's rate with its interval, and how they stand to each other."""
+    other = a_run(tmp_path / "other", unfinished=())
+    text = compare.write([run, other], tmp_path).read_text(encoding="utf-8")
+    assert text.count("<tr><td>") == 24
+    assert "1.00 × [0.94 – 1.06]" in text
+    assert "other is faster in 0 cells, slower in 0" in text
+
+
+def rated(low: float | None, high: float | None, status: str = "measured") -> Any:
+    middle = (low * high) ** 0.5 if low and high else low
+    return result_of(CELL, status, low_hz=low, high_hz=high, estimate_hz=middle)
+
+
+@pytest.mark.parametrize(
+    ("base", "other", "word"),
+    [
+        (rated(95, 105), rated(120, 130), "faster"),
+        (rated(95, 105), rated(80, 90), "slower"),
+        (rated(95, 105), rated(100, 110), "undecided"),
+        (rated(95, None, "lower-bound"), rated(80, 90), "slower"),
+        (rated(95, None, "lower-bound"), rated(200, 210), "undecided"),
+        (rated(95, 105), rated(120, None, "lower-bound"), "faster"),
+        (rated(95, 105), rated(None, 50, "upper-bound"), "slower"),
+    ],
+    ids=["faster", "slower", "overlap", "below a bound", "above a bound", "bound above", "upper bound below"],
+)  # fmt: skip
+def test_a_ratio_says_no_more_than_the_intervals(base: Any, other: Any, word: str) -> None:
+    """A bound is open at its end."""
+    ratio = ratio_of(base, other)
+    assert ratio is not None
+    assert ratio.word == word
+
+
+def test_a_cell_that_failed_has_no_ratio() -> None:
+    """A failure is not a rate of zero."""
+    assert ratio_of(rated(95, 105), result_of(CELL, "failed")) is None
