@@ -1,6 +1,6 @@
 """One system over message size and CPU cost: a coloured field for each cell, its words, and a pattern for its status."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
@@ -87,15 +87,15 @@ def draw_heatmap(ax: Axes, tiles: Sequence[Tile], scale: Scale) -> list[Artist]:
     ]
 
 
-def draw_compact(ax: Axes, tiles: Sequence[Tile], scale: Scale) -> list[Artist]:
+def draw_compact(ax: Axes, tiles: Sequence[Tile], colour_of: Callable[[Tile], RGB]) -> list[Artist]:
     """The same without words and links: one mesh for the colours, a pattern on each cell that is not simply measured."""
     columns, rows = (int(end) for end in (ax.get_xlim()[1], ax.get_ylim()[1]))
     colours: list[list[RGB]] = [[to_rgb(EMPTY)] * columns for _ in range(rows)]
     for tile in tiles:
-        colours[tile.row][tile.column] = colour_of(tile, scale)
+        colours[tile.row][tile.column] = colour_of(tile)
     mesh: QuadMesh = ax.pcolormesh(range(columns + 1), range(rows + 1), colours, shading="flat")
     marked = (tile for tile in tiles if tile.status not in ("measured", MISSING))
-    return [mesh, *(artist for tile in marked for artist in draw_ground(ax, tile, colour_of(tile, scale)))]
+    return [mesh, *(artist for tile in marked for artist in draw_ground(ax, tile, colour_of(tile)))]
 
 
 def colour_of(tile: Tile, scale: Scale) -> RGB:

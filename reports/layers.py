@@ -1,6 +1,7 @@
 """What a map of one system can show: the frequency, how much of the bound that is, bytes a second, and where the CPU went."""
 
 from collections.abc import Callable
+from functools import partial
 
 from matplotlib.figure import Figure
 from msgspec import Struct
@@ -14,6 +15,7 @@ from reports.heatmap import (
     WIDTH,
     Frame,
     Tile,
+    colour_of,
     draw_compact,
     draw_heatmap,
     draw_statuses,
@@ -147,7 +149,10 @@ def _picture(evidence: Evidence, layer: Layer, system: str, *, tiles: list[Tile]
         frame = Frame((SMALL, SMALL) if compact else (WIDTH, HEIGHT), right=1.0)
         ax, inches = grid_axes(figure, evidence.sizes, evidence.costs, frame)
         ax.set_title(f"{system}: {layer.title}")
-        (draw_compact if compact else draw_heatmap)(ax, tiles, scale)
+        if compact:
+            draw_compact(ax, tiles, partial(colour_of, scale=scale))
+        else:
+            draw_heatmap(ax, tiles, scale)
         draw_statuses(ax, tiles)
         width, height = figure.get_size_inches()
         bar = figure.add_axes(((LEFT + inches[0] + 0.16) / width, frame.bottom / height, 0.11 / width, inches[1] / height))

@@ -9,7 +9,19 @@ from matplotlib.figure import Figure
 
 from reports.evidence import Evidence, Known
 from reports.figure import Picture
-from reports.heatmap import HEIGHT, SMALL, WIDTH, Frame, Tile, draw_ground, draw_link, draw_statuses, grid_axes, is_compact
+from reports.heatmap import (
+    HEIGHT,
+    SMALL,
+    WIDTH,
+    Frame,
+    Tile,
+    draw_compact,
+    draw_ground,
+    draw_link,
+    draw_statuses,
+    grid_axes,
+    is_compact,
+)
 from reports.limit import Kind, limit_of
 from reports.palette import EMPTY, FAILED, GREY, INK, RED, RGB, UNSUPPORTED, tint
 from reports.wording import claim_of, status_of
@@ -35,7 +47,10 @@ def _picture(evidence: Evidence, system: str) -> Picture:
         frame = Frame((SMALL, SMALL) if compact else (WIDTH, HEIGHT), right=0.2)
         ax, _ = grid_axes(figure, evidence.sizes, evidence.costs, frame)
         ax.set_title(f"{system}: what limits it")
-        draw_limits(ax, tiles, words=not compact)
+        if compact:
+            draw_compact(ax, tiles, _colour_of)
+        else:
+            draw_limits(ax, tiles)
         draw_statuses(ax, tiles)
 
     return Picture(f"limits-{system.replace('/', '-')}", draw, f"{system}: what limits it")
@@ -48,11 +63,9 @@ def _tile_of(evidence: Evidence, known: Known) -> Tile:
     return Tile(*place, status_of(known), None, word, (claim_of(known.result),) if limit is not None else (), known.anchor)
 
 
-def draw_limits(ax: Axes, tiles: Sequence[Tile], *, words: bool) -> list[Artist]:
+def draw_limits(ax: Axes, tiles: Sequence[Tile]) -> list[Artist]:
     """Draw tiles into axes on which each cell is a unit square."""
-    return [
-        artist for tile in tiles for artist in (*draw_ground(ax, tile, _colour_of(tile)), *(_draw_words(ax, tile) if words else ()))
-    ]
+    return [artist for tile in tiles for artist in (*draw_ground(ax, tile, _colour_of(tile)), *_draw_words(ax, tile))]
 
 
 def _colour_of(tile: Tile) -> RGB:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 from msgspec import Struct
@@ -12,7 +13,7 @@ from bench.measurement import Result
 from reports.evidence import Evidence, Known
 from reports.figure import RIGHT, TOP, Picture
 from reports.heatmap import NARROWEST, SMALL, Frame, grid_axes, is_compact
-from reports.palette import GREY, INK, PALE, colours_of, tint
+from reports.palette import EMPTY, GREY, INK, PALE, RGB, UNSUPPORTED, colours_of, tint
 from reports.theory import rate_of
 from reports.winner import Contest, contests_of
 from reports.wording import MISSING, claim_of, status_of
@@ -98,17 +99,25 @@ def winners_of(evidence: Evidence) -> Picture:
         frame = Frame((SMALL, SMALL) if compact else (width, height), right=RIGHT, top=TOP + above, bottom=0.52)
         ax, _ = grid_axes(figure, evidence.sizes, evidence.costs, frame)
         ax.set_title(COMPACT_TITLE if compact else TITLE, pad=8 + 72 * above)
-        draw_winners(ax, tiles, colours, words=not compact)
+        (draw_compact_winners if compact else draw_winners)(ax, tiles, colours)
         draw_legend(ax, colours, columns=columns)
 
     return Picture("winners", draw, TITLE)
 
 
-def draw_winners(ax: Axes, tiles: Sequence[WinnerTile], colours: Mapping[str, str], *, words: bool = True) -> list[Artist]:
+def draw_winners(ax: Axes, tiles: Sequence[WinnerTile], colours: Mapping[str, str]) -> list[Artist]:
     """Draw tiles into axes on which each point is a unit square; a tie has a strip in the colours of its leaders."""
-    return [
-        artist for tile in tiles for artist in (*_draw_ground(ax, tile, colours), *(_draw_rows(ax, tile, colours) if words else ()))
-    ]
+    return [artist for tile in tiles for artist in (*_draw_ground(ax, tile, colours), *_draw_rows(ax, tile, colours))]
+
+
+def draw_compact_winners(ax: Axes, tiles: Sequence[WinnerTile], colours: Mapping[str, str]) -> list[Artist]:
+    """The same without words and links: one mesh, in which a tie has the colour of no system."""
+    columns, rows = (int(end) for end in (ax.get_xlim()[1], ax.get_ylim()[1]))
+    fields: list[list[RGB]] = [[to_rgb(EMPTY)] * columns for _ in range(rows)]
+    for tile in tiles:
+        if tile.leaders:
+            fields[tile.row][tile.column] = tint(colours[tile.leaders[0]]) if len(tile.leaders) == 1 else to_rgb(UNSUPPORTED)
+    return [ax.pcolormesh(range(columns + 1), range(rows + 1), fields, shading="flat")]
 
 
 def _draw_ground(ax: Axes, tile: WinnerTile, colours: Mapping[str, str]) -> list[Artist]:
