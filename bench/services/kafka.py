@@ -187,7 +187,7 @@ def _properties(broker: Broker, folder: Path, port: int, controller_port: int) -
         "share.coordinator.state.topic.min.isr": 1,
         "share.coordinator.state.topic.num.partitions": 1,
         "group.initial.rebalance.delay.ms": 0,
-        # one machine for everything: no more threads than serve it, and a quorum of one need not tell itself twice a second that it lives
+        # one machine for everything: few threads, and a quorum of one need not tell itself twice a second that it lives
         "num.network.threads": 1,
         "num.io.threads": 2,
         "metadata.max.idle.interval.ms": 0,
