@@ -1,6 +1,8 @@
 """What leaves a run for other tools and what comes from them means the same on both sides."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -116,6 +118,16 @@ def test_what_is_no_result_file_is_refused_in_a_line(tmp_path: Path, content: by
     with pytest.raises(UsageError, match=r"odd\.json: is no result file") as refused:
         openmessaging.read([path], tmp_path / "results", "")
     assert "\n" not in str(refused.value)
+
+
+def test_an_imported_run_is_not_gone_on_with(tmp_path: Path) -> None:
+    """It was never ours to measure."""
+    folder = openmessaging.read([a_file(tmp_path)], tmp_path / "results", "")
+    smoke = Path(__file__).parents[1] / "scenarios" / "smoke.yaml"
+    command = (sys.executable, "-m", "bench", "run", str(smoke), "--resume", str(folder))
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "it can be reported, not gone on with" in done.stderr
 
 
 def test_the_same_cell_twice_is_refused(tmp_path: Path) -> None:
