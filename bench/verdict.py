@@ -221,6 +221,7 @@ def _left_behind(seen: Measurement) -> float | None:
 def _loss(seen: Measurement) -> float:
     """The drift of an unfinished trial over whatever part of it there is."""
     series, settle = seen.series, seen.planned.settle
-    rows = [(at, o - p) for at, o, p in zip(series.at, series.offered, series.processed, strict=True) if at <= series.at[-1]]
+    end = seen.offered / seen.planned.rate  # what follows is the drain
+    rows = [(at, o - p) for at, o, p in zip(series.at, series.offered, series.processed, strict=True) if at <= end + 1e-9]
     rows = [row for row in rows if row[0] >= min(settle, rows[-1][0] / 2)]
     return min(0.999, max(0.0, _drift_of(rows) / seen.planned.rate)) if len(rows) > 1 else 0.0

@@ -53,7 +53,11 @@ def frequency_of(_: Evidence, known: Known) -> Words:
     rate = result.high_hz if status == "upper-bound" else rate_of(result)
     interval = interval_text(result.low_hz, result.high_hz)
     words = {"measured": interval, "unstable": "unstable"}.get(status, reason_of(result))
-    return rate, claim_of(result), tuple(note for note in (interval if status == "unstable" else "", words) if note)
+    return (
+        rate,
+        claim_of(result),
+        tuple(note for note in (interval if status in ("unstable", "lower-bound") else "", words) if note),
+    )
 
 
 def efficiency_words(evidence: Evidence, known: Known) -> Words:

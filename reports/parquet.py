@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from reports.evidence import Judged, Known, read_evidence
-from reports.table import QUANTILES, columns_of, roles_of, row_of
+from reports.table import QUANTILES, columns_of, goals_of, roles_of, row_of
 
 NUMBERS = (
     "seconds", "offered", "sent", "failed", "processed", "lost", "duplicated", "disordered", "corrupted", "late", "blocked",
@@ -48,11 +48,11 @@ Row = Mapping[str, object]
 def write(run: Path) -> list[Path]:
     """Write cells.parquet and trials.parquet."""
     evidence = read_evidence(run)
-    roles = roles_of(evidence)
-    cells = [row_of(known, roles) for known in evidence.cells]
+    roles, goals = roles_of(evidence), goals_of(evidence)
+    cells = [row_of(known, roles, goals) for known in evidence.cells]
     trials = [_row_of(known, judged) for known in evidence.cells for judged in known.trials]
     used = tuple(sorted({role for row in trials for role in row if role.startswith("cpu.")}))
-    files = ((run / "cells.parquet", columns_of(roles), cells), (run / "trials.parquet", (*_COLUMNS, *used), trials))
+    files = ((run / "cells.parquet", columns_of(roles, goals), cells), (run / "trials.parquet", (*_COLUMNS, *used), trials))
     for path, columns, rows in files:
         pq.write_table(_table_of(columns, rows), path)
     return [path for path, _, _ in files]

@@ -56,10 +56,13 @@ def efficiency_of(evidence: Evidence, known: Known) -> float | None:
 
 
 def rate_of(result: Result | None) -> float | None:
-    """The rate that a result stands for: its estimate, else what was sustained; None when it has neither."""
+    """The rate that a result may claim: its estimate, of an "at least" what was sustained; None when it has neither."""
     if result is None:
         return None
-    return result.estimate_hz if result.estimate_hz is not None else result.low_hz
+    first, second = result.estimate_hz, result.low_hz
+    if result.status == "lower-bound":
+        first, second = second, first
+    return first if first is not None else second
 
 
 def useful_share(known: Known) -> float | None:

@@ -7,7 +7,7 @@ from reports.theory import rate_of
 
 MISSING = "not measured"
 GLOSSARY = {
-    "measured": "The top rate lies inside the interval: its lower end was sustained in two trials, its upper end was not.",
+    "measured": "The top rate lies inside the interval, and the confirmed rate was sustained in a trial of its own.",
     "lower-bound": "At least this rate (≥): it was sustained, but what lies above could not be tried, because our load "
     "generator was the limit, or the time for this cell was spent.",
     "upper-bound": "At most this rate (≤): the lowest rate that was tried was already too much.",

@@ -1,6 +1,8 @@
 """What leaves a run for other tools and what comes from them means the same on both sides."""
 
 import json
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,11 +17,9 @@ import pyarrow.parquet as pq
 from bench.errors import UsageError
 from bench.store import read_results, read_run
 from reports import compare, openmessaging, page, parquet
-from reports.compare import ratio_of
 from reports.evidence import read_evidence
-from reports.sample import QUICK, a_run, result_of
+from reports.sample import a_run
 
-CELL = QUICK.cells()[0]
 GOOD: dict[str, Any] = {
     "workload": "1 topic / 16 partitions / 1kb", "driver": "Kafka throughput", "messageSize": 1024, "topics": 1, "partitions": 16,
     "publishRate": [50_000.0] * 6, "publishErrorRate": [0.0] * 6, "consumeRate": [49_990.0] * 6, "backlog": [100] * 6,
@@ -142,35 +142,19 @@ def test_runs_are_put_side_by_side(run: Path, tmp_path: Path) -> None:
     other = a_run(tmp_path / "other", unfinished=())
     text = compare.write([run, other], tmp_path).read_text(encoding="utf-8")
     assert text.count("<tr><td>") == 24
-    assert "1.00 × [0.94 – 1.06]" in text
+    assert "x1.00 [" in text
     assert "other is faster in 0 cells, slower in 0" in text
 
 
-def rated(low: float | None, high: float | None, status: str = "measured") -> Any:
-    middle = (low * high) ** 0.5 if low and high else low
-    return result_of(CELL, status, low_hz=low, high_hz=high, estimate_hz=middle)
-
-
-@pytest.mark.parametrize(
-    ("base", "other", "word"),
-    [
-        (rated(95, 105), rated(120, 130), "faster"),
-        (rated(95, 105), rated(80, 90), "slower"),
-        (rated(95, 105), rated(100, 110), "undecided"),
-        (rated(95, None, "lower-bound"), rated(80, 90), "slower"),
-        (rated(95, None, "lower-bound"), rated(200, 210), "undecided"),
-        (rated(95, 105), rated(120, None, "lower-bound"), "faster"),
-        (rated(95, 105), rated(None, 50, "upper-bound"), "slower"),
-    ],
-    ids=["faster", "slower", "overlap", "below a bound", "above a bound", "bound above", "upper bound below"],
-)  # fmt: skip
-def test_a_ratio_says_no_more_than_the_intervals(base: Any, other: Any, word: str) -> None:
-    """A bound is open at its end."""
-    ratio = ratio_of(base, other)
-    assert ratio is not None
-    assert ratio.word == word
-
-
-def test_a_cell_that_failed_has_no_ratio() -> None:
-    """A failure is not a rate of zero."""
-    assert ratio_of(rated(95, 105), result_of(CELL, "failed")) is None
+def test_a_faster_run_is_called_faster(run: Path, tmp_path: Path) -> None:
+    """Where bench.comparison says so; and the page says by how much."""
+    cells = json.loads((run / "cells.json").read_text())
+    for cell in cells["cells"]:
+        for rate in ("estimate_hz", "low_hz", "high_hz"):
+            cell[rate] = cell[rate] and 2 * cell[rate]
+    other = tmp_path / "other"
+    shutil.copytree(run, other)
+    (other / "cells.json").write_text(json.dumps(cells))
+    text = compare.write([run, other], tmp_path).read_text(encoding="utf-8")
+    assert "x2.00 [" in text
+    assert re.search(r"other is faster in 1\d cells, slower in 0", text)
