@@ -45,7 +45,7 @@ def run(  # one argument for each option
     web: Annotated[bool, typer.Option("--web", help="Open Locust's own page while it runs, on loopback.")] = False,
 ) -> None:
     """Find the top rate of every cell of a scenario, and report it."""
-    from bench import progress, rooms
+    from bench import beacon, progress, rooms
     from bench.run import Places
     from bench.run import run as run_all
     from bench.store import Store
@@ -56,7 +56,10 @@ def run(  # one argument for each option
     command = shlex.join(["bench", *sys.argv[1:]])
     _log_to(store.folder / "harness.log")
     try:
-        with progress.watcher(len(chosen.cells()), store.folder, quiet=quiet) as watcher:
+        with (
+            progress.watcher(len(chosen.cells()), store.folder, quiet=quiet) as screen,
+            beacon.lit(store.folder, screen) as watcher,
+        ):
             results = run_all(chosen, where, store, watcher, places=Places(_cache(), _registry(), command, web=web))
     except KeyboardInterrupt:
         raise Interrupted(f"interrupted, everything is stopped; go on with --resume {store.folder}") from None
@@ -113,17 +116,63 @@ def rooms() -> None:
 
 @app.command(epilog="Example:  bench report results/quick-20261121T120000Z --format html,png")
 def report(
+    folders: Annotated[list[Path], typer.Argument(metavar="RUN...", help="The folder of a run; several are put side by side.")],
+    *,
+    formats: Annotated[str, typer.Option("--format", help="Which files, separated by commas; see bench rooms.")] = "html,pdf",
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where a page of several runs is put.")] = DEFAULT_RESULTS,
+) -> None:
+    """Draw the maps of a run from its folder alone; of several runs, a page that holds them against each other."""
+    from bench.rooms import report as writer
+    from bench.rooms import view
+
+    if len(folders) > 1:
+        _say(str(view("compare").write(folders, out)))
+        return
+    for module in [writer(name.strip()) for name in formats.split(",")]:
+        for file in module.write(folders[0]):
+            _say(str(file))
+
+
+@app.command(epilog="Example:  bench watch results/quick-20261121T120000Z")
+def watch(
+    folder: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run that goes on.")],
+    *,
+    host: Annotated[
+        str, typer.Option("--host", help="The address to listen on; by default only this machine can look.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="The port; a free one when left out.")] = 0,
+) -> None:
+    """Show a run while it goes on, as a live page that can only be read; ends with the run."""
+    from bench.rooms import view
+
+    try:
+        view("watch").serve(folder, host=host, port=port, say=lambda text: print(text, flush=True))
+    except KeyboardInterrupt:
+        raise Interrupted("stopped watching; the run goes on") from None
+
+
+@app.command(epilog="Example:  bench export results/quick-20261121T120000Z --format csv,parquet,omb")
+def export(
     folder: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")],
     *,
-    formats: Annotated[str, typer.Option("--format", help="Which files, separated by commas: html, pdf, png, csv.")] = "html,pdf",
+    formats: Annotated[
+        str, typer.Option("--format", help="Which: csv, parquet, omb (OpenMessaging Benchmark).")
+    ] = "csv,parquet,omb",
 ) -> None:
-    """Draw the maps of a run from its folder alone."""
-    from bench.rooms import report as writer
+    """Write a run's cells and trials as tables for other tools, into its folder."""
+    report([folder], formats=formats)
 
-    writers = [writer(name.strip()) for name in formats.split(",")]
-    for module in writers:
-        for file in module.write(folder):
-            _say(str(file))
+
+@app.command("import", epilog="Example:  bench import kafka-10kB.json pulsar-10kB.json")
+def import_(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Result files of the OpenMessaging Benchmark.")],
+    *,
+    out: Results = DEFAULT_RESULTS,
+) -> None:
+    """Read other tools' results as a run that can be reported and compared, and never gone on with."""
+    from bench.rooms import report as room
+
+    _say(str(room("omb").read(files, out, shlex.join(["bench", *sys.argv[1:]]))))
 
 
 @app.command(epilog="Example:  bench calibrate kafka tcp --against bare --sizes 100B,1MB")
@@ -288,7 +337,10 @@ def _resumed(folder: Path, chosen: "Scenario") -> "Store":
     """The store of an earlier run; it must have been of the same scenario."""
     from bench.store import Store, read_run
 
-    if read_run(folder).scenario != chosen:
+    record = read_run(folder)
+    if "imported" in record.facts:
+        raise UsageError(f"{folder}: was imported from another tool's results; it can be reported, not gone on with")
+    if record.scenario != chosen:
         raise UsageError(f"{folder}: is a run of another scenario or with other settings; give the ones in its run.json")
     return Store(folder)
 

@@ -154,13 +154,13 @@ def _struct_mistakes(kind: type[Struct], value: Values, path: str) -> Iterator[_
             yield _Mistake(under(path, key), "an unknown key", ", ".join(fields), tuple(fields), key)
     for name, field in fields.items():
         if field.required and name not in value and name not in meant:
-            yield _Mistake(under(path, name), "nothing", _allowed(field.type))
+            yield _Mistake(under(path, name), "nothing", allowed(field.type))
 
 
 def _list_mistakes(bare: object, meta: Meta, value: list[object], path: str) -> Iterator[_Mistake]:
     inner = get_args(bare)[0]
     if len(value) < (meta.min_length or 0):
-        yield _Mistake(path, "an empty list", f"a list of at least {meta.min_length}, each {_allowed(inner)}")
+        yield _Mistake(path, "an empty list", f"a list of at least {meta.min_length}, each {allowed(inner)}")
     if meta.max_length is not None and len(value) > meta.max_length:
         yield _Mistake(path, f"a list of {len(value)}", f"a list of at most {meta.max_length}")
     seen = set()
@@ -181,12 +181,12 @@ def _leaf_mistakes(kind: object, value: object, path: str) -> Iterator[_Mistake]
         read = msgspec.convert(value, kind, dec_hook=_quantity)
     except msgspec.ValidationError:
         names = respelt(bare, value) if _is_quantity(bare) else _choices(bare)
-        yield _Mistake(path, shown(value), _allowed(kind), names, str(value))
+        yield _Mistake(path, shown(value), allowed(kind), names, str(value))
         return
     for name, within in (("least", operator.ge), ("over", operator.gt), ("most", operator.le)):
         limit = (meta.extra or {}).get(name)
         if limit is not None and not within(read, bare.read(limit)):
-            yield _Mistake(path, shown(value), _allowed(kind))
+            yield _Mistake(path, shown(value), allowed(kind))
             return
 
 
@@ -217,7 +217,7 @@ def _is_quantity(kind: object) -> TypeGuard[type[Quantity]]:
     return isinstance(kind, type) and issubclass(kind, Quantity)
 
 
-def _allowed(kind: object) -> str:
+def allowed(kind: object) -> str:
     """What a type allows, in words."""
     bare, meta, optional = _bare(kind)
     return f"{_allowed_bare(bare, meta)}{', or nothing' if optional else ''}"
@@ -229,11 +229,11 @@ def _allowed_bare(bare: Any, meta: Meta) -> str:
     if get_origin(bare) is Literal:
         return ", ".join(_choices(bare))
     if get_origin(bare) is tuple:
-        return f"a list, each {_allowed(get_args(bare)[0])}"
+        return f"a list, each {allowed(get_args(bare)[0])}"
     if _is_struct(bare):
         return f"a mapping with the keys {', '.join(field.encode_name for field in msgspec.structs.fields(bare))}"
     if get_origin(bare) in (Union, UnionType):
-        return " or ".join(_allowed(part) for part in get_args(bare) if part is not NoneType)
+        return " or ".join(allowed(part) for part in get_args(bare) if part is not NoneType)
     names = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
     text = meta.description or names.get(bare) or ("a mapping" if get_origin(bare) in (Mapping, dict) else str(bare))
     bounds = (("at least", meta.ge), ("more than", meta.gt), ("at most", meta.le), ("less than", meta.lt))

@@ -22,11 +22,11 @@ from bench.scenario import Scenario
 from bench.search.question import Question, Strategy
 from bench.trace import profile_of
 
-Kind = Literal["producers", "consumers", "frameworks", "load", "search", "reports", "plots"]
-KINDS: tuple[Kind, ...] = ("producers", "consumers", "frameworks", "load", "search", "reports", "plots")
+Kind = Literal["producers", "consumers", "frameworks", "load", "search", "reports", "plots", "views"]
+KINDS: tuple[Kind, ...] = ("producers", "consumers", "frameworks", "load", "search", "reports", "plots", "views")
 Settings = Mapping[str, Mapping[str, Any]]
 _SINGULAR = {"producers": "source", "consumers": "consumer", "frameworks": "framework", "load": "load", "search": "search strategy",
-             "reports": "report format", "plots": "plot"}  # fmt: skip
+             "reports": "report format", "plots": "plot", "views": "view"}  # fmt: skip
 
 
 def source(name: str, settings: Settings) -> Source:
@@ -144,6 +144,11 @@ def plot(name: str) -> ModuleType:
 def report(name: str) -> ModuleType:
     """The report writer of that name; it offers write(run folder) -> files."""
     return _module("reports", name)
+
+
+def view(name: str) -> ModuleType:
+    """What shows a run in another way than as files of its own: the live page, several runs side by side."""
+    return _module("views", name)
 
 
 def names(kind: Kind) -> list[str]:

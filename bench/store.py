@@ -255,8 +255,11 @@ def _write_series(path: Path, series: Series) -> None:
 
 
 def _read_series(path: Path) -> Series:
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
     if not path.exists():
         return Series()
-    return Series(**pq.read_table(path).to_pydict())
+    with pa.OSFile(str(path)) as file:  # as below a quarter of read_table's time; there are thousands of these files
+        table = pq.ParquetFile(file, pre_buffer=False).read(use_threads=False)
+    return Series(**{name: table[name].to_numpy().tolist() for name in Series.__struct_fields__})

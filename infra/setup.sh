@@ -25,6 +25,12 @@ if [ "$(java_major)" -lt 17 ] 2>/dev/null || [ -z "$(java_major)" ]; then
   apt-get update -qq && DEBIAN_FRONTEND=noninteractive $wanted -qq >/dev/null || stop "Java could not be installed; run: $wanted"
 fi
 
+if ! command -v chromium >/dev/null && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+  say "Chromium is missing: installing it, for the tests of the report's page"
+  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends -qq chromium >/dev/null ||
+    say "Chromium could not be installed; the tests of the page will be skipped"
+fi
+
 mark=.venv/set-up-$(cat pyproject.toml constraints.txt | sha256sum | cut -c1-16)
 if [ ! -e "$mark" ]; then
   say "installing into .venv (about two minutes the first time)"

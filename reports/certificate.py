@@ -19,7 +19,7 @@ INK, GREY, RED, BLUE = "#1d2733", "#6b7480", "#b3261e", "#2560a3"
 
 def write(certificate: Certificate, file: Path) -> Path:
     """Write the plot; its kind is the file's ending, .png or .svg."""
-    picture = Picture("certificate", lambda figure: _draw(figure, certificate))
+    picture = Picture("certificate", lambda figure: _draw(figure, certificate), "Certificate of a search strategy")
     if file.suffix not in (".png", ".svg"):
         raise UsageError(f"{file}: a plot is a .png or a .svg file")
     try:

@@ -1,6 +1,7 @@
 """What a run's folder says: every cell with its result, if it has one, and with its trials, judged again."""
 
 import re
+from functools import cached_property
 from pathlib import Path
 
 from msgspec import Struct
@@ -40,16 +41,18 @@ class Known(Struct, frozen=True):
 
     @property
     def deciding(self) -> Judged | None:
-        """The trial that its answer rests on: the one that confirmed it, else the last one."""
+        """The trial that its answer rests on: the one that confirmed it, else the fastest sustained one, else the last one."""
         confirmed = self.result.confirmed_hz if self.result is not None else None
-        sustained = [one for one in self.trials if one.verdict.word == "sustained"]
-        behind = tuple(one for one in sustained if one.seen.planned.purpose == "confirm" and one.seen.planned.rate == confirmed)
-        return (behind or self.trials)[-1] if self.trials else None
+        sustained = [one for one in self.trials if one.verdict.word == "sustained" and one.seen.planned.purpose != "warm-up"]
+        behind = [one for one in sustained if one.seen.planned.purpose == "confirm" and one.seen.planned.rate == confirmed]
+        fastest = sorted(sustained, key=lambda one: one.seen.planned.rate)[-1:]
+        return [*self.trials[-1:], *fastest, *behind][-1] if self.trials else None
 
 
-class Evidence(Struct, frozen=True):
-    """A whole run: its record, and every cell of its scenario in the scenario's order."""
+class Evidence(Struct, frozen=True, dict=True):
+    """A whole run: its folder, its record, and every cell of its scenario in the scenario's order."""
 
+    folder: Path
     record: RunRecord
     cells: tuple[Known, ...]
 
@@ -57,15 +60,15 @@ class Evidence(Struct, frozen=True):
     def title(self) -> str:
         return self.record.scenario.title or self.record.scenario.name
 
-    @property
+    @cached_property
     def systems(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(known.cell.system for known in self.cells))
 
-    @property
+    @cached_property
     def sizes(self) -> tuple[int, ...]:
         return tuple(sorted({known.cell.message_bytes for known in self.cells}))
 
-    @property
+    @cached_property
     def costs(self) -> tuple[float, ...]:
         return tuple(sorted({known.cell.cpu_seconds for known in self.cells}))
 
@@ -79,7 +82,14 @@ class Evidence(Struct, frozen=True):
 
     def at(self, size: int, cost: float) -> tuple[Known, ...]:
         """What is known of every system at one point of the grid."""
-        return tuple(known for known in self.cells if (known.cell.message_bytes, known.cell.cpu_seconds) == (size, cost))
+        return tuple(self._points.get((size, cost), ()))
+
+    @cached_property
+    def _points(self) -> dict[tuple[int, float], list[Known]]:
+        found: dict[tuple[int, float], list[Known]] = {}
+        for known in self.cells:
+            found.setdefault((known.cell.message_bytes, known.cell.cpu_seconds), []).append(known)
+        return found
 
 
 def read_evidence(run: Path) -> Evidence:
@@ -93,4 +103,4 @@ def read_evidence(run: Path) -> Evidence:
     if not results and not trials:
         raise UsageError(f"{run}: has no trial and no result yet; go on with `bench run --resume {run}`")
     cells = dict.fromkeys((*record.scenario.cells(), *results, *trials))
-    return Evidence(record, tuple(Known(cell, results.get(cell), tuple(trials.get(cell, ()))) for cell in cells))
+    return Evidence(run, record, tuple(Known(cell, results.get(cell), tuple(trials.get(cell, ()))) for cell in cells))

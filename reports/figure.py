@@ -2,9 +2,8 @@
 
 import io
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from html import escape
 from pathlib import Path
 
 import matplotlib as mpl
@@ -14,27 +13,25 @@ from matplotlib.figure import Figure
 
 STYLE = Path(__file__).with_name("stream.mplstyle")
 FONTS = Path(mpl.get_data_path()) / "fonts" / "ttf"
-LEFT, RIGHT, TOP, BOTTOM = 0.95, 0.15, 0.38, 0.52
+LEFT, RIGHT, TOP, BOTTOM = 0.95, 0.15, 0.38, 0.78
 """Margins around the axes of a map, in inches."""
 
 
 class Picture:
-    """A figure that is not drawn yet: its name, and how to draw it into an empty figure."""
+    """A figure that is not drawn yet: its name, how to draw it into an empty figure, and what it shows in a few words."""
 
-    def __init__(self, name: str, draw: Callable[[Figure], None]) -> None:
-        self.name = name
+    def __init__(self, name: str, draw: Callable[[Figure], None], title: str) -> None:
+        self.name, self.title = name, title
         self._draw = draw
+        self._svg = ""
 
     def svg(self) -> str:
         """The whole SVG file; its text is text."""
-        return self._saved("svg").decode()
+        self._svg = self._svg or self._saved("svg").decode()
+        return self._svg
 
     def png(self) -> bytes:
         return self._saved("png")
-
-    def inline(self, labels: Mapping[str, str] | None = None) -> str:
-        """The SVG as an element of a page, without ids that could clash; links get the labels of their targets."""
-        return _inlined(self.svg(), labels or {})
 
     def width_mm(self) -> float:
         """How wide it is in print."""
@@ -58,17 +55,3 @@ def _styled(name: str) -> Iterator[None]:
         mpl.rcParams.update(rc_params_from_file(STYLE, use_default_template=False))
         mpl.rcParams["svg.hashsalt"] = f"stream-bench {name}"
         yield
-
-
-def _inlined(svg: str, labels: Mapping[str, str]) -> str:
-    body = svg[svg.index("<svg") :]
-    body = re.sub(r"<!--.*?-->|<metadata>.*?</metadata>", "", body, flags=re.DOTALL)
-    body = re.sub(r'<g id="[^"]*"', "<g", body)
-    body = re.sub(r' xmlns(:xlink)?="[^"]*"| version="1.1"', "", body)
-    body = re.sub(r"\n\s*", "\n", body).replace("xlink:href", "href")
-    return re.sub(r'<a href="(#[^"]*)"[^>]*>', lambda found: _labelled(found[1], labels), body)
-
-
-def _labelled(target: str, labels: Mapping[str, str]) -> str:
-    label = escape(labels.get(target, target))
-    return f'<a href="{target}" aria-label="{label}"><title>{label}</title>'

@@ -8,31 +8,37 @@ from tempfile import TemporaryDirectory
 import typst
 from msgspec.structs import asdict
 
+from reports.atlas import Group, curves_of_run, groups_of, winners_of_run
 from reports.evidence import Evidence, Judged, Known, read_evidence
 from reports.figure import FONTS, Picture
-from reports.pictures import maps_of
+from reports.limit import limit_of
 from reports.provenance import machine_of, repeat_of, subject_of
 from reports.table import lines_of
 from reports.timeline import timeline_of
 from reports.winner import finding_of
 from reports.wording import GLOSSARY
 
+MOST_LIMITS = 60
+"""Sentences on paper; the page has all."""
 TEMPLATE = Path(__file__).parent / "templates" / "report.typ"
 
 
 def write(run: Path) -> list[Path]:
     """Write report.pdf."""
     evidence = read_evidence(run)
-    pictures, examples = maps_of(evidence), examples_of(evidence)
+    winners, examples = winners_of_run(evidence), examples_of(evidence)
+    groups = [*groups_of(evidence), *(group for group in (curves_of_run(evidence),) if group.pictures)]
+    pictures = [*([winners] if winners is not None else []), *(one for group in groups for one in group.pictures), *examples]
     said = {
         "title": evidence.title,
         "finding": finding_of(evidence),
         "started": evidence.record.started,
-        "winners": pictures[0].name if len(evidence.systems) > 1 else None,
-        "width": pictures[0].width_mm(),
-        "maps": [picture.name for picture in pictures if picture.name != "winners"],
+        "winners": winners.name if winners is not None else None,
+        "width": winners.width_mm() if winners is not None else 0,
+        "groups": [_said(group) for group in groups],
         "examples": [picture.name for picture in examples],
         "lines": [asdict(line) for line in lines_of(evidence)],
+        "limits": limits_of(evidence),
         "missing": [f"{known.cell.system} {known.point}" for known in evidence.missing],
         "subject": subject_of(evidence),
         "machine": machine_of(evidence),
@@ -40,8 +46,24 @@ def write(run: Path) -> list[Path]:
         "glossary": list(GLOSSARY.items()),
     }
     path = run / "report.pdf"
-    path.write_bytes(_typeset(said, [*pictures, *examples]))
+    path.write_bytes(_typeset(said, pictures))
     return [path]
+
+
+def _said(group: Group) -> Mapping[str, object]:
+    return {
+        "title": group.title,
+        "about": group.about,
+        "pictures": [picture.name for picture in group.pictures],
+        "width": max(picture.width_mm() for picture in group.pictures),
+    }
+
+
+def limits_of(evidence: Evidence) -> list[tuple[str, str, str]]:
+    """Cell, sentence and evidence for each cell whose limit is told; at most MOST_LIMITS, those whose limit is known first."""
+    found = [(known, limit) for known in evidence.cells if (limit := limit_of(evidence, known)) is not None]
+    told = sorted(found, key=lambda one: one[1].kind in ("not known", "time"))[:MOST_LIMITS]
+    return [(f"{known.cell.system}, {known.point}", limit.sentence, limit.evidence) for known, limit in told]
 
 
 def examples_of(evidence: Evidence) -> list[Picture]:

@@ -2,11 +2,10 @@
 
 from pathlib import Path
 
+from reports.atlas import figures_of
 from reports.evidence import Evidence, read_evidence
 from reports.figure import Picture
-from reports.heatmap import map_of
 from reports.timeline import timeline_of
-from reports.winnermap import winners_of
 
 
 def write(run: Path) -> list[Path]:
@@ -15,18 +14,12 @@ def write(run: Path) -> list[Path]:
     folder = run / "figures"
     folder.mkdir(exist_ok=True)
     written: list[Path] = []
-    for picture in (*maps_of(evidence), *_timelines_of(evidence)):
+    for picture in (*figures_of(evidence), *_timelines_of(evidence)):
         files = {folder / f"{picture.name}.svg": picture.svg().encode(), folder / f"{picture.name}.png": picture.png()}
         for path, content in files.items():
             path.write_bytes(content)
         written += files
     return written
-
-
-def maps_of(evidence: Evidence) -> list[Picture]:
-    """The winner map, where there is something to win, and the map of each system."""
-    winners = [winners_of(evidence)] if len(evidence.systems) > 1 else []
-    return [*winners, *(map_of(evidence, system) for system in evidence.systems)]
 
 
 def _timelines_of(evidence: Evidence) -> list[Picture]:

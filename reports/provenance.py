@@ -1,11 +1,12 @@
 """What was measured, by which rules, on what, and how to repeat it: pairs of a label and a text, in the order of interest."""
 
+import shlex
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from bench.scenario import Scenario
-from bench.units import rate_text, seconds_text, size_text
-from reports.evidence import Evidence
+from bench.units import Seconds, exact_text, rate_text, seconds_text, size_text
+from reports.evidence import Evidence, Known
 
 Pairs = list[tuple[str, str]]
 LABELS = {
@@ -70,6 +71,21 @@ def repeat_of(evidence: Evidence) -> Pairs:
     """How to repeat it."""
     facts = evidence.record.facts
     return [(LABELS[name], str(facts[name])) for name in REPEAT if facts.get(name)]
+
+
+def repeat_cell(evidence: Evidence, known: Known) -> str:
+    """The command that measures one cell again; empty when the run does not say how it was made."""
+    words = shlex.split(str(evidence.record.facts.get("command") or ""))
+    if words[:2] != ["bench", "run"] or len(words) < 3:
+        return ""
+    resumed = {n + offset for n, word in enumerate(words) if word == "--resume" for offset in (0, 1)}
+    cell, kept = known.cell, [word for n, word in enumerate(words) if n not in resumed and not word.startswith("--resume=")]
+    chosen = (
+        f"systems={cell.system}",
+        f"grid.message_size={cell.message_bytes}B",
+        f"grid.cpu_cost={exact_text(Seconds(cell.cpu_seconds))}",
+    )
+    return shlex.join([*kept, *(word for one in chosen for word in ("--set", one.replace(" ", "")))])
 
 
 def _fact_text(name: str, fact: Any) -> str:

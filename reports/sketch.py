@@ -42,12 +42,12 @@ def sketch_of(trace: Trace) -> Sketch | None:
     xs = [WIDTH * at / span for at in trace.at]
     most, deepest = max(1, *trace.offered, *trace.sent, *trace.processed), max(1, *trace.backlog)
     offered, sent, processed = (
-        _path_of(xs, [TALL * (1 - count / most) for count in counts]) for counts in (trace.offered, trace.sent, trace.processed)
+        path_of(xs, [TALL * (1 - count / most) for count in counts]) for counts in (trace.offered, trace.sent, trace.processed)
     )
     begin, end = (round(WIDTH * min(at, span) / span) for at in trace.window)
     return Sketch(
         offered, sent, processed,
-        backlog=_path_of(xs, [LOW * (1 - count / deepest) for count in trace.backlog]),
+        backlog=path_of(xs, [LOW * (1 - count / deepest) for count in trace.backlog]),
         window=(begin, end - begin),
         times=tuple(Mark(round(WIDTH * at / span), f"{at:g}") for at in _ticks(span, 6)),
         counts=tuple(Mark(round(TALL * (1 - count / most)), count_text(count)) for count in _ticks(most, 3)),
@@ -63,7 +63,7 @@ def _ticks(most: float, count: int) -> list[float]:
     return [n * step for n in range(int(most / step + 1e-9) + 1)]
 
 
-def _path_of(xs: Sequence[float], ys: Sequence[float]) -> str:
+def path_of(xs: Sequence[float], ys: Sequence[float]) -> str:
     """An SVG path in whole units and relative moves, without the points that lie on the line anyway."""
     points = [(round(x), round(y)) for x, y in _straightened(list(zip(xs, ys, strict=True)))]
     moves = (f"{x - before_x} {y - before_y}" for (before_x, before_y), (x, y) in pairwise(points))

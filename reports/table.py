@@ -6,9 +6,10 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from bench.measurement import Result
-from bench.units import rate_text, seconds_text, size_text
+from bench.units import seconds_text, size_text
 from reports.evidence import Evidence, Known, read_evidence
+from reports.limit import limit_of
+from reports.theory import efficiency_of, rate_of
 from reports.wording import MISSING, claim_of, interval_text
 
 PLAIN = (
@@ -16,33 +17,38 @@ PLAIN = (
     "confirmed_hz", "bound_hz", "bound", "limited_by", "generator_hz", "trials", "seconds", "sent", "processed", "lost",
     "duplicated", "corrupted",
 )  # fmt: skip
-QUANTILES = ("p50", "p90", "p99", "max")
 SIDES = ("estimate_hz", "low_hz", "high_hz", "kept_hz")
 """Of each objective."""
 Value = str | int | float | None
+COLUMNS = (
+    ("System", ""), ("Size", "r"), ("CPU cost", "r"), ("Status", ""), ("Top rate", "r"), ("Interval", "r"), ("Bytes/s", "r"),
+    ("Of bound", "r"), ("Limited by", ""), ("p50", "r"), ("p99", "r"), ("Trials", "r"), ("Took", "r"), ("Lost / dup. / corr.", "r"),
+)  # fmt: skip
+"""Of the table that people read: name and alignment, in the order of Line's first fields after the anchor."""
+QUANTILES = ("p50", "p90", "p99", "max")
 
 
 class Line(Struct, frozen=True):
-    """One cell, as people read it."""
+    """One cell, as people read it; `keys` are the values by which each column sorts, None last."""
 
     anchor: str
     system: str
     size: str
     cost: str
     status: str
-    rate: str
-    interval: str
-    confirmed: str
-    bound: str
-    share: str
+    rate: str = ""
+    interval: str = ""
+    volume: str = ""
+    share: str = ""
     """of the bound"""
-    limit: str
-    p50: str
-    p99: str
-    trials: int
-    seconds: str
-    wrong: str
+    limit: str = ""
+    p50: str = ""
+    p99: str = ""
+    trials: int = 0
+    seconds: str = ""
+    wrong: str = ""
     """lost / duplicated / corrupted"""
+    keys: tuple[Value, ...] = ()
 
 
 def write(run: Path) -> list[Path]:
@@ -81,48 +87,44 @@ def row_of(known: Known, roles: tuple[str, ...], goals: tuple[str, ...]) -> Mapp
         place = {name: getattr(cell, name) for name in PLAIN[:5]}
         return dict.fromkeys(columns_of(roles, goals)) | place | {"status": MISSING, "trials": len(known.trials)}
     row: dict[str, Value] = {name: getattr(result, name) for name in PLAIN}
-    row["bound_share"] = share_of(result)
+    row["bound_share"] = result.estimate_hz / result.bound_hz if result.estimate_hz is not None and result.bound_hz else None
     row |= {f"latency_s.{q}": getattr(result.latency_s, q) for q in QUANTILES}
     row |= {f"objectives.{each.name}.{side}": getattr(each, side) for each in result.objectives for side in SIDES}
     return row | {f"cpu_share.{role}": result.cpu_share.get(role) for role in roles}
 
 
-def share_of(result: Result) -> float | None:
-    """How much of its theoretical bound a cell reached."""
-    return result.estimate_hz / result.bound_hz if result.estimate_hz is not None and result.bound_hz else None
-
-
 def lines_of(evidence: Evidence) -> list[Line]:
     """The table that people read."""
-    return [_line_of(known) for known in evidence.cells]
+    return [_line_of(evidence, known) for known in evidence.cells]
 
 
-def _line_of(known: Known) -> Line:
-    cell = known.cell
+def _line_of(evidence: Evidence, known: Known) -> Line:
+    cell, result = known.cell, known.result
     place = (known.anchor, cell.system, size_text(cell.message_bytes), seconds_text(cell.cpu_seconds))
-    result = known.result
     if result is None:
-        return Line(*place, MISSING, "", "", "", "", "", "", "", "", len(known.trials), "", "")
-    share = share_of(result)
+        keys = (cell.system, cell.message_bytes, cell.cpu_seconds, MISSING, *(None,) * 7, len(known.trials), None, None)
+        return Line(*place, MISSING, trials=len(known.trials), keys=keys)
+    share, limit, rate = efficiency_of(evidence, known), limit_of(evidence, known), rate_of(result)
+    volume = rate * cell.message_bytes if rate is not None else None
+    wrong = result.lost + result.duplicated + result.corrupted
     return Line(
         *place,
         status=result.status,
         rate="" if result.status in ("failed", "unsupported") else claim_of(result),
         interval=interval_text(result.low_hz, result.high_hz),
-        confirmed=_rate(result.confirmed_hz),
-        bound=_rate(result.bound_hz),
+        volume="" if volume is None else f"{size_text(volume)}/s",
         share="" if share is None else f"{100 * share:.3g} %",
-        limit=result.limited_by or "",
+        limit="" if limit is None else limit.kind,
         p50=time_text(result.latency_s.p50),
         p99=time_text(result.latency_s.p99),
         trials=result.trials,
         seconds=time_text(result.seconds) if result.trials else "",
         wrong=f"{result.lost} / {result.duplicated} / {result.corrupted}" if result.trials else "",
-    )
-
-
-def _rate(rate: float | None) -> str:
-    return "" if rate is None else rate_text(rate)
+        keys=(
+            cell.system, cell.message_bytes, cell.cpu_seconds, result.status, rate or result.high_hz, result.low_hz, volume, share,
+            limit.kind if limit else None, result.latency_s.p50, result.latency_s.p99, result.trials, result.seconds, wrong,
+        ),
+    )  # fmt: skip
 
 
 def time_text(seconds: float | None) -> str:

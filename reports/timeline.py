@@ -72,7 +72,8 @@ def timeline_of(known: Known, judged: Judged) -> Picture:
         draw_counts(counts, trace)
         draw_backlog(backlog, trace)
 
-    return Picture(f"timeline-{known.anchor.removeprefix('cell-')}-{judged.seen.planned.number:03d}", draw)
+    name = f"timeline-{known.anchor.removeprefix('cell-')}-{judged.seen.planned.number:03d}"
+    return Picture(name, draw, f"{known.cell.system}, {known.point}, {title_of(judged)}")
 
 
 def draw_counts(ax: Axes, trace: Trace) -> list[Artist]:

@@ -9,7 +9,8 @@ from msgspec import Struct
 from bench.measurement import Result
 from bench.units import seconds_text, size_text
 from reports.evidence import Evidence, Known
-from reports.wording import best_rate, claim_of
+from reports.theory import rate_of
+from reports.wording import claim_of
 
 Outcome = Literal["clear", "tie", "none"]
 
@@ -39,11 +40,11 @@ class Contest(Struct, frozen=True):
 def contest_of(size: int, cost: float, known: Sequence[Known]) -> Contest:
     """The contest at one point. A system leads alone only when its sustained rate is above all that any other can reach."""
     results = [one.result for one in known if one.result is not None]
-    rated = sorted((result for result in results if best_rate(result) is not None), key=lambda r: -(best_rate(r) or 0.0))
+    rated = sorted((result for result in results if rate_of(result) is not None), key=lambda r: -(rate_of(r) or 0.0))
     if not rated:
         return Contest(size, cost, tuple(known), ())
     floor = rated[0].low_hz if rated[0].low_hz is not None else 0.0
-    rivals = [result for result in (*rated[1:], *(r for r in results if best_rate(r) is None)) if _reach(result) > floor]
+    rivals = [result for result in (*rated[1:], *(r for r in results if rate_of(r) is None)) if _reach(result) > floor]
     return Contest(size, cost, tuple(known), (rated[0].system, *(rival.system for rival in rivals)))
 
 
@@ -53,7 +54,7 @@ def _reach(result: Result) -> float:
         return 0.0
     if result.high_hz is not None:
         return result.high_hz
-    return float("inf") if best_rate(result) is not None else 0.0
+    return float("inf") if rate_of(result) is not None else 0.0
 
 
 def contests_of(evidence: Evidence) -> tuple[Contest, ...]:
@@ -90,10 +91,10 @@ def _standings(contests: Sequence[Contest]) -> str:
 
 
 def _peak(evidence: Evidence) -> str:
-    rated = [known.result for known in evidence.cells if known.result is not None and best_rate(known.result) is not None]
+    rated = [known.result for known in evidence.cells if known.result is not None and rate_of(known.result) is not None]
     if not rated:
         return ""
-    top = max(rated, key=lambda result: best_rate(result) or 0.0)
+    top = max(rated, key=lambda result: rate_of(result) or 0.0)
     return f"The highest of all is {claim_of(top)}, by {top.system} with {_point(top.message_bytes, top.cpu_seconds)}."
 
 

@@ -9,14 +9,17 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch, Rectangle
 from msgspec import Struct
 
+from bench.measurement import Result
 from reports.evidence import Evidence, Known
 from reports.figure import RIGHT, TOP, Picture
-from reports.heatmap import GREY, INK, NARROWEST, PALE, grid_axes
+from reports.heatmap import NARROWEST, SMALL, Frame, grid_axes, is_compact
+from reports.palette import EMPTY, GREY, INK, PALE, RGB, UNSUPPORTED, colours_of, tint
+from reports.theory import rate_of
 from reports.winner import Contest, contests_of
 from reports.wording import MISSING, claim_of, status_of
 
-PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#332288", "#882255")
-"""Okabe and Ito's colours (2008), told apart by colour-blind readers; the last two are Tol's."""
+TITLE = "Top rates (messages/s), the best in bold"
+COMPACT_TITLE = "Who is the best where"
 LINE = 0.19
 """Inches from one line of a tile to the next."""
 
@@ -55,8 +58,8 @@ def _tile_of(contest: Contest, evidence: Evidence) -> WinnerTile:
     )
     remarks = {"none": "no winner", "tie": "tie", "clear": ""}[contest.outcome]
     best = contest.best
-    if contest.outcome == "clear" and best is not None and best.status == "lower-bound":
-        remarks = "at least"
+    if contest.outcome == "clear" and best is not None:
+        remarks = _lead_of(contest, best)
     if not contest.complete:
         remarks = f"{remarks}, so far".lstrip(", ")
     anchors = tuple(known.anchor for known in contest.known)
@@ -65,18 +68,26 @@ def _tile_of(contest: Contest, evidence: Evidence) -> WinnerTile:
     )
 
 
+def _lead_of(contest: Contest, best: Result) -> str:
+    """By how much the best is ahead of the next one: a factor between two measured rates, else no more than what is certain."""
+    others = [known.result for known in contest.known if known.result is not None and known.cell.system != best.system]
+    reached = [rate for other in others if other.status in ("measured", "unstable") and (rate := rate_of(other))]
+    unsure = any(other.status in ("lower-bound", "upper-bound") for other in others)
+    rate = rate_of(best)
+    if not reached or rate is None or unsure:
+        return "at least" if best.status == "lower-bound" else ""
+    factor = rate / max(reached)
+    return f"{'≥ ' if best.status == 'lower-bound' else ''}{factor:.2g} × the next" if factor >= 1.05 else ""
+
+
 def _has_rate(known: Known) -> bool:
     return status_of(known) not in (MISSING, "failed", "unsupported")
-
-
-def colours_of(systems: Sequence[str]) -> dict[str, str]:
-    """A colour for each system, in the scenario's order."""
-    return {system: PALETTE[number % len(PALETTE)] for number, system in enumerate(systems)}
 
 
 def winners_of(evidence: Evidence) -> Picture:
     """The picture of the winner map, with its legend."""
     tiles, colours = winner_tiles_of(evidence), colours_of(evidence.systems)
+    compact = is_compact(evidence.sizes, evidence.costs)
     longest = max(len(system) for system in evidence.systems)
     width = 0.27 + 0.066 * (longest + 10.5)
     height = LINE * (len(evidence.systems) + 1.6)
@@ -85,13 +96,13 @@ def winners_of(evidence: Evidence) -> Picture:
     above = 0.2 * -(-len(evidence.systems) // columns) + 0.05
 
     def draw(figure: Figure) -> None:
-        tile = (width, height)
-        ax, _ = grid_axes(figure, evidence.sizes, evidence.costs, tile=tile, right=RIGHT, top=TOP + above)
-        ax.set_title("Top rates (messages/s), the best in bold", pad=8 + 72 * above)
-        draw_winners(ax, tiles, colours)
+        frame = Frame((SMALL, SMALL) if compact else (width, height), right=RIGHT, top=TOP + above, bottom=0.52)
+        ax, _ = grid_axes(figure, evidence.sizes, evidence.costs, frame)
+        ax.set_title(COMPACT_TITLE if compact else TITLE, pad=8 + 72 * above)
+        (draw_compact_winners if compact else draw_winners)(ax, tiles, colours)
         draw_legend(ax, colours, columns=columns)
 
-    return Picture("winners", draw)
+    return Picture("winners", draw, TITLE)
 
 
 def draw_winners(ax: Axes, tiles: Sequence[WinnerTile], colours: Mapping[str, str]) -> list[Artist]:
@@ -99,24 +110,28 @@ def draw_winners(ax: Axes, tiles: Sequence[WinnerTile], colours: Mapping[str, st
     return [artist for tile in tiles for artist in (*_draw_ground(ax, tile, colours), *_draw_rows(ax, tile, colours))]
 
 
+def draw_compact_winners(ax: Axes, tiles: Sequence[WinnerTile], colours: Mapping[str, str]) -> list[Artist]:
+    """The same without words and links: one mesh, in which a tie has the colour of no system."""
+    columns, rows = (int(end) for end in (ax.get_xlim()[1], ax.get_ylim()[1]))
+    fields: list[list[RGB]] = [[to_rgb(EMPTY)] * columns for _ in range(rows)]
+    for tile in tiles:
+        if tile.leaders:
+            fields[tile.row][tile.column] = tint(colours[tile.leaders[0]]) if len(tile.leaders) == 1 else to_rgb(UNSUPPORTED)
+    return [ax.pcolormesh(range(columns + 1), range(rows + 1), fields, shading="flat")]
+
+
 def _draw_ground(ax: Axes, tile: WinnerTile, colours: Mapping[str, str]) -> list[Artist]:
     left, bottom, width, height = tile.column + 0.012, tile.row + 0.02, 0.976, 0.96
     alone = len(tile.leaders) == 1
-    ground = Rectangle((left, bottom), width, height, facecolor=_tint(colours[tile.leaders[0]]) if alone else "#f1f3f5")
+    ground = Rectangle((left, bottom), width, height, facecolor=tint(colours[tile.leaders[0]]) if alone else "#f1f3f5")
     if alone:
         return [ax.add_patch(ground)]
     share, strip = width / max(1, len(tile.leaders)), 0.95 / (len(tile.rows) + 1.6)
     bands = [
-        Rectangle((left + number * share, bottom), share, strip, facecolor=_tint(colours[system]))
+        Rectangle((left + number * share, bottom), share, strip, facecolor=tint(colours[system]))
         for number, system in enumerate(tile.leaders)
     ]
     return [ax.add_patch(patch) for patch in (ground, *bands)]
-
-
-def _tint(colour: str) -> tuple[float, float, float]:
-    """A colour pale enough to be written on in black."""
-    red, green, blue = to_rgb(colour)
-    return (1 - 0.36 * (1 - red), 1 - 0.36 * (1 - green), 1 - 0.36 * (1 - blue))
 
 
 def _draw_rows(ax: Axes, tile: WinnerTile, colours: Mapping[str, str]) -> list[Artist]:
@@ -147,6 +162,11 @@ def _draw_link(ax: Axes, corner: tuple[float, float], height: float, anchor: str
 
 def draw_legend(ax: Axes, colours: Mapping[str, str], *, columns: int) -> list[Artist]:
     """Which colour is which system, above the axes."""
-    patches = [Patch(facecolor=_tint(colour), edgecolor=colour, linewidth=1.0, label=system) for system, colour in colours.items()]
+    systems = [name for column in range(columns) for name in list(colours)[column::columns]]  # it is filled by columns
+    patches = [
+        Patch(facecolor=tint(colour), edgecolor=colour, linewidth=1.0, label=system)
+        for system in systems
+        for colour in (colours[system],)
+    ]
     legend = ax.legend(handles=patches, ncols=columns, loc="lower left", bbox_to_anchor=(-0.004, 1.0), borderaxespad=0.2)
     return [legend]

@@ -3,6 +3,7 @@
 from bench.measurement import Result
 from bench.units import rate_text
 from reports.evidence import Known
+from reports.theory import rate_of
 
 MISSING = "not measured"
 GLOSSARY = {
@@ -40,14 +41,12 @@ def claim_of(result: Result | None) -> str:
         return result.status
     if result.status == "upper-bound":
         return f"≤ {rate_text(result.high_hz)}"
-    if result.status == "lower-bound":
-        return f"≥ {rate_text(result.low_hz if result.low_hz is not None else best_rate(result))}"
-    return rate_text(best_rate(result))
+    return f"{sign_of(result)}{rate_text(rate_of(result))}"
 
 
-def best_rate(result: Result) -> float | None:
-    """The rate that a result stands for: its estimate, else what was sustained; None when it has neither."""
-    return result.estimate_hz if result.estimate_hz is not None else result.low_hz
+def sign_of(result: Result | None) -> str:
+    """What stands before a bound's figure."""
+    return {"lower-bound": "≥ ", "upper-bound": "≤ "}.get(result.status, "") if result is not None else ""
 
 
 def interval_text(low: float | None, high: float | None) -> str:

@@ -2,8 +2,6 @@
 
 import csv
 import re
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -14,124 +12,16 @@ pytest.importorskip("matplotlib", reason="the extra `report` is not installed")
 pytest.importorskip("typst", reason="the extra `report` is not installed")
 
 from bench.errors import UsageError
-from bench.measurement import Latency, Measurement, Planned, Purpose, Result, Series
+from bench.measurement import Result, Series
 from bench.scenario import Cell, Grid, Scenario
-from bench.site import Site
 from bench.store import Store
-from bench.units import Seconds, Size
+from bench.units import Size
 from bench.verdict import Verdict
 from reports import page, pdf, pictures, table
 from reports.evidence import Judged, Known, read_evidence
+from reports.sample import QUICK, a_run, an_open_store, large, result_of, seen
 from reports.timeline import trace_of
 from reports.winner import contest_of, finding_of
-
-BATCH = {"spark/tcp": 1.0, "spark/files": 1.0, "spark/kafka": 1.0}
-MOVED = {"spark/tcp": (62e3, 180e6), "spark/files": (55.0, 40e6), "spark/kafka": (88e3, 95e6), "plain/kafka": (205e3, 260e6)}
-"""Messages/s and bytes/s that each system moves, about what was seen on two cores."""
-FACTS = {
-    "cores": 2, "memory_bytes": 25_000_000_000, "kernel": "Linux 6.1", "cpu": "AMD EPYC 7B13", "python": "3.11.14",
-    "java": 'openjdk version "17.0.17" 2025-10-21', "versions": {"pyspark": "4.2.0", "kafka-python": "3.0.12"},
-    "revision": "46cef34a1b2c", "command": "bench run scenarios/quick.yaml", "clock_source": "tsc", "moon": "waning",
-}  # fmt: skip
-
-
-def ceiling_of(cell: Cell) -> float:
-    """A believable top rate."""
-    messages, volume = MOVED.get(cell.system, (40e3, 150e6))
-    rate = 1 / (1 / messages + cell.message_bytes / volume)
-    return min(rate, 0.97 * 2 / cell.cpu_seconds) if cell.cpu_seconds else rate
-
-
-def seen(number: int, rate: float, ceiling: float, purpose: Purpose = "search", batch: float = 0.0, **said: Any) -> Measurement:
-    """What a trial sees when a system processes no more than `ceiling`, every `batch` seconds."""
-    settle, window, step = 2.0, 10.0, 0.25
-    at = [step * n for n in range(1, int((settle + window) / step) + 1)]
-    shown = [t - t % batch if batch else t for t in at]
-    offered = [int(rate * t) for t in at]
-    processed = [int(min(rate, ceiling) * max(0.0, t - batch / 3)) if batch else int(min(rate, ceiling) * t) for t in shown]
-    sustained = rate <= ceiling
-    last = processed[-1] if not sustained else offered[-1]
-    if sustained:
-        at, offered, processed = [*at, at[-1] + 1], [*offered, last], [*processed, last]
-    p50 = (0.6 * batch or 0.004) if sustained else 2.5
-    known: dict[str, Any] = {
-        "planned": Planned(number, rate, settle, window, purpose), "started": "2026-05-04T10:00:00Z", "batch_interval": batch,
-        "ended": "complete" if sustained else "hopeless", "seconds": 13.0 if sustained else 9.5, "offered": offered[-1],
-        "sent": last, "failed": 0, "processed": last, "lost": 0, "duplicated": 0, "disordered": 0, "corrupted": 0,
-        "drained": sustained, "late": 0.001, "blocked": 0.0, "asked": 5.0, "burnt": 5.01,
-        "from_due": Latency(p50, 1.6 * p50, 2.1 * p50, 2.6 * p50), "from_sent": Latency(p50, 1.6 * p50, 2 * p50, 2.5 * p50),
-        "cpu": {"framework": 14.2, "source": 2.1, "load": 1.9, "harness": 0.2, "busy": 19.0, "steal": 0.1, "available": 20.0},
-        "series": Series(at, offered, offered, processed),
-    }  # fmt: skip
-    return Measurement(**(known | said))
-
-
-def trials_of(cell: Cell, count: int = 6) -> list[Measurement]:
-    """The trials of a search that ends with a confirmed rate."""
-    ceiling, batch = ceiling_of(cell), BATCH.get(cell.system, 0.0)
-    factors = [0.5, 1.6, 0.9, 1.3, 0.97, 1.03, 1.1, 0.8][: count - 1]
-    found = [seen(n, f * ceiling, ceiling, "search" if n else "warm-up", batch) for n, f in enumerate(factors)]
-    return [*found, seen(len(found), 0.97 * ceiling, ceiling, "confirm", batch)]
-
-
-def result_of(cell: Cell, status: str = "measured", **known: Any) -> Result:
-    """A result near the cell's ceiling."""
-    top = ceiling_of(cell)
-    rated = {"estimate_hz": top, "low_hz": 0.97 * top, "high_hz": 1.03 * top, "confirmed_hz": 0.97 * top}
-    bounds: dict[str, dict[str, Any]] = {
-        "measured": rated,
-        "lower-bound": rated | {"estimate_hz": 0.97 * top, "high_hz": None, "reason": "generator", "limited_by": "generator"},
-        "upper-bound": {"high_hz": 0.5 * top, "reason": "overloaded at 10 /s, the lowest rate tried: backlog grew"},
-        "unstable": {"low_hz": 0.8 * top, "high_hz": top, "reason": "trials disagree"},
-        "failed": {"reason": "the framework died 2 times: java.lang.OutOfMemoryError"},
-        "unsupported": {"reason": "the socket receiver reads lines"},
-    }
-    bound = 2 / cell.cpu_seconds if cell.cpu_seconds else None
-    always = {"bound_hz": bound, "bound": "cpu" if bound else None, "trials": 6, "seconds": 70.0, "sent": 9, "processed": 9}
-    quick = {"latency_s": Latency(0.6, 0.9, 1.2, 1.4), "cpu_share": {"framework": 1.42, "source": 0.2}}
-    more = always | (quick if status == "measured" else {}) | bounds[status] | known
-    return Result(cell.system, cell.framework, cell.source, cell.message_bytes, cell.cpu_seconds, status, **more)  # type: ignore[arg-type]
-
-
-STATUSES = {
-    ("spark/tcp", 1_000_000, 0.0): "upper-bound",
-    ("spark/tcp", 1_000_000, 0.01): "unsupported",
-    ("spark/files", 100, 0.0): "unstable",
-    ("spark/files", 100, 0.01): "failed",
-    ("plain/kafka", 100, 0.0): "lower-bound",
-}
-QUICK = Scenario(
-    name="quick",
-    title="A first map of Spark and its sources",
-    systems=("spark/tcp", "spark/files", "spark/kafka", "plain/kafka"),
-    grid=Grid((Size(100), Size(10_000), Size(1_000_000)), (Seconds(0), Seconds(0.01))),
-)
-UNFINISHED = Cell("plain", "kafka", 1_000_000, 0.01)
-
-
-def a_run(folder: Path, scenario: Scenario = QUICK, *, unfinished: Iterable[Cell] = (UNFINISHED,), trials: int = 6) -> Path:
-    """A run's folder with every status, and cells that are not finished."""
-    with an_open_store(folder, scenario) as store:
-        for cell in scenario.cells():
-            if cell in unfinished:
-                continue
-            status = STATUSES.get((cell.system, cell.message_bytes, cell.cpu_seconds), "measured")
-            for trial in trials_of(cell, trials) if status != "unsupported" else ():
-                store.add(cell, trial)
-            store.finish(cell, result_of(cell, status))
-    return folder
-
-
-@contextmanager
-def an_open_store(folder: Path, scenario: Scenario, **facts: Any) -> Iterator[Store]:
-    """A new folder's store, closed again afterwards."""
-    folder.mkdir()
-    store = Store(folder)
-    store.open(scenario, Site(), FACTS | facts)
-    try:
-        yield store
-    finally:
-        store.close()
 
 
 @pytest.fixture(scope="module")
@@ -175,7 +65,9 @@ def test_a_report_names_the_file_that_it_wrote(run: Path, report: Any, name: str
 def test_pictures_are_the_maps_and_a_timeline_for_each_cell(run: Path) -> None:
     """Each picture is there as SVG and as PNG."""
     names = {path.stem for path in (run / "figures").glob("*.svg")}
-    assert {"winners", "map-spark-tcp", "map-spark-files", "map-spark-kafka", "map-plain-kafka"} <= names
+    kinds = ("map", "efficiency", "throughput", "cpu", "limits")
+    systems = ("spark-tcp", "spark-files", "spark-kafka", "plain-kafka")
+    assert {"winners", "curves-0", "curves-1", *(f"{kind}-{system}" for kind in kinds for system in systems)} <= names
     assert len([name for name in names if name.startswith("timeline-")]) == 22  # 24 less the unsupported and the unfinished
     assert {path.stem for path in (run / "figures").glob("*.png")} == names
 
@@ -188,8 +80,8 @@ def test_the_page_loads_nothing(html: str) -> None:
     assert re.findall(r"@import|url\((?!#)", html) == []
 
 
-def test_every_cell_of_a_map_leads_to_a_section(run: Path, html: str) -> None:
-    """Each cell is linked from the winner map and from its system's map, and each link has its target."""
+def test_every_cell_of_a_map_leads_to_its_line(run: Path, html: str) -> None:
+    """Each cell is linked from the winner map, from its system's maps and from the table, and each link has its target."""
     elements = Elements(html)
     targets = [href[1:] for href in elements.all("href") if href.startswith("#cell-")]
     assert set(targets) == {known.anchor for known in read_evidence(run).cells}
@@ -241,8 +133,9 @@ def test_hostile_text_is_escaped_in_the_page(tmp_path: Path) -> None:
     """No title, reason or note becomes an element, and none is a template."""
     (path,) = page.write(a_hostile_run(tmp_path / "run"))
     text = path.read_text(encoding="utf-8")
-    assert [tag for tag, _ in Elements(text).found if tag == "script"] == ["script"]  # our own
-    assert text.count("&lt;/title&gt;&lt;script&gt;alert(1)&lt;/script&gt;") >= 6
+    assert [tag for tag, _ in Elements(text).found if tag == "script"] == ["script", "script"]  # our own
+    assert text.count("&lt;/title&gt;&lt;script&gt;alert(1)&lt;/script&gt;") >= 4
+    assert text.count("\\u003c/title>\\u003cscript>alert(1)") >= 2  # in the data
     assert text.count("{{ 7 * 7 }}") >= 6
 
 
@@ -339,10 +232,7 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:
 
 def test_a_page_of_192_cells_is_small(tmp_path: Path) -> None:
     """Six systems, eight sizes, four costs, eight trials each: it can be sent by mail."""
-    sizes = tuple(Size(10**n) for n in range(2, 10))
-    costs = tuple(Seconds(cost) for cost in (0, 0.001, 0.01, 0.1))
-    systems = (*QUICK.systems, "spark/pulsar", "harmonicio/stream")
-    run = a_run(tmp_path / "run", Scenario(name="large", systems=systems, grid=Grid(sizes, costs)), trials=8)
+    run = a_run(tmp_path / "run", large(6, 8, 4), trials=8)
     (path,) = page.write(run)
     assert path.stat().st_size < 5_000_000
 

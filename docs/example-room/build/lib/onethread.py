@@ -1,0 +1,66 @@
+"""A framework of one thread: the smallest room that satisfies the face."""
+
+from queue import Empty, SimpleQueue
+from threading import Event, Thread
+
+from msgspec import Struct
+
+from bench import rooms
+from bench.errors import Died
+from bench.faces import Consumer, Endpoint, Ground
+from bench.scenario import Cell
+from bench.tally import Report
+from bench.work import Work
+
+
+class Settings(Struct, frozen=True, forbid_unknown_fields=True):
+    """How it reads."""
+
+    most: int = 1000
+    """messages taken at once"""
+
+
+class Framework:
+    """Takes messages and does their work, one batch after the other."""
+
+    batch_interval = 0.0
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._reports: SimpleQueue[Report] = SimpleQueue()
+        self._stopped = Event()
+        self._thread: Thread | None = None
+
+    def refuses(self, cell: Cell, endpoint_source: str) -> str | None:  # noqa: ARG002  any cell can be tried
+        return rooms.without_consumer(endpoint_source)
+
+    def open(self, cell: Cell, endpoint: Endpoint, work: Work, ground: Ground) -> None:  # noqa: ARG002  it runs in this process
+        consumer = rooms.consumer(endpoint.source)
+        consumer.open(endpoint, 0, 1)
+        self._thread = Thread(target=self._run, args=(consumer, work), name="onethread", daemon=True)
+        self._thread.start()
+
+    def ask(self) -> list[Report]:
+        reports: list[Report] = []
+        try:
+            while True:
+                reports.append(self._reports.get_nowait())
+        except Empty:
+            pass
+        if not reports and self._thread is not None and not self._thread.is_alive() and not self._stopped.is_set():
+            raise Died("the thread of onethread ended")
+        return reports
+
+    def close(self) -> None:
+        self._stopped.set()
+        if self._thread is not None:
+            self._thread.join(timeout=10)
+
+    def _run(self, consumer: Consumer, work: Work) -> None:
+        try:
+            while not self._stopped.is_set():
+                batch = consumer.take(self._settings.most, 0.05)
+                for report in work.done(batch) if batch else ():
+                    self._reports.put(report)
+        finally:
+            consumer.close()

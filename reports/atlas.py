@@ -1,0 +1,57 @@
+"""Every figure of a run in the order in which people look at them; page, PDF and files show the same ones."""
+
+from msgspec import Struct
+
+from reports.curves import curve_pictures
+from reports.evidence import Evidence
+from reports.figure import Picture
+from reports.layers import LAYERS, layer_pictures
+from reports.limitmap import limit_pictures
+from reports.winnermap import winners_of
+
+
+class Group(Struct, frozen=True):
+    """Pictures that belong together: their name, their heading, and what they show."""
+
+    name: str
+    title: str
+    about: str
+    pictures: tuple[Picture, ...]
+
+
+LIMITS = (
+    "Why the cell is not faster, told from its trials: the overloaded one just above the top rate, and the CPU time that each part "
+    "used in it. Where no probe was at its limit it says so. Disk and garbage collection are not told apart."
+)
+CURVES = (
+    "The same rates over message size, a figure for each CPU cost, with the interval of each. Dashed lines are bounds of theory: "
+    "no system can be above them. An arrow says at least (↑) or at most (↓)."
+)
+
+
+def groups_of(evidence: Evidence) -> tuple[Group, ...]:
+    """The groups that this run has something to show for."""
+    found = [Group(layer.name, _capital(layer.title), layer.about, tuple(layer_pictures(evidence, layer))) for layer in LAYERS]
+    found.append(Group("limits", "What limits it", LIMITS, tuple(limit_pictures(evidence))))
+    return tuple(group for group in found if group.pictures)
+
+
+def curves_of_run(evidence: Evidence) -> Group:
+    """Frequency over size; without pictures where there is one size only."""
+    return Group("curves", "Frequency over message size", CURVES, tuple(curve_pictures(evidence)))
+
+
+def winners_of_run(evidence: Evidence) -> Picture | None:
+    """The winner map, where there is something to win."""
+    return winners_of(evidence) if len(evidence.systems) > 1 else None
+
+
+def figures_of(evidence: Evidence) -> list[Picture]:
+    """All of them, the winner map first."""
+    winners = winners_of_run(evidence)
+    groups = (*groups_of(evidence), curves_of_run(evidence))
+    return [*([winners] if winners is not None else []), *(picture for group in groups for picture in group.pictures)]
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

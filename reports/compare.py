@@ -1,0 +1,123 @@
+"""Several runs side by side in one page: each cell's rates, and how many times the first run's rate each other one has.
+
+Who is faster is for bench.comparison to say: over a whole map of equals at most one in twenty shows any change.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from markupsafe import Markup
+from msgspec import Struct
+
+from bench import comparison
+from bench.errors import UsageError
+from bench.measurement import Result
+from bench.scenario import Cell
+from bench.units import seconds_text, size_text
+from reports.atlas import winners_of_run
+from reports.evidence import Evidence, read_evidence
+from reports.inline import Inliner
+from reports.page import templates
+from reports.provenance import machine_of, subject_of
+from reports.winner import finding_of
+from reports.wording import claim_of, interval_text
+
+
+class Side(Struct, frozen=True):
+    """One run's part of a line."""
+
+    claim: str
+    interval: str
+    ratio: str
+    word: str
+    """faster, slower, undecided, not compared; empty for the first run, and where there is nothing"""
+
+
+class Line(Struct, frozen=True):
+    """One cell."""
+
+    system: str
+    size: str
+    cost: str
+    sides: tuple[Side, ...]
+
+
+class Column(Struct, frozen=True):
+    """One run, at the head of the page."""
+
+    name: str
+    title: str
+    finding: str
+    facts: tuple[tuple[str, str], ...]
+    winners: Markup | None
+
+
+def write(runs: Sequence[Path], out: Path) -> Path:
+    """Write a page of these runs; the first is what the others are held against."""
+    found = [read_evidence(run) for run in runs]
+    names = [run.resolve().name for run in runs]
+    lines = lines_of(found)
+    inliners = [Inliner({}, name=f"r{number}-") for number in range(len(found))]
+    columns = [_column(name, evidence, inliner) for name, evidence, inliner in zip(names, found, inliners, strict=True)]
+    text = (
+        templates()
+        .get_template("compare.html")
+        .render(
+            columns=columns,
+            lines=lines,
+            summary=summary_of(lines, names),
+            styles=Markup("\n".join(one.css() for one in inliners)),  # noqa: S704
+        )
+    )
+    path = out / f"compare-{'-vs-'.join(names)}"[:200]
+    path = path.with_name(f"{path.name}.html")
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as problem:
+        raise UsageError(f"{path}: cannot be written ({problem.strerror}); choose another place with --out") from None
+    return path
+
+
+def lines_of(found: Sequence[Evidence]) -> list[Line]:
+    """A line for every cell that any of the runs has, in the order of the first that has it."""
+    results: list[dict[Cell, Result]] = [
+        {known.cell: known.result for known in evidence.cells if known.result is not None} for evidence in found
+    ]
+    base = list(results[0].values())
+    compared = [{each.cell: each for each in comparison.compare(base, list(known.values()))} for known in results[1:]]
+    cells = dict.fromkeys(known.cell for evidence in found for known in evidence.cells)
+    return [
+        Line(
+            cell.system, size_text(cell.message_bytes), seconds_text(cell.cpu_seconds),
+            tuple(_side(known.get(cell), each.get(cell)) for known, each in zip(results, [{}, *compared], strict=True)),
+        )
+        for cell in cells
+    ]  # fmt: skip
+
+
+def _side(result: Result | None, each: comparison.Compared | None) -> Side:
+    if result is None:
+        return Side("", "", "", "")
+    ratio, word = (comparison.ratio_text(each), each.word) if each is not None else ("", "")
+    return Side(claim_of(result), interval_text(result.low_hz, result.high_hz), ratio, word)
+
+
+def summary_of(lines: Sequence[Line], names: Sequence[str]) -> list[str]:
+    """A sentence for each run but the first."""
+    said = []
+    for number, name in enumerate(names[1:], 1):
+        words = [line.sides[number].word for line in lines]
+        faster, slower, undecided = (words.count(word) for word in ("faster", "slower", "undecided"))
+        said.append(
+            f"Held against {names[0]}, {name} is faster in {faster} cells, slower in {slower}, and in {undecided} these runs "
+            f"cannot tell; {len(words) - faster - slower - undecided} cells cannot be compared."
+        )
+    return said
+
+
+def _column(name: str, evidence: Evidence, inliner: Inliner) -> Column:
+    winners = winners_of_run(evidence)
+    facts = [*subject_of(evidence), *machine_of(evidence)]
+    element = Markup(inliner.element(winners)) if winners is not None else None  # noqa: S704 escaped by matplotlib
+    return Column(name, evidence.title, finding_of(evidence), tuple(facts), element)

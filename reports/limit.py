@@ -1,0 +1,143 @@
+"""What limits a cell, told from what its trials saw: one word, one sentence, and the figures that it rests on.
+
+The trial just above the top rate says why more was not possible; the confirmed one says what was in use. What no probe saw is not
+guessed: then the limit is "not known", with the figures that rule the others out.
+"""
+
+from typing import Literal
+
+from msgspec import Struct
+
+from bench.measurement import Measurement
+from bench.units import rate_text, seconds_text, size_text
+from reports.evidence import Evidence, Judged, Known
+from reports.theory import bound_of, cores_of, rate_of
+
+Kind = Literal[
+    "the work", "framework CPU", "broker CPU", "shared CPU", "one thread", "batches", "source", "network", "generator", "latency",
+    "died", "time", "not known",
+]  # fmt: skip
+BUSY = 0.9
+"""Of all cores: a machine that is busier has none to spare."""
+NEAR = 0.85
+"""Of a bound: whoever comes nearer is limited by it."""
+IDLE = 0.6
+"""Of the cores that it has: a framework that uses less is waiting for something."""
+
+
+class Limit(Struct, frozen=True):
+    """What limits a cell: `sentence` says it, `evidence` with which figures."""
+
+    kind: Kind
+    sentence: str
+    evidence: str = ""
+
+
+def limit_of(evidence: Evidence, known: Known) -> Limit | None:
+    """What limits a cell; None where it has no rate, or no trial to tell it from."""
+    if known.result is None or known.result.status in ("unsupported", "failed") or not known.trials:
+        return None
+    above, cores = _trial_above(known), cores_of(evidence)
+    seen = above or known.deciding
+    if known.result.reason == "generator":
+        return _generator(known)
+    found = _theory(evidence, known)
+    if found is None and above is not None:
+        found = _verdict(above) or (_cpu(above.seen, cores) if cores else None)
+    if found is None and known.result.status == "lower-bound":
+        return Limit("time", "The time allowed for this cell was spent before its limit was met.", _used(seen, cores))
+    return found or Limit("not known", "No probe of this run was at its limit.", _used(seen, cores))
+
+
+def _trial_above(known: Known) -> Judged | None:
+    """The overloaded trial that is nearest above what was sustained."""
+    over = [one for one in known.trials if one.verdict.word == "overloaded"]
+    return min(over, key=lambda one: one.seen.planned.rate) if over else None
+
+
+def _generator(known: Known) -> Limit:
+    late = [one.seen for one in known.trials if one.verdict.word == "invalid" and one.verdict.why == "generator"]
+    if not late:
+        reached = known.result.generator_hz if known.result is not None else None
+        return Limit("generator", "Our own generator could not send more.", f"it reached {rate_text(reached)}" if reached else "")
+    seen = min(late, key=lambda trial: trial.planned.rate)
+    at, behind, blocked = rate_text(seen.planned.rate), seconds_text(seen.late), seconds_text(seen.blocked)
+    figures = f"at {at} it was {behind} late; the source refused for {blocked}"
+    return Limit("generator", "Our own generator could not send more; the system may well take it.", figures)
+
+
+def _theory(evidence: Evidence, known: Known) -> Limit | None:
+    bound, rate = bound_of(evidence, known), rate_of(known.result)
+    if bound is None or rate is None or rate < NEAR * bound.hertz:
+        return None
+    figures = f"{rate_text(rate)} is {rate / bound.hertz:.0%} of {rate_text(bound.hertz)}"
+    if bound.kind == "network":
+        return Limit("network", "The link to the source is full.", f"{figures}, {size_text(rate * known.cell.message_bytes)}/s")
+    return Limit("the work", "The messages’ own CPU cost takes nearly all cores.", f"{figures}, cores ÷ cost")
+
+
+def _verdict(above: Judged) -> Limit | None:
+    """What the judge itself named."""
+    seen, why = above.seen, above.verdict.why
+    at = f"at {rate_text(seen.planned.rate)}"
+    if seen.ended in ("framework died", "source died"):
+        return Limit("died", f"The {seen.ended.removesuffix(' died')} dies above this rate.", f"{at}: {seen.note or seen.ended}")
+    if why.startswith("p99"):
+        return Limit("latency", "Above this rate the latency asked for is missed; the system could do more.", f"{at}: {why}")
+    return None
+
+
+def _cpu(seen: Measurement, cores: int) -> Limit | None:
+    """What the accounts of the CPU say of an overloaded trial."""
+    span = seen.cpu.get("seconds") or seen.planned.window
+    used = {role: seen.cpu.get(role, 0.0) / span for role in ("framework", "source", "load", "busy")}
+    figures = _used_text(seen, used, cores)
+    if used["busy"] >= BUSY * cores:
+        return _busy_machine(used, figures)
+    if 0.9 <= used["framework"] <= 1.1 and cores > 1:
+        return Limit("one thread", "The framework uses one core and no more, as a stage does that runs in one thread.", figures)
+    if _batches_take_longer(seen):
+        return Limit(
+            "batches", "Batches take longer than their interval although cores are free: what a batch costs, not the CPU.", figures
+        )
+    if seen.blocked > 0.2 * seen.planned.window:
+        return Limit(
+            "source", "The source took no more, although cores are free.", f"{figures}; it refused for {seconds_text(seen.blocked)}"
+        )
+    return None
+
+
+def _busy_machine(used: dict[str, float], figures: str) -> Limit:
+    """Whose work fills the machine."""
+    if used["load"] > max(used["framework"], 0.35 * used["busy"]):
+        return Limit(
+            "shared CPU", "All cores are busy, most with our generator, which shares this machine with the system.", figures
+        )
+    if used["source"] > used["framework"]:
+        return Limit("broker CPU", "All cores are busy, most with the source’s servers.", figures)
+    return Limit("framework CPU", "All cores are busy, most with the framework.", figures)
+
+
+def _batches_take_longer(seen: Measurement) -> bool:
+    """Whether a micro-batch system shows its progress less often than once an interval."""
+    if seen.batch_interval <= 0:
+        return False
+    series, begin = seen.series, seen.planned.settle
+    moved = [at for at, before, now in zip(series.at[1:], series.processed, series.processed[1:], strict=False) if now > before]
+    within = [at for at in moved if begin <= at <= begin + seen.planned.window]
+    return len(within) > 1 and (within[-1] - within[0]) / (len(within) - 1) > 1.15 * seen.batch_interval
+
+
+def _used(judged: Judged | None, cores: int | None) -> str:
+    if judged is None or cores is None or not judged.seen.cpu.get("busy"):
+        return ""
+    seen = judged.seen
+    span = seen.cpu.get("seconds") or seen.planned.window
+    return _used_text(seen, {role: seen.cpu.get(role, 0.0) / span for role in ("framework", "source", "load", "busy")}, cores)
+
+
+def _used_text(seen: Measurement, used: dict[str, float], cores: int) -> str:
+    roles = ", ".join(
+        f"{name} {used[role]:.2f}" for role, name in (("framework", "framework"), ("source", "broker"), ("load", "generator"))
+    )
+    return f"at {rate_text(seen.planned.rate)} {used['busy']:.2f} of {cores} cores were busy: {roles}"

@@ -1,0 +1,155 @@
+"""What limits a cell is told from what its trials saw, and not guessed."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("matplotlib", reason="the extra `report` is not installed")
+
+from msgspec.structs import replace
+
+from bench.measurement import Measurement, Planned, Result, Series
+from bench.scenario import Cell
+from bench.site import Site
+from bench.store import RunRecord
+from bench.units import Bandwidth
+from bench.verdict import Verdict
+from reports.belief import belief_of
+from reports.evidence import Evidence, Judged, Known
+from reports.layers import cpu_words
+from reports.limit import limit_of
+from reports.logtail import Logs
+from reports.sample import QUICK, result_of, seen
+
+FREE = Cell("spark", "kafka", 10_000, 0.0)
+DEAR = Cell("spark", "kafka", 10_000, 0.01)
+IDLE = {"framework": 4.0, "source": 0.5, "load": 0.5, "busy": 5.5, "seconds": 10.0, "available": 20.0}
+
+
+def evidence(**site: Any) -> Evidence:
+    return Evidence(Path(), RunRecord(1, QUICK, Site(**site), {"cores": 2}, "2026-05-04T10:00:00Z"), ())
+
+
+def known(cell: Cell, trial: Measurement, why: str = "backlog grew", word: Any = "overloaded", **result: Any) -> Known:
+    """A cell at 100 /s with one trial above it."""
+    rates = {"estimate_hz": 100.0, "low_hz": 97.0, "high_hz": 103.0}
+    found: Result = result_of(cell, result.pop("status", "measured"), **(rates | result))
+    return Known(cell, found, (Judged(trial, Verdict(word, why, 0.1)),))
+
+
+def overloaded(batch: float = 0.0, **said: Any) -> Measurement:
+    return seen(1, 120.0, 100.0, "search", batch, **said)
+
+
+@pytest.mark.parametrize(
+    ("cpu", "kind"),
+    [
+        ({"framework": 15.0, "source": 3.0, "load": 1.0, "busy": 19.5}, "framework CPU"),
+        ({"framework": 5.0, "source": 12.0, "load": 1.0, "busy": 19.0}, "broker CPU"),
+        ({"framework": 6.0, "source": 1.0, "load": 12.0, "busy": 19.5}, "shared CPU"),
+        ({"framework": 10.0, "source": 0.2, "load": 1.0, "busy": 12.0}, "one thread"),
+        ({"framework": 4.0, "source": 0.2, "load": 1.0, "busy": 6.0}, "not known"),
+    ],
+    ids=["framework", "broker", "generator", "one thread", "nobody"],
+)
+def test_the_accounts_of_the_cpu_say_who_is_busy(cpu: dict[str, float], kind: str) -> None:
+    """In the trial just above the top rate; the evidence has the figures."""
+    limit = limit_of(evidence(), known(FREE, overloaded(cpu=cpu | {"seconds": 10.0, "available": 20.0})))
+    assert limit is not None
+    assert limit.kind == kind
+    assert f"framework {cpu['framework'] / 10:.2f}" in limit.evidence
+
+
+def test_a_rate_near_the_bound_is_limited_by_the_work_itself() -> None:
+    """Whatever the cores did."""
+    limit = limit_of(evidence(), known(DEAR, overloaded(), estimate_hz=190.0))
+    assert limit is not None
+    assert (limit.kind, "95%" in limit.evidence) == ("the work", True)
+
+
+def test_a_full_link_is_the_limit() -> None:
+    """Where the site names its bandwidth."""
+    limit = limit_of(evidence(bandwidth=Bandwidth(1.05e6)), known(FREE, overloaded(cpu=IDLE)))
+    assert limit is not None
+    assert limit.kind == "network"
+
+
+def test_a_late_generator_is_named_with_its_lateness() -> None:
+    """And the source is cleared of it."""
+    late = seen(1, 500.0, 500.0, late=1.2, blocked=0.0)
+    limit = limit_of(evidence(), known(FREE, late, "generator", "invalid", status="lower-bound", reason="generator"))
+    assert limit is not None
+    assert limit.kind == "generator"
+    assert "1.2 s late; the source refused for 0 ms" in limit.evidence
+
+
+def test_batches_that_outlast_their_interval_with_idle_cores_are_the_limit() -> None:
+    """What a batch costs, not the CPU."""
+    at = [2.0 * n for n in range(1, 7)]
+    counts = [240 * n for n in range(1, 7)]
+    series = Series(at, counts, counts, [200 * n for n in range(1, 7)])
+    limit = limit_of(evidence(), known(FREE, overloaded(1.0, series=series, cpu=IDLE)))
+    assert limit is not None
+    assert limit.kind == "batches"
+
+
+def test_a_source_that_refuses_while_cores_are_idle_is_the_limit() -> None:
+    """Back-pressure without work."""
+    limit = limit_of(evidence(), known(FREE, overloaded(blocked=6.0, cpu=IDLE), "the source pushed back"))
+    assert limit is not None
+    assert limit.kind == "source"
+
+
+@pytest.mark.parametrize(
+    ("said", "why", "kind"),
+    [({"ended": "framework died", "note": "out of memory"}, "", "died"), ({}, "p99 3 s above 2 s", "latency")],
+    ids=["died", "latency"],
+)
+def test_what_the_judge_named_is_the_limit(said: dict[str, Any], why: str, kind: str) -> None:
+    """A death, or a latency that was asked for."""
+    limit = limit_of(evidence(), known(FREE, overloaded(**said), why))
+    assert limit is not None
+    assert limit.kind == kind
+
+
+@pytest.mark.parametrize("status", ["failed", "unsupported"])
+def test_a_cell_without_a_rate_has_no_limit(status: str) -> None:
+    """Its reason is said elsewhere."""
+    assert limit_of(evidence(), known(FREE, overloaded(), status=status)) is None
+
+
+def test_more_useful_cpu_than_was_used_is_impossible() -> None:
+    """It is called that, and drawn without a colour."""
+    trial = seen(5, 180.0, 200.0, "confirm", cpu={"framework": 10.0, "seconds": 10.0})
+    value, claim, _ = cpu_words(evidence(), known(DEAR, trial, "", "sustained", confirmed_hz=180.0))
+    assert (value, claim) == (None, "impossible")
+
+
+def test_the_belief_lies_where_trials_put_it() -> None:
+    """Between the highest sustained rate and the lowest overloaded one."""
+    trials = (
+        Judged(seen(1, 95.0, 100.0), Verdict("sustained")),
+        Judged(seen(2, 130.0, 100.0), Verdict("overloaded", "backlog grew", 0.23)),
+    )
+    belief = belief_of(Known(FREE, result_of(FREE, estimate_hz=100.0), trials), QUICK.search)
+    assert belief is not None
+    (sustained,), (over,) = belief.sustained, belief.overloaded
+    assert belief.interval[0] < (sustained + over) / 2 < belief.interval[1]
+
+
+def test_a_log_s_tail_is_of_the_cell_s_own_time(tmp_path: Path) -> None:
+    """Lines of other cells are left out, and a line without a time goes with the one before."""
+    (tmp_path / "logs").mkdir()
+    lines = [
+        "26/05/04 09:00:00 WARN early",
+        "26/05/04 10:00:05 WARN mine",
+        "\tat Some.java",
+        "26/05/04 12:00:00 WARN late",
+        "\x1b[0m",
+    ]
+    (tmp_path / "logs" / "spark.log").write_text("\n".join(lines))
+    planned = Planned(0, 1.0, 1.0, 1.0, "search")
+    trial = Judged(replace(overloaded(), planned=planned), Verdict("sustained"))
+    (tail,) = Logs(tmp_path).of(Known(FREE, None, (trial,)))
+    assert (tail.file, tail.text) == ("spark.log", "26/05/04 10:00:05 WARN mine\n\tat Some.java")
