@@ -1,5 +1,6 @@
 """Where a scenario runs: endpoints of services that somebody else runs, figures of the hosts; no site = this machine."""
 
+from collections.abc import Mapping
 from typing import Annotated
 
 from msgspec import Meta, Struct
@@ -19,10 +20,24 @@ Master = Annotated[
 ]
 
 
+Address = Annotated[str, Meta(pattern=rf"^{_ADDRESS}$(?!\n)", description="host:port")]
+
+
+class Security(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a secured Kafka asks of its clients: TLS, and a password over it (SASL/PLAIN)."""
+
+    user: str
+    password_file: str
+    """a file of this machine; its text stands in no record of a run"""
+    authority: str
+    """a file of this machine with the certificates that the brokers' own are signed by (PEM)"""
+
+
 class KafkaSite(Struct, frozen=True, forbid_unknown_fields=True):
     """A Kafka that stands already."""
 
     bootstrap: Bootstrap
+    security: Security | None = None
 
 
 class SparkSite(Struct, frozen=True, forbid_unknown_fields=True):
@@ -31,6 +46,17 @@ class SparkSite(Struct, frozen=True, forbid_unknown_fields=True):
     master: Master
     driver_host: str | None = None
     """The address under which Spark's executors reach this machine."""
+    conf: Mapping[str, str] = {}
+    """Spark settings that the place asks for: ports that a firewall lets through, memory of an executor."""
+
+
+class HostSite(Struct, frozen=True, forbid_unknown_fields=True):
+    """A host of the site, which the doctor looks at."""
+
+    probes: Address
+    """where a node exporter of Prometheus serves its figures"""
+    services: Mapping[str, str] = {}
+    """what must run there, by name: its version"""
 
 
 class Site(Struct, frozen=True, forbid_unknown_fields=True):
@@ -43,3 +69,5 @@ class Site(Struct, frozen=True, forbid_unknown_fields=True):
     """Cores that the framework has; this machine's when left out."""
     bandwidth: Annotated[Bandwidth, limits(over="0 MB/s")] | None = None
     """Of the link between source and framework; there is none within one machine."""
+    hosts: Mapping[str, HostSite] = {}
+    """By name; nothing depends on them but what the doctor says."""

@@ -105,7 +105,7 @@ def _here(slots: int) -> dict[str, Value]:
 
 
 def _there(site: SparkSite, slots: int) -> dict[str, Value]:
-    conf: dict[str, Value] = {"spark.master": site.master, "spark.cores.max": slots}
+    conf: dict[str, Value] = {"spark.master": site.master, "spark.cores.max": slots, **site.conf}
     return conf if site.driver_host is None else {**conf, "spark.driver.host": site.driver_host}
 
 
