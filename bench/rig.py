@@ -12,6 +12,7 @@ from bench.errors import RoomError
 from bench.faces import Framework, Ground, Load, Source
 from bench.order import Order, Sent
 from bench.scenario import Cell, Scenario
+from bench.services import needs
 from bench.tally import Report
 from bench.work import Work
 
@@ -33,6 +34,7 @@ class Standing:
 
     def open(self) -> None:
         """Open the rooms and send the first messages through; raises a HarnessError, leaving nothing open."""
+        needs.require(self.ground.site)
         with ExitStack() as opening:
             settings, cell = self._scenario.settings, self.cell
             self.source = rooms.source(cell.source, settings)

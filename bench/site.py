@@ -29,7 +29,7 @@ class Security(Struct, frozen=True, forbid_unknown_fields=True):
     user: str
     password_file: str
     """a file of this machine; its text stands in no record of a run"""
-    authority: str
+    ca_file: str
     """a file of this machine with the certificates that the brokers' own are signed by (PEM)"""
 
 
@@ -69,5 +69,11 @@ class Site(Struct, frozen=True, forbid_unknown_fields=True):
     """Cores that the framework has; this machine's when left out."""
     bandwidth: Annotated[Bandwidth, limits(over="0 MB/s")] | None = None
     """Of the link between source and framework; there is none within one machine."""
+    shared_machine: bool = False
+    """Whether the hosts share one machine, as hosts made for tests do: what else it does is then not told apart."""
     hosts: Mapping[str, HostSite] = {}
     """By name; nothing depends on them but what the doctor says."""
+
+    def elsewhere(self, room: str) -> bool:
+        """Whether a room's service stands already, so that its processes cannot be seen from here."""
+        return getattr(self, room, None) is not None

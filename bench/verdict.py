@@ -55,6 +55,8 @@ def judge(seen: Measurement, rules: Rules) -> Verdict:
 def _our_fault(seen: Measurement, _: Rules) -> Verdict | None:
     if seen.ended == "load died":
         return Verdict("invalid", "the load died")
+    if seen.ended == "host gone":
+        return Verdict("invalid", seen.note)
     if seen.offered == 0:
         return Verdict("invalid", "nothing was offered")
     if seen.asked > 0.1 and abs(seen.burnt / seen.asked - 1) > BURN_TOLERANCE:

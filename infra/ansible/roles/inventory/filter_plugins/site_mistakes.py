@@ -89,6 +89,8 @@ def _of_hosts(groups: Mapping[str, list[str]], hosts: Mapping[str, Mapping[str, 
     }
     known = {host for name in GROUPS for host in groups.get(name, [])}
     for host in sorted(hosts):
+        if host in GROUPS:
+            yield f"host {host}: has the name of a group; give it another"
         if host not in known:
             yield f"host {host}: is in no group of a site; allowed: {', '.join(GROUPS)}"
         does = [part for part, members in doing.items() if host in members]
@@ -110,7 +112,7 @@ def _of_variables(hosts: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
 
 def _of_one(variables: Mapping[str, Any]) -> Iterator[str]:
     for name in sorted(str(name) for name in variables if str(name).startswith("site_")):
-        if name not in VARIABLES:
+        if name not in VARIABLES and not name.startswith("site_file_"):  # a role's own
             yield f"{name}: an unknown variable; allowed: {', '.join(VARIABLES)}{_meant(name, VARIABLES)}"
     for name, allowed in VARIABLES.items():
         value = variables.get(name)

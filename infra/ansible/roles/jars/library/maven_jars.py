@@ -34,7 +34,8 @@ brought: {description: Jars that were downloaded., returned: always, type: list,
 removed: {description: Files that were not in the set., returned: always, type: list, elements: str}
 """
 
-PIN = re.compile(r"^ +([\w.\-]+):([\w.\-]+):([\w.\-+]+): *([0-9a-f]{64}) *$")
+PIN = re.compile(r"^ +([\w.\-]+):([\w.\-]+):([\w.\-+]+)(?::([\w.\-]+))?: *([0-9a-f]{64}) *$")
+"""group:artifact:version, or group:artifact:version:classifier, then the SHA-256."""
 PATIENCE = 60.0
 """Seconds that the repository has for its next bytes."""
 
@@ -72,8 +73,8 @@ def pinned(lock: str, wanted: str) -> dict[str, tuple[str, str]]:
         if line and not line.startswith((" ", "#")):
             within = line.rstrip() == f"{wanted}:"
         elif within and (match := PIN.match(line)):
-            group, artifact, version, sha256 = match.groups()
-            name = f"{artifact}-{version}.jar"
+            group, artifact, version, classifier, sha256 = match.groups()
+            name = f"{artifact}-{version}{'-' + classifier if classifier else ''}.jar"
             found[name] = (f"{group.replace('.', '/')}/{artifact}/{version}/{name}", sha256)
     return found
 

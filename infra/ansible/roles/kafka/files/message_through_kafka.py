@@ -5,9 +5,10 @@ import sys
 import time
 from pathlib import Path
 
-from bench.reading import read_site
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
+
+from bench.reading import read_site
 
 PATIENCE = 30.0
 

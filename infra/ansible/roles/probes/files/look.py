@@ -38,7 +38,11 @@ def clock() -> list[str]:
     if len(fields) < 12 or fields[2] == "0":
         return ["stream_bench_clock_followed 0"]
     bound = float(fields[11]) + float(fields[10]) / 2
-    return ["stream_bench_clock_followed 1", f"stream_bench_clock_offset_seconds {fields[4]}", f"stream_bench_clock_bound_seconds {bound:g}"]
+    return [
+        "stream_bench_clock_followed 1",
+        f"stream_bench_clock_offset_seconds {fields[4]}",
+        f"stream_bench_clock_bound_seconds {bound:g}",
+    ]
 
 
 def said(command: list[str]) -> str:

@@ -4,8 +4,9 @@ import sys
 import time
 from pathlib import Path
 
-from bench.reading import read_site
 from pyspark.sql import SparkSession
+
+from bench.reading import read_site
 
 TASKS, EACH = 8, 1000
 
@@ -32,7 +33,7 @@ def main() -> None:
     print(f"{TASKS} Python tasks ran on {', '.join(hosts)} of {spark.master} in {time.monotonic() - began:.1f} s")
 
 
-def _answer(numbers):  # noqa: ANN001, ANN202  it travels without this module's types
+def _answer(numbers):
     import platform
 
     yield sum(numbers), platform.node()
