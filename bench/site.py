@@ -48,6 +48,8 @@ class SparkSite(Struct, frozen=True, forbid_unknown_fields=True):
     """The address under which Spark's executors reach this machine."""
     conf: Mapping[str, str] = {}
     """Spark settings that the place asks for: ports that a firewall lets through, memory of an executor."""
+    password_file: str | None = None
+    """whose first line drivers must know (spark.authenticate); their connections are then encrypted"""
 
 
 class HostSite(Struct, frozen=True, forbid_unknown_fields=True):

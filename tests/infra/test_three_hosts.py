@@ -125,6 +125,7 @@ def test_logs_come_back(play: Play, tmp_path: Path) -> None:
 
 def test_a_host_that_is_gone_is_reported_as_such() -> None:
     """A run whose broker loses its power says so: no rate, no verdict on Kafka, and the cells fail with the host's address."""
+    hosts("exec", "load-1", "sh", "-c", "rm -rf /var/lib/stream-bench/results/*")
     command = [str(ANSIBLE / "tests" / "hosts.sh"), "exec", "load-1", "bench", "run", "scenarios/site-smoke.yaml"]
     options = ["--site", "/etc/stream-bench/site.yaml", "--set", "systems=plain/kafka", "--set", "search.budget=120 s"]
     run = subprocess.Popen(
