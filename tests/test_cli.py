@@ -121,3 +121,14 @@ def test_a_run_of_another_scenario_is_not_gone_on_with(bench, tmp_path):
     code, _, complaints = bench("run", "scenarios/quick.yaml", "--resume", str(next(folder.iterdir())))
     assert code == 2
     assert "is a run of another scenario" in complaints
+
+
+@pytest.mark.real
+def test_the_servers_find_their_files_below_a_relative_folder(bench, request, tmp_path):
+    """Whoever runs it from any folder with the default --out gets a map."""
+    fast = ["systems=plain/kafka", "grid.message_size=1 kB", "grid.cpu_cost=10 ms", "search.budget=5 s"]
+    changes = [word for change in fast for word in ("--set", change)]
+    code, said, complaints = bench("run", str(request.config.rootpath / "scenarios/quick.yaml"), *changes, "--quiet", cwd=tmp_path)
+    assert code in (0, 4), said + complaints  # 4: on a busy machine no trial counts
+    assert list(tmp_path.glob("results/quick-*/report.html"))
+    assert list(tmp_path.glob("results/quick-*/series/*.parquet")), "no trial was made"

@@ -203,9 +203,7 @@ def test_an_id_occurs_once_in_a_page(html: str) -> None:
     assert len(ids) == len(set(ids))
 
 
-@pytest.mark.parametrize(
-    "word", ["measured", "lower-bound", "upper-bound", "unstable", "failed", "unsupported", "not measured"]
-)
+@pytest.mark.parametrize("word", ["measured", "lower-bound", "upper-bound", "unstable", "failed", "unsupported", "not measured"])
 def test_a_status_is_said_and_explained(html: str, word: str) -> None:
     """It is in the table and in the glossary."""
     assert f'">{word}</span></td>' in html
