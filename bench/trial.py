@@ -140,7 +140,7 @@ class _Trial:
             return
         missing = needs.gaps(self._standing.ground.site)
         for gap in missing:
-            died: Ending = "source died" if gap.endpoint.startswith("kafka") else "framework died"
+            died: Ending = "source died" if gap.endpoint.startswith(needs.SOURCES) else "framework died"
             self._dead, self._note = died if gap.refused else "host gone", str(gap)
         if missing:
             self._standing.load.halt()

@@ -12,6 +12,8 @@ from bench.services.jars import cached
 from bench.services.java import java
 from bench.site import Site
 
+SOURCES = ("kafka", "pulsar")
+"""What of a site is a source; the rest are frameworks."""
 PATIENCE = 2.0
 """Seconds for a connection to an endpoint of the site."""
 PACKAGES = {"kafka": ("confluent_kafka", "kafka"), "spark": ("pyspark",)}
