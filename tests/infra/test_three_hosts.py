@@ -105,6 +105,17 @@ def test_a_second_command_draws_a_map(play: Play, tmp_path: Path) -> None:
     assert "trials.jsonl" in kept
 
 
+def test_one_variable_secures_it(play: Play, tmp_path: Path) -> None:
+    """With a password and TLS everything works as before, and who shows neither is not let in."""
+    secured = {"site_secured": True, "site_password": "a password for tests", "certificates_authority": str(tmp_path)}
+    done = play("site.yml", INVENTORY, "-e", json.dumps(secured))
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert play("check.yml", INVENTORY, "-e", json.dumps(secured)).returncode == 0
+    client = "from confluent_kafka.admin import AdminClient; AdminClient({'bootstrap.servers': '172.30.99.11:9092'}).list_topics(timeout=5)"
+    assert hosts("exec", "load-1", "/opt/stream-bench/venv/bin/python", "-c", client).returncode != 0
+    assert play("site.yml", INVENTORY).returncode == 0
+
+
 def test_services_start_anew(play: Play) -> None:
     """What the harness may ask for between cells: after it they answer again."""
     done = play("restart.yml", INVENTORY)
