@@ -111,8 +111,9 @@ def test_one_variable_secures_it(play: Play, tmp_path: Path) -> None:
     done = play("site.yml", INVENTORY, "-e", json.dumps(secured))
     assert done.returncode == 0, done.stdout[-3000:]
     assert play("check.yml", INVENTORY, "-e", json.dumps(secured)).returncode == 0
-    client = "from confluent_kafka.admin import AdminClient; AdminClient({'bootstrap.servers': '172.30.99.11:9092'}).list_topics(timeout=5)"
-    assert hosts("exec", "load-1", "/opt/stream-bench/venv/bin/python", "-c", client).returncode != 0
+    open_client = "AdminClient({'bootstrap.servers': '172.30.99.11:9092'}).list_topics(timeout=5)"
+    asked = f"from confluent_kafka.admin import AdminClient; {open_client}"
+    assert hosts("exec", "load-1", "/opt/stream-bench/venv/bin/python", "-c", asked).returncode != 0
     assert play("site.yml", INVENTORY).returncode == 0
 
 

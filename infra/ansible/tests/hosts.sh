@@ -15,9 +15,7 @@ home=${STREAM_BENCH_HOSTS:-${XDG_CACHE_HOME:-$HOME/.cache}/stream-bench/hosts}
 network=172.30.99.0/24
 socket=$home/engine.sock
 export DOCKER_HOST=unix://$socket
-# what is written in a host's image besides packages: with it another image is built
 packages=systemd,systemd-sysv,dbus,python3,python3-apt,openssh-server,sudo,iproute2,ca-certificates,procps
-mark=$( (echo "$packages"; cat "$0") | sha256sum | cut -c1-12)
 
 say() { printf 'hosts: %s\n' "$*" >&2; }
 stop() { printf 'hosts: %s\n' "$*" >&2; exit 3; }
@@ -64,6 +62,7 @@ image() {
 
 up() {
   needs
+  mark=$( (echo "$packages"; declare -f image) | sha256sum | cut -c1-12)  # a recipe that has changed makes another image
   engine
   image
   docker network inspect bench-net >/dev/null 2>&1 || docker network create --subnet "$network" bench-net >/dev/null

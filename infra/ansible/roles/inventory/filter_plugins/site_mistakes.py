@@ -29,7 +29,7 @@ VARIABLES = {
     "site_networks": "a list of networks such as 10.0.0.0/24",
     "site_address": "an address or name at which the other hosts reach this one",
     "site_secured": "true or false",
-    "site_password": "a text of at least 12 characters",
+    "site_password": "a text of at least 12 characters, without quotes and backslashes",
     "site_mirror": "an http, https or file URL",
     "site_bandwidth": "a bandwidth such as 1 Gbit/s",
     "site_cores": "a whole number, at least 1",
@@ -119,7 +119,13 @@ def _of_one(variables: Mapping[str, Any]) -> Iterator[str]:
         if value is None and name not in ("site_name", "site_networks"):
             continue
         if value is None or not _is_right(name, value):
-            shown = "nothing" if value is None else "a text that is too short" if name == "site_password" else repr(value)
+            shown = (
+                "nothing"
+                if value is None
+                else "one that is too short or has such characters"
+                if name == "site_password"
+                else repr(value)
+            )
             yield f"{name}: found {shown}; allowed: {allowed}"
     if variables.get("site_secured") is True and not variables.get("site_password"):
         yield f"site_password: found nothing; a secured site needs {VARIABLES['site_password']}"
@@ -140,7 +146,7 @@ def _is_right(name: str, value: Any) -> bool:
         "site_name": bool(NAME.fullmatch(text)),
         "site_bandwidth": bool(BANDWIDTH.fullmatch(text)),
         "site_mirror": text.startswith(("http://", "https://", "file:///")),
-        "site_password": len(text) >= PASSWORD,
+        "site_password": len(text) >= PASSWORD and not set(text) & set("\"'\\") and text.isprintable(),
     }
     return rules.get(name, bool(text))
 
