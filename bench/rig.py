@@ -11,6 +11,7 @@ from bench import rooms
 from bench.errors import RoomError
 from bench.faces import Framework, Ground, Load, Source
 from bench.order import Order, Sent
+from bench.procfs import boot_id
 from bench.scenario import Cell, Scenario
 from bench.services import needs
 from bench.tally import Report
@@ -46,7 +47,7 @@ class Standing:
             self.load.open(endpoint, self.ground)
             self.framework = rooms.framework(cell.framework, settings)
             opening.callback(self.framework.close)
-            work = Work(cell.message_bytes, float(self._scenario.load.entropy))
+            work = Work(cell.message_bytes, float(self._scenario.load.entropy), boot_id())
             self.framework.open(cell, endpoint, work, self.ground)
             self._first_messages()
             self._stack = opening.pop_all()
