@@ -49,7 +49,7 @@ image() {
   say "building the image (about half a minute)"
   mmdebstrap --quiet --variant=minbase --include="$packages" \
     --customize-hook='mkdir -p "$1/usr/local/share/ca-certificates" && cp -L /usr/local/share/ca-certificates/*.crt "$1/usr/local/share/ca-certificates/" 2>/dev/null || true' \
-    --customize-hook='cp -L /etc/ssl/certs/ca-certificates.crt "$1/etc/ssl/certs/ca-certificates.crt"' \
+    --customize-hook='chroot "$1" update-ca-certificates >/dev/null 2>&1' \
     --customize-hook='rm -rf "$1"/etc/apt/sources.list* && cp -a /etc/apt/sources.list.d "$1/etc/apt/" && cp -a /etc/apt/apt.conf.d/99* "$1/etc/apt/apt.conf.d/" 2>/dev/null || true' \
     --customize-hook='find "$1/etc/apt/sources.list.d" -type f ! -name "debian*" -delete; cp /etc/pip.conf "$1/etc/pip.conf" 2>/dev/null || true' \
     --customize-hook='chroot "$1" useradd -m -s /bin/bash operator1' \
