@@ -41,11 +41,14 @@ LONG_AFTER = 1.4
 """A drain so much longer than the load tells more than the window."""
 MOST_FOREIGN = 0.2
 """A machine that did more than this of other work (or lost it to its host) was not the machine that is measured."""
+LEAST_FOREIGN, FULL = 0.03, 0.97
+"""A machine that was full lowers the top rate by as much as it did of other work: more than this, or than half the precision,
+is no overload of the system's own."""
 
 
 def judge(seen: Measurement, rules: Rules) -> Verdict:
     """The verdict on a trial."""
-    for look in (_our_fault, _death, _inexact, _drift, _late):
+    for look in (_our_fault, _death, _inexact, _disturbed, _drift, _late):
         verdict = look(seen, rules)
         if verdict is not None:
             return verdict
@@ -73,7 +76,7 @@ def _foreign_share(seen: Measurement) -> float:
     cpu = seen.cpu
     if not cpu.get("available"):
         return 0.0
-    ours = sum(cpu.get(role, 0.0) for role in ("framework", "source", "load", "harness"))
+    ours = sum(cpu.get(role, 0.0) for role in ("framework", "source", "load", "harness", "kernel"))
     return max(0.0, cpu["busy"] + cpu["steal"] - ours) / cpu["available"]
 
 
@@ -105,6 +108,17 @@ def _inexact(seen: Measurement, rules: Rules) -> Verdict | None:
         if wrong:
             return Verdict("overloaded", ", ".join(wrong), _loss(seen))
     return None
+
+
+def _disturbed(seen: Measurement, rules: Rules) -> Verdict | None:
+    """An overload that other work on a full machine may have made."""
+    foreign, most = _foreign_share(seen), max(LEAST_FOREIGN, rules.precision / 2)
+    if foreign <= most or seen.cpu["busy"] <= FULL * seen.cpu["available"]:
+        return None
+    verdict = _drift(seen, rules) or _late(seen, rules)
+    if verdict is None or verdict.loss > 3 * foreign:
+        return None
+    return Verdict("invalid", f"other work took {foreign:.0%} of a full machine")
 
 
 def _drift(seen: Measurement, rules: Rules) -> Verdict | None:
