@@ -1,5 +1,6 @@
 """Whether this machine, and the site where one is given, have what a run needs; one finding a line."""
 
+import resource
 import socket
 import sys
 from collections.abc import Iterator
@@ -7,13 +8,18 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from bench import machine
+from bench import exporter, machine
+from bench.errors import SiteError
 from bench.process import leftovers
 from bench.rooms import KINDS, names
 from bench.services import needs
-from bench.site import Site
+from bench.site import HostSite, Site
 
 LEAST_DISK, LEAST_MEMORY = 5 * 10**9, 4 * 10**9
+LEAST_FILES = 4096
+"""Files and connections that a server or the harness must be allowed at once."""
+MOST_OFFSET = 0.01
+"""Seconds by which the clock of a host may differ from ours."""
 
 
 class Finding(Struct, frozen=True):
@@ -31,6 +37,7 @@ def findings(site: Site, results: Path, cache: Path, registry: Path) -> Iterator
     yield Finding(memory >= LEAST_MEMORY, f"{facts['cores']} cores, {memory / 1e9:.0f} GB of memory, {facts['kernel']}")
     free = machine.free_bytes(results)
     yield Finding(free >= LEAST_DISK, f"{free / 1e9:.0f} GB of disk are free at {results}")
+    yield _files()
     yield Finding(_loopback(), "the loopback interface takes connections")
     wanted = set(needs.PACKAGES) | set(needs.JARS)
     gaps = needs.missing(wanted, site, cache)
@@ -38,6 +45,11 @@ def findings(site: Site, results: Path, cache: Path, registry: Path) -> Iterator
         yield Finding("downloaded first" in gap, gap)
     if not gaps:
         yield Finding(good=True, what="Java, packages, jars and endpoints are all there")
+    for kind, address in needs.endpoints(site):
+        if not any(gap.startswith(f"{kind} at {address}:") for gap in gaps):
+            yield Finding(good=True, what=f"{kind} at {address} takes connections")
+    for name, host in sorted(site.hosts.items()):
+        yield from _host(name, host)
     for kind in KINDS:
         yield Finding(bool(names(kind)), f"{kind}: {', '.join(names(kind)) or 'none installed'}")
     left = leftovers(registry)
@@ -47,6 +59,50 @@ def findings(site: Site, results: Path, cache: Path, registry: Path) -> Iterator
 
 def _python() -> Finding:
     return Finding(sys.version_info >= (3, 11), f"Python {sys.version.split()[0]} (3.11 or later is needed)")
+
+
+def _files() -> Finding:
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    return Finding(files >= LEAST_FILES, f"{files} files and connections at once ({LEAST_FILES} or more are needed)")
+
+
+def _host(name: str, host: HostSite) -> Iterator[Finding]:
+    """What a host of the site says of its size, its clock, its services and their limits."""
+    try:
+        told = exporter.ask(host.probes)
+    except SiteError as problem:
+        yield Finding(good=False, what=f"{name}: {problem}")
+        return
+    cores = {one.labels.get("cpu") for one in told.figures if one.name == "node_cpu_seconds_total"}
+    memory = told.value("node_memory_MemAvailable_bytes") or 0.0
+    yield Finding(memory >= LEAST_MEMORY / 4, f"{name}: {len(cores)} cores, {memory / 1e9:.1f} GB of memory are free")
+    yield _clock(name, told)
+    running = told.services()
+    for service, version in sorted(host.services.items()):
+        yield _service(f"{name}: {service}", version, running.get(service))
+        files = told.value("stream_bench_files", name=service)
+        if files is not None:
+            yield Finding(files >= LEAST_FILES, f"{name}: {service} may have {files:.0f} files and connections at once")
+
+
+def _clock(name: str, told: exporter.Host) -> Finding:
+    if told.offset is None:
+        return Finding(good=False, what=f"{name}: its exporter says no time; is its collector 'time' off?")
+    off = abs(told.offset)
+    follows = "" if told.value("stream_bench_clock_followed") else "; it follows no time server"
+    said = f"{name}: its clock is {1000 * off:.1f} ms off ours, known to {1000 * told.bound:.1f} ms{follows}"
+    return Finding(off - told.bound <= MOST_OFFSET and told.bound <= MOST_OFFSET, said)
+
+
+def _service(what: str, wanted: str, found: tuple[str, bool] | None) -> Finding:
+    if found is None:
+        return Finding(good=False, what=f"{what} is not set up there; run the playbook site.yml")
+    version, runs = found
+    if not runs:
+        return Finding(good=False, what=f"{what} does not run; run the playbook restart.yml")
+    if version != wanted:
+        return Finding(good=False, what=f"{what} is {version}, the site file says {wanted}")
+    return Finding(good=True, what=f"{what} {version} runs")
 
 
 def _loopback() -> bool:

@@ -6,7 +6,7 @@ from msgspec import Struct, field
 
 Purpose = Literal["warm-up", "search", "confirm", "latency"]
 Status = Literal["measured", "lower-bound", "upper-bound", "unstable", "failed", "unsupported"]
-Ending = Literal["complete", "hopeless", "framework died", "source died", "load died"]
+Ending = Literal["complete", "hopeless", "framework died", "source died", "load died", "host gone"]
 
 
 class Planned(Struct, frozen=True):

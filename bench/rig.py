@@ -12,7 +12,9 @@ from bench.bounds import Roof
 from bench.errors import RoomError
 from bench.faces import Copying, Framework, Ground, Load, Source
 from bench.order import Order, Sent
+from bench.procfs import boot_id
 from bench.scenario import Cell, Scenario
+from bench.services import needs
 from bench.site import Site
 from bench.tally import Report
 from bench.trace import profile_of
@@ -36,6 +38,7 @@ class Standing:
 
     def open(self) -> None:
         """Open the rooms and send the first messages through; raises a HarnessError, leaving nothing open."""
+        needs.require(self.ground.site)
         with ExitStack() as opening:
             settings, cell = self._scenario.settings, self.cell
             self.source = rooms.source(cell.source, settings)
@@ -47,7 +50,7 @@ class Standing:
             self.load.open(endpoint, self.ground)
             self.framework = rooms.framework(cell.framework, settings)
             opening.callback(self.framework.close)
-            work = Work(cell.message_bytes, float(self._scenario.load.entropy))
+            work = Work(cell.message_bytes, float(self._scenario.load.entropy), boot_id())
             self.framework.open(cell, endpoint, work, self.ground)
             self._first_messages()
             self._stack = opening.pop_all()

@@ -1,5 +1,6 @@
 """Where a scenario runs: endpoints of services that somebody else runs, figures of the hosts; no site = this machine."""
 
+from collections.abc import Mapping
 from typing import Annotated
 
 from msgspec import Meta, Struct
@@ -25,10 +26,24 @@ Master = Annotated[
 ]
 
 
+Address = Annotated[str, Meta(pattern=rf"^{_ADDRESS}$(?!\n)", description="host:port")]
+
+
+class Security(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a secured Kafka asks of its clients: TLS, and a password over it (SASL/PLAIN)."""
+
+    user: str
+    password_file: str
+    """a file of this machine; its text stands in no record of a run"""
+    ca_file: str
+    """a file of this machine with the certificates that the brokers' own are signed by (PEM)"""
+
+
 class KafkaSite(Struct, frozen=True, forbid_unknown_fields=True):
     """A Kafka that stands already."""
 
     bootstrap: Bootstrap
+    security: Security | None = None
 
 
 class PulsarSite(Struct, frozen=True, forbid_unknown_fields=True):
@@ -49,6 +64,19 @@ class SparkSite(Struct, frozen=True, forbid_unknown_fields=True):
     master: Master
     driver_host: str | None = None
     """The address under which Spark's executors reach this machine."""
+    conf: Mapping[str, str] = {}
+    """Spark settings that the place asks for: ports that a firewall lets through, memory of an executor."""
+    password_file: str | None = None
+    """whose first line drivers must know (spark.authenticate); their connections are then encrypted"""
+
+
+class HostSite(Struct, frozen=True, forbid_unknown_fields=True):
+    """A host of the site, which the doctor looks at."""
+
+    probes: Address
+    """where a node exporter of Prometheus serves its figures"""
+    services: Mapping[str, str] = {}
+    """what must run there, by name: its version"""
 
 
 class Site(Struct, frozen=True, forbid_unknown_fields=True):
@@ -64,3 +92,11 @@ class Site(Struct, frozen=True, forbid_unknown_fields=True):
     """Of the link between source and framework; there is none within one machine."""
     disk: Annotated[Bandwidth, limits(over="0 MB/s")] | None = None
     """Of one disk of the source's hosts, for as long as one likes; unknown when left out."""
+    shared_machine: bool = False
+    """Whether the hosts share one machine, as hosts made for tests do: what else it does is then not told apart."""
+    hosts: Mapping[str, HostSite] = {}
+    """By name; nothing depends on them but what the doctor says."""
+
+    def elsewhere(self, room: str) -> bool:
+        """Whether a room's service stands already, so that its processes cannot be seen from here."""
+        return getattr(self, room, None) is not None

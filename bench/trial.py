@@ -18,6 +18,7 @@ from bench.measurement import Ending, Latency, Measurement, Planned, Series
 from bench.order import Sent
 from bench.probes import Probe, Snapshot
 from bench.rig import Standing
+from bench.services import needs
 from bench.store import now_text
 from bench.tally import Report, Tally
 from bench.work import NO_RUN
@@ -52,6 +53,7 @@ def run(standing: Standing, planned: Planned, drain: float, show: Show) -> Measu
     trial.start()
     ended = trial.through_the_window()
     trial.until_drained(drain)
+    trial.look_at_the_site()
     return trial.measurement(ended)
 
 
@@ -97,7 +99,9 @@ class _Trial:
             time.sleep(TICK)
         if before is not None:
             after = self._probe.snapshot()
-            self._used, self._memory, self._slope = _used_since(before, after), after.memory, _slope(before, after)
+            alone = not self._standing.ground.site.shared_machine
+            self._used = _used_since(before, after, alone=alone)
+            self._memory, self._slope = after.memory, _slope(before, after)
         self._at_end = self._sent[-1] if self._sent else None
         self._end = min(self._now(), self._window_end)
         if ended != "complete":
@@ -130,10 +134,21 @@ class _Trial:
 
     def _is_idle_since(self, quiet_from: Snapshot | None) -> bool:
         """Whether the framework has not even tried: what it has not processed by then, it has lost."""
-        if quiet_from is None:
+        if quiet_from is None or self._standing.ground.site.elsewhere(self._standing.cell.framework):
             return False
         used = self._probe.snapshot().since(quiet_from)
         return used.framework < IDLE_CORES * used.seconds
+
+    def look_at_the_site(self) -> None:
+        """Where not everything came through: what of the site died, or whose host is gone, which says nothing of a rate."""
+        if self._done and self._exact and not self._dead:
+            return
+        missing = needs.gaps(self._standing.ground.site)
+        for gap in missing:
+            died: Ending = "source died" if gap.endpoint.startswith(needs.SOURCES) else "framework died"
+            self._dead, self._note = died if gap.refused else "host gone", str(gap)
+        if missing:
+            self._standing.load.halt()
 
     def measurement(self, ended: Ending) -> Measurement:
         """What was seen."""
@@ -267,10 +282,10 @@ class _Trial:
         return min(lately) - min(early) > HOPELESS_LOSS * self._planned.rate * elapsed + 10
 
 
-def _used_since(before: Snapshot, now: Snapshot) -> dict[str, float]:
-    """CPU seconds by role and of the whole machine, and how many there were."""
+def _used_since(before: Snapshot, now: Snapshot, *, alone: bool) -> dict[str, float]:
+    """CPU seconds by role and of the whole machine, and how many there were, unless other hosts of the site use them too."""
     used = asdict(now.since(before))
-    return {**used, "available": used["seconds"] * cores()}
+    return {**used, "available": used["seconds"] * cores()} if alone else used
 
 
 def _slope(before: Snapshot, after: Snapshot) -> dict[str, float]:

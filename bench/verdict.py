@@ -58,6 +58,8 @@ def judge(seen: Measurement, rules: Rules) -> Verdict:
 def _our_fault(seen: Measurement, _: Rules) -> Verdict | None:
     if seen.ended == "load died":
         return Verdict("invalid", "the load died")
+    if seen.ended == "host gone":
+        return Verdict("invalid", seen.note)
     if seen.offered == 0:
         return Verdict("invalid", "nothing was offered")
     if seen.asked > 0.1 and abs(seen.burnt / seen.asked - 1) > BURN_TOLERANCE:
@@ -134,6 +136,8 @@ def _drift(seen: Measurement, rules: Rules) -> Verdict | None:
 
 def _late(seen: Measurement, rules: Rules) -> Verdict | None:
     wanted, p99 = rules.objectives.p99, seen.from_due.p99
+    if wanted is not None and p99 is None and seen.processed:
+        return Verdict("invalid", "no latency is known: the framework's hosts have clocks of their own")
     if wanted is not None and p99 is not None and p99 > wanted:
         return Verdict("overloaded", f"p99 {p99:.3g} s above {wanted:g} s")
     return None

@@ -1,15 +1,18 @@
 """The one function that every framework runs on every message: read it, verify it, burn its CPU cost, account for it."""
 
+import functools
 import time
 from collections.abc import Sequence
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from bench import message
 from bench.latency import Histogram
 from bench.message import Bytes, Headers
+from bench.procfs import boot_id
 from bench.tally import Report, sums_of
 
 
@@ -18,6 +21,8 @@ class Work(Struct, frozen=True):
 
     message_bytes: int
     entropy: float
+    boot: str = ""
+    """of the machine whose clock is in the messages; a machine of another boot reports no latencies. Any will do when empty"""
 
     def done(self, messages: Sequence[bytes]) -> list[Report]:
         """Do the work on a batch that is in its source's order; one report for each run found in it."""
@@ -40,6 +45,8 @@ class Work(Struct, frozen=True):
         done = started + (ended - started) * np.arange(1, len(headers) + 1) / max(1, len(headers))
         runs = np.unique(headers.run) if len(headers) else np.array([NO_RUN])
         reports = [_report(headers, int(run), done, began) for run in runs]
+        if self.boot not in ("", _boot()):  # two machines' clocks: what they differ by is no latency
+            reports = [replace(report, from_due=[], from_sent=[]) for report in reports]
         last = reports[-1]
         extra = Report(ended, last.run, [], corrupted=headers.corrupted, asked=asked, burnt=burnt)
         return [*reports, extra] if headers.corrupted or asked else reports
@@ -47,6 +54,11 @@ class Work(Struct, frozen=True):
 
 NO_RUN = -1
 """The run of messages whose header cannot be read."""
+
+
+@functools.cache
+def _boot() -> str:
+    return boot_id()
 
 
 def burn(seconds: float) -> float:

@@ -9,6 +9,7 @@ from confluent_kafka import KafkaException, Message, TopicPartition
 
 from bench.errors import RoomError
 from bench.faces import Endpoint
+from bench.services import admission
 
 logger = logging.getLogger(__name__)
 
@@ -24,7 +25,7 @@ class Consumer:
         self._batches: deque[list[bytes]] = deque()
 
     def open(self, endpoint: Endpoint, member: int, members: int) -> None:
-        self._client = Client(_configuration(endpoint.address), logger=logger)
+        self._client = Client(_configuration(endpoint), logger=logger)
         try:
             shares = [TopicPartition(endpoint.name, part) for part in range(member, endpoint.parts, members)]
             for share in shares:
@@ -50,10 +51,11 @@ class Consumer:
             client.close()
 
 
-def _configuration(address: str) -> dict[str, str | int | bool]:
+def _configuration(endpoint: Endpoint) -> dict[str, admission.Value]:
     """A reader that is never waiting for the sake of politeness, and can take messages of 10 MB and more."""
     return {
-        "bootstrap.servers": address,
+        **admission.for_librdkafka(endpoint.client),
+        "bootstrap.servers": endpoint.address,
         "group.id": "stream-bench",  # the client asks for one, and we never commit
         "enable.auto.commit": False,
         "auto.offset.reset": "error",

@@ -18,6 +18,7 @@ from bench.errors import RoomError, UsageError
 from bench.faces import Endpoint, Ground
 from bench.hazards import Hazard, of_acks, of_compression, of_limit
 from bench.scenario import Cell
+from bench.services import admission
 from bench.services.kafka import Broker, KafkaServer
 from bench.units import Seconds, Size, size_text
 from producers.kafka_client import TIMEOUT, Client, bare, bare_batch, client_of
@@ -64,6 +65,7 @@ class Source:
         self._settings = settings
         self._server: KafkaServer | None = None
         self._bootstrap, self._topic = "", ""
+        self._admission: dict[str, admission.Value] = {}
 
     def refuses(self, cell: Cell, entropy: float) -> str | None:  # noqa: ARG002  any size and cost will do
         if self._settings.acks == 0:
@@ -81,6 +83,7 @@ class Source:
 
     def open(self, cell: Cell, ground: Ground) -> Endpoint:
         self._bootstrap = ground.site.kafka.bootstrap if ground.site.kafka is not None else self._embedded(cell, ground)
+        self._admission = admission.of_clients(ground.site.kafka.security if ground.site.kafka is not None else None)
         topic = {
             "num_partitions": self._settings.partitions,
             "replication_factor": self._settings.replication,
@@ -90,7 +93,7 @@ class Source:
         with self._admin("open") as admin:
             admin.create_topics({name: topic}, timeout_ms=int(TIMEOUT * 1000), wait_for_metadata=True)
         self._topic = name
-        return Endpoint("kafka", self._bootstrap, name, self._settings.partitions, client=self._client(cell))
+        return Endpoint("kafka", self._bootstrap, name, self._settings.partitions, client=self._client(cell) | self._admission)
 
     def clear(self) -> None:
         """Let Kafka delete what is in the topic; the partitions go on counting."""
@@ -109,7 +112,11 @@ class Source:
     def _admin(self, verb: str) -> Iterator[KafkaAdminClient]:
         """A connection for the length of a verb; one that stood for longer would complain aloud when Kafka dies."""
         try:
-            client = KafkaAdminClient(bootstrap_servers=self._bootstrap.split(","), bootstrap_timeout_ms=5000)
+            client = KafkaAdminClient(
+                bootstrap_servers=self._bootstrap.split(","),
+                bootstrap_timeout_ms=5000,
+                **admission.for_kafka_python(self._admission),
+            )
             with contextlib.closing(client) as admin:
                 yield admin
         except KafkaError as problem:

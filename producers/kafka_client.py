@@ -14,6 +14,7 @@ from kafka.producer.future import FutureRecordMetadata
 from bench.errors import RoomError
 from bench.faces import Endpoint
 from bench.meter import Meter
+from bench.services import admission
 
 logger = logging.getLogger(__name__)
 
@@ -91,6 +92,7 @@ class KafkaPython:
             max_request_size=client["largest"],
             request_timeout_ms=int(TIMEOUT * 1000 / 2),
             delivery_timeout_ms=int(TIMEOUT * 1000),
+            **admission.for_kafka_python(client),
         )
         self._producer.partitions_for(self._topic)  # from now on it need not wait for metadata
 
@@ -128,6 +130,7 @@ def configuration(endpoint: Endpoint) -> dict[str, str | int | float | bool]:
         "message.timeout.ms": int(TIMEOUT * 1000),
         "queue.buffering.max.messages": 10**7,  # we bound the queue, so that what is taken is always the first part
         "queue.buffering.max.kbytes": 2**31 - 1,
+        **admission.for_librdkafka(client),
     }
 
 

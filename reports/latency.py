@@ -54,7 +54,7 @@ def latency_picture(folder: Path, cell: Cell) -> Picture | None:
         panels[0].set_ylabel("latency (s)")
         panels[0].legend(fontsize=7, frameon=False, loc="upper left")
 
-    return Picture(f"latency-{cell.name}", draw)
+    return Picture(f"latency-{cell.name}", draw, f"Latency percentiles of {cell.system}")
 
 
 def draw_percentiles(axes: Axes, curve: Curve) -> Sequence[Artist]:

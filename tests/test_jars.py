@@ -11,7 +11,7 @@ import pytest
 from bench.errors import ServiceError, UsageError
 from bench.services import jars as module
 from bench.services import java as java_module
-from bench.services.jars import Pin, cached, jars, pinned, verify
+from bench.services.jars import Pin, cached, folder_of, jars, pinned, verify
 from bench.services.java import java
 
 TINY = "tiny:\n  org.jspecify:jspecify:1.0.0: "
@@ -158,3 +158,13 @@ def test_no_java_is_a_usage_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(UsageError, match=r"there is none; install one .*apt-get install"):
         fresh_java()
+
+
+def test_a_set_may_be_put_where_it_is_looked_for(tmp_path: Path) -> None:
+    """Who fills the cache is not asked."""
+    pins = pinned("spark-kafka")
+    folder = folder_of("spark-kafka", tmp_path)
+    folder.mkdir(parents=True)
+    for pin in pins:
+        (folder / pin.file).touch()
+    assert cached("spark-kafka", tmp_path)

@@ -81,6 +81,12 @@ def test_a_dead_load_is_our_fault():
     assert word(seen(ended="load died"))[0] == "invalid"
 
 
+def test_a_host_that_is_gone_says_nothing_of_a_rate():
+    """The verdict carries what was seen of it."""
+    note = "kafka at b1:9092: no connection (No route to host)"
+    assert word(seen(ended="host gone", note=note)) == ("invalid", note)
+
+
 def test_a_dead_framework_is_a_finding():
     """It died under load."""
     assert word(seen(ended="framework died")) == ("overloaded", "died")

@@ -4,8 +4,10 @@ import time
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from bench import message
+from bench.procfs import boot_id
 from bench.work import NO_RUN, Work, burn
 
 
@@ -76,3 +78,12 @@ def test_a_matrix_in_place_gives_the_same_account():
     batch = messages(6)
     matrix = np.frombuffer(b"".join(batch), dtype=np.uint8).reshape(6, 100)
     assert WORK.done_in_place(matrix)[0].sums == WORK.done(batch)[0].sums
+
+
+def test_another_machine_reports_no_latencies():
+    """Its clock counts from its own boot; what was processed is told all the same."""
+    here, there = (replace(WORK, boot=boot).done(messages(10))[0] for boot in (boot_id(), "another"))
+    assert here.from_due
+    assert here.count == there.count == 10
+    assert not there.from_due
+    assert not there.from_sent

@@ -76,6 +76,11 @@ def cached(set_name: str, cache: Path, *, lock: Path = LOCK) -> bool:
     return _complete(_folder(set_name, cache, pins), pins)
 
 
+def folder_of(set_name: str, cache: Path, *, lock: Path = LOCK) -> Path:
+    """Where the jars of a set are in a cache, or would be: whoever has a mirror may put them there."""
+    return _folder(set_name, cache, pinned(set_name, lock))
+
+
 def pinned(set_name: str, lock: Path = LOCK) -> list[Pin]:
     """The jars of a set as the lock file lists them."""
     text = lock.read_text(encoding="utf-8")

@@ -7,11 +7,17 @@ from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from bench.errors import HarnessError
+from msgspec import Struct
+
+from bench.errors import HarnessError, SiteError
 from bench.services.jars import cached
 from bench.services.java import java
 from bench.site import Site
 
+SOURCES = ("kafka", "pulsar")
+"""What of a site is a source; the rest are frameworks."""
+PATIENCE = 2.0
+"""Seconds for a connection to an endpoint of the site."""
 PACKAGES = {"kafka": ("confluent_kafka", "kafka"), "pulsar": ("pulsar",), "spark": ("pyspark",)}
 JARS = {"kafka": ("kafka",), "pulsar": ("pulsar",), "spark": ("spark-kafka",)}
 """By room: the sets of jars that are downloaded when it is first used and nothing of it stands already."""
@@ -44,25 +50,55 @@ def _unreadable(site: Site) -> list[str]:
     return [f"{key}: {path} cannot be read" for key, path in named if path is not None and not os.access(path, os.R_OK)]
 
 
-def unreachable(site: Site) -> list[str]:
-    """The endpoints of the site to which no connection can be made within two seconds, a sentence each."""
-    endpoints = [("kafka", address) for address in (site.kafka.bootstrap.split(",") if site.kafka else [])]
+class Gap(Struct, frozen=True):
+    """An endpoint of the site to which no connection can be made within two seconds."""
+
+    endpoint: str
+    """kind and address"""
+    why: str
+    refused: bool
+    """whether its host answered, and has nothing there"""
+
+    def __str__(self) -> str:
+        return f"{self.endpoint}: no connection ({self.why})"
+
+
+def endpoints(site: Site) -> list[tuple[str, str]]:
+    """(kind, host:port) of everything that stands at the site already."""
+    found = [("kafka", address.strip()) for address in (site.kafka.bootstrap.split(",") if site.kafka else [])]
     if site.pulsar:
         service = site.pulsar.service_url.partition("://")[2].split(",")
-        endpoints += [("pulsar", address) for address in (*service, urlsplit(site.pulsar.admin_url).netloc)]
+        found += [("pulsar", address) for address in (*service, urlsplit(site.pulsar.admin_url).netloc)]
     if site.spark and site.spark.master.startswith("spark://"):
-        endpoints.append(("spark", site.spark.master.removeprefix("spark://")))
-    return [f"{kind} at {address.strip()}: {why}" for kind, address in endpoints if (why := _refusal(address.strip()))]
+        found.append(("spark", site.spark.master.removeprefix("spark://")))
+    return found
 
 
-def _refusal(address: str) -> str | None:
+def gaps(site: Site) -> list[Gap]:
+    """The endpoints of the site that cannot be reached."""
+    return [gap for kind, address in endpoints(site) if (gap := _gap(kind, address))]
+
+
+def unreachable(site: Site) -> list[str]:
+    """The same, a sentence each."""
+    return [str(gap) for gap in gaps(site)]
+
+
+def require(site: Site) -> None:
+    """Raise SiteError unless every endpoint of the site can be reached."""
+    missing = unreachable(site)
+    if missing:
+        raise SiteError(f"{'; '.join(missing)}; see: bench doctor --site FILE")
+
+
+def _gap(kind: str, address: str) -> Gap | None:
     host, _, port = address.rpartition(":")
-    if not host or not port.isdigit():
-        return "not host:port"
     try:
-        socket.create_connection((host, int(port)), timeout=2).close()
-    except OSError as problem:
-        return f"no connection ({problem.strerror or problem})"
+        socket.create_connection((host.strip("[]"), int(port)), timeout=PATIENCE).close()
+    except (OSError, ValueError) as problem:
+        return Gap(
+            f"{kind} at {address}", getattr(problem, "strerror", None) or str(problem), isinstance(problem, ConnectionRefusedError)
+        )
     return None
 
 

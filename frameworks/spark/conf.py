@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from bench.faces import Endpoint
+from bench.services import admission
 from bench.site import SparkSite
 from bench.units import Seconds
 from frameworks.spark.orders import Reader
@@ -113,7 +114,10 @@ def _here(slots: int) -> dict[str, Value]:
 
 
 def _there(site: SparkSite, slots: int) -> dict[str, Value]:
-    conf: dict[str, Value] = {"spark.master": site.master, "spark.cores.max": slots}
+    conf: dict[str, Value] = {"spark.master": site.master, "spark.cores.max": slots, **site.conf}
+    if site.password_file is not None:
+        secret = admission.secret_in(site.password_file)
+        conf |= {"spark.authenticate": True, "spark.authenticate.secret": secret, "spark.network.crypto.enabled": True}
     return conf if site.driver_host is None else {**conf, "spark.driver.host": site.driver_host}
 
 

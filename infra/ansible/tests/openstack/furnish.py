@@ -1,0 +1,24 @@
+"""Gives a fresh control plane what a cloud's people would have put there: an image, flavours, a network with the outside."""
+
+import io
+
+import openstack
+
+
+def main() -> None:
+    """Make what is missing; the cloud is that of the OS_ variables."""
+    cloud = openstack.connect()
+    if cloud.get_image("debian-12") is None:
+        cloud.create_image(
+            "debian-12", data=io.BytesIO(b"no real image").read(), disk_format="raw", container_format="bare", wait=True
+        )
+    for name, cores, memory in (("m1.medium", 1, 512), ("m1.large", 2, 1024)):
+        if cloud.get_flavor(name) is None:
+            cloud.create_flavor(name, memory, cores, 1)
+    if cloud.get_network("public") is None:
+        outside = cloud.create_network("public", external=True, provider={"network_type": "flat", "physical_network": "public"})
+        cloud.create_subnet(outside.id, cidr="203.0.113.0/24", subnet_name="public", enable_dhcp=False)
+
+
+if __name__ == "__main__":
+    main()

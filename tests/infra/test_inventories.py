@@ -1,0 +1,75 @@
+"""A wrong inventory is refused, a line for each mistake, before anything is touched; a right one is not."""
+
+import importlib.util
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from subprocess import CompletedProcess
+from types import ModuleType
+
+import pytest
+
+HERE = Path(__file__).parent
+ANSIBLE = HERE.parents[1] / "infra" / "ansible"
+Play = Callable[..., "CompletedProcess[str]"]
+WRONG = sorted((HERE / "wrong").glob("*.yml"))
+RIGHT = sorted([*(ANSIBLE / "tests" / "inventories").glob("*.yml"), *(ANSIBLE / "inventories").glob("*/hosts.yml")])
+
+
+@pytest.fixture(scope="session")
+def rules() -> ModuleType:
+    """The filter's own module."""
+    path = ANSIBLE / "roles" / "inventory" / "filter_plugins" / "site_mistakes.py"
+    spec = importlib.util.spec_from_file_location("site_mistakes", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["site_mistakes"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def mistakes(rules: ModuleType, path: Path) -> list[str]:
+    """What the rules say of an inventory as Ansible reads it."""
+    if importlib.util.find_spec("ansible") is None:
+        pytest.skip("Ansible is not installed; run: tox -e infra")
+    from ansible.inventory.manager import InventoryManager
+    from ansible.parsing.dataloader import DataLoader
+    from ansible.vars.manager import VariableManager
+
+    loader = DataLoader()
+    inventory = InventoryManager(loader, [str(path)])
+    variables = VariableManager(loader, inventory)
+    groups = inventory.get_groups_dict()
+    return rules.site_mistakes(groups, {host: variables.get_vars(host=inventory.get_host(host)) for host in groups["all"]})
+
+
+@pytest.mark.parametrize("path", WRONG, ids=lambda path: path.stem)
+def test_a_wrong_inventory_is_refused(rules: ModuleType, path: Path) -> None:
+    """Each mistake has its line, and there are no other lines."""
+    expected = [line.removeprefix("# expect: ") for line in path.read_text().splitlines() if line.startswith("# expect: ")]
+    said = mistakes(rules, path)
+    assert all("\n" not in line for line in said)
+    assert all(any(text in line for line in said) for text in expected), said
+    assert all(any(text in line for text in expected) for line in said), said
+
+
+@pytest.mark.parametrize("path", RIGHT, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_a_right_inventory_is_taken(rules: ModuleType, path: Path) -> None:
+    """The inventories that we ship and test with have no mistakes."""
+    assert mistakes(rules, path) == []
+
+
+def test_nothing_is_touched(play: Play) -> None:
+    """A playbook ends with the first play, whose lines are the mistakes alone."""
+    done = play("site.yml", HERE / "wrong" / "three-mistakes.yml")
+    assert done.returncode == 2
+    assert "group kafka: found 2 hosts; allowed: 1 or 3" in done.stdout
+    assert "Gathering Facts" not in done.stdout
+
+
+def test_a_file_that_is_not_there_is_refused(play: Play) -> None:
+    """Ansible alone would find no hosts, and be content."""
+    done = play("site.yml", HERE / "wrong" / "there-is-none.yml")
+    assert done.returncode != 0
+    assert "there-is-none.yml" in done.stdout
