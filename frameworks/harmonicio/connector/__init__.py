@@ -1,0 +1,7 @@
+"""How messages get in: a connector for blocking code, one for asyncio, and the core of both, which never blocks."""
+
+from frameworks.harmonicio.connector.blocking import Connector
+from frameworks.harmonicio.connector.coroutine import AsyncConnector
+from frameworks.harmonicio.connector.core import Core, Options
+
+__all__ = ["AsyncConnector", "Connector", "Core", "Options"]
