@@ -25,8 +25,12 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-ConfigFile = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="Settings in YAML; flags and HARMONICIO_* go before it.")]
-MasterAddress = Annotated[str, typer.Option("--master", metavar="HOST:PORT", help="The master's control plane.", envvar="HARMONICIO_MASTER")]
+ConfigFile = Annotated[
+    Path | None, typer.Option("--config", metavar="FILE", help="Settings in YAML; flags and HARMONICIO_* go before it.")
+]
+MasterAddress = Annotated[
+    str, typer.Option("--master", metavar="HOST:PORT", help="The master's control plane.", envvar="HARMONICIO_MASTER")
+]
 Token = Annotated[str, typer.Option("--token", help="The operator's token.", envvar="HARMONICIO_TOKEN_OPERATOR")]
 DEFAULT_MASTER = "127.0.0.1:8080"
 
@@ -69,7 +73,9 @@ def worker(
     host: Annotated[str | None, typer.Option(help="Address to listen at; loopback when left out.")] = None,
     port: Annotated[int | None, typer.Option(help="Of the control plane.")] = None,
     master: MasterAddress = DEFAULT_MASTER,
-    allow: Annotated[list[str] | None, typer.Option(metavar="IMAGE", help="An image that may run here; * stands for anything.")] = None,
+    allow: Annotated[
+        list[str] | None, typer.Option(metavar="IMAGE", help="An image that may run here; * stands for anything.")
+    ] = None,
     runtime: Annotated[str | None, typer.Option(help="process or docker.")] = None,
     data_ports: Annotated[str | None, typer.Option(metavar="FIRST,END", help="Ports of PEs; 0,0 = any that is free.")] = None,
     logs: Annotated[str | None, typer.Option(help="Folder of the PEs' logs.")] = None,
@@ -158,7 +164,9 @@ def status(
 def bench(
     *,
     seconds: Annotated[float, typer.Option(help="Of each measurement.")] = 3.0,
-    only: Annotated[str, typer.Option(metavar="SIZES", help="Message sizes in bytes, separated by commas.")] = "100,10000,1000000,10000000",
+    only: Annotated[
+        str, typer.Option(metavar="SIZES", help="Message sizes in bytes, separated by commas.")
+    ] = "100,10000,1000000,10000000",
     as_json: Annotated[bool, typer.Option("--json", help="The figures as JSON.")] = False,
 ) -> None:
     """Measure connector to no-op PE on loopback, and a bare framed socket pair beside it."""
@@ -212,7 +220,7 @@ def _operator(address: str, token: str) -> "Operator":
 
 def _address(text: str) -> tuple[str, int]:
     host, _, port = text.rpartition(":")
-    if not host or not port.isdigit() or not 0 < int(port) < 65536:  # noqa: PLR2004
+    if not host or not port.isdigit() or not 0 < int(port) < 65536:
         raise ConfigError(f"{text!r} is no address; write host:port")
     return host.strip("[]"), int(port)
 

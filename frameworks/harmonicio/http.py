@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from urllib.parse import unquote
 
 from aiohttp import web
+from aiohttp.typedefs import Middleware
 
 from frameworks.harmonicio.config import Tokens
 from frameworks.harmonicio.errors import HarmonicError, Refused, Unreachable, WireError
@@ -21,7 +22,7 @@ _MOST_ADDRESSES = 4096
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-def guarded(requests_per_second: int) -> list[Callable[[web.Request, Handler], Awaitable[web.StreamResponse]]]:
+def guarded(requests_per_second: int) -> list[Middleware]:
     """The middlewares of a control plane."""
     buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
 

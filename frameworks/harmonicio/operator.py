@@ -47,7 +47,7 @@ class Operator:
             raise Unreachable(f"no master answers at {self._host}:{self._port}: {problem}; is it running?") from None
         finally:
             connection.close()
-        if answer.status != 200:  # noqa: PLR2004
+        if answer.status != 200:
             raise Refused(f"the master said {answer.status}: {data.decode(errors='replace')[:500]}")
         found: dict[str, Any] = json.loads(data)
         return found

@@ -9,10 +9,9 @@ from typing import cast
 
 from frameworks.harmonicio.connector.core import Core, Options
 from frameworks.harmonicio.errors import Unreachable
+from frameworks.harmonicio.wire.frame import Buffer
 
-Bytes = bytes | bytearray | memoryview
 _LONGEST_WAIT = 0.05
-_SLICE = 16384
 
 
 class Connector:
@@ -46,7 +45,7 @@ class Connector:
         """The core, for its counters."""
         return self._core
 
-    def send(self, message: Bytes) -> None:
+    def send(self, message: Buffer) -> None:
         """Send one message; raises Unreachable when it could not be handed on within the timeout."""
         self._small.append(bytes(message))
         self._small_bytes += len(message)
@@ -57,13 +56,13 @@ class Connector:
         if now >= self._oldest + options.linger or self._small_bytes >= options.batch_bytes:
             self._push()
 
-    def send_many(self, messages: Iterable[Bytes]) -> None:
-        """Send many; they share frames."""
-        self._small.extend(map(bytes, messages))
+    def send_many(self, messages: Iterable[Buffer]) -> None:
+        """Send many; they share frames. What can be changed (a bytearray) is not to be until this returns."""
         self._push()
+        self._hand_on(messages if isinstance(messages, list | tuple) else list(messages))
 
     def flush(self) -> None:
-        """Wait until everything is acknowledged; raises Unreachable when that takes longer than the timeout without any progress."""
+        """Wait until everything is acknowledged; raises Unreachable when nothing was for the timeout."""
         self._push()
         self._until(lambda: self._core.unacked == 0)
 
@@ -72,9 +71,13 @@ class Connector:
         self._core.close()
 
     def _push(self) -> None:
-        waiting, self._small, self._small_bytes = self._small, [], 0
+        if self._small:
+            waiting, self._small, self._small_bytes = self._small, [], 0
+            self._hand_on(waiting)
+
+    def _hand_on(self, messages: Sequence[Buffer]) -> None:
         self._core.step()
-        rest = _Rest(waiting, self._core)
+        rest = _Rest(messages, self._core)
         if not rest.gone():
             self._until(rest.gone)
 
@@ -105,9 +108,9 @@ class Connector:
 class _Rest:
     """Messages that wait for credit."""
 
-    def __init__(self, messages: Sequence[bytes], core: Core) -> None:
+    def __init__(self, messages: Sequence[Buffer], core: Core) -> None:
         self._messages, self._at, self._core = messages, 0, core
 
     def gone(self) -> bool:
-        self._at += self._core.offer(self._messages[self._at : self._at + _SLICE])
+        self._at = self._core.offer(self._messages, self._at)
         return self._at >= len(self._messages)

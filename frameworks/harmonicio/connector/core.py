@@ -14,7 +14,7 @@ from frameworks.harmonicio.connector.link import GRACE_SECONDS, Link
 from frameworks.harmonicio.connector.options import Options
 from frameworks.harmonicio.connector.rawlink import RawLink
 from frameworks.harmonicio.errors import Refused
-from frameworks.harmonicio.wire.frame import Sealed, seal
+from frameworks.harmonicio.wire.frame import Buffer, Sealed, seal
 from frameworks.harmonicio.wire.reader import Buffers
 from frameworks.harmonicio.wire.words import Hello, Leases, Place
 
@@ -59,9 +59,9 @@ class Core:
         links = [self._master, *self._links.values()]
         return [(link.sock, link.unsent > 0) for link in links if link.sock is not None]
 
-    def offer(self, messages: Sequence[bytes]) -> int:
-        """Take as many messages as there is credit for, from the first on; how many that were. Raises Refused."""
-        taken = 0
+    def offer(self, messages: Sequence[Buffer], start: int = 0) -> int:
+        """Take as many messages as there is credit for, from number `start` on; the number of the first that was not taken."""
+        taken = start
         while taken < len(messages) and not self._again and self._held_bytes() < self._options.held_bytes:
             link = self._best(len(messages[taken]), time.monotonic())
             if link is None:
@@ -111,7 +111,7 @@ class Core:
             return None
         return self._master if self._master.room(message_bytes) else None
 
-    def _sealed(self, messages: Sequence[bytes], start: int, link: "Link | RawLink") -> Sealed:
+    def _sealed(self, messages: Sequence[Buffer], start: int, link: "Link | RawLink") -> Sealed:
         options, first = self._options, len(messages[start])
         most = min(options.batch_messages, max(1, options.batch_bytes // max(1, first)), link.room(first))
         if isinstance(link, RawLink):

@@ -10,9 +10,8 @@ from typing import cast
 
 from frameworks.harmonicio.connector.core import Core, Options
 from frameworks.harmonicio.errors import Unreachable
+from frameworks.harmonicio.wire.frame import Buffer
 
-Bytes = bytes | bytearray | memoryview
-_SLICE = 16384
 _LONGEST_WAIT = 0.05
 
 
@@ -38,9 +37,9 @@ async def readiness(watched: Sequence[tuple[object, bool]], timeout: float, even
 class AsyncConnector:
     """Feeds a stream from coroutines of one loop; between calls a task of its own takes in acknowledgements and redelivers.
 
-        async with AsyncConnector(c_name="images", port=8090) as connector:
-            await connector.send(image)
-            await connector.flush()
+    async with AsyncConnector(c_name="images", port=8090) as connector:
+        await connector.send(image)
+        await connector.flush()
     """
 
     def __init__(self, *, timeout: float = 30.0, **options: object) -> None:
@@ -66,15 +65,15 @@ class AsyncConnector:
         """The core, for its counters."""
         return self._core
 
-    async def send(self, message: Bytes) -> None:
+    async def send(self, message: Buffer) -> None:
         """Send one message; raises Unreachable when there was no credit for it within the timeout."""
         await self.send_many((message,))
 
-    async def send_many(self, messages: Iterable[Bytes]) -> None:
+    async def send_many(self, messages: Iterable[Buffer]) -> None:
         """Send many; they share frames."""
         waiting, at, self._last_moved = list(map(bytes, messages)), 0, time.monotonic()
         while True:
-            at += self._core.offer(waiting[at : at + _SLICE])
+            at = self._core.offer(waiting, at)
             if at >= len(waiting):
                 return
             await self._progress()

@@ -109,7 +109,8 @@ class Backlog:
         """Header and body of a frame."""
         if entry.data is not None:
             return entry.data
-        assert self._journal is not None and entry.place is not None, "what is not in memory is in the journal"
+        assert self._journal is not None, "what is not in memory is in the journal"
+        assert entry.place is not None
         return self._journal.read(entry.place)
 
     def add_message(self, c_name: str, message: Buffer) -> None:

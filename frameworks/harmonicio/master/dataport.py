@@ -1,4 +1,4 @@
-"""The master's data port: connectors are told their leases here, and bring what goes to the queue; old ones do so in the old framing.
+"""The master's data port: connectors are told their leases, and bring what goes to the queue; old ones in the old framing.
 
 An acknowledgement from here means: the message is in the journal, and the journal is on the disk (or, without a journal, that the
 message is in memory).
@@ -41,12 +41,12 @@ class Visit:
 class DataPort:
     """Listens within a running loop, until `close`."""
 
-    def __init__(  # noqa: PLR0913  the port is where these meet
+    def __init__(
         self, listener: socket.socket, registry: Registry, backlog: Backlog, journal: Journal | None, *, token: str, compat: bool,
         most_message: int, queued: Callable[[str], None],
     ) -> None:  # fmt: skip
         listener.listen(512)
-        listener.setblocking(False)
+        listener.settimeout(0)
         self._listener, self._registry, self._backlog, self._journal = listener, registry, backlog, journal
         self._token, self._compat, self._most_message, self._queued = token, compat, most_message, queued
         self._instance, self._buffers = token_hex(8), Buffers()

@@ -115,7 +115,7 @@ class Fleet:
 
     def _least_loaded(self) -> Worker | None:
         """The worker with the fewest PEs."""
-        counts = {name: 0 for name in self._registry.workers}
+        counts = dict.fromkeys(self._registry.workers, 0)
         for name in [*(pe.worker for pe in self._registry.pes.values()), *(where for _, where, _ in self.starting.values())]:
             if name in counts:
                 counts[name] += 1

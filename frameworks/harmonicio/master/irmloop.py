@@ -1,4 +1,5 @@
 """placeholder"""
+
 from typing import Any
 
 

@@ -52,7 +52,7 @@ class Journal:
     def __init__(self, folder: Path, *, sync: bool = True, segment_bytes: int = SEGMENT_BYTES) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._folder, self._sync, self._segment_bytes = folder, sync, segment_bytes
-        self._waiting: dict[int, int] = {number: 0 for number in self._segments()}
+        self._waiting: dict[int, int] = dict.fromkeys(self._segments(), 0)
         self._number = max(self._waiting, default=0)
         self._fd = -1
         self._size = 0

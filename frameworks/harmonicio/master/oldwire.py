@@ -139,7 +139,13 @@ class OldWire:
         registry = self._master.registry
         idle = {
             name: [
-                {"batch_addr": pe.place.host, "batch_port": pe.place.port, "batch_status": 0, "c_name": name, "last_upd": int(pe.heard)}
+                {
+                    "batch_addr": pe.place.host,
+                    "batch_port": pe.place.port,
+                    "batch_status": 0,
+                    "c_name": name,
+                    "last_upd": int(pe.heard),
+                }
                 for pe in pes.values()
             ]
             for name, pes in registry.idle.items()

@@ -13,7 +13,15 @@ def page(view: Mapping[str, Any]) -> str:
     """The page of a master's view (Master.view)."""
     streams = [(row["c_name"], row["wanted"], row["pes"], row["queued"], row["problem"]) for row in view["streams"]]
     pes = [
-        (row["id"], row["c_name"], row["worker"], row["state"], row["stats"].get("processed"), row["stats"].get("waiting"), row["age"])
+        (
+            row["id"],
+            row["c_name"],
+            row["worker"],
+            row["state"],
+            row["stats"].get("processed"),
+            row["stats"].get("waiting"),
+            row["age"],
+        )
         for row in view["pes"]
     ]
     workers = [(row["name"], row["address"], row["pes"], row["cpu"], row["age"]) for row in view["workers"]]
@@ -25,7 +33,8 @@ def page(view: Mapping[str, Any]) -> str:
         _table("Leases", ("stream", "session", "seconds left"), leases),
     ]
     name = escape(str(view["name"]))
-    return f"<!doctype html><html lang=en><meta charset=utf-8><title>{name}</title><style>{_STYLE}</style><h1>{name}</h1>{''.join(parts)}"
+    head = f"<!doctype html><html lang=en><meta charset=utf-8><title>{name}</title><style>{_STYLE}</style>"
+    return f"{head}<h1>{name}</h1>{''.join(parts)}"
 
 
 def _table(title: str, heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

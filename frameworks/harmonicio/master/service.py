@@ -50,7 +50,9 @@ class Master:
         self.config = config
         state = Path(config.state) if config.state is not None else None
         self._journal = Journal(state / "journal", sync=config.sync) if state is not None else None
-        self.registry = Registry(pe_seconds=config.pe_seconds, worker_seconds=config.worker_seconds, lease_seconds=config.lease_seconds)
+        self.registry = Registry(
+            pe_seconds=config.pe_seconds, worker_seconds=config.worker_seconds, lease_seconds=config.lease_seconds
+        )
         self.backlog = Backlog(Bounds(config.queue_messages, config.queue_bytes, config.memory_bytes), self._journal)
         self.fleet = Fleet(self.registry, config.tokens.worker, state)
         self.samples: deque[Sample] = deque(maxlen=SAMPLES)
@@ -80,7 +82,9 @@ class Master:
             await self._runner.setup()
             await web.TCPSite(self._runner, config.host, config.port).start()
         except OSError as problem:
-            raise ConfigError(f"the master cannot listen at {config.host}:{config.port} and {config.data_port}: {problem}") from None
+            raise ConfigError(
+                f"the master cannot listen at {config.host}:{config.port} and {config.data_port}: {problem}"
+            ) from None
         for c_name in self.backlog.streams:
             self._queued(c_name)
         self._tasks = [asyncio.create_task(self._look_after()), asyncio.create_task(self._reconcile())]
@@ -152,7 +156,9 @@ class Master:
             self.irm.request(wanted)
             return
         known = self.fleet.wanted.get(wanted.c_name)
-        more = Wanted(c_name=wanted.c_name, num=wanted.num + (known.num if known else 0), image=wanted.image, settings=wanted.settings)
+        more = Wanted(
+            c_name=wanted.c_name, num=wanted.num + (known.num if known else 0), image=wanted.image, settings=wanted.settings
+        )
         self.fleet.submit(more)
 
     def irm_knows(self, c_name: str) -> bool:

@@ -30,6 +30,8 @@ _LISTEN_BACKLOG = 512
 _HELLO_BYTES = 2**16
 _SLOW = 0.0005
 """Seconds that a frame takes from which on its acknowledgement does not wait for others."""
+_ROUNDS = 16
+"""So often is one guest read from before the others have their turn."""
 _LOOK_EVERY = 0.5
 """Seconds between two looks at what is overdue."""
 
@@ -37,16 +39,18 @@ _LOOK_EVERY = 0.5
 class Engine:
     """Serves one listening socket until `stop`."""
 
-    def __init__(self, listener: socket.socket, function: Function, *, c_name: str, token: str, compat: bool, most_message: int) -> None:
+    def __init__(
+        self, listener: socket.socket, function: Function, *, c_name: str, token: str, compat: bool, most_message: int
+    ) -> None:
         listener.listen(_LISTEN_BACKLOG)
-        listener.setblocking(False)
+        listener.settimeout(0)
         self.instance, self.function, self.window = token_hex(8), function, Window()
         self._listener, self._c_name, self._token = listener, c_name, token
         self._compat, self._most_message = compat, most_message
         self._selector = selectors.DefaultSelector()
         self._selector.register(listener, selectors.EVENT_READ, self._accept)
         self._wake, self._waker = socket.socketpair()
-        self._wake.setblocking(False)
+        self._wake.settimeout(0)
         self._selector.register(self._wake, selectors.EVENT_READ, self._woken)
         self._guests: set[Guest] = set()
         self._greetings: set[Greeting] = set()
@@ -131,8 +135,12 @@ class Engine:
         try:
             if events & selectors.EVENT_WRITE:
                 guest.peer.flush()
-            if events & selectors.EVENT_READ:
-                self._take(guest, guest.peer.read())
+            for _ in range(_ROUNDS if events & selectors.EVENT_READ else 0):
+                frames = guest.peer.read()
+                self._take(guest, frames)
+                if not frames or guest.peer.closed:
+                    break
+                self._work()  # at once, while it is in the caches
             self._watch(guest)
         except (EOFError, OSError, WireError) as problem:
             self._part(guest, problem)
@@ -147,7 +155,7 @@ class Engine:
                 elif kind is Kind.HELLO and not guest.welcome:
                     self._welcome(guest, frame)
                 elif kind is not Kind.RENEW:
-                    raise WireError(f"a {kind.name} frame does not belong here")
+                    raise WireError(f"a {kind.name} frame does not belong here")  # noqa: TRY301  it ends as an error of the connection does
         except (OSError, WireError) as problem:
             self._part(guest, problem)
 

@@ -58,7 +58,7 @@ class Function:
     def _survived(self, argument: Batch | memoryview) -> bool:
         try:
             self._call(argument)
-        except (Exception, SystemExit):  # noqa: BLE001  the user's code may raise anything, and must not end the PE
+        except (Exception, SystemExit):
             if self.failed < _MOST_TOLD:
                 logger.exception("the function raised an exception")
             return False

@@ -32,12 +32,12 @@ def poll_old_master(config: PeConfig, engine: Engine, over: threading.Event) -> 
             logger.warning("the old master does not answer: %s", problem)
             over.wait(_PAUSE)
             continue
-        if answer.status == 203 and body:  # noqa: PLR2004  the old wire's answer with a message
+        if answer.status == 203 and body:
             done = threading.Event()
             engine.put_raw(body, done.set)
             while not done.wait(_PAUSE) and not over.is_set():
                 pass
-        elif answer.status == 200:  # noqa: PLR2004
+        elif answer.status == 200:
             while engine.function.processed + engine.function.failed == before and not over.is_set():
                 over.wait(0.01)
         else:

@@ -37,6 +37,7 @@ class Registration:
         self._thread.join(timeout=_PATIENCE)
         with contextlib.suppress(OSError, http.client.HTTPException):
             self._say("gone")
+        self._hang_up()
 
     def _beat(self) -> None:
         reached = True
@@ -45,17 +46,17 @@ class Registration:
                 status, answer = self._say("draining" if self.left else "running")
                 reached = True
             except (OSError, http.client.HTTPException, ValueError) as problem:
-                self._connection = None
+                self._hang_up()
                 if reached:
                     logger.warning("the master does not answer: %s", problem)
                 reached = False
                 self._over.wait(BEAT_SECONDS / 2)
                 continue
-            if status == 404:  # noqa: PLR2004  there is no such route: the master is an old one
+            if status == 404:
                 logger.info("the master is an old one: registering as its PEs do")
                 poll_old_master(self._config, self._engine, self._over)
                 return
-            if status == 200 and not answer.get("go_on", True):  # noqa: PLR2004
+            if status == 200 and not answer.get("go_on", True):
                 self._engine.stop()
             self._leave_when_idle()
             self._over.wait(BEAT_SECONDS)
@@ -68,6 +69,11 @@ class Registration:
             self.left = True
             self._over.wait(0)
             engine.stop()
+
+    def _hang_up(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
 
     def _say(self, state: str) -> tuple[int, dict[str, object]]:
         config, function, engine = self._config, self._engine.function, self._engine
@@ -89,4 +95,4 @@ class Registration:
         self._connection.request("POST", "/v1/beat", json.dumps(body), headers)
         answer = self._connection.getresponse()
         text = answer.read(2**16)
-        return answer.status, json.loads(text) if answer.status == 200 else {}  # noqa: PLR2004
+        return answer.status, json.loads(text) if answer.status == 200 else {}

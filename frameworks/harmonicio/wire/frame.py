@@ -8,11 +8,11 @@ session (one connector's life); below `floor` the session has nothing unacknowle
 how many of it failed and how much may be on its way unacknowledged. Every other kind has a JSON body (`words`).
 """
 
+from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from struct import Struct
-from typing import NamedTuple
 
 import msgspec
 from crc32c import crc32c
@@ -48,7 +48,8 @@ class Kind(IntEnum):
 _KINDS = {int(kind): kind for kind in Kind}
 
 
-class Header(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Header:
     """The fields of a header, its checksum verified; `size` is the length of the body."""
 
     kind: Kind
@@ -61,7 +62,9 @@ class Header(NamedTuple):
     body_crc: int
 
 
-def header_bytes(kind: Kind, size: int, body_crc: int, *, flags: int = 0, count: int = 0, ids: tuple[int, int, int] = (0, 0, 0)) -> bytes:
+def header_bytes(
+    kind: Kind, size: int, body_crc: int, *, flags: int = 0, count: int = 0, ids: tuple[int, int, int] = (0, 0, 0)
+) -> bytes:
     """An encoded header; `ids` is (session, first, floor)."""
     head = HEADER.pack(MAGIC, VERSION, kind, flags, count, *ids, size) + _SUM.pack(body_crc)
     return head + _SUM.pack(crc32c(head))
@@ -172,18 +175,19 @@ class Sealed:
     buffers: list[Buffer]
 
 
-def seal(messages: Sequence[bytes], session: int, first: int, floor: int) -> Sealed:
-    """A DATA frame of these messages, none of which is copied when they are large."""
-    lengths = list(map(len, messages))
-    size, flags, parts = sum(lengths), EQUAL, list[Buffer]()
-    if min(lengths) != max(lengths):
+def seal(messages: Sequence[Buffer], session: int, first: int, floor: int) -> Sealed:
+    """A DATA frame of these messages; large ones are not copied, unless they could be changed while they are on their way."""
+    lengths = set(map(len, messages))
+    flags, parts = EQUAL, list[Buffer]()
+    size = len(messages[0]) * len(messages)
+    if len(lengths) > 1:
         flags = 0
-        parts.append(b"".join([length.to_bytes(4, "little") for length in lengths]))
-        size += 4 * len(lengths)
-    if max(lengths) < JOINED_BYTES and len(messages) > 1:
+        parts.append(array("I", map(len, messages)).tobytes())
+        size = sum(map(len, messages)) + len(parts[0])
+    if len(messages) > 1 and max(lengths) < JOINED_BYTES:
         parts.append(b"".join(messages))
     else:
-        parts.extend(messages)
+        parts.extend(message if isinstance(message, bytes) else bytes(message) for message in messages)
     head = header_bytes(Kind.DATA, size, _crc(parts), flags=flags, count=len(messages), ids=(session, first, floor))
     return Sealed(session, first, len(messages), size, [head, *parts])
 

@@ -20,7 +20,7 @@ class Greeting:
     """
 
     def __init__(self, sock: socket.socket, most_bytes: int) -> None:
-        sock.setblocking(False)
+        sock.settimeout(0)
         self.sock, self._most = sock, most_bytes
         self.data = bytearray()
         self.began = time.monotonic()

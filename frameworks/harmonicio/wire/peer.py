@@ -15,7 +15,7 @@ class Peer:
     """A connected socket, its reader, and what is still to be sent."""
 
     def __init__(self, sock: socket.socket, buffers: Buffers, most_body: int) -> None:
-        sock.setblocking(False)
+        sock.settimeout(0)
         if sock.family != socket.AF_UNIX:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.sock, self.reader = sock, Reader(buffers, most_body)
@@ -29,10 +29,10 @@ class Peer:
         family, kind, proto, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         sock = socket.socket(family, kind, proto)
         try:
-            sock.setblocking(False)
+            sock.settimeout(0)
             code = sock.connect_ex(address)
             if code not in (0, errno.EINPROGRESS):
-                raise OSError(code, f"cannot connect to {host}:{port}")
+                raise OSError(code, f"cannot connect to {host}:{port}")  # noqa: TRY301  the socket is closed below
             return cls(sock, buffers, most_body)
         except BaseException:
             sock.close()
@@ -42,7 +42,7 @@ class Peer:
         """Send, or keep for `flush`, in order; raises OSError when the connection is gone."""
         for buffer in buffers:
             view = memoryview(buffer)
-            if len(view):
+            if view:
                 self._out.append(view)
                 self.unsent += len(view)
         self.flush()

@@ -9,7 +9,7 @@ from frameworks.harmonicio.errors import WireError
 from frameworks.harmonicio.wire.frame import HEADER_BYTES, Frame, Header, Kind, read_header
 
 SCRATCH_BYTES = 2**16
-BUDGET_BYTES = 4 * 2**20
+BUDGET_BYTES = 2**18
 """Of one call: then somebody else has his turn."""
 _POOLED_BYTES = 64 * 2**20
 

@@ -29,7 +29,7 @@ class Seen:
             self._starts[0] = floor
 
     def missing(self, first: int, end: int, *, floor: bool = True) -> list[tuple[int, int]]:
-        """The parts of first ... end - 1 that were not added, as (first, end); what lies below the floor counts as added, or not."""
+        """The parts of first ... end - 1 that were not added, as (first, end); what is below the floor counts as added, or not."""
         at, parts = max(first, self._floor) if floor else first, list[tuple[int, int]]()
         index = bisect_right(self._ends, at)
         while at < end and index < len(self._starts) and self._starts[index] < end:

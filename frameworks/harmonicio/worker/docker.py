@@ -62,7 +62,7 @@ class DockerRuntime:
             },
         }
         container_id = str(self._ask("POST", "/containers/create", body).get("Id", ""))
-        if len(container_id) < 12:  # noqa: PLR2004  the short form of an id
+        if len(container_id) < 12:
             raise Unreachable(f"the Docker engine at {self._path} created a container without an id")
         self._ask("POST", f"/containers/{container_id}/start")
         self._known[container_id[:12]] = start
@@ -124,6 +124,6 @@ class DockerRuntime:
             found = json.loads(data) if data else {}
         except ValueError:
             raise Unreachable(f"the Docker engine at {self._path} answered {answer.status} without JSON") from None
-        if answer.status >= 400 and not (answer.status == 304):  # noqa: PLR2004
+        if answer.status >= 400 and not (answer.status == 304):
             raise Refused(f"the Docker engine said {answer.status}: {found.get('message', '') if isinstance(found, dict) else ''}")
         return found if isinstance(found, dict) else {"list": found}

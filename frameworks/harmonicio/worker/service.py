@@ -143,7 +143,9 @@ class Worker:
 
     async def ready(self, _: web.Request) -> web.Response:
         """200 while the master answers to our reports."""
-        return web.Response(status=200 if self._reached else 503, text="ready\n" if self._reached else "the master does not answer\n")
+        return web.Response(
+            status=200 if self._reached else 503, text="ready\n" if self._reached else "the master does not answer\n"
+        )
 
     async def metrics(self, _: web.Request) -> web.Response:
         running = [container for container in await asyncio.to_thread(self._runtime.containers) if container.status == "running"]
@@ -163,7 +165,9 @@ class Worker:
     async def _start(self, asked: Asked) -> str:
         image = asked.image or asked.c_name
         if not any(fnmatchcase(image, allowed) for allowed in self.config.allow):
-            raise Refused(f"{image!r} is not among the images that may run here: {', '.join(self.config.allow) or 'none (--allow)'}")
+            raise Refused(
+                f"{image!r} is not among the images that may run here: {', '.join(self.config.allow) or 'none (--allow)'}"
+            )
         if asked.cpu_share is not None and not 0 < asked.cpu_share <= 1:
             raise Refused(f"a CPU share is above 0 and at most 1, not {asked.cpu_share:g}")
         async with self._lock:
@@ -215,7 +219,7 @@ class Worker:
         if not any(container.short_id == short_id for container in containers):
             return text("Container not found", 404)
         status = await self._tell({"token": "None", "finished": short_id, "c_name": query.get("c_name", "")}, b"")
-        if status != 200:  # noqa: PLR2004
+        if status != 200:
             return text("The master did not agree", 400)
         return text("ACK: Container terminated, master notified.")
 
@@ -227,9 +231,9 @@ class Worker:
             try:
                 state = await self._state()
                 status = await self._tell({"token": "None"}, write_literal(state).encode())
-                if (status == 200) != self._reached:  # noqa: PLR2004
+                if (status == 200) != self._reached:
                     logger.warning("the master at %s:%d answers %d", self.config.master_host, self.config.master_port, status)
-                self._reached = status == 200  # noqa: PLR2004
+                self._reached = status == 200
                 for ended in await asyncio.to_thread(self._runtime.remove_ended):
                     self._ports.give_back(ended.port)
                     logger.info("PE %s of %s ended: %s", ended.short_id, ended.c_name, ended.status)
