@@ -98,7 +98,9 @@ def optimum(sizes):
     return best
 
 
-@pytest.mark.parametrize(("bins", "idle"), [(1, 1), (9, 1), (10, 2), (50, 2), (54, 2), (55, 3), (99, 3), (100, 4), (150, 5), (1000, 6)])
+@pytest.mark.parametrize(
+    ("bins", "idle"), [(1, 1), (9, 1), (10, 2), (50, 2), (54, 2), (55, 3), (99, 3), (100, 4), (150, 5), (1000, 6)]
+)
 def test_the_buffer_of_idle_workers(bins, idle):
     """Grows with the logarithm."""
     assert idle_buffer(bins) == idle

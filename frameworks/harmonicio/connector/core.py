@@ -12,7 +12,6 @@ from collections.abc import Sequence
 
 from frameworks.harmonicio.connector.link import GRACE_SECONDS, Link
 from frameworks.harmonicio.connector.options import Options
-from frameworks.harmonicio.connector.rawlink import RawLink
 from frameworks.harmonicio.errors import Refused
 from frameworks.harmonicio.wire.frame import Buffer, Sealed, seal
 from frameworks.harmonicio.wire.reader import Buffers
@@ -33,7 +32,7 @@ class Core:
         hello = Hello("connector", options.c_name, self.session, options.token)
         self._hello = hello
         self._master = Link(Place("master", options.host, options.port), hello, self._buffers)
-        self._links: dict[str, Link | RawLink] = {}
+        self._links: dict[str, Link] = {}
         self._again: deque[Sealed] = deque()
         self._next = 0
         self._renewed, self._credit_seen = 0.0, time.monotonic()
@@ -97,7 +96,7 @@ class Core:
         for link in (self._master, *self._links.values()):
             link.close()
 
-    def _best(self, message_bytes: int, now: float) -> "Link | RawLink | None":
+    def _best(self, message_bytes: int, now: float) -> Link | None:
         """The link with the fewest messages on their way among those with credit; the master's where the overflow goes there."""
         rooms = [(link, link.room(message_bytes)) for link in self._links.values()]
         free = [link for link, room in rooms if room > 0]
@@ -111,18 +110,16 @@ class Core:
             return None
         return self._master if self._master.room(message_bytes) else None
 
-    def _sealed(self, messages: Sequence[Buffer], start: int, link: "Link | RawLink") -> Sealed:
+    def _sealed(self, messages: Sequence[Buffer], start: int, link: Link) -> Sealed:
         options, first = self._options, len(messages[start])
         most = min(options.batch_messages, max(1, options.batch_bytes // max(1, first)), link.room(first))
-        if isinstance(link, RawLink):
-            most = 1
-        elif self.pes > 1:  # leave some for the others
+        if self.pes > 1:  # leave some for the others
             most = min(most, max(1, -(-(len(messages) - start) // self.pes)))
         frame = seal(messages[start : start + most], self.session, self._next, self._floor())
         self._next += frame.count
         return frame
 
-    def _send(self, link: "Link | RawLink", frame: Sealed) -> None:
+    def _send(self, link: Link, frame: Sealed) -> None:
         if link is self._master:
             self.queued += frame.count
         link.send(frame)
@@ -145,13 +142,12 @@ class Core:
         places = {place.id: place for place in leases.places}
         for place in places.values():
             if place.id not in self._links:
-                kind = RawLink if place.wire == "raw" else Link
-                self._links[place.id] = kind(place, self._hello, self._buffers)
+                self._links[place.id] = Link(place, self._hello, self._buffers)
         for link in list(self._links.values()):
             if link.place.id not in places and (not link.unacked or not link.ready):
                 self._drop(link)
 
-    def _drop(self, link: "Link | RawLink") -> None:
+    def _drop(self, link: Link) -> None:
         """Part from a place; what was on its way there goes elsewhere, or, at most once, has failed."""
         frames = link.take_back()
         link.close()

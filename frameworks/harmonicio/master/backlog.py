@@ -74,7 +74,7 @@ class Backlog:
         memory = self.bounds.bytes if self._journal is not None else min(self.bounds.bytes, self.bounds.memory_bytes)
         return max(0, self.bounds.messages - self.messages), max(0, memory - self.bytes)
 
-    def add(self, c_name: str, head: bytes, body: Buffer) -> bool:
+    def add(self, c_name: str, head: bytes, body: Buffer, *, bounded: bool = True) -> bool:
         """Put a frame in; False when it was there before, raises Refused when the queue is full."""
         header = read_header(head)
         stream = self.streams.setdefault(c_name, Stream())
@@ -82,9 +82,8 @@ class Backlog:
         seen.raise_floor(header.floor)
         if not seen.missing(header.first, header.first + header.count):
             return False
-        room = self.room()
-        if header.count > room[0] or header.size > room[1] or stream.messages + header.count > self.bounds.stream_messages:
-            raise Refused(f"the queue is full: {self.messages} messages, {self.bytes} bytes")
+        if bounded:
+            self._check_room(stream, header)
         place = self._journal.append_frame(c_name, head, body) if self._journal is not None else None
         keep = place is None or self._memory + header.size <= self.bounds.memory_bytes
         seen.add(header.first, header.count)
@@ -113,11 +112,11 @@ class Backlog:
         assert entry.place is not None
         return self._journal.read(entry.place)
 
-    def add_message(self, c_name: str, message: Buffer) -> None:
+    def add_message(self, c_name: str, message: Buffer, *, bounded: bool = True) -> None:
         """Put a message of the old wire in; raises Refused when the queue is full."""
         sealed = seal([bytes(message)], self._session, self._next, 0)
         self._next += 1
-        self.add(c_name, bytes(sealed.buffers[0]), sealed.buffers[1])
+        self.add(c_name, bytes(sealed.buffers[0]), sealed.buffers[1], bounded=bounded)
 
     def pop_message(self, c_name: str) -> bytes | None:
         """The oldest message alone, for an old PE: it is done with being handed out. A batch is taken apart first."""
@@ -126,7 +125,7 @@ class Backlog:
             return None
         batch = Frame(entry.header, memoryview(self.data(entry))[HEADER_BYTES:]).batch()
         for index in range(1, len(batch)):
-            self.add_message(c_name, batch[index])
+            self.add_message(c_name, batch[index], bounded=False)  # it is in the queue already
         self.done(c_name, entry.key)
         return bytes(batch[0])
 
@@ -160,6 +159,11 @@ class Backlog:
                 self._journal.append_done(c_name, *entry.key, entry.header.count)
                 self._journal.is_done(entry.place)
         return messages
+
+    def _check_room(self, stream: Stream, header: Header) -> None:
+        messages, size = self.room()
+        if header.count > messages or header.size > size or stream.messages + header.count > self.bounds.stream_messages:
+            raise Refused(f"the queue is full: {self.messages} messages, {self.bytes} bytes")
 
     def _count(self, stream: Stream, entry: Entry) -> None:
         stream.waiting.append(entry)

@@ -114,7 +114,7 @@ class Dispatcher:
         except (OSError, TimeoutError) as problem:
             logger.warning("the old PE at %s:%d cannot be reached: %s", pe.place.host, pe.place.port, problem)
             self._registry.forget_idle(pe)
-            self._backlog.add_message(self._c_name, message)
+            self._backlog.add_message(self._c_name, message, bounded=False)
 
 
 def _no_leases(leases: Leases) -> None:

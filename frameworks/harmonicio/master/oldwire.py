@@ -75,7 +75,7 @@ class OldWire:
         port, status, c_name = query["batch_port"], query["batch_status"], query["c_name"]
         if not port.isdigit() or not status.isdigit() or not 0 < int(port) < 65536 or not 0 < len(c_name) <= 999:
             return text("Invalid data type!", 406)
-        place = Place(query.get("short_id", "") or f"{query['batch_addr']}:{port}", query["batch_addr"], int(port), "raw")
+        place = Place(query.get("short_id", "") or f"{query['batch_addr']}:{port}", query["batch_addr"], int(port))
         pe = Pe(place, c_name, worker="", heard=time.monotonic(), state="idle")
         backlog, registry = self._master.backlog, self._master.registry
         if backlog.peek(c_name) is None:

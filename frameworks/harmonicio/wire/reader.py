@@ -92,17 +92,17 @@ class Reader:
         frames: list[Frame] = []
         at = 0
         while at < len(data):
-            part = data[at : at + SCRATCH_BYTES - self._end]
-            self._view[self._end : self._end + len(part)] = part
-            self._end += len(part)
-            at += len(part)
-            self._parse(frames)
-            while self._header is not None and at < len(data):
-                rest = data[at : at + len(self._body) - self._filled]
-                self._body[self._filled : self._filled + len(rest)] = rest
-                self._filled += len(rest)
-                at += len(rest)
+            if self._header is not None:
+                part = data[at : at + len(self._body) - self._filled]
+                self._body[self._filled : self._filled + len(part)] = part
+                self._filled += len(part)
                 self._finish(frames)
+            else:
+                part = data[at : at + SCRATCH_BYTES - self._end]
+                self._view[self._end : self._end + len(part)] = part
+                self._end += len(part)
+                self._parse(frames)
+            at += len(part)
         return frames
 
     def _parse(self, frames: list[Frame]) -> bool:

@@ -26,12 +26,11 @@ class Welcome(Struct, frozen=True):
 
 
 class Place(Struct, frozen=True):
-    """Where a PE listens; `wire` is "raw" for one that speaks the old wire only."""
+    """Where a PE listens."""
 
     id: str
     host: str
     port: int
-    wire: Literal["frames", "raw"] = "frames"
 
 
 class Leases(Struct, frozen=True):
