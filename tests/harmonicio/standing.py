@@ -35,22 +35,22 @@ def until(condition, what):
 class Stand:
     """A master and workers."""
 
-    def __init__(self, folder):
-        self.folder = folder
+    def __init__(self, folder, host="127.0.0.1"):
+        self.folder, self.host = folder, host
         self.port, self.data_port, self.worker_port = (free_port() for _ in range(3))
-        self.operator = Operator("127.0.0.1", self.port)
+        self.operator = Operator(host, self.port)
         self.processes = {}
         self.numbers = folder / "numbers"
         self.numbers.mkdir()
 
     def start_master(self, *flags):
-        command = ["master", "--port", str(self.port), "--data-port", str(self.data_port), "--state", str(self.folder / "state")]
-        self._start("master", [*command, *flags])
+        command = ["master", "--host", self.host, "--port", str(self.port), "--data-port", str(self.data_port)]
+        self._start("master", [*command, "--state", str(self.folder / "state"), *flags])
         until(self.operator.info, "the master")
 
     def start_worker(self, *flags):
-        command = ["worker", "--port", str(self.worker_port), "--master", f"127.0.0.1:{self.port}", "--data-ports", "0,0"]
-        self._start("worker", [*command, "--allow", "python:pe_functions:*", *flags])
+        command = ["worker", "--host", self.host, "--port", str(self.worker_port), "--master", f"{self.host}:{self.port}"]
+        self._start("worker", [*command, "--data-ports", "0,0", "--allow", "python:pe_functions:*", *flags])
         until(lambda: self.operator.status()["workers"], "the worker")
 
     def submit(self, name="Record", num=1, stream="s", **more):

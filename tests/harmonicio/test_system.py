@@ -5,12 +5,13 @@ import http.client
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 
 import numpy as np
 import pytest
-from standing import numbered, until
+from standing import Stand, numbered, until
 
 from frameworks.harmonicio.connector import AsyncConnector, Connector
 from frameworks.harmonicio.errors import Unreachable
@@ -170,13 +171,24 @@ def test_health_readiness_and_metrics(stand):
     assert len(samples[0]) == 5
 
 
-def test_everything_works_over_ipv6(stand):
+def test_everything_works_over_ipv6(tmp_path):
     """Where this machine has it."""
     try:
-        stand.start_master("--host", "::1")
-    except AssertionError:
-        pytest.skip("no IPv6 on this machine: the master did not come up at ::1")
-    stand.operator._host = "::1"
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError as problem:
+        pytest.skip(f"no IPv6 on this machine: {problem}")
+    stand = Stand(tmp_path, "::1")
+    try:
+        stand.start_master()
+        stand.start_worker()
+        stand.submit()
+        stand.wait_pes(1)
+        with Connector(c_name="s", host="::1", port=stand.data_port) as connector:
+            connector.send_many(numbered(0, 1000))
+        until(lambda: len(stand.processed()) == 1000, "all messages")
+    finally:
+        stand.stop("worker")
+        stand.stop("master")
 
 
 def test_with_the_resource_manager_requests_are_packed_onto_workers(stand):

@@ -29,6 +29,8 @@ from frameworks.harmonicio.wire.words import Place
 logger = logging.getLogger(__name__)
 
 LOOK_EVERY = 0.25
+GRACE = 3.0
+"""Seconds that PEs of an earlier master have to be heard of before others are started in their place."""
 SAMPLES = 100_000
 MOST_STREAMS = 10_000
 
@@ -253,6 +255,8 @@ class Master:
             await asyncio.sleep(LOOK_EVERY)
 
     async def _reconcile(self) -> None:
+        if self.fleet.wanted:  # an earlier master's PEs go on, and have not been heard of yet
+            await asyncio.sleep(GRACE)
         while True:
             await self.fleet.reconcile(time.monotonic())
             await asyncio.sleep(LOOK_EVERY)
