@@ -10,11 +10,14 @@ import time
 from collections import deque
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from frameworks.harmonicio.connector.link import GRACE_SECONDS, Link
 from frameworks.harmonicio.connector.options import Options
 from frameworks.harmonicio.errors import Refused
-from frameworks.harmonicio.wire.frame import Buffer, Sealed, seal
+from frameworks.harmonicio.wire.frame import Buffer, Sealed, seal, unshared
 from frameworks.harmonicio.wire.reader import Buffers
+from frameworks.harmonicio.wire.ring import ring
 from frameworks.harmonicio.wire.words import Hello, Leases, Place
 
 __all__ = ["Core", "Options"]
@@ -29,8 +32,10 @@ class Core:
         self._options = options
         self.session = random.SystemRandom().getrandbits(62)
         self._buffers = Buffers()
+        self._ring = ring() if options.shared_memory else None
         hello = Hello("connector", options.c_name, self.session, options.token)
-        self._hello = hello
+        self._memory = self._ring
+        self._hello = replace(hello, shared=self._ring.shared) if self._ring is not None else hello
         self._master = Link(Place("master", options.host, options.port), hello, self._buffers)
         self._links: dict[str, Link] = {}
         self._again: deque[Sealed] = deque()
@@ -95,6 +100,8 @@ class Core:
         """Give up what is not acknowledged."""
         for link in (self._master, *self._links.values()):
             link.close()
+        if self._memory is not None:
+            self._memory.close()
 
     def _best(self, message_bytes: int, now: float) -> Link | None:
         """The link with the fewest messages on their way among those with credit; the master's where the overflow goes there."""
@@ -115,14 +122,22 @@ class Core:
         most = min(options.batch_messages, max(1, options.batch_bytes // max(1, first)), link.room(first))
         if self.pes > 1:  # leave some for the others
             most = min(most, max(1, -(-(len(messages) - start) // self.pes)))
-        frame = seal(messages[start : start + most], self.session, self._next, self._floor())
+        memory = self._ring if link.shares else None
+        frame = seal(messages[start : start + most], self.session, self._next, self._floor(), memory)
         self._next += frame.count
         return frame
 
     def _send(self, link: Link, frame: Sealed) -> None:
         if link is self._master:
             self.queued += frame.count
+        if frame.region is not None and not (link.shares and self._ring is not None):
+            frame = self._unshared(frame)
         link.send(frame)
+
+    def _unshared(self, frame: Sealed) -> Sealed:
+        assert self._memory is not None, "who refers to memory has some"
+        assert frame.region is not None
+        return unshared(frame, self._memory.read(frame.region, frame.size))
 
     def _floor(self) -> int:
         """Below it nothing of this session is unacknowledged."""
@@ -135,6 +150,9 @@ class Core:
 
     def _settled(self, frames: list[Sealed], failed: int) -> None:
         self.acked += sum(frame.count for frame in frames) - failed
+        for frame in frames:
+            if frame.region is not None and self._ring is not None:
+                self._ring.give_back(frame.region)
         self.failed += failed
 
     def _leased(self, leases: Leases) -> None:
@@ -151,6 +169,8 @@ class Core:
         """Part from a place; what was on its way there goes elsewhere, or, at most once, has failed."""
         frames = link.take_back()
         link.close()
+        if any(frame.region is not None for frame in frames):
+            self._ring = None  # who was lost may still be reading there: nothing is written into that memory any more
         self._links.pop(link.place.id, None)
         if self._options.delivery == "at-most-once":
             self.failed += sum(frame.count for frame in frames)

@@ -19,6 +19,9 @@ _MOST_CONTROL = 4 * 2**20
 _MOST_UNSENT = 2**20
 """Bytes that wait for the kernel, from which on nothing more is added."""
 
+_LARGE = 3
+"""So many frames may be on their way, however large: one that is sent, one that waits, one that is processed."""
+
 Settled = Callable[[list[Sealed], int], None]
 """Is told of frames that were acknowledged, and how many of their messages failed."""
 
@@ -34,7 +37,7 @@ class Link:
         self.messages = self.bytes = 0
         self._credit = (0, 0)
         self.instance = ""
-        self.draining = False
+        self.draining = self.shares = False
         self._attempts, self._next_attempt, self._since = 0, 0.0, time.monotonic()
         self.id = token_hex(4)
 
@@ -62,7 +65,7 @@ class Link:
         """How many messages of that length it may be sent now; a large one is sent alone where nothing is on its way."""
         if not self.ready or self.unsent > _MOST_UNSENT or self._credit[0] == 0:
             return 0
-        by_bytes = (self._credit[1] - self.bytes) // max(1, message_bytes)
+        by_bytes = max((self._credit[1] - self.bytes) // max(1, message_bytes), int(len(self.unacked) < _LARGE))
         return max(min(self._credit[0] - self.messages, by_bytes), int(not self.unacked), 0)
 
     def send(self, frame: Sealed) -> None:
@@ -151,6 +154,7 @@ class Link:
         words = frame.words(Welcome)
         assert isinstance(words, Welcome)
         self.instance, self._credit = words.instance, (words.credit_messages, words.credit_bytes)
+        self.shares = words.shared
         self._attempts, self.draining = 0, False
         if self._peer is not None:
             for sealed in self.unacked.values():

@@ -22,5 +22,7 @@ class Options(Struct, frozen=True, kw_only=True):
     batch_messages: int = 8192
     linger: float = 0.0
     """seconds for which a message may wait for others to share its frame"""
+    shared_memory: bool = True
+    """whether PEs of this host may read batches from shared memory instead of the socket"""
     held_bytes: int = 256 * 2**20
     """that may be unacknowledged in all; at least one message always"""

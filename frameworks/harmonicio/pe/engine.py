@@ -18,7 +18,7 @@ from frameworks.harmonicio.pe.function import Function
 from frameworks.harmonicio.pe.guest import Guest
 from frameworks.harmonicio.pe.history import History
 from frameworks.harmonicio.pe.window import Window
-from frameworks.harmonicio.wire.frame import Batch, Frame, Kind, control
+from frameworks.harmonicio.wire.frame import SHARED, Batch, Frame, Kind, control
 from frameworks.harmonicio.wire.greeting import Greeting
 from frameworks.harmonicio.wire.reader import Buffers
 from frameworks.harmonicio.wire.words import Bye, Hello
@@ -191,6 +191,10 @@ class Engine:
     def _process(self, guest: Guest, frame: Frame) -> None:
         header = frame.header
         try:
+            if header.flags & SHARED:
+                if guest not in self._guests:
+                    return  # whoever lent the memory may have gone on to use it
+                frame.look_up(guest.memory)
             batch = frame.batch()
         except WireError as problem:
             self._part(guest, problem)

@@ -8,6 +8,7 @@ from frameworks.harmonicio.wire.frame import Frame, Header, Kind, ack, control
 from frameworks.harmonicio.wire.greeting import PATIENCE
 from frameworks.harmonicio.wire.peer import Peer
 from frameworks.harmonicio.wire.reader import Buffers
+from frameworks.harmonicio.wire.ring import opened
 from frameworks.harmonicio.wire.words import Hello, Welcome
 
 _MOST_HELD = 64
@@ -24,6 +25,7 @@ class Guest:
     def __init__(self, sock: socket.socket, buffers: Buffers, most_body: int) -> None:
         self.peer, self.sock = Peer(sock, buffers, most_body), sock
         self.welcome = self.is_master = False
+        self.memory: memoryview | None = None
         self._began = time.monotonic()
         self._owed: list[list[int]] = []
         self._frames, self._since, self._failed = 0, 0.0, 0
@@ -43,7 +45,8 @@ class Guest:
         self.welcome, self.is_master = True, hello.role == "master"
         self.peer.reader.most_body = most_message
         self._most_bytes = max(_LENIENCE * credit[1], _LEAST_BYTES) + most_message
-        self.peer.send([control(Kind.WELCOME, Welcome(instance, *credit))])
+        self.memory = opened(hello.shared) if hello.shared is not None else None
+        self.peer.send([control(Kind.WELCOME, Welcome(instance, *credit, shared=self.memory is not None))])
 
     def received(self, frame: Frame) -> None:
         """Count what waits; raises WireError when it is far more than any credit that was given."""

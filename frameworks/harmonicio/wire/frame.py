@@ -4,7 +4,8 @@
 
 All fields are little-endian, checksums are CRC-32C. The messages of a DATA frame are numbered first, first + 1, ... by their
 session (one connector's life); below `floor` the session has nothing unacknowledged any more. With EQUAL set the body is
-`count` messages of one length, otherwise it begins with `count` lengths of 4 bytes. An ACK names such a range, and its body says
+`count` messages of one length, otherwise it begins with `count` lengths of 4 bytes. With SHARED set the body says where in the
+connector's shared memory (`ring`) the messages lie, and what their checksum is. An ACK names such a range, and its body says
 how many of it failed and how much may be on its way unacknowledged. Every other kind has a JSON body (`words`).
 """
 
@@ -13,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from struct import Struct
+from typing import Protocol
 
 import msgspec
 from crc32c import crc32c
@@ -21,7 +23,9 @@ from frameworks.harmonicio.errors import WireError
 
 MAGIC = b"HIO4"
 VERSION = 1
-EQUAL = 1
+EQUAL, SHARED = 1, 2
+REFERENCE = Struct("<QII")
+"""Where a shared body lies: offset, length, checksum."""
 HEADER = Struct("<4sBBHIQQQI")
 _SUM = Struct("<I")
 HEADER_BYTES = HEADER.size + 2 * _SUM.size
@@ -156,6 +160,17 @@ class Frame:
             raise WireError("the lengths of a batch do not add up to it")
         return Batch(body[4 * count :], lengths, count)
 
+    def look_up(self, memory: memoryview | None) -> None:
+        """Have the body be the messages that it refers to; raises WireError when they are not there as they should be."""
+        if memory is None or len(self.body) != REFERENCE.size:
+            raise WireError("a frame refers to memory that is not shared")
+        start, size, crc = REFERENCE.unpack(self.body)
+        if start + size > len(memory) or not 0 < self.header.count <= size:
+            raise WireError("a frame refers to what is beyond the shared memory")
+        self.body = memory[start : start + size]
+        if crc32c(self.body) != crc:
+            raise WireError("the checksum of a shared body is wrong")
+
     def words(self, kind: type[msgspec.Struct]) -> msgspec.Struct:
         """The body of a control frame; raises WireError when it is not of that kind."""
         try:
@@ -173,9 +188,18 @@ class Sealed:
     count: int
     size: int
     buffers: list[Buffer]
+    region: int | None = None
+    """where in the shared memory its messages lie"""
 
 
-def seal(messages: Sequence[Buffer], session: int, first: int, floor: int) -> Sealed:
+class Memory(Protocol):
+    """Shared memory, as far as sealing needs it (ring.Ring)."""
+
+    def put(self, parts: Sequence[Buffer], size: int) -> int | None:
+        """Copy buffers; where they are, None when there is no room."""
+
+
+def seal(messages: Sequence[Buffer], session: int, first: int, floor: int, memory: Memory | None = None) -> Sealed:
     """A DATA frame of these messages; large ones are not copied, unless they could be changed while they are on their way."""
     lengths = set(map(len, messages))
     flags, parts = EQUAL, list[Buffer]()
@@ -188,8 +212,21 @@ def seal(messages: Sequence[Buffer], session: int, first: int, floor: int) -> Se
         parts.append(b"".join(messages))
     else:
         parts.extend(message if isinstance(message, bytes) else bytes(message) for message in messages)
-    head = header_bytes(Kind.DATA, size, _crc(parts), flags=flags, count=len(messages), ids=(session, first, floor))
+    ids, crc = (session, first, floor), _crc(parts)
+    if memory is not None and size >= JOINED_BYTES and (region := memory.put(parts, size)) is not None:
+        body = REFERENCE.pack(region, size, crc)
+        head = header_bytes(Kind.DATA, len(body), crc32c(body), flags=flags | SHARED, count=len(messages), ids=ids)
+        return Sealed(session, first, len(messages), size, [head, body], region)
+    head = header_bytes(Kind.DATA, size, crc, flags=flags, count=len(messages), ids=ids)
     return Sealed(session, first, len(messages), size, [head, *parts])
+
+
+def unshared(sealed: Sealed, body: bytes) -> Sealed:
+    """The same frame with its messages in it, for who cannot read the shared memory."""
+    header = read_header(sealed.buffers[0])
+    ids = (header.session, header.first, header.floor)
+    head = header_bytes(Kind.DATA, len(body), crc32c(body), flags=header.flags & ~SHARED, count=header.count, ids=ids)
+    return Sealed(sealed.session, sealed.first, sealed.count, sealed.size, [head, body])
 
 
 def _crc(parts: Sequence[Buffer]) -> int:

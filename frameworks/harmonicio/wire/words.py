@@ -4,6 +4,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+from frameworks.harmonicio.wire.ring import Shared
+
 Name = Annotated[str, Meta(min_length=1, max_length=999)]
 """Of an image or stream; the old wire cannot carry a longer one."""
 
@@ -15,6 +17,8 @@ class Hello(Struct, frozen=True):
     c_name: Name
     session: Annotated[int, Meta(ge=0, le=2**62)]
     token: Annotated[str, Meta(max_length=512)] = ""
+    shared: Shared | None = None
+    """memory of a connector that a PE of its host may read"""
 
 
 class Welcome(Struct, frozen=True):
@@ -23,6 +27,8 @@ class Welcome(Struct, frozen=True):
     instance: str
     credit_messages: int
     credit_bytes: int
+    shared: bool = False
+    """whether frames may refer to the memory that was offered"""
 
 
 class Place(Struct, frozen=True):
