@@ -39,8 +39,12 @@ class Dispatcher:
         """Deliver, for ever."""
         while True:
             if self._backlog.length(self._c_name) or any(link.unacked for link in self._links.values()):
-                self.step(time.monotonic())
-                await self._to_old_pes()
+                try:
+                    self.step(time.monotonic())
+                    await self._to_old_pes()
+                except OSError as problem:  # of the journal: a full disk, say
+                    logger.error("nothing of %s is delivered for a second: %s", self._c_name, problem)  # noqa: TRY400
+                    await asyncio.sleep(1)
                 await readiness([(link.sock, link.unsent > 0) for link in self._links.values() if link.sock], 0.05, self._changed)
             else:
                 self._close()

@@ -1,7 +1,9 @@
 """The master as a whole: its parts, its two ports, and the loop that looks after them."""
 
 import asyncio
+import json
 import logging
+import signal
 import socket
 import time
 from collections import deque
@@ -29,6 +31,7 @@ from frameworks.harmonicio.wire.words import Place
 logger = logging.getLogger(__name__)
 
 LOOK_EVERY = 0.25
+SAMPLE_EVERY = 1.0
 GRACE = 3.0
 """Seconds that PEs of an earlier master have to be heard of before others are started in their place."""
 SAMPLES = 100_000
@@ -92,6 +95,8 @@ class Master:
         self._tasks = [asyncio.create_task(self._look_after()), asyncio.create_task(self._reconcile())]
         if self.irm is not None:
             self._tasks.append(asyncio.create_task(self.irm.run()))
+        for task in self._tasks:
+            task.add_done_callback(_end_with)
 
     async def close(self) -> None:
         """Stop listening; what is queued stays in the journal."""
@@ -241,8 +246,12 @@ class Master:
             self._dispatchers[c_name][0].changed()
 
     async def _look_after(self) -> None:
+        sampled = 0.0
         while True:
             now = time.monotonic()
+            if now > sampled + SAMPLE_EVERY and (self.registry.pes or self.backlog.messages):
+                sampled = now
+                self._log_sample()
             pes, workers = self.registry.expire(now)
             for pe_id in pes:
                 logger.warning("PE %s was not heard of for %g s: expired", pe_id, self.config.pe_seconds)
@@ -254,12 +263,26 @@ class Master:
                     self._data_port.tell_leases()
             await asyncio.sleep(LOOK_EVERY)
 
+    def _log_sample(self) -> None:
+        """One line of the log: the queue, the leases, each PE."""
+        view = self.view()
+        queued = {row["c_name"]: row["queued"] for row in view["streams"]}
+        pes = [(row["id"], row["state"], row["stats"].get("processed"), row["stats"].get("waiting")) for row in view["pes"]]
+        logger.info("sample %s", json.dumps({"queued": queued, "leases": len(view["leases"]), "pes": pes}))
+
     async def _reconcile(self) -> None:
         if self.fleet.wanted:  # an earlier master's PEs go on, and have not been heard of yet
             await asyncio.sleep(GRACE)
         while True:
             await self.fleet.reconcile(time.monotonic())
             await asyncio.sleep(LOOK_EVERY)
+
+
+def _end_with(task: "asyncio.Task[None]") -> None:
+    """A master that does only half of its work is worse than none: whoever supervises it starts it again."""
+    if not task.cancelled() and (problem := task.exception()) is not None:
+        logger.error("the master ends: %r", problem, exc_info=problem)
+        signal.raise_signal(signal.SIGTERM)
 
 
 def _family(host: str) -> socket.AddressFamily:
