@@ -87,7 +87,7 @@ class Core:
             self._master.renew()
         for link in list(self._links.values()):
             link.step(now, self._settled, self._leased)
-            if link.lost_for > GRACE_SECONDS or (link.draining and not link.ready and link.sock is None):
+            if (link.unacked and link.lost_for > GRACE_SECONDS) or (link.draining and link.sock is None):
                 self._drop(link)
         while self._again:
             frame = self._again[0]

@@ -10,8 +10,8 @@ from frameworks.harmonicio.wire.peer import Peer
 from frameworks.harmonicio.wire.reader import Buffers
 from frameworks.harmonicio.wire.words import Bye, Hello, Leases, Place, Welcome
 
-CONNECT_SECONDS = 5.0
-"""In which a PE must have answered the greeting."""
+CONNECT_SECONDS = 30.0
+"""In which a PE must have answered the greeting; one that is busy with a message answers after it."""
 RETRY_SECONDS = (0.02, 0.1, 0.5, 1.0)
 """Between attempts to reach a place again; what is on its way there waits for the first of them, then goes elsewhere."""
 GRACE_SECONDS = 1.0

@@ -13,6 +13,8 @@ from frameworks.harmonicio.master.journal import Journal, Place
 from frameworks.harmonicio.wire.frame import HEADER_BYTES, Buffer, Frame, Header, read_header, seal
 from frameworks.harmonicio.wire.seen import Seen
 
+MOST_STREAMS, MOST_SESSIONS = 10_000, 4096
+
 
 @dataclass(slots=True)
 class Entry:
@@ -77,8 +79,14 @@ class Backlog:
     def add(self, c_name: str, head: bytes, body: Buffer, *, bounded: bool = True) -> bool:
         """Put a frame in; False when it was there before, raises Refused when the queue is full."""
         header = read_header(head)
+        if c_name not in self.streams and len(self.streams) >= MOST_STREAMS:
+            self.streams = {name: stream for name, stream in self.streams.items() if stream.messages}
+            if len(self.streams) >= MOST_STREAMS:
+                raise Refused(f"messages of {MOST_STREAMS} streams are waiting")
         stream = self.streams.setdefault(c_name, Stream())
         seen = stream.seen.setdefault(header.session, Seen())
+        while len(stream.seen) > MOST_SESSIONS:
+            stream.seen.popitem(last=False)
         seen.raise_floor(header.floor)
         if not seen.missing(header.first, header.first + header.count):
             return False

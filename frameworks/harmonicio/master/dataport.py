@@ -106,6 +106,7 @@ class DataPort:
     def _greet(self, greeting: Greeting) -> None:
         try:
             heard = greeting.hear()
+            greeting.check_room(self._greetings)
             if heard == "unclear":
                 return
             self._forget(greeting, close=heard == "raw")

@@ -57,7 +57,7 @@ class Dispatcher:
         self._follow_registry()
         for link in list(self._links.values()):
             link.step(now, self._settled, _no_leases)
-            if link.lost_for > GRACE_SECONDS or (link.draining and link.sock is None):
+            if (link.unacked and link.lost_for > GRACE_SECONDS) or (link.draining and link.sock is None):
                 self._drop(link)
         while (entry := self._backlog.peek(self._c_name)) is not None:
             size = entry.header.size // entry.header.count

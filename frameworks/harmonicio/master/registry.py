@@ -7,6 +7,9 @@ from msgspec import Struct, field
 
 from frameworks.harmonicio.wire.words import Place
 
+MOST = 10_000
+"""PEs, idle old PEs, and workers that are remembered; a cluster has fewer, somebody who makes them up has not."""
+
 
 class Pe(Struct):
     """A PE that was heard of."""
@@ -46,9 +49,9 @@ class Registry:
 
     def beat(self, pe: Pe, now: float) -> bool:
         """A PE is there; whether it is new. One that was declared dead for good stays so."""
-        if pe.place.id in self.gone:
-            return False
         known = self.pes.get(pe.place.id)
+        if pe.place.id in self.gone or (known is None and len(self.pes) >= MOST):
+            return False
         pe.heard = now
         self.pes[pe.place.id] = pe
         return known is None or known.state != pe.state or known.place != pe.place
@@ -66,6 +69,8 @@ class Registry:
 
     def report(self, worker: Worker, now: float) -> None:
         """A worker is there; containers that it says have ended are PEs that have ended."""
+        if len(self.workers) >= MOST:
+            return
         worker.heard = now
         self.workers[f"{worker.node_addr}:{worker.node_port}"] = worker
 
@@ -94,6 +99,8 @@ class Registry:
         """An old PE waits for a connection; it does so once, however often it says it."""
         key = f"{pe.place.host}:{pe.place.port}"
         self.handed.pop(key, None)
+        if sum(map(len, self.idle.values())) >= MOST:
+            return
         self.idle.setdefault(pe.c_name, OrderedDict())[key] = pe
 
     def withdraw(self, pe: Pe) -> None:

@@ -116,6 +116,7 @@ class Engine:
     def _greet(self, greeting: Greeting) -> None:
         try:
             heard = greeting.hear()
+            greeting.check_room(self._greetings)
             if heard == "unclear":
                 return
             self._forget(greeting, close=heard == "raw")

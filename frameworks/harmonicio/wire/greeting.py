@@ -3,6 +3,7 @@
 import contextlib
 import socket
 import time
+from collections.abc import Iterable
 from typing import Literal
 
 from frameworks.harmonicio.errors import WireError
@@ -11,6 +12,10 @@ from frameworks.harmonicio.wire.frame import HEADER_BYTES, MAGIC, read_header
 PATIENCE = 30.0
 """Seconds within which an old peer's message must be whole, and a new one's greeting."""
 _CHUNK = 2**18
+
+
+MOST_RAW_BYTES = 256 * 2**20
+"""Of all old peers' messages under way together."""
 
 
 class Greeting:
@@ -45,6 +50,11 @@ class Greeting:
         if not self.data:
             raise EOFError
         return "raw"
+
+    def check_room(self, others: "Iterable[Greeting]") -> None:
+        """Raise WireError when this large message and the others' are more than is taken at a time."""
+        if len(self.data) > _CHUNK and sum(len(one.data) for one in others) > MOST_RAW_BYTES:
+            raise WireError("too many large messages of the old wire at a time")
 
     def overdue(self, now: float) -> bool:
         """Whether it has taken too long."""
