@@ -31,9 +31,7 @@ _UNKILLABLE = 10.0
 class Child:
     """A process that a Supervisor started, with all its descendants in its session."""
 
-    def __init__(
-        self, popen: subprocess.Popen[bytes], name: str, role: Role, log: Path, forget: "Callable[[Child], None]"
-    ) -> None:
+    def __init__(self, popen: subprocess.Popen[bytes], name: str, role: Role, log: Path, forget: "Callable[[Child], None]") -> None:
         self.name, self.role, self.pid, self.log = name, role, popen.pid, log
         self._popen, self._forget = popen, forget
         self._socket: socket.socket | None = None

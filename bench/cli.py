@@ -123,6 +123,64 @@ def report(
             _say(str(file))
 
 
+@app.command(epilog="Example:  bench compare results/quick-20261121T120000Z results/quick-20261122T120000Z --fail-if slower")
+def compare(
+    first: Annotated[Path, typer.Argument(metavar="A", help="The folder of a run.")],
+    second: Annotated[Path, typer.Argument(metavar="B", help="The folder of another run of the same cells.")],
+    *,
+    fail_if: Annotated[str, typer.Option("--fail-if", metavar="WORD", help="Exit code 4 if a cell of B is: slower, faster.")] = "",
+) -> None:
+    """Say for each cell whether B is faster or slower than A; at most 1 in 20 maps of equals shows any change."""
+    from bench import comparison
+    from bench.store import read_results, read_run
+    from bench.units import rate_text
+
+    if fail_if not in ("", "slower", "faster"):
+        raise UsageError(f"--fail-if {fail_if}: found no such verdict; allowed: slower, faster")
+    for folder in (first, second):
+        read_run(folder)
+    results = [read_results(folder) for folder in (first, second)]
+    rates = [{(r.system, r.message_bytes, r.cpu_seconds): r.estimate_hz or r.low_hz for r in found} for found in results]
+    compared = comparison.compare(results[0], results[1])
+    for each in compared:
+        key = (each.cell.system, each.cell.message_bytes, each.cell.cpu_seconds)
+        a, b = (rate_text(known.get(key)) for known in rates)
+        _say(f"{each.word:12} {each.cell.name:32} {a:>10} -> {b:>10}  {comparison.ratio_text(each)}{each.why and '  ' + each.why}")
+    counts = {word: sum(each.word == word for each in compared) for word in ("faster", "slower", "undecided", "not compared")}
+    _say(", ".join(f"{count} {word}" for word, count in counts.items()))
+    raise typer.Exit(4 if counts.get(fail_if) else 0)
+
+
+@app.command(epilog="Example:  bench certify --strategy two-counter --seeds 200 --plot certificate.png")
+def certify(  # one argument for each option
+    *,
+    strategy: Annotated[str, typer.Option("--strategy", metavar="NAME", help="An installed one, or module:Class.")] = "two-counter",
+    seeds: Annotated[int, typer.Option("--seeds", min=1, max=100_000, help="Runs of each case; gates are meant for 200.")] = 200,
+    first: Annotated[int, typer.Option("--first-seed", min=0, help="The first seed.")] = 0,
+    scenario: Annotated[str, typer.Option("--scenario", metavar="TEXT", help="Only cases whose names contain this.")] = "",
+    jobs: Annotated[int, typer.Option("--jobs", min=0, max=256, help="Processes; 0 for one a core.")] = 0,
+    plot: Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Draw error, coverage and time (.png, .svg).")] = None,
+) -> None:
+    """Put a search strategy to the test on simulated systems with known ceilings; exit code 4 when a gate fails."""
+    from functools import partial
+
+    from bench import certification, machine, pool, rooms
+    from bench.kit import certificate as kit
+
+    sys.path.insert(0, str(Path.cwd()))  # where a strategy of one's own may lie
+    maker = rooms.maker(strategy)
+    many = kit.Seeds(seeds, seeds, max(1, seeds // 2), first=first)
+    todo = kit.tasks(many, only=scenario, mutations=strategy == "two-counter")
+    if not todo:
+        raise UsageError(f"--scenario {scenario}: no case has that in its name; there are: {', '.join(kit.names())}")
+    answers = pool.answers(partial(kit.done, maker=maker), todo, min(len(todo), jobs or machine.cores()))
+    certificate = kit.certificate(strategy, many, certification.watched(answers, len(todo)))
+    certification.show(certificate)
+    if plot is not None:
+        _say(str(rooms.plot("certificate").write(certificate, plot)))
+    raise typer.Exit(0 if all(gate.passed for gate in certificate.gates) else 4)
+
+
 @app.command(epilog="Example:  bench doctor --site site.yaml")
 def doctor(*, site: SiteFile = None, out: Results = DEFAULT_RESULTS) -> None:
     """Look whether this machine and the site have what a run needs."""

@@ -13,7 +13,7 @@ DEADLINE = 10.0
 """Seconds in which the source takes or confirms something; what it has not by then, it never will."""
 LONGEST_STEP = 0.02
 """Seconds; a client in whose `send` a chunk takes longer (one file a message) is given smaller ones."""
-SHORTEST_PAUSE, SETTLING_PAUSE, LONGEST_PAUSE = 0.001, 0.002, 0.05
+SHORTEST_PAUSE, SETTLING_PAUSE, LONGEST_PAUSE = 0.001, 0.005, 0.05
 """Seconds: a client with something to confirm is asked sooner than one without."""
 TELL_EVERY, TELL_AT_LEAST_EVERY = 0.05, 0.25
 """Seconds between two accounts: while something changes, and while nothing does."""

@@ -80,6 +80,19 @@ class Measurement(Struct, frozen=True):
     """kept in a file of its own beside the journal"""
 
 
+class ObjectiveResult(Struct, frozen=True):
+    """What the trials of a cell say of one objective by itself: "backlog", "loss" or "p99"; rates in messages/s.
+
+    `kept_hz` is the highest rate at which it was kept. None where nothing was tried on that side.
+    """
+
+    name: str
+    estimate_hz: float | None = None
+    low_hz: float | None = None
+    high_hz: float | None = None
+    kept_hz: float | None = None
+
+
 class Result(Struct, frozen=True):
     """Of one cell; an object of cells.json. Rates are messages/s; a value that does not exist is None, never 0."""
 
@@ -108,3 +121,5 @@ class Result(Struct, frozen=True):
     latency_s: Latency = Latency()
     cpu_share: dict[str, float] = field(default_factory=dict)
     """Cores that each role (framework, source, load, harness) and the whole machine (busy, steal) used at the confirmed rate"""
+    objectives: tuple[ObjectiveResult, ...] = ()
+    """one for each objective, where the strategy answers several at once"""

@@ -10,6 +10,8 @@ from msgspec import Struct
 from bench.process import Role, Supervisor
 from bench.procfs import TICKS, processes, stat_of
 
+KERNEL_SESSION = 0
+
 
 class Cpu(Struct, frozen=True):
     """CPU seconds, user and system, that were used within `seconds`; by role, and by the whole machine."""
@@ -23,6 +25,8 @@ class Cpu(Struct, frozen=True):
     """of all cores, whoever used them"""
     steal: float
     """that the machine's host gave to somebody else while we wanted them"""
+    kernel: float
+    """of the kernel's own threads, which write pages and move packets for whoever asked them to"""
 
 
 class Snapshot(Struct, frozen=True):
@@ -34,6 +38,7 @@ class Snapshot(Struct, frozen=True):
     """of each running child: its role, and the CPU seconds of its session so far"""
     busy: float
     steal: float
+    kernel: float
 
     def since(self, earlier: "Snapshot") -> Cpu:
         """What was used from the earlier snapshot to this one.
@@ -48,6 +53,7 @@ class Snapshot(Struct, frozen=True):
             harness=self.harness - earlier.harness,
             busy=self.busy - earlier.busy,
             steal=self.steal - earlier.steal,
+            kernel=max(0.0, self.kernel - earlier.kernel),
             **used,
         )
 
@@ -71,6 +77,7 @@ class Probe:
             children={child.pid: (child.role, sessions.get(child.pid, 0.0)) for child in self._supervisor.children},
             busy=busy,
             steal=steal,
+            kernel=sessions.get(KERNEL_SESSION, 0.0),
         )
 
 

@@ -138,11 +138,11 @@ def result_line(result: Result) -> str:
     """A cell's result in a line."""
     if result.estimate_hz is None:
         return f"{result.status}: {result.reason}"
-    sign = "≥ " if result.status == "lower-bound" else ""
+    sign, rate = ("≥ ", result.low_hz) if result.status == "lower-bound" else ("", result.estimate_hz)
     interval = f" [{rate_text(result.low_hz)} .. {rate_text(result.high_hz)}]"
     reason = f" ({result.reason})" if result.reason else ""
     effort = f"{result.trials} trials, {result.seconds:.0f} s"
-    return f"{result.status}{reason}: {sign}{rate_text(result.estimate_hz)}{interval}, {effort}"
+    return f"{result.status}{reason}: {sign}{rate_text(rate)}{interval}, {effort}"
 
 
 def _title(cell: Cell) -> str:

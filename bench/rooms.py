@@ -1,7 +1,8 @@
 """Rooms by kind and name, through entry points: our own are listed in our pyproject.toml like anybody's."""
 
 import difflib
-from collections.abc import Mapping
+import importlib
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from types import ModuleType
@@ -16,11 +17,11 @@ from bench.reading import located, settings_as
 from bench.scenario import Scenario
 from bench.search.question import Question, Strategy
 
-Kind = Literal["producers", "consumers", "frameworks", "load", "search", "reports"]
-KINDS: tuple[Kind, ...] = ("producers", "consumers", "frameworks", "load", "search", "reports")
+Kind = Literal["producers", "consumers", "frameworks", "load", "search", "reports", "plots"]
+KINDS: tuple[Kind, ...] = ("producers", "consumers", "frameworks", "load", "search", "reports", "plots")
 Settings = Mapping[str, Mapping[str, Any]]
 _SINGULAR = {"producers": "source", "consumers": "consumer", "frameworks": "framework", "load": "load", "search": "search strategy",
-             "reports": "report format"}  # fmt: skip
+             "reports": "report format", "plots": "plot"}  # fmt: skip
 
 
 def source(name: str, settings: Settings) -> Source:
@@ -57,7 +58,28 @@ def load(name: str) -> Load:
 
 def strategy(name: str, question: Question) -> Strategy:
     """A search of that name that has not tried anything yet."""
-    return cast("Strategy", _loaded("search", name)(question))
+    return maker(name)(question)
+
+
+def maker(name: str) -> Callable[[Question], Strategy]:
+    """What makes searches: of the strategy of that name, or of one's own that is given as module:Class."""
+    module, colon, attribute = name.partition(":")
+    if not colon:
+        return cast("Callable[[Question], Strategy]", _loaded("search", name))
+    try:
+        found = getattr(importlib.import_module(module), attribute, None)
+    except ModuleNotFoundError as problem:
+        if problem.name is None or not f"{module}.".startswith(f"{problem.name}."):
+            raise
+        raise UsageError(f"{name}: found no module {problem.name!r}; it must be installed or lie in this folder") from None
+    if not callable(found):
+        raise UsageError(f"{name}: {module} has no class {attribute!r}")
+    return cast("Callable[[Question], Strategy]", found)
+
+
+def plot(name: str) -> ModuleType:
+    """The plotter of that name; it offers write(what it plots, file)."""
+    return _module("plots", name)
 
 
 def report(name: str) -> ModuleType:

@@ -13,12 +13,13 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
-from bench import bounds, machine, rig, rooms, trial
+from bench import bounds, faces, machine, rig, rooms, trial
 from bench.errors import HarnessError, UsageError
 from bench.ground import Ground
 from bench.measurement import Measurement, Planned, Result
 from bench.process import Supervisor
 from bench.scenario import Cell, Scenario
+from bench.search.neighbours import hint_of, tour
 from bench.search.question import Question, Strategy
 from bench.site import Site
 from bench.store import Store
@@ -47,7 +48,7 @@ class Watcher(Protocol):
 def run(scenario: Scenario, site: Site, store: Store, watcher: Watcher, *, places: "Places") -> list[Result]:
     """Find the top rate of every cell of a scenario; resume where an earlier run in the same folder stopped."""
     store.open(scenario, site, machine.describe(places.command))  # saved before anything can fail
-    cells = scenario.cells()
+    cells = tour(scenario.cells())
     supervisor = Supervisor(places.registry, store.folder / "logs")
     cores = site.cores or machine.cores()
     with Ground(site, supervisor, store.folder / "data", places.cache, cores=cores, note=watcher.note) as ground:
@@ -79,7 +80,7 @@ def result_of(cell: Cell, scenario: Scenario, ground: Ground, store: Store, watc
 def search_cell(cell: Cell, scenario: Scenario, standing: rig.Standing, store: Store, watcher: Watcher) -> Result:
     """Try rates until the search has its answer."""
     rules = Rules(scenario.objectives, float(scenario.search.precision))
-    search = search_for(cell, scenario, standing.ground.cores, store)
+    search = search_for(cell, scenario, standing.ground, store)
     for seen in store.trials(cell):  # a resumed cell knows its earlier trials
         search = search.after(seen, judge(seen, rules))
     last: Measurement | None = None
@@ -94,28 +95,25 @@ def search_cell(cell: Cell, scenario: Scenario, standing: rig.Standing, store: S
     return _checked(search.result())
 
 
-def search_for(cell: Cell, scenario: Scenario, cores: int, store: Store) -> Strategy:
+def search_for(cell: Cell, scenario: Scenario, ground: faces.Ground, store: Store) -> Strategy:
     """The scenario's search for a cell, which has not tried anything yet."""
+    bound_hz = bounds.cpu_bound(cell, ground.cores)
     question = Question(
         cell,
         scenario.search,
         scenario.timing,
         batch_interval=rig.batch_interval(cell, scenario),
-        bound_hz=bounds.cpu_bound(cell, cores),
-        hint_hz=_hint(cell, store.results()),
+        bound_hz=bound_hz,
+        hint_hz=hint_of(cell, store.results(), bound_hz),
+        generator_hz=generator_ceiling(cell, scenario, ground),
+        objectives=scenario.objectives,
     )
     return rooms.strategy(scenario.search.strategy, question)
 
 
-def _hint(cell: Cell, known: list[Result]) -> float | None:
-    """The estimate of the nearest smaller cell of the same system and cost: larger messages are hardly more frequent."""
-    same = [other for other in known if other.system == cell.system and other.cpu_seconds == cell.cpu_seconds]
-    smaller = [other for other in same if other.estimate_hz is not None and other.message_bytes < cell.message_bytes]
-    if not smaller:
-        return None
-    nearest = max(smaller, key=lambda other: other.message_bytes)
-    assert nearest.estimate_hz is not None
-    return min(nearest.estimate_hz, 200e6 / cell.message_bytes)
+def generator_ceiling(cell: Cell, scenario: Scenario, ground: faces.Ground) -> float | None:  # noqa: ARG001  until it is measured
+    """Messages/s that the load reaches against a null sink at this message size; None while nobody has measured it."""
+    return None
 
 
 def _make_ready(standing: rig.Standing, seen: Measurement | None) -> None:

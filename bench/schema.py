@@ -1,4 +1,4 @@
-"""The JSON Schemas of scenario and site files, made from their types; `python -m bench.schema` rewrites bench/schemas/."""
+"""The JSON Schemas of scenarios, sites and results, made from their types; `python -m bench.schema` rewrites bench/schemas/."""
 
 import json
 import re
@@ -9,12 +9,13 @@ from typing import Any, Union, get_args, get_origin
 import msgspec
 from msgspec import Struct
 
+from bench.measurement import Result
 from bench.scenario import Scenario
 from bench.site import Site
 from bench.units import Quantity, Rate, Seconds, Share, Size, rate_text, seconds_text, size_text
 
 FOLDER = Path(__file__).parent / "schemas"
-KINDS: dict[str, type[Struct]] = {"scenario.schema.json": Scenario, "site.schema.json": Site}
+KINDS: dict[str, type[Struct]] = {"scenario.schema.json": Scenario, "site.schema.json": Site, "result.schema.json": Result}
 
 Schema = dict[str, Any]
 

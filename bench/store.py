@@ -1,10 +1,10 @@
 """A run's folder: everything that a run measured, written before it is judged, readable without the run.
 
-    run.json            scenario, site, machine, versions, revision, command      written first
-    trials.jsonl        the journal: one measurement a line, appended and synced
-    series/*.parquet    the counters of one trial
-    cells.json          the results; derived from the journal, can be rebuilt
-    logs/  data/        of children; data/ is deleted at the end
+run.json            scenario, site, machine, versions, revision, command      written first
+trials.jsonl        the journal: one measurement a line, appended and synced
+series/*.parquet    the counters of one trial
+cells.json          the results; derived from the journal, can be rebuilt
+logs/  data/        of children; data/ is deleted at the end
 """
 
 import fcntl
@@ -58,7 +58,7 @@ class Store:
     """One run's folder, open for writing by one harness."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
+        self.folder = folder.absolute()  # children run in folders of their own, where a relative path leads nowhere
         self._results: dict[Cell, Result] = {}
         self._lock: IO[bytes] | None = None
 

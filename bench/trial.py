@@ -24,7 +24,7 @@ from bench.work import NO_RUN
 
 LEAD = 0.1
 """Seconds between an order and its first due time."""
-TICK = 0.02
+TICK = 0.05
 ROW_EVERY, SHOW_EVERY = 0.1, 0.25
 HOPELESS_LOSS = 0.25
 IDLE_CORES = 0.15

@@ -41,11 +41,14 @@ LONG_AFTER = 1.4
 """A drain so much longer than the load tells more than the window."""
 MOST_FOREIGN = 0.2
 """A machine that did more than this of other work (or lost it to its host) was not the machine that is measured."""
+LEAST_FOREIGN, FULL = 0.03, 0.97
+"""A machine that was full lowers the top rate by as much as it did of other work: more than this, or than half the precision,
+is no overload of the system's own."""
 
 
 def judge(seen: Measurement, rules: Rules) -> Verdict:
     """The verdict on a trial."""
-    for look in (_our_fault, _death, _inexact, _drift, _late):
+    for look in (_our_fault, _death, _inexact, _disturbed, _drift, _late):
         verdict = look(seen, rules)
         if verdict is not None:
             return verdict
@@ -71,7 +74,7 @@ def _foreign_share(seen: Measurement) -> float:
     cpu = seen.cpu
     if not cpu.get("available"):
         return 0.0
-    ours = sum(cpu.get(role, 0.0) for role in ("framework", "source", "load", "harness"))
+    ours = sum(cpu.get(role, 0.0) for role in ("framework", "source", "load", "harness", "kernel"))
     return max(0.0, cpu["busy"] + cpu["steal"] - ours) / cpu["available"]
 
 
@@ -103,6 +106,17 @@ def _inexact(seen: Measurement, rules: Rules) -> Verdict | None:
         if wrong:
             return Verdict("overloaded", ", ".join(wrong), _loss(seen))
     return None
+
+
+def _disturbed(seen: Measurement, rules: Rules) -> Verdict | None:
+    """An overload that other work on a full machine may have made."""
+    foreign, most = _foreign_share(seen), max(LEAST_FOREIGN, rules.precision / 2)
+    if foreign <= most or seen.cpu["busy"] <= FULL * seen.cpu["available"]:
+        return None
+    verdict = _drift(seen, rules) or _late(seen, rules)
+    if verdict is None or verdict.loss > 3 * foreign:
+        return None
+    return Verdict("invalid", f"other work took {foreign:.0%} of a full machine")
 
 
 def _drift(seen: Measurement, rules: Rules) -> Verdict | None:
@@ -207,6 +221,7 @@ def _left_behind(seen: Measurement) -> float | None:
 def _loss(seen: Measurement) -> float:
     """The drift of an unfinished trial over whatever part of it there is."""
     series, settle = seen.series, seen.planned.settle
-    rows = [(at, o - p) for at, o, p in zip(series.at, series.offered, series.processed, strict=True) if at <= series.at[-1]]
+    end = seen.offered / seen.planned.rate  # what follows is the drain
+    rows = [(at, o - p) for at, o, p in zip(series.at, series.offered, series.processed, strict=True) if at <= end + 1e-9]
     rows = [row for row in rows if row[0] >= min(settle, rows[-1][0] / 2)]
     return min(0.999, max(0.0, _drift_of(rows) / seen.planned.rate)) if len(rows) > 1 else 0.0

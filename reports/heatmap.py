@@ -52,7 +52,7 @@ def _tile_of(known: Known, sizes: Sequence[int], costs: Sequence[float]) -> Tile
     rate = result.high_hz if status == "upper-bound" else best_rate(result)
     interval = interval_text(result.low_hz, result.high_hz)
     words = {"measured": interval, "unstable": "unstable"}.get(status, reason_of(result))
-    notes = tuple(note for note in (interval if status == "unstable" else "", words) if note)
+    notes = tuple(note for note in (interval if status in ("unstable", "lower-bound") else "", words) if note)
     return Tile(column, row, status, rate, claim_of(result), notes, known.anchor)
 
 
@@ -100,9 +100,7 @@ def grid_axes(
 def draw_heatmap(ax: Axes, tiles: Sequence[Tile], scale: LogNorm) -> list[Artist]:
     """Draw tiles into axes on which each cell is a unit square; the colour says the rate, the pattern says the status."""
     return [
-        artist
-        for tile in tiles
-        for artist in (*_draw_ground(ax, tile, scale), *_draw_words(ax, tile, scale), draw_link(ax, tile))
+        artist for tile in tiles for artist in (*_draw_ground(ax, tile, scale), *_draw_words(ax, tile, scale), draw_link(ax, tile))
     ]
 
 
@@ -127,9 +125,7 @@ def _draw_ground(ax: Axes, tile: Tile, scale: LogNorm) -> list[Artist]:
 def _draw_dots(ax: Axes, tile: Tile) -> Artist:
     """Rows of dots; as lines with round, empty dashes, since a hatch of dots makes an SVG of 80 kB."""
     heights = [tile.row + (n + 0.5) / 6 for n in range(6)]
-    dots = ax.hlines(
-        heights, tile.column + 0.06, tile.column + 0.95, colors="#c3cad2", linewidth=1.3, linestyles=(0, (0.01, 6))
-    )
+    dots = ax.hlines(heights, tile.column + 0.06, tile.column + 0.95, colors="#c3cad2", linewidth=1.3, linestyles=(0, (0.01, 6)))
     dots.set_capstyle("round")
     return dots
 
@@ -160,11 +156,7 @@ def _draw_words(ax: Axes, tile: Tile, scale: LogNorm) -> list[Artist]:
     lines += [(shortened(note, 19), 6.8, "normal") for note in tile.notes]
     pitch = 0.22
     top = tile.row + 0.5 + pitch * (len(lines) - 1) / 2
-    halo = (
-        {"facecolor": ground, "edgecolor": "none", "pad": 1.2}
-        if tile.status not in ("measured", "unstable", "failed")
-        else None
-    )
+    halo = {"facecolor": ground, "edgecolor": "none", "pad": 1.2} if tile.status not in ("measured", "unstable", "failed") else None
     return [
         ax.text(
             tile.column + 0.5,

@@ -17,6 +17,8 @@ PLAIN = (
     "duplicated", "corrupted",
 )  # fmt: skip
 QUANTILES = ("p50", "p90", "p99", "max")
+SIDES = ("estimate_hz", "low_hz", "high_hz", "kept_hz")
+"""Of each objective."""
 Value = str | int | float | None
 
 
@@ -46,18 +48,25 @@ class Line(Struct, frozen=True):
 def write(run: Path) -> list[Path]:
     """Write cells.csv: a line for every cell of the scenario, those without a result with the status "not measured"."""
     evidence = read_evidence(run)
-    roles = roles_of(evidence)
+    roles, goals = roles_of(evidence), goals_of(evidence)
     path = run / "cells.csv"
     with path.open("w", newline="", encoding="utf-8") as file:
-        lines = csv.DictWriter(file, columns_of(roles), lineterminator="\n")
+        lines = csv.DictWriter(file, columns_of(roles, goals), lineterminator="\n")
         lines.writeheader()
-        lines.writerows(row_of(known, roles) for known in evidence.cells)
+        lines.writerows(row_of(known, roles, goals) for known in evidence.cells)
     return [path]
 
 
-def columns_of(roles: tuple[str, ...]) -> tuple[str, ...]:
+def columns_of(roles: tuple[str, ...], goals: tuple[str, ...]) -> tuple[str, ...]:
     """The columns: what cells.json nests has a dot in its name, and bound_share is estimate_hz / bound_hz."""
-    return (*PLAIN, "bound_share", *(f"latency_s.{q}" for q in QUANTILES), *(f"cpu_share.{role}" for role in roles))
+    nested = [f"latency_s.{q}" for q in QUANTILES] + [f"cpu_share.{role}" for role in roles]
+    return (*PLAIN, "bound_share", *nested, *(f"objectives.{goal}.{side}" for goal in goals for side in SIDES))
+
+
+def goals_of(evidence: Evidence) -> tuple[str, ...]:
+    """Every objective that some cell has an answer of its own for."""
+    results = [known.result for known in evidence.cells if known.result is not None]
+    return tuple(sorted({each.name for result in results for each in result.objectives}))
 
 
 def roles_of(evidence: Evidence) -> tuple[str, ...]:
@@ -65,15 +74,16 @@ def roles_of(evidence: Evidence) -> tuple[str, ...]:
     return tuple(sorted({role for known in evidence.cells if known.result is not None for role in known.result.cpu_share}))
 
 
-def row_of(known: Known, roles: tuple[str, ...]) -> Mapping[str, Value]:
+def row_of(known: Known, roles: tuple[str, ...], goals: tuple[str, ...]) -> Mapping[str, Value]:
     """One cell by column; None, which is written as nothing, where there is no value."""
     cell, result = known.cell, known.result
     if result is None:
         place = {name: getattr(cell, name) for name in PLAIN[:5]}
-        return dict.fromkeys(columns_of(roles)) | place | {"status": MISSING, "trials": len(known.trials)}
+        return dict.fromkeys(columns_of(roles, goals)) | place | {"status": MISSING, "trials": len(known.trials)}
     row: dict[str, Value] = {name: getattr(result, name) for name in PLAIN}
     row["bound_share"] = share_of(result)
     row |= {f"latency_s.{q}": getattr(result.latency_s, q) for q in QUANTILES}
+    row |= {f"objectives.{each.name}.{side}": getattr(each, side) for each in result.objectives for side in SIDES}
     return row | {f"cpu_share.{role}": result.cpu_share.get(role) for role in roles}
 
 

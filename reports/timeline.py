@@ -80,9 +80,7 @@ def draw_counts(ax: Axes, trace: Trace) -> list[Artist]:
     artists: list[Artist] = [*_draw_frame(ax, trace)]
     for counter, (colour, dashes) in LINES.items():
         values = getattr(trace, counter)
-        artists += ax.plot(
-            trace.at, values, color=colour, linestyle=dashes, label=counter, zorder=3 if counter == "offered" else 2
-        )
+        artists += ax.plot(trace.at, values, color=colour, linestyle=dashes, label=counter, zorder=3 if counter == "offered" else 2)
     artists.append(
         ax.legend(loc="lower left", bbox_to_anchor=(-0.01, 0.99), ncols=4, handlelength=1.6, columnspacing=1.2, borderpad=0.1)
     )

@@ -147,8 +147,6 @@ def _draw_link(ax: Axes, corner: tuple[float, float], height: float, anchor: str
 
 def draw_legend(ax: Axes, colours: Mapping[str, str], *, columns: int) -> list[Artist]:
     """Which colour is which system, above the axes."""
-    patches = [
-        Patch(facecolor=_tint(colour), edgecolor=colour, linewidth=1.0, label=system) for system, colour in colours.items()
-    ]
+    patches = [Patch(facecolor=_tint(colour), edgecolor=colour, linewidth=1.0, label=system) for system, colour in colours.items()]
     legend = ax.legend(handles=patches, ncols=columns, loc="lower left", bbox_to_anchor=(-0.004, 1.0), borderaxespad=0.2)
     return [legend]

@@ -6,7 +6,7 @@ from reports.evidence import Known
 
 MISSING = "not measured"
 GLOSSARY = {
-    "measured": "The top rate lies inside the interval: its lower end was sustained in two trials, its upper end was not.",
+    "measured": "The top rate lies inside the interval, and the confirmed rate was sustained in a trial of its own.",
     "lower-bound": "At least this rate (≥): it was sustained, but what lies above could not be tried, because our load "
     "generator was the limit, or the time for this cell was spent.",
     "upper-bound": "At most this rate (≤): the lowest rate that was tried was already too much.",
@@ -40,8 +40,9 @@ def claim_of(result: Result | None) -> str:
         return result.status
     if result.status == "upper-bound":
         return f"≤ {rate_text(result.high_hz)}"
-    rate = rate_text(best_rate(result))
-    return f"≥ {rate}" if result.status == "lower-bound" else rate
+    if result.status == "lower-bound":
+        return f"≥ {rate_text(result.low_hz if result.low_hz is not None else best_rate(result))}"
+    return rate_text(best_rate(result))
 
 
 def best_rate(result: Result) -> float | None:

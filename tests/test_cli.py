@@ -20,7 +20,7 @@ def bench(request, tmp_path):
     return run
 
 
-@pytest.mark.parametrize("verb", ["run", "check", "plan", "rooms", "report", "doctor", "clean"])
+@pytest.mark.parametrize("verb", ["run", "check", "plan", "rooms", "report", "compare", "certify", "doctor", "clean"])
 def test_every_verb_has_help_with_an_example(bench, verb):
     """A person need not guess."""
     code, said, _ = bench(verb, "--help")
@@ -28,7 +28,7 @@ def test_every_verb_has_help_with_an_example(bench, verb):
     assert "Example:  bench " + verb in said
 
 
-@pytest.mark.parametrize("name", ["smoke", "quick", "frameworks", "cpu-bound"])
+@pytest.mark.parametrize("name", ["smoke", "quick", "frameworks", "cpu-bound", "known-ceilings", "repeat-spark"])
 def test_our_own_scenarios_are_right(bench, name):
     """Every file in scenarios/ passes the check."""
     code, said, _ = bench("check", f"scenarios/{name}.yaml")
@@ -121,3 +121,51 @@ def test_a_run_of_another_scenario_is_not_gone_on_with(bench, tmp_path):
     code, _, complaints = bench("run", "scenarios/quick.yaml", "--resume", str(next(folder.iterdir())))
     assert code == 2
     assert "is a run of another scenario" in complaints
+
+
+def test_a_strategy_is_certified(bench, tmp_path):
+    """A table, a plot, and every gate passed."""
+    plot = tmp_path / "certificate.svg"
+    code, said, _ = bench("certify", "--seeds", "4", "--scenario", "generator at 41%", "--jobs", "1", "--plot", str(plot))
+    assert code == 0
+    assert "lower-bound 2" in said
+    assert plot.read_text().startswith("<?xml")
+
+
+def test_a_strategy_of_ones_own_fails_its_gates(bench, tmp_path):
+    """Found in the folder where the command runs; exit code 4."""
+    words = "from bench.search.two_counter import TwoCounter\nfrom bench.search.recipe import Recipe\n"
+    (tmp_path / "mine.py").write_text(words + "def Mine(question):\n    return TwoCounter(question, Recipe(inflation=0.01))\n")
+    code, said, _ = bench("certify", "--strategy", "mine:Mine", "--seeds", "4", "--scenario", "S1 c", "--jobs", "1", cwd=tmp_path)
+    assert code == 4
+    assert "FAIL  S1 continuous: coverage" in said
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("certify", "--strategy", "twocounter"), "did you mean 'two-counter'?"),
+        (("certify", "--strategy", "nowhere:Mine"), "found no module 'nowhere'"),
+        (("certify", "--strategy", "bench.search.climb:Mine"), "has no class 'Mine'"),
+        (("certify", "--scenario", "S99"), "no case has that in its name"),
+        (("compare", ".", "."), "a run's folder is what"),
+        (("compare", ".", ".", "--fail-if", "late"), "allowed: slower, faster"),
+    ],
+)
+def test_a_wrong_word_is_one_line(bench, words, complaint):
+    """Exit code 2, and what to do."""
+    code, _, complained = bench(*words)
+    assert code == 2
+    assert complaint in complained
+    assert complained.count("\n") == 1
+
+
+@pytest.mark.real
+def test_the_servers_find_their_files_below_a_relative_folder(bench, request, tmp_path):
+    """Whoever runs it from any folder with the default --out gets a map."""
+    fast = ["systems=plain/kafka", "grid.message_size=1 kB", "grid.cpu_cost=10 ms", "search.budget=5 s"]
+    changes = [word for change in fast for word in ("--set", change)]
+    code, said, complaints = bench("run", str(request.config.rootpath / "scenarios/quick.yaml"), *changes, "--quiet", cwd=tmp_path)
+    assert code in (0, 4), said + complaints  # 4: on a busy machine no trial counts
+    assert list(tmp_path.glob("results/quick-*/report.html"))
+    assert list(tmp_path.glob("results/quick-*/series/*.parquet")), "no trial was made"

@@ -212,9 +212,7 @@ class TestUnreadable:
 
     def test_a_folder_is_no_file(self, tmp_path: Path) -> None:
         """The line names the folder and the system's reason."""
-        assert (
-            mistake(read_site, tmp_path) == f"{tmp_path}: found that it cannot be read (Is a directory); allowed: a YAML file"
-        )
+        assert mistake(read_site, tmp_path) == f"{tmp_path}: found that it cannot be read (Is a directory); allowed: a YAML file"
 
     def test_bytes_that_are_not_utf_8_are_told_with_their_line(self, tmp_path: Path) -> None:
         """The line names file and line."""
@@ -235,9 +233,7 @@ class TestUnreadable:
     def test_a_grid_without_end_is_refused(self, tmp_path: Path) -> None:
         """A list that nobody can measure is a mistake of its own."""
         path = written(tmp_path, GOOD.replace("100 B", ", ".join(f"{size} B" for size in range(100, 1101))))
-        assert mistake(read_scenario, path).endswith(
-            ": grid.message_size: found a list of 1001; allowed: a list of at most 1000"
-        )
+        assert mistake(read_scenario, path).endswith(": grid.message_size: found a list of 1001; allowed: a list of at most 1000")
 
     def test_many_mistakes_are_cut_short(self, tmp_path: Path) -> None:
         """A file of another kind does not fill the screen."""

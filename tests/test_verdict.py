@@ -97,6 +97,17 @@ def test_a_machine_that_did_other_work_makes_the_trial_invalid():
     assert word(seen(cpu=cpu)) == ("invalid", "other work took 48% of this machine")
 
 
+@pytest.mark.parametrize(
+    ("share", "capacity", "expected"),
+    [(0.10, 950, "invalid"), (0.01, 950, "overloaded"), (0.10, 500, "overloaded"), (0.10, 2000, "sustained")],
+    ids=["as large as the overload", "too small to matter", "far smaller than the overload", "no overload"],
+)
+def test_an_overload_that_other_work_may_have_made_is_none(share, capacity, expected):
+    """On a full machine, what others do lowers the top rate by as much."""
+    cpu = {"busy": 20.0, "steal": 0.0, "available": 20.0, "framework": 20.0 * (1 - share), "kernel": 0.0}
+    assert word(seen(capacity, cpu=cpu))[0] == expected
+
+
 @pytest.mark.parametrize("what", ["lost", "duplicated", "corrupted", "disordered"])
 def test_what_the_tallies_find_is_overload(what):
     """A rate at which messages go wrong is not sustained."""

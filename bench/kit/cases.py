@@ -10,6 +10,8 @@ from msgspec.structs import replace
 from bench.kit.capacity import Traits
 from bench.kit.driver import Case
 from bench.kit.faults import Faults
+from bench.scenario import Timing
+from bench.units import Seconds
 
 CEILING = 20_000.0
 GENERATOR_READ = 0.98
@@ -32,28 +34,40 @@ NEIGHBOURS = tuple(
 class Family(Struct, frozen=True):
     """Systems alike but for their ceiling, which is log-uniform between `lowest` and `highest` messages/s."""
 
-    name: str
-    traits: Traits
+    like: Case
     lowest: float
     highest: float
-    range: tuple[float, float] = (1.0, 1e6)
+
+    @property
+    def name(self) -> str:
+        return self.like.name
 
     def case(self, seed: int) -> Case:
         """One of them."""
         low, high = np.log([self.lowest, self.highest])
         ceiling = float(np.exp(np.random.default_rng([seed, 1]).uniform(low, high)))
-        lowest, highest = self.range
-        return Case(self.name, replace(self.traits, ceiling=ceiling), lowest=lowest, highest=highest)
+        return replace(self.like, traits=replace(self.like.traits, ceiling=ceiling))
 
 
 FAMILIES = (
-    Family("friendly", Traits(1.0, latency=0.002, noise=0.01, pause_gap=0.0, warm_up=0.0), 5e3, 5e5),
-    Family("realistic", Traits(1.0, latency=0.005), 5e3, 5e5),
-    Family("micro-batch 1 s", Traits(1.0, batch_interval=1.0), 5e3, 5e5),
-    Family("slow, batch 1 s", Traits(1.0, batch_interval=1.0), 0.5, 2000.0, (0.1, 1e4)),
-    Family("slow, 10 ms", Traits(1.0), 0.5, 2000.0, (0.1, 1e4)),
-    Family("any", Traits(1.0), 0.5, 5e5, (0.1, 1e6)),
+    Family(Case("friendly", Traits(1.0, latency=0.002, noise=0.01, pause_gap=0.0, warm_up=0.0)), 5e3, 5e5),
+    Family(Case("realistic", Traits(1.0, latency=0.005)), 5e3, 5e5),
+    Family(Case("micro-batch 1 s", Traits(1.0, batch_interval=1.0)), 5e3, 5e5),
+    Family(Case("slow, batch 1 s", Traits(1.0, batch_interval=1.0), 0.1, 1e4), 0.5, 2000.0),
+    Family(Case("slow, 10 ms", Traits(1.0), 0.1, 1e4), 0.5, 2000.0),
+    Family(Case("any", Traits(1.0), 0.1, 1e6), 0.5, 5e5),
 )
+
+
+def _hasty(name: str, **traits: float) -> Family:
+    """Systems that are given half a minute each, as in scenarios/quick.yaml."""
+    timing = Timing(settle=Seconds(0.5), window=Seconds(3))
+    case = Case(name, Traits(1.0, warm_up=3.0, **traits), 0.1, 1e6, budget=30.0, precision=0.25, timing=timing)
+    return Family(case, 50.0, 2e5)
+
+
+HASTY = (_hasty("in 30 s"), _hasty("in 30 s, batch 1 s", batch_interval=1.0))
+"""Their intervals are wide, and must be honest."""
 
 
 class Adversary(Struct, frozen=True):
@@ -98,7 +112,7 @@ ADVERSARIES = (
     Adversary(_faulty("messages repeat always", Faults(repeats_always=True)), ("upper-bound",)),
     Adversary(_faulty("clock jumps", Faults(jumps_at=200.0))),
     Adversary(Case("capacity steps down", Traits(CEILING, step_at=220.0, step_factor=0.6)), ("measured", "unstable"), also=0.6),
-    Adversary(Case("two modes", Traits(CEILING, mode_dwell=150.0, mode_factor=0.6)), ("unstable",)),
+    Adversary(Case("two modes", Traits(CEILING, mode_dwell=150.0, mode_factor=0.6)), ("measured", "unstable"), also=0.6),
     Adversary(Case("floor fails", Traits(0.3), lowest=0.5, highest=1000.0), ("upper-bound",), "floor"),
     Adversary(Case("budget is short", Traits(CEILING), budget=300.0), ("lower-bound", "measured")),
 )

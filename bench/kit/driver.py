@@ -34,13 +34,14 @@ class Case(Struct, frozen=True):
     generator_known: float | None = None
     hint: float | None = None
     drains: bool = True
+    timing: Timing = Timing()
 
     def question(self) -> Question:
         """What the search is told."""
         lowest, highest = Rate(self.lowest), Rate(self.highest)
         search = Search(precision=Share(self.precision), budget=Seconds(self.budget), lowest=lowest, highest=highest)
         return Question(
-            Cell("simulated", "fluid", 100, 0.0), search, Timing(), self.traits.batch_interval,
+            Cell("simulated", "fluid", 100, 0.0), search, self.timing, self.traits.batch_interval,
             bound_hz=None,
             hint_hz=None if self.hint is None else self.hint * self.traits.truth,
             generator_hz=None if self.generator_known is None else self.generator_known * self.traits.generator,

@@ -126,7 +126,7 @@ class Fluid:
     def _seen(self, left: Ticks, begun: int) -> Ticks:
         """What is counted as processed: with the latency, or once the batch after it is complete."""
         batch = round(self.traits.batch_interval / TICK)
-        before = np.concatenate([[0.0], left])
+        before = np.concatenate([[0.0], np.maximum.accumulate(left)])  # sums of many floats may step back by a hair
         if batch:
             places = (np.arange(1, len(left) + 1) + begun) // batch * batch - batch - begun
             return np.asarray(before[np.maximum(places, 0)])

@@ -120,6 +120,16 @@ def family_gates(row: Row) -> list[Gate]:
     ]
 
 
+def hasty_gates(row: Row) -> list[Gate]:
+    """What is asked of systems that are given half a minute each: an interval that holds, however wide."""
+    return [
+        Gate(row.case, "coverage", row.coverage, LEAST_COVERAGE, least=True),
+        Gate(row.case, "stuck at zero", row.zeros, 0),
+        Gate(row.case, "confirmed above truth", row.above, MOST_ABOVE),
+        Gate(row.case, "never ended", row.unfinished, 0),
+    ]
+
+
 def adversary_gates(adversary: Adversary, outcomes: Sequence[Outcome]) -> list[Gate]:
     """What is asked of a case that tries to fool the search: right every time."""
     right = sum(is_right(adversary, outcome) for outcome in outcomes)

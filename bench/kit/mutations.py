@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from bench.kit.cases import NEIGHBOURS, SCENARIOS
 from bench.kit.driver import Case, Maker, outcome_of
-from bench.kit.gates import Gate, row_of, scenario_gates
+from bench.kit.gates import Gate, Row, neighbour_gates, row_of, saving_gate, scenario_gates
 from bench.measurement import Measurement
 from bench.search.drift import Drift, drift_of
 from bench.search.question import Question, Strategy
@@ -29,10 +29,14 @@ class Mutation(Struct, frozen=True):
 def broken_gates(mutation: Mutation, seeds: range) -> list[Gate]:
     """The gates that the mistake breaks; there must be one."""
     gates: list[Gate] = []
+    rows: dict[bool, list[Row]] = {False: [], True: []}
     for case in mutation.cases:
         row = row_of([outcome_of(mutation.mistaken(case), seed, mutation.maker) for seed in seeds])
-        gates += [gate for gate in scenario_gates(row) if not gate.passed]
-    return gates
+        rows[case.hint is not None].append(row)
+        gates += scenario_gates(row) if case.hint is None else neighbour_gates(row)
+    if rows[True] and rows[False]:
+        gates.append(saving_gate(rows[True], rows[False]))
+    return [gate for gate in gates if not gate.passed]
 
 
 def _flipped(question: Question) -> Strategy:
@@ -66,5 +70,5 @@ MUTATIONS = (
     Mutation("the verdict is flipped", _flipped, (_SIMPLE,)),
     Mutation("the drain is dropped", TwoCounter, (_SIMPLE, _COLLAPSING), lambda case: replace(case, drains=False)),
     Mutation("an absolute backlog limit of 1,000", _limited, (_SIMPLE, _BATCHED)),
-    Mutation("the warm-up is skipped", _cold, NEIGHBOURS),
+    Mutation("the warm-up is skipped", _cold, (_SIMPLE, _BATCHED, NEIGHBOURS[0], NEIGHBOURS[2])),
 )

@@ -81,9 +81,7 @@ class Bracket(Struct, frozen=True):
     def with_overloaded(self, rate: float) -> "Bracket":
         below = tuple(step for step in self.kept_up if step.seen.planned.rate < rate)
         against = len(below) < len(self.kept_up)
-        return replace(
-            self, kept_up=below, high=min(rate, self.high or rate), contradictions=self.contradictions + against
-        )
+        return replace(self, kept_up=below, high=min(rate, self.high or rate), contradictions=self.contradictions + against)
 
     def _late(self, rate: float) -> "Bracket":
         if self.doubted != rate:

@@ -35,7 +35,7 @@ class Climb(Struct, frozen=True):
         if not plain and not self.suspect:
             return replace(self, suspect=True)
         failed = replace(self, failed=min(self.failed, self.rate), suspect=False)
-        readable = loss is not None and loss < 1 - 1 / recipe.growth
+        readable = loss is not None and loss < recipe.readable
         if self.best == 0 and not readable and self.rate > self.lowest:
             return replace(failed, rate=max(self.lowest, self.rate / recipe.growth))
         return failed.found(reading)

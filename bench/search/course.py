@@ -13,11 +13,12 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bench.measurement import Measurement, Planned
+from bench.measurement import Measurement, Planned, Series
 from bench.search.account import reached
 from bench.search.climb import Climb
 from bench.search.drift import Drift
 from bench.search.evidence import Evidence
+from bench.search.objectives import Look
 from bench.search.posterior import Observation, Prior
 from bench.search.question import Question, Step
 from bench.search.recipe import Durations, Recipe
@@ -41,7 +42,8 @@ class Course(Struct, frozen=True, eq=False):
     """`cold`: a warm-up comes before the next trial. `cap`: the generator's limit. `confirmed`: the rate of a sustained soak.
     `breach`: a rate that broke an objective once, which is tried again before it is believed.
 
-    `hinted`: the centre is a neighbour's estimate, which stands as long as a first look does not contradict it.
+    `hinted`: the centre is a neighbour's estimate, which stands as long as a first look does not contradict it. `hasty`: the budget
+    holds but a few trials; there is no warm-up and no second look, and the probes of the climb, in `glances`, are evidence.
     """
 
     question: Question
@@ -51,6 +53,9 @@ class Course(Struct, frozen=True, eq=False):
     climb: Climb
     cold: bool = False
     hinted: bool = False
+    hasty: bool = False
+    glances: tuple[Observation, ...] = ()
+    looks: tuple[Look, ...] = ()
     evidence: Evidence | None = None
     cap: float | None = None
     doubted: float | None = None
@@ -66,12 +71,12 @@ class Course(Struct, frozen=True, eq=False):
     def of(cls, question: Question, recipe: Recipe, read: Read) -> "Course":
         """The course of a search that has not tried anything yet."""
         lowest, highest, hint = float(question.search.lowest), question.highest, question.hint_hz
-        small = float(question.search.budget) < recipe.trials_in_budget * recipe.trial
-        start = question.start if small or question.search.start else min(highest, max(lowest, recipe.first_rate))
-        course = cls(question, recipe, read, "climb", Climb(start, lowest, highest))
+        hasty = float(question.search.budget) < recipe.trials_in_budget * recipe.hasty_trial
+        start = question.start if hasty or question.search.start else min(highest, max(lowest, recipe.first_rate))
+        course = cls(question, recipe, read, "climb", Climb(start, lowest, highest), hasty=hasty)
         if question.generator_hz is not None and recipe.headroom * question.generator_hz < highest:
             return course.capped(recipe.headroom * question.generator_hz)
-        if hint is not None and not small:
+        if hint is not None and not hasty:
             centre = min(highest, max(lowest, hint))
             return replace(course, stage="re-read", cold=True, hinted=True, climb=replace(course.climb, centre=centre))
         return course
@@ -83,10 +88,10 @@ class Course(Struct, frozen=True, eq=False):
         durations = Durations(self.question, self.recipe)
         if self.stage == "climb":
             return durations.probe(self.climb.rate)
-        if self.cold and not self.recipe.skip_warm_up:
+        if self.cold and not self.hasty and not self.recipe.skip_warm_up:
             return durations.warm_up(self._warm_up_rate())
         if self.stage == "re-read":
-            return durations.probe(self._re_read_rate(), times=2)
+            return durations.probe(self._re_read_rate(), times=self.recipe.re_read)
         if self.stage == "ceiling":
             return durations.trial(self.top)
         return self.soak() if self._narrow() else durations.trial(self._next_rate())
@@ -94,7 +99,8 @@ class Course(Struct, frozen=True, eq=False):
     def soak(self) -> Planned:
         """The trial that confirms the lower end of the interval."""
         assert self.evidence is not None
-        (low,) = self.evidence.quantiles(0.025)
+        low, middle = self.evidence.quantiles(0.025, 0.5)
+        low = middle * (low / middle) ** self.recipe.soak_reach
         return Durations(self.question, self.recipe).trial(min(self.top, max(low, self.climb.lowest)), "confirm")
 
     def after(self, step: Step) -> "Course":
@@ -107,17 +113,23 @@ class Course(Struct, frozen=True, eq=False):
         if verdict.word == "invalid" and verdict.why == "generator":
             return replace(self._late(seen), invalid=0)
         drift = self.read(seen)
+        if self.hasty and verdict.word == "overloaded" and verdict.why in BY_BACKLOG:  # the judge also looks at the drain
+            drift = replace(drift, overloaded=True, loss=verdict.loss or drift.loss)
         if verdict.word == "invalid" or drift.broken:
             invalid = self.invalid + 1
             end: End = "invalid" if invalid >= self.recipe.most_invalid else ""
             return replace(self, invalid=invalid, cold=self.cold or renewed, end=end)
-        known = replace(self, cold=renewed or (self.cold and seen.planned.purpose != "warm-up"), invalid=0, doubted=None)
+        looks = (*self.looks, Look(replace(seen, series=Series()), drift)) if seen.planned.purpose != "warm-up" else self.looks
+        cold = renewed or (self.cold and seen.planned.purpose != "warm-up")
+        known = replace(self, looks=looks, cold=cold, invalid=0, doubted=None)
         if seen.planned.purpose == "warm-up":
             return known.warmed(drift)
         if self.stage == "climb":
-            return known.climbed(drift, breached=_breached(verdict, drift))
+            return replace(known, glances=(*known.glances, known.observed(seen, verdict, drift))).climbed(
+                drift, breached=_breached(verdict, drift)
+            )
         if self.stage == "re-read":
-            return known.read_again(seen.planned.rate, drift, _observation(seen, verdict, drift))
+            return known.read_again(seen.planned.rate, drift, known.observed(seen, verdict, drift))
         return known.tried(seen, verdict, drift)
 
     @property
@@ -162,7 +174,7 @@ class Course(Struct, frozen=True, eq=False):
     def _narrow(self) -> bool:
         evidence, recipe = self.evidence, self.recipe
         assert evidence is not None
-        least = recipe.least_trials_hinted if self.hinted else recipe.least_trials
+        least = recipe.least_trials_hinted if self.hinted or self.hasty else recipe.least_trials
         least += recipe.outvoted * evidence.disagreeing(recipe.surprise)
         return self.breach is None and evidence.trials >= least and evidence.width <= float(self.question.search.precision)
 
@@ -175,14 +187,19 @@ class Course(Struct, frozen=True, eq=False):
 
     def climbed(self, drift: Drift, *, breached: bool) -> "Course":
         """The course after a probe of the climb."""
-        given_up = drift.seconds < self.recipe.probe * 0.9
-        climb = self.climb.after(None if breached else drift.loss, self.recipe, given_up=given_up)
+        recipe = self.recipe.hasty if self.hasty else self.recipe
+        given_up = not self.hasty and drift.seconds < recipe.probe * 0.9
+        climb = self.climb.after(None if breached else drift.loss, recipe, given_up=given_up)
         known = replace(self, climb=climb)
         if climb.centre is None:
             return known
         if climb.centre >= self.top:
             return replace(known, stage="ceiling", cold=True)
-        return replace(known, stage="re-read", cold=True)
+        if not self.hasty:
+            return replace(known, stage="re-read", cold=True)
+        known = known.with_prior(climb.centre, recipe.hasty_sd, cold=False)
+        assert known.evidence is not None
+        return replace(known, evidence=known.evidence.after(*self.glances))
 
     def read_again(self, rate: float, drift: Drift, observation: Observation) -> "Course":
         """The course whose centre was read again on a warm system."""
@@ -194,21 +211,21 @@ class Course(Struct, frozen=True, eq=False):
         if self.hinted and abs(math.log(reading / centre)) > HINT_REACH * recipe.hint_sd:
             climb = replace(self.climb, centre=max(self.climb.lowest, reading))
             return replace(self, climb=climb, hinted=False, cold=True)
-        known = self._with_prior(centre, recipe.hint_sd if self.hinted else recipe.prior_sd, cold=self.cold)
+        known = self.with_prior(centre, recipe.hint_sd if self.hinted else recipe.prior_sd, cold=self.cold)
         assert known.evidence is not None
         return replace(known, evidence=known.evidence.after(observation))
 
-    def _with_prior(self, centre: float, sd: float, *, cold: bool) -> "Course":
+    def with_prior(self, centre: float, sd: float, *, cold: bool) -> "Course":
         prior = Prior(centre, sd, self.climb.lowest, self.top)
         return replace(self, evidence=Evidence.of(prior), stage="trials", cold=cold)
 
     def tried(self, seen: Measurement, verdict: Verdict, drift: Drift) -> "Course":
         """The course after a whole trial or a soak."""
-        rate, sustained = seen.planned.rate, not drift.overloaded and verdict.why in ("", "backlog grew")
+        rate, sustained = seen.planned.rate, not drift.overloaded and verdict.word == "sustained"
         if _breached(verdict, drift) and self.breach != rate:
             return replace(self, breach=rate)
-        observation = _observation(seen, verdict, drift)
-        known = self if self.evidence is not None else self._with_prior(observation.rate, self.recipe.prior_sd, cold=self.cold)
+        observation = self.observed(seen, verdict, drift)
+        known = self if self.evidence is not None else self.with_prior(observation.rate, self.recipe.prior_sd, cold=self.cold)
         assert known.evidence is not None
         floors = self.floors + (rate <= 1.01 * self.climb.lowest)
         known = replace(known, breach=None, evidence=known.evidence.after(observation), floors=floors)
@@ -218,6 +235,17 @@ class Course(Struct, frozen=True, eq=False):
         elif soak or (self.confirmed is not None and rate <= self.confirmed):
             known = replace(known, confirmed=None, soaks=self.soaks + soak)
         return replace(known, end=known.end_after(rate, sustained=sustained, soak=soak))
+
+    def observed(self, seen: Measurement, verdict: Verdict, drift: Drift) -> Observation:
+        """What a trial says of the ceiling."""
+        rate, seconds = seen.planned.rate, max(drift.seconds, 1.0)
+        if seen.ended == "hopeless" and drift.seconds < READABLE and not self.hasty:
+            return Observation("given up", rate * (1 - GIVEN_UP_SHARE * drift.loss), seconds)
+        if drift.overloaded and drift.loss > LEAST_LOSS:
+            return Observation("reading", rate * (1 - drift.loss), seconds, drift.slices, drift.slice_seconds)
+        if verdict.word == "overloaded" and verdict.why in BY_BACKLOG:  # the judge saw more than the drift shows
+            return Observation("given up", rate, seconds)
+        return Observation("at most" if _breached(verdict, drift) else "at least", rate, seconds)
 
     def end_after(self, rate: float, *, sustained: bool, soak: bool) -> End:
         """Whether the trial at that rate was the last, and why."""
@@ -235,14 +263,3 @@ class Course(Struct, frozen=True, eq=False):
 def _breached(verdict: Verdict, drift: Drift) -> bool:
     """Whether another objective than the backlog was broken by a rate that the system kept up with."""
     return verdict.word == "overloaded" and verdict.why not in BY_BACKLOG and not drift.overloaded
-
-
-def _observation(seen: Measurement, verdict: Verdict, drift: Drift) -> Observation:
-    """What a trial says of the ceiling."""
-    rate, seconds = seen.planned.rate, max(drift.seconds, 1.0)
-    if seen.ended == "hopeless" and drift.seconds < READABLE:
-        return Observation("given up", rate * (1 - GIVEN_UP_SHARE * drift.loss), seconds)
-    if drift.overloaded and drift.loss > LEAST_LOSS:
-        return Observation("reading", rate * (1 - drift.loss), seconds, drift.slices, drift.slice_seconds)
-    undrained = verdict.word == "overloaded" and verdict.why in BY_BACKLOG[1:]
-    return Observation("at most" if undrained or _breached(verdict, drift) else "at least", rate, seconds)

@@ -11,11 +11,15 @@ from numpy.typing import NDArray
 
 from bench.measurement import Measurement
 
-SAMPLE = 0.5
-"""Seconds between two looks at the backlog of a continuous system."""
+SAMPLE, LEAST_LOOKS = 0.5, 16
+"""Seconds between two looks at the backlog of a continuous system; shorter windows are looked at so many times."""
 FLOOR_SLACK, LEAST_DRIFT = 0.004, 0.002
 LATE_SHARE = 0.6
 SLICES = 6
+STILL = 3.0
+"""A processed counter that has not moved for so many intervals stands still."""
+FEW_MESSAGES = 2
+"""So many may wait for their batch."""
 MOST_LOSS = 0.999
 AHEAD = 0.01
 """Seconds by which a processed counter may seem to be ahead of the due times; a farther one is broken."""
@@ -74,21 +78,35 @@ def _instants(
         moved = np.diff(processed, prepend=0.0) > 0
         rows = np.flatnonzero(inside & moved)
         rows = rows[1:] if len(rows) > 3 else rows
-        last = np.flatnonzero(inside)[-1:]
-        if len(rows) and len(last) and at[last[0]] - at[rows[-1]] > 3 * interval + 3 * (at[rows[-1]] - at[rows[0]]) / len(rows):
-            rows = np.append(rows, last)  # it has stopped moving: waiting for the next move would hide that
+        rows = np.append(rows, _still(at, inside, rows, interval))
     else:
         candidates = np.flatnonzero(inside)
         times = at[candidates]
-        due = np.arange(times[0], times[-1] + 1e-9, SAMPLE) if len(times) else times
+        step = min(SAMPLE, float(times[-1] - times[0]) / LEAST_LOOKS) if len(times) > 1 else SAMPLE
+        due = np.arange(times[0], times[-1] + 1e-9, max(step, 1e-3)) if len(times) else times
         rows = candidates[np.unique(np.searchsorted(times, due - 1e-9))] if len(times) else candidates
     return _Instants(at[rows], offered[rows] - processed[rows], processed[rows])
 
 
+def _still(at: NDArray[np.float64], inside: NDArray[np.bool_], rows: NDArray[np.intp], interval: float) -> NDArray[np.intp]:
+    """Rows after the last move, one an interval, when that is long ago: waiting for the next move would hide that none comes."""
+    within = np.flatnonzero(inside)
+    if len(rows) < 2:
+        return rows[:0]
+    last, usual = at[rows[-1]], (at[rows[-1]] - at[rows[0]]) / (len(rows) - 1)
+    step = max(interval, usual)
+    if at[within[-1]] - last <= STILL * step:
+        return rows[:0]
+    due = np.arange(last + step, at[within[-1]], step)
+    return np.asarray(within[np.minimum(np.searchsorted(at[within], due), len(within) - 1)])
+
+
 def _drift_of_few(backlog: NDArray[np.float64], rate: float, seconds: float) -> Drift:
     """A window in which the processed counter hardly moved: overloaded when more than half of what came was left lying."""
-    share = float(backlog[-1] - backlog[0]) / max(1.0, rate * seconds) if len(backlog) else 0.0
-    return Drift(share > 0.5, min(MOST_LOSS, max(0.0, share)) if share > 0.5 else 0.0, seconds)
+    growth = float(backlog[-1] - backlog[0]) if len(backlog) else 0.0
+    share = growth / max(1.0, rate * seconds)
+    overloaded = share > 0.5 and growth > FEW_MESSAGES
+    return Drift(overloaded, min(MOST_LOSS, share) if overloaded else 0.0, seconds)
 
 
 def _judged(found: _Instants, rate: float, seconds: float) -> Drift:

@@ -8,10 +8,13 @@ from msgspec.structs import replace
 
 from bench.search.posterior import LEAST_SD, LEAST_SLICE, LEAST_SLICES, Observation, Posterior, Prior
 
-LEAST_NOISE = 0.08
-"""Noise of one second that is granted to every system when trials are held against each other."""
+LEAST_NOISE, MOST_NOISE = 0.08, 0.18
+"""Noise of one second that is granted to a system when trials are held against each other: a change from one mode to another within
+a trial is no noise (without an upper limit two modes passed for one in 4 of 100 runs; S6 stays as it is up to 0.16)."""
 
 BEYOND_RANGE = 1.1
+MOST_OUTSIDE = 2
+"""So many readings outside the grid move it."""
 WHOLE = 0.5
 """Of the longest trial: a shorter one, made only for a first look, does not count as a whole trial."""
 
@@ -32,8 +35,14 @@ class Evidence(Struct, frozen=True, eq=False):
     def of(cls, prior: Prior) -> "Evidence":
         return cls(prior, Posterior.of(prior))
 
-    def after(self, seen: Observation) -> "Evidence":
-        """The evidence with one more trial; the grid moves on when the ceiling seems to lie beyond it."""
+    def after(self, *observations: Observation) -> "Evidence":
+        """The evidence with these trials as well; the grid moves on when the ceiling seems to lie beyond it."""
+        known = self
+        for seen in observations:
+            known = known._with(seen)
+        return known
+
+    def _with(self, seen: Observation) -> "Evidence":
         breached = self.breached or seen.kind == "at most"
         within = min(BEYOND_RANGE * self.prior.highest, max(self.prior.lowest / BEYOND_RANGE, seen.rate))
         seen = replace(seen, rate=within)  # what lies far outside would be no news for any ceiling of the range
@@ -78,7 +87,7 @@ class Evidence(Struct, frozen=True, eq=False):
             for o in self.observations if o.kind == "reading" and o.slice_seconds >= LEAST_SLICE
         ]  # fmt: skip
         spreads = [seconds * variance(slices) for seconds, slices in logs if len(slices) >= LEAST_SLICES]
-        return max(LEAST_NOISE, math.sqrt(median(spreads)) if spreads else 2 * LEAST_NOISE)
+        return min(MOST_NOISE, max(LEAST_NOISE, math.sqrt(median(spreads)) if spreads else 2 * LEAST_NOISE))
 
     def rebuilt(self, prior: Prior) -> "Evidence":
         """The same trials on another prior."""
@@ -87,9 +96,12 @@ class Evidence(Struct, frozen=True, eq=False):
 
     def within_its_grid(self) -> "Evidence":
         """The same on a grid farther up or down, when the ceiling seems to lie at its end and the range goes on."""
-        edge, prior = self.posterior.edge(), self.prior
-        centre = min(prior.highest, max(prior.lowest, prior.centre * 4.0**edge))
-        return self if edge == 0 or centre == prior.centre else self.rebuilt(replace(prior, centre=centre))
+        edge, prior, (low, high) = self.posterior.edge(), self.prior, self.posterior.ends
+        outside = [seen.rate for seen in self.observations if seen.kind == "reading" and not low <= seen.rate <= high]
+        wanted = median(outside) if len(outside) >= MOST_OUTSIDE else prior.centre * 4.0**edge
+        centre = min(prior.highest, max(prior.lowest, wanted))
+        same = abs(math.log(centre / prior.centre)) < 0.1
+        return self if same else self.rebuilt(replace(prior, centre=centre))
 
 
 def _bounded(seen: Observation, *, breached: bool) -> Observation:

@@ -85,6 +85,11 @@ class Posterior(Struct, frozen=True, eq=False):
         mass = np.exp(self.weights - self.weights.max()).sum(axis=1)
         return float((mass * np.array(SIGMAS)).sum() / mass.sum())
 
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The lowest and the highest rate of the grid."""
+        return math.exp(self.thetas[0]), math.exp(self.thetas[-1])
+
     def edge(self) -> int:
         """-1 or 1 when much of the mass lies at the lower or upper end of the grid, so that the ceiling may lie beyond; else 0."""
         low, high = self.quantiles(0.025, 0.975)

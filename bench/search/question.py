@@ -5,7 +5,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from bench.measurement import Measurement, Planned, Result
-from bench.scenario import Cell, Search, Timing
+from bench.scenario import Cell, Objectives, Search, Timing
 from bench.search.pace import Pace
 from bench.verdict import Verdict
 
@@ -25,6 +25,7 @@ class Question(Struct, frozen=True):
     """where the answer may lie, from cells that are known already"""
     generator_hz: float | None = None
     """the highest rate that the load was seen to reach against a null sink at this message size"""
+    objectives: Objectives = Objectives()
 
     @property
     def pace(self) -> Pace:

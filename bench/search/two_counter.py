@@ -13,6 +13,7 @@ from bench.measurement import Measurement, Planned, Result, Series
 from bench.search.account import bare_result, note_of, reached, with_account
 from bench.search.course import Course, Read
 from bench.search.drift import drift_of
+from bench.search.objectives import each_objective
 from bench.search.question import Question, Step
 from bench.search.recipe import Durations, Recipe
 from bench.verdict import Verdict
@@ -53,6 +54,9 @@ class TwoCounter(Struct, frozen=True, eq=False):
     def result(self) -> Result:
         course = self.course
         result = self._with_rates(bare_result(self.question, self.steps, self._generator()), course)
+        if course.evidence is not None:
+            asked, prior, inflation = self.question.objectives, course.evidence.prior, self.recipe.inflation
+            result = replace(result, objectives=each_objective(course.looks, asked, prior, inflation))
         best = self._best(result)
         if result.status == "failed" or best is None:
             return result
@@ -83,7 +87,7 @@ class TwoCounter(Struct, frozen=True, eq=False):
 
     def _without_trials(self, bare: Result, course: Course) -> Result:
         """What the climb alone says, when the budget ended it."""
-        best, failed = course.climb.best, course.climb.failed
+        best, failed = course.climb.best * (1 - self.recipe.bracket_loss), course.climb.failed
         if best > 0:
             return replace(bare, status="lower-bound", reason="budget", estimate_hz=best, low_hz=best)
         if failed < float("inf"):
