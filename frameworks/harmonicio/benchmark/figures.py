@@ -46,8 +46,8 @@ def table(figures: dict[str, Any]) -> str:
         )
     singles = figures["singles"]
     lines.append(
-        f"single messages of {singles['bytes']} B, {singles['hz']}/s, due to processed: p50 {singles['p50_ms']:.2f} ms,"
-        f" p99 {singles['p99_ms']:.2f} ms, max {singles['max_ms']:.2f} ms"
+        f"single messages of {singles['bytes']} B, {singles['hz']}/s, due to processed, median of {TURNS} turns:"
+        f" p50 {singles['p50_ms']:.2f} ms, p99 {singles['p99_ms']:.2f} ms; longest of all {singles['max_ms']:.2f} ms"
     )
     return "\n".join(lines)
 
@@ -96,7 +96,8 @@ def _our_rate(connector: Connector, account: Path, size: int, seconds: float) ->
 
 
 def _singles(stands: System, folder: Path, seconds: float) -> dict[str, Any]:
-    count = int(SINGLES_HZ * seconds)
+    """Quantiles of the time from due to processed, the median of several turns: one busy moment of a shared machine spoils one."""
+    count = int(SINGLES_HZ * seconds / TURNS)
     account = folder / "singles"
     account.write_bytes(bytes(8 * count))
     stands.run("singles", "python:frameworks.harmonicio.benchmark.check:Clock", {"account": str(account)})
@@ -104,12 +105,20 @@ def _singles(stands: System, folder: Path, seconds: float) -> dict[str, Any]:
         while not connector.core.pes:
             connector.core.step()
             time.sleep(0.01)
-        begin = time.monotonic() + 0.1
-        for number in range(count):
-            due = begin + number / SINGLES_HZ
-            time.sleep(max(0.0, due - time.monotonic()))
-            connector.send(timed(number, due, SINGLES_BYTES))
-    seen = sorted(array("d", bytes(mapped(account)[:])))
+        turns = [_one_turn(connector, account, count) for _ in range(TURNS)]
     stands.end("singles")
-    at = [seen[min(count - 1, int(share * count))] * 1000 for share in (0.5, 0.99, 1.0)]
-    return {"hz": SINGLES_HZ, "bytes": SINGLES_BYTES, "count": count, "p50_ms": at[0], "p99_ms": at[1], "max_ms": at[2]}
+    at = [median(turn[index] for turn in turns) for index in range(3)]
+    worst = max(turn[2] for turn in turns)
+    return {"hz": SINGLES_HZ, "bytes": SINGLES_BYTES, "count": count * TURNS, "p50_ms": at[0], "p99_ms": at[1], "max_ms": worst}
+
+
+def _one_turn(connector: Connector, account: Path, count: int) -> list[float]:
+    """Milliseconds: p50, p99 and the longest of so many messages, each sent when it is due."""
+    begin = time.monotonic() + 0.1
+    for number in range(count):
+        due = begin + number / SINGLES_HZ
+        time.sleep(max(0.0, due - time.monotonic()))
+        connector.send(timed(number, due, SINGLES_BYTES))
+    connector.flush()
+    seen = sorted(array("d", bytes(mapped(account)[:])))
+    return [seen[min(count - 1, int(share * count))] * 1000 for share in (0.5, 0.99, 1.0)]
