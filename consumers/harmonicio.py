@@ -1,0 +1,98 @@
+"""Takes messages off a HarmonicIO stream: a PE within this process, whose function hands them on.
+
+A message counts as processed for its connector once it is in this reader's pipe, which is bounded: a slow reader pushes back.
+"""
+
+import contextlib
+import socket
+import threading
+from collections.abc import Sequence
+from secrets import token_hex
+
+from bench.errors import RoomError
+from bench.faces import Endpoint
+from bench.pipe import Pipe
+from bench.services.ports import LOOPBACK
+from frameworks.harmonicio.config import PeConfig
+from frameworks.harmonicio.errors import HarmonicError
+from frameworks.harmonicio.operator import Operator
+from frameworks.harmonicio.pe.engine import Engine
+from frameworks.harmonicio.pe.function import Batch, Function, of_batch
+from frameworks.harmonicio.pe.registration import Registration
+
+READY_SECONDS = 20.0
+_MOST_MESSAGES, _MOST_BYTES = 20_000, 64 * 10**6
+_PAUSE = 0.002
+_TOKEN_BYTES = 6
+
+
+@of_batch
+class Into:
+    """Puts what a PE is given into a pipe; waits while that is full, until the reader is closed."""
+
+    def __init__(self, settings: "dict[str, object]") -> None:
+        self._name, self.most = str(settings["pipe"]), 1000
+        self.closed = threading.Event()
+        _OPEN[self._name] = self
+
+    def __call__(self, batch: Batch) -> None:
+        pipe, messages = _PIPES[self._name], [bytes(message) for message in batch]
+        while messages and not self.closed.is_set():
+            messages = messages[pipe.put(messages) :]
+            if messages:
+                self.closed.wait(_PAUSE)
+
+
+_PIPES: dict[str, Pipe] = {}
+_OPEN: dict[str, Into] = {}
+
+
+class Consumer:
+    """One PE of the stream; several members share it by their credit."""
+
+    def __init__(self) -> None:
+        self._id = token_hex(_TOKEN_BYTES)
+        self._engine: Engine | None = None
+        self._registration: Registration | None = None
+        self._thread: threading.Thread | None = None
+
+    def open(self, endpoint: Endpoint, member: int, members: int) -> None:  # noqa: ARG002  PEs share a stream by themselves
+        self._pipe = _PIPES[self._id] = Pipe(_MOST_MESSAGES, _MOST_BYTES)
+        listener = socket.create_server((LOOPBACK, 0))
+        port, control = listener.getsockname()[1], int(endpoint.client["control"])
+        host = endpoint.address.rsplit(":", 1)[0]
+        config = PeConfig(
+            c_name=endpoint.name, spec="consumers.harmonicio:Into", host=LOOPBACK, node_addr=LOOPBACK, port=port,
+            master_host=host, master_port=control, id=self._id, worker="", settings={"pipe": self._id},
+        )  # fmt: skip
+        function = Function(config.spec, config.settings)
+        self._engine = Engine(listener, function, c_name=endpoint.name, token="", compat=False, most_message=config.message_bytes)
+        self._registration = Registration(config, self._engine)
+        self._thread = threading.Thread(target=self._engine.run, daemon=True, name="pe")
+        self._thread.start()
+        self._registration.start()
+        self._wait_until_known(Operator(host, control))
+
+    def take(self, most: int, timeout: float) -> Sequence[bytes]:
+        return self._pipe.take(most, timeout)
+
+    def close(self) -> None:
+        engine, self._engine = self._engine, None
+        if engine is None:
+            return
+        _OPEN.pop(self._id).closed.set()
+        engine.stop()
+        if self._thread is not None:
+            self._thread.join(timeout=READY_SECONDS)
+        if self._registration is not None:
+            self._registration.finish()
+        _PIPES.pop(self._id, None)
+
+    def _wait_until_known(self, operator: Operator) -> None:
+        pause = threading.Event()
+        for _ in range(int(READY_SECONDS / 0.05)):
+            with contextlib.suppress(HarmonicError):
+                if any(pe["id"] == self._id for pe in operator.status()["pes"]):
+                    return
+            pause.wait(0.05)
+        raise RoomError("stream", "open", f"the master did not hear of PE {self._id} within {READY_SECONDS:g} s")

@@ -1,0 +1,156 @@
+"""HarmonicIO as a framework under test: its PEs do the harness's work; messages come from its connector, or over a bridge."""
+
+import sys
+import time
+from functools import partial
+from itertools import count
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from bench import rooms
+from bench.errors import Died, RoomError
+from bench.faces import Endpoint, Ground
+from bench.order import Ready, Trouble
+from bench.process import Child
+from bench.scenario import Cell
+from bench.services.ports import LOOPBACK
+from bench.tally import Report
+from bench.work import Work
+from frameworks.harmonicio import job
+from frameworks.harmonicio.accounts import Accounts
+from frameworks.harmonicio.bridge import Bridging
+from frameworks.harmonicio.cluster import IMAGE, READY_SECONDS, Cluster, cluster_of
+from frameworks.harmonicio.errors import HarmonicError
+
+__all__ = ["Framework", "Settings"]
+
+STREAM = "stream"
+"""The source that is HarmonicIO's own connector; every other one is read by a bridge."""
+BATCH_SECONDS, BATCH_BYTES, BATCH_MESSAGES = 0.05, 8 * 10**6, 10_000
+"""Bounds of a batch: by the CPU time that its messages ask for, and by what must lie in memory."""
+STOP_SECONDS = 40.0
+_NUMBERS = count(1)
+
+
+class Settings(Struct, frozen=True, forbid_unknown_fields=True):
+    """How many PEs do the work, and how many bridges feed them where they are fed by some."""
+
+    pes: int | None = None
+    """the framework's cores when left out"""
+    bridges: int = 1
+
+
+class Framework:
+    """PEs of one stream, in a cluster that outlives the cell."""
+
+    batch_interval = 0.0
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._cluster: Cluster | None = None
+        self._accounts: Accounts | None = None
+        self._bridges: list[Child] = []
+        self._stream = ""
+
+    def refuses(self, cell: Cell, endpoint_source: str) -> str | None:  # noqa: ARG002  any size and cost will do
+        return None if endpoint_source == STREAM else rooms.without_consumer(endpoint_source)
+
+    def open(self, cell: Cell, endpoint: Endpoint, work: Work, ground: Ground) -> None:
+        pes = self._settings.pes or ground.cores
+        self._cluster, self._accounts = cluster_of(ground), Accounts()
+        bridged = endpoint.source != STREAM
+        self._stream = f"bridged-{next(_NUMBERS)}" if bridged else endpoint.name
+        told = job.Settings(work, _most(cell), LOOPBACK, self._accounts.port, self._accounts.secret)
+        wanted = {"c_name": self._stream, "image": IMAGE, "num": pes, "settings": msgspec.to_builtins(told)}
+        try:
+            self._cluster.operator.submit(wanted)
+        except HarmonicError as problem:
+            raise RoomError("harmonicio", "open", str(problem)) from problem
+        self._wait_for(pes)
+        if bridged:
+            self._bridge(endpoint, ground)
+
+    def ask(self) -> list[Report]:
+        assert self._cluster is not None, "open comes first"
+        assert self._accounts is not None
+        ended = self._accounts.ended()  # first: what a PE said last is still heard
+        reports = self._accounts.heard()
+        for bridge in self._bridges:
+            _check(bridge)
+        self._cluster.check()
+        if ended and not reports:
+            raise Died(f"a PE of {self._stream} ended")
+        return reports
+
+    def close(self) -> None:
+        while self._bridges:
+            self._bridges.pop().stop()
+        cluster, accounts, self._accounts = self._cluster, self._accounts, None
+        if cluster is not None and accounts is not None and cluster.alive():
+            self._withdraw(cluster)
+        if accounts is not None:
+            accounts.close()
+
+    def _withdraw(self, cluster: Cluster) -> None:
+        """End the PEs; a cluster in which they do not end is closed: the next cell gets a fresh one."""
+        try:
+            cluster.operator.withdraw(self._stream, purge=True)
+            deadline = time.monotonic() + STOP_SECONDS
+            while any(pe["c_name"] == self._stream for pe in cluster.operator.status()["pes"]):
+                if time.monotonic() > deadline:
+                    cluster.close()
+                    return
+                time.sleep(0.05)
+        except HarmonicError:
+            cluster.close()
+
+    def _wait_for(self, pes: int) -> None:
+        """Return once so many PEs are leased to whoever asks."""
+        assert self._cluster is not None
+        assert self._accounts is not None
+        deadline = time.monotonic() + READY_SECONDS
+        while self._accounts.ready() < pes or self._running() < pes:
+            self._cluster.check()
+            if time.monotonic() > deadline:
+                problems = "; ".join(row["problem"] for row in self._cluster.operator.status()["streams"] if row["problem"])
+                raise self._cluster.not_ready(f"{self._running()} of {pes} PEs run after {READY_SECONDS:g} s {problems}".strip())
+            time.sleep(0.05)
+
+    def _running(self) -> int:
+        assert self._cluster is not None
+        view: dict[str, Any] = self._cluster.operator.status()
+        return sum(pe["c_name"] == self._stream and pe["state"] == "running" for pe in view["pes"])
+
+    def _bridge(self, endpoint: Endpoint, ground: Ground) -> None:
+        assert self._cluster is not None
+        members = min(self._settings.bridges, endpoint.parts)
+        for member in range(members):
+            command = [sys.executable, "-m", "frameworks.harmonicio.bridge"]
+            bridge = ground.supervisor.start(command, name=f"bridge-{member}", role="framework", heard=Ready | Trouble)
+            self._bridges.append(bridge)
+            bridge.inbox.tell(Bridging(endpoint, self._stream, self._cluster.data_port, member=member, members=members))
+        for bridge in self._bridges:
+            bridge.wait_ready(partial(_is_ready, bridge), READY_SECONDS)
+
+
+def _is_ready(bridge: Child) -> bool:
+    return any(isinstance(one, Ready) for one in _check(bridge))
+
+
+def _check(bridge: Child) -> list[Any]:
+    """What a bridge has said; raises Died when it tells of trouble, or has ended."""
+    heard = list(bridge.inbox.heard())
+    for one in heard:
+        if isinstance(one, Trouble):
+            raise Died(f"{bridge.name} ended: {one.reason}", bridge.log)
+    if not heard and not bridge.alive():
+        raise bridge.died()
+    return heard
+
+
+def _most(cell: Cell) -> int:
+    """How many messages a batch may have."""
+    by_cost = int(BATCH_SECONDS / cell.cpu_seconds) if cell.cpu_seconds else BATCH_MESSAGES
+    return max(1, min(BATCH_MESSAGES, by_cost, BATCH_BYTES // cell.message_bytes))

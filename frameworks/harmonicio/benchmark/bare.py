@@ -1,0 +1,85 @@
+"""A bare framed socket pair: count and size, then the messages; no acknowledgement, no checksum but the same verification."""
+
+import json
+import socket
+import subprocess
+import sys
+import time
+from struct import Struct
+
+from frameworks.harmonicio.benchmark.check import Check, messages_of
+from frameworks.harmonicio.connector.options import Options
+
+HEAD = Struct("<II")
+_DEADLINE = 60.0
+
+
+def bare_rate(size: int, seconds: float) -> tuple[float, bool]:
+    """(messages/s that a child received and verified, whether they were exactly those sent)."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        command = [sys.executable, "-m", "frameworks.harmonicio.benchmark.bare", str(listener.getsockname()[1]), str(size)]
+        child = subprocess.Popen(command, stdout=subprocess.PIPE)
+        try:
+            listener.settimeout(_DEADLINE)
+            sock, _ = listener.accept()
+            sock.recv(1)
+            began = time.monotonic()
+            with sock:
+                rounds = _send(sock, size, began + seconds)
+                sock.shutdown(socket.SHUT_WR)
+                out, _ = child.communicate(timeout=_DEADLINE)
+        finally:
+            child.kill()
+            child.wait()
+    told = json.loads(out)
+    check = Check(size)
+    check.count, check.total, check.wrong = told["count"], told["total"], told["wrong"]
+    return told["count"] / (told["ended"] - began), check.is_exact(rounds)
+
+
+def _send(sock: socket.socket, size: int, until: float) -> int:
+    """Send whole sets until the time is over; how many."""
+    messages, rounds = messages_of(size), 0
+    batch = min(Options(c_name="-").batch_messages, max(1, Options(c_name="-").batch_bytes // size))
+    while time.monotonic() < until:
+        for first in range(0, len(messages), batch):
+            part = messages[first : first + batch]
+            payload = part[0] if len(part) == 1 else b"".join(part)
+            head = HEAD.pack(len(part), len(payload))
+            sent = sock.sendmsg([head, payload])
+            if sent < len(head) + len(payload):
+                sock.sendall(memoryview(payload)[sent - len(head) :])
+        rounds += 1
+    return rounds
+
+
+def receive(port: int, size: int) -> None:
+    """Receive and verify until the end; tell the account."""
+    check, head = Check(size), bytearray(HEAD.size)
+    with socket.create_connection(("127.0.0.1", port)) as sock:
+        buffer = bytearray(max(size, Options(c_name="-").batch_bytes))
+        whole = memoryview(buffer)
+        check.look(memoryview(b"".join(messages_of(size)[:1])), 1)  # what is slow the first time is not measured
+        check.count = check.total = 0
+        sock.sendall(b"!")
+        while _fill(sock, memoryview(head)):
+            count, length = HEAD.unpack(head)
+            _fill(sock, whole[:length])
+            check.look(whole[:length], count)
+    told = {"count": check.count, "total": check.total, "wrong": check.wrong, "ended": time.monotonic()}
+    sys.stdout.write(json.dumps(told))
+
+
+def _fill(sock: socket.socket, view: memoryview) -> bool:
+    """Receive exactly that much; False at the end."""
+    filled = 0
+    while filled < len(view):
+        got = sock.recv_into(view[filled:])
+        if not got:
+            return False
+        filled += got
+    return True
+
+
+if __name__ == "__main__":
+    receive(int(sys.argv[1]), int(sys.argv[2]))

@@ -1,0 +1,71 @@
+"""A bridge: reads its share of another source and feeds a stream with it, until the harness closes its channel."""
+
+import sys
+import time
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from bench import rooms
+from bench.channel import Channel
+from bench.errors import HarnessError
+from bench.faces import Consumer, Endpoint
+from bench.order import Ready, Trouble
+from frameworks.harmonicio.connector import Core, Options
+from frameworks.harmonicio.errors import HarmonicError
+
+_MOST, _PATIENCE, _PAUSE = 10_000, 0.02, 0.001
+_LOOK_EVERY = 0.1
+
+
+class Bridging(Struct, frozen=True, tag="bridging"):
+    """What a bridge is told once."""
+
+    endpoint: Endpoint
+    c_name: str
+    port: int
+    """of the master's data port"""
+    member: int
+    members: int
+
+
+def main() -> None:
+    """Serve the channel whose file number ends the command line."""
+    channel = Channel.inherited(int(sys.argv[-1]), Bridging)
+    try:
+        (told,) = channel.hear()
+        consumer, core = rooms.consumer(told.endpoint.source), Core(Options(c_name=told.c_name, port=told.port, overflow="absent"))
+        try:
+            consumer.open(told.endpoint, told.member, told.members)
+            core.step()
+            channel.tell(Ready())
+            _carry(channel, consumer, core)
+        finally:
+            consumer.close()
+            core.close()
+    except (EOFError, OSError):
+        return
+    except (HarnessError, HarmonicError) as problem:
+        channel.tell(Trouble(str(problem)))
+        sys.exit(1)
+
+
+def _carry(channel: Channel[Bridging], consumer: Consumer, core: Core) -> None:
+    """Take, offer, until the channel ends (EOFError); nothing more is taken while there is no credit."""
+    waiting: Sequence[bytes] = ()
+    looked = 0.0
+    while True:
+        if not waiting:
+            waiting = consumer.take(_MOST, _PAUSE if core.unacked else _PATIENCE)
+        core.step()
+        if waiting:
+            waiting = waiting[core.offer(waiting) :]
+            if waiting:
+                time.sleep(_PAUSE)
+        if time.monotonic() > looked + _LOOK_EVERY:
+            looked = time.monotonic()
+            channel.hear(timeout=0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""The master: directory of PEs and workers, leases, the backlog queue, the resource manager's place."""

@@ -1,0 +1,206 @@
+"""The master's queue: for each stream the frames that no PE could take, bounded by count and bytes, oldest first.
+
+A frame is in one of three states: it waits, it was handed out (and comes back when nobody answers for it), or it is done and
+gone. With a journal, bodies beyond the memory bound are left on the disk and read when their turn comes.
+"""
+
+import random
+from collections import OrderedDict, deque
+from dataclasses import dataclass, field
+
+from frameworks.harmonicio.errors import Refused
+from frameworks.harmonicio.master.journal import Journal, Place
+from frameworks.harmonicio.wire.frame import HEADER_BYTES, Buffer, Frame, Header, read_header, seal
+from frameworks.harmonicio.wire.seen import Seen
+
+MOST_STREAMS, MOST_SESSIONS = 10_000, 4096
+
+
+@dataclass(slots=True)
+class Entry:
+    """A frame in the queue; `data` is header and body, None when they are on the disk only."""
+
+    header: Header
+    data: bytes | None
+    place: Place | None
+
+    @property
+    def key(self) -> tuple[int, int]:
+        """What an acknowledgement names it by: session and first number."""
+        return self.header.session, self.header.first
+
+
+@dataclass(slots=True)
+class Stream:
+    """The queue of one stream."""
+
+    waiting: deque[Entry] = field(default_factory=deque)
+    out: dict[tuple[int, int], Entry] = field(default_factory=dict)
+    seen: "OrderedDict[int, Seen]" = field(default_factory=OrderedDict)
+    messages: int = 0
+    bytes: int = 0
+
+
+@dataclass(slots=True)
+class Bounds:
+    """Of the whole queue."""
+
+    messages: int = 10**7
+    bytes: int = 4 * 10**9
+    memory_bytes: int = 256 * 2**20
+    stream_messages: int = 10**7
+
+
+class Backlog:
+    """All streams' queues over one journal, or over memory alone."""
+
+    def __init__(self, bounds: Bounds, journal: Journal | None) -> None:
+        self.bounds, self._journal = bounds, journal
+        self.streams: dict[str, Stream] = {}
+        self.messages = self.bytes = self._memory = 0
+        self._session, self._next = random.SystemRandom().getrandbits(62), 0
+        if journal is not None:
+            self._recover(journal)
+
+    def length(self, c_name: str) -> int:
+        """Messages of a stream that are not done."""
+        stream = self.streams.get(c_name)
+        return stream.messages if stream is not None else 0
+
+    def lengths(self) -> dict[str, int]:
+        """By stream."""
+        return {name: stream.messages for name, stream in self.streams.items()}
+
+    def room(self) -> tuple[int, int]:
+        """(messages, bytes) that are still accepted."""
+        memory = self.bounds.bytes if self._journal is not None else min(self.bounds.bytes, self.bounds.memory_bytes)
+        return max(0, self.bounds.messages - self.messages), max(0, memory - self.bytes)
+
+    def add(self, c_name: str, head: bytes, body: Buffer, *, bounded: bool = True) -> bool:
+        """Put a frame in; False when it was there before, raises Refused when the queue is full."""
+        header = read_header(head)
+        if c_name not in self.streams and len(self.streams) >= MOST_STREAMS:
+            self.streams = {name: stream for name, stream in self.streams.items() if stream.messages}
+            if len(self.streams) >= MOST_STREAMS:
+                raise Refused(f"messages of {MOST_STREAMS} streams are waiting")
+        stream = self.streams.setdefault(c_name, Stream())
+        seen = stream.seen.setdefault(header.session, Seen())
+        while len(stream.seen) > MOST_SESSIONS:
+            stream.seen.popitem(last=False)
+        seen.raise_floor(header.floor)
+        if not seen.missing(header.first, header.first + header.count):
+            return False
+        if bounded:
+            self._check_room(stream, header)
+        place = self._journal.append_frame(c_name, head, body) if self._journal is not None else None
+        keep = place is None or self._memory + header.size <= self.bounds.memory_bytes
+        seen.add(header.first, header.count)
+        self._count(stream, Entry(header, b"".join((head, body)) if keep else None, place))
+        return True
+
+    def take(self, c_name: str) -> Entry | None:
+        """The oldest frame that waits; it is out until `done` or `back`."""
+        stream = self.streams.get(c_name)
+        if stream is None or not stream.waiting:
+            return None
+        entry = stream.waiting.popleft()
+        stream.out[entry.key] = entry
+        return entry
+
+    def peek(self, c_name: str) -> Entry | None:
+        """The oldest frame that waits."""
+        stream = self.streams.get(c_name)
+        return stream.waiting[0] if stream is not None and stream.waiting else None
+
+    def data(self, entry: Entry) -> bytes:
+        """Header and body of a frame."""
+        if entry.data is not None:
+            return entry.data
+        assert self._journal is not None, "what is not in memory is in the journal"
+        assert entry.place is not None
+        return self._journal.read(entry.place)
+
+    def add_message(self, c_name: str, message: Buffer, *, bounded: bool = True) -> None:
+        """Put a message of the old wire in; raises Refused when the queue is full."""
+        sealed = seal([bytes(message)], self._session, self._next, 0)
+        self._next += 1
+        self.add(c_name, bytes(sealed.buffers[0]), sealed.buffers[1], bounded=bounded)
+
+    def pop_message(self, c_name: str) -> bytes | None:
+        """The oldest message alone, for an old PE: it is done with being handed out. A batch is taken apart first."""
+        entry = self.take(c_name)
+        if entry is None:
+            return None
+        batch = Frame(entry.header, memoryview(self.data(entry))[HEADER_BYTES:]).batch()
+        for index in range(1, len(batch)):
+            self.add_message(c_name, batch[index], bounded=False)  # it is in the queue already
+        self.done(c_name, entry.key)
+        return bytes(batch[0])
+
+    def done(self, c_name: str, key: tuple[int, int]) -> None:
+        """A frame was acknowledged."""
+        stream = self.streams.get(c_name)
+        entry = stream.out.pop(key, None) if stream is not None else None
+        if stream is None or entry is None:
+            return
+        self._uncount(stream, entry)
+        if self._journal is not None and entry.place is not None:
+            self._journal.append_done(c_name, *key, entry.header.count)
+            self._journal.is_done(entry.place)
+
+    def back(self, c_name: str, key: tuple[int, int]) -> None:
+        """A frame was not acknowledged, and waits again."""
+        stream = self.streams.get(c_name)
+        entry = stream.out.pop(key, None) if stream is not None else None
+        if stream is not None and entry is not None:
+            stream.waiting.appendleft(entry)
+
+    def purge(self, c_name: str) -> int:
+        """Throw a stream's messages away, on somebody's order; how many those were."""
+        stream = self.streams.pop(c_name, None)
+        if stream is None:
+            return 0
+        messages = stream.messages
+        for entry in [*stream.waiting, *stream.out.values()]:
+            self._uncount(stream, entry)
+            if self._journal is not None and entry.place is not None:
+                self._journal.append_done(c_name, *entry.key, entry.header.count)
+                self._journal.is_done(entry.place)
+        return messages
+
+    def _check_room(self, stream: Stream, header: Header) -> None:
+        messages, size = self.room()
+        if header.count > messages or header.size > size or stream.messages + header.count > self.bounds.stream_messages:
+            raise Refused(f"the queue is full: {self.messages} messages, {self.bytes} bytes")
+
+    def _count(self, stream: Stream, entry: Entry) -> None:
+        stream.waiting.append(entry)
+        stream.messages += entry.header.count
+        stream.bytes += entry.header.size
+        self.messages += entry.header.count
+        self.bytes += entry.header.size
+        self._memory += entry.header.size if entry.data is not None else 0
+
+    def _uncount(self, stream: Stream, entry: Entry) -> None:
+        stream.messages -= entry.header.count
+        stream.bytes -= entry.header.size
+        self.messages -= entry.header.count
+        self.bytes -= entry.header.size
+        self._memory -= entry.header.size if entry.data is not None else 0
+
+    def _recover(self, journal: Journal) -> None:
+        """What was in the journal and is not done waits again, in its order."""
+        found: dict[tuple[str, int, int], Entry] = {}
+        for record in journal.records():
+            if record.header is None:
+                session, first, _ = record.done
+                entry = found.pop((record.c_name, session, first), None)
+                if entry is not None and entry.place is not None:
+                    journal.is_done(entry.place)
+            else:
+                journal.is_waiting(record.place)
+                found[record.c_name, record.header.session, record.header.first] = Entry(record.header, None, record.place)
+        for (c_name, session, first), entry in found.items():
+            stream = self.streams.setdefault(c_name, Stream())
+            stream.seen.setdefault(session, Seen()).add(first, entry.header.count)
+            self._count(stream, entry)

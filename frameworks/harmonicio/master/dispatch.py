@@ -1,0 +1,125 @@
+"""Delivers what is in the queue: pushes frames to PEs by their credit, and single messages to idle old PEs."""
+
+import asyncio
+import contextlib
+import logging
+import random
+import time
+
+from frameworks.harmonicio.connector.coroutine import readiness
+from frameworks.harmonicio.connector.link import GRACE_SECONDS, Link
+from frameworks.harmonicio.master.backlog import Backlog
+from frameworks.harmonicio.master.registry import Pe, Registry
+from frameworks.harmonicio.wire.frame import HEADER_BYTES, Sealed
+from frameworks.harmonicio.wire.reader import Buffers
+from frameworks.harmonicio.wire.words import Hello, Leases
+
+logger = logging.getLogger(__name__)
+
+_LONGEST_WAIT = 0.5
+_OLD_SECONDS = 10.0
+
+
+class Dispatcher:
+    """One stream's; runs for as long as the master does, and does nothing while the queue is empty."""
+
+    def __init__(self, c_name: str, backlog: Backlog, registry: Registry, token: str) -> None:
+        self._c_name, self._backlog, self._registry = c_name, backlog, registry
+        self._hello = Hello("master", c_name, random.SystemRandom().getrandbits(62), token)
+        self._links: dict[str, Link] = {}
+        self._buffers = Buffers()
+        self._changed = asyncio.Event()
+        self.delivered = self.failed = 0
+
+    def changed(self) -> None:
+        """Something was queued, or a PE came or went."""
+        self._changed.set()
+
+    async def run(self) -> None:
+        """Deliver, for ever."""
+        while True:
+            if self._backlog.length(self._c_name) or any(link.unacked for link in self._links.values()):
+                try:
+                    self.step(time.monotonic())
+                    await self._to_old_pes()
+                except OSError as problem:  # of the journal: a full disk, say
+                    logger.error("nothing of %s is delivered for a second: %s", self._c_name, problem)  # noqa: TRY400
+                    await asyncio.sleep(1)
+                await readiness([(link.sock, link.unsent > 0) for link in self._links.values() if link.sock], 0.05, self._changed)
+            else:
+                self._close()
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._changed.wait(), _LONGEST_WAIT)
+                self._changed.clear()
+
+    def step(self, now: float) -> None:
+        """Whatever can be done without waiting."""
+        self._follow_registry()
+        for link in list(self._links.values()):
+            link.step(now, self._settled, _no_leases)
+            if (link.unacked and link.lost_for > GRACE_SECONDS) or (link.draining and link.sock is None):
+                self._drop(link)
+        while (entry := self._backlog.peek(self._c_name)) is not None:
+            size = entry.header.size // entry.header.count
+            free = [link for link in self._links.values() if link.room(size) > 0]
+            if not free:
+                break
+            self._backlog.take(self._c_name)
+            data = self._backlog.data(entry)
+            view = memoryview(data)
+            sealed = Sealed(*entry.key, entry.header.count, entry.header.size, [view[:HEADER_BYTES], view[HEADER_BYTES:]])
+            min(free, key=lambda link: link.messages).send(sealed)
+
+    def _follow_registry(self) -> None:
+        places = {place.id: place for place in self._registry.places(self._c_name)}
+        for place in places.values():
+            if place.id not in self._links:
+                self._links[place.id] = Link(place, self._hello, self._buffers)
+        for link in list(self._links.values()):
+            if link.place.id not in places and not link.ready:
+                self._drop(link)
+
+    def _settled(self, frames: list[Sealed], failed: int) -> None:
+        self.failed += failed
+        for frame in frames:
+            self.delivered += frame.count
+            self._backlog.done(self._c_name, (frame.session, frame.first))
+
+    def _drop(self, link: Link) -> None:
+        for frame in reversed(link.take_back()):
+            self._backlog.back(self._c_name, (frame.session, frame.first))
+        link.close()
+        self._links.pop(link.place.id, None)
+
+    def _close(self) -> None:
+        for link in list(self._links.values()):
+            self._drop(link)
+
+    async def _to_old_pes(self) -> None:
+        """Contact old PEs that wait for a connection: they poll only after a message, so nobody else would."""
+        while self._backlog.peek(self._c_name) is not None and not self._registry.places(self._c_name):
+            pe = self._registry.hand_out(self._c_name, time.monotonic())
+            if pe is None:
+                return
+            await self._push(pe)
+
+    async def _push(self, pe: Pe) -> None:
+        message = self._backlog.pop_message(self._c_name)
+        if message is None:
+            return
+        try:
+            async with asyncio.timeout(_OLD_SECONDS):
+                _, writer = await asyncio.open_connection(pe.place.host, pe.place.port)
+                writer.write(message)
+                await writer.drain()
+                writer.close()
+                await writer.wait_closed()
+            self._registry.withdraw(pe)
+        except (OSError, TimeoutError) as problem:
+            logger.warning("the old PE at %s:%d cannot be reached: %s", pe.place.host, pe.place.port, problem)
+            self._registry.forget_idle(pe)
+            self._backlog.add_message(self._c_name, message, bounded=False)
+
+
+def _no_leases(leases: Leases) -> None:
+    """PEs do not lease anything."""

@@ -1,0 +1,187 @@
+"""The journal of the master's queue: what it acknowledged is on the disk, and is found again after a kill -9.
+
+A journal is a folder of segments. A record is a length, a kind, a stream's name, and either a DATA frame exactly as it came
+(header and body, each with its checksum) or the range of a session that is done. A segment is deleted when nothing in it is
+waiting and no older one is left. A torn record ends a segment: nothing behind it was acknowledged.
+"""
+
+import contextlib
+import logging
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from struct import Struct
+
+from crc32c import crc32c
+
+from frameworks.harmonicio.errors import WireError
+from frameworks.harmonicio.wire.frame import HEADER_BYTES, Buffer, Header, read_header
+
+logger = logging.getLogger(__name__)
+
+SEGMENT_BYTES = 64 * 2**20
+_RECORD = Struct("<IBHI")
+"""Length of what follows, kind, length of the name, CRC of kind and name."""
+_RANGE = Struct("<QQI")
+_FRAME, _DONE = 1, 2
+
+
+@dataclass(slots=True)
+class Place:
+    """Where a frame lies."""
+
+    segment: int
+    offset: int
+    size: int
+
+
+@dataclass(slots=True)
+class Record:
+    """What a journal says: a frame that waits, or (header None) a range that is done."""
+
+    c_name: str
+    header: Header | None
+    place: Place
+    done: tuple[int, int, int] = (0, 0, 0)
+
+
+class Journal:
+    """Appends to the newest segment; `commit` makes sure that it is on the disk."""
+
+    def __init__(self, folder: Path, *, sync: bool = True, segment_bytes: int = SEGMENT_BYTES) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self._folder, self._sync, self._segment_bytes = folder, sync, segment_bytes
+        self._waiting: dict[int, int] = dict.fromkeys(self._segments(), 0)
+        self._number = max(self._waiting, default=0)
+        self._fd = -1
+        self._size = 0
+        self._readers: dict[int, int] = {}
+
+    def records(self) -> Iterator[Record]:
+        """Everything that is in it, the oldest first; to be read once, before anything is appended."""
+        for number in sorted(self._waiting):
+            yield from _read(self._path(number), number)
+
+    def append_frame(self, c_name: str, head: bytes, body: Buffer) -> Place:
+        """Append a frame that waits from now on."""
+        name = c_name.encode()
+        start = self._append(_FRAME, name, [head, body], len(head) + len(body))
+        self._waiting[self._number] += 1
+        return Place(self._number, start, len(head) + len(body))
+
+    def append_done(self, c_name: str, session: int, first: int, count: int) -> None:
+        """Append that a range needs nothing more."""
+        self._append(_DONE, c_name.encode(), [_RANGE.pack(session, first, count)], _RANGE.size)
+
+    def is_waiting(self, place: Place) -> None:
+        """Count a frame that was found again."""
+        self._waiting[place.segment] += 1
+
+    def is_done(self, place: Place) -> None:
+        """Count a frame that needs nothing more; segments that nobody needs are deleted."""
+        self._waiting[place.segment] -= 1
+        for number in sorted(self._waiting):
+            if self._waiting[number] > 0 or number >= self._number:
+                break
+            del self._waiting[number]
+            if (reader := self._readers.pop(number, None)) is not None:
+                os.close(reader)
+            self._path(number).unlink(missing_ok=True)
+
+    def read(self, place: Place) -> bytes:
+        """A frame, header and body."""
+        reader = self._readers.get(place.segment)
+        if reader is None:
+            reader = self._readers[place.segment] = os.open(self._path(place.segment), os.O_RDONLY)
+        return os.pread(reader, place.size, place.offset)
+
+    def commit(self) -> None:
+        """Return once everything appended so far is on the disk; may be called from another thread."""
+        fd = self._fd
+        if self._sync and fd >= 0:
+            with contextlib.suppress(OSError):  # the segment was ended meanwhile, and what ends one commits it
+                os.fdatasync(fd)
+
+    def close(self) -> None:
+        """Idempotent."""
+        for reader in self._readers.values():
+            os.close(reader)
+        self._readers.clear()
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def _append(self, kind: int, name: bytes, parts: list[Buffer], size: int) -> int:
+        """Write a record; the offset of its parts."""
+        if self._fd < 0 or self._size > self._segment_bytes:
+            self._next_segment()
+        head = _RECORD.pack(len(name) + size, kind, len(name), crc32c(name, crc32c(bytes([kind])))) + name
+        left = [memoryview(part) for part in (head, *parts)]
+        start = self._size + len(head)
+        while left:
+            try:
+                written = os.writev(self._fd, left)
+            except OSError:  # a full disk, say: what is torn ends its segment
+                self._end_segment()
+                raise
+            self._size += written
+            while left and written >= len(left[0]):
+                written -= len(left.pop(0))
+            if left:
+                left[0] = left[0][written:]
+        return start
+
+    def _end_segment(self) -> None:
+        if self._fd >= 0:
+            if self._sync:
+                os.fdatasync(self._fd)
+            os.close(self._fd)
+            self._fd = -1
+
+    def _next_segment(self) -> None:
+        self._end_segment()
+        self._number += 1
+        self._fd = os.open(self._path(self._number), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        self._waiting[self._number], self._size = 0, 0
+
+    def _segments(self) -> list[int]:
+        return [int(path.stem) for path in self._folder.glob("*.journal") if path.stem.isdigit()]
+
+    def _path(self, number: int) -> Path:
+        return self._folder / f"{number:08d}.journal"
+
+
+def _read(path: Path, number: int) -> Iterator[Record]:
+    """The whole records of a segment."""
+    data = path.read_bytes()
+    at = 0
+    while at + _RECORD.size <= len(data):
+        length, kind, name_length, crc = _RECORD.unpack_from(data, at)
+        begin, end = at + _RECORD.size, at + _RECORD.size + length
+        name = data[begin : begin + name_length]
+        if end > len(data) or crc32c(name, crc32c(bytes([kind]))) != crc:
+            break
+        start = begin + name_length
+        record = _record(name.decode(errors="replace"), kind, data, Place(number, start, end - start))
+        if record is None:
+            break
+        yield record
+        at = end
+    if at < len(data):
+        logger.warning("%s ends with %d bytes of a torn record", path.name, len(data) - at)
+
+
+def _record(c_name: str, kind: int, data: bytes, place: Place) -> Record | None:
+    start, end = place.offset, place.offset + place.size
+    if kind == _DONE and place.size == _RANGE.size:
+        return Record(c_name, None, place, _RANGE.unpack_from(data, start))
+    if kind != _FRAME or place.size < HEADER_BYTES:
+        return None
+    try:
+        header = read_header(data, start)
+    except WireError:
+        return None
+    if header.size != place.size - HEADER_BYTES or crc32c(memoryview(data)[start + HEADER_BYTES : end]) != header.body_crc:
+        return None
+    return Record(c_name, header, place)

@@ -1,0 +1,75 @@
+"""One data connection that never blocks: frames in, buffers out; whoever owns it decides when to look at it."""
+
+import errno
+import socket
+from collections import deque
+from collections.abc import Iterable
+
+from frameworks.harmonicio.wire.frame import Buffer, Frame
+from frameworks.harmonicio.wire.reader import Buffers, Reader
+
+_VECTORS = 64
+
+
+class Peer:
+    """A connected socket, its reader, and what is still to be sent."""
+
+    def __init__(self, sock: socket.socket, buffers: Buffers, most_body: int) -> None:
+        sock.settimeout(0)
+        if sock.family != socket.AF_UNIX:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.sock, self.reader = sock, Reader(buffers, most_body)
+        self._out: deque[memoryview] = deque()
+        self.unsent = 0
+        self.closed = False
+
+    @classmethod
+    def dial(cls, host: str, port: int, buffers: Buffers, most_body: int) -> "Peer":
+        """Begin to connect to an IP address or a name; raises OSError when that cannot even be begun."""
+        family, kind, proto, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        sock = socket.socket(family, kind, proto)
+        try:
+            sock.settimeout(0)
+            code = sock.connect_ex(address)
+            if code not in (0, errno.EINPROGRESS):
+                raise OSError(code, f"cannot connect to {host}:{port}")  # noqa: TRY301  the socket is closed below
+            return cls(sock, buffers, most_body)
+        except BaseException:
+            sock.close()
+            raise
+
+    def send(self, buffers: Iterable[Buffer]) -> None:
+        """Send, or keep for `flush`, in order; raises OSError when the connection is gone."""
+        for buffer in buffers:
+            view = memoryview(buffer)
+            if view:
+                self._out.append(view)
+                self.unsent += len(view)
+        self.flush()
+
+    def flush(self) -> bool:
+        """Send what is kept, as far as it goes; whether nothing is left. Raises OSError when the connection is gone."""
+        out = self._out
+        while out:
+            try:
+                sent = self.sock.sendmsg([out[index] for index in range(min(len(out), _VECTORS))])
+            except BlockingIOError:
+                return False
+            self.unsent -= sent
+            while sent:
+                if sent >= len(out[0]):
+                    sent -= len(out.popleft())
+                else:
+                    out[0] = out[0][sent:]
+                    sent = 0
+        return True
+
+    def read(self) -> list[Frame]:
+        """The frames that have come; raises EOFError, OSError or WireError when there will be no more."""
+        return self.reader.read(self.sock)
+
+    def close(self) -> None:
+        """Idempotent; what is kept is thrown away."""
+        self.closed = True
+        self._out.clear()
+        self.sock.close()

@@ -1,0 +1,119 @@
+"""HarmonicIO's own connector as a source: messages go from the load's process straight to the PEs.
+
+"Confirmed" means that a PE has processed the message, or that the master's queue has it in its journal.
+"""
+
+import time
+from collections.abc import Sequence
+from itertools import count
+from typing import Annotated, Literal
+
+from msgspec import Struct
+
+from bench.errors import RoomError
+from bench.faces import Endpoint, Ground
+from bench.scenario import Cell
+from bench.services.ports import LOOPBACK
+from bench.units import Seconds, Size, limits
+from frameworks.harmonicio.cluster import cluster_of
+from frameworks.harmonicio.connector import Core, Options
+from frameworks.harmonicio.errors import HarmonicError
+
+CONNECT_SECONDS = 20.0
+PATIENCE, PAUSE = 0.002, 0.0003
+"""Seconds in which credit may come before the connector counts as full."""
+_NUMBERS = count(1)
+
+
+class Settings(Struct, frozen=True, forbid_unknown_fields=True):
+    """The connector's."""
+
+    delivery: Literal["at-least-once", "at-most-once"] = "at-least-once"
+    overflow: Literal["full", "absent", "never"] = "absent"
+    """when messages go to the master's queue: no PE has credit, there is no PE, or never"""
+    batch: Annotated[Size, limits(least="1 kB", most="64 MB")] = Size(262_144)
+    """largest frame of small messages"""
+    held: Annotated[Size, limits(least="1 MB", most="1 GB")] = Size(128 * 10**6)
+    """bytes on their way, unacknowledged, at most"""
+    patience: Seconds = Seconds(0.5)
+    """how long PEs may be without credit before messages go to the queue, with overflow: full"""
+
+
+class Source:
+    """A stream of its own for each cell, at the master of the run's cluster."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+
+    def refuses(self, cell: Cell, entropy: float) -> str | None:  # noqa: ARG002  every size and filler can pass
+        return None
+
+    def open(self, cell: Cell, ground: Ground) -> Endpoint:  # noqa: ARG002  all cells look alike to it
+        cluster, settings = cluster_of(ground), self._settings
+        client: dict[str, str | int | float | bool] = {
+            "delivery": settings.delivery,
+            "overflow": settings.overflow,
+            "batch": int(settings.batch),
+            "held": int(settings.held),
+            "patience": float(settings.patience),
+            "control": cluster.port,
+        }
+        name = f"stream-{next(_NUMBERS)}"
+        return Endpoint("stream", f"{LOOPBACK}:{cluster.data_port}", name, ordered=False, client=client)
+
+    def clear(self) -> None:
+        """Nothing stays behind."""
+
+    def close(self) -> None:
+        """The cluster belongs to the run."""
+
+
+class Sender:
+    """A connector, whose core never blocks."""
+
+    def __init__(self) -> None:
+        self._core: Core | None = None
+
+    def open(self, endpoint: Endpoint) -> None:
+        host, port = endpoint.address.rsplit(":", 1)
+        client = endpoint.client
+        self._core = Core(
+            Options(
+                c_name=endpoint.name, host=host, port=int(port), batch_bytes=int(client["batch"]), held_bytes=int(client["held"]),
+                delivery="at-most-once" if client["delivery"] == "at-most-once" else "at-least-once",
+                overflow="full" if client["overflow"] == "full" else "absent" if client["overflow"] == "absent" else "never",
+                patience=float(client["patience"]),
+            )
+        )  # fmt: skip
+        deadline = time.monotonic() + CONNECT_SECONDS
+        while not self._core.connected:
+            self._step(self._core)
+            if time.monotonic() > deadline:
+                raise RoomError("stream", "open", f"no master answers at {endpoint.address}")
+            time.sleep(0.005)
+
+    def send(self, messages: Sequence[bytes]) -> int:
+        assert self._core is not None, "open comes first"
+        deadline, taken = time.monotonic() + PATIENCE, 0
+        while True:
+            self._step(self._core)
+            taken = self._core.offer(messages, taken)
+            if taken == len(messages) or time.monotonic() > deadline:
+                return taken
+            time.sleep(PAUSE)
+
+    def confirmed(self) -> tuple[int, int]:
+        assert self._core is not None, "open comes first"
+        self._step(self._core)
+        return self._core.acked, self._core.failed
+
+    def close(self) -> None:
+        core, self._core = self._core, None
+        if core is not None:
+            core.close()
+
+    def _step(self, core: Core) -> None:
+        try:
+            core.step()
+        except HarmonicError as problem:
+            raise RoomError("stream", "send", str(problem)) from problem

@@ -1,0 +1,32 @@
+"""What the PEs of the tests run."""
+
+import os
+from pathlib import Path
+
+from frameworks.harmonicio.pe import of_batch
+
+
+@of_batch
+class Record:
+    """Writes the number (8 bytes) that each message begins with to a file, before its message counts as processed."""
+
+    def __init__(self, settings):
+        folder = Path(settings["folder"])
+        self._fd = os.open(folder / f"{os.getpid()}.numbers", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        self.most = 1000
+
+    def __call__(self, batch):
+        os.write(self._fd, b"".join(bytes(message[:8]) for message in batch))
+
+
+class Keep:
+    """Writes each message to a file of its own; one that begins with "bad" raises."""
+
+    def __init__(self, settings):
+        self._folder, self._count = Path(settings["folder"]), 0
+
+    def __call__(self, message):
+        if bytes(message[:3]) == b"bad":
+            raise ValueError("a bad message")
+        (self._folder / f"{os.getpid()}-{self._count}.message").write_bytes(message)
+        self._count += 1

@@ -1,0 +1,47 @@
+"""Configuration is checked before anything starts."""
+
+import pytest
+
+from frameworks.harmonicio.config import MasterConfig, WorkerConfig, read_config
+from frameworks.harmonicio.errors import ConfigError, Refused
+from frameworks.harmonicio.worker.ports import Ports
+
+
+def test_flags_go_before_the_environment_and_that_before_the_file(tmp_path):
+    """And defaults come last."""
+    file = tmp_path / "master.yaml"
+    file.write_text("port: 1\ndata_port: 2\nname: file\n")
+    config = read_config(MasterConfig, file, {"HARMONICIO_DATA_PORT": "3", "HARMONICIO_NAME": "environment"}, {"name": "flag"})
+    assert (config.port, config.data_port, config.name, config.host) == (1, 3, "flag", "127.0.0.1")
+
+
+def test_tokens_come_from_the_environment():
+    """One for each role; with any, the old wire is off."""
+    config = read_config(WorkerConfig, None, {"HARMONICIO_TOKEN_WORKER": "w", "HARMONICIO_ALLOW": "a,b"}, {})
+    assert (config.tokens.worker, config.old_wire, config.allow) == ("w", False, ("a", "b"))
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [("prot: 1", "did you mean 'port'"), ("port: x", "port"), ("port: 70000", "port"), ("- a", "not a mapping"),
+     ("{", "cannot be read"),
+     ("irm: maybe", "irm"), ("host: 0.0.0.0", "needs tokens"), ("tokens: {opertor: x}", "opertor")],
+)  # fmt: skip
+def test_what_is_wrong_is_said_in_one_line(tmp_path, text, says):
+    """With its name."""
+    file = tmp_path / "master.yaml"
+    file.write_text(text)
+    with pytest.raises(ConfigError, match=says) as caught:
+        read_config(MasterConfig, file, {}, {})
+    assert "\n" not in str(caught.value)
+
+
+def test_ports_are_given_again_and_run_out_loudly():
+    """The end of the range is not used."""
+    first = Ports(0, 0, "127.0.0.1").take()
+    ports = Ports(first, first + 1, "127.0.0.1")
+    assert ports.take() == first
+    with pytest.raises(Refused, match="no port is free"):
+        ports.take()
+    ports.give_back(first)
+    assert ports.take() == first

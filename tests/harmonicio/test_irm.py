@@ -1,0 +1,179 @@
+"""The resource manager gives the reference's known answers."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from frameworks.harmonicio.errors import ConfigError, Refused
+from frameworks.harmonicio.irm.autoscaler import Registered, scale, target_workers
+from frameworks.harmonicio.irm.packing import Packing, first_fit, first_fit_by_tree, idle_buffer, vector_first_fit
+from frameworks.harmonicio.irm.parameters import PAPER, SHIPPED
+from frameworks.harmonicio.irm.predictor import Predictor, growth, pes_to_add
+from frameworks.harmonicio.irm.profiler import Profiler, reading_of
+from frameworks.harmonicio.irm.requests import RequestQueue
+
+STRICT = [
+    ([0.5, 0.7, 0.5, 0.2, 0.4, 0.2, 0.5, 0.1, 0.6], [[0.5, 0.2, 0.2], [0.7, 0.1], [0.5, 0.4], [0.5], [0.6]]),
+    ([0.5, 0.5, 0.5], [[0.5], [0.5], [0.5]]),
+    ([0.125] * 9, [[0.125] * 7, [0.125] * 2]),
+    ([0.3, 0.6, 0.2, 0.8, 0.1, 0.5], [[0.3, 0.6], [0.2, 0.1, 0.5], [0.8]]),
+]
+LEQ = [
+    ([0.5, 0.7, 0.5, 0.2, 0.4, 0.2, 0.5, 0.1, 0.6], [[0.5, 0.5], [0.7, 0.2, 0.1], [0.4, 0.2], [0.5], [0.6]]),
+    ([0.5, 0.5, 0.5], [[0.5, 0.5], [0.5]]),
+    ([0.125] * 9, [[0.125] * 8, [0.125]]),
+    ([1.0], [[1.0]]),
+    ([0.3, 0.6, 0.2, 0.8, 0.1, 0.5], [[0.3, 0.6, 0.1], [0.2, 0.8], [0.5]]),
+]
+SIZES = st.lists(st.floats(0.02, 0.99), max_size=40)
+FITS = pytest.mark.parametrize("fit", ["strict", "leq"])
+
+
+@pytest.mark.parametrize(("items", "bins"), STRICT)
+def test_the_strict_rule_answers_as_the_original(items, bins):
+    """An item fits where its size is below the free space."""
+    assert first_fit(items, "strict") == bins
+
+
+@pytest.mark.parametrize(("items", "bins"), LEQ)
+def test_the_rule_with_equality_answers_as_published(items, bins):
+    """An item fits where its size is at most the free space."""
+    assert first_fit(items, "leq") == bins
+
+
+@pytest.mark.parametrize(("size", "fit"), [(1.0, "strict"), (1.1, "leq"), (0.0, "leq"), (math.nan, "leq")])
+def test_an_item_that_fits_no_bin_is_refused(size, fit):
+    """It is not lost in silence."""
+    with pytest.raises(Refused, match="size"):
+        first_fit([size], fit)
+
+
+@FITS
+@given(sizes=SIZES)
+def test_every_item_is_in_one_bin_and_no_bin_is_over_full(fit, sizes):
+    """Whatever the sizes are."""
+    bins = first_fit(sizes, fit)
+    assert sorted(size for items in bins for size in items) == sorted(sizes)
+    assert all(sum(items) <= 1 + 1e-6 for items in bins)
+
+
+@FITS
+@given(sizes=SIZES)
+def test_the_tree_packs_as_the_scan_does(fit, sizes):
+    """Only faster."""
+    assert first_fit_by_tree(sizes, fit) == first_fit(sizes, fit)
+
+
+@given(sizes=SIZES)
+def test_at_most_one_bin_is_half_empty(sizes):
+    """While nothing is removed."""
+    assert sum(sum(items) < 0.5 for items in first_fit(sizes, "leq")) <= 1
+
+
+@given(sizes=st.lists(st.floats(0.05, 0.99), min_size=1, max_size=8))
+def test_first_fit_is_near_the_optimum(sizes):
+    """At most floor(1.7 OPT) bins, against an exhaustive search."""
+    assert len(first_fit(sizes, "leq")) <= math.floor(1.7 * optimum(tuple(sorted(sizes, reverse=True))))
+
+
+def optimum(sizes):
+    """The fewest bins, by trying every bin for every item."""
+    best = len(sizes)
+
+    def place(index, free):
+        nonlocal best
+        if len(free) >= best:
+            return
+        if index == len(sizes):
+            best = len(free)
+            return
+        for position, space in enumerate(free):
+            if sizes[index] <= space + 1e-9:
+                place(index + 1, (*free[:position], space - sizes[index], *free[position + 1 :]))
+        place(index + 1, (*free, 1 - sizes[index]))
+
+    place(0, ())
+    return best
+
+
+@pytest.mark.parametrize(
+    ("bins", "idle"), [(1, 1), (9, 1), (10, 2), (50, 2), (54, 2), (55, 3), (99, 3), (100, 4), (150, 5), (1000, 6)]
+)
+def test_the_buffer_of_idle_workers(bins, idle):
+    """Grows with the logarithm."""
+    assert idle_buffer(bins) == idle
+
+
+@pytest.mark.parametrize(
+    ("rate", "length", "added"), [(6, 0, 2), (5, 0, 1), (0, 11, 2), (3, 5, 1), (-3, 20, 1), (-2, 20, 1), (0, 10, 0)]
+)
+def test_the_predictor_follows_its_table(rate, length, added):
+    """With the parameters of the paper."""
+    assert pes_to_add(rate, length, PAPER) == added
+
+
+def test_growth_is_truncated_towards_zero_and_the_first_time_is_the_whole_length():
+    """As the original computes it."""
+    assert (growth(7, None, 2), growth(4, 7, 2), growth(7, 4, 2)) == (3, -1, 1)
+
+
+def test_after_pes_were_added_the_predictor_waits():
+    """For the scale-up waiting time."""
+    predictor = Predictor(PAPER)
+    assert [predictor.look(50, now) for now in (0.0, 1.0, 10.0, 10.5)] == [2, 0, 0, 2]
+
+
+def test_removing_a_pe_frees_its_space_and_trailing_empty_bins_go():
+    """Nothing else moves."""
+    packing = Packing("leq")
+    assert [packing.put(key, 0.6) for key in "abc"] == [0, 1, 2]
+    packing.remove("b")
+    assert (len(packing.bins), packing.put("d", 0.6)) == (3, 1)
+    packing.remove("c")
+    packing.remove("d")
+    assert len(packing.bins) == 1
+
+
+def test_vectors_fit_where_every_dimension_does():
+    """With the fork's margin too."""
+    assert vector_first_fit([(0.5, 0.2), (0.5, 0.2), (0.1, 0.7)]) == [[0, 1], [2]]
+    assert vector_first_fit([(0.5, 0.2), (0.44, 0.2), (0.46, 0.2)], "strict", 0.05) == [[0, 1], [2]]
+
+
+def test_a_request_is_put_back_as_often_as_its_time_to_live_says():
+    """One means two attempts."""
+    queue = RequestQueue(1)
+    queue.ask("img")
+    (first,) = queue.drain()
+    assert queue.again(first)
+    (second,) = queue.drain()
+    assert not queue.again(second)
+    assert queue.dropped == 1
+
+
+def test_a_profile_is_a_mean_by_pes_that_leaves_out_who_has_not_measured():
+    """And never falls below the smallest size."""
+    assert reading_of([(0.2, 1), (0.5, 2), (None, 4)]) == pytest.approx(0.4)
+    profiler = Profiler(0.02)
+    profiler.learn("img", [(0.4, 1)])
+    profiler.learn("img", [(0.2, 1)])
+    profiler.learn("idle", [(0.0, 1)])
+    assert (profiler.size("img"), profiler.size("idle"), profiler.size("new")) == (pytest.approx(0.3), 0.02, None)
+
+
+def test_the_autoscaler_enables_registered_workers_up_to_its_target():
+    """And says how many are missing."""
+    provider = Registered()
+    provider.saw(["a", "b"], set())
+    assert (scale(provider, 0), provider.workers()) == (0, ["a"])
+    assert (scale(provider, 3), provider.workers()) == (2, ["a", "b"])
+    assert target_workers(10) == 12
+
+
+def test_both_published_sets_are_valid_and_contradictions_are_refused():
+    """With the name of what is wrong."""
+    assert (PAPER.default_cpu_share, SHIPPED.default_cpu_share) == (0.125, 0.5)
+    with pytest.raises(ConfigError, match="slowdown_rate"):
+        type(PAPER)(**{**{name: getattr(PAPER, name) for name in PAPER.__struct_fields__}, "slowdown_rate": 1})

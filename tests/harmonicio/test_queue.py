@@ -1,0 +1,160 @@
+"""The master's queue keeps what it has acknowledged, within its bounds, and finds it again."""
+
+import pytest
+
+from frameworks.harmonicio.errors import Refused
+from frameworks.harmonicio.master.backlog import Backlog, Bounds
+from frameworks.harmonicio.master.journal import Journal
+from frameworks.harmonicio.master.registry import Pe, Registry, Worker
+from frameworks.harmonicio.wire.frame import HEADER_BYTES, seal
+from frameworks.harmonicio.wire.words import Place
+
+
+def put(backlog, first, messages, stream="s", session=1):
+    """Put a frame in."""
+    head, *body = seal(messages, session, first, 0).buffers
+    return backlog.add(stream, head, b"".join(body))
+
+
+def contents(backlog, stream="s"):
+    """All messages of a stream, which are taken."""
+    found = []
+    while (message := backlog.pop_message(stream)) is not None:
+        found.append(message)
+    return found
+
+
+@pytest.fixture
+def journal(tmp_path):
+    """Opens journals in one folder; all are closed afterwards."""
+    opened = []
+
+    def make(**options):
+        opened.append(Journal(tmp_path / "journal", sync=False, **options))
+        return opened[-1]
+
+    yield make
+    for one in opened:
+        one.close()
+
+
+def test_a_frame_that_comes_again_is_queued_once():
+    """Its acknowledgement was lost."""
+    backlog = Backlog(Bounds(), None)
+    assert put(backlog, 0, [b"a", b"b"])
+    assert not put(backlog, 0, [b"a", b"b"])
+    assert backlog.lengths() == {"s": 2}
+
+
+@pytest.mark.parametrize("bounds", [Bounds(messages=3), Bounds(bytes=7), Bounds(memory_bytes=7), Bounds(stream_messages=3)])
+def test_a_full_queue_refuses(bounds):
+    """By count, by bytes, by memory, by stream."""
+    backlog = Backlog(bounds, None)
+    put(backlog, 0, [b"abc", b"def"])
+    with pytest.raises(Refused, match="full"):
+        put(backlog, 2, [b"ghi", b"jkl"])
+    assert contents(backlog) == [b"abc", b"def"]
+
+
+def test_what_does_not_fit_into_memory_is_on_the_disk(journal):
+    """And comes back in its turn."""
+    backlog = Backlog(Bounds(memory_bytes=4), journal())
+    for number in range(5):
+        put(backlog, number, [b"%d%d%d" % (number, number, number)])
+    assert [backlog.take("s").data is None for _ in range(2)] == [False, True]
+    assert sorted(contents(backlog)) == [b"222", b"333", b"444"]
+
+
+def test_a_new_queue_finds_what_waited_and_what_was_out(journal):
+    """What was done does not come again."""
+    backlog = Backlog(Bounds(), journal())
+    for number in range(4):
+        put(backlog, number, [b"message %d" % number])
+    done, _ = backlog.take("s"), backlog.take("s")
+    backlog.done("s", done.key)
+    found = Backlog(Bounds(), journal())
+    assert found.lengths() == {"s": 3}
+    assert not put(found, 2, [b"message 2"])
+    assert contents(found) == [b"message 1", b"message 2", b"message 3"]
+    assert Backlog(Bounds(), journal()).messages == 0
+
+
+@pytest.mark.parametrize("cut", [1, 10, HEADER_BYTES + 1, 60])
+def test_a_torn_record_ends_a_journal(journal, tmp_path, cut):
+    """What is before it is found."""
+    backlog = Backlog(Bounds(), journal())
+    put(backlog, 0, [b"first message"])
+    put(backlog, 1, [b"second message"])
+    (segment,) = (tmp_path / "journal").glob("*.journal")
+    segment.write_bytes(segment.read_bytes()[:-cut])
+    found = Backlog(Bounds(), journal())
+    assert contents(found) == [b"first message"]
+    put(found, 5, [b"third"])
+    assert contents(Backlog(Bounds(), journal())) == [b"third"]
+
+
+def test_segments_that_nobody_needs_are_deleted(journal, tmp_path):
+    """The disk does not fill with what is done."""
+    backlog = Backlog(Bounds(), journal(segment_bytes=100))
+    for number in range(20):
+        put(backlog, number, [b"x" * 50])
+    assert len(list((tmp_path / "journal").glob("*.journal"))) > 5
+    contents(backlog)
+    assert len(list((tmp_path / "journal").glob("*.journal"))) <= 2
+
+
+def test_a_frame_that_nobody_answered_for_waits_again_at_its_place():
+    """Before those behind it."""
+    backlog = Backlog(Bounds(), None)
+    put(backlog, 0, [b"a"])
+    put(backlog, 1, [b"b"])
+    entry = backlog.take("s")
+    backlog.back("s", entry.key)
+    assert contents(backlog) == [b"a", b"b"]
+
+
+def test_a_purged_stream_is_empty(journal):
+    """Also for a new queue."""
+    backlog = Backlog(Bounds(), journal())
+    put(backlog, 0, [b"a", b"b"])
+    assert backlog.purge("s") == 2
+    assert (backlog.messages, backlog.bytes, Backlog(Bounds(), journal()).messages) == (0, 0, 0)
+
+
+def pe(pe_id, stream="s", now=0.0):
+    return Pe(Place(pe_id, "127.0.0.1", 1), stream, "w", now)
+
+
+def test_pes_workers_and_leases_expire():
+    """When they were not heard of for as long as was said."""
+    registry = Registry(pe_seconds=5, worker_seconds=15, lease_seconds=10)
+    registry.beat(pe("a"), 0.0)
+    registry.report(Worker("host", 1, "w", 0.0), 0.0)
+    registry.lease("s", 7, 0.0)
+    assert registry.expire(4.0) == ([], [])
+    assert registry.expire(6.0) == (["a"], [])
+    assert registry.expire(16.0) == ([], ["host:1"])
+    assert registry.leases == {}
+
+
+def test_a_pe_that_comes_back_is_known_again_unless_its_worker_buried_it():
+    """Silence is not death; its worker's word is."""
+    registry = Registry()
+    registry.beat(pe("a"), 0.0)
+    registry.expire(100.0)
+    assert registry.beat(pe("a"), 101.0)
+    registry.end("a", 102.0)
+    assert not registry.beat(pe("a"), 103.0)
+    assert registry.places("s") == []
+
+
+def test_old_pes_are_handed_out_once_and_come_back_when_not_contacted():
+    """First registered, first out; a second registration replaces the first."""
+    registry = Registry(pe_seconds=5)
+    first, second = pe("a"), Pe(Place("b", "127.0.0.1", 2), "s", "", 0.0)
+    for one in (first, second, first):
+        registry.register_idle(one)
+    assert [registry.hand_out("s", 0.0), registry.hand_out("s", 0.0), registry.hand_out("s", 0.0)] == [first, second, None]
+    registry.withdraw(second)
+    registry.expire(6.0)
+    assert [registry.hand_out("s", 7.0), registry.hand_out("s", 7.0)] == [first, None]

@@ -1,0 +1,90 @@
+"""HarmonicIO in the harness: exact tallies, from its own connector and over a bridge; a death is told."""
+
+import time
+
+import psutil
+import pytest
+
+from bench import rooms
+from bench.errors import Died
+from bench.ground import Ground
+from bench.order import Order
+from bench.scenario import Cell
+from bench.tally import Tally
+from bench.work import Work
+
+DEADLINE = 60.0
+pytestmark = pytest.mark.real
+
+
+class Rig:
+    """Source, load and framework of one cell."""
+
+    def __init__(self, ground: Ground, source: str, size: int, cost: float) -> None:
+        self.cell = Cell("harmonicio", source, size, cost)
+        self.rooms = [rooms.source(source, {}), rooms.load("inline"), rooms.framework("harmonicio", {})]
+        self.source, self.load, self.framework = self.rooms
+        self.endpoint = self.source.open(self.cell, ground)
+        self.load.open(self.endpoint, ground)
+        self.framework.open(self.cell, self.endpoint, Work(size, 0.5), ground)
+
+    def tally(self, count: int, rate: float = 2000.0) -> Tally:
+        """Send so many messages; the tally once all were worked on."""
+        size, cost = self.cell.message_bytes, self.cell.cpu_seconds
+        order = Order(1, rate, time.monotonic() + 0.05, count / rate, message_bytes=size, cpu_seconds=cost, entropy=0.5)
+        self.load.start(order)
+        tally, deadline = Tally(), time.monotonic() + DEADLINE
+        while tally.count + tally.corrupted < count:
+            assert time.monotonic() < deadline, f"{tally.count} of {count} messages were processed"
+            for report in self.framework.ask():
+                tally.add(report)
+            time.sleep(0.01)
+        return tally
+
+    def close(self) -> None:
+        for room in reversed(self.rooms):
+            room.close()
+
+
+@pytest.fixture
+def stand(ground):
+    """Opens rigs; closed afterwards."""
+    rigs = []
+
+    def make(source, size, cost=0.0):
+        rigs.append(Rig(ground, source, size, cost))
+        return rigs[-1]
+
+    yield make
+    for rig in rigs:
+        rig.close()
+
+
+@pytest.mark.parametrize(("size", "count"), [(100, 20_000), (10_000, 2000), (1_000_000, 100)], ids=["100 B", "10 kB", "1 MB"])
+def test_every_message_of_the_connector_is_worked_on_once(stand, size, count):
+    """Whatever its size."""
+    tally = stand("stream", size).tally(count, rate=count)
+    assert tally.against({0: count}) == (0, 0)
+    assert tally.corrupted == 0
+
+
+def test_a_cost_is_burnt(stand):
+    """By both PEs."""
+    tally = stand("stream", 1000, 0.002).tally(300, rate=300)
+    assert tally.against({0: 300}) == (0, 0)
+    assert tally.burnt >= tally.asked == pytest.approx(0.6)
+
+
+def test_a_bridge_carries_what_kafka_has(stand, kafka):
+    """Each message once."""
+    tally = stand("kafka", 1000).tally(2000)
+    assert (tally.against({0: 2000}), tally.corrupted) == ((0, 0), 0)
+
+
+def test_a_dead_pe_is_told(stand, ground):
+    """Asking raises Died."""
+    rig = stand("stream", 100)
+    worker = next(child for child in ground.supervisor.children if child.name == "harmonicio-worker")
+    psutil.Process(worker.pid).children()[0].kill()
+    with pytest.raises(Died, match="PE"):
+        rig.tally(10_000_000)

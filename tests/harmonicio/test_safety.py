@@ -1,0 +1,179 @@
+"""Whatever comes over the ports: nothing crashes, nothing grows, nobody gets in without a token."""
+
+import http.client
+import os
+import random
+import socket
+from html import escape
+
+import psutil
+import pytest
+from standing import numbered, until
+
+from frameworks.harmonicio.connector import Connector
+from frameworks.harmonicio.errors import Refused
+from frameworks.harmonicio.operator import Operator
+from frameworks.harmonicio.wire.frame import Kind, control, header_bytes, seal
+from frameworks.harmonicio.wire.words import Hello
+
+pytestmark = pytest.mark.real
+BROKEN = 10_000
+GROWTH = 32 * 2**20
+"""Bytes; an allocator keeps some of what passed through."""
+
+
+def thrown(port, data, *, answer=False):
+    """Send bytes over a connection of their own, and look what comes back, if anything."""
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=5) as sock:
+            sock.sendall(data)
+            sock.shutdown(socket.SHUT_WR)
+            while answer and sock.recv(65536):
+                pass
+    except OSError:
+        pass  # it was closed on us, as it should be
+
+
+def broken_frames(chance):
+    """Frames with something wrong: bits, lengths, kinds, orders, words; and bytes that are none."""
+    hello = control(Kind.HELLO, Hello("connector", "s", 1, ""))
+    whole = b"".join(seal([b"x" * chance.randrange(1, 400)] * chance.randrange(1, 5), 1, 0, 0).buffers)
+    flipped = bytearray(hello + whole)
+    flipped[chance.randrange(len(flipped))] ^= 1 << chance.randrange(8)
+    return chance.choice([
+        bytes(flipped), whole, hello[: chance.randrange(len(hello))], hello + whole[: chance.randrange(len(whole))], hello + hello,
+        hello + header_bytes(Kind.DATA, 2**32 - 1, 0, count=2**31), hello + header_bytes(Kind.DATA, 10, 0, count=0),
+        header_bytes(Kind.HELLO, 20, 0) + b"{" * 20, control(Kind.HELLO, None), chance.randbytes(chance.randrange(1, 300)),
+        b"999" + b"n" * 10, b"abc", b"003s", hello + control(Kind.ACK), hello + control(Kind.WELCOME),
+    ])  # fmt: skip
+
+
+def broken_requests(chance):
+    """Requests with something wrong."""
+    verb = chance.choice(["GET", "POST", "PUT", "DELETE", "BREW", "\x00"])
+    path = chance.choice(
+        ["/status", "/streamRequest", "/messagesQuery", "/v1/beat", "/v1/streams", "/docker", "/", "/v1/pes", "//", "/%00"]
+    )
+    query = chance.choice(
+        ["", "?token=None", "?token=None&c_name=%FF", "?token=None&command=create", "?" + "a" * 3000, "?a=b&&=&="]
+    )
+    body = chance.choice(["", "[" * 500, "{'a': 1}", '{"id": 1}', "__import__('os')", '{"c_name": "x", "num": -1}', "\x00" * 50])
+    length = chance.choice([len(body), len(body), 0, 10**12, -1])
+    text = f"{verb} {path}{query} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}"
+    return text.encode(errors="replace")
+
+
+def test_ten_thousand_broken_frames_and_requests_neither_end_nor_fill_anything(standing):
+    """Master, worker and PE serve as before, in the memory that they had."""
+    standing.submit()
+    (pe,) = standing.wait_pes(1)
+    chance = random.Random(406)
+    ports = [(standing.data_port, broken_frames), (pe["port"], broken_frames), (standing.port, broken_requests),
+             (standing.worker_port, broken_requests)]  # fmt: skip
+    pids = [standing.processes["master"].pid, standing.processes["worker"].pid, *standing.pe_pids()]
+    for number in range(BROKEN // 5):
+        port, make = ports[number % 4]
+        thrown(port, make(chance))
+    before = {pid: psutil.Process(pid).memory_info().rss for pid in pids}
+    for number in range(BROKEN):
+        port, make = ports[number % 4]
+        thrown(port, make(chance), answer=number % 50 == 0)
+    grown = {pid: psutil.Process(pid).memory_info().rss - size for pid, size in before.items()}
+    assert max(grown.values()) < GROWTH
+    assert all(process.poll() is None for process in standing.processes.values())
+    with Connector(c_name="s", port=standing.data_port) as connector:
+        connector.send_many(numbered(10**6, 1000))
+    assert set(range(10**6, 10**6 + 1000)) <= set(standing.processed().tolist())
+
+
+@pytest.fixture
+def guarded(stand):
+    """A master and a worker with tokens."""
+    (stand.folder / "tokens.yaml").write_text("tokens: {operator: o, worker: w, pe: p, connector: c}\n")
+    stand.operator = Operator("127.0.0.1", stand.port, "o")
+    stand.start_master("--config", str(stand.folder / "tokens.yaml"))
+    worker = "tokens: {operator: o, worker: w, pe: p, connector: c}\nmaster_port: %d\n"
+    (stand.folder / "worker.yaml").write_text(worker % stand.port)
+    stand.start_worker("--config", str(stand.folder / "worker.yaml"))
+    return stand
+
+
+def test_with_tokens_everything_works(guarded):
+    """For who has them."""
+    guarded.submit()
+    guarded.wait_pes(1)
+    with Connector(c_name="s", port=guarded.data_port, token="c") as connector:
+        connector.send_many(numbered(0, 100))
+    assert guarded.processed().tolist() == list(range(100))
+
+
+@pytest.mark.parametrize("token", ["", "o", "x"])
+def test_a_connector_without_its_token_is_refused(guarded, token):
+    """And told so."""
+    with pytest.raises(Refused, match="token"), Connector(c_name="s", port=guarded.data_port, token=token) as connector:
+        connector.send(b"x" * 8)
+
+
+@pytest.mark.parametrize(
+    ("verb", "path"),
+    [("GET", "/v1/status"), ("POST", "/v1/streams"), ("DELETE", "/v1/streams?c_name=s"), ("POST", "/v1/beat"), ("GET", "/"),
+     ("PUT", "/status?token=None"), ("GET", "/v1/samples")],
+)  # fmt: skip
+def test_a_request_without_its_token_is_refused(guarded, verb, path):
+    """Whatever it asks."""
+    connection = http.client.HTTPConnection("127.0.0.1", guarded.port, timeout=10)
+    connection.request(verb, path, "{}")
+    assert connection.getresponse().status == 401
+    connection.close()
+
+
+def test_with_tokens_the_old_wire_is_not_spoken(guarded):
+    """It knows none: its routes are not there, and what comes to the queue is refused."""
+    connection = http.client.HTTPConnection("127.0.0.1", guarded.port, timeout=10)
+    connection.request("GET", "/streamRequest?token=None&c_name=s&c_os=u&source=s&digest=d")
+    assert connection.getresponse().status == 404
+    connection.close()
+    thrown(guarded.data_port, b"001shello")
+    until(lambda: "data port was closed" in guarded.log(), "the refusal")
+    assert guarded.operator.status()["streams"] == []
+
+
+def test_the_dashboard_escapes_what_others_named(stand):
+    """It loads nothing, and has no script."""
+    stand.start_master()
+    evil = "<script>alert(1)</script>"
+    stand.operator.submit({"c_name": evil, "num": 1})
+    connection = http.client.HTTPConnection("127.0.0.1", stand.port, timeout=10)
+    connection.request("GET", "/")
+    answer = connection.getresponse()
+    text = answer.read().decode()
+    assert (evil in text, escape(evil) in text, "src=" in text, "http" in text.replace("http-equiv", "")) == (
+        False,
+        True,
+        False,
+        False,
+    )
+    assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
+    connection.close()
+
+
+def test_who_asks_too_often_is_told_so(stand):
+    """By 429."""
+    (stand.folder / "slow.yaml").write_text("requests_per_second: 5\n")
+    stand.start_master("--config", str(stand.folder / "slow.yaml"))
+    found = []
+    for _ in range(30):
+        connection = http.client.HTTPConnection("127.0.0.1", stand.port, timeout=10)
+        connection.request("GET", "/health")
+        found.append(connection.getresponse().status)
+        connection.close()
+    assert set(found) == {200, 429}
+
+
+def test_listening_beyond_loopback_needs_tokens(stand):
+    """One line, exit code 2."""
+    stand._start("master", ["master", "--host", "0.0.0.0", "--port", str(stand.port)])
+    process = stand.processes.pop("master")
+    assert process.wait(30) == 2
+    assert "needs tokens" in stand.log()
+    assert os.environ.get("HARMONICIO_INSECURE") is None
