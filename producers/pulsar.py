@@ -43,6 +43,9 @@ _COMPRESSION = {
 }
 
 
+STORES = True
+
+
 class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     """A topic, the client that writes to it, how it is read, and the embedded Pulsar where there is no other."""
 
