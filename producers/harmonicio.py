@@ -20,8 +20,10 @@ from frameworks.harmonicio.connector import Core, Options
 from frameworks.harmonicio.errors import HarmonicError
 
 CONNECT_SECONDS = 20.0
-PATIENCE, PAUSE = 0.002, 0.0003
+PATIENCE, PAUSE = 0.002, 0.001
 """Seconds in which credit may come before the connector counts as full."""
+LOOK_EVERY = 0.01
+"""Seconds between two looks for acknowledgements while nothing is sent: a load asks far more often, and CPU is scarce."""
 _NUMBERS = count(1)
 
 
@@ -73,6 +75,7 @@ class Sender:
 
     def __init__(self) -> None:
         self._core: Core | None = None
+        self._looked = 0.0
 
     def open(self, endpoint: Endpoint) -> None:
         host, port = endpoint.address.rsplit(":", 1)
@@ -104,7 +107,8 @@ class Sender:
 
     def confirmed(self) -> tuple[int, int]:
         assert self._core is not None, "open comes first"
-        self._step(self._core)
+        if time.monotonic() >= self._looked + LOOK_EVERY:
+            self._step(self._core)
         return self._core.acked, self._core.failed
 
     def close(self) -> None:
@@ -113,7 +117,8 @@ class Sender:
             core.close()
 
     def _step(self, core: Core) -> None:
+        self._looked = time.monotonic()
         try:
-            core.step()
+            core.step(self._looked)
         except HarmonicError as problem:
             raise RoomError("stream", "send", str(problem)) from problem

@@ -16,7 +16,7 @@ class Record:
         self.most = 1000
 
     def __call__(self, batch):
-        os.write(self._fd, b"".join(bytes(message[:8]) for message in batch))
+        os.write(self._fd, b"".join(bytes(message[:8]).ljust(8, b"\0") for message in batch))
 
 
 class Keep:

@@ -245,7 +245,7 @@ class Worker:
         """Until the next report is due, or something is to be told at once; a PE that ends is."""
         until = time.monotonic() + self.config.report_seconds
         while time.monotonic() < until and not self._report_now.is_set():
-            await asyncio.sleep(min(0.1, self.config.report_seconds))
+            await asyncio.sleep(min(0.25, self.config.report_seconds))
             containers = await asyncio.to_thread(self._runtime.containers) if self.config.runtime == "process" else []
             if any(container.status != "running" for container in containers):
                 return
