@@ -53,7 +53,7 @@ def run(standing: Standing, planned: Planned, drain: float, show: Show) -> Measu
     trial.start()
     ended = trial.through_the_window()
     trial.until_drained(drain)
-    trial.look_at_the_site()
+    trial.look_at_the_site(ended)
     return trial.measurement(ended)
 
 
@@ -139,9 +139,9 @@ class _Trial:
         used = self._probe.snapshot().since(quiet_from)
         return used.framework < IDLE_CORES * used.seconds
 
-    def look_at_the_site(self) -> None:
+    def look_at_the_site(self, ended: Ending) -> None:
         """Where not everything came through: what of the site died, or whose host is gone, which says nothing of a rate."""
-        if self._done and self._exact and not self._dead:
+        if ended == "complete" and self._done and self._exact and not self._dead:
             return
         missing = needs.gaps(self._standing.ground.site)
         for gap in missing:
