@@ -46,7 +46,7 @@ class Work(Struct, frozen=True):
         runs = np.unique(headers.run) if len(headers) else np.array([NO_RUN])
         reports = [_report(headers, int(run), done, began) for run in runs]
         if self.boot not in ("", _boot()):  # two machines' clocks: what they differ by is no latency
-            reports = [replace(report, from_due=[], from_sent=[]) for report in reports]
+            reports = [replace(report, from_due=[], from_sent=[], negative=0) for report in reports]
         last = reports[-1]
         extra = Report(ended, last.run, [], corrupted=headers.corrupted, asked=asked, burnt=burnt)
         return [*reports, extra] if headers.corrupted or asked else reports
