@@ -26,7 +26,6 @@ from bench.meter import Meter
 from bench.order import Order, Ready, Trouble
 from bench.process import Child
 from bench.scenario import Cell, Scenario
-from bench.units import Rate
 
 FORMAT = 1
 FILE = "calibration.json"
@@ -67,7 +66,7 @@ class Calibration(Struct, frozen=True):
     ceilings: list[Ceiling]
 
 
-def generator_ceiling(cell: Cell, scenario: Scenario, ground: Ground, folder: Path) -> Rate | None:
+def generator_ceiling(cell: Cell, scenario: Scenario, ground: Ground, folder: Path) -> float | None:
     """The top rate of the load for a cell's source and size, in messages/s; None where it cannot be known.
 
     Measured once a run (about 2 s; nothing of the cell may stand: it takes the load's process) and kept in the run's folder
@@ -83,11 +82,11 @@ def generator_ceiling(cell: Cell, scenario: Scenario, ground: Ground, folder: Pa
     return known_ceiling(cell, scenario, folder)
 
 
-def known_ceiling(cell: Cell, scenario: Scenario, folder: Path) -> Rate | None:
+def known_ceiling(cell: Cell, scenario: Scenario, folder: Path) -> float | None:
     """What `generator_ceiling` found in this run; None where it found nothing."""
     asked = _ceiling(cell, scenario, "load", [])
     found = next((ceiling.hz for ceiling in read_calibration(folder) if _question(ceiling) == asked), 0.0)
-    return Rate(found) if found > 0 else None
+    return found if found > 0 else None
 
 
 def _question(ceiling: Ceiling) -> Ceiling:
