@@ -1,5 +1,6 @@
 """A broker that is killed in the middle of a trial is a finding of that trial; it comes back, and the run goes on."""
 
+import contextlib
 import os
 import signal
 
@@ -28,10 +29,18 @@ class Killer(Silent):
     def glimpse(self, glimpse):
         if self.killed is None and glimpse.planned.number == 1 and glimpse.phase == "measuring":
             for process in psutil.Process().children(recursive=True):
-                words = process.cmdline()
+                words = _words(process)
                 if self._main in words and any(self._folder in word for word in words):
                     os.kill(process.pid, signal.SIGKILL)
                     self.killed = process.pid
+
+
+def _words(process):
+    """Its command line; empty for one that has just ended."""
+    try:
+        return process.cmdline()
+    except psutil.Error:
+        return []
 
 
 @pytest.mark.parametrize(
@@ -48,9 +57,9 @@ def test_a_killed_broker_is_a_finding_and_comes_back(system, sizes, tmp_path, gr
         timing=Timing(Seconds(0.5), Seconds(2), Seconds(10)),
         settings={"spark": {"batch_interval": "500 ms"}} if framework == "spark" else {},
     )
-    store, killer = Store.fresh(tmp_path, "death"), Killer(source, tmp_path)
-    run.run(scenario, Site(), store, killer, places=run.Places(ground.cache, tmp_path / "registry", "bench run"))
-    store.close()
+    killer = Killer(source, tmp_path)
+    with contextlib.closing(Store.fresh(tmp_path, "death")) as store:
+        run.run(scenario, Site(), store, killer, places=run.Places(ground.cache, tmp_path / "registry", "bench run"))
     assert killer.killed is not None
     trials, results = read_trials(store.folder), read_results(store.folder)
     endings = [entry.measurement.ended for entry in trials]

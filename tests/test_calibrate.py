@@ -56,7 +56,7 @@ def test_a_source_that_needs_a_reader_and_has_none_is_not_calibrated(tmp_path, g
 @pytest.mark.parametrize("source", ["tcp", "files", "memory", pytest.param("kafka", marks=pytest.mark.real)])
 def test_the_verb_prints_a_line_for_each_size_with_the_ratio(tmp_path, source):
     """Both rates are above zero, and the file holds them."""
-    asked = calibration.Asked([source], ["bare"], "1kB", 1, 0.6, [])
+    asked = calibration.Asked([source], ["bare"], "1kB", 1, 1.5, [])
     lines = list(calibration.lines(asked, tmp_path, None, _cache(), _registry()))
     assert len(lines) == 2
     assert {(ceiling.by, ceiling.hz > 0) for ceiling in calibrate.read_calibration(tmp_path)} == {("load", True), ("bare", True)}

@@ -18,8 +18,6 @@ from frameworks.harmonicio.pe import Batch, of_batch
 
 TELL_EVERY = 0.05
 """Seconds between two accounts at high rates; at low ones every batch is told of at once."""
-_LONG = 8192
-"""From here on messages are looked at one by one, as bench.message does."""
 
 
 class Settings(Struct, frozen=True):
@@ -54,11 +52,11 @@ class Job:
 
     def __call__(self, batch: Batch) -> None:
         size = self._work.message_bytes
-        if batch.message_bytes == size and size < _LONG:
+        if batch.message_bytes == size:
             matrix = np.frombuffer(batch.payload, dtype=np.uint8).reshape(len(batch), size)
             reports = self._work.done_in_place(matrix)
         else:
-            reports = self._work.done(list(batch))  # type: ignore[arg-type]  # views do what bytes do here
+            reports = self._work.done([bytes(message) for message in batch])
         with self._lock:
             self._reports += reports
             if time.monotonic() >= self._told + TELL_EVERY:
