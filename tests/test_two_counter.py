@@ -221,6 +221,15 @@ def test_a_probe_that_was_kept_up_with_is_a_bound_less_what_it_may_have_lost():
     assert outcome.result.low_hz <= 0.92 * probed + 1e-9
 
 
+@pytest.mark.parametrize(("budget", "stage"), [(30.0, "climb"), (3000.0, "ceiling")], ids=["hasty", "with time"])
+def test_a_short_search_does_not_begin_far_above_its_hint(budget, stage):
+    """The generator's ceiling is tried first only where one more trial does not matter; it bounds the search in either case."""
+    course = TwoCounter(replace(Case("short", CALM, budget=budget).question(), hint_hz=1000.0, generator_hz=40_000.0)).course
+    assert course.stage == stage
+    assert course.top == pytest.approx(0.95 * 40_000.0)
+    assert course.planned().rate <= (1000.0 if stage == "climb" else course.top)
+
+
 @pytest.mark.parametrize("budget", [30.0, 120.0, 400.0, 1000.0])
 def test_the_budget_is_kept(budget):
     """With a small one the interval is wide, or there is none."""

@@ -32,6 +32,8 @@ BY_BACKLOG = ("backlog grew", "the source pushed back", "did not drain")
 HINT_REACH = 2.5
 """A first look that is farther from the hint than so many of its standard deviations contradicts it."""
 NEAR_FLOOR, MOST_FLOORS = 1.05, 2
+FAR_BELOW = 0.5
+"""A hasty search that expects less than this of the generator's ceiling climbs towards it instead of beginning there."""
 READABLE, GIVEN_UP_SHARE = 10.0, 0.5
 """A trial given up before so many seconds is no reading; so much of its loss is believed."""
 LEAST_LOSS = 0.005
@@ -75,7 +77,9 @@ class Course(Struct, frozen=True, eq=False):
         start = question.start if hasty or question.search.start else min(highest, max(lowest, recipe.first_rate))
         course = cls(question, recipe, read, "climb", Climb(start, lowest, highest), hasty=hasty)
         if question.generator_hz is not None and recipe.headroom * question.generator_hz < highest:
-            return course.capped(recipe.headroom * question.generator_hz)
+            capped = course.capped(recipe.headroom * question.generator_hz)
+            far = start < FAR_BELOW * capped.top  # few trials are too dear to look first at what is hardly to be reached
+            return replace(capped, stage="climb", cold=False) if hasty and far else capped
         if hint is not None and not hasty:
             centre = min(highest, max(lowest, hint))
             return replace(course, stage="re-read", cold=True, hinted=True, climb=replace(course.climb, centre=centre))
