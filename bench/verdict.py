@@ -32,6 +32,7 @@ class Rules(Struct, frozen=True):
     precision: float = 0.05
 
 
+DEATHS = ("framework died", "source died")
 OFFERED_ENOUGH = 0.98
 """A generator that offered a smaller share than this of what was due measured itself."""
 BURN_TOLERANCE = 0.01
@@ -74,7 +75,7 @@ def _our_fault(seen: Measurement, _: Rules) -> Verdict | None:
 def _foreign_share(seen: Measurement) -> float:
     """Which share of the machine's CPU time went to what is no part of the run, or was stolen from the machine."""
     cpu = seen.cpu
-    if not cpu.get("available"):
+    if not cpu.get("available") or seen.ended in DEATHS:  # what a dead process had used is on nobody's account
         return 0.0
     ours = sum(cpu.get(role, 0.0) for role in ("framework", "source", "load", "harness", "kernel"))
     return max(0.0, cpu["busy"] + cpu["steal"] - ours) / cpu["available"]
@@ -92,7 +93,7 @@ def _pushed_back(seen: Measurement) -> bool:
 
 
 def _death(seen: Measurement, _: Rules) -> Verdict | None:
-    if seen.ended in ("framework died", "source died"):
+    if seen.ended in DEATHS:
         return Verdict("overloaded", seen.ended.replace("framework ", ""), _loss(seen))
     return None
 

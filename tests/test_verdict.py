@@ -103,6 +103,13 @@ def test_a_machine_that_did_other_work_makes_the_trial_invalid():
     assert word(seen(cpu=cpu)) == ("invalid", "other work took 48% of this machine")
 
 
+@pytest.mark.parametrize("ended", ["framework died", "source died"])
+def test_what_a_dead_process_used_is_not_other_work(ended):
+    """Its account went with it; its death is the finding."""
+    cpu = {"busy": 19.0, "steal": 0.0, "available": 20.0, "framework": 2.0, "load": 2.0, "source": 1.0, "harness": 0.5}
+    assert word(seen(ended=ended, cpu=cpu))[0] == "overloaded"
+
+
 @pytest.mark.parametrize(
     ("share", "capacity", "expected"),
     [(0.10, 950, "invalid"), (0.01, 950, "overloaded"), (0.10, 500, "overloaded"), (0.10, 2000, "sustained")],
