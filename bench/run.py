@@ -8,6 +8,7 @@ learns its earlier trials from the journal before it plans the next one.
 """
 
 import logging
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
 
@@ -111,38 +112,35 @@ def search_cell(cell: Cell, scenario: Scenario, standing: rig.Standing, store: S
         search = search.after(seen, judge(seen, rules))
     last: Measurement | None = None
     while (planned := search.next_trial()) is not None:
-        _make_ready(standing, last)
-        watcher.trial_begins(planned)
-        seen = trial.run(standing, planned, float(scenario.timing.drain), watcher.glimpse)
-        store.add(cell, seen)  # saved before it is judged
-        _alarm(seen, cell, standing.ground)
-        verdict = judge(seen, rules)
-        watcher.trial_ends(seen, verdict)
-        search, last = search.after(seen, verdict), seen
+        last, verdict = tried(planned, scenario, standing, store, watcher, after=last)
+        search = search.after(last, verdict)
     result = _checked(under(roofs, search.result()))
-    _latency_trials(result, scenario, standing, store, watcher, after=last)
+    for planned in below(result, scenario, standing, number=len(store.trials(cell))):
+        last, _ = tried(planned, scenario, standing, store, watcher, after=last)
     return result
 
 
-def _latency_trials(
-    result: Result, scenario: Scenario, standing: rig.Standing, store: Store, watcher: Watcher, *, after: Measurement | None
-) -> None:
-    """Measure latency at shares of the highest rate that was confirmed; whatever is seen is saved and shown, no more."""
-    cell, wanted, last = standing.cell, scenario.latency, after
-    rules = Rules(scenario.objectives, float(scenario.search.precision))
-    if result.confirmed_hz is None:
-        return
-    numbers = [seen.planned.number for seen in store.trials(cell)]
-    for share in wanted.at:
-        settle = max(1.0, 2 * standing.framework.batch_interval)
-        number = max(numbers, default=0) + 1
-        planned = Planned(number, result.confirmed_hz * float(share), settle, float(wanted.window), "latency")
-        _make_ready(standing, last)
-        watcher.trial_begins(planned)
-        last = trial.run(standing, planned, float(scenario.timing.drain), watcher.glimpse)
-        store.add(cell, last)
-        watcher.trial_ends(last, judge(last, rules))
-        numbers.append(number)
+def tried(
+    planned: Planned, scenario: Scenario, standing: rig.Standing, store: Store, watcher: Watcher, *, after: Measurement | None
+) -> tuple[Measurement, Verdict]:
+    """One trial: made, saved, judged, shown; `after` is the one before it on the same rig."""
+    _make_ready(standing, after)
+    watcher.trial_begins(planned)
+    seen = trial.run(standing, planned, float(scenario.timing.drain), watcher.glimpse)
+    store.add(standing.cell, seen)  # saved before it is judged
+    _alarm(seen, standing.cell, standing.ground)
+    verdict = judge(seen, Rules(scenario.objectives, float(scenario.search.precision)))
+    watcher.trial_ends(seen, verdict)
+    return seen, verdict
+
+
+def below(result: Result, scenario: Scenario, standing: rig.Standing, *, number: int) -> Iterator[Planned]:
+    """The trials that measure latency, at the scenario's shares of the rate that was confirmed; the first has that number."""
+    settle = max(1.0, 2 * standing.framework.batch_interval)
+    shares = scenario.latency.at if result.confirmed_hz is not None else ()
+    for place, share in enumerate(shares):
+        rate = (result.confirmed_hz or 0.0) * float(share)
+        yield Planned(number + place, rate, settle, float(scenario.latency.window), "latency")
 
 
 def search_for(cell: Cell, scenario: Scenario, ground: faces.Ground, store: Store) -> Strategy:
