@@ -16,7 +16,7 @@ from bench.scenario import Cell
 from bench.services.ports import LOOPBACK
 from bench.units import Seconds, Size, limits
 from frameworks.harmonicio.cluster import cluster_of
-from frameworks.harmonicio.connector import Core, Options
+from frameworks.harmonicio.connector import Feeder, Options
 from frameworks.harmonicio.errors import HarmonicError
 
 CONNECT_SECONDS = 20.0
@@ -71,16 +71,16 @@ class Source:
 
 
 class Sender:
-    """A connector, whose core never blocks."""
+    """A connector, whose feeder never blocks."""
 
     def __init__(self) -> None:
-        self._core: Core | None = None
+        self._feeder: Feeder | None = None
         self._looked = 0.0
 
     def open(self, endpoint: Endpoint) -> None:
         host, port = endpoint.address.rsplit(":", 1)
         client = endpoint.client
-        self._core = Core(
+        self._feeder = Feeder(
             Options(
                 c_name=endpoint.name, host=host, port=int(port), batch_bytes=int(client["batch"]), held_bytes=int(client["held"]),
                 delivery="at-most-once" if client["delivery"] == "at-most-once" else "at-least-once",
@@ -89,36 +89,36 @@ class Sender:
             )
         )  # fmt: skip
         deadline = time.monotonic() + CONNECT_SECONDS
-        while not self._core.connected:
-            self._step(self._core)
+        while not self._feeder.connected:
+            self._step(self._feeder)
             if time.monotonic() > deadline:
                 raise RoomError("stream", "open", f"no master answers at {endpoint.address}")
             time.sleep(0.005)
 
     def send(self, messages: Sequence[bytes]) -> int:
-        assert self._core is not None, "open comes first"
+        assert self._feeder is not None, "open comes first"
         deadline, taken = time.monotonic() + PATIENCE, 0
         while True:
-            self._step(self._core)
-            taken = self._core.offer(messages, taken)
+            self._step(self._feeder)
+            taken = self._feeder.offer(messages, taken)
             if taken == len(messages) or time.monotonic() > deadline:
                 return taken
             time.sleep(PAUSE)
 
     def confirmed(self) -> tuple[int, int]:
-        assert self._core is not None, "open comes first"
+        assert self._feeder is not None, "open comes first"
         if time.monotonic() >= self._looked + LOOK_EVERY:
-            self._step(self._core)
-        return self._core.acked, self._core.failed
+            self._step(self._feeder)
+        return self._feeder.acked, self._feeder.failed
 
     def close(self) -> None:
-        core, self._core = self._core, None
-        if core is not None:
-            core.close()
+        feeder, self._feeder = self._feeder, None
+        if feeder is not None:
+            feeder.close()
 
-    def _step(self, core: Core) -> None:
+    def _step(self, feeder: Feeder) -> None:
         self._looked = time.monotonic()
         try:
-            core.step(self._looked)
+            feeder.step(self._looked)
         except HarmonicError as problem:
             raise RoomError("stream", "send", str(problem)) from problem

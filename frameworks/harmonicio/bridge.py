@@ -11,7 +11,7 @@ from bench.channel import Channel
 from bench.errors import HarnessError
 from bench.faces import Consumer, Endpoint
 from bench.order import Ready, Trouble
-from frameworks.harmonicio.connector import Core, Options
+from frameworks.harmonicio.connector import Feeder, Options
 from frameworks.harmonicio.errors import HarmonicError
 
 _MOST, _PATIENCE, _PAUSE = 10_000, 0.02, 0.001
@@ -34,15 +34,18 @@ def main() -> None:
     channel = Channel.inherited(int(sys.argv[-1]), Bridging)
     try:
         (told,) = channel.hear()
-        consumer, core = rooms.consumer(told.endpoint.source), Core(Options(c_name=told.c_name, port=told.port, overflow="absent"))
+        consumer, feeder = (
+            rooms.consumer(told.endpoint.source),
+            Feeder(Options(c_name=told.c_name, port=told.port, overflow="absent")),
+        )
         try:
             consumer.open(told.endpoint, told.member, told.members)
-            core.step()
+            feeder.step()
             channel.tell(Ready())
-            _carry(channel, consumer, core)
+            _carry(channel, consumer, feeder)
         finally:
             consumer.close()
-            core.close()
+            feeder.close()
     except (EOFError, OSError):
         return
     except (HarnessError, HarmonicError) as problem:
@@ -50,16 +53,16 @@ def main() -> None:
         sys.exit(1)
 
 
-def _carry(channel: Channel[Bridging], consumer: Consumer, core: Core) -> None:
+def _carry(channel: Channel[Bridging], consumer: Consumer, feeder: Feeder) -> None:
     """Take, offer, until the channel ends (EOFError); nothing more is taken while there is no credit."""
     waiting: Sequence[bytes] = ()
     looked = 0.0
     while True:
         if not waiting:
-            waiting = consumer.take(_MOST, _PAUSE if core.unacked else _PATIENCE)
-        core.step()
+            waiting = consumer.take(_MOST, _PAUSE if feeder.unacked else _PATIENCE)
+        feeder.step()
         if waiting:
-            waiting = waiting[core.offer(waiting) :]
+            waiting = waiting[feeder.offer(waiting) :]
             if waiting:
                 time.sleep(_PAUSE)
         if time.monotonic() > looked + _LOOK_EVERY:

@@ -21,7 +21,7 @@ def send_all(stand, at_middle, **options):
             if first == MILLION // 2:
                 at_middle()
         connector.flush()
-        return connector.core.acked, connector.core.failed, connector.core.redelivered
+        return connector.feeder.acked, connector.feeder.failed, connector.feeder.redelivered
 
 
 def assert_none_lost(stand, redelivered):

@@ -102,8 +102,8 @@ def _singles(stands: System, folder: Path, seconds: float) -> dict[str, Any]:
     account.write_bytes(bytes(8 * count))
     stands.run("singles", "python:frameworks.harmonicio.benchmark.check:Clock", {"account": str(account)})
     with Connector(c_name="singles", port=stands.data_port, overflow="never") as connector:
-        while not connector.core.pes:
-            connector.core.step()
+        while not connector.feeder.pes:
+            connector.feeder.step()
             time.sleep(0.01)
         turns = [_one_turn(connector, account, count) for _ in range(TURNS)]
     stands.end("singles")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 from typing import cast
 
-from frameworks.harmonicio.connector.core import Core, Options
+from frameworks.harmonicio.connector.feeder import Feeder, Options
 from frameworks.harmonicio.errors import Unreachable
 from frameworks.harmonicio.wire.frame import Buffer
 
@@ -26,7 +26,7 @@ class Connector:
 
     def __init__(self, *, timeout: float = 30.0, **options: object) -> None:
         self._options = Options(**options)  # type: ignore[arg-type]  # checked by Options itself
-        self._timeout, self._core = timeout, Core(self._options)
+        self._timeout, self._feeder = timeout, Feeder(self._options)
         self._small: list[bytes] = []
         self._small_bytes, self._oldest = 0, 0.0
 
@@ -41,9 +41,9 @@ class Connector:
             self.close()
 
     @property
-    def core(self) -> Core:
-        """The core, for its counters."""
-        return self._core
+    def feeder(self) -> Feeder:
+        """The feeder, for its counters."""
+        return self._feeder
 
     def send(self, message: Buffer) -> None:
         """Send one message; raises Unreachable when it could not be handed on within the timeout."""
@@ -64,11 +64,11 @@ class Connector:
     def flush(self) -> None:
         """Wait until everything is acknowledged; raises Unreachable when nothing was for the timeout."""
         self._push()
-        self._until(lambda: self._core.unacked == 0)
+        self._until(lambda: self._feeder.unacked == 0)
 
     def close(self) -> None:
         """Give up what is not acknowledged; idempotent."""
-        self._core.close()
+        self._feeder.close()
 
     def _push(self) -> None:
         if self._small:
@@ -76,27 +76,27 @@ class Connector:
             self._hand_on(waiting)
 
     def _hand_on(self, messages: Sequence[Buffer]) -> None:
-        self._core.step()
-        rest = _Rest(messages, self._core)
+        self._feeder.step()
+        rest = _Rest(messages, self._feeder)
         if not rest.gone():
             self._until(rest.gone)
 
     def _until(self, done: Callable[[], bool]) -> None:
-        core = self._core
-        progress, deadline = (core.taken, core.acked), time.monotonic() + self._timeout
+        feeder = self._feeder
+        progress, deadline = (feeder.taken, feeder.acked), time.monotonic() + self._timeout
         while not done():
             self._wait()
-            core.step()
-            if (core.taken, core.acked) != progress:
-                progress, deadline = (core.taken, core.acked), time.monotonic() + self._timeout
+            feeder.step()
+            if (feeder.taken, feeder.acked) != progress:
+                progress, deadline = (feeder.taken, feeder.acked), time.monotonic() + self._timeout
             if time.monotonic() > deadline:
                 where = f"the master at {self._options.host}:{self._options.port}"
-                state = f"{core.pes} PEs can be reached, {core.unacked} messages are unacknowledged"
+                state = f"{feeder.pes} PEs can be reached, {feeder.unacked} messages are unacknowledged"
                 raise Unreachable(f"nothing was taken for {self._timeout:g} s; {where}: {state}")
 
     def _wait(self) -> None:
         poll = select.poll()
-        watched = self._core.watched()
+        watched = self._feeder.watched()
         for sock, write in watched:
             poll.register(cast("socket.socket", sock), select.POLLIN | (select.POLLOUT if write else 0))
         if watched:
@@ -108,9 +108,9 @@ class Connector:
 class _Rest:
     """Messages that wait for credit."""
 
-    def __init__(self, messages: Sequence[Buffer], core: Core) -> None:
-        self._messages, self._at, self._core = messages, 0, core
+    def __init__(self, messages: Sequence[Buffer], feeder: Feeder) -> None:
+        self._messages, self._at, self._feeder = messages, 0, feeder
 
     def gone(self) -> bool:
-        self._at = self._core.offer(self._messages, self._at)
+        self._at = self._feeder.offer(self._messages, self._at)
         return self._at >= len(self._messages)

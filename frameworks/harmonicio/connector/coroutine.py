@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import cast
 
-from frameworks.harmonicio.connector.core import Core, Options
+from frameworks.harmonicio.connector.feeder import Feeder, Options
 from frameworks.harmonicio.errors import Unreachable
 from frameworks.harmonicio.wire.frame import Buffer
 
@@ -43,7 +43,7 @@ class AsyncConnector:
     """
 
     def __init__(self, *, timeout: float = 30.0, **options: object) -> None:
-        self._core = Core(Options(**options))  # type: ignore[arg-type]  # checked by Options itself
+        self._feeder = Feeder(Options(**options))  # type: ignore[arg-type]  # checked by Options itself
         self._timeout = timeout
         self._event, self._moved = asyncio.Event(), asyncio.Condition()
         self._task: asyncio.Task[None] | None = None
@@ -61,9 +61,9 @@ class AsyncConnector:
             await self.close()
 
     @property
-    def core(self) -> Core:
-        """The core, for its counters."""
-        return self._core
+    def feeder(self) -> Feeder:
+        """The feeder, for its counters."""
+        return self._feeder
 
     async def send(self, message: Buffer) -> None:
         """Send one message; raises Unreachable when there was no credit for it within the timeout."""
@@ -73,7 +73,7 @@ class AsyncConnector:
         """Send many; they share frames."""
         waiting, at, self._last_moved = list(map(bytes, messages)), 0, time.monotonic()
         while True:
-            at = self._core.offer(waiting, at)
+            at = self._feeder.offer(waiting, at)
             if at >= len(waiting):
                 return
             await self._progress()
@@ -81,7 +81,7 @@ class AsyncConnector:
     async def flush(self) -> None:
         """Wait until everything is acknowledged; raises Unreachable when nothing was for the timeout."""
         self._last_moved = time.monotonic()
-        while self._core.unacked:
+        while self._feeder.unacked:
             await self._progress()
 
     async def close(self) -> None:
@@ -91,20 +91,20 @@ class AsyncConnector:
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await task
-        self._core.close()
+        self._feeder.close()
 
     async def _progress(self) -> None:
-        """Wait until the core has made a step; raises Unreachable when nothing was acknowledged for too long."""
-        if self._core.acked != self._last_acked:
-            self._last_acked, self._last_moved = self._core.acked, time.monotonic()
+        """Wait until the feeder has made a step; raises Unreachable when nothing was acknowledged for too long."""
+        if self._feeder.acked != self._last_acked:
+            self._last_acked, self._last_moved = self._feeder.acked, time.monotonic()
         elif time.monotonic() > self._last_moved + self._timeout:
-            raise Unreachable(f"nothing was acknowledged for {self._timeout:g} s: {self._core.pes} PEs can be reached")
+            raise Unreachable(f"nothing was acknowledged for {self._timeout:g} s: {self._feeder.pes} PEs can be reached")
         async with self._moved:
             await self._moved.wait()
 
     async def _keep(self) -> None:
         while True:
-            self._core.step()
+            self._feeder.step()
             async with self._moved:
                 self._moved.notify_all()
-            await readiness(self._core.watched(), _LONGEST_WAIT, self._event)
+            await readiness(self._feeder.watched(), _LONGEST_WAIT, self._event)

@@ -1,4 +1,4 @@
-"""The core of every connector: takes messages, gives them to leased PEs by their credit, and never blocks.
+"""The feeder of every connector: takes messages, gives them to leased PEs by their credit, and never blocks.
 
 It talks to the master over one connection: the master tells it which PEs it may send to (a lease of some seconds, renewed long
 before), and takes messages for its queue when no PE can. Messages themselves go straight to the PEs. While the master is away,
@@ -20,12 +20,12 @@ from frameworks.harmonicio.wire.reader import Buffers
 from frameworks.harmonicio.wire.ring import ring
 from frameworks.harmonicio.wire.words import Hello, Leases, Place
 
-__all__ = ["Core", "Options"]
+__all__ = ["Feeder", "Options"]
 
 RENEW_SECONDS = 1.0
 
 
-class Core:
+class Feeder:
     """One stream's feeder; to be used from one thread. Call `step` often, or whenever `socks` are ready."""
 
     def __init__(self, options: Options) -> None:
