@@ -1,5 +1,6 @@
 """One data connection that never blocks: frames in, buffers out; whoever owns it decides when to look at it."""
 
+import contextlib
 import errno
 import socket
 from collections import deque
@@ -27,16 +28,15 @@ class Peer:
     def dial(cls, host: str, port: int, buffers: Buffers, most_body: int) -> "Peer":
         """Begin to connect to an IP address or a name; raises OSError when that cannot even be begun."""
         family, kind, proto, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        sock = socket.socket(family, kind, proto)
-        try:
+        with contextlib.ExitStack() as undo:
+            sock = undo.enter_context(socket.socket(family, kind, proto))
             sock.settimeout(0)
             code = sock.connect_ex(address)
             if code not in (0, errno.EINPROGRESS):
-                raise OSError(code, f"cannot connect to {host}:{port}")  # noqa: TRY301  the socket is closed below
-            return cls(sock, buffers, most_body)
-        except BaseException:
-            sock.close()
-            raise
+                raise OSError(code, f"cannot connect to {host}:{port}")
+            peer = cls(sock, buffers, most_body)
+            undo.pop_all()
+        return peer
 
     def send(self, buffers: Iterable[Buffer]) -> None:
         """Send, or keep for `flush`, in order; raises OSError when the connection is gone."""

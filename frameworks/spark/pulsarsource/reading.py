@@ -4,6 +4,7 @@ Runs in Spark's Python workers. A worker keeps its readers, so that the next bat
 a reader that stands elsewhere (another worker had the batch between, or a task is repeated) is opened again at the start.
 """
 
+import contextlib
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -56,17 +57,14 @@ def batches(options: Options, span: Range, schema: pa.Schema) -> Iterator[pa.Rec
     """Everything of the span, once, in batches of bounded size; RuntimeError where a message does not come in time."""
     end = Position.parse(span.end)
     standing = _standing(options, span.part, Position.parse(span.start))
-    try:
+    with contextlib.ExitStack() as undo:  # also when a task is given up in the middle: nobody knows where its reader stands
+        undo.callback(standing.reader.close)
         while (batch := standing.next_batch(options, end, schema)) is not None:
             yield batch
-    except BaseException:  # a task that is given up in the middle, too: nobody knows where its reader stands
-        standing.reader.close()
-        raise
-    if standing.held_back:
-        standing.reader.close()
-    else:
-        standing.used = time.monotonic()
-        _kept[options.serviceUrl, span.part] = standing
+        if not standing.held_back:
+            standing.used = time.monotonic()
+            _kept[options.serviceUrl, span.part] = standing
+            undo.pop_all()
 
 
 class _Standing:
