@@ -242,6 +242,7 @@ def test_interrupted_harness_leaves_nothing(
         until(lambda: not runs(pids[0]) or not runs(process.pid))
     until(lambda: not any(map(runs, [process.pid, *pids])))
     until(lambda: not list(registry.iterdir()))
+    assert not leftovers(registry)
 
 
 def test_leftovers_are_ended(harness: tuple["subprocess.Popen[str]", list[int]], registry: Path) -> None:

@@ -53,7 +53,7 @@ def test_the_published_schema_is_a_schema(name: str) -> None:
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
 def test_our_own_scenarios_obey_the_schema(path: Path) -> None:
     """What the reader takes, the schema takes."""
-    published("scenario.schema.json").validate(read_document(path).values)
+    assert not list(published("scenario.schema.json").iter_errors(read_document(path).values))
 
 
 @pytest.mark.parametrize("path", WRONG, ids=lambda path: f"{path.parent.name}/{path.stem}")
