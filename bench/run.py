@@ -8,7 +8,6 @@ learns its earlier trials from the journal before it plans the next one.
 """
 
 import logging
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
 
@@ -92,8 +91,11 @@ def result_of(cell: Cell, scenario: Scenario, ground: Ground, store: Store, watc
         return _without(cell, "unsupported", refused)
     _calibrate(cell, scenario, ground, store)
     try:
+        search = resumed(cell, scenario, ground, store)
+        if search.next_trial() is None and not owed(cell, answer(search, cell, scenario, ground), scenario, store):
+            return answer(search, cell, scenario, ground)  # its journal is whole, only the result was lost
         with rig.standing(cell, scenario, ground) as standing:
-            return search_cell(cell, scenario, standing, store, watcher)
+            return search_cell(search, scenario, standing, store, watcher)
     except UsageError:
         raise
     except HarnessError as problem:
@@ -101,23 +103,31 @@ def result_of(cell: Cell, scenario: Scenario, ground: Ground, store: Store, watc
         return _without(cell, "failed", str(problem).splitlines()[0])
 
 
-def search_cell(cell: Cell, scenario: Scenario, standing: rig.Standing, store: Store, watcher: Watcher) -> Result:
+def search_cell(search: Strategy, scenario: Scenario, standing: rig.Standing, store: Store, watcher: Watcher) -> Result:
     """Try rates until the search has its answer."""
-    rules = Rules(scenario.objectives, float(scenario.search.precision))
-    roofs = rig.roofs(cell, scenario, standing.ground.site, standing.ground.cores)
-    search = search_for(cell, scenario, standing.ground, store)
-    for seen in store.trials(cell):  # a resumed cell knows its earlier trials
-        if seen.planned.purpose == "latency":
-            continue
-        search = search.after(seen, judge(seen, rules))
     last: Measurement | None = None
     while (planned := search.next_trial()) is not None:
         last, verdict = tried(planned, scenario, standing, store, watcher, after=last)
         search = search.after(last, verdict)
-    result = _checked(under(roofs, search.result()))
-    for planned in below(result, scenario, standing, number=len(store.trials(cell))):
+    result = answer(search, standing.cell, scenario, standing.ground)
+    for planned in owed(standing.cell, result, scenario, store):
         last, _ = tried(planned, scenario, standing, store, watcher, after=last)
     return result
+
+
+def resumed(cell: Cell, scenario: Scenario, ground: faces.Ground, store: Store) -> Strategy:
+    """The search for a cell, which knows the trials that the journal has of it."""
+    search = search_for(cell, scenario, ground, store)
+    for seen in store.trials(cell):
+        _alarm(seen, cell, ground)
+        if seen.planned.purpose != "latency":
+            search = search.after(seen, judge(seen, rules_of(scenario)))
+    return search
+
+
+def answer(search: Strategy, cell: Cell, scenario: Scenario, ground: faces.Ground) -> Result:
+    """What a search has found, with the roof that it came near."""
+    return _checked(under(rig.roofs(cell, scenario, ground.site, ground.cores), search.result()))
 
 
 def tried(
@@ -129,18 +139,25 @@ def tried(
     seen = trial.run(standing, planned, float(scenario.timing.drain), watcher.glimpse)
     store.add(standing.cell, seen)  # saved before it is judged
     _alarm(seen, standing.cell, standing.ground)
-    verdict = judge(seen, Rules(scenario.objectives, float(scenario.search.precision)))
+    verdict = judge(seen, rules_of(scenario))
     watcher.trial_ends(seen, verdict)
     return seen, verdict
 
 
-def below(result: Result, scenario: Scenario, standing: rig.Standing, *, number: int) -> Iterator[Planned]:
-    """The trials that measure latency, at the scenario's shares of the rate that was confirmed; the first has that number."""
-    settle = max(1.0, 2 * standing.framework.batch_interval)
-    shares = scenario.latency.at if result.confirmed_hz is not None else ()
-    for place, share in enumerate(shares):
-        rate = (result.confirmed_hz or 0.0) * float(share)
-        yield Planned(number + place, rate, settle, float(scenario.latency.window), "latency")
+def owed(cell: Cell, result: Result, scenario: Scenario, store: Store) -> list[Planned]:
+    """The trials that measure latency, at the scenario's shares of the rate that was confirmed, less those that the journal has."""
+    if result.confirmed_hz is None or not scenario.latency.at:
+        return []
+    trials, confirmed, window = store.trials(cell), result.confirmed_hz, float(scenario.latency.window)
+    made = sum(seen.planned.purpose == "latency" for seen in trials)
+    settle = max(1.0, 2 * rig.batch_interval(cell, scenario))
+    shares = [float(share) for share in scenario.latency.at[made:]]
+    return [Planned(len(trials) + place, confirmed * share, settle, window, "latency") for place, share in enumerate(shares)]
+
+
+def rules_of(scenario: Scenario) -> Rules:
+    """What a scenario judges its trials by."""
+    return Rules(scenario.objectives, float(scenario.search.precision))
 
 
 def search_for(cell: Cell, scenario: Scenario, ground: faces.Ground, store: Store) -> Strategy:

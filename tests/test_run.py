@@ -106,6 +106,21 @@ def test_a_generator_slowed_on_purpose_gives_a_lower_bound(ran):
     assert result.generator_hz == pytest.approx(2000, rel=0.15)
 
 
+def test_lost_results_are_made_again_from_the_journal(ran, tmp_path, smoke, monkeypatch):
+    """Without a rig, and the same to the last digit; latency trials are not owed twice."""
+    changes = ("latency.at=50 %", "latency.window=1 s")
+    folder, _ = ran(*changes)
+    before, trials = read_results(folder), len(read_trials(folder))
+    (folder / "cells.json").unlink()
+    monkeypatch.setattr(run.rig, "standing", None)
+    store = Store(folder)
+    run.run(smoke(*changes), Site(), store, Silent(), places=run.Places(tmp_path / "cache", tmp_path / "registry", "bench run"))
+    store.close()
+    assert read_results(folder) == before
+    assert len(read_trials(folder)) == trials
+    assert [entry.measurement.planned.purpose for entry in read_trials(folder)].count("latency") == 1
+
+
 def test_a_framework_that_dies_is_a_finding(ran):
     """The run ends in order; the cell says why."""
     folder, _ = ran("settings.capacity.mistake=die", "settings.capacity.every=2000")
