@@ -5,6 +5,7 @@ from msgspec import Struct
 from reports.curves import curve_pictures
 from reports.evidence import Evidence
 from reports.figure import Picture
+from reports.latency import latency_pictures
 from reports.layers import LAYERS, layer_pictures
 from reports.limitmap import limit_pictures
 from reports.winnermap import winners_of
@@ -27,6 +28,10 @@ CURVES = (
     "The same rates over message size, a figure for each CPU cost, with the interval of each. Dashed lines are bounds of theory: "
     "no system can be above them. An arrow says at least (↑) or at most (↓)."
 )
+LATENCY = (
+    "At shares of the highest confirmed rate: how long messages take from the moment at which they were due, from when they were "
+    "sent, and while they are processed. A percentile is shown only where there are enough messages for it. Bars: 95 % intervals."
+)
 
 
 def groups_of(evidence: Evidence) -> tuple[Group, ...]:
@@ -36,9 +41,11 @@ def groups_of(evidence: Evidence) -> tuple[Group, ...]:
     return tuple(group for group in found if group.pictures)
 
 
-def curves_of_run(evidence: Evidence) -> Group:
-    """Frequency over size; without pictures where there is one size only."""
-    return Group("curves", "Frequency over message size", CURVES, tuple(curve_pictures(evidence)))
+def wide_groups_of(evidence: Evidence) -> tuple[Group, ...]:
+    """The groups whose pictures are not one a system: frequency over size, and latency below the limit."""
+    curves = Group("curves", "Frequency over message size", CURVES, tuple(curve_pictures(evidence)))
+    latency = Group("latency", "Latency below the limit", LATENCY, tuple(latency_pictures(evidence)))
+    return tuple(group for group in (curves, latency) if group.pictures)
 
 
 def winners_of_run(evidence: Evidence) -> Picture | None:
@@ -49,7 +56,7 @@ def winners_of_run(evidence: Evidence) -> Picture | None:
 def figures_of(evidence: Evidence) -> list[Picture]:
     """All of them, the winner map first."""
     winners = winners_of_run(evidence)
-    groups = (*groups_of(evidence), curves_of_run(evidence))
+    groups = (*groups_of(evidence), *wide_groups_of(evidence))
     return [*([winners] if winners is not None else []), *(picture for group in groups for picture in group.pictures)]
 
 

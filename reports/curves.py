@@ -99,8 +99,12 @@ def _picture(evidence: Evidence, number: int, curves: Curves) -> Picture:
 
 
 def draw_curves(ax: Axes, curves: Curves, systems: Sequence[str]) -> list[Artist]:
-    """Draw lines and bounds into axes with two logarithmic scales; a triangle that points away says "at least" or "at most"."""
+    """Draw lines and bounds into axes with two logarithmic scales; a triangle that points away says "at least" or "at most".
+
+    How far the sizes reach is for label_sizes to say: a run that has just begun has one point, from which no scale follows.
+    """
     ax.set_xscale("log")
+    ax.set_autoscalex_on(False)
     ax.set_yscale("log")
     artists: list[Artist] = []
     for (name, points), dashes in zip(curves.bounds, ((0, (5, 2)), (0, (1, 1.5))), strict=False):

@@ -1,7 +1,6 @@
 """Percentile curves: how long messages take, at shares of the highest rate, from three starting points."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
@@ -9,13 +8,15 @@ from matplotlib.figure import Figure
 from msgspec import Struct
 
 from bench.latency import KINDS, Percentile, histogram_of, percentiles
-from bench.scenario import Cell
-from bench.store import read_latencies, read_trials
+from bench.store import read_latencies
 from bench.units import rate_text
+from reports.evidence import Evidence, Known
 from reports.figure import Picture
 
 LINES = {"due": ("#0B3C6F", "-"), "sent": ("#56B4E9", "-"), "processing": ("#6b7480", (0, (4, 2)))}
 """Colour and dashes by where the latency begins."""
+MOST = 24
+"""Pictures of a run: the first cells, in the scenario's order."""
 WORDS = {"due": "from due", "sent": "from sent", "processing": "processing alone"}
 
 
@@ -26,35 +27,37 @@ class Curve(Struct, frozen=True):
     percentiles: dict[str, list[Percentile]]
 
 
-def curves_of(folder: Path, cell: Cell) -> list[Curve]:
+def curves_of(evidence: Evidence, known: Known) -> list[Curve]:
     """The latency trials of a cell, the slowest first; what lies in their windows."""
     found = []
-    for entry in read_trials(folder, cell):
-        seen = entry.measurement
-        if seen.planned.purpose == "latency":
-            buckets, begin = read_latencies(folder, cell, seen), int(seen.planned.settle)
-            of_kind = {kind: percentiles(histogram_of(buckets, kind, begin, begin + seen.planned.window)) for kind in KINDS}
-            found.append(Curve(seen.planned.rate, of_kind))
+    for seen in (one.seen for one in known.trials if one.seen.planned.purpose == "latency"):
+        buckets, begin = read_latencies(evidence.folder, known.cell, seen), int(seen.planned.settle)
+        of_kind = {kind: percentiles(histogram_of(buckets, kind, begin, begin + seen.planned.window)) for kind in KINDS}
+        found.append(Curve(seen.planned.rate, of_kind))
     return sorted(found, key=lambda curve: curve.rate)
 
 
-def latency_picture(folder: Path, cell: Cell) -> Picture | None:
-    """One panel for each rate; None where the cell has no latency trials."""
-    curves = curves_of(folder, cell)
-    if not curves:
-        return None
+def latency_pictures(evidence: Evidence) -> list[Picture]:
+    """A picture for each cell that has latency trials, of at most MOST cells."""
+    measured = [known for known in evidence.cells if any(one.seen.planned.purpose == "latency" for one in known.trials)]
+    return [_picture(known, curves_of(evidence, known)) for known in measured[:MOST]]
+
+
+def _picture(known: Known, curves: Sequence[Curve]) -> Picture:
+    """One panel for each rate."""
+    title = f"{known.cell.system}, {known.point}"
 
     def draw(figure: Figure) -> None:
         figure.set_size_inches(2.6 * len(curves) + 0.8, 3.2)
         panels = figure.subplots(1, len(curves), sharey=True, squeeze=False)[0]
         figure.subplots_adjust(left=0.8 / figure.get_figwidth(), right=0.98, top=0.78, bottom=0.17, wspace=0.08)
-        figure.text(0.02, 0.94, f"{cell.system}, {cell.name.rsplit('-', 2)[-2]}", fontsize=10.5, fontweight="bold")
+        figure.text(0.02, 0.94, title, fontsize=10.5, fontweight="bold")
         for axes, curve in zip(panels, curves, strict=True):
             draw_percentiles(axes, curve)
         panels[0].set_ylabel("latency (s)")
         panels[0].legend(fontsize=7, frameon=False, loc="upper left")
 
-    return Picture(f"latency-{cell.name}", draw, f"Latency percentiles of {cell.system}")
+    return Picture(f"latency-{known.anchor.removeprefix('cell-')}", draw, f"Latency percentiles of {title}")
 
 
 def draw_percentiles(axes: Axes, curve: Curve) -> Sequence[Artist]:

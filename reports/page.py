@@ -8,7 +8,7 @@ from markupsafe import Markup
 from msgspec import Struct
 
 from bench.units import seconds_text, size_text
-from reports.atlas import curves_of_run, groups_of, winners_of_run
+from reports.atlas import Group, groups_of, wide_groups_of, winners_of_run
 from reports.dossier import dossiers_of
 from reports.evidence import Evidence, read_evidence
 from reports.figure import Picture
@@ -41,7 +41,7 @@ def write(run: Path) -> list[Path]:
 def page_of(evidence: Evidence) -> str:
     """The whole page."""
     inliner = Inliner(labels_of(evidence))
-    winners, curves = winners_of_run(evidence), curves_of_run(evidence)
+    winners = winners_of_run(evidence)
     layers = [
         Drawn(group.name, group.title, group.about, _of_systems(inliner, group.pictures, evidence)) for group in groups_of(evidence)
     ]
@@ -53,7 +53,7 @@ def page_of(evidence: Evidence) -> str:
             finding=finding_of(evidence),
             winners=_element(inliner, winners) if winners is not None else None,
             layers=layers,
-            curves=Drawn(curves.name, curves.title, curves.about, tuple(("", _element(inliner, one)) for one in curves.pictures)),
+            wide=[_wide(inliner, group) for group in wide_groups_of(evidence)],
             columns=COLUMNS,
             lines=lines_of(evidence),
             statuses=STATUSES,
@@ -95,6 +95,10 @@ def labels_of(evidence: Evidence) -> dict[str, str]:
 
 def _of_systems(inliner: Inliner, pictures: tuple[Picture, ...], evidence: Evidence) -> tuple[tuple[str, Markup], ...]:
     return tuple((system, _element(inliner, picture)) for system, picture in zip(evidence.systems, pictures, strict=True))
+
+
+def _wide(inliner: Inliner, group: Group) -> Drawn:
+    return Drawn(group.name, group.title, group.about, tuple(("", _element(inliner, picture)) for picture in group.pictures))
 
 
 def _element(inliner: Inliner, picture: Picture) -> Markup:

@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 import typst
 from msgspec.structs import asdict
 
-from reports.atlas import Group, curves_of_run, groups_of, winners_of_run
+from reports.atlas import Group, groups_of, wide_groups_of, winners_of_run
 from reports.evidence import Evidence, Judged, Known, read_evidence
 from reports.figure import FONTS, Picture
 from reports.limit import limit_of
@@ -27,7 +27,7 @@ def write(run: Path) -> list[Path]:
     """Write report.pdf."""
     evidence = read_evidence(run)
     winners, examples = winners_of_run(evidence), examples_of(evidence)
-    groups = [*groups_of(evidence), *(group for group in (curves_of_run(evidence),) if group.pictures)]
+    groups = [*groups_of(evidence), *wide_groups_of(evidence)]
     pictures = [*([winners] if winners is not None else []), *(one for group in groups for one in group.pictures), *examples]
     said = {
         "title": evidence.title,

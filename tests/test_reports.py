@@ -1,6 +1,7 @@
 """Reports are made from a run's folder alone, and say no more than it does."""
 
 import csv
+import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -12,12 +13,12 @@ pytest.importorskip("matplotlib", reason="the extra `report` is not installed")
 pytest.importorskip("typst", reason="the extra `report` is not installed")
 
 from bench.errors import UsageError
-from bench.measurement import Result, Series
+from bench.measurement import Buckets, Result, Series
 from bench.scenario import Cell, Grid, Scenario
 from bench.store import Store
 from bench.units import Size
 from bench.verdict import Verdict
-from reports import page, pdf, pictures, table
+from reports import page, pdf, pictures, record, table
 from reports.evidence import Judged, Known, read_evidence
 from reports.sample import QUICK, a_run, an_open_store, large, result_of, seen
 from reports.timeline import trace_of
@@ -28,7 +29,7 @@ from reports.winner import contest_of, finding_of
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run with every status and one unfinished cell, with all its reports."""
     folder = a_run(tmp_path_factory.mktemp("results") / "quick")
-    for report in (page, pdf, pictures, table):
+    for report in (page, pdf, pictures, record, table):
         report.write(folder)
     return folder
 
@@ -54,7 +55,9 @@ class Elements(HTMLParser):
 
 
 @pytest.mark.parametrize(
-    ("report", "name"), [(page, "report.html"), (pdf, "report.pdf"), (table, "cells.csv")], ids=["html", "pdf", "csv"]
+    ("report", "name"),
+    [(page, "report.html"), (pdf, "report.pdf"), (record, "report.json"), (table, "cells.csv")],
+    ids=["html", "pdf", "json", "csv"],
 )
 def test_a_report_names_the_file_that_it_wrote(run: Path, report: Any, name: str) -> None:
     """What write returns is there."""
@@ -154,8 +157,9 @@ def test_the_pdf_has_pages_and_its_fonts_within(run: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("report", "pattern"), [(page, "report.html"), (pdf, "report.pdf"), (pictures, "figures/*.svg"), (table, "cells.csv")],
-    ids=["html", "pdf", "svg", "csv"],
+    ("report", "pattern"),
+    [(page, "report.html"), (pdf, "report.pdf"), (pictures, "figures/*.svg"), (record, "report.json"), (table, "cells.csv")],
+    ids=["html", "pdf", "svg", "json", "csv"],
 )  # fmt: skip
 def test_the_same_run_gives_the_same_bytes(run: Path, report: Any, pattern: str) -> None:
     """Nothing in a report comes from the clock or from chance."""
@@ -186,13 +190,39 @@ def test_the_csv_leaves_empty_what_does_not_exist(run: Path) -> None:
     assert (len(lines), last["status"], last["estimate_hz"], last["lost"]) == (24, "not measured", "", "")
 
 
+def test_the_json_says_what_the_page_says(run: Path) -> None:
+    """A format, a finding, and every cell with its limit in a sentence and each of its trials."""
+    said = json.loads((run / "report.json").read_text(encoding="utf-8"))
+    assert (said["format"], len(said["cells"])) == (1, 24)
+    assert said["finding"] in (run / "report.html").read_text(encoding="utf-8")
+    measured = next(cell for cell in said["cells"] if cell["status"] == "measured")
+    assert measured["limit"]
+    assert [trial["number"] for trial in measured["trials_made"]] == list(range(measured["trials"]))
+    assert said["cells"][-1]["estimate_hz"] is None
+
+
+def test_latency_trials_are_drawn_for_their_cell(tmp_path: Path) -> None:
+    """A panel for each rate, in the page, in the PDF and as a file; a run without such trials has no such part."""
+    cell = QUICK.cells()[0]
+    buckets = Buckets([3] * 3, ["due", "sent", "processing"], [3000, 2900, 2000], [500] * 3)
+    with an_open_store(tmp_path / "run", QUICK) as store:
+        for number, rate in enumerate((50.0, 80.0, 95.0)):
+            store.add(cell, seen(number, rate, 100.0, "latency", latencies=buckets))
+        store.finish(cell, result_of(cell))
+    text = page.page_of(read_evidence(tmp_path / "run"))
+    assert '<section id="latency">' in text
+    assert text.count("share of messages") == 3
+    assert pdf.write(tmp_path / "run")
+    assert [path.stem for path in pictures.write(tmp_path / "run") if "latency" in path.stem]
+
+
 def test_an_unfinished_run_says_what_is_missing(html: str) -> None:
     """The cells without a result are named at the top."""
     assert "This run is not finished." in html
     assert "1 of 24 cells has no result yet" in html
 
 
-@pytest.mark.parametrize("report", [page, pdf, pictures, table], ids=["html", "pdf", "png", "csv"])
+@pytest.mark.parametrize("report", [page, pdf, pictures, record, table], ids=["html", "pdf", "png", "json", "csv"])
 def test_trials_without_any_result_make_a_report(tmp_path: Path, report: Any) -> None:
     """A run that was killed in its first cell can be looked at."""
     run = a_run(tmp_path / "run", unfinished=QUICK.cells())
@@ -201,7 +231,7 @@ def test_trials_without_any_result_make_a_report(tmp_path: Path, report: Any) ->
     assert all(path.exists() for path in report.write(run))
 
 
-@pytest.mark.parametrize("report", [page, pdf, pictures, table], ids=["html", "pdf", "png", "csv"])
+@pytest.mark.parametrize("report", [page, pdf, pictures, record, table], ids=["html", "pdf", "png", "json", "csv"])
 def test_a_trial_without_counters_makes_a_report(tmp_path: Path, report: Any) -> None:
     """A load that died at once leaves an empty series."""
     run = a_run(tmp_path / "run", unfinished=QUICK.cells())
