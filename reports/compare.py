@@ -10,12 +10,14 @@ from markupsafe import Markup
 from msgspec import Struct
 
 from bench import comparison
+from bench.agreement import agreements
 from bench.errors import UsageError
 from bench.measurement import Result
 from bench.scenario import Cell
 from bench.units import seconds_text, size_text
 from reports.atlas import winners_of_run
 from reports.evidence import Evidence, read_evidence
+from reports.forest import forest_picture
 from reports.inline import Inliner
 from reports.page import templates
 from reports.provenance import machine_of, subject_of
@@ -52,6 +54,14 @@ class Column(Struct, frozen=True):
     winners: Markup | None
 
 
+class Repeat(Struct, frozen=True):
+    """A cell that several of the runs measured: its forest plot, and whether the spread is what the intervals promise."""
+
+    name: str
+    sentence: str
+    forest: Markup
+
+
 def write(runs: Sequence[Path], out: Path) -> Path:
     """Write a page of these runs; the first is what the others are held against."""
     found = [read_evidence(run) for run in runs]
@@ -59,14 +69,17 @@ def write(runs: Sequence[Path], out: Path) -> Path:
     lines = lines_of(found)
     inliners = [Inliner({}, name=f"r{number}-") for number in range(len(found))]
     columns = [_column(name, evidence, inliner) for name, evidence, inliner in zip(names, found, inliners, strict=True)]
+    forests = Inliner({}, name="forest-")
+    repeats = repeats_of(names, found, forests)
     text = (
         templates()
         .get_template("compare.html")
         .render(
             columns=columns,
             lines=lines,
+            repeats=repeats,
             summary=summary_of(lines, names),
-            styles=Markup("\n".join(one.css() for one in inliners)),  # noqa: S704
+            styles=Markup("\n".join(one.css() for one in (*inliners, forests))),  # noqa: S704
         )
     )
     path = out / f"compare-{'-vs-'.join(names)}"[:200]
@@ -94,6 +107,23 @@ def lines_of(found: Sequence[Evidence]) -> list[Line]:
         )
         for cell in cells
     ]  # fmt: skip
+
+
+def repeats_of(names: Sequence[str], found: Sequence[Evidence], inliner: Inliner) -> list[Repeat]:
+    """A repeat for each cell that enough of the runs measured with an interval."""
+    results = [[known.result for known in evidence.cells if known.result is not None] for evidence in found]
+    repeats = []
+    for number, agreed in enumerate(agreements(results)):
+        rows = [
+            (name, result)
+            for name, known in zip(names, results, strict=True)
+            for result in known
+            if result.system == agreed.cell.system and result.message_bytes == agreed.cell.message_bytes
+            and result.cpu_seconds == agreed.cell.cpu_seconds and result.status == "measured"
+        ]  # fmt: skip
+        element = inliner.element(forest_picture(number, agreed, rows))
+        repeats.append(Repeat(agreed.cell.name, agreed.sentence(), Markup(element)))  # noqa: S704 escaped by matplotlib
+    return repeats
 
 
 def _side(result: Result | None, each: comparison.Compared | None) -> Side:

@@ -158,3 +158,13 @@ def test_a_faster_run_is_called_faster(run: Path, tmp_path: Path) -> None:
     text = compare.write([run, other], tmp_path).read_text(encoding="utf-8")
     assert "x2.00 [" in text
     assert re.search(r"other is faster in 1\d cells, slower in 0", text)
+
+
+def test_runs_that_repeat_cells_are_held_against_their_intervals(run: Path, tmp_path: Path) -> None:
+    """From three runs on: a forest plot for each measured cell, and whether the spread is what was reported."""
+    folders = [run, *(a_run(tmp_path / name, unfinished=()) for name in ("second", "third"))]
+    two, three = (compare.write(folders[:many], tmp_path / str(many)).read_text(encoding="utf-8") for many in (2, 3))
+    assert "The same cell again" not in two
+    assert "3 runs: estimates spread by 0.0 %" in three
+    assert "narrower than reported" in three  # the same figures three times
+    assert three.count("the same cell 3 times") >= 12
