@@ -84,7 +84,7 @@ class Load(Struct, frozen=True, forbid_unknown_fields=True):
 class Search(Struct, frozen=True, forbid_unknown_fields=True):
     """How the highest sustained rate of a cell is looked for."""
 
-    strategy: str = "bisection"
+    strategy: str = "two-counter"
     precision: Annotated[Share, limits(least="0.1 %", most="50 %")] = Share(0.05)
     budget: Annotated[Seconds, limits(over="0 s")] = Seconds(600)
     lowest: Rate = Rate(0.1)

@@ -117,7 +117,7 @@ def test_a_run_of_another_scenario_is_not_gone_on_with(bench, tmp_path):
     """Two scenarios never mix in one folder."""
     folder = tmp_path / "results"
     code, _, _ = bench("run", "scenarios/smoke.yaml", "--out", str(folder), "--set", "systems=capacity/tcp", "--quiet")
-    assert code == 0
+    assert code in (0, 4)  # finished; whether its cells could be measured is not the question here
     code, _, complaints = bench("run", "scenarios/quick.yaml", "--resume", str(next(folder.iterdir())))
     assert code == 2
     assert "is a run of another scenario" in complaints
