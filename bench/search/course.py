@@ -19,7 +19,7 @@ from bench.search.climb import Climb
 from bench.search.drift import Drift
 from bench.search.evidence import Evidence
 from bench.search.objectives import Look
-from bench.search.posterior import Observation, Prior
+from bench.search.posterior import FREAK, Observation, Prior
 from bench.search.question import Question, Step
 from bench.search.recipe import Durations, Recipe
 from bench.verdict import Verdict
@@ -129,9 +129,10 @@ class Course(Struct, frozen=True, eq=False):
         if seen.planned.purpose == "warm-up":
             return known.warmed(drift)
         if self.stage == "climb":
-            return replace(known, glances=(*known.glances, known.observed(seen, verdict, drift))).climbed(
-                drift, breached=_breached(verdict, drift)
-            )
+            glance = known.observed(seen, verdict, drift)
+            if self.hasty and glance.kind == "at least":  # a drift that the judge lets pass ends no climb of a few trials
+                drift = replace(drift, loss=0.0)
+            return replace(known, glances=(*known.glances, glance)).climbed(drift, breached=_breached(verdict, drift))
         if self.stage == "re-read":
             return known.read_again(seen.planned.rate, drift, known.observed(seen, verdict, drift))
         return known.tried(seen, verdict, drift)
@@ -246,7 +247,8 @@ class Course(Struct, frozen=True, eq=False):
         if seen.ended == "hopeless" and drift.seconds < READABLE and not self.hasty:
             return Observation("given up", rate * (1 - GIVEN_UP_SHARE * drift.loss), seconds)
         if drift.overloaded and drift.loss > LEAST_LOSS:
-            return Observation("reading", rate * (1 - drift.loss), seconds, drift.slices, drift.slice_seconds)
+            floor = self.recipe.hasty_floor if self.hasty else FREAK
+            return Observation("reading", rate * (1 - drift.loss), seconds, drift.slices, drift.slice_seconds, floor)
         if verdict.word == "overloaded" and verdict.why in BY_BACKLOG:  # the judge saw more than the drift shows
             return Observation("given up", rate, seconds)
         return Observation("at most" if _breached(verdict, drift) else "at least", rate, seconds)

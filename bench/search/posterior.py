@@ -32,7 +32,8 @@ Grid = NDArray[np.float64]
 class Observation(Struct, frozen=True):
     """One trial: `rate` is the ceiling that it read, or the rate that the ceiling is at least or at most.
 
-    A trial "given up" within seconds is too short to be read (one pause makes it look hopeless): it too says "at most".
+    A trial "given up" within seconds is too short to be read (one pause makes it look hopeless): it too says "at most". `floor`
+    is the least density that any ceiling keeps: the larger, the sooner a trial is taken for a freak.
     """
 
     kind: Kind
@@ -40,6 +41,7 @@ class Observation(Struct, frozen=True):
     seconds: float
     slices: tuple[float, ...] = ()
     slice_seconds: float = 0.0
+    floor: float = FREAK
 
 
 class Prior(Struct, frozen=True):
@@ -71,7 +73,7 @@ class Posterior(Struct, frozen=True, eq=False):
 
     def after(self, seen: Observation) -> "Posterior":
         """The posterior that knows one more trial."""
-        likelihood = np.log(np.exp(_log_likelihood(self.thetas, seen)) + FREAK)
+        likelihood = np.log(np.exp(_log_likelihood(self.thetas, seen)) + seen.floor)
         return Posterior(self.thetas, self.weights + likelihood + _noise_likelihood(seen)[:, None])
 
     def quantiles(self, *shares: float) -> tuple[float, ...]:
