@@ -20,6 +20,8 @@ from bench.units import Rate, Seconds
 from bench.work import Work
 
 Mistake = Literal["lose", "duplicate", "swap", "flip", "die"]
+SAVED_MESSAGES, SAVED_PAUSES = 3, 1.25
+"""What the token bucket holds, whichever is more: tokens, and what comes in while nobody looks."""
 
 
 class Settings(Struct, frozen=True, forbid_unknown_fields=True):
@@ -81,14 +83,18 @@ class Framework:
         consumer.close()
 
     def _paced(self, consumer: Consumer) -> Iterator[Sequence[bytes]]:
-        """Batches with no more messages than the ceiling has room for since the last one; time without messages earns nothing."""
+        """Batches from a token bucket: a message takes a token, and a few are kept while there are no messages.
+
+        A bucket that kept none would lose tokens whenever it is busy with a message, and have a lower ceiling than it says.
+        """
         ceiling, interval = float(self._settings.ceiling), self.batch_interval
-        allowed_from = time.monotonic()
         pause = interval or min(0.02, max(0.001, 1 / ceiling))
+        allowed_from, saved = time.monotonic(), max(SAVED_MESSAGES / ceiling, SAVED_PAUSES * pause)
         while not self._stopped.wait(pause - time.monotonic() % pause):
+            allowed_from = max(allowed_from, time.monotonic() - saved)
             room = int((time.monotonic() - allowed_from) * ceiling)
             batch = consumer.take(room, 0.05 if interval == 0 else 0) if room else ()
-            allowed_from = time.monotonic() if len(batch) < room else allowed_from + len(batch) / ceiling
+            allowed_from += len(batch) / ceiling
             if batch:
                 yield batch
 
