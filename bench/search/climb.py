@@ -7,6 +7,9 @@ from msgspec.structs import replace
 
 from bench.search.recipe import Recipe
 
+CLEARLY = 1.1
+"""How far above a rate that was kept up with one must have failed to be believed."""
+
 
 class Climb(Struct, frozen=True):
     """Next comes a probe at `rate`, unless `centre`, about where the ceiling is, is known.
@@ -41,7 +44,12 @@ class Climb(Struct, frozen=True):
         return failed.found(reading)
 
     def beyond(self, rate: float, recipe: Recipe) -> "Climb":
-        """The climb that goes on because that rate was kept up with, though it lies above the centre found."""
+        """The climb that goes on because that rate was kept up with, though it lies above the centre found.
+
+        It ends between that rate and one that failed above it; a failure below it was that of a cold system, and is forgotten.
+        """
+        if rate * CLEARLY < self.failed <= recipe.growth * rate:
+            return replace(self, best=rate, centre=math.sqrt(rate * self.failed))
         return replace(self, best=rate, failed=math.inf, centre=None, rate=min(self.top, recipe.growth * rate))
 
     def below(self, top: float) -> "Climb":

@@ -211,7 +211,12 @@ class Course(Struct, frozen=True, eq=False):
         recipe, centre = self.recipe, self.climb.centre
         assert centre is not None
         if observation.kind == "at least" and drift.loss <= recipe.bracket_loss and rate < self.top:
-            return replace(self, stage="climb", climb=self.climb.beyond(rate, recipe), hinted=False)
+            climb = self.climb.beyond(rate, recipe)
+            if climb.centre is None:
+                return replace(self, stage="climb", climb=climb, hinted=False)
+            closed = replace(self, climb=climb, hinted=False).with_prior(climb.centre, recipe.prior_sd, cold=self.cold)
+            assert closed.evidence is not None
+            return replace(closed, evidence=closed.evidence.after(observation))
         reading = rate * (1 - drift.loss)
         if self.hinted and abs(math.log(reading / centre)) > HINT_REACH * recipe.hint_sd:
             climb = replace(self.climb, centre=max(self.climb.lowest, reading))
