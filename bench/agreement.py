@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from bench.measurement import Result
 from bench.scenario import Cell
+from bench.units import seconds_text, size_text
 
 LEAST_RUNS = 3
 LEVEL = 0.05
@@ -42,6 +43,11 @@ class Agreement(Struct, frozen=True):
         if self.p < LEVEL:
             return "wider than reported"
         return "narrower than reported" if self.p > 1 - LEVEL else "as reported"
+
+    @property
+    def name(self) -> str:
+        """The cell as people read it."""
+        return f"{self.cell.system}, {size_text(self.cell.message_bytes)}, {seconds_text(self.cell.cpu_seconds)}"
 
     def sentence(self) -> str:
         """The same in words."""

@@ -24,6 +24,9 @@ from reports.provenance import machine_of, subject_of
 from reports.winner import finding_of
 from reports.wording import claim_of, interval_text
 
+MOST_SENTENCES = 3
+"""Of a summary; with more runs there is one for all."""
+
 
 class Side(Struct, frozen=True):
     """One run's part of a line."""
@@ -70,7 +73,7 @@ def write(runs: Sequence[Path], out: Path) -> Path:
     inliners = [Inliner({}, name=f"r{number}-") for number in range(len(found))]
     columns = [_column(name, evidence, inliner) for name, evidence, inliner in zip(names, found, inliners, strict=True)]
     forests = Inliner({}, name="forest-")
-    repeats = repeats_of(names, found, forests)
+    repeats = repeats_of(found, forests)
     text = (
         templates()
         .get_template("compare.html")
@@ -109,20 +112,20 @@ def lines_of(found: Sequence[Evidence]) -> list[Line]:
     ]  # fmt: skip
 
 
-def repeats_of(names: Sequence[str], found: Sequence[Evidence], inliner: Inliner) -> list[Repeat]:
+def repeats_of(found: Sequence[Evidence], inliner: Inliner) -> list[Repeat]:
     """A repeat for each cell that enough of the runs measured with an interval."""
     results = [[known.result for known in evidence.cells if known.result is not None] for evidence in found]
     repeats = []
     for number, agreed in enumerate(agreements(results)):
         rows = [
-            (name, result)
-            for name, known in zip(names, results, strict=True)
+            (f"run {place}", result)
+            for place, known in enumerate(results, 1)
             for result in known
             if result.system == agreed.cell.system and result.message_bytes == agreed.cell.message_bytes
             and result.cpu_seconds == agreed.cell.cpu_seconds and result.status == "measured"
         ]  # fmt: skip
         element = inliner.element(forest_picture(number, agreed, rows))
-        repeats.append(Repeat(agreed.cell.name, agreed.sentence(), Markup(element)))  # noqa: S704 escaped by matplotlib
+        repeats.append(Repeat(agreed.name, agreed.sentence(), Markup(element)))  # noqa: S704 escaped by matplotlib
     return repeats
 
 
@@ -134,16 +137,23 @@ def _side(result: Result | None, each: comparison.Compared | None) -> Side:
 
 
 def summary_of(lines: Sequence[Line], names: Sequence[str]) -> list[str]:
-    """A sentence for each run but the first."""
-    said = []
-    for number, name in enumerate(names[1:], 1):
-        words = [line.sides[number].word for line in lines]
-        faster, slower, undecided = (words.count(word) for word in ("faster", "slower", "undecided"))
-        said.append(
-            f"Held against {names[0]}, {name} is faster in {faster} cells, slower in {slower}, and in {undecided} these runs "
-            f"cannot tell; {len(words) - faster - slower - undecided} cells cannot be compared."
-        )
-    return said
+    """A sentence for each run but the first; one for all of them where there are many."""
+    words = [[line.sides[number].word for line in lines] for number in range(1, len(names))]
+    if len(words) > MOST_SENTENCES:
+        return [
+            _sentence(
+                names[0], f"each of the other {len(words)} runs, cell by cell,", [word for of_run in words for word in of_run]
+            )
+        ]
+    return [_sentence(names[0], name, of_run) for name, of_run in zip(names[1:], words, strict=True)]
+
+
+def _sentence(first: str, name: str, words: Sequence[str]) -> str:
+    faster, slower, undecided = (words.count(word) for word in ("faster", "slower", "undecided"))
+    return (
+        f"Held against {first}, {name} is faster in {faster} cells, slower in {slower}, and in {undecided} these runs "
+        f"cannot tell; {len(words) - faster - slower - undecided} cells cannot be compared."
+    )
 
 
 def _column(name: str, evidence: Evidence, inliner: Inliner) -> Column:

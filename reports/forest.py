@@ -19,12 +19,12 @@ HEAD, LINE, WIDTH = 1.05, 0.19, 5.6
 
 def forest_picture(number: int, agreement: Agreement, results: Sequence[tuple[str, Result]]) -> Picture:
     """The picture of one cell; `results` are the runs' names and what they found, in order."""
-    title = f"{agreement.cell.name}: the same cell {agreement.runs} times"
+    title = f"{agreement.name}: the same cell {agreement.runs} times"
 
     def draw(figure: Figure) -> None:
         height = HEAD + LINE * len(results)
         figure.set_size_inches(WIDTH, height)
-        ax = figure.add_axes((0.3, 0.52 / height, 0.66, LINE * len(results) / height))
+        ax = figure.add_axes((0.11, 0.52 / height, 0.85, LINE * len(results) / height))
         figure.text(0.012, 1 - 0.24 / height, title, fontsize=10.5, fontweight="bold")
         draw_forest(ax, agreement, results)
 

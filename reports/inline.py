@@ -29,7 +29,7 @@ class Inliner:
         body = re.sub(r"<style[^>]*>.*?</style>|<g/>", "", body, flags=re.DOTALL)
         body = re.sub(r"<g>(<(?:path|text|use)[^>]*>(?:[^<]*</text>)?)</g>", r"\1", re.sub(r">\s+<", "><", body))
         body = body.replace("xlink:href", "href")
-        body = re.sub(r'(id="|url\(#)', rf"\g<1>{self._name}", body) if self._name else body
+        body = re.sub(r'(id="|url\(#|<use href="#)', rf"\g<1>{self._name}", body) if self._name else body
         body = re.sub(r'<a href="(#[^"]*)"[^>]*>', lambda found: self._labelled(found[1]), body)
         return body.replace("<svg ", f'<svg role="group" aria-label="{escape(picture.title)}" ', 1)
 

@@ -167,4 +167,7 @@ def test_runs_that_repeat_cells_are_held_against_their_intervals(run: Path, tmp_
     assert "The same cell again" not in two
     assert "3 runs: estimates spread by 0.0 %" in three
     assert "narrower than reported" in three  # the same figures three times
+    used, defined = (set(re.findall(pattern, three)) for pattern in (r'<use href="#([^"]+)"', r'id="([^"]+)"'))
+    assert used  # the estimates are dots
+    assert used <= defined
     assert three.count("the same cell 3 times") >= 12
