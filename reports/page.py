@@ -17,7 +17,7 @@ from reports.provenance import machine_of, repeat_of, subject_of
 from reports.sketch import LOW, TALL, WIDTH
 from reports.table import COLUMNS, lines_of
 from reports.winner import finding_of
-from reports.wording import GLOSSARY, claim_of, status_of
+from reports.wording import DOUBTS, GLOSSARY, claim_of, status_of
 
 STATUSES = ("measured", "lower-bound", "upper-bound", "unstable", "failed", "unsupported", "not measured")
 
@@ -64,6 +64,7 @@ def page_of(evidence: Evidence) -> str:
             machine=machine_of(evidence),
             repeat=repeat_of(evidence),
             missing=evidence.missing,
+            doubts=DOUBTS,
             glossary=GLOSSARY,
             box=(WIDTH, TALL, LOW),
             data=embedded(dossiers_of(evidence)),

@@ -16,7 +16,7 @@ from reports.provenance import machine_of, repeat_of, subject_of
 from reports.table import lines_of
 from reports.timeline import timeline_of
 from reports.winner import finding_of
-from reports.wording import GLOSSARY
+from reports.wording import DOUBTS, GLOSSARY
 
 MOST_LIMITS = 60
 """Sentences on paper; the page has all."""
@@ -43,6 +43,7 @@ def write(run: Path) -> list[Path]:
         "subject": subject_of(evidence),
         "machine": machine_of(evidence),
         "repeat": repeat_of(evidence),
+        "doubts": list(DOUBTS.items()),
         "glossary": list(GLOSSARY.items()),
     }
     path = run / "report.pdf"

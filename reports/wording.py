@@ -26,6 +26,20 @@ GLOSSARY = {
     "blocked": "For how long the source did not take more messages: back-pressure, which counts against the system.",
     "drained": "Whether everything that was sent was processed soon after the load stopped.",
 }
+DOUBTS = {
+    "The load shares the machine with the system.": "Where it does, they take CPU from each other; the map of limits then says "
+    "“shared CPU”.",
+    "A trial is too short": "to see what happens rarely: a compaction, a long garbage collection, a full disk. The window is given "
+    "above.",
+    "The noise of this machine": "is not that of yours. Intervals tell what this run can tell apart, not what another machine "
+    "would do.",
+    "An interval is a claim.": "On simulated systems whose ceiling is known it holds the truth in at least nine of ten runs "
+    "(bench certify); real systems may be noisier: several runs of one scenario side by side say whether they are.",
+    "A generator’s limit is not the system’s.": "Such cells are bounds (≥), never rates; a bound may lie far below the truth.",
+    "What limits a cell": "is told from CPU accounts and counters; disk and garbage collection are not probed, and then it says "
+    "“not known”.",
+}
+"""How a result can be wrong: what, and what is known of it."""
 
 
 def status_of(known: Known) -> str:

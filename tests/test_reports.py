@@ -216,6 +216,13 @@ def test_latency_trials_are_drawn_for_their_cell(tmp_path: Path) -> None:
     assert [path.stem for path in pictures.write(tmp_path / "run") if "latency" in path.stem]
 
 
+def test_the_page_says_how_it_can_be_wrong(html: str) -> None:
+    """The load's share of the machine, short trials, noise, intervals, bounds, and what no probe saw."""
+    _, _, rest = html.partition('<section id="doubts">')
+    doubts, _, _ = rest.partition("</section>")
+    assert doubts.count("<li>") == 6
+
+
 def test_an_unfinished_run_says_what_is_missing(html: str) -> None:
     """The cells without a result are named at the top."""
     assert "This run is not finished." in html
