@@ -92,8 +92,9 @@ def result_of(cell: Cell, scenario: Scenario, ground: Ground, store: Store, watc
     _calibrate(cell, scenario, ground, store)
     try:
         search = resumed(cell, scenario, ground, store)
-        if search.next_trial() is None and not owed(cell, answer(search, cell, scenario, ground), scenario, store):
-            return answer(search, cell, scenario, ground)  # its journal is whole, only the result was lost
+        found = answer(search, cell, scenario, ground)
+        if search.next_trial() is None and not owed(cell, found, scenario, store):
+            return found  # its journal is whole, only the result was lost
         with rig.standing(cell, scenario, ground) as standing:
             return search_cell(search, scenario, standing, store, watcher)
     except UsageError:
