@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from bench.ground import Ground
 from bench.process import Supervisor
@@ -15,6 +16,10 @@ from bench.services.pulsar import PulsarServer
 from bench.site import Site
 
 logger = logging.getLogger(__name__)
+
+settings.register_profile("same", derandomize=True, deadline=None)
+settings.register_profile("hunt", max_examples=2000, deadline=None)  # pytest --hypothesis-profile=hunt: others each time
+settings.load_profile("same")  # what lands is judged by what it is, not by luck
 
 
 def pytest_configure(config: pytest.Config) -> None:

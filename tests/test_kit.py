@@ -54,7 +54,7 @@ def test_a_cold_system_is_slower():
     assert rates[200] == pytest.approx(1000)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(seed=st.integers(0, 1000), rate=st.floats(1.0, 3000.0), loss=st.sampled_from([0.0, 0.3]))
 def test_the_queue_is_that_of_the_recursion(seed, rate, loss):
     """One vectorised pass gives what one tick after the other would."""

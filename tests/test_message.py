@@ -34,6 +34,44 @@ def test_what_was_written_is_read(size):
     assert found.cost == pytest.approx([0.01] * 5)
 
 
+@given(
+    st.integers(0, 2**47),
+    st.sampled_from(SIZES[:4]),
+    st.lists(st.tuples(st.integers(0, 39), st.integers(0, 63), st.binary(max_size=1))),
+)
+def test_few_messages_are_written_and_read_as_many_are(first, size, changes):
+    """One by one, and as an array; what is broken is broken in both."""
+    many = written(size, count=40, first=first)
+    writer = message.Writer(run=7, producer=3, size=size, cost=0.01, entropy=0.75)
+    assert [writer.write(first + i, 1000 + np.array([i * 0.5]), 1003.25)[0] for i in range(40)] == many
+    for index, place, byte in changes:
+        many[index] = many[index][:place] + byte + many[index][place + len(byte) :]
+    expected = message.filler(size, 0.75)
+    found, singles = message.read(many, size, expected), [message.read([one], size, expected) for one in many]
+    assert found.corrupted == sum(single.corrupted for single in singles)
+    for name in ("run", "producer", "seq", "due", "sent", "cost"):
+        column = np.concatenate([getattr(single, name) for single in singles])
+        assert column.dtype == getattr(found, name).dtype
+        assert column == pytest.approx(getattr(found, name), abs=1e-9)
+
+
+@pytest.mark.parametrize("count", [1, 40])
+@pytest.mark.parametrize("size", [64, 100, 9000])
+def test_only_digits_are_a_checksum(size, count):
+    """Characters that are none do not stand for 0, however many messages come at once; nor do capital letters."""
+    good = written(size, count=4000)
+    ends = [one[56:64] for one in good]
+    zeros = next(place for place, end in enumerate(ends) if b"00" in (end[0:2], end[2:4], end[4:6], end[6:8]))
+    at = 56 + next(place for place in (0, 2, 4, 6) if ends[zeros][place : place + 2] == b"00")
+    letters = next(place for place, end in enumerate(ends) if end != end.upper())
+    wrong = [
+        good[zeros][:at] + b"\x00\xff" + good[zeros][at + 2 :],
+        good[letters][:56] + ends[letters].upper() + good[letters][64:],
+    ]
+    for one in wrong:
+        assert message.read([one, *good[: count - 1]], size, message.filler(size, 0.75)).corrupted == 1
+
+
 @given(entropy=st.floats(0, 1), size=st.integers(64, 3000))
 def test_no_message_holds_a_newline(entropy, size):
     """A line-based source can carry every message."""

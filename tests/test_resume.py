@@ -30,7 +30,7 @@ def resumed(question, folder):
     return search, len(trials)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(
     ceiling=st.floats(0.5, 500_000),
     interval=st.sampled_from([0.0, 1.0]),

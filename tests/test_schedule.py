@@ -29,7 +29,6 @@ def test_the_count_agrees_with_the_due_times(rate, elapsed):
     assert agrees(Constant(rate, 100), elapsed)
 
 
-@settings(deadline=None)
 @given(rate=st.floats(0.1, 1e5), elapsed=st.floats(0, 50), seed=st.integers(0, 99))
 def test_the_count_agrees_with_poisson_times(rate, elapsed, seed):
     """Wherever it is asked."""
@@ -43,7 +42,7 @@ def test_the_count_agrees_with_the_times_of_a_profile(rate, elapsed, profile):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(members=st.integers(1, 7), at=st.floats(0, 6))
 def test_the_shares_of_workers_are_the_whole(kind, members, at):
     """Every message is in exactly one share, at its own time; so at every moment the counts add up."""

@@ -188,7 +188,7 @@ def test_the_climb_goes_down_from_a_hopeless_start():
 # --- the search
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(ceiling=st.floats(0.5, 500_000), cut=st.integers(0, 30), interval=st.sampled_from([0.0, 1.0]))
 def test_the_same_steps_give_the_same_plan(ceiling, cut, interval):
     """A search that was interrupted and told its trials again goes on as if nothing had happened."""
@@ -203,7 +203,7 @@ def test_the_same_steps_give_the_same_plan(ceiling, cut, interval):
     assert again.next_trial() == states[cut][1]
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(exponent=st.floats(np.log(0.5), np.log(500_000)))
 def test_the_estimate_is_near_the_ceiling(exponent):
     """Whatever the ceiling."""
