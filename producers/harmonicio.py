@@ -17,11 +17,12 @@ from bench.services.ports import LOOPBACK
 from bench.units import Seconds, Size, limits
 from frameworks.harmonicio.cluster import cluster_of
 from frameworks.harmonicio.connector import Feeder, Options
+from frameworks.harmonicio.connector.blocking import ready
 from frameworks.harmonicio.errors import HarmonicError
 
 CONNECT_SECONDS = 20.0
-PATIENCE, PAUSE = 0.002, 0.001
-"""Seconds in which credit may come before the connector counts as full."""
+PATIENCE = 0.01
+"""Seconds that a full connector waits for credit, once it has said that it is full: the load counts them as its source's."""
 LOOK_EVERY = 0.01
 """Seconds between two looks for acknowledgements while nothing is sent: a load asks far more often, and CPU is scarce."""
 _NUMBERS = count(1)
@@ -40,6 +41,11 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     patience: Seconds = Seconds(0.5)
     """how long PEs may be without credit before messages go to the queue, with overflow: full"""
 
+    def __post_init__(self) -> None:
+        """Refuse what would not be as it is called: the queue brings a message again when the PE that had it is lost."""
+        if self.delivery == "at-most-once" and self.overflow == "full":
+            raise ValueError("at-most-once cannot go through the queue, which sends again; set overflow: never")
+
 
 class Source:
     """A stream of its own for each cell, at the master of the run's cluster."""
@@ -54,7 +60,7 @@ class Source:
         cluster, settings = cluster_of(ground), self._settings
         client: dict[str, str | int | float | bool] = {
             "delivery": settings.delivery,
-            "overflow": settings.overflow,
+            "overflow": "never" if settings.delivery == "at-most-once" else settings.overflow,
             "batch": int(settings.batch),
             "held": int(settings.held),
             "patience": float(settings.patience),
@@ -75,7 +81,7 @@ class Sender:
 
     def __init__(self) -> None:
         self._feeder: Feeder | None = None
-        self._looked = 0.0
+        self._looked, self._full = 0.0, False
 
     def open(self, endpoint: Endpoint) -> None:
         host, port = endpoint.address.rsplit(":", 1)
@@ -96,14 +102,16 @@ class Sender:
             time.sleep(0.005)
 
     def send(self, messages: Sequence[bytes]) -> int:
-        assert self._feeder is not None, "open comes first"
-        deadline, taken = time.monotonic() + PATIENCE, 0
-        while True:
-            self._step(self._feeder)
-            taken = self._feeder.offer(messages, taken)
-            if taken == len(messages) or time.monotonic() > deadline:
-                return taken
-            time.sleep(PAUSE)
+        feeder = self._feeder
+        assert feeder is not None, "open comes first"
+        self._step(feeder)
+        taken = feeder.offer(messages)
+        if not taken and self._full:
+            ready(feeder.watched(), PATIENCE)
+            self._step(feeder)
+            taken = feeder.offer(messages)
+        self._full = taken < len(messages)
+        return taken
 
     def confirmed(self) -> tuple[int, int]:
         assert self._feeder is not None, "open comes first"

@@ -2,7 +2,6 @@
 
 import sys
 import time
-from functools import partial
 from itertools import count
 from typing import Any
 
@@ -28,8 +27,8 @@ __all__ = ["Framework", "Settings"]
 
 STREAM = "stream"
 """The source that is HarmonicIO's own connector; every other one is read by a bridge."""
-BATCH_SECONDS, BATCH_BYTES, BATCH_MESSAGES = 0.05, 8 * 10**6, 10_000
-"""Bounds of a batch: by the CPU time that its messages ask for, and by what must lie in memory."""
+BATCH_SECONDS, BATCH_BYTES, BATCH_MESSAGES = 0.1, 8 * 10**6, 10_000
+"""Bounds of a batch: by the CPU time that its messages ask for, and by what must lie in memory. Only what waits is put together."""
 STOP_SECONDS = 40.0
 _NUMBERS = count(1)
 
@@ -55,6 +54,8 @@ class Framework:
         self._stream = ""
 
     def refuses(self, cell: Cell, endpoint_source: str) -> str | None:  # noqa: ARG002  any size and cost will do
+        if endpoint_source == "memory":
+            return "memory is a pipe within the harness's own process, and a bridge is a process of its own"
         return None if endpoint_source == STREAM else rooms.without_consumer(endpoint_source)
 
     def open(self, cell: Cell, endpoint: Endpoint, work: Work, ground: Ground) -> None:
@@ -78,7 +79,8 @@ class Framework:
         ended = self._accounts.ended()  # first: what a PE said last is still heard
         reports = self._accounts.heard()
         for bridge in self._bridges:
-            _check(bridge)
+            if not bridge.heard() and not bridge.alive():
+                raise bridge.died()
         self._cluster.check()
         if ended and not reports:
             raise Died(f"a PE of {self._stream} ended")
@@ -132,22 +134,7 @@ class Framework:
             self._bridges.append(bridge)
             bridge.inbox.tell(Bridging(endpoint, self._stream, self._cluster.data_port, member=member, members=members))
         for bridge in self._bridges:
-            bridge.wait_ready(partial(_is_ready, bridge), READY_SECONDS)
-
-
-def _is_ready(bridge: Child) -> bool:
-    return any(isinstance(one, Ready) for one in _check(bridge))
-
-
-def _check(bridge: Child) -> list[Any]:
-    """What a bridge has said; raises Died when it tells of trouble, or has ended."""
-    heard = list(bridge.inbox.heard())
-    for one in heard:
-        if isinstance(one, Trouble):
-            raise Died(f"{bridge.name} ended: {one.reason}", bridge.log)
-    if not heard and not bridge.alive():
-        raise bridge.died()
-    return heard
+            bridge.answer(Ready, READY_SECONDS)
 
 
 def _most(cell: Cell) -> int:

@@ -1,6 +1,7 @@
 """The command `harmonicio`; alone prints and exits."""
 
 import asyncio
+import csv
 import json
 import logging
 import os
@@ -32,6 +33,9 @@ MasterAddress = Annotated[
     str, typer.Option("--master", metavar="HOST:PORT", help="The master's control plane.", envvar="HARMONICIO_MASTER")
 ]
 Token = Annotated[str, typer.Option("--token", help="The operator's token.", envvar="HARMONICIO_TOKEN_OPERATOR")]
+Trust = Annotated[
+    str | None, typer.Option("--tls", metavar="FOLDER", help="Certificates, for mutual TLS.", envvar="HARMONICIO_TLS")
+]
 DEFAULT_MASTER = "127.0.0.1:8080"
 
 
@@ -51,6 +55,8 @@ def master(
     port: Annotated[int | None, typer.Option(help="Of the control plane.")] = None,
     data_port: Annotated[int | None, typer.Option(help="Of connectors and of the queue.")] = None,
     state: Annotated[str | None, typer.Option(help="Folder of the journal; without one, nothing outlives the master.")] = None,
+    spill: Annotated[str | None, typer.Option(help="Folder for what of the queue memory has no room for, without --state.")] = None,
+    tls: Trust = None,
     compat: Annotated[str | None, typer.Option(help="The old wire: auto, on or off.")] = None,
     irm: Annotated[str | None, typer.Option(help="The resource manager: on or off.")] = None,
     irm_profile: Annotated[str | None, typer.Option(help="Its published parameters: paper or shipped.")] = None,
@@ -60,8 +66,8 @@ def master(
     from frameworks.harmonicio.config import MasterConfig, read_config
     from frameworks.harmonicio.master.service import Master
 
-    flags = {"host": host, "port": port, "data_port": data_port, "state": state, "compat": compat, "irm": irm,
-             "irm_profile": irm_profile, "irm_fit": irm_fit}  # fmt: skip
+    flags = {"host": host, "port": port, "data_port": data_port, "state": state, "spill": spill, "tls": tls, "compat": compat,
+             "irm": irm, "irm_profile": irm_profile, "irm_fit": irm_fit}  # fmt: skip
     chosen = read_config(MasterConfig, config, os.environ, flags)
     _serve("master", lambda: Master(chosen), f"{chosen.host}:{chosen.port}")
 
@@ -73,6 +79,7 @@ def worker(
     host: Annotated[str | None, typer.Option(help="Address to listen at; loopback when left out.")] = None,
     port: Annotated[int | None, typer.Option(help="Of the control plane.")] = None,
     master: MasterAddress = DEFAULT_MASTER,
+    tls: Trust = None,
     allow: Annotated[
         list[str] | None, typer.Option(metavar="IMAGE", help="An image that may run here; * stands for anything.")
     ] = None,
@@ -85,7 +92,7 @@ def worker(
     from frameworks.harmonicio.worker.service import Worker
 
     master_host, master_port = _address(master)
-    flags: dict[str, Any] = {"host": host, "port": port, "runtime": runtime, "logs": logs, "allow": allow,
+    flags: dict[str, Any] = {"host": host, "port": port, "runtime": runtime, "logs": logs, "allow": allow, "tls": tls,
                              "data_ports": data_ports.split(",") if data_ports else None}  # fmt: skip
     if config is None or master != DEFAULT_MASTER:
         flags |= {"master_host": master_host, "master_port": master_port}
@@ -104,6 +111,7 @@ def submit(
     settings: Annotated[str, typer.Option(metavar="JSON", help="What the function's class is made with.")] = "{}",
     master: MasterAddress = DEFAULT_MASTER,
     token: Token = "",
+    tls: Trust = None,
 ) -> None:
     """Have PEs run for a stream, and be started again when they end."""
     try:
@@ -111,7 +119,7 @@ def submit(
     except ValueError as problem:
         raise ConfigError(f"--settings is not JSON: {problem}") from None
     body = {"c_name": stream, "num": num, "image": image, "cpu_share": cpu, "memory_bytes": memory, "settings": given}
-    answer = _operator(master, token).submit({key: value for key, value in body.items() if value not in (None, "")})
+    answer = _operator(master, token, tls).submit({key: value for key, value in body.items() if value not in (None, "")})
     print(f"{answer['c_name']}: {answer['num']} PEs are wanted")
 
 
@@ -123,9 +131,10 @@ def stop(
     purge: Annotated[bool, typer.Option("--purge", help="Throw its queued messages away, too.")] = False,
     master: MasterAddress = DEFAULT_MASTER,
     token: Token = "",
+    tls: Trust = None,
 ) -> None:
     """Drain and end the PEs of a stream."""
-    operator = _operator(master, token)
+    operator = _operator(master, token, tls)
     if pe:
         operator.stop(stream)
         print(f"{stream} is draining")
@@ -135,9 +144,9 @@ def stop(
 
 
 @app.command("list", epilog="Example:  harmonicio list")
-def list_pes(*, master: MasterAddress = DEFAULT_MASTER, token: Token = "") -> None:
+def list_pes(*, master: MasterAddress = DEFAULT_MASTER, token: Token = "", tls: Trust = None) -> None:
     """List the PEs."""
-    for row in _operator(master, token).status()["pes"]:
+    for row in _operator(master, token, tls).status()["pes"]:
         told = row["stats"]
         print(f"{row['id']}  {row['state']:<9} {row['c_name']}  {row['worker']}  processed {told.get('processed', 0):.0f}"
               f"  waiting {told.get('waiting', 0):.0f}")  # fmt: skip
@@ -149,15 +158,26 @@ def status(
     as_json: Annotated[bool, typer.Option("--json", help="Everything, as JSON.")] = False,
     master: MasterAddress = DEFAULT_MASTER,
     token: Token = "",
+    tls: Trust = None,
 ) -> None:
     """Say how the system does."""
-    view = _operator(master, token).status()
+    view = _operator(master, token, tls).status()
     if as_json:
         print(json.dumps(view, indent=2))
         return
     print(f"{view['name']}: {len(view['workers'])} workers, {len(view['pes'])} PEs, {len(view['leases'])} leases")
     for row in view["streams"]:
         print(f"{row['c_name']}: {row['pes']} of {row['wanted']} PEs, {row['queued']} queued {row['problem']}")
+
+
+@app.command(epilog="Example:  harmonicio samples master.log > samples.csv")
+def samples(log: Annotated[Path, typer.Argument(help="A master's log.")]) -> None:
+    """Print what a master has sampled each second, as CSV: its queue, leases, PEs and workers."""
+    from frameworks.harmonicio.samples import HEAD, rows
+
+    table = csv.writer(sys.stdout, lineterminator="\n")
+    table.writerow(HEAD)
+    table.writerows(rows(log))
 
 
 @app.command(epilog="Example:  harmonicio bench --seconds 3")
@@ -212,10 +232,10 @@ async def _until_stopped(make: Any) -> None:
         await service.close()
 
 
-def _operator(address: str, token: str) -> "Operator":
+def _operator(address: str, token: str, tls: str | None) -> "Operator":
     from frameworks.harmonicio.operator import Operator
 
-    return Operator(*_address(address), token)
+    return Operator(*_address(address), token, tls=tls)
 
 
 def _address(text: str) -> tuple[str, int]:

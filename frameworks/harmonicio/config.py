@@ -11,11 +11,13 @@ import yaml
 from msgspec import Meta, Struct, field
 
 from frameworks.harmonicio.errors import ConfigError
+from frameworks.harmonicio.trust import server_context
 
 PREFIX = "HARMONICIO_"
 Port = Annotated[int, Meta(ge=0, le=65535)]
 Positive = Annotated[int, Meta(ge=1)]
 Seconds = Annotated[float, Meta(gt=0)]
+_LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 class Tokens(Struct, frozen=True, forbid_unknown_fields=True):
@@ -31,6 +33,11 @@ class Tokens(Struct, frozen=True, forbid_unknown_fields=True):
         """Whether a token is set at all."""
         return bool(self.operator or self.worker or self.pe or self.connector)
 
+    @property
+    def missing(self) -> list[str]:
+        """The roles that have none."""
+        return [role for role in self.__struct_fields__ if not getattr(self, role)]
+
 
 class MasterConfig(Struct, frozen=True, forbid_unknown_fields=True):
     """Of a master."""
@@ -41,16 +48,20 @@ class MasterConfig(Struct, frozen=True, forbid_unknown_fields=True):
     port: Port = 8080
     data_port: Port = 8090
     tokens: Tokens = Tokens()
+    tls: str | None = None
+    """folder of certificates (trust), for mutual TLS on every port; plain when left out"""
     compat: Literal["auto", "on", "off"] = "auto"
-    """the old wire, which knows no tokens: on, off, or on as long as no token is set"""
+    """the old wire, which knows neither tokens nor TLS: on, off, or on as long as neither is set"""
     state: str | None = None
     """folder of the journal and of what was submitted; nothing outlives the master when left out"""
+    spill: str | None = None
+    """folder for queued messages beyond `memory_bytes` where there is no `state`; emptied at each start"""
     sync: bool = True
     """whether a message is acknowledged only when the disk has it; otherwise when the kernel has"""
     queue_messages: Positive = 10**7
     queue_bytes: Positive = 4 * 10**9
     memory_bytes: Positive = 256 * 2**20
-    """of queued messages in memory; the others are on the disk only, and without a journal refused"""
+    """of queued messages in memory; the others are on the disk only (state or spill), and without one refused"""
     message_bytes: Positive = 128 * 2**20
     """the largest message"""
     requests_per_second: Positive = 5000
@@ -65,7 +76,7 @@ class MasterConfig(Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def old_wire(self) -> bool:
         """Whether the old wire is spoken."""
-        return self.compat == "on" or (self.compat == "auto" and not self.tokens.any)
+        return self.compat == "on" or (self.compat == "auto" and not self.tokens.any and self.tls is None)
 
 
 class WorkerConfig(Struct, frozen=True, forbid_unknown_fields=True):
@@ -80,6 +91,7 @@ class WorkerConfig(Struct, frozen=True, forbid_unknown_fields=True):
     master_host: str = "127.0.0.1"
     master_port: Port = 8080
     tokens: Tokens = Tokens()
+    tls: str | None = None
     compat: Literal["auto", "on", "off"] = "auto"
     runtime: Literal["process", "docker"] = "process"
     docker_socket: str = "/var/run/docker.sock"
@@ -102,7 +114,7 @@ class WorkerConfig(Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def old_wire(self) -> bool:
         """Whether the old wire is spoken."""
-        return self.compat == "on" or (self.compat == "auto" and not self.tokens.any)
+        return self.compat == "on" or (self.compat == "auto" and not self.tokens.any and self.tls is None)
 
     @property
     def reached_at(self) -> str:
@@ -133,7 +145,9 @@ def read_config(kind: type[Config], file: Path | None, environment: Mapping[str,
         config = msgspec.convert(values, kind, strict=False)
     except msgspec.ValidationError as problem:
         raise ConfigError(f"{file or 'configuration'}: {problem}") from None
-    _check_open(config.host, config.tokens)
+    _check_tls(config)
+    if isinstance(config, MasterConfig) and config.state is not None and config.spill is not None:
+        raise ConfigError("a master with a state keeps its queue there; leave spill out")
     return config
 
 
@@ -147,10 +161,18 @@ def _from_file(file: Path) -> dict[str, Any]:
     return found or {}
 
 
-def _check_open(host: str, tokens: Tokens) -> None:
-    """Who listens to the network needs tokens."""
-    if host not in ("127.0.0.1", "::1", "localhost") and not tokens.any and os.environ.get(PREFIX + "INSECURE") != "1":
-        raise ConfigError(f"listening at {host} needs tokens (tokens.operator, worker, pe, connector), or {PREFIX}INSECURE=1")
+def _check_tls(config: MasterConfig | WorkerConfig) -> None:
+    """Who listens to the network needs every token or certificates; certificates are looked at before anything starts."""
+    if config.tls is not None:
+        server_context(config.tls)
+        if config.old_wire:
+            raise ConfigError("the old wire knows no TLS; leave compat or tls out")
+        if isinstance(config, WorkerConfig) and config.runtime == "docker":
+            raise ConfigError("PEs in containers do not see the certificates; TLS is for the process runtime")
+    elif config.host not in _LOOPBACK and (missing := config.tokens.missing) and not os.environ.get(PREFIX + "INSECURE"):
+        raise ConfigError(
+            f"listening at {config.host} needs tokens (there is none of: {', '.join(missing)}), tls, or {PREFIX}INSECURE=1"
+        )
 
 
 class PeConfig(Struct, frozen=True, kw_only=True):
@@ -163,12 +185,16 @@ class PeConfig(Struct, frozen=True, kw_only=True):
     node_addr: str
     """where others reach it"""
     port: int
+    """where it listens: in a container, the port inside it"""
+    reached_port: int | None = None
+    """where others reach it; `port` when left out"""
     master_host: str
     master_port: int
     id: str
     worker: str
     token: str = ""
     connector_token: str = ""
+    tls: str | None = None
     compat: bool = True
     idle_seconds: float | None = None
     message_bytes: int = 128 * 2**20
@@ -184,12 +210,14 @@ def read_pe_config(environment: Mapping[str, str]) -> PeConfig:
             host=environment.get("HARMONICIO_LISTEN", "127.0.0.1"),
             node_addr=environment["HDE_NODE_ADDR"],
             port=int(environment["HDE_NODE_DATA_PORT"]),
+            reached_port=int(environment.get("HDE_NODE_PORT") or environment["HDE_NODE_DATA_PORT"]),
             master_host=environment["HDE_MASTER_ADDR"],
             master_port=int(environment["HDE_MASTER_PORT"]),
             id=environment["HOSTNAME"][:12],
             worker=environment.get("HARMONICIO_WORKER", ""),
             token=environment.get("HARMONICIO_TOKEN_PE", ""),
             connector_token=environment.get("HARMONICIO_TOKEN_CONNECTOR", ""),
+            tls=environment.get("HARMONICIO_TLS"),
             compat=environment.get("HARMONICIO_COMPAT", "on") == "on",
             idle_seconds=float(environment["HDE_IDLE_TIMEOUT"]) if "HDE_IDLE_TIMEOUT" in environment else None,
             message_bytes=int(environment.get("HARMONICIO_MESSAGE_BYTES", 128 * 2**20)),

@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 
 MOST_BODY = 2**20
 NO_TOKEN = "Token is required."  # noqa: S105  a text of the old wire
-_MOST_ADDRESSES = 4096
+_MOST_ADDRESSES, _LONGEST_HOST = 4096, 255
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -57,16 +57,27 @@ def guarded(requests_per_second: int) -> list[Middleware]:
 
 
 def require(request: web.Request, tokens: Tokens, roles: Sequence[str]) -> None:
-    """Raise 401 unless the request shows the token of one of these roles; roles without a token are open."""
-    wanted = [getattr(tokens, role) for role in roles]
+    """Raise 401 unless the request shows the token of one of these roles; open only where none of them has a token."""
+    wanted = [token for role in roles if (token := getattr(tokens, role))]
     shown = request.headers.get("Authorization", "").removeprefix("Bearer ")
-    if not any(_equal(shown, token) for token in wanted if token) and all(wanted):
+    if wanted and not any(_equal(shown, token) for token in wanted):
         raise web.HTTPUnauthorized(text=f"a token of {' or '.join(roles)} is needed")
 
 
 def _equal(one: str, other: str) -> bool:
     """Whether two tokens are the same; takes the same time for all."""
     return hashlib.sha256(one.encode()).digest() == hashlib.sha256(other.encode()).digest()
+
+
+def can_be_host(text: str) -> bool:
+    """Whether a text can be an address or a name of a host; for others Python's resolver raises ValueError."""
+    if not 0 < len(text) <= _LONGEST_HOST or not text.isprintable():
+        return False
+    try:
+        text.encode("idna")
+    except UnicodeError:
+        return False
+    return True
 
 
 def raw_query(request: web.Request) -> dict[str, str]:

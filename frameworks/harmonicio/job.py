@@ -1,8 +1,7 @@
 """What a PE runs for the harness: the work that every framework does, and its account over a connection to the harness."""
 
-import contextlib
+import math
 import socket
-import threading
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -16,8 +15,8 @@ from bench.tally import Report, merged
 from bench.work import Work
 from frameworks.harmonicio.pe import Batch, of_batch
 
-TELL_EVERY = 0.05
-"""Seconds between two accounts at high rates; at low ones every batch is told of at once."""
+TELL_EVERY = 0.1
+"""Seconds between two accounts at high rates; at low ones every batch is told of at once. Each costs 0.3 ms of both sides' CPU."""
 
 
 class Settings(Struct, frozen=True):
@@ -47,8 +46,7 @@ class Job:
         self._channel.tell(Hello(told.secret))
         self._channel.tell(Ready())
         self._reports: list[Report] = []
-        self._told, self._lock = 0.0, threading.Lock()
-        threading.Thread(target=self._tell_for_ever, daemon=True, name="reports").start()
+        self._told = 0.0
 
     def __call__(self, batch: Batch) -> None:
         size = self._work.message_bytes
@@ -57,19 +55,20 @@ class Job:
             reports = self._work.done_in_place(matrix)
         else:
             reports = self._work.done([bytes(message) for message in batch])
-        with self._lock:
-            self._reports += reports
-            if time.monotonic() >= self._told + TELL_EVERY:
-                self._tell()
+        self._reports += reports
+        self.idle()
 
-    def _tell_for_ever(self) -> None:
-        """Tell what a pause has left untold."""
-        with contextlib.suppress(OSError):  # the harness is gone, and will stop this PE
-            while True:
-                time.sleep(TELL_EVERY)
-                with self._lock:
-                    if self._reports and time.monotonic() >= self._told + TELL_EVERY:
-                        self._tell()
+    def idle(self) -> float:
+        """Tell what is untold, unless the last account is too young; in how many seconds it is not any more."""
+        young = self._told + TELL_EVERY - time.monotonic() if self._reports else math.inf
+        if young > 0:
+            return young
+        self._tell()
+        return math.inf
+
+    def close(self) -> None:
+        """Tell the rest."""
+        self._tell()
 
     def _tell(self) -> None:
         reports, self._reports, self._told = self._reports, [], time.monotonic()

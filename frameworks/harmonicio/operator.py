@@ -6,6 +6,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from frameworks.harmonicio.errors import Refused, Unreachable
+from frameworks.harmonicio.trust import http_connection
 
 _PATIENCE = 30.0
 
@@ -13,8 +14,8 @@ _PATIENCE = 30.0
 class Operator:
     """Asks a master; raises Unreachable when it does not answer, Refused when it says no."""
 
-    def __init__(self, host: str, port: int, token: str = "") -> None:
-        self._host, self._port, self._token = host, port, token
+    def __init__(self, host: str, port: int, token: str = "", *, tls: str | None = None) -> None:
+        self._host, self._port, self._token, self._tls = host, port, token, tls
 
     def info(self) -> dict[str, Any]:
         """Version and data port."""
@@ -38,7 +39,7 @@ class Operator:
 
     def _ask(self, verb: str, path: str, body: object = None) -> dict[str, Any]:
         headers = {"Authorization": f"Bearer {self._token}"} if self._token else {}
-        connection = http.client.HTTPConnection(self._host, self._port, timeout=_PATIENCE)
+        connection = http_connection(self._host, self._port, _PATIENCE, self._tls)
         try:
             connection.request(verb, path, json.dumps(body) if body is not None else None, headers)
             answer = connection.getresponse()

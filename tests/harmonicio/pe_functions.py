@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import ClassVar
 
 from frameworks.harmonicio.pe import of_batch
 
@@ -30,3 +31,29 @@ class Keep:
             raise ValueError("a bad message")
         (self._folder / f"{os.getpid()}-{self._count}.message").write_bytes(message)
         self._count += 1
+
+
+@of_batch
+class Busy:
+    """Has idle and close."""
+
+    told: ClassVar = []
+
+    def __init__(self, settings):
+        self._wish = settings.get("wish")
+
+    def __call__(self, batch):
+        self.told.append(len(batch))
+
+    def idle(self):
+        self.told.append("idle")
+        if self._wish == "raise":
+            raise ValueError("a bad idle")
+        return self._wish
+
+    def close(self):
+        self.told.append("close")
+
+
+def plain(message):
+    """Does nothing."""

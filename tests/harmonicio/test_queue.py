@@ -19,8 +19,9 @@ def put(backlog, first, messages, stream="s", session=1):
 def contents(backlog, stream="s"):
     """All messages of a stream, which are taken."""
     found = []
-    while (message := backlog.pop_message(stream)) is not None:
-        found.append(message)
+    while (taken := backlog.take_message(stream)) is not None:
+        backlog.done(stream, taken[0].key)
+        found.append(taken[1])
     return found
 
 
@@ -63,6 +64,18 @@ def test_what_does_not_fit_into_memory_is_on_the_disk(journal):
         put(backlog, number, [b"%d%d%d" % (number, number, number)])
     assert [backlog.take("s").data is None for _ in range(2)] == [False, True]
     assert sorted(contents(backlog)) == [b"222", b"333", b"444"]
+
+
+def test_what_is_spilled_comes_back_in_its_turn_and_does_not_outlive_the_master(journal, tmp_path):
+    """Only what memory has no room for is written."""
+    backlog = Backlog(Bounds(memory_bytes=4), journal(durable=False))
+    for number in range(5):
+        put(backlog, number, [b"%d%d%d" % (number, number, number)])
+    written = sum(file.stat().st_size for file in (tmp_path / "journal").iterdir())
+    assert 4 * (HEADER_BYTES + 3) <= written < 5 * (HEADER_BYTES + 3 + 16)
+    assert contents(backlog) == [b"000", b"111", b"222", b"333", b"444"]
+    put(backlog, 5, [b"more than memory"])
+    assert Backlog(Bounds(), journal(durable=False)).messages == 0
 
 
 def test_a_new_queue_finds_what_waited_and_what_was_out(journal):

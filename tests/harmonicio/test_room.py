@@ -75,10 +75,19 @@ def test_a_cost_is_burnt(stand):
     assert tally.burnt >= tally.asked == pytest.approx(0.6)
 
 
-def test_a_bridge_carries_what_kafka_has(stand, kafka):
+@pytest.mark.parametrize("source", ["kafka", "pulsar", "tcp", "files"])
+def test_a_bridge_carries_what_a_source_has(stand, request, source):
     """Each message once."""
-    tally = stand("kafka", 1000).tally(2000)
+    if source in ("kafka", "pulsar"):
+        request.getfixturevalue(source)
+    tally = stand(source, 1000).tally(2000)
     assert (tally.against({0: 2000}), tally.corrupted) == ((0, 0), 0)
+
+
+def test_a_pipe_within_the_harness_is_refused():
+    """A bridge could not read it."""
+    room = rooms.framework("harmonicio", {})
+    assert "memory is a pipe" in room.refuses(Cell("harmonicio", "memory", 100, 0.0), "memory")
 
 
 def test_a_dead_pe_is_told(stand, ground):

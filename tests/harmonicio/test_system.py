@@ -1,6 +1,7 @@
 """A system of processes does what its command and its connectors say."""
 
 import asyncio
+import csv
 import http.client
 import json
 import os
@@ -21,9 +22,13 @@ pytestmark = pytest.mark.real
 
 def command(stand, *arguments):
     """(exit code, output) of the command."""
-    where = ["--master", f"127.0.0.1:{stand.port}"]
+    return command_alone(*arguments, "--master", f"127.0.0.1:{stand.port}")
+
+
+def command_alone(*arguments):
+    """The same without a master."""
     process = subprocess.run(
-        [sys.executable, "-m", "frameworks.harmonicio.cli", *arguments, *where],
+        [sys.executable, "-m", "frameworks.harmonicio.cli", *arguments],
         capture_output=True,
         text=True,
         timeout=60,
@@ -169,6 +174,20 @@ def test_health_readiness_and_metrics(stand):
     assert "harmonicio_worker_pes 1\n" in asked(stand.worker_port, "/metrics")[1]
     samples = json.loads(asked(stand.port, "/v1/samples")[1])["samples"]
     assert len(samples[0]) == 5
+
+
+def test_every_second_is_sampled_and_can_be_had_as_a_table(standing):
+    """Queue, leases, PEs, workers."""
+    with Connector(c_name="waits", port=standing.data_port) as connector:
+        connector.send(b"a message")
+    standing.submit()
+    (pe,) = standing.wait_pes(1)
+    log = str(standing.folder / "log")
+    table = until(lambda: f"state,{pe['id']},running" in (text := command_alone("samples", log)[1]) and text, "a sample of the PE")
+    last = {tuple(row[1:3]): row[3] for row in csv.reader(table.splitlines())}
+    assert last["queued", "waits"] == "1"
+    assert {"leases", "state", "processed", "waiting", "cpu", "pes"} <= {series for series, _ in last}
+    assert command_alone("samples", "nowhere")[0] == 2
 
 
 def test_everything_works_over_ipv6(tmp_path):

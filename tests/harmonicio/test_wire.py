@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from frameworks.harmonicio.connector.floor import Floor
 from frameworks.harmonicio.errors import WireError
 from frameworks.harmonicio.wire.frame import Kind, ack, control, read_ack, seal
 from frameworks.harmonicio.wire.greeting import Greeting
@@ -157,3 +158,17 @@ def test_other_texts_are_refused(text):
 def test_what_is_written_is_both():
     """No null, no truth values."""
     assert write_literal({"a": None, "b": True, "c": [1, "x"]}) == '{"a": "None", "b": 1, "c": [1, "x"]}'
+
+
+@given(st.lists(st.integers(1, 5), max_size=40), st.randoms())
+def test_the_floor_is_the_oldest_frame_that_is_not_settled(counts, chance):
+    """In whatever order they are settled."""
+    floor, open_firsts, beyond = Floor(), set(), 0
+    for count in counts:
+        floor.add(beyond)
+        open_firsts.add(beyond)
+        beyond += count
+        for first in chance.sample(sorted(open_firsts), chance.randrange(len(open_firsts) + 1)):
+            floor.settle(first)
+            open_firsts.discard(first)
+        assert floor.lowest(beyond) == min(open_firsts, default=beyond)

@@ -1,14 +1,18 @@
 """A bare framed socket pair: count and size, then the messages; no acknowledgement, no checksum but the same verification."""
 
+import contextlib
 import json
 import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from struct import Struct
 
-from frameworks.harmonicio.benchmark.check import Check, messages_of
+from frameworks.harmonicio.benchmark.check import Check, Clock, messages_of
 from frameworks.harmonicio.connector.options import Options
+from frameworks.harmonicio.pe import Batch
 
 HEAD = Struct("<II")
 _DEADLINE = 60.0
@@ -53,6 +57,37 @@ def _send(sock: socket.socket, size: int, until: float) -> int:
     return rounds
 
 
+@contextlib.contextmanager
+def bare_singles(account: Path) -> Iterator[Callable[[bytes], object]]:
+    """A `send` to a child that times single messages as Clock does; leaving waits until it has them all."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        command = [sys.executable, "-m", "frameworks.harmonicio.benchmark.bare", str(listener.getsockname()[1]), str(account)]
+        child = subprocess.Popen(command)
+        try:
+            listener.settimeout(_DEADLINE)
+            sock, _ = listener.accept()
+            with sock:
+                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                sock.recv(1)
+                yield lambda message: sock.sendall(HEAD.pack(1, len(message)) + message)
+                sock.shutdown(socket.SHUT_WR)
+                child.wait(_DEADLINE)
+        finally:
+            child.kill()
+            child.wait()
+
+
+def time_singles(port: int, account: Path) -> None:
+    """The child of it."""
+    clock, head, body = Clock({"account": str(account)}), bytearray(HEAD.size), memoryview(bytearray(2**16))
+    with socket.create_connection(("127.0.0.1", port)) as sock:
+        sock.sendall(b"!")
+        while _fill(sock, memoryview(head)):
+            count, length = HEAD.unpack(head)
+            _fill(sock, body[:length])
+            clock(Batch(body[:length], None, count))
+
+
 def receive(port: int, size: int) -> None:
     """Receive and verify until the end; tell the account."""
     check, head = Check(size), bytearray(HEAD.size)
@@ -82,4 +117,7 @@ def _fill(sock: socket.socket, view: memoryview) -> bool:
 
 
 if __name__ == "__main__":
-    receive(int(sys.argv[1]), int(sys.argv[2]))
+    if sys.argv[2].isdigit():
+        receive(int(sys.argv[1]), int(sys.argv[2]))
+    else:
+        time_singles(int(sys.argv[1]), Path(sys.argv[2]))

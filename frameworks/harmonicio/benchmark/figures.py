@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from frameworks.harmonicio.benchmark.bare import bare_rate
+from frameworks.harmonicio.benchmark.bare import bare_rate, bare_singles
 from frameworks.harmonicio.benchmark.check import ACCOUNT, Check, mapped, messages_of, timed
 from frameworks.harmonicio.benchmark.system import System, system
 from frameworks.harmonicio.connector import Connector
@@ -45,10 +45,10 @@ def table(figures: dict[str, Any]) -> str:
             f"  {row['hz'] * row['bytes'] / 1e6:>6,.0f}  {'yes' if row['exact'] else 'NO':<5}  {original}"
         )
     singles = figures["singles"]
-    lines.append(
-        f"single messages of {singles['bytes']} B, {singles['hz']}/s, due to processed, median of {TURNS} turns:"
-        f" p50 {singles['p50_ms']:.2f} ms, p99 {singles['p99_ms']:.2f} ms; longest of all {singles['max_ms']:.2f} ms"
-    )
+    lines.append(f"single messages of {singles['bytes']} B, {singles['hz']}/s, due to processed, median of {TURNS} turns:")
+    for who, key in (("HarmonicIO", ""), ("bare", "bare_")):
+        p50, p99, most = (singles[f"{key}{name}_ms"] for name in ("p50", "p99", "max"))
+        lines.append(f"{who:>12}  p50 {p50:.2f} ms, p99 {p99:.2f} ms; longest of all {most:.2f} ms")
     return "\n".join(lines)
 
 
@@ -101,24 +101,42 @@ def _singles(stands: System, folder: Path, seconds: float) -> dict[str, Any]:
     account = folder / "singles"
     account.write_bytes(bytes(8 * count))
     stands.run("singles", "python:frameworks.harmonicio.benchmark.check:Clock", {"account": str(account)})
+    ours, bare = [], []
     with Connector(c_name="singles", port=stands.data_port, overflow="never") as connector:
         while not connector.feeder.pes:
             connector.feeder.step()
             time.sleep(0.01)
-        turns = [_one_turn(connector, account, count) for _ in range(TURNS)]
+        for _ in range(TURNS):
+            with bare_singles(account) as send:
+                _send_when_due(send, count)
+            bare.append(_quantiles(account))
+            _send_when_due(connector.send, count)
+            connector.flush()
+            ours.append(_quantiles(account))
     stands.end("singles")
-    at = [median(turn[index] for turn in turns) for index in range(3)]
-    worst = max(turn[2] for turn in turns)
-    return {"hz": SINGLES_HZ, "bytes": SINGLES_BYTES, "count": count * TURNS, "p50_ms": at[0], "p99_ms": at[1], "max_ms": worst}
+    at, bare_at = ([median(column) for column in zip(*turns, strict=True)] for turns in (ours, bare))
+    return {
+        "hz": SINGLES_HZ,
+        "bytes": SINGLES_BYTES,
+        "count": count * TURNS,
+        "p50_ms": at[0],
+        "p99_ms": at[1],
+        "max_ms": max(turn[2] for turn in ours),
+        "bare_p50_ms": bare_at[0],
+        "bare_p99_ms": bare_at[1],
+        "bare_max_ms": max(turn[2] for turn in bare),
+    }
 
 
-def _one_turn(connector: Connector, account: Path, count: int) -> list[float]:
-    """Milliseconds: p50, p99 and the longest of so many messages, each sent when it is due."""
+def _send_when_due(send: Callable[[bytes], object], count: int) -> None:
     begin = time.monotonic() + 0.1
     for number in range(count):
         due = begin + number / SINGLES_HZ
         time.sleep(max(0.0, due - time.monotonic()))
-        connector.send(timed(number, due, SINGLES_BYTES))
-    connector.flush()
+        send(timed(number, due, SINGLES_BYTES))
+
+
+def _quantiles(account: Path) -> list[float]:
+    """Milliseconds: p50, p99 and the longest."""
     seen = sorted(array("d", bytes(mapped(account)[:])))
-    return [seen[min(count - 1, int(share * count))] * 1000 for share in (0.5, 0.99, 1.0)]
+    return [seen[min(len(seen) - 1, int(share * len(seen)))] * 1000 for share in (0.5, 0.99, 1.0)]

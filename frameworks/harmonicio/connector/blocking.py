@@ -11,7 +11,7 @@ from frameworks.harmonicio.connector.feeder import Feeder, Options
 from frameworks.harmonicio.errors import Unreachable
 from frameworks.harmonicio.wire.frame import Buffer
 
-_LONGEST_WAIT = 0.05
+_LONGEST_WAIT, _UNCONNECTED_WAIT = 0.05, 0.01
 
 
 class Connector:
@@ -85,24 +85,27 @@ class Connector:
         feeder = self._feeder
         progress, deadline = (feeder.taken, feeder.acked), time.monotonic() + self._timeout
         while not done():
-            self._wait()
+            watched = feeder.watched()
+            ready(watched, _LONGEST_WAIT if watched else _UNCONNECTED_WAIT)
             feeder.step()
             if (feeder.taken, feeder.acked) != progress:
                 progress, deadline = (feeder.taken, feeder.acked), time.monotonic() + self._timeout
             if time.monotonic() > deadline:
                 where = f"the master at {self._options.host}:{self._options.port}"
                 state = f"{feeder.pes} PEs can be reached, {feeder.unacked} messages are unacknowledged"
-                raise Unreachable(f"nothing was taken for {self._timeout:g} s; {where}: {state}")
+                why = "" if feeder.connected else f" ({feeder.problem})"
+                raise Unreachable(f"nothing was taken for {self._timeout:g} s; {where}{why}: {state}")
 
-    def _wait(self) -> None:
-        poll = select.poll()
-        watched = self._feeder.watched()
-        for sock, write in watched:
-            poll.register(cast("socket.socket", sock), select.POLLIN | (select.POLLOUT if write else 0))
-        if watched:
-            poll.poll(_LONGEST_WAIT * 1000)
-        else:
-            time.sleep(_LONGEST_WAIT / 5)
+
+def ready(watched: Sequence[tuple[object, bool]], seconds: float) -> None:
+    """Return once one of these sockets (Feeder.watched) is ready, or time is over."""
+    if not watched:
+        time.sleep(seconds)
+        return
+    poll = select.poll()
+    for sock, write in watched:
+        poll.register(cast("socket.socket", sock), select.POLLIN | (select.POLLOUT if write else 0))
+    poll.poll(seconds * 1000)
 
 
 class _Rest:

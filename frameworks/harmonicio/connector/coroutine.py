@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import cast
 
 from frameworks.harmonicio.connector.feeder import Feeder, Options
-from frameworks.harmonicio.errors import Unreachable
+from frameworks.harmonicio.errors import Refused, Unreachable
 from frameworks.harmonicio.wire.frame import Buffer
 
 _LONGEST_WAIT = 0.05
@@ -25,7 +25,8 @@ async def readiness(watched: Sequence[tuple[object, bool]], timeout: float, even
             loop.add_writer(fileno, event.set)
     try:
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(event.wait(), timeout)
+            async with asyncio.timeout(timeout):  # wait_for of Python 3.11 may swallow a cancellation
+                await event.wait()
     finally:
         event.clear()
         for fileno, write in socks:
@@ -89,22 +90,33 @@ class AsyncConnector:
         task, self._task = self._task, None
         if task is not None:
             task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
+            with contextlib.suppress(asyncio.CancelledError, Refused):
                 await task
         self._feeder.close()
 
     async def _progress(self) -> None:
-        """Wait until the feeder has made a step; raises Unreachable when nothing was acknowledged for too long."""
+        """Wait until the feeder has made a step; raises Unreachable when nothing was acknowledged for too long, or Refused."""
         if self._feeder.acked != self._last_acked:
             self._last_acked, self._last_moved = self._feeder.acked, time.monotonic()
         elif time.monotonic() > self._last_moved + self._timeout:
             raise Unreachable(f"nothing was acknowledged for {self._timeout:g} s: {self._feeder.pes} PEs can be reached")
-        async with self._moved:
-            await self._moved.wait()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._last_moved + self._timeout - time.monotonic()), self._moved:
+                if self._task is None:
+                    raise Unreachable("the connector is not open")
+                if self._task.done():
+                    self._task.result()  # raises what ended it
+                await self._moved.wait()
 
     async def _keep(self) -> None:
-        while True:
-            self._feeder.step()
-            async with self._moved:
-                self._moved.notify_all()
-            await readiness(self._feeder.watched(), _LONGEST_WAIT, self._event)
+        try:
+            while True:
+                self._feeder.step()
+                await self._tell()
+                await readiness(self._feeder.watched(), _LONGEST_WAIT, self._event)
+        finally:
+            await self._tell()  # who waits for the next step is to see that there will be none
+
+    async def _tell(self) -> None:
+        async with self._moved:
+            self._moved.notify_all()

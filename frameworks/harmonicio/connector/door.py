@@ -7,13 +7,14 @@ from typing import Any
 from frameworks.harmonicio.connector.blocking import Connector
 from frameworks.harmonicio.connector.oldmaster import OldMasterConnector
 from frameworks.harmonicio.errors import Unreachable
+from frameworks.harmonicio.trust import http_connection
 
 _PATIENCE = 10.0
 
 
 def connect(c_name: str, host: str = "127.0.0.1", port: int = 8080, **options: Any) -> Connector | OldMasterConnector:
     """A connector for the master whose control plane is at host:port; raises Unreachable when nobody answers."""
-    connection = http.client.HTTPConnection(host, port, timeout=_PATIENCE)
+    connection = http_connection(host, port, _PATIENCE, options.get("tls"))
     try:
         connection.request("GET", "/v1/info")
         answer = connection.getresponse()

@@ -12,9 +12,11 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from frameworks.harmonicio.connector.floor import Floor
 from frameworks.harmonicio.connector.link import GRACE_SECONDS, Link
 from frameworks.harmonicio.connector.options import Options
 from frameworks.harmonicio.errors import Refused
+from frameworks.harmonicio.trust import client_context
 from frameworks.harmonicio.wire.frame import Buffer, Sealed, seal, unshared
 from frameworks.harmonicio.wire.reader import Buffers
 from frameworks.harmonicio.wire.ring import ring
@@ -23,6 +25,8 @@ from frameworks.harmonicio.wire.words import Hello, Leases, Place
 __all__ = ["Feeder", "Options"]
 
 RENEW_SECONDS = 1.0
+_LENIENCE = 4
+"""So many times `batch_bytes` a frame of messages of different lengths may have: those that differ a little are not worth a cut."""
 
 
 class Feeder:
@@ -36,9 +40,11 @@ class Feeder:
         hello = Hello("connector", options.c_name, self.session, options.token)
         self._memory = self._ring
         self._hello = replace(hello, shared=self._ring.shared) if self._ring is not None else hello
-        self._master = Link(Place("master", options.host, options.port), hello, self._buffers)
+        self._tls = client_context(options.tls) if options.tls is not None else None
+        self._master = Link(Place("master", options.host, options.port), hello, self._buffers, self._tls)
         self._links: dict[str, Link] = {}
         self._again: deque[Sealed] = deque()
+        self._floor = Floor()
         self._next = 0
         self._renewed, self._credit_seen = 0.0, time.monotonic()
         self.taken = self.acked = self.failed = self.redelivered = self.queued = 0
@@ -58,18 +64,32 @@ class Feeder:
         """Whether the master has answered."""
         return self._master.ready
 
+    @property
+    def problem(self) -> str:
+        """Why the last connection to the master broke, if one did."""
+        return self._master.problem
+
     def watched(self) -> list[tuple[object, bool]]:
         """(socket, whether it is to be written to) of all connections."""
         links = [self._master, *self._links.values()]
         return [(link.sock, link.unsent > 0) for link in links if link.sock is not None]
 
     def offer(self, messages: Sequence[Buffer], start: int = 0) -> int:
-        """Take as many messages as there is credit for, from number `start` on; the number of the first that was not taken."""
+        """Take as many messages as there is credit for, from number `start` on; the number of the first that was not taken.
+
+        Raises Refused when the first is longer than what is accepted where it would go; none is taken then.
+        """
         taken = start
         while taken < len(messages) and not self._again and self._held_bytes() < self._options.held_bytes:
-            link = self._best(len(messages[taken]), time.monotonic())
+            size = len(messages[taken])
+            link = self._best(size, time.monotonic())
             if link is None:
                 break
+            if size > link.most_bytes:
+                if taken > start:
+                    break  # it is refused at the next call: what was taken has to be told
+                where = f"{link.place.host}:{link.place.port}"
+                raise Refused(f"a message of {size} bytes: {where} accepts {link.most_bytes} at most (its message_bytes)")
             frame = self._sealed(messages, taken, link)
             self._send(link, frame)
             taken += frame.count
@@ -87,7 +107,7 @@ class Feeder:
             self._master.renew()
         for link in list(self._links.values()):
             link.step(now, self._settled, self._leased)
-            if (link.unacked and link.lost_for > GRACE_SECONDS) or (link.draining and link.sock is None):
+            if (link.unacked and link.lost_for > GRACE_SECONDS) or (link.draining and link.sock is None) or link.silent(now):
                 self._drop(link)
         while self._again:
             frame = self._again[0]
@@ -119,11 +139,16 @@ class Feeder:
 
     def _sealed(self, messages: Sequence[Buffer], start: int, link: Link) -> Sealed:
         options, first = self._options, len(messages[start])
-        most = min(options.batch_messages, max(1, options.batch_bytes // max(1, first)), link.room(first))
+        most_bytes = min(options.batch_bytes, link.most_bytes)
+        fitting = max(1, most_bytes // first) if first else 1  # a frame of nothing but empty messages is not accepted anywhere
+        most = min(options.batch_messages, fitting, link.room(first))
         if self.pes > 1:  # leave some for the others
             most = min(most, max(1, -(-(len(messages) - start) // self.pes)))
         memory = self._ring if link.shares else None
-        frame = seal(messages[start : start + most], self.session, self._next, self._floor(), memory)
+        most_bytes = min(_LENIENCE * options.batch_bytes, link.most_bytes)
+        part, floor = messages[start : start + most], self._floor.lowest(self._next)
+        frame = seal(part, self.session, self._next, floor, memory, most_bytes=most_bytes)
+        self._floor.add(frame.first)
         self._next += frame.count
         return frame
 
@@ -139,31 +164,30 @@ class Feeder:
         assert frame.region is not None
         return unshared(frame, self._memory.read(frame.region, frame.size))
 
-    def _floor(self) -> int:
-        """Below it nothing of this session is unacknowledged."""
-        firsts = [min(link.unacked)[1] for link in (self._master, *self._links.values()) if link.unacked]
-        firsts += [frame.first for frame in self._again]
-        return min(firsts, default=self._next)
-
     def _held_bytes(self) -> int:
         return self._master.bytes + sum(link.bytes for link in self._links.values())
 
     def _settled(self, frames: list[Sealed], failed: int) -> None:
         self.acked += sum(frame.count for frame in frames) - failed
         for frame in frames:
+            self._floor.settle(frame.first)
             if frame.region is not None and self._ring is not None:
                 self._ring.give_back(frame.region)
         self.failed += failed
 
     def _leased(self, leases: Leases) -> None:
         """Reach new PEs; those that are not leased any more are dropped once nothing is on its way to them, or they are gone."""
-        places = {place.id: place for place in leases.places}
+        now, places = time.monotonic(), {place.id: place for place in leases.places}
         for place in places.values():
             if place.id not in self._links:
-                self._links[place.id] = Link(place, self._hello, self._buffers)
+                self._links[place.id] = Link(place, self._hello, self._buffers, self._tls)
         for link in list(self._links.values()):
-            if link.place.id not in places and (not link.unacked or not link.ready):
+            if link.place.id in places:
+                link.lapsed = None
+            elif not link.unacked or not link.ready:
                 self._drop(link)
+            elif link.lapsed is None:
+                link.lapsed = now
 
     def _drop(self, link: Link) -> None:
         """Part from a place; what was on its way there goes elsewhere, or, at most once, has failed."""
@@ -174,6 +198,8 @@ class Feeder:
         self._links.pop(link.place.id, None)
         if self._options.delivery == "at-most-once":
             self.failed += sum(frame.count for frame in frames)
+            for frame in frames:
+                self._floor.settle(frame.first)
             return
         self.redelivered += sum(frame.count for frame in frames)
         self._again.extend(frames)

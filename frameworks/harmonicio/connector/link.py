@@ -1,11 +1,12 @@
 """A connector's connection to one PE, or to the master: what is on its way there, and how much more may be."""
 
+import ssl
 import time
 from collections.abc import Callable
 from secrets import token_hex
 
 from frameworks.harmonicio.errors import WireError
-from frameworks.harmonicio.wire.frame import Frame, Kind, Sealed, control, read_ack
+from frameworks.harmonicio.wire.frame import MOST_BODY, Frame, Kind, Sealed, control, read_ack
 from frameworks.harmonicio.wire.peer import Peer
 from frameworks.harmonicio.wire.reader import Buffers
 from frameworks.harmonicio.wire.words import Bye, Hello, Leases, Place, Welcome
@@ -15,6 +16,8 @@ CONNECT_SECONDS = 30.0
 RETRY_SECONDS = (0.02, 0.1, 0.5, 1.0)
 """Between attempts to reach a place again; what is on its way there waits for the first of them, then goes elsewhere."""
 GRACE_SECONDS = 1.0
+SILENT_SECONDS = 10.0
+"""For which a place that is not leased any more may say nothing before what is on its way there goes elsewhere."""
 _MOST_CONTROL = 4 * 2**20
 _MOST_UNSENT = 2**20
 """Bytes that wait for the kernel, from which on nothing more is added."""
@@ -29,16 +32,21 @@ Settled = Callable[[list[Sealed], int], None]
 class Link:
     """Reaches one place for as long as it is leased."""
 
-    def __init__(self, place: Place, hello: Hello, buffers: Buffers) -> None:
-        self.place, self._hello, self._buffers = place, hello, buffers
+    def __init__(self, place: Place, hello: Hello, buffers: Buffers, tls: ssl.SSLContext | None = None) -> None:
+        self.place, self._hello, self._buffers, self._tls = place, hello, buffers, tls
         self._peer: Peer | None = None
         self.unacked: dict[tuple[int, int], Sealed] = {}
         """what is on its way, by session and first number, in the order of sending"""
         self.messages = self.bytes = 0
         self._credit = (0, 0)
         self.instance = ""
+        self.most_bytes = MOST_BODY
+        """of a frame that is accepted there"""
         self.draining = self.shares = False
-        self._attempts, self._next_attempt, self._since = 0, 0.0, time.monotonic()
+        self.lapsed: float | None = None
+        """since when it has not been leased; None while it is"""
+        self._attempts, self._next_attempt, self._dialled = 0, 0.0, 0.0
+        self._since, self._spoke = time.monotonic(), 0.0
         self.id = token_hex(4)
 
     @property
@@ -60,6 +68,10 @@ class Link:
     def lost_for(self) -> float:
         """Seconds for which there has been no welcome."""
         return 0.0 if self.instance and self._peer is not None else time.monotonic() - self._since
+
+    def silent(self, now: float) -> bool:
+        """Whether it left the leases, and has said nothing for too long since."""
+        return self.lapsed is not None and now > max(self.lapsed, self._spoke) + SILENT_SECONDS
 
     def room(self, message_bytes: int) -> int:
         """How many messages of that length it may be sent now; a large one is sent alone where nothing is on its way."""
@@ -84,14 +96,16 @@ class Link:
         try:
             if self._peer is None:
                 self._connect(now)
-            elif not self.instance and now > self._since + CONNECT_SECONDS:
+            elif not self.instance and now > self._dialled + CONNECT_SECONDS:
                 raise EOFError  # noqa: TRY301  an answer that does not come is a connection that is gone
             if self._peer is not None:
                 if self._peer.unsent:
                     self._peer.flush()
                 for frame in self._peer.read():
+                    self._spoke = now
                     self._heard(frame, settled, leased)
-        except (EOFError, OSError, WireError):
+        except (EOFError, OSError, WireError) as problem:
+            self.problem = str(problem)
             self._broke()
 
     def renew(self) -> None:
@@ -120,9 +134,8 @@ class Link:
             return
         self._next_attempt = now + RETRY_SECONDS[min(self._attempts, len(RETRY_SECONDS) - 1)]
         self._attempts += 1
-        self._peer = Peer.dial(self.place.host, self.place.port, self._buffers, _MOST_CONTROL)
-        if self._attempts > 1 or self.draining:
-            self._since = min(self._since, now)
+        self._dialled = now
+        self._peer = Peer.dial(self.place.host, self.place.port, self._buffers, _MOST_CONTROL, self._tls)
         self._peer.send([control(Kind.HELLO, self._hello)])
 
     def _heard(self, frame: Frame, settled: Settled, leased: Callable[[Leases], None]) -> None:
@@ -146,15 +159,15 @@ class Link:
                 raise WireError(f"a {kind.name} frame does not belong here")
         self._buffers.give(frame)
 
-    refused = ""
-    """Why the other side said good-bye."""
+    refused = problem = ""
+    """Why the other side said good-bye, and why the last connection broke."""
 
     def _welcomed(self, frame: Frame) -> None:
         """A PE that was reached again is sent everything unacknowledged once more: it knows what it has done already."""
         words = frame.words(Welcome)
         assert isinstance(words, Welcome)
         self.instance, self._credit = words.instance, (words.credit_messages, words.credit_bytes)
-        self.shares = words.shared
+        self.shares, self.most_bytes = words.shared, min(words.most_bytes, MOST_BODY)
         self._attempts, self.draining = 0, False
         if self._peer is not None:
             for sealed in self.unacked.values():

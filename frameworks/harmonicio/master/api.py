@@ -9,10 +9,10 @@ from msgspec import Meta, Struct
 
 from frameworks.harmonicio.http import raw_query, require, text, wrong_token
 from frameworks.harmonicio.master.fleet import read_wanted
-from frameworks.harmonicio.master.metrics import metrics
 from frameworks.harmonicio.master.oldwire import read_report
 from frameworks.harmonicio.master.page import page
 from frameworks.harmonicio.master.registry import Pe
+from frameworks.harmonicio.metrics import metrics
 from frameworks.harmonicio.wire.words import Name, Place
 
 if TYPE_CHECKING:

@@ -92,8 +92,11 @@ class Backlog:
             return False
         if bounded:
             self._check_room(stream, header)
-        place = self._journal.append_frame(c_name, head, body) if self._journal is not None else None
-        keep = place is None or self._memory + header.size <= self.bounds.memory_bytes
+        keep = self._memory + header.size <= self.bounds.memory_bytes
+        place = None
+        if self._journal is not None and (self._journal.durable or not keep):
+            place = self._journal.append_frame(c_name, head, body)
+        keep |= place is None
         seen.add(header.first, header.count)
         self._count(stream, Entry(header, b"".join((head, body)) if keep else None, place))
         return True
@@ -126,16 +129,23 @@ class Backlog:
         self._next += 1
         self.add(c_name, bytes(sealed.buffers[0]), sealed.buffers[1], bounded=bounded)
 
-    def pop_message(self, c_name: str) -> bytes | None:
-        """The oldest message alone, for an old PE: it is done with being handed out. A batch is taken apart first."""
+    def take_message(self, c_name: str) -> tuple[Entry, bytes] | None:
+        """The oldest message alone, for an old PE; it is out until `done` or `back`. A batch is taken apart first."""
         entry = self.take(c_name)
         if entry is None:
             return None
-        batch = Frame(entry.header, memoryview(self.data(entry))[HEADER_BYTES:]).batch()
-        for index in range(1, len(batch)):
-            self.add_message(c_name, batch[index], bounded=False)  # it is in the queue already
-        self.done(c_name, entry.key)
-        return bytes(batch[0])
+        try:
+            batch = Frame(entry.header, memoryview(self.data(entry))[HEADER_BYTES:]).batch()
+            if len(batch) == 1:
+                return entry, bytes(batch[0])
+            for message in batch:
+                self.add_message(c_name, message, bounded=False)  # it is in the queue already
+            self.streams[c_name].waiting.rotate(len(batch))  # to where the batch was
+            self.done(c_name, entry.key)
+        except OSError:  # of the journal
+            self.back(c_name, entry.key)
+            raise
+        return self.take_message(c_name)
 
     def done(self, c_name: str, key: tuple[int, int]) -> None:
         """A frame was acknowledged."""
@@ -144,9 +154,7 @@ class Backlog:
         if stream is None or entry is None:
             return
         self._uncount(stream, entry)
-        if self._journal is not None and entry.place is not None:
-            self._journal.append_done(c_name, *key, entry.header.count)
-            self._journal.is_done(entry.place)
+        self._note_done(c_name, entry)
 
     def back(self, c_name: str, key: tuple[int, int]) -> None:
         """A frame was not acknowledged, and waits again."""
@@ -163,10 +171,15 @@ class Backlog:
         messages = stream.messages
         for entry in [*stream.waiting, *stream.out.values()]:
             self._uncount(stream, entry)
-            if self._journal is not None and entry.place is not None:
-                self._journal.append_done(c_name, *entry.key, entry.header.count)
-                self._journal.is_done(entry.place)
+            self._note_done(c_name, entry)
         return messages
+
+    def _note_done(self, c_name: str, entry: Entry) -> None:
+        if self._journal is None or entry.place is None:
+            return
+        if self._journal.durable:
+            self._journal.append_done(c_name, *entry.key, entry.header.count)
+        self._journal.is_done(entry.place)
 
     def _check_room(self, stream: Stream, header: Header) -> None:
         messages, size = self.room()

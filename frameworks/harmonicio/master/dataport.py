@@ -7,6 +7,7 @@ message is in memory).
 import asyncio
 import logging
 import socket
+import ssl
 import time
 from collections.abc import Callable
 from secrets import compare_digest, token_hex
@@ -15,17 +16,19 @@ from frameworks.harmonicio.errors import Refused, WireError
 from frameworks.harmonicio.master.backlog import Backlog
 from frameworks.harmonicio.master.journal import Journal
 from frameworks.harmonicio.master.registry import Registry
+from frameworks.harmonicio.wire.doorstep import Doorstep
 from frameworks.harmonicio.wire.frame import Frame, Header, Kind, ack, control, header_bytes
-from frameworks.harmonicio.wire.greeting import PATIENCE, Greeting
+from frameworks.harmonicio.wire.greeting import PATIENCE
 from frameworks.harmonicio.wire.peer import Peer
 from frameworks.harmonicio.wire.reader import Buffers
+from frameworks.harmonicio.wire.secure import Line
 from frameworks.harmonicio.wire.words import Bye, Hello, Leases, Welcome
 
 logger = logging.getLogger(__name__)
 
 MOST_VISITS = 4096
 _HELLO_BYTES = 2**16
-_NAME_DIGITS = 3
+_NAME_DIGITS, _NAME_BYTES = 3, 1002
 _SHARE = (65536, 64 * 2**20)
 """Most messages and bytes on their way from one connector."""
 
@@ -33,7 +36,7 @@ _SHARE = (65536, 64 * 2**20)
 class Visit:
     """A connector's connection."""
 
-    def __init__(self, sock: socket.socket, buffers: Buffers) -> None:
+    def __init__(self, sock: Line, buffers: Buffers) -> None:
         self.peer, self.sock, self.began = Peer(sock, buffers, _HELLO_BYTES), sock, time.monotonic()
         self.c_name, self.session, self.starved = "", 0, False
 
@@ -43,7 +46,7 @@ class DataPort:
 
     def __init__(
         self, listener: socket.socket, registry: Registry, backlog: Backlog, journal: Journal | None, *, token: str, compat: bool,
-        most_message: int, queued: Callable[[str], None],
+        most_message: int, queued: Callable[[str], None], tls: ssl.SSLContext | None = None,
     ) -> None:  # fmt: skip
         listener.listen(512)
         listener.settimeout(0)
@@ -51,11 +54,12 @@ class DataPort:
         self._token, self._compat, self._most_message, self._queued = token, compat, most_message, queued
         self._instance, self._buffers = token_hex(8), Buffers()
         self._visits: set[Visit] = set()
-        self._greetings: set[Greeting] = set()
+        self._doorstep = Doorstep(listener, self, most_message + _NAME_BYTES if compat else _HELLO_BYTES, tls)
         self._uncommitted: list[tuple[Visit, Header]] = []
         self._committing: asyncio.Task[None] | None = None
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(listener.fileno(), self._accept)
+        self._told = 0
         self.refused = self.accepted = 0
 
     @property
@@ -71,57 +75,38 @@ class DataPort:
 
     def look(self, now: float) -> None:
         """Close what is overdue; give credit to whoever waits for room in the queue."""
-        for greeting in [one for one in self._greetings if one.overdue(now)]:
-            self._forget(greeting, close=True)
+        self._doorstep.drop_overdue(now)
         for visit in list(self._visits):
             if not visit.c_name and now > visit.began + PATIENCE:
                 self._part(visit, None)
-            elif visit.starved and self._credit()[0] > 0:
-                visit.starved = False
-                self._send(visit, ack(0, 0, 0, failed=0, credit=self._credit()))
+            elif visit.starved and (credit := self._credit())[0] > 0:
+                self._tell_credit(visit, credit)
 
     def close(self) -> None:
         """Stop listening, close every connection."""
         self._loop.remove_reader(self._listener.fileno())
         self._listener.close()
-        for greeting in list(self._greetings):
-            self._forget(greeting, close=True)
+        self._doorstep.close()
         for visit in list(self._visits):
             self._part(visit, None)
 
     # connections
 
     def _accept(self) -> None:
-        try:
-            sock, _ = self._listener.accept()
-        except OSError:
-            return
-        if len(self._visits) + len(self._greetings) >= MOST_VISITS:
-            sock.close()
-            return
-        greeting = Greeting(sock, self._most_message + 1002 if self._compat else _HELLO_BYTES)
-        self._greetings.add(greeting)
-        self._loop.add_reader(sock.fileno(), self._greet, greeting)
+        self._doorstep.accept(MOST_VISITS - len(self._visits))
 
-    def _greet(self, greeting: Greeting) -> None:
-        try:
-            heard = greeting.hear()
-            greeting.check_room(self._greetings)
-            if heard == "unclear":
-                return
-            self._forget(greeting, close=heard == "raw")
-            if heard == "raw":
-                self._queue_raw(greeting)
-                return
-        except (EOFError, OSError, WireError, Refused) as problem:
-            self._forget(greeting, close=True)
-            self._note(problem)
-            return
-        visit = Visit(greeting.sock, self._buffers)
+    def watch(self, sock: Line, hear: Callable[[], None]) -> None:
+        self._loop.add_reader(sock.fileno(), hear)
+
+    def unwatch(self, sock: Line) -> None:
+        self._loop.remove_reader(sock.fileno())
+
+    def admit(self, sock: Line, data: bytes) -> None:
+        visit = Visit(sock, self._buffers)
         self._visits.add(visit)
-        self._loop.add_reader(visit.sock.fileno(), self._serve, visit)
+        self._loop.add_reader(sock.fileno(), self._serve, visit)
         try:
-            self._take(visit, visit.peer.reader.feed(bytes(greeting.data)))
+            self._take(visit, visit.peer.reader.feed(data))
         except (OSError, WireError) as problem:
             self._part(visit, problem)
 
@@ -154,7 +139,8 @@ class DataPort:
         visit.c_name, visit.session = hello.c_name, hello.session
         visit.peer.reader.most_body = self._most_message
         self._registry.lease(hello.c_name, hello.session, time.monotonic())
-        self._send(visit, control(Kind.WELCOME, Welcome(self._instance, *self._credit())))
+        credit = self._noted(visit, self._credit())
+        self._send(visit, control(Kind.WELCOME, Welcome(self._instance, *credit, most_bytes=self._most_message)))
         self._send_leases(visit)
 
     def _send_leases(self, visit: Visit) -> None:
@@ -196,61 +182,88 @@ class DataPort:
             self._committing = self._loop.create_task(self._commit())
 
     async def _commit(self) -> None:
-        """Acknowledge what is on the disk, all of a moment together."""
+        """Acknowledge until nothing waits for it."""
+        try:
+            await self._acknowledge()
+        finally:
+            self._committing = None
+
+    async def _acknowledge(self) -> None:
+        """Acknowledge what is on the disk, all of a moment together; part from who brought what the disk did not take."""
         while self._uncommitted:
             now, self._uncommitted = self._uncommitted, []
             if self._journal is not None:
-                await self._loop.run_in_executor(None, self._journal.commit)
+                try:
+                    await self._loop.run_in_executor(None, self._journal.commit)
+                except OSError as problem:
+                    logger.error("nothing is acknowledged: %s", problem)  # noqa: TRY400  one line is enough
+                    for visit, _ in now:
+                        self._part(visit, problem)
+                    await asyncio.sleep(1)  # who was parted from is back at once
             credit = self._credit()
             for visit, header in now:
                 if visit in self._visits:
                     visit.starved = credit[0] == 0
                     self._send(visit, ack(header.session, header.first, header.count, failed=0, credit=credit))
+            self._take_back(credit)
             for c_name in {visit.c_name for visit, _ in now}:
                 self._queued(c_name)
-        self._committing = None
 
     def _credit(self) -> tuple[int, int]:
-        """What one connector may have on its way here; nothing once there is not room for a large message."""
+        """What one connector may have on its way here; nothing once there is not room for a large message.
+
+        Half of the room is shared out, so that it is enough for twice the share, too (`_take_back`).
+        """
         messages, size = self._backlog.room()
         visits = max(1, len(self._visits))
-        if size // visits < self._most_message and size // visits < _SHARE[1]:
+        if messages < visits or size < min(self._most_message, _SHARE[1]):
             return 0, 0
-        return min(_SHARE[0], messages // visits), min(_SHARE[1], size // visits)
+        return min(_SHARE[0], messages // visits), min(_SHARE[1], max(1, size // (2 * visits)))
 
-    def _queue_raw(self, greeting: Greeting) -> None:
+    def _noted(self, visit: Visit, credit: tuple[int, int]) -> tuple[int, int]:
+        """The same credit, of which is noted that a connector is told it."""
+        visit.starved = credit[0] == 0
+        self._told = max(self._told, credit[1])
+        return credit
+
+    def _tell_credit(self, visit: Visit, credit: tuple[int, int]) -> None:
+        self._send(visit, ack(0, 0, 0, failed=0, credit=self._noted(visit, credit)))
+
+    def _take_back(self, credit: tuple[int, int]) -> None:
+        """Tell everybody once there is less than half of what was told: who was idle would count on it."""
+        if 2 * credit[1] >= self._told:
+            self._told = max(self._told, credit[1])
+            return
+        self._told = credit[1]
+        for visit in list(self._visits):
+            if visit.c_name:
+                self._tell_credit(visit, credit)
+
+    def put_raw(self, message: bytes) -> None:
         """Queue an old connector's message: three digits, the length of the name; the name; the message."""
-        data = bytes(greeting.data)
-        digits = data[:_NAME_DIGITS]
-        end = _NAME_DIGITS + int(digits) if digits.isdigit() and len(digits) == _NAME_DIGITS else len(data)
-        if not self._compat or not _NAME_DIGITS < end < len(data):
+        digits = message[:_NAME_DIGITS]
+        end = _NAME_DIGITS + int(digits) if digits.isdigit() and len(digits) == _NAME_DIGITS else len(message)
+        if not self._compat or not _NAME_DIGITS < end < len(message):
             raise WireError("neither a frame nor a message of the old wire")
         try:
-            c_name = data[_NAME_DIGITS:end].decode()
+            c_name = message[_NAME_DIGITS:end].decode()
         except UnicodeDecodeError:
             raise WireError("the name of an image is not UTF-8") from None
-        self._backlog.add_message(c_name, data[end:])
+        self._backlog.add_message(c_name, message[end:])
         self.accepted += 1
         self._queued(c_name)
 
     # ends
 
-    def _forget(self, greeting: Greeting, *, close: bool) -> None:
-        if greeting in self._greetings:
-            self._greetings.discard(greeting)
-            self._loop.remove_reader(greeting.sock.fileno())
-            if close:
-                greeting.sock.close()
-
     def _part(self, visit: Visit, problem: Exception | None) -> None:
         if visit in self._visits:
-            self._note(problem)
+            self.note(problem)
             self._visits.discard(visit)
             self._loop.remove_reader(visit.sock.fileno())
             self._loop.remove_writer(visit.sock.fileno())
             visit.peer.close()
 
-    def _note(self, problem: Exception | None) -> None:
+    def note(self, problem: Exception | None) -> None:
         if isinstance(problem, WireError | Refused):
             self.refused += 1
             logger.warning("a connection to the data port was closed: %s", problem)

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import logging
 import random
+import ssl
 import time
 
 from frameworks.harmonicio.connector.coroutine import readiness
@@ -23,8 +24,8 @@ _OLD_SECONDS = 10.0
 class Dispatcher:
     """One stream's; runs for as long as the master does, and does nothing while the queue is empty."""
 
-    def __init__(self, c_name: str, backlog: Backlog, registry: Registry, token: str) -> None:
-        self._c_name, self._backlog, self._registry = c_name, backlog, registry
+    def __init__(self, c_name: str, backlog: Backlog, registry: Registry, token: str, *, tls: ssl.SSLContext | None = None) -> None:
+        self._c_name, self._backlog, self._registry, self._tls = c_name, backlog, registry, tls
         self._hello = Hello("master", c_name, random.SystemRandom().getrandbits(62), token)
         self._links: dict[str, Link] = {}
         self._buffers = Buffers()
@@ -49,35 +50,39 @@ class Dispatcher:
             else:
                 self._close()
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._changed.wait(), _LONGEST_WAIT)
+                    async with asyncio.timeout(_LONGEST_WAIT):  # wait_for of Python 3.11 may swallow a cancellation
+                        await self._changed.wait()
                 self._changed.clear()
 
     def step(self, now: float) -> None:
         """Whatever can be done without waiting."""
-        self._follow_registry()
+        self._follow_registry(now)
         for link in list(self._links.values()):
             link.step(now, self._settled, _no_leases)
-            if (link.unacked and link.lost_for > GRACE_SECONDS) or (link.draining and link.sock is None):
+            if (link.unacked and link.lost_for > GRACE_SECONDS) or (link.draining and link.sock is None) or link.silent(now):
                 self._drop(link)
         while (entry := self._backlog.peek(self._c_name)) is not None:
             size = entry.header.size // entry.header.count
             free = [link for link in self._links.values() if link.room(size) > 0]
             if not free:
                 break
+            view = memoryview(self._backlog.data(entry))  # first: what cannot be read still waits
             self._backlog.take(self._c_name)
-            data = self._backlog.data(entry)
-            view = memoryview(data)
             sealed = Sealed(*entry.key, entry.header.count, entry.header.size, [view[:HEADER_BYTES], view[HEADER_BYTES:]])
             min(free, key=lambda link: link.messages).send(sealed)
 
-    def _follow_registry(self) -> None:
+    def _follow_registry(self, now: float) -> None:
         places = {place.id: place for place in self._registry.places(self._c_name)}
         for place in places.values():
             if place.id not in self._links:
-                self._links[place.id] = Link(place, self._hello, self._buffers)
+                self._links[place.id] = Link(place, self._hello, self._buffers, self._tls)
         for link in list(self._links.values()):
-            if link.place.id not in places and not link.ready:
+            if link.place.id in places:
+                link.lapsed = None
+            elif not link.ready:
                 self._drop(link)
+            elif link.lapsed is None:
+                link.lapsed = now
 
     def _settled(self, frames: list[Sealed], failed: int) -> None:
         self.failed += failed
@@ -104,21 +109,34 @@ class Dispatcher:
             await self._push(pe)
 
     async def _push(self, pe: Pe) -> None:
-        message = self._backlog.pop_message(self._c_name)
-        if message is None:
+        """Bring an old PE the oldest message, which waits again unless all of it was sent, whatever happens meanwhile."""
+        taken = self._backlog.take_message(self._c_name)
+        if taken is None:
             return
+        entry, message = taken
+        sent = False
         try:
-            async with asyncio.timeout(_OLD_SECONDS):
-                _, writer = await asyncio.open_connection(pe.place.host, pe.place.port)
-                writer.write(message)
-                await writer.drain()
-                writer.close()
-                await writer.wait_closed()
+            await _bring(message, pe)
+            sent = True
             self._registry.withdraw(pe)
-        except (OSError, TimeoutError) as problem:
+        except (OSError, TimeoutError, ValueError) as problem:  # ValueError: of an address that is none
             logger.warning("the old PE at %s:%d cannot be reached: %s", pe.place.host, pe.place.port, problem)
             self._registry.forget_idle(pe)
-            self._backlog.add_message(self._c_name, message, bounded=False)
+        finally:  # also when the master is told to end
+            if sent:
+                self._backlog.done(self._c_name, entry.key)
+            else:
+                self._backlog.back(self._c_name, entry.key)
+
+
+async def _bring(message: bytes, pe: Pe) -> None:
+    """Open, send, close; raises OSError, TimeoutError or ValueError."""
+    async with asyncio.timeout(_OLD_SECONDS):
+        _, writer = await asyncio.open_connection(pe.place.host, pe.place.port)
+        writer.write(message)
+        await writer.drain()
+        writer.close()
+        await writer.wait_closed()
 
 
 def _no_leases(leases: Leases) -> None:

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from frameworks.harmonicio.errors import HarmonicError, Refused, Unreachable
 from frameworks.harmonicio.master.registry import Registry, Worker
+from frameworks.harmonicio.trust import client_context
 from frameworks.harmonicio.wire.literal import read_literal
 
 logger = logging.getLogger(__name__)
@@ -37,8 +38,8 @@ class Wanted(Struct, frozen=True, kw_only=True):
 class Fleet:
     """Keeps as many PEs as are wanted; remembers them in a file of the state folder."""
 
-    def __init__(self, registry: Registry, token: str, state: Path | None) -> None:
-        self._registry, self._token = registry, token
+    def __init__(self, registry: Registry, token: str, state: Path | None, *, tls: str | None = None) -> None:
+        self._registry, self._token, self._tls = registry, token, tls
         self._file = state / "wanted.json" if state is not None else None
         self.wanted: dict[str, Wanted] = self._remembered()
         self.starting: dict[str, tuple[str, str, float]] = {}
@@ -126,12 +127,13 @@ class Fleet:
         if self._session is None:
             self._session = aiohttp.ClientSession(timeout=_PATIENCE)
         host = f"[{worker.node_addr}]" if ":" in worker.node_addr else worker.node_addr
-        where = f"http://{host}:{worker.node_port}/docker"
+        where = f"{'http' if self._tls is None else 'https'}://{host}:{worker.node_port}/docker"
         headers = {"Authorization": f"Bearer {self._token}"} if self._token else {}
         try:
             async with self._session.request(
                 verb, where, params={"token": "None", "command": command, **query}, headers=headers,
                 data=json.dumps(body) if body is not None else None,
+                ssl=client_context(self._tls) if self._tls is not None else True,
             ) as answer:  # fmt: skip
                 text = await answer.text()
                 if answer.status != 200:

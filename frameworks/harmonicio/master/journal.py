@@ -5,7 +5,7 @@ A journal is a folder of segments. A record is a length, a kind, a stream's name
 waiting and no older one is left. A torn record ends a segment: nothing behind it was acknowledged.
 """
 
-import contextlib
+import errno
 import logging
 import os
 from collections.abc import Iterator
@@ -49,13 +49,19 @@ class Record:
 class Journal:
     """Appends to the newest segment; `commit` makes sure that it is on the disk."""
 
-    def __init__(self, folder: Path, *, sync: bool = True, segment_bytes: int = SEGMENT_BYTES) -> None:
+    def __init__(self, folder: Path, *, sync: bool = True, durable: bool = True, segment_bytes: int = SEGMENT_BYTES) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        self._folder, self._sync, self._segment_bytes = folder, sync, segment_bytes
+        self._folder, self._sync, self._segment_bytes = folder, sync and durable, segment_bytes
+        self.durable = durable
+        """whether it is to outlive the master; otherwise it only has what memory has no room for, and begins empty"""
+        if not durable:
+            for number in self._segments():
+                self._path(number).unlink()
         self._waiting: dict[int, int] = dict.fromkeys(self._segments(), 0)
         self._number = max(self._waiting, default=0)
         self._fd = -1
         self._size = 0
+        self._lost: OSError | None = None
         self._readers: dict[int, int] = {}
 
     def records(self) -> Iterator[Record]:
@@ -97,11 +103,16 @@ class Journal:
         return os.pread(reader, place.size, place.offset)
 
     def commit(self) -> None:
-        """Return once everything appended so far is on the disk; may be called from another thread."""
+        """Return once everything appended so far is on the disk; may be called from another thread.
+
+        Raises OSError when the disk did not take it, and from then on: what the kernel could not write it does not try again,
+        and the next fdatasync says that all is well (Rebello et al., 2020, "Can Applications Recover from fsync Failures?").
+        """
         fd = self._fd
         if self._sync and fd >= 0:
-            with contextlib.suppress(OSError):  # the segment was ended meanwhile, and what ends one commits it
-                os.fdatasync(fd)
+            self._to_disk(fd)
+        if self._lost is not None:
+            raise OSError(self._lost.errno, f"{self._lost.strerror}: the disk did not take the journal; start the master again")
 
     def close(self) -> None:
         """Idempotent."""
@@ -135,9 +146,16 @@ class Journal:
     def _end_segment(self) -> None:
         if self._fd >= 0:
             if self._sync:
-                os.fdatasync(self._fd)
+                self._to_disk(self._fd)
             os.close(self._fd)
             self._fd = -1
+
+    def _to_disk(self, fd: int) -> None:
+        try:
+            os.fdatasync(fd)
+        except OSError as problem:
+            if problem.errno != errno.EBADF:  # the segment was ended meanwhile, and what ends one commits it
+                self._lost = problem
 
     def _next_segment(self) -> None:
         self._end_segment()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from aiohttp import web
 
 from frameworks.harmonicio.errors import Refused
-from frameworks.harmonicio.http import NO_TOKEN, loads, raw_query, text, wrong_token
+from frameworks.harmonicio.http import NO_TOKEN, can_be_host, loads, raw_query, text, wrong_token
 from frameworks.harmonicio.master.fleet import read_wanted
 from frameworks.harmonicio.master.page import page
 from frameworks.harmonicio.master.registry import Pe, Worker
@@ -73,7 +73,8 @@ class OldWire:
         if any(name not in query for name in ("batch_addr", "batch_port", "batch_status", "c_name")):
             return text("Invalid parameters!", 406)
         port, status, c_name = query["batch_port"], query["batch_status"], query["c_name"]
-        if not port.isdigit() or not status.isdigit() or not 0 < int(port) < 65536 or not 0 < len(c_name) <= 999:
+        numbers = port.isdecimal() and status.isdecimal() and 0 < int(port) < 65536
+        if not numbers or not can_be_host(query["batch_addr"]) or not 0 < len(c_name) <= 999:
             return text("Invalid data type!", 406)
         place = Place(query.get("short_id", "") or f"{query['batch_addr']}:{port}", query["batch_addr"], int(port))
         pe = Pe(place, c_name, worker="", heard=time.monotonic(), state="idle")
@@ -84,9 +85,19 @@ class OldWire:
         if int(status) != 0:
             registry.register_idle(pe)
             return text("OK")
-        message = backlog.pop_message(c_name)
+        taken = backlog.take_message(c_name)
         registry.withdraw(pe)
-        return web.Response(status=203, body=message, headers={"Content-Type": "Bytes"})
+        if taken is None:
+            return text("No item in queue")
+        entry, message = taken
+        answer, sent = web.Response(status=203, body=message, headers={"Content-Type": "Bytes"}), False
+        try:
+            await answer.prepare(request)
+            await answer.write_eof()
+            sent = True
+        finally:  # also when the PE has gone, and when the master is told to end
+            (backlog.done if sent else backlog.back)(c_name, entry.key)
+        return answer
 
     async def query(self, request: web.Request) -> web.Response:
         query = raw_query(request)
@@ -162,5 +173,8 @@ def read_report(body: bytes, remote: str) -> Worker:
     port = report.get("node_port", 0)
     if not isinstance(port, int) or not 0 <= port < 65536 or not isinstance(report.get("docker", []), list):
         raise Refused("node_port is a port, docker a list")
+    host = report["node_addr"] or remote
+    if not can_be_host(host):
+        raise Refused(f"{host[:255]!r} is neither an address nor the name of a host")
     report["last_upd"] = int(time.time())
-    return Worker(report["node_addr"][:255] or remote, port, str(report.get("node_name", ""))[:255], time.monotonic(), report)
+    return Worker(host, port, str(report.get("node_name", ""))[:255], time.monotonic(), report)

@@ -1,7 +1,6 @@
 """The master as a whole: its parts, its two ports, and the loop that looks after them."""
 
 import asyncio
-import json
 import logging
 import signal
 import socket
@@ -15,8 +14,8 @@ from aiohttp import web
 from msgspec import Struct
 
 from frameworks.harmonicio.config import MasterConfig
-from frameworks.harmonicio.errors import ConfigError
-from frameworks.harmonicio.http import MOST_BODY, guarded, require
+from frameworks.harmonicio.errors import ConfigError, Refused
+from frameworks.harmonicio.http import MOST_BODY, can_be_host, guarded, require
 from frameworks.harmonicio.master.api import Api
 from frameworks.harmonicio.master.backlog import Backlog, Bounds
 from frameworks.harmonicio.master.dataport import DataPort
@@ -26,6 +25,9 @@ from frameworks.harmonicio.master.irmloop import IrmLoop
 from frameworks.harmonicio.master.journal import Journal
 from frameworks.harmonicio.master.oldwire import OldWire
 from frameworks.harmonicio.master.registry import Pe, Registry, Worker
+from frameworks.harmonicio.master.view import view_of
+from frameworks.harmonicio.samples import text_of
+from frameworks.harmonicio.trust import client_context, server_context
 from frameworks.harmonicio.wire.words import Place
 
 logger = logging.getLogger(__name__)
@@ -54,12 +56,14 @@ class Master:
     def __init__(self, config: MasterConfig) -> None:
         self.config = config
         state = Path(config.state) if config.state is not None else None
-        self._journal = Journal(state / "journal", sync=config.sync) if state is not None else None
+        self._journal = _journal(config)
+        self._durable = self._journal if self._journal is not None and self._journal.durable else None
         self.registry = Registry(
             pe_seconds=config.pe_seconds, worker_seconds=config.worker_seconds, lease_seconds=config.lease_seconds
         )
         self.backlog = Backlog(Bounds(config.queue_messages, config.queue_bytes, config.memory_bytes), self._journal)
-        self.fleet = Fleet(self.registry, config.tokens.worker, state)
+        self.fleet = Fleet(self.registry, config.tokens.worker, state, tls=config.tls)
+        self._tls = (server_context(config.tls), client_context(config.tls)) if config.tls is not None else (None, None)
         self.samples: deque[Sample] = deque(maxlen=SAMPLES)
         self.irm = IrmLoop(config, self.registry, self.backlog, self.fleet) if config.irm == "on" else None
         self._dispatchers: dict[str, tuple[Dispatcher, asyncio.Task[None]]] = {}
@@ -76,8 +80,8 @@ class Master:
             listener = socket.create_server((config.host, config.data_port), family=_family(config.host), backlog=512)
             self.data_port_number = listener.getsockname()[1]
             self._data_port = DataPort(
-                listener, self.registry, self.backlog, self._journal, token=config.tokens.connector, compat=config.old_wire,
-                most_message=config.message_bytes, queued=self._queued,
+                listener, self.registry, self.backlog, self._durable, token=config.tokens.connector, compat=config.old_wire,
+                most_message=config.message_bytes, queued=self._queued, tls=self._tls[0],
             )  # fmt: skip
             app = web.Application(client_max_size=MOST_BODY, middlewares=guarded(config.requests_per_second))
             app.add_routes(Api(self).routes())
@@ -85,7 +89,7 @@ class Master:
                 app.add_routes(OldWire(self).routes())
             self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=2)
             await self._runner.setup()
-            await web.TCPSite(self._runner, config.host, config.port).start()
+            await web.TCPSite(self._runner, config.host, config.port, ssl_context=self._tls[0]).start()
         except OSError as problem:
             raise ConfigError(
                 f"the master cannot listen at {config.host}:{config.port} and {config.data_port}: {problem}"
@@ -110,13 +114,18 @@ class Master:
             self._data_port.close()
         await self.fleet.close()
         if self._journal is not None:
-            self._journal.commit()
+            try:
+                self._journal.commit()
+            except OSError as problem:
+                logger.error("what was not acknowledged may be lost: %s", problem)  # noqa: TRY400  one line is enough
             self._journal.close()
 
     # what is heard
 
     def heard_pe(self, pe: Pe) -> bool:
-        """A PE says it is there; False tells it to leave."""
+        """A PE says it is there; False tells it to leave. Raises Refused when nobody can be where it says it is."""
+        if not can_be_host(pe.place.host):
+            raise Refused(f"{pe.place.host!r} is neither an address nor the name of a host")
         if pe.state == "gone":
             self.pe_ended(pe.place.id, pe.c_name)
             return False
@@ -188,53 +197,27 @@ class Master:
 
     def view(self) -> dict[str, Any]:
         """Everything that dashboard, metrics and `harmonicio status` show."""
-        now, registry, port = time.monotonic(), self.registry, self._data_port
-        lengths = self.backlog.lengths()
-        names = sorted({*lengths, *self.fleet.wanted, *(pe.c_name for pe in registry.pes.values())})
-        by_worker = [pe.worker for pe in registry.pes.values()]
-        return {
-            "name": self.config.name,
-            "streams": [
-                {
-                    "c_name": name,
-                    "wanted": self.fleet.wanted[name].num if name in self.fleet.wanted else 0,
-                    "pes": sum(pe.c_name == name for pe in registry.pes.values()),
-                    "queued": lengths.get(name, 0),
-                    "problem": self.fleet.problems.get(name, ""),
-                }
-                for name in names
-            ],
-            "pes": [
-                {"id": pe.place.id, "c_name": pe.c_name, "worker": pe.worker, "state": pe.state, "age": now - pe.heard,
-                 "stats": pe.stats, "host": pe.place.host, "port": pe.place.port}
-                for pe in registry.pes.values()
-            ],
-            "workers": [
-                {"name": worker.node_name, "address": name, "pes": by_worker.count(name), "cpu": worker.report.get("cpu"),
-                 "age": now - worker.heard}
-                for name, worker in registry.workers.items()
-            ],
-            "leases": [
-                {"c_name": c_name, "session": f"{session:016x}", "seconds_left": until - now}
-                for (c_name, session), until in registry.leases.items()
-            ],
-            "totals": {
-                "queue_bytes": self.backlog.bytes,
-                "connectors": port.connectors if port else 0,
-                "queued_total": port.accepted if port else 0,
-                "delivered_total": sum(dispatcher.delivered for dispatcher, _ in self._dispatchers.values()),
-                "refused_total": port.refused if port else 0,
-            },
-            "irm": self.irm.view() if self.irm is not None else None,
-        }  # fmt: skip
+        port = self._data_port
+        totals = {
+            "queue_bytes": self.backlog.bytes,
+            "connectors": port.connectors if port else 0,
+            "queued_total": port.accepted if port else 0,
+            "delivered_total": sum(dispatcher.delivered for dispatcher, _ in self._dispatchers.values()),
+            "refused_total": port.refused if port else 0,
+        }
+        shown = view_of(self.registry, self.backlog, self.fleet, time.monotonic())
+        return {"name": self.config.name, **shown, "totals": totals, "irm": self.irm.view() if self.irm is not None else None}
 
     # what is looked after
 
     def _queued(self, c_name: str) -> None:
         """Something of a stream is in the queue."""
         if c_name not in self._dispatchers and len(self._dispatchers) < MOST_STREAMS:
-            dispatcher = Dispatcher(c_name, self.backlog, self.registry, self.config.tokens.connector)
-            self._dispatchers[c_name] = (dispatcher, asyncio.create_task(dispatcher.run()))
+            token = self.config.tokens.connector
+            dispatcher = Dispatcher(c_name, self.backlog, self.registry, token, tls=self._tls[1])
+            task = asyncio.create_task(dispatcher.run())
+            task.add_done_callback(_end_with)
+            self._dispatchers[c_name] = (dispatcher, task)
         if c_name in self._dispatchers:
             self._dispatchers[c_name][0].changed()
 
@@ -264,11 +247,12 @@ class Master:
             await asyncio.sleep(LOOK_EVERY)
 
     def _log_sample(self) -> None:
-        """One line of the log: the queue, the leases, each PE."""
+        """One line of the log: the queue, the leases, each PE, each worker."""
         view = self.view()
         queued = {row["c_name"]: row["queued"] for row in view["streams"]}
         pes = [(row["id"], row["state"], row["stats"].get("processed"), row["stats"].get("waiting")) for row in view["pes"]]
-        logger.info("sample %s", json.dumps({"queued": queued, "leases": len(view["leases"]), "pes": pes}))
+        workers = [(row["name"], row["cpu"], row["pes"]) for row in view["workers"]]
+        logger.info("%s", text_of({"queued": queued, "leases": len(view["leases"]), "pes": pes, "workers": workers}))
 
     async def _reconcile(self) -> None:
         if self.fleet.wanted:  # an earlier master's PEs go on, and have not been heard of yet
@@ -283,6 +267,16 @@ def _end_with(task: "asyncio.Task[None]") -> None:
     if not task.cancelled() and (problem := task.exception()) is not None:
         logger.error("the master ends: %r", problem, exc_info=problem)
         signal.raise_signal(signal.SIGTERM)
+
+
+def _journal(config: MasterConfig) -> Journal | None:
+    """Where queued messages go besides memory; raises ConfigError."""
+    try:
+        if config.state is not None:
+            return Journal(Path(config.state) / "journal", sync=config.sync)
+        return Journal(Path(config.spill) / "spill", durable=False) if config.spill is not None else None
+    except OSError as problem:
+        raise ConfigError(f"the queue's folder cannot be used: {problem}") from None
 
 
 def _family(host: str) -> socket.AddressFamily:

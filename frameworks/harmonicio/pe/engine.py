@@ -8,6 +8,7 @@ import contextlib
 import logging
 import selectors
 import socket
+import ssl
 import time
 from collections import deque
 from collections.abc import Callable
@@ -17,10 +18,12 @@ from frameworks.harmonicio.errors import WireError
 from frameworks.harmonicio.pe.function import Function
 from frameworks.harmonicio.pe.guest import Guest
 from frameworks.harmonicio.pe.history import History
+from frameworks.harmonicio.pe.portion import joined, portion
 from frameworks.harmonicio.pe.window import Window
+from frameworks.harmonicio.wire.doorstep import Doorstep
 from frameworks.harmonicio.wire.frame import SHARED, Batch, Frame, Kind, control
-from frameworks.harmonicio.wire.greeting import Greeting
 from frameworks.harmonicio.wire.reader import Buffers
+from frameworks.harmonicio.wire.secure import Line
 from frameworks.harmonicio.wire.words import Bye, Hello
 
 logger = logging.getLogger(__name__)
@@ -40,8 +43,9 @@ class Engine:
     """Serves one listening socket until `stop`."""
 
     def __init__(
-        self, listener: socket.socket, function: Function, *, c_name: str, token: str, compat: bool, most_message: int
-    ) -> None:
+        self, listener: socket.socket, function: Function, *, c_name: str, token: str, compat: bool, most_message: int,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:  # fmt: skip
         listener.listen(_LISTEN_BACKLOG)
         listener.settimeout(0)
         self.instance, self.function, self.window = token_hex(8), function, Window()
@@ -51,9 +55,10 @@ class Engine:
         self._selector.register(listener, selectors.EVENT_READ, self._accept)
         self._wake, self._waker = socket.socketpair()
         self._wake.settimeout(0)
+        self._waker.settimeout(0)  # the thread that reads the other end writes here, too
         self._selector.register(self._wake, selectors.EVENT_READ, self._woken)
         self._guests: set[Guest] = set()
-        self._greetings: set[Greeting] = set()
+        self._doorstep = Doorstep(listener, self, most_message if compat else _HELLO_BYTES, tls)
         self._inbox: deque[tuple[Guest, Frame]] = deque()
         self._raw: deque[tuple[bytes, Callable[[], None] | None]] = deque()
         self._history = History()
@@ -73,9 +78,11 @@ class Engine:
         return len(self._guests)
 
     def put_raw(self, message: bytes, done: Callable[[], None] | None = None) -> None:
-        """Have a message of the old wire processed; safe from any thread, as `stop` is."""
-        self._raw.append((message, done))
-        self._waker.send(b"!")
+        """Have a message of the old wire processed, where that is spoken; safe from any thread, as `stop` is."""
+        if self._compat:
+            self._raw.append((message, done))
+            with contextlib.suppress(BlockingIOError):  # as full as it is, it wakes
+                self._waker.send(b"!")
 
     def stop(self) -> None:
         """Drain: take nothing new, process and acknowledge what was received, then return from `run`."""
@@ -87,50 +94,36 @@ class Engine:
         """Serve until stopped."""
         looked = 0.0
         while not (self._draining and self._farewell()):
-            for key, events in self._selector.select(0 if self._inbox else _LOOK_EVERY):
+            for key, events in self._selector.select(0 if self._inbox else min(_LOOK_EVERY, self.function.idle())):
                 key.data(*(() if key.fileobj in (self._listener, self._wake) else (key.fileobj, events)))
             self._work()
             now = time.monotonic()
             if now > looked + _LOOK_EVERY:
                 looked = now
                 self._drop_overdue(now)
+        self.function.close()
         self._close()
 
     # what comes in
 
     def _accept(self) -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                sock, _ = self._listener.accept()
-                if len(self._guests) + len(self._greetings) >= MOST_GUESTS:
-                    sock.close()
-                    continue
-                greeting = Greeting(sock, self._most_message if self._compat else _HELLO_BYTES)
-                self._greetings.add(greeting)
-                self._selector.register(sock, selectors.EVENT_READ, lambda *_, who=greeting: self._greet(who))
+        self._doorstep.accept(MOST_GUESTS - len(self._guests))
+
+    def watch(self, sock: Line, hear: Callable[[], None]) -> None:
+        self._selector.register(sock, selectors.EVENT_READ, lambda *_: hear())
+
+    def unwatch(self, sock: Line) -> None:
+        self._selector.unregister(sock)
+
+    def admit(self, sock: Line, data: bytes) -> None:
+        guest = Guest(sock, self._buffers, _HELLO_BYTES)
+        self._guests.add(guest)
+        self._selector.register(sock, selectors.EVENT_READ, lambda _, events, who=guest: self._serve(who, events))
+        self._take(guest, data)
 
     def _woken(self) -> None:
         with contextlib.suppress(BlockingIOError):
             self._wake.recv(4096)
-
-    def _greet(self, greeting: Greeting) -> None:
-        try:
-            heard = greeting.hear()
-            greeting.check_room(self._greetings)
-            if heard == "unclear":
-                return
-            self._forget(greeting, close=heard == "raw")
-            if heard == "raw":
-                if self._compat:
-                    self._raw.append((bytes(greeting.data), None))
-                return
-            guest = Guest(greeting.sock, self._buffers, _HELLO_BYTES)
-            self._guests.add(guest)
-            self._selector.register(guest.sock, selectors.EVENT_READ, lambda _, events, who=guest: self._serve(who, events))
-            self._take(guest, guest.feed(bytes(greeting.data)))
-        except (EOFError, OSError, WireError) as problem:
-            self._forget(greeting, close=True)
-            self._note(problem)
 
     def _serve(self, guest: Guest, events: int) -> None:
         try:
@@ -146,9 +139,9 @@ class Engine:
         except (EOFError, OSError, WireError) as problem:
             self._part(guest, problem)
 
-    def _take(self, guest: Guest, frames: list[Frame]) -> None:
+    def _take(self, guest: Guest, came: list[Frame] | bytes) -> None:
         try:
-            for frame in frames:
+            for frame in guest.feed(came) if isinstance(came, bytes) else came:
                 kind = frame.header.kind
                 if kind is Kind.DATA and guest.welcome:
                     guest.received(frame)
@@ -177,7 +170,7 @@ class Engine:
         while self._raw:
             self._run_raw(*self._raw.popleft())
         while self._inbox:
-            self._process(*self._inbox.popleft())
+            self._process(*portion(self._inbox, self.function.most))
             if time.monotonic() > until:
                 break
         if not self._inbox:
@@ -189,30 +182,41 @@ class Engine:
         if done is not None:
             done()
 
-    def _process(self, guest: Guest, frame: Frame) -> None:
-        header = frame.header
+    def _process(self, guest: Guest, frames: list[Frame]) -> None:
         try:
-            if header.flags & SHARED:
-                if guest not in self._guests:
-                    return  # whoever lent the memory may have gone on to use it
-                frame.look_up(guest.memory)
-            batch = frame.batch()
+            batches = [self._batch(guest, frame) for frame in frames]
         except WireError as problem:
             self._part(guest, problem)
             return
-        failed, began = 0, time.monotonic()
-        missing = self._history.missing(header, queued=guest.is_master)
-        for first, end in missing:
-            failed += self.function.run(batch.part(first - header.first, end - header.first))
-        self._history.add(header, queued=guest.is_master)
-        self.duplicates += header.count - sum(end - first for first, end in missing)
-        del batch
-        self._buffers.give(frame)
+        began = time.monotonic()
+        parts = joined([part for frame, batch in zip(frames, batches, strict=True) for part in self._new(guest, frame, batch)])
+        failed = sum(self.function.run(part) for part in parts)
+        del batches, parts
         self.last_work = time.monotonic()
-        self.window.took(self.last_work - began, header.count)
-        may_wait = guest.done(header, failed)
+        self.window.took(self.last_work - began, sum(frame.header.count for frame in frames))
+        may_wait = True
+        for frame in frames:
+            may_wait = guest.done(frame.header, failed) and may_wait
+            failed = 0
+            self._buffers.give(frame)
         if not may_wait or self.last_work > began + _SLOW:
             self._acknowledge(guest)
+
+    def _batch(self, guest: Guest, frame: Frame) -> Batch:
+        """The messages of a frame; raises WireError when they are not what they should be."""
+        if frame.header.flags & SHARED:
+            if guest not in self._guests:
+                raise WireError("whoever lent the memory is gone, and may have gone on to use it")
+            frame.look_up(guest.memory)
+        return frame.batch()
+
+    def _new(self, guest: Guest, frame: Frame, batch: Batch) -> list[Batch]:
+        """The parts of a frame that were not processed before; from now on they count as that."""
+        header = frame.header
+        missing = self._history.missing(header, queued=guest.is_master)
+        self._history.add(header, queued=guest.is_master)
+        self.duplicates += header.count - sum(end - first for first, end in missing)
+        return [batch.part(first - header.first, end - header.first) for first, end in missing]
 
     def _acknowledge(self, only: Guest | None = None) -> None:
         for guest in list(self._guests) if only is None else [only]:
@@ -232,29 +236,21 @@ class Engine:
         if guest in self._guests and self._selector.get_key(guest.sock).events != events:
             self._selector.modify(guest.sock, events, self._selector.get_key(guest.sock).data)
 
-    def _forget(self, greeting: Greeting, *, close: bool) -> None:
-        if greeting in self._greetings:
-            self._greetings.discard(greeting)
-            self._selector.unregister(greeting.sock)
-            if close:
-                greeting.sock.close()
-
     def _part(self, guest: Guest, problem: Exception) -> None:
         if guest not in self._guests:
             return
-        self._note(problem)
+        self.note(problem)
         self._guests.discard(guest)
         self._selector.unregister(guest.sock)
         guest.peer.close()
 
-    def _note(self, problem: Exception) -> None:
+    def note(self, problem: Exception) -> None:
         if isinstance(problem, WireError):
             self.refused += 1
             logger.warning("a connection was closed: %s", problem)
 
     def _drop_overdue(self, now: float) -> None:
-        for greeting in [one for one in self._greetings if one.overdue(now)]:
-            self._forget(greeting, close=True)
+        self._doorstep.drop_overdue(now)
         for guest in [one for one in self._guests if one.overdue(now)]:
             self._part(guest, WireError("no greeting came"))
 
@@ -270,8 +266,7 @@ class Engine:
     def _close(self) -> None:
         for guest in list(self._guests):
             self._part(guest, EOFError())
-        for greeting in list(self._greetings):
-            self._forget(greeting, close=True)
+        self._doorstep.close()
         self._selector.close()
         for sock in (self._listener, self._wake, self._waker):
             sock.close()

@@ -2,6 +2,7 @@
 
 import importlib
 import logging
+import math
 import os
 import sys
 import time
@@ -30,14 +31,18 @@ class Function:
     """What a PE does with messages: `spec` is "module:name", of a function, or of a class that is made with the settings.
 
     A message is a memoryview that is valid until the function returns: copy what you keep. `most` bounds how many messages one
-    call of a function of a batch is given.
+    call of a function of a batch is given. An object that is called may offer two methods besides: `idle()`, called whenever
+    nothing waits, which returns the seconds after which it wants to be called again; and `close()`, called once all is processed.
     """
 
     def __init__(self, spec: str, settings: Mapping[str, Any], most: int = 65536) -> None:
         named = _found(spec)
         self._call: Callable[[Any], object] = named(settings) if isinstance(named, type) else named
         self._of_batch = bool(getattr(named, "takes_batch", False))
-        self._most = int(getattr(self._call, "most", most))
+        self._idle: Callable[[], float | None] = getattr(self._call, "idle", _nothing)
+        self._close: Callable[[], object] = getattr(self._call, "close", _nothing)
+        self.most = int(getattr(self._call, "most", most)) if self._of_batch else 1
+        """messages that one call is given"""
         self.processed = self.failed = 0
         self.busy = 0.0
 
@@ -45,8 +50,8 @@ class Function:
         """Call it on every message, in order; how many of them it raised an exception for."""
         began, failed = time.monotonic(), 0
         if self._of_batch:
-            for first in range(0, len(batch), self._most):
-                part = batch.part(first, min(len(batch), first + self._most))
+            for first in range(0, len(batch), self.most):
+                part = batch.part(first, min(len(batch), first + self.most))
                 failed += 0 if self._survived(part) else len(part)
         else:
             failed = sum(not self._survived(message) for message in batch)
@@ -54,6 +59,23 @@ class Function:
         self.processed += len(batch) - failed
         self.failed += failed
         return failed
+
+    def idle(self) -> float:
+        """Let it do what it has put off; the seconds after which it wants to be asked again (math.inf for whenever)."""
+        try:
+            wish = self._idle()
+            return math.inf if wish is None else max(0.0, float(wish))
+        except (Exception, SystemExit):
+            self._idle = _nothing
+            logger.exception("the function's idle() raised an exception, and is not called any more")
+            return math.inf
+
+    def close(self) -> None:
+        """Everything is processed: let it finish."""
+        try:
+            self._close()
+        except (Exception, SystemExit):
+            logger.exception("the function's close() raised an exception")
 
     def _survived(self, argument: Batch | memoryview) -> bool:
         try:
@@ -63,6 +85,10 @@ class Function:
                 logger.exception("the function raised an exception")
             return False
         return True
+
+
+def _nothing() -> None:
+    """For a function that has nothing to do between messages."""
 
 
 def _found(spec: str) -> Any:

@@ -1,6 +1,5 @@
 """A connection to a PE that sends frames: what it may send, and what it is owed an acknowledgement for."""
 
-import socket
 import time
 
 from frameworks.harmonicio.errors import WireError
@@ -9,6 +8,7 @@ from frameworks.harmonicio.wire.greeting import PATIENCE
 from frameworks.harmonicio.wire.peer import Peer
 from frameworks.harmonicio.wire.reader import Buffers
 from frameworks.harmonicio.wire.ring import opened
+from frameworks.harmonicio.wire.secure import Line
 from frameworks.harmonicio.wire.words import Hello, Welcome
 
 _MOST_HELD = 64
@@ -22,7 +22,7 @@ _LEAST_BYTES = 256 * 2**20
 class Guest:
     """A peer, from its greeting on."""
 
-    def __init__(self, sock: socket.socket, buffers: Buffers, most_body: int) -> None:
+    def __init__(self, sock: Line, buffers: Buffers, most_body: int) -> None:
         self.peer, self.sock = Peer(sock, buffers, most_body), sock
         self.welcome = self.is_master = False
         self.memory: memoryview | None = None
@@ -46,7 +46,8 @@ class Guest:
         self.peer.reader.most_body = most_message
         self._most_bytes = max(_LENIENCE * credit[1], _LEAST_BYTES) + most_message
         self.memory = opened(hello.shared) if hello.shared is not None else None
-        self.peer.send([control(Kind.WELCOME, Welcome(instance, *credit, shared=self.memory is not None))])
+        welcome = Welcome(instance, *credit, shared=self.memory is not None, most_bytes=most_message)
+        self.peer.send([control(Kind.WELCOME, welcome)])
 
     def received(self, frame: Frame) -> None:
         """Count what waits; raises WireError when it is far more than any credit that was given."""

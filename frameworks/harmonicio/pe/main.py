@@ -3,6 +3,7 @@
 Exit codes: 0 drained, 1 the environment or the function is not as it should be, 2 no socket, 4 idle for too long.
 """
 
+import gc
 import logging
 import os
 import resource
@@ -17,8 +18,12 @@ from frameworks.harmonicio.logs import log_to_stderr
 from frameworks.harmonicio.pe.engine import Engine
 from frameworks.harmonicio.pe.function import Function
 from frameworks.harmonicio.pe.registration import Registration
+from frameworks.harmonicio.trust import server_context
 
 logger = logging.getLogger(__name__)
+
+SWITCH_SECONDS = 0.0005
+"""For which the heartbeat's thread may hold up a message (Python's own 5 ms are most of the tail of single messages)."""
 
 
 def main() -> None:
@@ -44,15 +49,17 @@ def serve(config: PeConfig, listener: socket.socket, function: Function) -> int:
     """Run an engine with its registration; the exit code."""
     engine = Engine(
         listener, function, c_name=config.c_name, token=config.connector_token, compat=config.compat,
-        most_message=config.message_bytes,
+        most_message=config.message_bytes, tls=server_context(config.tls) if config.tls is not None else None,
     )  # fmt: skip
     signal.signal(signal.SIGTERM, lambda *_: engine.stop())
     signal.signal(signal.SIGINT, lambda *_: engine.stop())
     if "HARMONICIO_LIFELINE" in os.environ:
         threading.Thread(target=_until_worker_ends, args=(engine,), daemon=True, name="lifeline").start()
     registration = Registration(config, engine)
+    sys.setswitchinterval(SWITCH_SECONDS)
+    gc.freeze()  # what was imported is never looked through again
     registration.start()
-    logger.info("PE %s of %s serves at %s:%d", config.id, config.c_name, config.node_addr, config.port)
+    logger.info("PE %s of %s serves at %s:%d", config.id, config.c_name, config.node_addr, config.reached_port or config.port)
     engine.run()
     registration.finish()
     return 4 if registration.left else 0

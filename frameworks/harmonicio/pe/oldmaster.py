@@ -17,8 +17,8 @@ _PAUSE = 1.0
 def poll_old_master(config: PeConfig, engine: Engine, over: threading.Event) -> None:
     """Register, and after each message again; a message in the answer (203) is processed. Returns once it is over."""
     query = urlencode(
-        {"token": "None", "batch_addr": config.node_addr, "batch_port": config.port, "batch_status": 0, "c_name": config.c_name,
-         "short_id": config.id}, safe="/:",
+        {"token": "None", "batch_addr": config.node_addr, "batch_port": config.reached_port or config.port,
+         "batch_status": 0, "c_name": config.c_name, "short_id": config.id}, safe="/:",
     )  # fmt: skip
     while not over.is_set():
         before = engine.function.processed + engine.function.failed

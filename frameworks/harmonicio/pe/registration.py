@@ -10,6 +10,7 @@ import time
 from frameworks.harmonicio.config import PeConfig
 from frameworks.harmonicio.pe.engine import Engine
 from frameworks.harmonicio.pe.oldmaster import poll_old_master
+from frameworks.harmonicio.trust import http_connection
 
 logger = logging.getLogger(__name__)
 
@@ -87,11 +88,11 @@ class Registration:
             "busy_seconds": function.busy,
             "cpu_seconds": time.process_time(),
         }
-        body = {"id": config.id, "c_name": config.c_name, "host": config.node_addr, "port": config.port, "worker": config.worker,
-                "state": state, "stats": stats}  # fmt: skip
+        body = {"id": config.id, "c_name": config.c_name, "host": config.node_addr, "port": config.reached_port or config.port,
+                "worker": config.worker, "state": state, "stats": stats}  # fmt: skip
         headers = {"Authorization": f"Bearer {config.token}"} if config.token else {}
         if self._connection is None:
-            self._connection = http.client.HTTPConnection(config.master_host, config.master_port, timeout=_PATIENCE)
+            self._connection = http_connection(config.master_host, config.master_port, _PATIENCE, config.tls)
         self._connection.request("POST", "/v1/beat", json.dumps(body), headers)
         answer = self._connection.getresponse()
         text = answer.read(2**16)

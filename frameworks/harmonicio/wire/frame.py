@@ -10,9 +10,11 @@ how many of it failed and how much may be on its way unacknowledged. Every other
 """
 
 from array import array
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from itertools import accumulate
 from struct import Struct
 from typing import Protocol
 
@@ -199,15 +201,23 @@ class Memory(Protocol):
         """Copy buffers; where they are, None when there is no room."""
 
 
-def seal(messages: Sequence[Buffer], session: int, first: int, floor: int, memory: Memory | None = None) -> Sealed:
-    """A DATA frame of these messages; large ones are not copied, unless they could be changed while they are on their way."""
+def seal(
+    messages: Sequence[Buffer], session: int, first: int, floor: int, memory: Memory | None = None, *, most_bytes: int = MOST_BODY
+) -> Sealed:  # six arguments: lengths are looked at once, here, so the bound has to be known here
+    """A DATA frame of these messages; large ones are not copied, unless they could be changed while they are on their way.
+
+    Where their lengths differ it has those that fit into `most_bytes`, one at least; otherwise all of them.
+    """
     lengths = set(map(len, messages))
     flags, parts = EQUAL, list[Buffer]()
     size = len(messages[0]) * len(messages)
     if len(lengths) > 1:
         flags = 0
+        size = sum(map(len, messages)) + 4 * len(messages)
+        if size > most_bytes:
+            fitting = max(1, bisect_right(list(accumulate(map(len, messages))), most_bytes - 4 * len(messages)))
+            return seal(messages[:fitting], session, first, floor, memory, most_bytes=most_bytes)
         parts.append(array("I", map(len, messages)).tobytes())
-        size = sum(map(len, messages)) + len(parts[0])
     if len(messages) > 1 and max(lengths) < JOINED_BYTES:
         parts.append(b"".join(messages))
     else:

@@ -1,13 +1,13 @@
 """The first bytes of a connection tell who calls: a peer that sends frames, or an old one that sends its message as it is."""
 
 import contextlib
-import socket
 import time
 from collections.abc import Iterable
 from typing import Literal
 
 from frameworks.harmonicio.errors import WireError
 from frameworks.harmonicio.wire.frame import HEADER_BYTES, MAGIC, read_header
+from frameworks.harmonicio.wire.secure import Line, Secure
 
 PATIENCE = 30.0
 """Seconds within which an old peer's message must be whole, and a new one's greeting."""
@@ -24,7 +24,7 @@ class Greeting:
     An old message that begins with the magic is still told apart: no checksum of a header follows.
     """
 
-    def __init__(self, sock: socket.socket, most_bytes: int) -> None:
+    def __init__(self, sock: Line, most_bytes: int) -> None:
         sock.settimeout(0)
         self.sock, self._most = sock, most_bytes
         self.data = bytearray()
@@ -41,8 +41,10 @@ class Greeting:
                 chunk = self.sock.recv(_CHUNK)
                 self.ended = not chunk
                 self.data += chunk
-                if self._is_frames():
-                    return "frames"
+                if self._is_frames() and not (isinstance(self.sock, Secure) and self.sock.pending):
+                    break  # what is pending is taken here: no selector would tell of it
+        if self._is_frames():
+            return "frames"
         if len(self.data) > self._most:
             raise WireError(f"a message of more than {self._most} bytes")
         if not self.ended:

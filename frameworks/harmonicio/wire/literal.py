@@ -5,16 +5,18 @@ What we answer is valid as both: double quotes, numbers, lists, objects; no null
 
 import ast
 import json
+import math
 from typing import Any
 
 from frameworks.harmonicio.errors import WireError
 
 MOST_BYTES = 2**20
 MOST_DEPTH = 32
+_INTEGERS = range(-(2**63), 2**64)
 
 
 def read_literal(data: bytes | str) -> Any:
-    """The value that a text says; raises WireError when it is too long, too deep, or neither JSON nor a literal."""
+    """The value that a text says, which JSON can say; raises WireError when it is too long, too deep, or something else."""
     if len(data) > MOST_BYTES:
         raise WireError(f"a text of {len(data)} characters; at most {MOST_BYTES} are read")
     try:
@@ -23,6 +25,12 @@ def read_literal(data: bytes | str) -> Any:
         raise WireError("a text is not UTF-8") from None
     if _depth(text) > MOST_DEPTH:
         raise WireError(f"a text is nested deeper than {MOST_DEPTH}")
+    value = _parsed(text)
+    _check(value)
+    return value
+
+
+def _parsed(text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -31,6 +39,25 @@ def read_literal(data: bytes | str) -> Any:
         return ast.literal_eval(text.strip())
     except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
         raise WireError("a text is neither JSON nor a literal") from None
+
+
+def _check(value: Any) -> None:
+    """Raise WireError when others could not write the value as JSON, or not read its numbers; a tuple is a list there."""
+    match value:
+        case None | bool() | str():
+            pass
+        case int() if value in _INTEGERS:
+            pass
+        case float() if math.isfinite(value):
+            pass
+        case list() | tuple():
+            for part in value:
+                _check(part)
+        case dict() if all(isinstance(key, str) for key in value):
+            for part in value.values():
+                _check(part)
+        case _:
+            raise WireError(f"a text has what JSON has not, or a number beyond 64 bits: of type {type(value).__name__}")
 
 
 def write_literal(value: Any) -> str:

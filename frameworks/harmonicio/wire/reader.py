@@ -1,12 +1,12 @@
 """Reads frames off a socket that does not block, into buffers that are used again."""
 
-import socket
 import sys
 
 from crc32c import crc32c
 
 from frameworks.harmonicio.errors import WireError
 from frameworks.harmonicio.wire.frame import HEADER_BYTES, SHARED, Frame, Header, Kind, read_header
+from frameworks.harmonicio.wire.secure import Line, Secure
 
 SCRATCH_BYTES = 2**16
 BUDGET_BYTES = 2**18
@@ -61,11 +61,11 @@ class Reader:
         self._filled = 0
         self.received = 0
 
-    def read(self, sock: socket.socket) -> list[Frame]:
+    def read(self, sock: Line) -> list[Frame]:
         """The frames that have come; raises EOFError at the end of the connection, WireError when it carries something else."""
         frames: list[Frame] = []
         budget = BUDGET_BYTES
-        while budget > 0:
+        while budget > 0 or (isinstance(sock, Secure) and sock.pending):
             direct = self._header is not None
             target = self._body[self._filled :] if direct else self._view[self._end :]
             try:

@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
+from frameworks.harmonicio.wire.frame import MOST_BODY
 from frameworks.harmonicio.wire.ring import Shared
 
 Name = Annotated[str, Meta(min_length=1, max_length=999)]
@@ -29,6 +30,8 @@ class Welcome(Struct, frozen=True):
     credit_bytes: int
     shared: bool = False
     """whether frames may refer to the memory that was offered"""
+    most_bytes: int = MOST_BODY
+    """of a frame's body that is accepted; who does not say it is believed to accept any"""
 
 
 class Place(Struct, frozen=True):

@@ -78,6 +78,9 @@ class DockerRuntime:
         found = self._ask("GET", f"/containers/json?all=1&filters={filters}").get("list", [])
         return [self._container(one) for one in found]
 
+    def any_ended(self) -> bool:
+        return False
+
     def remove_ended(self) -> list[Container]:
         ended = [container for container in self.containers() if container.status != "running"]
         for container in ended:

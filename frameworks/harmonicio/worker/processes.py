@@ -42,6 +42,7 @@ class ProcessRuntime:
 
     def __init__(self, logs: Path | None) -> None:
         self._logs = logs
+        # calls come from several threads: whoever goes through it goes through a copy
         self._running: dict[str, _Running] = {}
 
     def start(self, start: Start) -> str:
@@ -80,10 +81,13 @@ class ProcessRuntime:
 
     def containers(self) -> list[Container]:
         now = time.monotonic()
-        for running in self._running.values():
+        for running in list(self._running.values()):
             if now > running.stop_by and running.process.poll() is None:
                 _kill(running)
-        return [self._container(short_id, running) for short_id, running in self._running.items()]
+        return [self._container(short_id, running) for short_id, running in list(self._running.items())]
+
+    def any_ended(self) -> bool:
+        return any(running.process.poll() is not None for running in list(self._running.values()))
 
     def remove_ended(self) -> list[Container]:
         ended = [container for container in self.containers() if container.status != "running"]
@@ -94,11 +98,11 @@ class ProcessRuntime:
         return ended
 
     def close(self, patience: float) -> None:
-        for running in self._running.values():
+        for running in list(self._running.values()):
             if running.process.poll() is None:
                 running.process.send_signal(signal.SIGTERM)
         deadline = time.monotonic() + patience
-        for running in self._running.values():
+        for running in list(self._running.values()):
             try:
                 running.process.wait(max(0.0, deadline - time.monotonic()))
             except subprocess.TimeoutExpired:

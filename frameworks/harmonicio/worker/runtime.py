@@ -45,6 +45,9 @@ class Runtime(Protocol):
     def containers(self) -> list[Container]:
         """All that this runtime started."""
 
+    def any_ended(self) -> bool:
+        """Whether one has ended, as far as that can be said at once."""
+
     def remove_ended(self) -> list[Container]:
         """Forget those that have ended, and return them."""
 

@@ -12,14 +12,17 @@ from typing import Any
 import aiohttp
 import psutil
 from aiohttp import web
-from msgspec import Struct, convert
 from msgspec import ValidationError as Wrong
+from msgspec import convert
 
 from frameworks.harmonicio.config import WorkerConfig
 from frameworks.harmonicio.errors import ConfigError, HarmonicError, Refused
 from frameworks.harmonicio.http import MOST_BODY, guarded, loads, raw_query, require, text, wrong_token
+from frameworks.harmonicio.metrics import label_text
+from frameworks.harmonicio.trust import client_context, server_context
 from frameworks.harmonicio.wire.literal import read_literal, write_literal
 from frameworks.harmonicio.worker.docker import DockerRuntime
+from frameworks.harmonicio.worker.environment import Asked, environment_of
 from frameworks.harmonicio.worker.ports import Ports
 from frameworks.harmonicio.worker.processes import ProcessRuntime
 from frameworks.harmonicio.worker.runtime import Container, Runtime, Start
@@ -28,18 +31,6 @@ logger = logging.getLogger(__name__)
 
 _REQUESTS_PER_SECOND = 200
 _STOP_SECONDS = 10.0
-
-
-class Asked(Struct, frozen=True, kw_only=True):
-    """The body of a request for a PE; `volatile` and `cpu_share` are of the IRM era, the rest below them is ours."""
-
-    c_name: str
-    num: int = 1
-    volatile: bool = False
-    cpu_share: float | None = None
-    image: str = ""
-    memory_bytes: int | None = None
-    settings: dict[str, Any] = {}
 
 
 class Worker:
@@ -69,7 +60,8 @@ class Worker:
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=2)
         await self._runner.setup()
         try:
-            site = web.TCPSite(self._runner, self.config.host, self.config.port)
+            tls = server_context(self.config.tls) if self.config.tls is not None else None
+            site = web.TCPSite(self._runner, self.config.host, self.config.port, ssl_context=tls)
             await site.start()
         except OSError as problem:
             raise ConfigError(f"the worker cannot listen at {self.config.host}:{self.config.port}: {problem}") from None
@@ -78,15 +70,15 @@ class Worker:
         self._task = asyncio.create_task(self._report_for_ever())
 
     async def close(self) -> None:
-        """Drain and end every PE, then stop listening."""
+        """Stop listening, then drain and end every PE."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
+        if self._runner is not None:
+            await self._runner.cleanup()
         await asyncio.to_thread(self._runtime.close, _STOP_SECONDS)
         if self._session is not None:
             await self._session.close()
-        if self._runner is not None:
-            await self._runner.cleanup()
 
     # routes
 
@@ -150,7 +142,12 @@ class Worker:
     async def metrics(self, _: web.Request) -> web.Response:
         running = [container for container in await asyncio.to_thread(self._runtime.containers) if container.status == "running"]
         lines = ["# HELP harmonicio_worker_pes PEs that run here", "# TYPE harmonicio_worker_pes gauge",
-                 f"harmonicio_worker_pes {len(running)}"]  # fmt: skip
+                 f"harmonicio_worker_pes {len(running)}",
+                 "# HELP harmonicio_worker_pe_cpu_seconds_total CPU time that a PE has used",
+                 "# TYPE harmonicio_worker_pe_cpu_seconds_total counter"]  # fmt: skip
+        for one in running:
+            labels = label_text({"pe": one.short_id, "stream": one.c_name})
+            lines.append(f"harmonicio_worker_pe_cpu_seconds_total{labels} {one.cpu_seconds:g}")
         return web.Response(body=("\n".join(lines) + "\n").encode(), headers={"Content-Type": "text/plain; version=0.0.4"})
 
     def _stranger(self, request: web.Request) -> web.Response | None:
@@ -175,42 +172,18 @@ class Worker:
             if sum(container.status == "running" for container in containers) >= self.config.most_pes:
                 raise Refused(f"{self.config.most_pes} PEs run here already")
             port = self._ports.take()
-            start = Start(
-                c_name=asked.c_name, image=image, port=port, environment=self._environment(asked, port),
-                cpu_share=asked.cpu_share or self.config.cpu, memory_bytes=asked.memory_bytes or self.config.memory_bytes,
-                settings=asked.settings,
-            )  # fmt: skip
+            short_id = ""
             try:
-                return await asyncio.to_thread(self._runtime.start, start)
-            except HarmonicError:
-                self._ports.give_back(port)
-                raise
-
-    def _environment(self, asked: Asked, port: int) -> dict[str, str]:
-        """Everything that a PE of any era reads."""
-        config = self.config
-        environment = {
-            "HDE_NODE_NAME": asked.c_name,
-            "HDE_NODE_ADDR": config.reached_at,
-            "HDE_NODE_DATA_PORT": "80",
-            "HDE_NODE_PORT": str(port),
-            "HDE_MASTER_ADDR": config.master_host,
-            "HDE_MASTER_PORT": str(config.master_port),
-            "HDE_STD_IDLE_TIME": "5",
-            "HDE_TOKEN": "None",
-            "HDE_NODE_REST_PORT": str(self.port),
-            "HARMONICIO_LISTEN": config.host,
-            "HARMONICIO_WORKER": f"{config.reached_at}:{self.port}",
-            "HARMONICIO_COMPAT": "on" if config.old_wire else "off",
-            "HARMONICIO_MESSAGE_BYTES": str(config.message_bytes),
-        }
-        if config.tokens.pe:
-            environment["HARMONICIO_TOKEN_PE"] = config.tokens.pe
-        if config.tokens.connector:
-            environment["HARMONICIO_TOKEN_CONNECTOR"] = config.tokens.connector
-        if asked.volatile:
-            environment["HDE_IDLE_TIMEOUT"] = str(int(config.idle_seconds))
-        return environment
+                start = Start(
+                    c_name=asked.c_name, image=image, port=port, environment=environment_of(asked, self.config, port, self.port),
+                    cpu_share=asked.cpu_share or self.config.cpu, memory_bytes=asked.memory_bytes or self.config.memory_bytes,
+                    settings=asked.settings,
+                )  # fmt: skip
+                short_id = await asyncio.to_thread(self._runtime.start, start)
+            finally:
+                if not short_id:
+                    self._ports.give_back(port)
+            return short_id
 
     async def _finished(self, query: dict[str, str]) -> web.Response:
         """An old PE that was idle for too long asks whether it may go: only if it is ours."""
@@ -246,8 +219,7 @@ class Worker:
         until = time.monotonic() + self.config.report_seconds
         while time.monotonic() < until and not self._report_now.is_set():
             await asyncio.sleep(min(0.25, self.config.report_seconds))
-            containers = await asyncio.to_thread(self._runtime.containers) if self.config.runtime == "process" else []
-            if any(container.status != "running" for container in containers):
+            if self._runtime.any_ended():
                 return
 
     async def _tell(self, query: dict[str, str], body: bytes) -> int:
@@ -257,8 +229,9 @@ class Worker:
         host = f"[{config.master_host}]" if ":" in config.master_host else config.master_host
         headers = {"Authorization": f"Bearer {config.tokens.worker}"} if config.tokens.worker else {}
         try:
-            where = f"http://{host}:{config.master_port}/status"
-            async with self._session.put(where, params=query, data=body, headers=headers) as answer:
+            where = f"{'http' if config.tls is None else 'https'}://{host}:{config.master_port}/status"
+            tls = client_context(config.tls) if config.tls is not None else True
+            async with self._session.put(where, params=query, data=body, headers=headers, ssl=tls) as answer:
                 return answer.status
         except (aiohttp.ClientError, TimeoutError):
             return 0

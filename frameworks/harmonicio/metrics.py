@@ -1,4 +1,4 @@
-"""The master's figures in the text format of Prometheus."""
+"""Figures in the text format of Prometheus: the master's, and how labels are written."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -39,9 +39,14 @@ def _family(name: str, rows: Sequence[tuple[dict[str, str], float]]) -> str:
     kind, what = _HELP[name]
     lines = [f"# HELP harmonicio_{name} {what}", f"# TYPE harmonicio_{name} {kind}"]
     for labels, value in rows:
-        inside = ",".join(f'{label}="{_escaped(text)}"' for label, text in labels.items())
-        lines.append(f"harmonicio_{name}{'{' + inside + '}' if inside else ''} {value:g}")
+        lines.append(f"harmonicio_{name}{label_text(labels)} {value:g}")
     return "\n".join(lines) + "\n"
+
+
+def label_text(labels: Mapping[str, str]) -> str:
+    """Labels as they stand behind a name."""
+    inside = ",".join(f'{label}="{_escaped(text)}"' for label, text in labels.items())
+    return f"{{{inside}}}" if inside else ""
 
 
 def _escaped(text: str) -> str:

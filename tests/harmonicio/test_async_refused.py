@@ -1,0 +1,34 @@
+"""A connector for coroutines raises what its master says no with; it never waits for what will not come."""
+
+import asyncio
+
+import pytest
+from standing import DEADLINE
+
+from frameworks.harmonicio.connector import AsyncConnector
+from frameworks.harmonicio.errors import Refused, Unreachable
+from frameworks.harmonicio.operator import Operator
+
+pytestmark = pytest.mark.real
+
+
+async def send(how_many=1, **options):
+    """Send from some coroutines at once; the first that is raised for."""
+    async with asyncio.timeout(DEADLINE), AsyncConnector(c_name="s", **options) as connector:
+        await asyncio.gather(*(connector.send(b"x" * 8) for _ in range(how_many)))
+
+
+@pytest.mark.parametrize("how_many", [1, 5])
+def test_a_wrong_token_is_told_to_whoever_sends(stand, how_many):
+    """At once, not after a timeout."""
+    (stand.folder / "tokens.yaml").write_text("tokens: {operator: o, worker: w, pe: p, connector: c}\n")
+    stand.operator = Operator("127.0.0.1", stand.port, "o")
+    stand.start_master("--config", str(stand.folder / "tokens.yaml"))
+    with pytest.raises(Refused, match="token"):
+        asyncio.run(send(how_many, port=stand.data_port, token="x", timeout=2 * DEADLINE))
+
+
+def test_without_a_master_it_says_so():
+    """After its timeout."""
+    with pytest.raises(Unreachable, match="nothing was acknowledged"):
+        asyncio.run(send(port=1, timeout=0.3))

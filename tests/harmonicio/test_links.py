@@ -1,0 +1,109 @@
+"""A place that comes back is reached again, and one that is gone without a word is given up."""
+
+import socket
+import time
+
+import pytest
+from standing import DEADLINE, until
+
+from frameworks.harmonicio.connector.feeder import Feeder, Options
+from frameworks.harmonicio.connector.link import CONNECT_SECONDS, SILENT_SECONDS, Link
+from frameworks.harmonicio.wire.frame import Kind, control
+from frameworks.harmonicio.wire.peer import Peer
+from frameworks.harmonicio.wire.reader import Buffers
+from frameworks.harmonicio.wire.words import Hello, Leases, Place, Welcome
+
+MESSAGE = b"a message that is long enough to be found"
+
+
+class Stub:
+    """A place that says what the test tells it to, and nothing else."""
+
+    def __init__(self, name):
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.listener.settimeout(DEADLINE)
+        self.place = Place(name, *self.listener.getsockname())
+
+    def welcome(self):
+        """Accept a connection, and say welcome."""
+        sock, _ = self.listener.accept()
+        sock.settimeout(DEADLINE)
+        sock.sendall(control(Kind.WELCOME, Welcome(self.place.id, 100, 2**20)))
+        return sock
+
+
+@pytest.fixture
+def stubs():
+    """A master and two PEs."""
+    found = [Stub(name) for name in ("master", "one", "two")]
+    yield found
+    for stub in found:
+        stub.listener.close()
+
+
+@pytest.fixture
+def feeder(stubs):
+    """Of that master."""
+    one = Feeder(Options(c_name="s", port=stubs[0].place.port, overflow="never", shared_memory=False))
+    yield one
+    one.close()
+
+
+def reached(feeder, master, stub):
+    """The other end of the feeder's connection to a place, the only one that is leased from now on."""
+    known = len(feeder.watched())
+    master.sendall(control(Kind.LEASES, Leases(10.0, [stub.place])))
+    until(lambda: (feeder.step(), len(feeder.watched()) > known)[1], "a connection")
+    pes, sock = feeder.pes, stub.welcome()
+    until(lambda: (feeder.step(), feeder.pes > pes)[1], "the welcome")
+    return sock
+
+
+def test_a_place_that_was_away_for_long_is_reached_again(stubs):
+    """However long that was: each attempt has its own time for an answer."""
+    link = Link(stubs[1].place, Hello("connector", "s", 1), Buffers())
+    later = time.monotonic() + 10 * CONNECT_SECONDS
+    link.step(later, None, None)
+    sock = stubs[1].welcome()
+    until(lambda: (link.step(later + 0.001, None, None), link.ready)[1], "the welcome")
+    assert link.ready
+    link.close()
+    sock.close()
+
+
+def test_an_answer_that_does_not_come_is_waited_for_no_longer_than_that(stubs):
+    """Then the next attempt is made."""
+    link = Link(stubs[1].place, Hello("connector", "s", 1), Buffers())
+    later = time.monotonic() + 1.0
+    link.step(later, None, None)
+    assert link.sock is not None
+    link.step(later + CONNECT_SECONDS + 1.0, None, None)
+    assert link.sock is None
+    link.close()
+
+
+def test_what_was_on_its_way_to_a_place_that_left_the_leases_and_says_nothing_goes_elsewhere(stubs, feeder):
+    """Its connection stands, as that of a host that has lost its power does."""
+    feeder.step()
+    master = stubs[0].welcome()
+    socks = [reached(feeder, master, stubs[1])]
+    assert feeder.offer([MESSAGE]) == 1
+    socks.append(reached(feeder, master, stubs[2]))
+    feeder.step(time.monotonic() + SILENT_SECONDS / 2)
+    assert (feeder.pes, feeder.redelivered) == (2, 0)
+    feeder.step(time.monotonic() + SILENT_SECONDS + 1)
+    assert (feeder.pes, feeder.redelivered) == (1, 1)
+    data = b""
+    while MESSAGE not in data:
+        data += socks[1].recv(4096)
+    for sock in (master, *socks):
+        sock.close()
+
+
+def test_the_kernel_is_told_to_notice_a_host_that_is_gone(stubs):
+    """By probes, and by what is not acknowledged."""
+    peer = Peer.dial(stubs[1].place.host, stubs[1].place.port, Buffers(), 100)
+    assert peer.sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+    assert peer.sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) < 60
+    assert 0 < peer.sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) <= 60_000
+    peer.close()

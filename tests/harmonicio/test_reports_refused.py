@@ -1,0 +1,56 @@
+"""What JSON cannot say is refused at the door, and ends nothing."""
+
+import json
+
+import pytest
+from old_peers import asked, pushed
+from standing import free_port, until
+
+from frameworks.harmonicio.errors import WireError
+from frameworks.harmonicio.wire.literal import read_literal
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["b'1'", "{1}", "1j", "...", "{1: 2}", "{b'a': 1}", "{None: 1}", "{'a': [({1},)]}", "NaN", "-Infinity", "1e999",
+     str(2**64), str(-(2**63) - 1), "0x" + "f" * 10_000, "{'a': 1" + "0" * 400 + "}"],
+)  # fmt: skip
+def test_what_json_has_not_is_refused(text):
+    """And numbers beyond 64 bits are, in one line."""
+    with pytest.raises(WireError) as caught:
+        read_literal(text)
+    assert len(str(caught.value)) < 132
+
+
+def test_what_json_has_is_read():
+    """With the largest numbers; a tuple is a list."""
+    text = f"{{'a': [None, True, 1.5, {2**64 - 1}, {-(2**63)}], 'b': (1, 'x')}}"
+    assert json.loads(json.dumps(read_literal(text))) == {"a": [None, True, 1.5, 2**64 - 1, -(2**63)], "b": [1, "x"]}
+
+
+@pytest.mark.real
+def test_a_report_that_cannot_be_written_does_not_end_the_master(stand):
+    """It answers 4xx, and samples as before."""
+    stand.start_master()
+    pushed("127.0.0.1", stand.data_port, b"003imgfirst")
+    reports = ["{'node_addr': 'x', 'cpu': b'1'}", "{'node_addr': 'x', 'cpu': 1" + "0" * 400 + "}", "{'node_addr': '..'}"]
+    assert [asked(stand.port, "PUT", "/status?token=None", report)[0] for report in reports] == [400, 400, 409]
+    asked_for = "{'c_name': 'img', 'settings': {'a': {1}}}"
+    assert asked(stand.port, "POST", "/v1/streams", asked_for)[0] == 409
+    before = stand.log().count("sample {")
+    until(lambda: stand.log().count("sample {") > before + 1, "the next samples")
+    assert stand.processes["master"].poll() is None
+    assert stand.operator.status()["workers"] == []
+
+
+@pytest.mark.real
+def test_a_port_is_given_again_whatever_went_wrong(stand):
+    """A name that no environment can have, settings that JSON has not; then the worker's only port is free still."""
+    port = free_port()
+    stand.start_master()
+    stand.start_worker("--data-ports", f"{port},{port + 1}")
+    create = "/docker?token=None&command=create"
+    asked_for = {"c_name": "a\0b", "image": "python:pe_functions:Record", "settings": {"folder": str(stand.numbers)}}
+    assert asked(stand.worker_port, "POST", create, json.dumps(asked_for))[0] == 500
+    assert asked(stand.worker_port, "POST", create, "{'c_name': 's', 'settings': {'a': {1}}}")[0] == 400
+    assert asked(stand.worker_port, "POST", create, json.dumps({**asked_for, "c_name": "s"}))[0] == 200

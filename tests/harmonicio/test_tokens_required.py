@@ -1,0 +1,40 @@
+"""Nobody is let in because a token is missing."""
+
+import http.client
+
+import pytest
+
+from frameworks.harmonicio.config import MasterConfig, WorkerConfig, read_config
+from frameworks.harmonicio.errors import ConfigError
+
+ROLES = ("operator", "worker", "pe", "connector")
+
+
+def status_of(port, token):
+    """Of the answer to who shows that token."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    connection.request("GET", "/docker?command=status", headers={"Authorization": f"Bearer {token}"})
+    status = connection.getresponse().status
+    connection.close()
+    return status
+
+
+@pytest.mark.real
+def test_a_worker_without_an_operators_token_wants_its_own(stand):
+    """An empty token is none."""
+    file = stand.folder / "worker.yaml"
+    file.write_text("tokens: {worker: w, pe: p, connector: c}\n")
+    stand.start_master()
+    stand.start_worker("--config", str(file))
+    assert [status_of(stand.worker_port, token) for token in ("", "o", "p", "w")] == [401, 401, 401, 200]
+
+
+@pytest.mark.parametrize("kind", [MasterConfig, WorkerConfig], ids=["master", "worker"])
+@pytest.mark.parametrize("role", ROLES)
+def test_who_listens_to_the_network_needs_every_token(kind, role):
+    """The one that is missing is named."""
+    tokens = dict.fromkeys(ROLES, "secret")
+    assert read_config(kind, None, {}, {"host": "0.0.0.0", "tokens": tokens}).tokens.missing == []
+    with pytest.raises(ConfigError, match=rf"needs tokens \(there is none of: {role}\)") as caught:
+        read_config(kind, None, {}, {"host": "0.0.0.0", "tokens": {**tokens, role: ""}})
+    assert "\n" not in str(caught.value)
