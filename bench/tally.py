@@ -4,13 +4,13 @@ A producer numbers its messages of a run 0, 1, 2 ... Whoever receives them keeps
 numbers and the sum of their squares, both modulo 2^64. What was sent fixes all three.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from msgspec import Struct, field
 from numpy.typing import NDArray
 
-from bench.latency import Histogram, Sparse
+from bench.latency import Histogram, Sparse, sparse_sum
 
 _MODULUS = 2**64
 
@@ -57,11 +57,36 @@ class Report(Struct, frozen=True, tag="processed"):
 
 def merged(reports: Sequence[Report]) -> list[Report]:
     """As few reports as say the same: one for each run, at the time of its last."""
-    tallies: dict[int, Tally] = {}
+    by_run: dict[int, list[Report]] = {}
     for report in reports:
-        tallies.setdefault(report.run, Tally()).add(report)
-    last = {report.run: report.at for report in reports}
-    return [tally.report(run, last[run]) for run, tally in tallies.items()]
+        by_run.setdefault(report.run, []).append(report)
+    return [of_run[0] if len(of_run) == 1 else _sum_of(of_run) for of_run in by_run.values()]
+
+
+def _sum_of(reports: Sequence[Report]) -> Report:
+    """The reports of one run as one."""
+    return Report(
+        reports[-1].at,
+        reports[-1].run,
+        list(_added(part for report in reports for part in report.sums).values()),
+        corrupted=sum(report.corrupted for report in reports),
+        disordered=sum(report.disordered for report in reports),
+        asked=sum(report.asked for report in reports),
+        burnt=sum(report.burnt for report in reports),
+        from_due=sparse_sum(report.from_due for report in reports),
+        from_sent=sparse_sum(report.from_sent for report in reports),
+        processing=sparse_sum(report.processing for report in reports),
+        negative=sum(report.negative for report in reports),
+    )
+
+
+def _added(parts: Iterable[Sums]) -> dict[int, Sums]:
+    """By producer."""
+    sums: dict[int, Sums] = {}
+    for part in parts:
+        known = sums.get(part.producer)
+        sums[part.producer] = part if known is None else known.plus(part)
+    return sums
 
 
 class Tally:
@@ -86,22 +111,6 @@ class Tally:
         for part in report.sums:
             known = self._sums.get(part.producer)
             self._sums[part.producer] = part if known is None else known.plus(part)
-
-    def report(self, run: int, at: float) -> Report:
-        """All of it as one report."""
-        return Report(
-            at,
-            run,
-            list(self._sums.values()),
-            self.corrupted,
-            self.disordered,
-            self.asked,
-            self.burnt,
-            self.from_due.sparse(),
-            self.from_sent.sparse(),
-            self.processing.sparse(),
-            self.negative,
-        )
 
     def against(self, sent: dict[int, int]) -> tuple[int, int]:
         """(lost, duplicated): the fewest of each that explain what arrived, given how many each producer sent."""

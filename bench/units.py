@@ -27,6 +27,11 @@ class Size(int):
             raise ValueError(cls.allowed)
         return cls(size)
 
+    @property
+    def written(self) -> object:
+        """As a file keeps it."""
+        return f"{int(self)} B"
+
 
 class Seconds(float):
     """A duration in seconds, written as "20 ms", "1 s" or "10 min"."""
@@ -138,10 +143,10 @@ def _scaled(value: float, units: tuple[tuple[str, float], ...]) -> str:
     return f"{number:g} {unit}" if number < 1000 else f"{number:.0f} {unit}"
 
 
-def exact_text(quantity: object) -> str | float:
+def exact_text(quantity: object) -> object:
     """A quantity as a file keeps it: nothing is rounded, and reading it gives the same value."""
     if isinstance(quantity, Size):
-        return f"{int(quantity)} B"
+        return quantity.written
     if isinstance(quantity, Share):
         return float(quantity)
     units = {Seconds: "s", Rate: "/s", Bandwidth: "B/s"}

@@ -1,6 +1,7 @@
 """The one function that every framework runs on every message: read it, verify it, burn its CPU cost, account for it."""
 
-import functools
+import dataclasses
+import math
 import time
 from collections.abc import Sequence
 
@@ -9,10 +10,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from bench import message
-from bench.latency import Histogram
-from bench.message import Bytes, Headers
-from bench.procfs import boot_id
+from bench import clock, message
+from bench.keys import KeyDrawing
+from bench.latency import sparse_of
+from bench.message import Bytes, Clock, Headers
+from bench.sizes import SizeDrawing
 from bench.tally import Report, sums_of
 
 
@@ -21,21 +23,30 @@ class Work(Struct, frozen=True):
 
     message_bytes: int
     entropy: float
-    boot: str = ""
-    """of the machine whose clock is in the messages; a machine of another boot reports no latencies. Any will do when empty"""
+    clock: Clock = Clock()
+    """that is in the messages; a machine that does not know how far its own is off reports no latencies but processing"""
+    sizes: SizeDrawing | None = None
+    """where messages differ in size: which has which; `message_bytes` is then their mean"""
+    keys: KeyDrawing | None = None
+    """where messages have keys: the order of each key is what is looked at"""
 
     def done(self, messages: Sequence[bytes]) -> list[Report]:
         """Do the work on a batch that is in its source's order; one report for each run found in it."""
         began = time.monotonic()
+        if self.sizes is not None:
+            return self._worked(message.read_mixed(messages, self._filler(), self.sizes.of), began)
         return self._worked(message.read(messages, self.message_bytes, self._filler()), began)
 
     def done_in_place(self, matrix: Bytes) -> list[Report]:
         """The same for a batch that lies in one piece: shape (messages, message_bytes)."""
+        if self.sizes is not None:  # alike by chance
+            return self.done([row.tobytes() for row in matrix])
         began = time.monotonic()
         return self._worked(message.read_matrix(matrix, self._filler()), began)
 
     def _filler(self) -> bytes:
-        return message.filler(self.message_bytes, self.entropy)
+        largest = self.message_bytes if self.sizes is None else self.sizes.sizes.largest
+        return message.filler(largest, self.entropy)
 
     def _worked(self, headers: Headers, began: float) -> list[Report]:
         asked = float(headers.cost.sum())
@@ -43,22 +54,35 @@ class Work(Struct, frozen=True):
         burnt = burn(asked) if asked > 0 else 0.0
         ended = time.monotonic()
         done = started + (ended - started) * np.arange(1, len(headers) + 1) / max(1, len(headers))
-        runs = np.unique(headers.run) if len(headers) else np.array([NO_RUN])
-        reports = [_report(headers, int(run), done, began) for run in runs]
-        if self.boot not in ("", _boot()):  # two machines' clocks: what they differ by is no latency
-            reports = [replace(report, from_due=[], from_sent=[], negative=0) for report in reports]
+        runs = sorted(set(headers.run.tolist())) or [NO_RUN]  # for few messages far cheaper than np.unique, for many no dearer
+        parts = [slice(None)] if len(runs) == 1 else [headers.run == run for run in runs]
+        here, apart = self._here(headers)
+        reports = [_report(here, run, done, self.keys, part=part, began=began) for run, part in zip(runs, parts, strict=True)]
+        if apart is not None:  # two machines' clocks: what they differ by is no latency
+            reports = [_told_apart(report, here.sent[part], done[part], apart) for report, part in zip(reports, parts, strict=True)]
         last = reports[-1]
         extra = Report(ended, last.run, [], corrupted=headers.corrupted, asked=asked, burnt=burnt)
         return [*reports, extra] if headers.corrupted or asked else reports
 
+    def _here(self, headers: Headers) -> tuple[Headers, float | None]:
+        """The headers by this machine's clock, and how far that may be wrong: inf where nobody knows, None where it is the same."""
+        if self.clock.boot in ("", clock.boot()) and not self.clock.theirs:
+            return headers, None
+        ahead, apart = clock.ahead(self.clock), self.clock.apart
+        return dataclasses.replace(
+            headers, due=headers.due - ahead, sent=headers.sent - ahead
+        ), math.inf if apart is None else apart
+
+
+def _told_apart(report: Report, sent: NDArray[np.float64], done: NDArray[np.float64], apart: float) -> Report:
+    """A report whose latencies are wrong by up to `apart`: only what is negative by more is impossible; by inf there are none."""
+    if math.isinf(apart):
+        return replace(report, from_due=[], from_sent=[], negative=0)
+    return replace(report, negative=int(np.count_nonzero(done + apart < sent)))
+
 
 NO_RUN = -1
 """The run of messages whose header cannot be read."""
-
-
-@functools.cache
-def _boot() -> str:
-    return boot_id()
 
 
 def burn(seconds: float) -> float:
@@ -71,22 +95,33 @@ def burn(seconds: float) -> float:
     return time.thread_time() - started
 
 
-def _report(headers: Headers, run: int, done: NDArray[np.float64], began: float) -> Report:
-    """The account of the messages of one run in a batch that was got at `began`; message i was done at done[i]."""
-    of_run = headers.run == run
-    producers, seqs = headers.producer[of_run], headers.seq[of_run]
-    groups = [(int(producer), seqs[producers == producer]) for producer in np.unique(producers)]
-    from_due, from_sent, processing = Histogram(), Histogram(), Histogram()
-    from_due.record(done[of_run] - headers.due[of_run])
-    from_sent.record(done[of_run] - headers.sent[of_run])
-    processing.record(done[of_run] - began)
+def _report(
+    headers: Headers, run: int, done: NDArray[np.float64], keys: KeyDrawing | None, *, part: slice | NDArray[np.bool_], began: float
+) -> Report:  # fmt: skip
+    """The account of the part of a batch that is of one run; the batch was got at `began`, message i was done at done[i]."""
+    producers, seqs, ended = headers.producer[part], headers.seq[part], done[part]
+    names = sorted(set(producers.tolist()))
+    groups = [(name, seqs if len(names) == 1 else seqs[producers == name]) for name in names]
+    (from_due, _), (from_sent, negative), (processing, _) = (
+        sparse_of(ended - since) for since in (headers.due[part], headers.sent[part], began)
+    )
     return Report(
         float(done[-1]) if len(done) else began,
         run,
         [sums_of(producer, seq) for producer, seq in groups],
-        disordered=sum(int(np.count_nonzero(seq[1:] < seq[:-1])) for _, seq in groups),
-        from_due=from_due.sparse(),
-        from_sent=from_sent.sparse(),
-        processing=processing.sparse(),
-        negative=from_sent.negative,
+        disordered=sum(_disordered(producer, seq, keys) for producer, seq in groups),
+        from_due=from_due,
+        from_sent=from_sent,
+        processing=processing,
+        negative=negative,
     )
+
+
+def _disordered(producer: int, seq: NDArray[np.uint64], keys: KeyDrawing | None) -> int:
+    """How many messages of a producer stand behind a later one: of all, or, where messages have keys, of their own key."""
+    if keys is None:
+        return int(np.count_nonzero(seq[1:] < seq[:-1]))
+    of_key = keys.of(np.full(len(seq), producer), seq)
+    place = np.argsort(of_key, kind="stable")
+    same, ordered = of_key[place], seq[place]
+    return int(np.count_nonzero((same[1:] == same[:-1]) & (ordered[1:] < ordered[:-1])))

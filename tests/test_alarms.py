@@ -6,6 +6,7 @@ from msgspec.structs import replace
 from bench.alarms import alarm_of
 from bench.measurement import Measurement, Planned
 from bench.scenario import Cell
+from bench.sizes import Sizes
 
 CELL = Cell("plain", "kafka", 10_000, 0.0)
 GOOD = Measurement(
@@ -45,3 +46,11 @@ def test_what_cannot_be_is_told_with_its_figures(seen, limits, figures):
 def test_a_duplicate_is_no_impossible_result():
     """It is the framework's, and counted as such."""
     assert told(replace(GOOD, processed=10_001, duplicated=1)) is None
+
+
+def test_a_few_messages_of_mixed_sizes_say_nothing_of_a_link():
+    """They may all be small; from a whole table of sizes on, their mean is the cell's."""
+    mixed = replace(CELL, sizes=Sizes(choice=((100, 0.5), (19_900, 0.5))))
+    few = replace(GOOD, processed=4000, sent=4000)
+    assert alarm_of(few, mixed, bound_hz=None, link=1e6) is None
+    assert "the link carries 1 MB/s" in (alarm_of(GOOD, mixed, bound_hz=None, link=1e6) or "")

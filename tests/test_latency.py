@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.latency import Histogram, Seconds, hgrm_text, histogram_of, percentiles
+from bench.latency import Histogram, Seconds, hgrm_text, histogram_of, percentiles, sparse_of
 from bench.load import Pump, drive
 from bench.order import Order
 from bench.tally import Tally
@@ -27,6 +27,14 @@ def test_adding_is_the_same_as_recording_both(one, two):
     merged = histogram_with(one)
     merged.add(histogram_with(two).sparse())
     assert merged.sparse() == histogram_with(one + two).sparse()
+
+
+@given(st.lists(st.floats(-10, 1e9), max_size=100))
+def test_few_durations_are_counted_as_many_are(values):
+    """With and without a histogram."""
+    histogram = Histogram()
+    histogram.record(np.array(values))
+    assert sparse_of(np.array(values)) == (histogram.sparse(), histogram.negative)
 
 
 def test_an_empty_histogram_has_no_quantile():
@@ -146,3 +154,16 @@ def test_a_stall_of_the_generator_shows_from_due_only(monkeypatch):
     assert source.tally.from_due.quantile(1.0) == pytest.approx(2, rel=0.02)
     assert source.tally.from_sent.quantile(1.0) < 0.01
     assert source.tally.processing.quantile(1.0) < 0.01
+
+
+def test_seconds_of_a_while_ago_are_packed_and_can_still_grow():
+    """What comes late is added to its second; nothing is lost by packing."""
+    seconds = Seconds()
+    for second in range(20):
+        seconds.add(second, "due", [(7, 1), (3, 2)])
+    seconds.add(2, "due", [(7, 10), (9, 1)])
+    found = seconds.buckets()
+    rows = [row for row in zip(found.second, found.bucket, found.count, strict=True) if row[0] == 2]
+    assert rows == [(2, 3, 2), (2, 7, 11), (2, 9, 1)]
+    assert sum(found.count) == 20 * 3 + 11
+    assert seconds.buckets() == found

@@ -8,9 +8,10 @@ from bench.order import Order
 
 class Taking:
     def __init__(self):
-        self.count = 0
+        self.count = self.calls = 0
 
     def send(self, messages):
+        self.calls += 1
         self.count += len(messages)
         return len(messages)
 
@@ -40,3 +41,12 @@ def test_the_offered_rate_is_within_one_percent(rate):
     drive(pump, told.append, lambda: clock.now >= 1000 + 0.9 * seconds, clock, clock.sleep)
     elapsed = told[-1].at - 1000
     assert told[-1].accepted == pytest.approx(rate * elapsed, rel=0.01, abs=1)
+
+
+def test_a_generator_that_keeps_up_rests_between_its_steps():
+    """About a thousand steps a second at most: what is due meanwhile goes together."""
+    clock, client = Clock(), Taking()
+    pump = Pump(Order(1, 1e5, 1000.0, 1.0, message_bytes=64, cpu_seconds=0.0, entropy=0.5), client)
+    drive(pump, lambda _: None, lambda: False, clock, clock.sleep)
+    assert client.count == 100_000
+    assert client.calls <= 1100

@@ -72,7 +72,7 @@ def test_stopped_child_is_left_out(tmp_path: Path) -> None:
 
 def test_memory_is_told_by_role(tmp_path):
     """A child that holds 60 MB shows on its role's account."""
-    code = "held = bytearray(b'x' * 60_000_000); input()"
+    code = "import time; held = bytearray(b'x' * 60_000_000); time.sleep(120)"
     with Supervisor(tmp_path / "registry", tmp_path / "logs") as supervisor:
         supervisor.start([sys.executable, "-c", code], name="holder", role="framework", heard=int)
         probe, deadline = Probe(supervisor), time.monotonic() + 20

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.tally import Report, Tally, sums_of, sums_of_first
+from bench.tally import Report, Tally, merged, sums_of, sums_of_first
 
 
 def tally_of(seq, producer=0):
@@ -56,3 +56,24 @@ def test_sums_wrap_around_without_losing_exactness():
     """Numbers near 2^48 do not overflow unseen."""
     high = list(range(2**40, 2**40 + 1000))
     assert tally_of(high).against({0: 0}) == (0, 1000)
+
+
+@given(st.lists(st.tuples(st.integers(1, 2), st.integers(0, 2), st.integers(0, 500), st.integers(0, 9)), max_size=20))
+def test_merged_reports_say_what_they_said_one_by_one(parts):
+    """One for each run."""
+    reports = [
+        Report(number, run, [sums_of_first(producer, count)], bad, bad, count, count, [(bad, count)], [(3, bad)], [(count, 1)], bad)
+        for number, (run, producer, count, bad) in enumerate(parts)
+    ]
+    together = merged(reports)
+    assert sorted(report.run for report in together) == sorted({report.run for report in reports})
+    for one in together:
+        apart, at_once = Tally(), Tally()
+        for report in reports:
+            if report.run == one.run:
+                apart.add(report)
+        at_once.add(one)
+        assert at_once.against({}) == apart.against({})
+        assert (one.count, one.corrupted, one.asked, one.negative) == (apart.count, apart.corrupted, apart.asked, apart.negative)
+        for name in ("from_due", "from_sent", "processing"):
+            assert getattr(at_once, name).sparse() == getattr(apart, name).sparse()

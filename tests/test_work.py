@@ -7,13 +7,15 @@ import pytest
 from msgspec.structs import replace
 
 from bench import message
-from bench.procfs import boot_id
+from bench.clock import boot, epoch, ours
+from bench.latency import Histogram
+from bench.message import Clock
 from bench.work import NO_RUN, Work, burn
 
 
-def messages(count, cost=0.0, run=5, producer=0):
-    writer = message.Writer(run=run, producer=producer, size=100, cost=cost, entropy=0.75)
-    return writer.write(0, np.full(count, time.monotonic()), time.monotonic())
+def messages(count, cost=0.0, run=5, producer=0, ahead=0.0):
+    writer, now = message.Writer(run=run, producer=producer, size=100, cost=cost, entropy=0.75), time.monotonic() + ahead
+    return writer.write(0, np.full(count, now), now)
 
 
 WORK = Work(100, 0.75)
@@ -82,8 +84,42 @@ def test_a_matrix_in_place_gives_the_same_account():
 
 def test_another_machine_reports_no_latencies():
     """Its clock counts from its own boot; what was processed is told all the same."""
-    here, there = (replace(WORK, boot=boot).done(messages(10))[0] for boot in (boot_id(), "another"))
+    here, there = (replace(WORK, clock=Clock(name)).done(messages(10))[0] for name in (boot(), "another"))
     assert here.from_due
     assert here.count == there.count == 10
     assert not there.from_due
     assert not there.from_sent
+
+
+def elsewhere(off, apart):
+    """A machine whose clock is `off` seconds behind what it says, for messages of another one's."""
+    return replace(WORK, clock=Clock("another", epoch() - off, apart))
+
+
+def test_another_machine_whose_clock_is_known_reports_latencies():
+    """Over the clock that both have: here 100 s of monotonic time lie between them."""
+    near, far = WORK.done(messages(10))[0], elsewhere(100, 0.01).done(messages(10, ahead=100))[0]
+    assert sum(count for _, count in far.from_due) == 10
+    assert histogram(far.from_due).quantile(0.5) == pytest.approx(histogram(near.from_due).quantile(0.5), abs=0.05)
+    assert far.negative == 0
+
+
+@pytest.mark.parametrize(("apart", "impossible"), [(0.01, 10), (2.0, 0)])
+def test_what_clocks_may_differ_by_is_not_impossible(apart, impossible):
+    """A message that seems to be done a second before it was sent."""
+    assert elsewhere(-1, apart).done(messages(10))[0].negative == impossible
+
+
+def histogram(sparse):
+    found = Histogram()
+    found.add(sparse)
+    return found
+
+
+def test_messages_that_other_hosts_stamp_are_read_with_doubt_on_this_machine_too():
+    """Where nobody knows how far clocks are apart there is no latency; where it is known, what lies within is not impossible."""
+    early = messages(10, ahead=0.5)
+    theirs = ours(theirs=True)
+    assert not replace(WORK, clock=theirs).done(early)[0].from_due
+    assert replace(WORK, clock=replace(theirs, apart=1.0)).done(early)[0].negative == 0
+    assert replace(WORK, clock=replace(theirs, apart=0.01)).done(early)[0].negative == 10

@@ -22,6 +22,7 @@ def bare_result(question: Question, steps: Sequence[Step], generator_hz: float |
         sent=sum(step.seen.sent for step in steps),
         processed=sum(step.seen.processed for step in steps),
         generator_hz=generator_hz,
+        sizes=cell.sizes,
     )  # fmt: skip
 
 

@@ -215,6 +215,8 @@ class Bisection(Struct, frozen=True):
         if high is not None and confirmed is not None and self._answered(bracket) and (bracket.cap is None or high <= bracket.cap):
             return replace(found, status="measured", low_hz=confirmed, estimate_hz=(confirmed * high) ** 0.5)
         reason = "generator" if bracket.cap is not None and (high is None or bracket.cap < high) else "budget"
+        if high is None and bracket.cap is None and low >= self.question.search.highest:
+            reason = "highest"
         return replace(found, status="lower-bound", reason=reason, estimate_hz=low)
 
     def _without_low(self, result: Result, bracket: Bracket) -> Result:

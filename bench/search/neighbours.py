@@ -40,7 +40,7 @@ def tour(cells: Sequence[Cell]) -> tuple[Cell, ...]:
 
 
 def _says_something(other: Result) -> bool:
-    return other.status == "measured" or (other.status == "lower-bound" and other.reason == "budget")
+    return other.status == "measured" or (other.status == "lower-bound" and other.reason in ("budget", "highest"))
 
 
 def _between_sizes(cell: Cell, rates: dict[tuple[int, float], float], _: float | None) -> float | None:

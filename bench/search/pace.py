@@ -5,7 +5,7 @@ from msgspec import Struct
 from bench.measurement import Planned, Purpose
 from bench.scenario import Timing
 
-LONGEST_WINDOW = 300.0
+LONGEST_WINDOW, LONGEST_WARM_UP = 300.0, 60.0
 
 
 class Pace(Struct, frozen=True):
@@ -20,7 +20,7 @@ class Pace(Struct, frozen=True):
         settle = max(1.0, 2 * self.batch_interval) if self.timing.settle is None else float(self.timing.settle)
         window = self._window(rate)
         if purpose == "warm-up":  # it only steers
-            window = max(window / 2, 2 * self.batch_interval)
+            window = max(min(window / 2, LONGEST_WARM_UP), 2 * self.batch_interval)
         return Planned(number, float(rate), settle, window, purpose)
 
     def _window(self, rate: float) -> float:

@@ -76,7 +76,7 @@ class TwoCounter(Struct, frozen=True, eq=False):
         if end == "floor":
             return replace(bare, status="upper-bound", reason="floor", high_hz=lowest)
         if end in ("generator", "range"):
-            reason, top = "generator" if end == "generator" else "budget", course.top
+            reason, top = "generator" if end == "generator" else "highest", course.top
             return replace(bare, status="lower-bound", reason=reason, estimate_hz=top, low_hz=top, confirmed_hz=top)
         if course.evidence is None:
             return self._without_trials(bare, course)
