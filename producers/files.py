@@ -11,6 +11,7 @@ import secrets
 import shutil
 import tempfile
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from threading import Event
 
@@ -19,7 +20,9 @@ from msgspec import Struct
 from bench.errors import RoomError
 from bench.faces import Endpoint, Ground
 from bench.ground import OURS
-from bench.meter import Meter
+from bench.message import HEADER_BYTES
+from bench.meter import Meter, stamp
+from bench.outlet import Filler
 from bench.scenario import Cell
 
 logger = logging.getLogger(__name__)
@@ -72,7 +75,7 @@ class Source:
 class Sender:
     """Writes each message to a file of its own; confirmed is what has its final name, failed what the disk has no room for."""
 
-    copies = True
+    gathers_from = 4096
 
     def __init__(self) -> None:
         self._unfinished = self._complete = -1
@@ -90,12 +93,13 @@ class Sender:
 
     def send(self, messages: Sequence[bytes]) -> int:
         for message in messages:
-            try:
-                self._write(f"{self._prefix}-{self._taken:012d}", message)
-            except OSError as problem:
-                self._count_failure(problem)
-            self._taken += 1
+            self._try(message)
         return len(messages)
+
+    def send_pieces(self, heads: Sequence[bytes], fillers: Sequence[Filler]) -> int:
+        for head, rest in zip(heads, fillers, strict=True):
+            self._try(head, rest)
+        return len(heads)
 
     def confirmed(self) -> tuple[int, int]:
         return self._taken - self._failed, self._failed
@@ -106,13 +110,21 @@ class Sender:
                 os.close(folder)
         self._complete = self._unfinished = -1
 
-    def _write(self, name: str, message: bytes) -> None:
+    def _try(self, *pieces: Filler) -> None:
+        """Write one message, or count it as failed where the disk has no room."""
+        try:
+            self._write(f"{self._prefix}-{self._taken:012d}", pieces)
+        except OSError as problem:
+            self._count_failure(problem)
+        self._taken += 1
+
+    def _write(self, name: str, pieces: Sequence[Filler]) -> None:
         """System calls relative to open folders: half the time of paths."""
         file = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644, dir_fd=self._unfinished)
         try:
-            written = os.write(file, message)
-            while written < len(message):
-                written += os.write(file, memoryview(message)[written:])
+            written, size = os.writev(file, pieces), sum(map(len, pieces))
+            if written < size:  # a signal came between, or the disk is about to be full
+                _write_rest(file, b"".join(pieces), written)
         except OSError:
             os.ftruncate(file, 0)  # what could not be finished takes no room
             raise
@@ -128,6 +140,11 @@ class Sender:
         self._failed += 1
 
 
+def _write_rest(file: int, message: bytes, written: int) -> None:
+    while written < len(message):
+        written += os.write(file, memoryview(message)[written:])
+
+
 def discard(endpoint: Endpoint, over: Event) -> None:
     """Remove complete files, those of half a second at a time: nobody lists a folder all the time."""
     while not over.wait(0.5):
@@ -135,17 +152,19 @@ def discard(endpoint: Endpoint, over: Event) -> None:
             os.unlink(entry.path)  # noqa: PTH108  a Path for each of 50,000 files a second would be the work
 
 
-def bare(endpoint: Endpoint, message: bytes, meter: Meter, _: Path) -> None:
-    """The plainest loop: open, write, close, rename, by path."""
+def bare(endpoint: Endpoint, message: bytes, meter: Meter, _: Path, *, stamped: bool = True) -> None:
+    """The plainest loop: open, write, close, rename, by path; number and time are written into one and the same memory."""
     complete, unfinished = endpoint.address, str(Path(endpoint.address).parent / UNFINISHED)
-    count, prefix = 0, secrets.token_hex(4)
+    count, prefix, content = 0, secrets.token_hex(4), bytearray(message)
     while meter.goes_on(count):
         name = f"{prefix}-{count:012d}"
         file = os.open(f"{unfinished}/{name}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
-        os.write(file, message)
+        if stamped:
+            content[:HEADER_BYTES] = stamp(count)
+        os.write(file, content)
         os.close(file)
         os.rename(f"{unfinished}/{name}", f"{complete}/{name}")  # noqa: PTH104  as above
         count += 1
 
 
-RIVALS = {"bare": bare}
+RIVALS = {"bare": bare, "bare-constant": partial(bare, stamped=False)}

@@ -4,7 +4,7 @@ import logging
 from queue import Empty, SimpleQueue
 from threading import Event, Thread
 
-from bench import rooms
+from bench import clock, rooms
 from bench.errors import Died, HarnessError
 from bench.faces import Endpoint, Ground, Sender
 from bench.load import Pump, drive
@@ -55,6 +55,6 @@ class Load:
     def _run(self, order: Order) -> None:
         assert self._sender is not None
         try:
-            drive(Pump(order, self._sender), self._told.put, self._halted.is_set)
+            drive(Pump(order, self._sender), self._told.put, self._halted.is_set, clock=clock.reader(order.clock))
         except HarnessError as problem:
             self._told.put(problem)

@@ -5,6 +5,7 @@ import importlib.util
 import secrets
 import shutil
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Annotated, Literal
 
 from confluent_kafka import KafkaException
@@ -17,6 +18,7 @@ from bench.bounds import Copies, kafka_copies
 from bench.errors import RoomError, UsageError
 from bench.faces import Endpoint, Ground
 from bench.hazards import Hazard, of_acks, of_compression, of_limit
+from bench.outlet import Filler
 from bench.scenario import Cell
 from bench.services import admission
 from bench.services.kafka import Broker, KafkaServer
@@ -25,7 +27,13 @@ from producers.kafka_client import TIMEOUT, Client, bare, bare_batch, client_of
 from producers.kafka_perf import perf_test
 
 STORES = True
-RIVALS = {"bare": bare, "bare-batch": bare_batch, "kafka-producer-perf-test": perf_test}
+KEYS = True
+RIVALS = {
+    "bare": bare,
+    "bare-constant": partial(bare, stamped=False),
+    "bare-batch": bare_batch,
+    "kafka-producer-perf-test": perf_test,
+}
 
 BATCH_OVERHEAD = 2**16
 """Bytes that a batch may be larger than its only message."""
@@ -124,7 +132,7 @@ class Source:
 
     def _embedded(self, cell: Cell, ground: Ground) -> str:
         """Where a Kafka of ours stands that takes the cell's messages."""
-        broker = Broker(message_bytes=int(self._settings.largest or max(Broker().message_bytes, 2 * cell.message_bytes)))
+        broker = Broker(message_bytes=int(self._settings.largest or max(Broker().message_bytes, 2 * cell.largest_bytes)))
         self._server = ground.kept(
             ("kafka", broker),
             lambda: KafkaServer.standing(ground.supervisor, broker, cache=ground.cache, data=ground.data, note=ground.note),
@@ -152,7 +160,7 @@ class Source:
 
     def _largest(self, cell: Cell) -> int:
         """Bytes of the largest batch."""
-        return int(self._settings.message_limit or 0) or max(int(self._settings.batch), cell.message_bytes) + BATCH_OVERHEAD
+        return int(self._settings.message_limit or 0) or max(int(self._settings.batch), cell.largest_bytes) + BATCH_OVERHEAD
 
 
 def hazards(settings: Settings, message_bytes: int, entropy: float) -> list[Hazard]:
@@ -166,10 +174,12 @@ def hazards(settings: Settings, message_bytes: int, entropy: float) -> list[Haza
 
 
 class Sender:
-    """Writes message i to partition i modulo their number; what it takes is never more than the client's queue has room for.
+    """Writes message i to partition i modulo their number, or to that of its key; what it takes its queue has room for.
 
     Confirmed is what was taken, minus what waits, minus what failed: exact once nothing waits, and never too many before.
     """
+
+    gathers_from = 32_768
 
     def __init__(self) -> None:
         self._client: Client | None = None
@@ -184,14 +194,38 @@ class Sender:
 
     def send(self, messages: Sequence[bytes]) -> int:
         assert self._client is not None, "open comes first"
-        room = max(0, self._most - self._client.waiting())
-        offered = messages[:room]
-        for part in range(self._parts):
-            share = offered[(part - self._taken) % self._parts :: self._parts]
-            if share:
-                self._client.write(share, part)
+        offered = messages[: self._room()]
+        for part, turns in self._turns(len(offered)):
+            self._client.write(offered[turns], part)
         self._taken += len(offered)
         return len(offered)
+
+    def send_pieces(self, heads: Sequence[bytes], fillers: Sequence[Filler]) -> int:
+        assert self._client is not None, "open comes first"
+        count = min(len(heads), self._room())
+        for part, turns in self._turns(count):
+            self._client.write_pieces(heads[:count][turns], fillers[:count][turns], part)
+        self._taken += count
+        return count
+
+    def send_keyed(self, messages: Sequence[bytes], keys: Sequence[bytes]) -> int:
+        assert self._client is not None, "open comes first"
+        count = min(len(messages), self._room())
+        if count:
+            self._client.write_keyed(messages[:count], keys[:count])
+        self._taken += count
+        return count
+
+    def _room(self) -> int:
+        assert self._client is not None, "open comes first"
+        return max(0, self._most - self._client.waiting())
+
+    def _turns(self, count: int) -> Iterator[tuple[int, slice]]:
+        """Which of the next messages go to which partition; only partitions that get any."""
+        for part in range(self._parts):
+            first = (part - self._taken) % self._parts
+            if first < count:
+                yield part, slice(first, None, self._parts)
 
     def confirmed(self) -> tuple[int, int]:
         assert self._client is not None, "open comes first"

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
+import numpy as np
 from confluent_kafka import Producer
 from kafka import KafkaProducer
 from kafka.errors import KafkaError
@@ -13,11 +14,15 @@ from kafka.producer.future import FutureRecordMetadata
 
 from bench.errors import RoomError
 from bench.faces import Endpoint
-from bench.meter import Meter
+from bench.message import HEADER_BYTES
+from bench.meter import Meter, stamp
+from bench.outlet import Filler
 from bench.services import admission
 
 logger = logging.getLogger(__name__)
 
+_BY_KEY = -1
+"""The partition that leaves the choice to the client."""
 TIMEOUT = 30.0
 """Seconds after which Kafka's answer is not waited for any more, and an unconfirmed message has failed."""
 
@@ -31,6 +36,12 @@ class Client(Protocol):
     def failed(self) -> int: ...
 
     def write(self, messages: Sequence[bytes], partition: int) -> None: ...
+
+    def write_pieces(self, heads: Sequence[bytes], fillers: Sequence[Filler], partition: int) -> None:
+        """The same for messages in two pieces."""
+
+    def write_keyed(self, messages: Sequence[bytes], keys: Sequence[bytes]) -> None:
+        """Each to the partition of its key, which is the one that Kafka's own client would choose."""
 
     def close(self) -> None: ...
 
@@ -49,6 +60,7 @@ class Confluent:
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._topic, self._failed = endpoint.name, 0
+        self._memory, self._laid = np.empty(0, dtype=np.uint8), memoryview(b"")
         errors_only = {"delivery.report.only.error": True, "on_delivery": self._count_failure, "throttle_cb": _warn_of_quota}
         self._producer = Producer({**configuration(endpoint), **errors_only}, logger=logger)
         self._producer.list_topics(self._topic, timeout=TIMEOUT)
@@ -61,9 +73,33 @@ class Confluent:
         return self._failed
 
     def write(self, messages: Sequence[bytes], partition: int) -> None:
-        taken = self._producer.produce_batch(self._topic, [{"value": message} for message in messages], partition=partition)
+        self._write([{"value": message} for message in messages], partition)
+
+    def write_keyed(self, messages: Sequence[bytes], keys: Sequence[bytes]) -> None:
+        self._write([{"value": message, "key": key} for message, key in zip(messages, keys, strict=True)], _BY_KEY)
+
+    def write_pieces(self, heads: Sequence[bytes], fillers: Sequence[Filler], partition: int) -> None:
+        """The library copies what it takes: so one memory, in which the filler lies, is enough for all, and stays in a cache."""
+        for head, rest in zip(heads, fillers, strict=True):
+            self._lay(rest)
+            self._head[:] = head
+            size = HEADER_BYTES + len(rest)
+            message = self._memory if size == len(self._memory) else self._memory[:size]
+            self._producer.produce(self._topic, message, partition=partition)  # type: ignore[arg-type]  # any buffer will do
+
+    def _write(self, messages: list[dict[str, bytes]], partition: int) -> None:
+        taken = self._producer.produce_batch(self._topic, messages, partition=partition)
         if taken != len(messages):
             raise RoomError("kafka", "send", f"the client took {taken} of {len(messages)} messages although its queue had room")
+
+    def _lay(self, rest: Filler) -> None:
+        """Have a filler, or the longer one that it is the beginning of, in the memory behind a header's place."""
+        whole = rest.obj if isinstance(rest, memoryview) else rest
+        if whole is not self._laid.obj:
+            self._laid = memoryview(whole)
+            self._memory = np.empty(HEADER_BYTES + len(self._laid), dtype=np.uint8)
+            self._memory[HEADER_BYTES:] = self._laid
+            self._head = self._memory[:HEADER_BYTES].data
 
     def close(self) -> None:
         self._producer.purge()
@@ -81,7 +117,7 @@ class KafkaPython:
     def __init__(self, endpoint: Endpoint) -> None:
         client = endpoint.client
         self._topic, self._failed = endpoint.name, 0
-        self._pending: list[deque[FutureRecordMetadata]] = [deque() for _ in range(endpoint.parts)]
+        self._pending: list[deque[FutureRecordMetadata]] = [deque() for _ in range(endpoint.parts + 1)]  # the last: with keys
         self._producer = KafkaProducer(
             bootstrap_servers=endpoint.address.split(","),
             acks=client["acks"],
@@ -112,6 +148,16 @@ class KafkaPython:
             raise RoomError("kafka", "send", f"{problem!r}") from problem
         self._pending[partition].extend(sent)
 
+    def write_pieces(self, heads: Sequence[bytes], fillers: Sequence[Filler], partition: int) -> None:
+        self.write([head + rest for head, rest in zip(heads, fillers, strict=True)], partition)
+
+    def write_keyed(self, messages: Sequence[bytes], keys: Sequence[bytes]) -> None:
+        try:
+            sent = [self._producer.send(self._topic, message, key=key) for message, key in zip(messages, keys, strict=True)]
+        except KafkaError as problem:
+            raise RoomError("kafka", "send", f"{problem!r}") from problem
+        self._pending[-1].extend(sent)
+
     def close(self) -> None:
         self._producer.close(timeout=2)
 
@@ -130,6 +176,7 @@ def configuration(endpoint: Endpoint) -> dict[str, str | int | float | bool]:
         "message.timeout.ms": int(TIMEOUT * 1000),
         "queue.buffering.max.messages": 10**7,  # we bound the queue, so that what is taken is always the first part
         "queue.buffering.max.kbytes": 2**31 - 1,
+        "partitioner": "murmur2_random",  # of keys, as Kafka's own client
         **admission.for_librdkafka(client),
     }
 
@@ -139,15 +186,15 @@ def _warn_of_quota(event: object) -> None:
     logger.warning("Kafka's quota throttles the load: %s", event)
 
 
-def bare(endpoint: Endpoint, message: bytes, meter: Meter, _: Path) -> None:
-    """The plainest loop of confluent-kafka that confirms: no Locust, no schedule, no header; one `produce` a message."""
+def bare(endpoint: Endpoint, message: bytes, meter: Meter, _: Path, *, stamped: bool = True) -> None:
+    """The plainest loop of confluent-kafka that confirms: no Locust, no schedule; one `produce` a message, with number and time."""
     producer = Producer({**configuration(endpoint), "delivery.report.only.error": True}, logger=logger)
     most, some = int(endpoint.client["waiting"]), max(1, min(1000, 4 * 10**6 // len(message)))
-    topic, parts, count = endpoint.name, endpoint.parts, 0
+    topic, parts, count, filler = endpoint.name, endpoint.parts, 0, message[HEADER_BYTES:]
     while meter.goes_on(count - len(producer)):
         if len(producer) + some <= max(some, most):
-            for number in range(some):
-                producer.produce(topic, message, partition=number % parts)
+            for number in range(count, count + some):
+                producer.produce(topic, stamp(number) + filler if stamped else message, partition=number % parts)
             count += some
             producer.poll(0)
         else:

@@ -16,9 +16,9 @@ import msgspec
 from gevent.event import Event
 from locust import TaskSet, User, constant, events, task
 from locust.env import Environment
-from locust.runners import MasterRunner, WorkerRunner
+from locust.runners import STATE_MISSING, MasterRunner, WorkerRunner
 
-from bench import rooms
+from bench import clock, rooms
 from bench.channel import Channel
 from bench.errors import HarnessError
 from bench.faces import Sender
@@ -82,6 +82,7 @@ def relay_orders(environment: Environment, **_: object) -> None:
         channel = _channel(environment)
         environment.runner.register_message(ACCOUNT, partial(_pass_on, channel))
         gevent.spawn(_relay, environment.runner, channel)
+        gevent.spawn(_watch, environment.runner, channel)
 
 
 _HEARD: Any = Heard
@@ -98,6 +99,16 @@ def _relay(runner: MasterRunner, channel: Channel[Told]) -> None:
                 runner.send_message(ORDER, {"json": msgspec.json.encode(told).decode()})
     except (EOFError, OSError):
         runner.quit()
+
+
+def _watch(runner: MasterRunner, channel: Channel[Told]) -> None:
+    """Workers of other hosts are no children of the harness: that one is gone, only their master notices (after 3 s)."""
+    began_with = set(runner.clients)
+    while not (gone := [name for name in began_with if name not in runner.clients or runner.clients[name].state == STATE_MISSING]):
+        gevent.sleep(0.5)
+    with contextlib.suppress(OSError):
+        channel.tell(Trouble(f"{len(gone)} of {len(began_with)} workers of the load are gone"))
+    runner.quit()
 
 
 def _channel(environment: Environment) -> Channel[Told]:
@@ -150,7 +161,8 @@ class Producer(User):
             case Order() as order:
                 assert self._sender is not None, "an endpoint is opened before an order is given"
                 self._bytes, self._counted = order.message_bytes, 0
-                drive(Pump(self._share(order), self._sender), self._tell, self._halted, sleep=gevent.sleep)
+                pump = Pump(self._share(order), self._sender)
+                drive(pump, self._tell, self._halted, clock=clock.reader(order.clock), sleep=gevent.sleep)
             case Halt():
                 pass  # the order that it was meant for is over
 

@@ -8,7 +8,7 @@ from threading import Event, Thread
 from msgspec import Struct
 
 from bench.faces import Endpoint, Ground
-from bench.meter import Meter
+from bench.meter import Meter, stamp
 from bench.pipe import Pipe
 from bench.scenario import Cell
 
@@ -86,8 +86,8 @@ def bare(_: Endpoint, message: bytes, meter: Meter, __: Path) -> None:
     reader = Thread(target=pop, daemon=True)
     reader.start()
     while meter.goes_on(popped[0]):
-        for _turn in range(min(1000, most - len(waiting))):
-            waiting.append(b"%064d" % _turn + filler)
+        for number in range(min(1000, most - len(waiting))):
+            waiting.append(stamp(number) + filler)
     over.set()
     reader.join()
 

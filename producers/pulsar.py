@@ -10,6 +10,7 @@ import logging
 import secrets
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Literal, Protocol
+from zlib import crc32
 
 import _pulsar
 import pulsar
@@ -43,7 +44,7 @@ _COMPRESSION = {
 }
 
 
-STORES = True
+STORES = KEYS = True
 
 
 class Settings(Struct, frozen=True, forbid_unknown_fields=True):
@@ -127,7 +128,7 @@ class Source:
     def _embedded(self, cell: Cell, ground: Ground) -> PulsarSite:
         """Where a Pulsar of ours stands that takes the cell's messages."""
         settings = self._settings
-        needed = USUAL_LARGEST if settings.chunking else max(Broker().message_bytes, 2 * cell.message_bytes)
+        needed = USUAL_LARGEST if settings.chunking else max(Broker().message_bytes, 2 * cell.largest_bytes)
         broker = Broker(
             message_bytes=int(settings.largest or needed),
             synced=settings.synced,
@@ -190,6 +191,17 @@ class Sender:
         self._taken += len(offered)
         return len(offered)
 
+    def send_keyed(self, messages: Sequence[bytes], keys: Sequence[bytes]) -> int:
+        """Each to the partition that its key's checksum names: messages of one key keep their order."""
+        taken = min(len(messages), max(0, self._most - (self._taken - sum(self.confirmed()))))
+        places = [crc32(key) % len(self._parts) for key in keys[:taken]]
+        for number, part in enumerate(self._parts):
+            share = [place for place in range(taken) if places[place] == number]
+            if share:
+                part.write([messages[place] for place in share], [keys[place].decode() for place in share])
+        self._taken += taken
+        return taken
+
     def confirmed(self) -> tuple[int, int]:
         settled = [part.settled() for part in self._parts]
         return sum(confirmed for confirmed, _ in settled), sum(failed for _, failed in settled)
@@ -203,7 +215,8 @@ class Sender:
 class _Part(Protocol):
     """The producer of one partition."""
 
-    def write(self, messages: Sequence[bytes]) -> None: ...
+    def write(self, messages: Sequence[bytes], keys: Sequence[str] = ()) -> None:
+        """Write messages, with a key for each where there are any."""
 
     def settled(self) -> tuple[int, int]:
         """(confirmed, failed) of what was written."""
@@ -220,12 +233,18 @@ class _LastCounted:
         self._written = 0
         self._given_up = (0, 0)  # (how many failed, up to which message that is known); set at once, by the callbacks alone
 
-    def write(self, messages: Sequence[bytes]) -> None:
+    def write(self, messages: Sequence[bytes], keys: Sequence[str] = ()) -> None:
         send, builder = self._raw.send_async, _pulsar.MessageBuilder
-        for message in messages[:-1]:
-            send(builder().content(message).build(), None)
+        if keys:
+            *built, last = [builder().content(one).partition_key(key).build() for one, key in zip(messages, keys, strict=True)]
+            for message in built:
+                send(message, None)
+        else:
+            for content in messages[:-1]:
+                send(builder().content(content).build(), None)
+            last = builder().content(messages[-1]).build()
         self._written += len(messages)
-        send(builder().content(messages[-1]).build(), self._watching(self._written))
+        send(last, self._watching(self._written))
 
     def settled(self) -> tuple[int, int]:
         failed, upto = self._given_up  # first: what fails meanwhile is then not taken for confirmed
@@ -251,11 +270,11 @@ class _EachCounted:
         self._keys, self._written = keys, 0
         self._confirmed = self._failed = 0
 
-    def write(self, messages: Sequence[bytes]) -> None:
-        for message in messages:
+    def write(self, messages: Sequence[bytes], keys: Sequence[str] = ()) -> None:
+        for place, message in enumerate(messages):
             builder = _pulsar.MessageBuilder().content(message)
-            if self._keys:
-                builder.partition_key(str(self._written % self._keys))
+            if self._keys or keys:
+                builder.partition_key(keys[place] if keys else str(self._written % self._keys))
             self._written += 1
             self._raw.send_async(builder.build(), self._count)
 
@@ -289,9 +308,9 @@ def _producer_options(endpoint: Endpoint) -> dict[str, Any]:
 
 def _too_large(cell: Cell, largest: int, *, chunking: bool) -> str | None:
     """Why a message of the cell cannot pass; None when it can."""
-    if chunking or cell.message_bytes + OVERHEAD <= largest:
+    if chunking or cell.largest_bytes + OVERHEAD <= largest:
         return None
     return (
-        f"Pulsar takes messages up to {size_text(largest)}, this one has {size_text(cell.message_bytes)};"
+        f"Pulsar takes messages up to {size_text(largest)}, this one has {size_text(cell.largest_bytes)};"
         " raise settings.pulsar.largest (where the cluster's maxMessageSize allows it) or set settings.pulsar.chunking"
     )

@@ -4,10 +4,14 @@ One worker is one Locust process. Several are Locust's own master and workers: t
 carry orders to the workers and accounts back; each worker sends its share of the one schedule as a producer of its own.
 """
 
+import contextlib
+import os
+import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import NoReturn
 
 from msgspec import Struct
 
@@ -16,9 +20,12 @@ from bench.faces import Endpoint, Ground
 from bench.order import Halt, Order, Ready, Sent, Together, Trouble
 from bench.process import Child
 from bench.services.ports import LOOPBACK, free_ports
+from bench.site import host_and_port
 
 READY_SECONDS = 60.0
 """For Locust to start (about 2 s) and a sender to open."""
+AGAIN_SECONDS = 1.0
+"""Before a worker waits for the next run."""
 MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(2**25), "MALLOC_TRIM_THRESHOLD_": str(2**28), "MALLOC_TOP_PAD_": str(2**24)}
 """For glibc: keep the memory of large messages and use it again, instead of fetching fresh pages for each."""
 
@@ -52,7 +59,8 @@ class Load:
         self._standing.tell(order)
 
     def halt(self) -> None:
-        self._standing.tell(Halt())
+        with contextlib.suppress(Died):  # `ask` tells of it
+            self._standing.tell(Halt())
 
     def ask(self) -> list[Sent]:
         return self._standing.sent()
@@ -72,14 +80,18 @@ class Swarm:
     """A Locust process with one user, or a master and its workers with one each; without `web` nothing of it opens a page."""
 
     def __init__(self, ground: Ground) -> None:
+        elsewhere = ground.site.load
         self._members, self._web = ground.workers, ground.web
         self._workers: list[Child] = []
         self._together = Together(self._members)
-        alone = self._members == 1
-        self._port = 0 if alone else free_ports(1)[0]
+        alone = self._members == 1 and elsewhere is None
+        self._host, self._port = host_and_port(elsewhere.listen) if elsewhere else (LOOPBACK, 0 if alone else free_ports(1)[0])
+        self._alone = alone
         start, env = ground.supervisor.start, MEMORY
         self._child = start(self._command(alone=alone), name="locust", role="load", heard=Heard, env=env)
-        if not alone:
+        if elsewhere is not None:
+            ground.note(f"waiting for {self._members} workers of the load at {elsewhere.listen}: bench worker {elsewhere.listen}")
+        elif not alone:
             for number in range(self._members):
                 worker = start(self._worker_command(), name=f"locust-worker-{number}", role="load", env=env)
                 self._workers.append(worker)
@@ -93,17 +105,17 @@ class Swarm:
 
     def sent(self) -> list[Sent]:
         """What it has said of its order since the last call; raises Died once it has said the last."""
-        alive, heard = self.alive(), self._heard()
+        alive, heard = self.alive(), self._child.heard()
         if not heard and not alive:
             raise self._died()
         told = [one for one in heard if isinstance(one, Sent)]
-        return told if self._members == 1 else [one for one in map(self._together.add, told) if one is not None]
+        return told if self._alone else [one for one in map(self._together.add, told) if one is not None]
 
     def wait_ready(self, seconds: float) -> None:
         """Return once all of it has done what it was told; raises Died or NotReady."""
         deadline, ready = time.monotonic() + seconds, 0
         while ready < self._members:
-            ready += sum(isinstance(one, Ready) for one in self._heard(0.05))
+            ready += sum(isinstance(one, Ready) for one in self._child.heard(0.05))
             if not self.alive():
                 raise self._died()
             if time.monotonic() > deadline:
@@ -125,14 +137,6 @@ class Swarm:
         for worker in self._workers:
             worker.stop(patience=1.0)
 
-    def _heard(self, timeout: float = 0) -> list[Heard]:
-        """Raises Died when it tells of trouble."""
-        heard: list[Any] = list(self._child.inbox.heard(timeout))
-        for one in heard:
-            if isinstance(one, Trouble):
-                raise Died(f"the load ended: {one.reason}", self._child.log)
-        return heard
-
     def _died(self) -> Died:
         return next((worker.died() for worker in self._workers if not worker.alive()), None) or self._child.died()
 
@@ -143,12 +147,31 @@ class Swarm:
             page = ["--web-host", LOOPBACK, "--web-port", str(self._web_port), "--autostart"]
         count = str(self._members)
         users = ["--users", count, "--spawn-rate", count, "--stop-timeout", "1"]
-        master = [] if alone else ["--master", "--master-bind-host", LOOPBACK, "--master-bind-port", str(self._port)]
-        expected = [] if alone else ["--expect-workers", count, "--expect-workers-max-wait", "60"]
+        master = [] if alone else ["--master", "--master-bind-host", self._host, "--master-bind-port", str(self._port)]
+        expected = [] if alone else ["--expect-workers", count, "--expect-workers-max-wait", str(round(READY_SECONDS))]
         return [*_LOCUST, *page, *users, *master, *expected]
 
     def _worker_command(self) -> list[str]:
-        return [*_LOCUST, "--worker", "--master-host", LOOPBACK, "--master-port", str(self._port)]
+        return worker_command(self._host, self._port)
+
+
+def worker_command(host: str, port: int) -> list[str]:
+    """A Locust worker that waits for its master at an address, and ends with it."""
+    return [*_LOCUST, "--worker", "--master-host", host, "--master-port", str(port)]
+
+
+def joined(address: str, say: Callable[[str], None]) -> NoReturn:
+    """Be a worker of one run after another, for whose master it waits at host:port; never returns."""
+    host, port = host_and_port(address)
+    while True:
+        say(f"waiting for a run's load at {address}")
+        worker = subprocess.Popen(worker_command(host, port), env=os.environ | MEMORY)
+        try:
+            worker.wait()
+        finally:
+            worker.terminate()
+            worker.wait()
+        time.sleep(AGAIN_SECONDS)
 
 
 _FILE = Path(__file__).with_name("locustfile.py")

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from bench.load import DEADLINE, MOST_MESSAGES, Pump, drive
+from bench.load import DEADLINE, FIRST_PART, Pump, drive
 from bench.message import filler, read
 from bench.order import Order
+from bench.outlet import MOST_MESSAGES
 
 
 class Bucket:
@@ -69,10 +70,16 @@ def test_a_late_step_sends_all_that_is_due_by_then():
 
 
 def test_a_step_is_bounded():
-    """However much is due, one step offers one chunk."""
+    """However much is due, one step offers one chunk: a small one first, and larger ones while steps are quick."""
     bucket = Bucket()
-    Pump(order(rate=1e6), bucket).step(1001)
-    assert len(bucket.messages) == MOST_MESSAGES
+    pump, taken = Pump(order(rate=1e6), bucket), []
+    for _ in range(8):
+        pump.step(1001)
+        pump.took(0)
+        taken.append(len(bucket.messages) - sum(taken))
+    assert taken[0] == MOST_MESSAGES // FIRST_PART
+    assert taken == sorted(taken)
+    assert taken[-1] == MOST_MESSAGES
 
 
 def test_a_step_that_took_long_makes_the_next_one_smaller():
@@ -81,7 +88,7 @@ def test_a_step_that_took_long_makes_the_next_one_smaller():
     pump = Pump(order(rate=1e6), bucket)
     pump.took(0.1)
     pump.step(1001)
-    assert len(bucket.messages) == MOST_MESSAGES // 2
+    assert len(bucket.messages) == MOST_MESSAGES // FIRST_PART // 2
 
 
 @pytest.mark.parametrize("rate", [0.05, 3.0, 1234.5, 1e6], ids="{:g} per s".format)
@@ -173,3 +180,47 @@ def test_accounts_come_often_enough_and_not_more_often():
     """Some twenty a second while something changes, and a few while nothing does."""
     assert 20 <= len(driven(Pump(order(rate=1000), Bucket()))) <= 25
     assert 4 <= len(driven(Pump(order(rate=0.4, seconds=4.0), Bucket()), until=1001)) <= 6
+
+
+def test_the_latest_message_is_told_even_when_the_turn_that_was_late_has_caught_up():
+    """A process that stalls sends all that is due at once, and is on time again; that it was not is still told."""
+    pump = Pump(order(rate=100, seconds=2), Bucket())
+    while pump.step(1001.5):
+        pass
+    sent = pump.sent(1001.5)
+    assert sent.late == 0
+    assert sent.latest == pytest.approx(1.495)
+
+
+class Slow(Bucket):
+    """A client that waits for its source a hundredth of a second in every `send`."""
+
+    waited = 0.0
+
+    def send(self, messages):
+        self.waited += 0.01
+        return super().send(messages)
+
+
+def test_what_a_client_waited_counts_as_blocked():
+    """Since the order began, and not what it had waited before."""
+    client = Slow()
+    client.waited = 5.0
+    pump = Pump(order(rate=100, seconds=1), client)
+    for now in (1000.2, 1000.4, 1000.6):
+        pump.step(now)
+    assert pump.sent(1000.6).blocked == pytest.approx(0.03)
+
+
+def test_a_source_that_goes_on_confirming_is_waited_for():
+    """However long the last confirmations take, as long as each comes before the deadline."""
+    clock = Clock()
+
+    class Hesitant(Bucket):
+        def confirmed(self):
+            """One message every 0.4 s."""
+            return min(len(self.messages), int((clock.now - 1000) / 0.4)), 0
+
+    last = driven(Pump(order(rate=100, seconds=0.5), Hesitant()), clock)[-1]
+    assert clock.now > 1000 + 50 * 0.4 > 1000 + DEADLINE
+    assert (last.confirmed, last.failed) == (50, 0)

@@ -10,10 +10,11 @@ import pytest
 from msgspec.structs import replace
 
 from bench import rooms
+from bench.clock import epoch
 from bench.errors import Died
 from bench.faces import Endpoint
 from bench.ground import Ground
-from bench.message import filler, read
+from bench.message import Clock, filler, read
 from bench.order import Order
 from bench.process import Supervisor
 from bench.scenario import Cell
@@ -76,6 +77,20 @@ def test_an_order_is_sent_as_it_was_given(opened, files, name):
 
 
 @LOADS
+def test_the_clock_of_another_machine_is_followed(opened, files, name):
+    """Due times, accounts and what stands in messages are by the clock of whoever gave the order: here 100 s ahead of ours."""
+    load, ours = opened(name), order()
+    given = replace(ours, begin=ours.begin + 100, clock=Clock("another boot", epoch() - 100))
+    load.start(given)
+    told = told_until(load, lambda sent: sent.done)
+    assert told[-1].confirmed == 1000
+    assert all(abs(sent.at - given.begin) < DEADLINE for sent in told)
+    heads = read([file.read_bytes() for file in sorted(Path(files.address).iterdir())], 100, filler(100, 0.5))
+    assert np.allclose(heads.due, given.begin + given.schedule().due(0, 1000), atol=2e-6)
+    assert (heads.sent >= heads.due - 2e-6).all()
+
+
+@LOADS
 def test_orders_follow_each_other(opened, name):
     """Each is counted from its own begin."""
     load = opened(name)
@@ -119,6 +134,20 @@ def test_locust_that_was_killed_is_gone_and_replaced(opened, ground):
     again = opened("swarm")
     again.start(order())
     assert told_until(again, lambda sent: sent.done)[-1].confirmed == 1000
+
+
+def test_a_halt_to_a_load_that_is_gone_is_no_error(opened, ground):
+    """That it is gone is told where it is asked; a trial that it ends is not lost."""
+    load = opened("swarm")
+    load.start(order(rate=100, seconds=600))
+    process = locust(ground)
+    os.kill(process.pid, signal.SIGKILL)
+    deadline = time.monotonic() + DEADLINE
+    while process.alive() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    load.halt()
+    with pytest.raises(Died):
+        told_until(load, lambda sent: sent.done)
 
 
 def test_locust_says_why_it_cannot_go_on(ground, tmp_path):

@@ -10,11 +10,14 @@ import pytest
 from bench import rooms
 from bench.errors import UsageError
 from bench.message import Writer, filler, read
+from bench.outlet import Gathering
 from bench.scenario import Cell
 
 ENTROPY = 0.5
 DEADLINE = 30.0
 SMALL_QUEUE = {"kafka": {"queue": "20 kB"}, "pulsar": {"queue": "20 kB"}}
+KEYS_OF_PARTITIONS = [[1, 4, 9], [0, 7, 8], [2, 3, 5, 6]]
+"""Of key-0 to key-9, by murmur2 modulo 3: where Kafka's own client sends them."""
 OTHER_CLIENT = {"kafka": {"client": "kafka-python"}}
 REAL = {"kafka": [pytest.mark.real], "pulsar": [pytest.mark.real]}
 SOURCES = [pytest.param(name, {}, id=name, marks=REAL.get(name, [])) for name in rooms.names("producers")]
@@ -38,6 +41,17 @@ class Standing:
         writer, first = Writer(run=1, producer=0, size=self.size, cost=0.0, entropy=ENTROPY), self._next
         self._next += count
         return writer.write(first, np.zeros(count), 0.0)
+
+    def send_pieces(self, count):
+        """The next messages of one producer, in two pieces each, until all were taken; what was read meanwhile."""
+        writer, first = Writer(run=1, producer=0, size=self.size, cost=0.0, entropy=ENTROPY), self._next
+        self._next += count
+        heads, rest = writer.heads(first, np.zeros(count), 0.0), filler(self.size, ENTROPY)
+        deadline, received = time.monotonic() + DEADLINE, []
+        while heads := heads[self.sender.send_pieces(heads, [rest] * len(heads)) :]:
+            assert time.monotonic() < deadline, "the source takes no more"
+            received += self.reader.take(10_000, 0.001)
+        return received
 
     def send(self, messages):
         """Offer messages until they all were taken; what was read meanwhile, since a full source needs a reader."""
@@ -99,6 +113,44 @@ def test_what_is_offered_is_confirmed_and_arrives_once(stand, name, settings, si
     received += standing.receive(count - len(received))
     assert sorted(numbers(received, size)) == list(range(count))
     assert standing.settled() == (count, 0)
+
+
+@pytest.mark.parametrize(("name", "settings"), [*SOURCES, KAFKA_PYTHON])
+@pytest.mark.parametrize(("size", "count"), [(5000, 300), (1_000_000, 20)], ids=["5 kB", "1 MB"])
+def test_messages_in_two_pieces_arrive_whole(stand, name, settings, size, count):
+    """Where a sender takes them so: nothing is lost, repeated or changed."""
+    standing = stand(name, settings, size)
+    if not isinstance(standing.sender, Gathering):
+        pytest.skip(f"the sender of {name} takes messages in one piece")
+    received = standing.send_pieces(count)
+    received += standing.receive(count - len(received))
+    assert sorted(numbers(received, size)) == list(range(count))
+    assert standing.settled() == (count, 0)
+
+
+@pytest.mark.parametrize(("name", "settings"), [*SOURCES, KAFKA_PYTHON])
+def test_messages_with_keys_arrive_once(stand, name, settings):
+    """Where a source has keys; they change nothing of what arrives."""
+    if not rooms.has_keys(name):
+        pytest.skip(f"messages of {name} have no keys")
+    standing, keys = stand(name, settings), [b"key-%d" % (number % 7) for number in range(500)]
+    assert standing.sender.send_keyed(standing.written(500), keys) == 500
+    assert sorted(numbers(standing.receive(500))) == list(range(500))
+    assert standing.settled() == (500, 0)
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("settings", [{}, OTHER_CLIENT], ids=["confluent", "kafka-python"])
+def test_messages_of_a_key_share_a_partition_in_their_order(stand, settings):
+    """The one that Kafka's own client would choose: both libraries agree."""
+    standing = stand("kafka", {"kafka": {"partitions": 3, **settings.get("kafka", {})}})
+    readers = [rooms.consumer("kafka") for _ in range(3)]
+    for member, reader in enumerate(readers):
+        reader.open(standing.endpoint, member, 3)
+    standing.sender.send_keyed(standing.written(200), [b"key-%d" % (number % 10) for number in range(200)])
+    parts = [numbers(drained(reader)) for reader in readers]
+    assert all(part == sorted(part) for part in parts)
+    assert [sorted({number % 10 for number in part}) for part in parts] == KEYS_OF_PARTITIONS
 
 
 @pytest.mark.parametrize(("name", "settings"), SOURCES)
@@ -178,6 +230,18 @@ def test_a_new_tcp_reader_begins_with_a_whole_message(stand):
     """The one that its predecessor got only in part comes again."""
     standing = stand("tcp", {}, size=10**7)
     assert standing.sender.send(standing.written(1)) == 1
+    former, standing.reader = standing.reader, rooms.consumer("tcp")
+    standing.reader.open(standing.endpoint, 0, 1)
+    assert numbers(standing.receive(1), 10**7) == [0]
+    former.close()
+
+
+def test_a_new_tcp_reader_begins_with_a_whole_message_also_of_pieces(stand):
+    """What was taken in two pieces and got only in part comes again in whole."""
+    standing = stand("tcp", {}, size=10**7)
+    writer, rest = Writer(run=1, producer=0, size=10**7, cost=0.0, entropy=ENTROPY), filler(10**7, ENTROPY)
+    assert standing.sender.send_pieces(writer.heads(0, np.zeros(1), 0.0), [rest]) == 1
+    standing._next = 1
     former, standing.reader = standing.reader, rooms.consumer("tcp")
     standing.reader.open(standing.endpoint, 0, 1)
     assert numbers(standing.receive(1), 10**7) == [0]
