@@ -28,7 +28,7 @@ def lock_file(folder: Path, sha256: str = TINY_SHA256) -> Path:
     ("name", "count", "leader"),
     [
         ("kafka", 46, "kafka_2.13-4.1.1.jar"),
-        ("pulsar", 253, "pulsar-broker-4.2.4.jar"),
+        ("pulsar", 256, "pulsar-broker-4.2.4.jar"),
         ("spark-kafka", 4, "spark-sql-kafka-0-10_2.13-4.2.0.jar"),
     ],
     ids=["kafka", "pulsar", "spark-kafka"],

@@ -257,6 +257,14 @@ def test_each_run_has_its_own_report():
     assert {report.run: report.count for report in merged(rows, at=1.0)} == {1: 2, 2: 3}
 
 
+def test_tasks_tell_all_latencies_and_what_is_impossible():
+    """Together as one report, nothing of it left out: here messages that are sent a minute from now."""
+    later = message.Writer(run=1, producer=0, size=100, cost=0.0, entropy=ENTROPY).write(0, np.zeros(4), time.monotonic() + 60)
+    (report,) = merged([*on_lines(Work(100, ENTROPY))(later), *on_lines(Work(100, ENTROPY))(written(100, 3))], at=1.0)
+    assert {sum(count for _, count in part) for part in (report.from_due, report.from_sent, report.processing)} == {7}
+    assert report.negative == 4
+
+
 def test_the_line_of_a_java_error_says_what_happened():
     """Not merely that something was called."""
     error = ValueError("An error occurred while calling o1.start.\n: java.io.IOException: disk full\n\tat x")

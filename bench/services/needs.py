@@ -12,7 +12,7 @@ from msgspec import Struct
 from bench.errors import HarnessError, SiteError
 from bench.services.jars import cached
 from bench.services.java import java
-from bench.site import Site
+from bench.site import Site, host_and_port
 
 SOURCES = ("kafka", "pulsar")
 """What of a site is a source; the rest are frameworks."""
@@ -92,9 +92,8 @@ def require(site: Site) -> None:
 
 
 def _gap(kind: str, address: str) -> Gap | None:
-    host, _, port = address.rpartition(":")
     try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=PATIENCE).close()
+        socket.create_connection(host_and_port(address), timeout=PATIENCE).close()
     except (OSError, ValueError) as problem:
         return Gap(
             f"{kind} at {address}", getattr(problem, "strerror", None) or str(problem), isinstance(problem, ConnectionRefusedError)

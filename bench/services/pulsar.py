@@ -41,6 +41,8 @@ class Broker(Struct, frozen=True, forbid_unknown_fields=True):
     """how many bookies keep a message, and how many of them must have it before it is confirmed"""
     synced: bool = True
     """whether the bookie's journal is on the disk, not only in the kernel, before a message is confirmed; Pulsar's default"""
+    read_bytes: int = 2**20
+    """in which the bookie reads its logs; as shipped 4 KiB, so that a message of 10 MB took 2,441 reads and half of the CPU"""
     segment_bytes: int = 64 * 2**20
     """the step in which a topic forgets what was read, and in which the bookie's journal and logs begin a new file"""
 
@@ -190,6 +192,7 @@ def _properties(broker: Broker, port: int, web_port: int) -> str:
         "gcWaitTime": 15_000,
         "logSizeLimit": broker.segment_bytes,
         # the bookie
+        "readBufferSizeBytes": broker.read_bytes,
         "journalSyncData": broker.synced,
         "journalMaxSizeMB": 4 * segment_mb,
         "journalMaxBackups": 0,

@@ -1,13 +1,10 @@
 """No framework at all: Python processes that read the source themselves. The base line that every framework must justify."""
 
 import sys
-from functools import partial
-from typing import Any
 
 from msgspec import Struct
 
 from bench import rooms
-from bench.errors import Died
 from bench.faces import Endpoint, Ground
 from bench.order import Ready, Trouble
 from bench.process import Child
@@ -50,11 +47,11 @@ class Framework:
             self._workers.append(worker)
             worker.inbox.tell(Reading(endpoint, work, member=member, members=members, most=_most(cell)))
         for worker in self._workers:
-            worker.wait_ready(partial(_is_ready, worker), READY_SECONDS)
+            worker.answer(Ready, READY_SECONDS)
 
     def ask(self) -> list[Report]:
         alive = [worker.alive() for worker in self._workers]  # first: what a worker said last is still heard
-        reports = [one for worker in self._workers for one in _heard(worker) if isinstance(one, Report)]
+        reports = [one for worker in self._workers for one in worker.heard() if isinstance(one, Report)]
         for worker, lives in zip(self._workers, alive, strict=True):
             if not lives and not reports:
                 raise worker.died()
@@ -69,16 +66,3 @@ def _most(cell: Cell) -> int:
     """How many messages a batch may have."""
     by_cost = int(BATCH_SECONDS / cell.cpu_seconds) if cell.cpu_seconds else BATCH_MESSAGES
     return max(1, min(BATCH_MESSAGES, by_cost, BATCH_BYTES // cell.message_bytes))
-
-
-def _is_ready(worker: Child) -> bool:
-    return any(isinstance(one, Ready) for one in _heard(worker))
-
-
-def _heard(worker: Child) -> list[Any]:
-    """What a worker has said; raises Died when it tells of trouble."""
-    heard = list(worker.inbox.heard())
-    for one in heard:
-        if isinstance(one, Trouble):
-            raise Died(f"{worker.name} ended: {one.reason}", worker.log)
-    return heard

@@ -45,7 +45,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     """More options of the stream's reader, such as {"maxOffsetsPerTrigger": 100000}."""
 
     def reader(self, source: str) -> Reader:
-        readers: dict[str, Reader] = {"tcp": self.tcp, "kafka": "kafka", "pulsar": "pulsar"}
+        readers: dict[str, Reader] = {"tcp": self.tcp, "kafka": "kafka", "pulsar": "pulsar", "memory": "memory"}
         return readers.get(source, "files")
 
 

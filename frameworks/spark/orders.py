@@ -6,8 +6,8 @@ from msgspec import Struct
 
 from bench.work import Work
 
-Reader = Literal["kafka", "pulsar", "files", "socket", "receiver"]
-"""How Spark reads: four sources of Structured Streaming, and the socket receiver of Spark Streaming."""
+Reader = Literal["kafka", "pulsar", "memory", "files", "socket", "receiver"]
+"""How Spark reads: five sources of Structured Streaming (memory is the benchmark's), and the socket receiver of Spark Streaming."""
 
 
 class Stand(Struct, frozen=True, tag="stand"):

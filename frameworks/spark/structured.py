@@ -108,6 +108,14 @@ def _pulsar(session: SparkSession, read: Read) -> DataFrame:
     return session.readStream.format("pulsar").options(**{"startingPositions": ends, **options}).load()
 
 
+def _memory(session: SparkSession, read: Read) -> DataFrame:
+    """Messages that the readers make themselves."""
+    from frameworks.spark.benchmark.memorysource import MemoryDataSource  # here: it is for the benchmark alone
+
+    session.dataSource.register(MemoryDataSource)
+    return session.readStream.format("memory").options(**read.options).load()
+
+
 def _files(session: SparkSession, read: Read) -> DataFrame:
     stream = session.readStream.format("binaryFile").schema(_FILE).options(**read.options)
     return stream.load(read.address).select("content")
@@ -122,6 +130,7 @@ def _socket(session: SparkSession, read: Read) -> DataFrame:
 _READERS: dict[str, Callable[[SparkSession, Read], DataFrame]] = {
     "kafka": _kafka,
     "pulsar": _pulsar,
+    "memory": _memory,
     "files": _files,
     "socket": _socket,
 }

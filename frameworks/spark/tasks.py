@@ -6,10 +6,11 @@ from itertools import islice
 import msgspec
 import numpy as np
 import pyarrow as pa
+from msgspec.structs import replace
 
-from bench.latency import Histogram
+from bench import tally
 from bench.message import Bytes
-from bench.tally import Report, Sums
+from bench.tally import Report
 from bench.work import Work
 
 BATCH_BYTES = 8_000_000
@@ -47,11 +48,8 @@ def on_lines(work: Work) -> Callable[[Iterable[bytes]], Iterator[str]]:
 
 def merged(rows: Iterable[str], at: float) -> list[Report]:
     """The reports of all tasks of a micro-batch as one for each run, done at the moment `at`."""
-    runs: dict[int, list[Report]] = {}
-    for row in rows:
-        for report in msgspec.json.decode(row, type=list[Report]):
-            runs.setdefault(report.run, []).append(report)
-    return [_sum_of(run, reports, at) for run, reports in runs.items()]
+    reports = [report for row in rows for report in msgspec.json.decode(row, type=list[Report])]
+    return [replace(report, at=at) for report in tally.merged(reports)]
 
 
 def _worked(work: Work, column: pa.Array) -> list[Report]:
@@ -73,23 +71,3 @@ def _matrix_of(column: pa.Array, size: int) -> Bytes | None:
 
 def _encoded(reports: list[Report]) -> str:
     return msgspec.json.encode(reports).decode()
-
-
-def _sum_of(run: int, reports: list[Report], at: float) -> Report:
-    from_due, from_sent, sums = Histogram(), Histogram(), dict[int, Sums]()
-    for report in reports:
-        from_due.add(report.from_due)
-        from_sent.add(report.from_sent)
-        for part in report.sums:
-            sums[part.producer] = sums[part.producer].plus(part) if part.producer in sums else part
-    return Report(
-        at,
-        run,
-        list(sums.values()),
-        corrupted=sum(report.corrupted for report in reports),
-        disordered=sum(report.disordered for report in reports),
-        asked=sum(report.asked for report in reports),
-        burnt=sum(report.burnt for report in reports),
-        from_due=from_due.sparse(),
-        from_sent=from_sent.sparse(),
-    )

@@ -6,8 +6,10 @@ a reader that stands elsewhere (another worker had the batch between, or a task 
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator
+from array import array
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import pulsar
@@ -67,6 +69,17 @@ def batches(options: Options, span: Range, schema: pa.Schema) -> Iterator[pa.Rec
             undo.pop_all()
 
 
+def binaries(values: Sequence[bytes]) -> pa.Array:
+    """Values as one Arrow array: copied once, and a single one not at all."""
+    bounds = array("i", accumulate(map(len, values), initial=0))
+    data = values[0] if len(values) == 1 else b"".join(values)
+    return pa.Array.from_buffers(pa.binary(), len(values), [None, pa.py_buffer(bounds), pa.py_buffer(data)])
+
+
+def _array_of(column: list[Any], kind: pa.DataType) -> pa.Array:
+    return binaries(column) if kind == pa.binary() else pa.array(column, kind)
+
+
 class _Standing:
     """A reader of one partition, and the position of the last message that it gave."""
 
@@ -91,7 +104,7 @@ class _Standing:
             rows += 1
         if not rows:
             return None
-        arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+        arrays = [_array_of(column, field.type) for column, field in zip(columns, schema, strict=True)]
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     def _next(self, end: Position, seconds: float) -> pulsar.Message | None:

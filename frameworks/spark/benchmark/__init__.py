@@ -1,0 +1,1 @@
+"""What Spark's sources can do with the generator out of the way: `python -m frameworks.spark.benchmark`."""

@@ -1,0 +1,133 @@
+"""The benchmark's door: which sizes, how often, and a table; or its figures as JSON.
+
+    python -m frameworks.spark.benchmark --size 10kB --size 10MB --turns 2
+
+Topics of Kafka and Pulsar are filled first. Then Spark reads them, and a source without a broker, with the same Python stage and
+the same settings, in turns; beside it the brokers' own clients read them.
+"""
+
+import argparse
+import sys
+import tempfile
+from contextlib import ExitStack
+from itertools import count as numbers
+from pathlib import Path
+
+import msgspec
+
+from bench.errors import HarnessError
+from bench.ground import Ground
+from bench.process import Supervisor
+from bench.site import Site
+from bench.units import Size, size_text
+from frameworks.spark.benchmark.backlog import PARTS, filled
+from frameworks.spark.benchmark.reading import Reading, Turn, by_client, by_spark
+
+SOURCES = ("kafka", "pulsar", "memory")
+BAR = 0.8
+MOST_MESSAGES = 2_000_000
+CACHE = Path.home() / ".cache" / "stream-bench"
+
+
+def main() -> None:
+    """Measure what the command line asks for."""
+    asked = _asked()
+    with tempfile.TemporaryDirectory(prefix="spark-benchmark-", dir=asked.data) as name:
+        folder = Path(name)
+        with Ground(
+            Site(), Supervisor(folder / "running", folder / "logs"), folder / "data", CACHE, cores=asked.cores, note=_say
+        ) as ground:
+            try:
+                for size in map(int, asked.size):
+                    found = measured(size, max(PARTS, min(MOST_MESSAGES, asked.bytes // size) // PARTS * PARTS), asked, ground)
+                    sys.stdout.write(_json(found) if asked.json else table(found))
+            except HarnessError as problem:
+                sys.exit(f"error: {problem}")
+
+
+def measured(size: int, count: int, asked: argparse.Namespace, ground: Ground) -> list[Reading]:
+    """Everybody's readings of `count` messages."""
+    conf = dict(one.split("=", 1) for one in asked.conf)
+    turns: dict[tuple[str, str], list[Turn]] = {}
+    number = numbers()
+    with ExitStack() as stack:
+        endpoints = {}
+        for source in asked.source:
+            _say(f"{size_text(size)}: filling {source} with {count} messages")
+            endpoints[source] = stack.enter_context(filled(source, size, count, ground, {}))
+        for turn in range(asked.turns + 1):
+            for source in asked.source[turn % len(asked.source) :] + asked.source[: turn % len(asked.source)]:
+                _say(f"{size_text(size)}: spark/{source}, " + (f"turn {turn} of {asked.turns}" if turn else "to warm up"))
+                one = by_spark(endpoints[source], size, count, next(number), ground, conf)
+                turns.setdefault((source, "spark"), []).extend([one] if turn else [])  # at first half of the time goes to the JIT
+        for source in asked.source:
+            if source != "memory" and not asked.no_clients:
+                _say(f"{size_text(size)}: {source}'s client")
+                turns[source, "client"] = [by_client(endpoints[source], size, count, ground)]
+    return [
+        Reading(source, size, by, [t.hz for t in seen], seen[-1].core_seconds, all(t.exact for t in seen))
+        for (source, by), seen in turns.items()
+    ]
+
+
+def table(found: list[Reading]) -> str:
+    """For a person."""
+    lines = [f"{'size':>8}  {'reader':<14}{'messages/s':>12}  {'MB/s':>6}  {'ms of a core a message: reader, broker':<40}exact"]
+    for row in found:
+        reader = row.core_seconds["framework"] or row.core_seconds["harness"]
+        cost = f"{reader * 1000:.3g}, {row.core_seconds['source'] * 1000:.3g}"
+        hz, name = row.median_hz, f"{row.by}/{row.source}"
+        lines.append(
+            f"{size_text(row.message_bytes):>8}  {name:<14}{hz:>12,.0f}  {hz * row.message_bytes / 1e6:>6,.0f}"
+            f"  {cost:<40}{'yes' if row.exact else 'NO'}   {', '.join(f'{one:.0f}' for one in row.hz)}"
+        )
+    return "\n".join([*lines, *_ratios(found), ""])
+
+
+def _ratios(found: list[Reading]) -> list[str]:
+    hz = {row.source: row.median_hz for row in found if row.by == "spark"}
+    lines = []
+    if {"kafka", "pulsar"} <= hz.keys():
+        ratio = hz["pulsar"] / hz["kafka"]
+        lines.append(f"spark/pulsar is {ratio:.2f} of spark/kafka (bar {BAR}: {'met' if ratio >= BAR else 'MISSED'})")
+    if {"memory", "pulsar"} <= hz.keys():
+        lines.append(f"spark/pulsar is {hz['pulsar'] / hz['memory']:.2f} of a Python data source without a broker")
+    return lines
+
+
+def _json(found: list[Reading]) -> str:
+    return msgspec.json.encode(found).decode() + "\n"
+
+
+def _asked() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m frameworks.spark.benchmark", description=__doc__.partition("\n")[0])
+    parser.add_argument(
+        "--size", type=_size, action="append", help="of a message, such as 10kB; may be repeated (10 kB, 1 MB, 10 MB)"
+    )
+    parser.add_argument("--source", choices=SOURCES, action="append", help="kafka, pulsar or memory; may be repeated (all)")
+    parser.add_argument("--turns", type=int, default=3, help="that count; one to warm up comes first (3)")
+    parser.add_argument("--bytes", type=_size, default=_size("1GB"), help="in each topic (1GB)")
+    parser.add_argument("--cores", type=int, default=2, help="tasks at once")
+    parser.add_argument("--conf", action="append", default=[], metavar="KEY=VALUE", help="a Spark setting; may be repeated")
+    parser.add_argument("--data", type=Path, help="a folder for the brokers' data (the system's for temporary files)")
+    parser.add_argument("--no-clients", action="store_true", help="leave the brokers' own clients out")
+    parser.add_argument("--json", action="store_true")
+    asked = parser.parse_args()
+    asked.size = asked.size or [Size(10_000), Size(10**6), Size(10**7)]
+    asked.source = asked.source or list(SOURCES)
+    return asked
+
+
+def _size(text: str) -> Size:
+    try:
+        return Size.read(text)
+    except ValueError as problem:
+        raise argparse.ArgumentTypeError(f"{text!r} is not {problem}") from problem
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
+
+
+if __name__ == "__main__":
+    main()

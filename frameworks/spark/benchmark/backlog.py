@@ -1,0 +1,80 @@
+"""A full topic: so many messages written beforehand, from which everybody may read as often as they like."""
+
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from bench import rooms
+from bench.errors import NotReady
+from bench.faces import Endpoint, Ground, Sender
+from bench.message import Writer
+from bench.scenario import Cell
+
+PARTS = 2
+ENTROPY = 0.75
+_FILLING = 180.0
+"""Seconds within which a topic must be full."""
+_PAUSE = 0.002
+_STEP_BYTES, _STEP_MESSAGES = 4_000_000, 4096
+
+
+@contextmanager
+def filled(source_name: str, size: int, count: int, ground: Ground, settings: Mapping[str, Any]) -> Iterator[Endpoint]:
+    """A topic with messages 0 to `count` - 1 of producer 0, written to the disk; for as long as the block lasts."""
+    if source_name == "memory":
+        yield Endpoint("memory", "", parts=PARTS)
+        return
+    source, sender = rooms.source(source_name, {source_name: {"partitions": PARTS, **settings}}), rooms.sender(source_name)
+    try:
+        endpoint = source.open(Cell("spark", source_name, size, 0.0), ground)
+        if source_name == "pulsar":
+            _keep(endpoint)
+        sender.open(endpoint)
+        _fill(sender, size, count)
+        sender.close()
+        os.sync()  # what is still to be written would be written while somebody reads
+        yield endpoint
+    finally:
+        sender.close()
+        source.close()
+
+
+def _keep(endpoint: Endpoint) -> None:
+    """A subscription that never reads: without one Pulsar forgets at once, with a reader's it forgets what that one has read."""
+    import pulsar
+
+    from bench.services.pulsarclient import connected
+
+    client = connected(endpoint.address, endpoint.client)
+    try:
+        client.subscribe(endpoint.name, "kept", initial_position=pulsar.InitialPosition.Earliest)
+    finally:
+        client.shutdown()
+
+
+def _fill(sender: Sender, size: int, count: int) -> None:
+    """Send them, and wait until all are confirmed; raises NotReady when that takes too long or one fails."""
+    write = Writer(run=1, producer=0, size=size, cost=0.0, entropy=ENTROPY).write
+    deadline, sent, step = time.monotonic() + _FILLING, 0, max(1, min(_STEP_MESSAGES, _STEP_BYTES // size))
+    while sent < count:
+        waiting = write(sent, np.zeros(min(step, count - sent)), 0.0)
+        while waiting:
+            taken = sender.send(waiting)
+            waiting, sent = waiting[taken:], sent + taken
+            _check(deadline)
+            if waiting:
+                time.sleep(_PAUSE)
+    while (confirmed := sender.confirmed())[0] < count:
+        if confirmed[1]:
+            raise NotReady(f"{confirmed[1]} messages of {size} B were refused")
+        _check(deadline)
+        time.sleep(_PAUSE)
+
+
+def _check(deadline: float) -> None:
+    if time.monotonic() > deadline:
+        raise NotReady(f"the topic was not full within {_FILLING:g} s")

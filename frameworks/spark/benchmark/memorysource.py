@@ -1,0 +1,68 @@
+"""A Python data source that makes its messages itself, without a broker: what no other one can outrun. For the benchmark alone."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.types import StructType
+
+from bench.message import HEADER_BYTES, Writer, filler
+from frameworks.spark.pulsarsource.reading import binaries
+from frameworks.spark.tasks import messages_at_once
+
+_SCHEMA = pa.schema([pa.field("value", pa.binary())])
+
+
+@dataclass
+class Span(InputPartition):
+    """The messages `first` to `last` - 1 of one producer."""
+
+    producer: int
+    first: int
+    last: int
+
+
+class MemoryDataSource(DataSource):
+    """`format("memory")`: so many messages from each of so many parts, numbered from 0 in each, in one micro-batch."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "memory"
+
+    def schema(self) -> str:
+        return "value binary"
+
+    def streamReader(self, schema: StructType) -> "MemoryStreamReader":  # noqa: ARG002, N802  Spark's name
+        return MemoryStreamReader(self.options)
+
+
+class MemoryStreamReader(DataSourceStreamReader):
+    """Its offset is how many messages of each part were read."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self._parts, self._count = int(options["parts"]), int(options["count"])
+        self._size, self._entropy = int(options["size"]), float(options["entropy"])
+
+    def initialOffset(self) -> dict[str, int]:  # noqa: N802  Spark's name
+        return {"read": 0}
+
+    def latestOffset(self, start: object = None, limit: object = None) -> dict[str, int]:  # noqa: N802, ARG002
+        return {"read": self._count}
+
+    def partitions(self, start: Mapping[str, int], end: Mapping[str, int]) -> Sequence[Span]:
+        return [Span(part, start["read"], end["read"]) for part in range(self._parts) if end["read"] > start["read"]]
+
+    def read(self, partition: Span) -> Iterator[pa.RecordBatch]:  # type: ignore[override]  # ours are Spans
+        """Called in an executor's worker; of a message only the header is written anew."""
+        most = messages_at_once(self._size)
+        writer = Writer(run=1, producer=partition.producer, size=self._size, cost=0.0, entropy=self._entropy)
+        memory = [bytearray(HEADER_BYTES) + filler(self._size, self._entropy) for _ in range(most)]
+        for first in range(partition.first, partition.last, most):
+            heads = writer.heads(first, np.zeros(min(most, partition.last - first)), 0.0)
+            for message, head in zip(memory, heads, strict=False):
+                message[:HEADER_BYTES] = head
+            messages = cast("Sequence[bytes]", memory[: len(heads)])
+            yield pa.RecordBatch.from_arrays([binaries(messages)], schema=_SCHEMA)
