@@ -64,7 +64,7 @@ def agreements(runs: Sequence[Sequence[Result]]) -> list[Agreement]:
     for results in runs:
         for result in results:
             if result.status == "measured" and result.estimate_hz and result.low_hz and result.high_hz:
-                cell = Cell(result.framework, result.source, result.message_bytes, result.cpu_seconds)
+                cell = Cell(result.framework, result.source, result.message_bytes, result.cpu_seconds, result.sizes)
                 found.setdefault(cell, []).append(result)
     return [agreement(cell, results) for cell, results in found.items() if len(results) >= LEAST_RUNS]
 

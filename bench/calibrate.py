@@ -18,23 +18,27 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bench import machine, rooms
+from bench import clock, machine, rooms
 from bench.apart import Contest, Discarding, Outcome, raced
-from bench.errors import Died, NotReady
-from bench.faces import Endpoint, Ground
+from bench.faces import Endpoint, Ground, Load
+from bench.keys import Keys
 from bench.meter import Meter
-from bench.order import Order, Ready, Trouble
+from bench.order import Order, Ready, Sent, Trouble, key_drawing, size_drawing
 from bench.process import Child
 from bench.scenario import Cell, Scenario
+from bench.sizes import Sizes
 
 FORMAT = 1
 FILE = "calibration.json"
-QUICK = 1.2
-"""Seconds of the calibration before a cell."""
+QUICK, TIMES, WARMER = 1.2, 4, 1.15
+"""Of the calibration before a cell: its seconds, and how many of them there are at most, as long as each is so many times the best
+before it: a cold Kafka takes 10 MB messages at a third of its rate."""
 SETTLE = 0.5
 """Seconds between two races: a broker deletes the topic of the one before."""
 PATIENCE = 60.0
 """Seconds that an order may last longer than it should, and a rival may take to start."""
+CONSTANT = "constant"
+"""The rival that is the load itself, sending the same messages over and over: what it is faster by is what the headers cost."""
 UNREACHABLE = 1e9
 """Messages/s that nothing reaches: everything is due at once."""
 
@@ -50,6 +54,8 @@ class Ceiling(Struct, frozen=True):
     settings: dict[str, Any]
     """of the source"""
     rates: list[float]
+    sizes: Sizes | None = None
+    keys: Keys | None = None
 
     @property
     def hz(self) -> float:
@@ -69,7 +75,7 @@ class Calibration(Struct, frozen=True):
 def generator_ceiling(cell: Cell, scenario: Scenario, ground: Ground, folder: Path) -> float | None:
     """The top rate of the load for a cell's source and size, in messages/s; None where it cannot be known.
 
-    Measured once a run (about 2 s; nothing of the cell may stand: it takes the load's process) and kept in the run's folder
+    Measured once a run (about 4 s; nothing of the cell may stand: it takes the load's process) and kept in the run's folder
     (calibration.json), from where a report and a resumed run take it. Raises a HarnessError when source or load cannot be opened.
     """
     if scenario.load.by == "inline" or not rooms.calibrates(cell.source):
@@ -77,15 +83,17 @@ def generator_ceiling(cell: Cell, scenario: Scenario, ground: Ground, folder: Pa
     known = read_calibration(folder)
     asked = _ceiling(cell, scenario, "load", [])
     if all(_question(ceiling) != asked for ceiling in known):
-        found = replace(asked, rates=[load_rate(cell, scenario, ground, QUICK)])
-        write_calibration(folder, [*known, found])
+        rates = [load_rate(cell, scenario, ground, QUICK)]
+        while len(rates) < TIMES and (len(rates) == 1 or rates[-1] > WARMER * max(rates[:-1])):
+            rates.append(load_rate(cell, scenario, ground, QUICK))
+        write_calibration(folder, [*known, replace(asked, rates=rates)])
     return known_ceiling(cell, scenario, folder)
 
 
 def known_ceiling(cell: Cell, scenario: Scenario, folder: Path) -> float | None:
-    """What `generator_ceiling` found in this run; None where it found nothing."""
+    """What `generator_ceiling` found in this run, the best that it saw; None where it found nothing."""
     asked = _ceiling(cell, scenario, "load", [])
-    found = next((ceiling.hz for ceiling in read_calibration(folder) if _question(ceiling) == asked), 0.0)
+    found = next((max(ceiling.rates) for ceiling in read_calibration(folder) if _question(ceiling) == asked), 0.0)
     return found if found > 0 else None
 
 
@@ -101,8 +109,13 @@ def calibrated(
     for cell in cells:
         rivals = [name for name in against if name in rooms.rivals(cell.source)]
         racers: dict[str, Callable[[], float]] = {"load": partial(load_rate, cell, scenario, ground, seconds)}
+        if CONSTANT in against:
+            racers[CONSTANT] = partial(load_rate, cell, scenario, ground, seconds, stamped=False)
         racers |= {name: partial(rival_rate, name, cell, scenario, ground, seconds) for name in rivals}
         rates: dict[str, list[float]] = {name: [] for name in racers}
+        if runs > 1:  # a server's first race is its warm-up, whoever runs it
+            ground.note(f"{cell.source} {cell.message_bytes} B: warm-up")
+            load_rate(cell, scenario, ground, QUICK)
         for turn in range(runs):
             names = list(racers)
             for name in names[turn % len(names) :] + names[: turn % len(names)]:  # whoever is first meets what was left behind
@@ -112,38 +125,63 @@ def calibrated(
         yield [_ceiling(cell, scenario, name, found) for name, found in rates.items()]
 
 
-def load_rate(cell: Cell, scenario: Scenario, ground: Ground, seconds: float) -> float:
+def load_rate(cell: Cell, scenario: Scenario, ground: Ground, seconds: float, *, stamped: bool = True) -> float:
     """Messages/s that the scenario's load sends and the source confirms when everything is due at once."""
+    with standing_load(cell, scenario, ground) as load:
+        order = order_of(cell, scenario, UNREACHABLE, seconds, stamped=stamped)
+        meter = Meter(seconds)
+        for sent in accounts(load, order):
+            if sent.at <= order.begin + seconds:
+                meter.look(sent.at, sent.confirmed)
+        return meter.rate
+
+
+@contextmanager
+def standing_load(cell: Cell, scenario: Scenario, ground: Ground) -> Iterator[Load]:
+    """The load of a cell before a source of which nobody keeps anything."""
     with _endpoint(cell, scenario, ground) as endpoint:
         load = rooms.load(rooms.only_load(cell.source) or scenario.load.by)
         try:
             load.open(endpoint, ground)
             with _reader(endpoint, ground):
-                order = Order(
-                    1,
-                    UNREACHABLE,
-                    time.monotonic(),
-                    seconds,
-                    message_bytes=cell.message_bytes,
-                    cpu_seconds=0.0,
-                    entropy=float(scenario.load.entropy),
-                    workers=scenario.load.workers,
-                    limit=float(scenario.load.limit) if scenario.load.limit is not None else None,
-                )
-                load.start(order)
-                meter, deadline, halted, done = Meter(seconds), order.begin + seconds + PATIENCE, False, False
-                while not done and time.monotonic() < deadline:
-                    for sent in load.ask():
-                        if sent.at <= order.begin + seconds:
-                            meter.look(sent.at, sent.confirmed)
-                        done = sent.done
-                    if not halted and time.monotonic() > order.begin + seconds:
-                        load.halt()
-                        halted = True
-                    time.sleep(0.01)
-                return meter.rate
+                yield load
         finally:
             load.close()
+
+
+def order_of(cell: Cell, scenario: Scenario, rate: float, seconds: float, *, run: int = 1, stamped: bool = True) -> Order:
+    """An order for a cell whose messages cost nothing, to begin now."""
+    return Order(
+        run,
+        rate,
+        time.monotonic(),
+        seconds,
+        message_bytes=cell.message_bytes,
+        cpu_seconds=0.0,
+        entropy=float(scenario.load.entropy),
+        workers=scenario.load.workers,
+        clock=clock.ours(),
+        limit=float(scenario.load.limit) if scenario.load.limit is not None else None,
+        sizes=size_drawing(cell, scenario),
+        keys=key_drawing(scenario),
+        stamped=stamped,
+    )
+
+
+def accounts(load: Load, order: Order) -> Iterator[Sent]:
+    """Have an order sent; what the load says of it until it is done, and it is halted when its seconds are over."""
+    load.start(order)
+    deadline, halted = order.begin + order.seconds + PATIENCE, False
+    while time.monotonic() < deadline:
+        for sent in load.ask():
+            if sent.run == order.run:
+                yield sent
+                if sent.done:
+                    return
+        if not halted and time.monotonic() > order.begin + order.seconds:
+            load.halt()
+            halted = True
+        time.sleep(0.01)
 
 
 def rival_rate(name: str, cell: Cell, scenario: Scenario, ground: Ground, seconds: float) -> float:
@@ -156,8 +194,7 @@ def rival_rate(name: str, cell: Cell, scenario: Scenario, ground: Ground, second
         try:
             child.inbox.tell(contest)
             with _reader(endpoint, ground):
-                outcome: Outcome = _answer(child, Outcome, seconds + 2 * PATIENCE)
-                return outcome.rate
+                return child.answer(Outcome, seconds + 2 * PATIENCE).rate
         finally:
             child.stop()
 
@@ -190,7 +227,7 @@ def _reader(endpoint: Endpoint, ground: Ground) -> Iterator[None]:
         child = _apart(ground, name="null-reader", heard=Ready | Trouble)
         try:
             child.inbox.tell(Discarding(endpoint))
-            _answer(child, Ready, PATIENCE)
+            child.answer(Ready, PATIENCE)
             yield
         finally:
             child.stop()
@@ -198,21 +235,6 @@ def _reader(endpoint: Endpoint, ground: Ground) -> Iterator[None]:
 
 def _apart(ground: Ground, *, name: str, heard: Any) -> Child:
     return ground.supervisor.start([sys.executable, "-m", "bench.apart"], name=name, role="framework", heard=heard)
-
-
-def _answer(child: Child, kind: type[Any], seconds: float) -> Any:
-    """The first thing of a kind that a child says; raises Died when it tells of trouble or ends, NotReady after the seconds."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        alive = child.alive()
-        for one in child.inbox.heard(0.05):
-            if isinstance(one, Trouble):
-                raise Died(f"{child.name} ended: {one.reason}", child.log)
-            if isinstance(one, kind):
-                return one
-        if not alive:
-            raise child.died()
-    raise NotReady(f"{child.name} did not answer within {seconds:g} s", child.log)
 
 
 def read_calibration(folder: Path) -> list[Ceiling]:
@@ -231,7 +253,8 @@ def write_calibration(folder: Path, ceilings: Sequence[Ceiling]) -> None:
 
 def _ceiling(cell: Cell, scenario: Scenario, by: str, rates: list[float]) -> Ceiling:
     load, settings = scenario.load, scenario.settings.get(cell.source, {})
-    return Ceiling(cell.source, cell.message_bytes, by, float(load.entropy), load.workers, _plain(settings), rates)
+    told = (cell.source, cell.message_bytes, by, float(load.entropy), load.workers, _plain(settings), rates)
+    return Ceiling(*told, cell.sizes, load.keys)
 
 
 def _plain(settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,19 +9,22 @@ import numpy as np
 from msgspec import Struct
 
 from bench import machine, message, rooms
-from bench.calibrate import Ceiling, calibrated, write_calibration
+from bench.calibrate import CONSTANT, Ceiling, calibrated, write_calibration
 from bench.document import Document
 from bench.errors import UsageError
 from bench.ground import Ground
+from bench.offered import Offered, offered_rates, write_offered
 from bench.process import Supervisor
-from bench.reading import changed, read_site, scenario_of
+from bench.reading import changed, placed, read_site, scenario_of
+from bench.rig import no_keys
 from bench.rooms import check
 from bench.scenario import Scenario
 from bench.site import Site
 from bench.store import Store
-from bench.units import rate_text, size_text
+from bench.units import rate_text, seconds_text, size_text
 
 CODEC = "message"
+_OFFERED_HEAD = f"{'source':10} {'size':>8}  {'asked':>10}  {'sent':>17}  {'error':>10}  {'late':>8}"
 _BLOCK_BYTES, _BLOCK_MESSAGES = 4 * 10**6, 4096
 
 
@@ -34,6 +37,8 @@ class Asked(Struct, frozen=True):
     runs: int
     seconds: float
     changes: list[str]
+    offered: bool = False
+    """whether to measure how truly rates are kept, instead of the highest rate"""
 
 
 def folder_for(out: Path) -> Path:
@@ -43,27 +48,42 @@ def folder_for(out: Path) -> Path:
 
 def lines(asked: Asked, folder: Path, site: Path | None, cache: Path, registry: Path) -> Iterator[str]:
     """The table; calibration.json in `folder` is complete after each line. Raises UsageError before anything starts."""
-    scenarios = [_scenario(name, asked) for name in asked.names if name != CODEC]
+    where = read_site(site) if site else Site()
+    scenarios = [placed(_scenario(name, asked), where) for name in asked.names if name != CODEC]
     known = {rival for scenario in scenarios for cell in scenario.cells() for rival in rooms.rivals(cell.source)}
+    known |= {CONSTANT} if scenarios else set()
     for name in asked.against:
         if name not in known:
             raise UsageError(f"--against {name}: no such rival of these sources; known: {', '.join(sorted(known)) or 'none'}")
-    yield _head(asked.against)
+    yield _OFFERED_HEAD if asked.offered else _head(asked.against)
     if CODEC in asked.names:
         yield from (_codec_line(size) for size in (100, 1000, 10_000, 100_000, 1_000_000))
     if not scenarios:
         return
-    found: list[Ceiling] = []
-    where = read_site(site) if site else Site()
     cores = machine.cores()
     supervisor, workers = Supervisor(registry, folder / "logs"), scenarios[0].load.workers  # all were changed in the same way
     with Ground(where, supervisor, folder / "data", cache, cores=cores, note=_note, workers=workers) as ground:
-        for scenario in scenarios:
-            cells = scenario.cells()
-            for row in calibrated(cells, scenario, ground, against=asked.against, runs=asked.runs, seconds=asked.seconds):
-                found += row
-                write_calibration(folder, found)
-                yield _line(row, asked.against)
+        yield from (_offered_lines if asked.offered else _ceiling_lines)(asked, scenarios, folder, ground)
+
+
+def _ceiling_lines(asked: Asked, scenarios: Sequence[Scenario], folder: Path, ground: Ground) -> Iterator[str]:
+    found: list[Ceiling] = []
+    for scenario in scenarios:
+        rows = calibrated(scenario.cells(), scenario, ground, against=asked.against, runs=asked.runs, seconds=asked.seconds)
+        for row in rows:
+            found += row
+            write_calibration(folder, found)
+            yield _line(row, asked.against)
+
+
+def _offered_lines(asked: Asked, scenarios: Sequence[Scenario], folder: Path, ground: Ground) -> Iterator[str]:
+    found: list[Offered] = []
+    for scenario in scenarios:
+        for cell in scenario.cells():
+            for one in offered_rates(cell, scenario, ground, asked.seconds):
+                found.append(one)
+                write_offered(folder, found)
+                yield _offered_line(one)
 
 
 def _scenario(name: str, asked: Asked) -> Scenario:
@@ -76,7 +96,8 @@ def _scenario(name: str, asked: Asked) -> Scenario:
     for cell in scenario.cells():
         if not rooms.calibrates(cell.source):
             raise UsageError(f"{cell.source} cannot be calibrated: it has no null reader and does not keep what nobody reads")
-        refused = rooms.source(cell.source, scenario.settings).refuses(cell, float(scenario.load.entropy))
+        source = rooms.source(cell.source, scenario.settings)
+        refused = no_keys(cell, scenario) or source.refuses(cell, float(scenario.load.entropy))
         if refused is not None:
             raise UsageError(f"{cell.source} cannot be calibrated with {size_text(cell.message_bytes)}: {refused}")
     return scenario
@@ -94,7 +115,20 @@ def _line(row: Sequence[Ceiling], against: Sequence[str]) -> str:
     rivals = "".join(
         f"  {rate_text(by[name]):>14} {load / by[name]:6.2f}" if by.get(name) else f"  {'–':>14} {'–':>6}" for name in against
     )
-    return f"{row[0].source:10} {size_text(size):>8}  {rate_text(load):>10} {_bandwidth(load * size):>10}{rivals}"
+    cost = f"  {_header_text(load, by[CONSTANT])}" if by.get(CONSTANT) and load > 0 else ""
+    return f"{row[0].source:10} {size_text(size):>8}  {rate_text(load):>10} {_bandwidth(load * size):>10}{rivals}{cost}"
+
+
+def _offered_line(one: Offered) -> str:
+    place = f"{one.source:10} {size_text(one.message_bytes):>8}"
+    rates = f"{rate_text(one.asked_hz):>10}  {one.sent_hz:>14.6g} /s"
+    return f"{place}  {rates}  {100 * one.error:>+8.3f} %  {seconds_text(one.late):>8}"
+
+
+def _header_text(stamped: float, constant: float) -> str:
+    """What a header of its own costs each message, by the two rates."""
+    cost = 1 / stamped - 1 / constant
+    return f"a header costs {seconds_text(cost)} a message" if cost > 0 else "a header costs nothing that can be seen"
 
 
 def _bandwidth(rate: float) -> str:

@@ -11,11 +11,14 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from types import UnionType
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypeVar, cast
 
 from bench.channel import Inbox
 from bench.errors import Died, NotReady, ServiceError
+from bench.order import Trouble
 from bench.procfs import members_of
+
+Said = TypeVar("Said")
 
 Role = Literal["load", "source", "framework"]
 """On whose account the CPU time of a child goes."""
@@ -68,6 +71,26 @@ class Child:
     def died(self) -> Died:
         """An error to raise: that it has ended, how, and the last lines of its log."""
         return Died(f"{self.name} ended with exit code {self.exit_code}", self.log, _last_lines(self.log))
+
+    def heard(self, timeout: float = 0) -> list[Any]:
+        """What it has said since the last call, waiting `timeout` seconds for the first; raises Died where it tells of trouble."""
+        heard = list(self.inbox.heard(timeout))
+        for one in heard:
+            if isinstance(one, Trouble):
+                raise Died(f"{self.name} ended: {one.reason}", self.log)
+        return heard
+
+    def answer(self, kind: type[Said], seconds: float) -> Said:
+        """The first thing of a kind that it says; raises Died when it tells of trouble or ends, NotReady after the seconds."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            alive = self.alive()  # first: what it said last is still heard
+            for one in self.heard(0.05):
+                if isinstance(one, kind):
+                    return one
+            if not alive:
+                raise self.died()
+        raise NotReady(f"{self.name} did not answer within {seconds:g} s", self.log, _last_lines(self.log))
 
     def wait_ready(self, probe: Callable[[], bool], seconds: float) -> None:
         """Return once the probe says yes; raises Died when the child ends before, NotReady when the seconds are over."""

@@ -30,7 +30,7 @@ ScenarioFile = Annotated[Path, typer.Argument(metavar="SCENARIO", help="A scenar
 SiteFile = Annotated[Path | None, typer.Option("--site", metavar="FILE", help="A site file; this machine when left out.")]
 Changes = Annotated[list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="Change one value; may be repeated.")]
 Results = Annotated[Path, typer.Option("--out", metavar="DIR", help="Where run folders are made.")]
-DEFAULT_RESULTS = Path("results")
+DEFAULT_RESULTS, ONE_RUN = Path("results"), "html,pdf"
 
 
 @app.command(epilog="Example:  bench run scenarios/quick.yaml --set grid.message_size=1kB,1MB")
@@ -118,7 +118,7 @@ def rooms() -> None:
 def report(
     folders: Annotated[list[Path], typer.Argument(metavar="RUN...", help="The folder of a run; several are put side by side.")],
     *,
-    formats: Annotated[str, typer.Option("--format", help="Which files, separated by commas; see bench rooms.")] = "html,pdf",
+    formats: Annotated[str, typer.Option("--format", help="Which files, separated by commas; see bench rooms.")] = ONE_RUN,
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where a page of several runs is put.")] = DEFAULT_RESULTS,
 ) -> None:
     """Draw the maps of a run from its folder alone; of several runs, a page that holds them against each other."""
@@ -126,6 +126,8 @@ def report(
     from bench.rooms import view
 
     if len(folders) > 1:
+        if formats not in (ONE_RUN, "html"):
+            raise UsageError(f"--format {formats}: several runs are put side by side in one page (html) only")
         _say(str(view("compare").write(folders, out)))
         return
     for module in [writer(name.strip()) for name in formats.split(",")]:
@@ -179,10 +181,11 @@ def import_(
 def calibrate(  # one argument for each option
     names: Annotated[list[str], typer.Argument(metavar="SYSTEM|SOURCE...", help="Such as kafka or spark/tcp; message: the codec.")],
     *,
-    against: Annotated[str, typer.Option(help="Rivals: bare, bare-batch, kafka-producer-perf-test; separated by commas.")] = "",
+    against: Annotated[str, typer.Option(help="Rivals: bare, constant, kafka-producer-perf-test ...; separated by commas.")] = "",
     sizes: Annotated[str, typer.Option(help="Message sizes, separated by commas.")] = "100B,1kB,10kB,100kB,1MB,10MB",
     runs: Annotated[int, typer.Option(min=1, max=99, help="Repetitions; the median counts.")] = 3,
     seconds: Annotated[float, typer.Option(min=0.5, max=600, help="Of one repetition.")] = 1.5,
+    offered: Annotated[bool, typer.Option("--offered", help="How truly rates are kept, from 0.1/s to 0.9 of the ceiling.")] = False,
     site: SiteFile = None,
     out: Results = DEFAULT_RESULTS,
     changes: Changes = None,
@@ -191,7 +194,8 @@ def calibrate(  # one argument for each option
     from bench import calibration
 
     folder = calibration.folder_for(out)
-    asked = calibration.Asked(names, [name.strip() for name in against.split(",") if name], sizes, runs, seconds, changes or [])
+    rivals = [name.strip() for name in against.split(",") if name]
+    asked = calibration.Asked(names, rivals, sizes, runs, seconds, changes or [], offered=offered)
     for line in calibration.lines(asked, folder, site, _cache(), _registry()):
         _say(line)
     _say(f"saved    {folder}")
@@ -207,18 +211,17 @@ def compare(
     """Say for each cell whether B is faster or slower than A; at most 1 in 20 maps of equals shows any change."""
     from bench import comparison
     from bench.store import read_results, read_run
-    from bench.units import rate_text
 
     if fail_if not in ("", "slower", "faster"):
         raise UsageError(f"--fail-if {fail_if}: found no such verdict; allowed: slower, faster")
     for folder in (first, second):
         read_run(folder)
     results = [read_results(folder) for folder in (first, second)]
-    rates = [{(r.system, r.message_bytes, r.cpu_seconds): r.estimate_hz or r.low_hz for r in found} for found in results]
+    rates = [{(r.system, r.message_bytes, r.cpu_seconds): comparison.claim_text(r) for r in found} for found in results]
     compared = comparison.compare(results[0], results[1])
     for each in compared:
         key = (each.cell.system, each.cell.message_bytes, each.cell.cpu_seconds)
-        a, b = (rate_text(known.get(key)) for known in rates)
+        a, b = (known.get(key, "") for known in rates)
         _say(f"{each.word:12} {each.cell.name:32} {a:>10} -> {b:>10}  {comparison.ratio_text(each)}{each.why and '  ' + each.why}")
     counts = {word: sum(each.word == word for each in compared) for word in ("faster", "slower", "undecided", "not compared")}
     _say(", ".join(f"{count} {word}" for word, count in counts.items()))
@@ -271,6 +274,20 @@ def doctor(*, site: SiteFile = None, out: Results = DEFAULT_RESULTS) -> None:
         raise SiteError(f"{wrong} of these must be put right first")
 
 
+@app.command(epilog="Example:  bench worker 10.0.0.5:5557")
+def worker(
+    master: Annotated[str, typer.Argument(metavar="HOST:PORT", help="What the site file of the runs calls load.listen.")],
+) -> None:
+    """Be a worker of the load on this host, for one run after another that a site file sends here."""
+    from bench.reading import read_address
+    from bench.rooms import load_worker
+
+    try:
+        load_worker("swarm")(read_address(master), lambda text: print(text, flush=True))
+    except KeyboardInterrupt:
+        raise Interrupted("no worker of the load any more") from None
+
+
 @app.command(epilog="Example:  bench clean")
 def clean(*, out: Results = DEFAULT_RESULTS) -> None:
     """End what a killed run left running, and delete the data that it left lying."""
@@ -311,14 +328,15 @@ def main() -> NoReturn:
 def _read(path: Path, site: Path | None, changes: list[str] | None) -> "tuple[Scenario, Site]":
     """The scenario and the site, checked against the installed rooms."""
     from bench.document import read_document
-    from bench.reading import changed, read_site, scenario_of
+    from bench.reading import changed, placed, read_site, scenario_of
     from bench.rooms import check as check_rooms
     from bench.site import Site
 
     document = changed(read_document(path), changes or [])
     chosen = scenario_of(document)
     check_rooms(document, chosen)
-    return chosen, read_site(site) if site else Site()
+    where = read_site(site) if site else Site()
+    return placed(chosen, where), where
 
 
 def _warn(chosen: "Scenario") -> None:

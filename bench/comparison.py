@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from bench.measurement import Result
 from bench.scenario import Cell
+from bench.units import rate_text
 
 LEVEL = 0.05
 NOMINAL = 0.95
@@ -84,6 +85,15 @@ def _against(cell: Cell, before: Result, after: Result) -> Compared:
     return Compared(cell, "undecided", "bounds", None, low, high, p)
 
 
+def claim_text(result: Result) -> str:
+    """A result's rate as it may be claimed: a bound says that it is one; the status where there is no rate."""
+    if result.status in ("failed", "unsupported"):
+        return result.status
+    if result.status == "lower-bound":
+        return f"≥ {rate_text(result.low_hz or result.estimate_hz)}"
+    return f"≤ {rate_text(result.high_hz)}" if result.status == "upper-bound" else rate_text(result.estimate_hz or result.low_hz)
+
+
 def _place(result: Result) -> _Place | None:
     low, high = result.low_hz, result.high_hz
     if result.status in ("failed", "unsupported", "unstable"):
@@ -111,4 +121,4 @@ def _decided(compared: Sequence[Compared], level: float) -> list[Compared]:
 
 
 def _cell(result: Result) -> Cell:
-    return Cell(result.framework, result.source, result.message_bytes, result.cpu_seconds)
+    return Cell(result.framework, result.source, result.message_bytes, result.cpu_seconds, result.sizes)

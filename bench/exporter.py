@@ -1,13 +1,21 @@
 """What a host of the site says of itself: the figures that a node exporter of Prometheus serves, and how far its clock is off."""
 
+import http.client
+import logging
+import math
 import re
 import time
 import urllib.error
 import urllib.request
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from bench.errors import SiteError
+from bench.measurement import Apart
+from bench.site import Site
+
+logger = logging.getLogger(__name__)
 
 PATIENCE = 3.0
 """Seconds that an exporter has for its answer."""
@@ -52,6 +60,24 @@ def ask(address: str) -> Host:
     return Host(answers[-1][2], offset, bound)
 
 
+def apart(site: Site) -> Apart | None:
+    """How far the clocks of a site's hosts are apart; None where there are no hosts, or one does not say what time it has."""
+    found: list[Apart] = []
+    for name, host in sorted(site.hosts.items()):
+        try:
+            told = ask(host.probes)
+        except SiteError as problem:
+            logger.warning("the clock of %s is not known: %s", name, problem)
+            return None
+        if told.offset is None:
+            logger.warning("the clock of %s is not known: its exporter says no time", name)
+            return None
+        found.append(Apart(name, told.offset, told.bound, abs(told.offset) + told.bound))
+    found.sort(key=lambda one: -one.most)
+    both = sum(one.most for one in found[: 1 if site.load is None else 2])
+    return replace(found[0], most=both) if found else None
+
+
 def figures_in(text: str) -> tuple[Figure, ...]:
     """The numbers of an exposition (Prometheus' text format, version 0.0.4); what cannot be read is left out."""
     found = []
@@ -71,11 +97,26 @@ def _answer(address: str) -> tuple[float, float | None, tuple[Figure, ...]]:
     began, clock = time.monotonic(), time.time()
     try:
         with _DIRECT.open(f"http://{address}/metrics", timeout=PATIENCE) as answer:
-            text = answer.read(LARGEST_ANSWER).decode("utf-8", errors="replace")
-    except (OSError, urllib.error.URLError, ValueError) as problem:
-        reason = getattr(problem, "reason", problem)
+            text = _read(answer, began + PATIENCE).decode("utf-8", errors="replace")
+    except (OSError, urllib.error.URLError, http.client.HTTPException, ValueError) as problem:
+        reason = getattr(problem, "reason", None) or str(problem).strip() or type(problem).__name__
         raise SiteError(f"no figures from {address}: {reason}") from problem
     half = (time.monotonic() - began) / 2
     figures = figures_in(text)
-    told = next((one.value for one in figures if one.name == "node_time_seconds"), None)
+    told = next((one.value for one in figures if one.name == "node_time_seconds" and math.isfinite(one.value)), None)
     return half, None if told is None else told - (clock + half), figures
+
+
+def _read(answer: http.client.HTTPResponse, deadline: float) -> bytes:
+    """The whole answer; TimeoutError where it does not come in time, ValueError where it is too large."""
+    parts: list[bytes] = []
+    while part := answer.read1(2**16):
+        parts.append(part)
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"its answer took longer than {PATIENCE:g} s")
+        if sum(map(len, parts)) > LARGEST_ANSWER:
+            raise ValueError("its answer is too large")
+    said, told = b"".join(parts), answer.headers.get("Content-Length", "")
+    if told.isdigit() and len(said) < int(told):
+        raise ValueError("its answer ended too early")
+    return said

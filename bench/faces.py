@@ -13,11 +13,12 @@ Every face has the same four verbs: open, act, ask, close. `open` and `close` co
 
 A source's module may offer more, the last four for calibrations (bench.calibrate); all may be left out:
 
-    hazards  (settings, message_bytes, entropy) -> what is wrong with them (bench.hazards)
+    hazards  (settings, bytes of the largest message, entropy) -> what is wrong with them (bench.hazards)
     RIVALS   by name, loops around the source's own client without anything of ours, which the load is measured against
     discard  takes messages off the source and throws them away
     STORES   True for a source that takes messages also when nobody reads it; without this or `discard` it is not calibrated
     ALONE    True where only one sender can serve it (a port, a pipe), and so one worker
+    KEYS     True where messages can have keys: the sender has `send_keyed`, and messages of one key keep their order
     LOAD     the only load that can send to it, where that is not any ("inline" for a source within the harness's process)
 """
 
@@ -114,8 +115,9 @@ class Copying(Protocol):
 class Sender(Protocol):
     """A source's client in the load's process.
 
-    One that needs a message's memory no more once `send` has returned says so by a class attribute `copies = True`; it may then
-    be given bytearrays that are written again, which spares large messages half of their cost.
+    One that can take a message in two pieces, header and filler, offers `send_pieces` and `gathers_from`, which spares large
+    messages half of their cost; one whose messages can have keys offers `send_keyed`, and its module says KEYS; one that waits
+    within `send` for its source to make room counts for how long in `waited` (bench.outlet).
     """
 
     def open(self, endpoint: Endpoint) -> None: ...

@@ -1,62 +1,47 @@
 """Sends one order's messages through a source's client as they fall due: the loop that every load runs."""
 
 import time
-from collections.abc import Callable, Sequence
-from typing import Protocol
+from collections.abc import Callable
 
-import numpy as np
-from numpy.typing import NDArray
-
-from bench.message import Writer
 from bench.order import Order, Sent
+from bench.outlet import Client, Outlet, Waiting
 
-MOST_MESSAGES, MOST_BYTES, MOST_BYTES_REUSED = 4096, 2**20, 2**22
-"""Of one step: fresh messages stay in a core's cache until they are sent; where memory is used again, more make a step cheaper."""
-DEADLINE = 10.0
-"""Seconds in which the source takes or confirms something; what it has not by then, it never will."""
-REUSED_FROM = 2**12
-"""Bytes of a message from which on its memory is used again, where the client copies what it takes: fresh memory costs as much."""
+DEADLINE, LAST_DEADLINE = 10.0, 60.0
+"""Seconds in which the source takes or confirms something, and in which it confirms the last; after that, it never will."""
 LONGEST_STEP = 0.02
 """Seconds; a client in whose `send` a chunk takes longer (one file a message) is given smaller ones."""
 LONGEST_TURN = 0.005
 """Seconds of steps one after the other, before anything else of the process has its turn."""
 SHORTEST_PAUSE, SETTLING_PAUSE, LONGEST_PAUSE = 0.001, 0.005, 0.05
 """Seconds: a client with something to confirm is asked sooner than one without."""
+ASK_EVERY = 0.01
+"""Seconds between two looks whether the order was halted: a look takes 0.05 ms of CPU, a tenth of a turn."""
+WORTH_A_STEP = 16
+"""Less than this part of a chunk is let grow for a shortest pause: steps of a few messages cost more than the messages (0.6 of a
+core at 100,000/s of 100 B), and on one machine the system pays for it."""
+FIRST_PART = 16
+"""The first chunk is this part of the largest: a slow source (a disk may make 1,400 files a second) takes a second for that."""
 TELL_EVERY, TELL_AT_LEAST_EVERY = 0.05, 0.25
 """Seconds between two accounts: while something changes, and while nothing does."""
-
-
-class Client(Protocol):
-    """What a pump needs of a source's Sender (bench.faces)."""
-
-    def send(self, messages: Sequence[bytes]) -> int: ...
-
-    def confirmed(self) -> tuple[int, int]: ...
 
 
 class Pump:
     """One order under way, in an open loop: due times are fixed by the order and do not move when a step comes late.
 
     A message is written once, when it is first offered: `sent` in its header is that moment, even if the source takes it later.
-    Blocked is the time from a step of which the source left something to the next step of which it left nothing.
+    Blocked is the time from a step of which the source left something to the next step of which it left nothing, and the time for
+    which a client that waits for its source within a step says that it has.
     """
 
     def __init__(self, order: Order, client: Client) -> None:
         self._order, self._client, self._schedule = order, client, order.schedule()
-        self._writer = Writer(
-            run=order.run, producer=order.producer, size=order.message_bytes, cost=order.cpu_seconds, entropy=order.entropy
-        )
-        reuses = getattr(client, "copies", False) and order.message_bytes >= REUSED_FROM
-        most_bytes = MOST_BYTES_REUSED if reuses else MOST_BYTES
-        self._chunk = self._largest_chunk = max(1, min(MOST_MESSAGES, most_bytes // order.message_bytes))
-        self._write: Callable[[int, NDArray[np.float64], float], Sequence[bytes]] = self._writer.write
-        if reuses:
-            self._write = self._writer.reusing(self._largest_chunk)
+        self._outlet = Outlet(order, client)
+        self._chunk = max(1, self._outlet.most // FIRST_PART)
         self._total = self._schedule.count(order.seconds)
-        self._waiting: Sequence[bytes] = ()
-        self._accepted, self._last_taken = 0, order.begin
+        self._accepted, self._last_taken, self._latest = 0, order.begin, 0.0
         self._blocked, self._blocked_since = 0.0, -1.0
         self._confirmed_before, self._failed_before = client.confirmed()
+        self._waited_before = self._waited()
 
     @property
     def blocked(self) -> bool:
@@ -65,11 +50,11 @@ class Pump:
 
     def step(self, now: float) -> bool:
         """Offer the source what is due at `now`, or else what it did not take before: one chunk at most; whether there was any."""
-        if not self._waiting:
-            self._waiting = self._written(now)
-        if not self._waiting:
+        if not self._outlet.waiting:
+            self._write(now)
+        if not self._outlet.waiting:
             return False
-        self._account(self._client.send(self._waiting), now)
+        self._account(self._outlet.offer(), now)
         return True
 
     def took(self, seconds: float) -> None:
@@ -77,7 +62,7 @@ class Pump:
         if seconds > LONGEST_STEP:
             self._chunk = max(1, self._chunk // 2)
         elif seconds < LONGEST_STEP / 4:
-            self._chunk = min(self._largest_chunk, self._chunk * 2)
+            self._chunk = min(self._outlet.most, self._chunk * 2)
 
     def pause(self, now: float) -> float:
         """Seconds until the next step has something to do; 0 when it has already."""
@@ -87,8 +72,9 @@ class Pump:
             return 0.0
         left = self._order.begin + self._next() - now
         if left <= 0:
-            return 0.0
-        return max(SHORTEST_PAUSE, min(LONGEST_PAUSE if self.settled() else SETTLING_PAUSE, left))
+            return 0.0 if self._due(now) - self._accepted >= self._chunk // WORTH_A_STEP else SHORTEST_PAUSE
+        usual = LONGEST_PAUSE if self.settled() else SETTLING_PAUSE
+        return max(SHORTEST_PAUSE, left if left < 2 * usual else usual)  # rather one pause than two: each costs 0.2 ms of CPU
 
     def over(self, now: float) -> bool:
         """Whether everything was taken; or all is due, and the source has taken nothing for too long."""
@@ -97,7 +83,11 @@ class Pump:
 
     def settled(self) -> bool:
         """Whether the source has confirmed or refused all that it took."""
-        return sum(self._settled()) >= self._accepted
+        return self.left() <= 0
+
+    def left(self) -> int:
+        """How many of the messages that the source took it has neither confirmed nor refused yet."""
+        return self._accepted - sum(self._settled())
 
     def sent(self, now: float, *, done: bool = False) -> Sent:
         """How far the order is."""
@@ -110,30 +100,38 @@ class Pump:
             confirmed=confirmed,
             failed=failed,
             late=self._late(now),
-            blocked=self._blocked + (now - self._blocked_since if self.blocked else 0.0),
+            blocked=self._blocked + (now - self._blocked_since if self.blocked else 0.0) + self._waited() - self._waited_before,
             done=done,
+            latest=max(self._latest, self._late(now)),
         )
 
-    def _written(self, now: float) -> Sequence[bytes]:
-        """The next chunk of what is due and not written yet."""
-        elapsed, first = now - self._order.begin, self._accepted
-        last = min(self._schedule.count(elapsed), first + self._chunk)
-        if self._order.limit is not None:
-            last = min(last, int(self._order.limit * elapsed))
-        if last <= first:
-            return ()
-        return self._write(first, self._order.begin + self._schedule.due(first, last), now)
+    def _write(self, now: float) -> None:
+        """Have the next chunk of what is due wait."""
+        first = self._accepted
+        last = min(self._due(now), first + self._chunk)
+        if last > first:
+            due = self._order.begin + self._schedule.due(first, last)
+            self._latest = max(self._latest, now - float(due[0]))
+            self._outlet.write(first, due, now)
+
+    def _due(self, now: float) -> int:
+        """How many messages may have been sent by now: those that are due, or fewer where the generator is slowed on purpose."""
+        elapsed = now - self._order.begin
+        due = self._schedule.count(elapsed)
+        return due if self._order.limit is None else min(due, int(self._order.limit * elapsed))
 
     def _account(self, taken: int, now: float) -> None:
         self._accepted += taken
-        self._waiting = self._waiting[taken:]
         if taken:
             self._last_taken = now
-        if self._waiting and not self.blocked:
+        if self._outlet.waiting and not self.blocked:
             self._blocked_since = now
-        elif not self._waiting and self.blocked:
+        elif not self._outlet.waiting and self.blocked:
             self._blocked += now - self._blocked_since
             self._blocked_since = -1.0
+
+    def _waited(self) -> float:
+        return self._client.waited if isinstance(self._client, Waiting) else 0.0
 
     def _next(self) -> float:
         """When the next message may be sent, in seconds after the order's begin."""
@@ -164,16 +162,22 @@ def drive(
 ) -> None:
     """Run an order to its end: until all is taken, `halted`, or the source takes nothing more; the last `Sent` told is `done`.
 
-    What was taken is waited for until it is confirmed or refused, or the deadline has passed. `halted` is called in every
-    turn and may raise: that ends the order at once.
+    What was taken is waited for until it is confirmed or refused, or the deadline has passed. `halted` is called often and may
+    raise: that ends the order at once.
     """
-    account = _Account(pump, tell)
-    while not (halted() or pump.over(clock())):
+    account, asked = _Account(pump, tell), float("-inf")
+    while not pump.over(now := clock()):
+        if now >= asked + ASK_EVERY:
+            asked = now
+            if halted():
+                break
         pause = _turn(pump, clock)
         account.give(clock())
         sleep(pause)
-    deadline = clock() + DEADLINE
-    while not pump.settled() and clock() < deadline:
+    quiet, last, left = clock() + DEADLINE, clock() + LAST_DEADLINE, -1
+    while not pump.settled() and clock() < min(quiet, last):
+        if (now_left := pump.left()) != left:
+            quiet, left = clock() + DEADLINE, now_left
         halted()
         account.give(clock())
         sleep(SHORTEST_PAUSE)

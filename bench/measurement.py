@@ -4,6 +4,8 @@ from typing import Literal
 
 from msgspec import Struct, field
 
+from bench.sizes import Sizes
+
 Purpose = Literal["warm-up", "search", "confirm", "latency"]
 Status = Literal["measured", "lower-bound", "upper-bound", "unstable", "failed", "unsupported"]
 Ending = Literal["complete", "hopeless", "framework died", "source died", "load died", "host gone"]
@@ -49,6 +51,18 @@ class Latency(Struct, frozen=True):
     max: float | None = None
 
 
+class Apart(Struct, frozen=True):
+    """How far clocks of a site's hosts were apart; the host is the one whose clock may have been off ours most."""
+
+    host: str
+    offset: float
+    """seconds, its clock minus ours"""
+    bound: float
+    """seconds up to which the offset is known"""
+    most: float
+    """seconds by which a latency may be wrong: where load and framework may both be elsewhere, the sum of the two largest"""
+
+
 class Measurement(Struct, frozen=True):
     """What one trial saw."""
 
@@ -84,12 +98,17 @@ class Measurement(Struct, frozen=True):
     processing: Latency = Latency()
     negative: int = 0
     """messages that were done before they were sent, by the clocks: impossible"""
+    clocks: Apart | None = None
+    """of a site with several hosts: every latency but that of processing alone is known no better"""
     cpu: dict[str, float] = field(default_factory=dict)
     """CPU seconds by role (framework, source, load, harness) and of the whole machine (busy, steal, available) in `seconds`"""
     memory: dict[str, float] = field(default_factory=dict)
     """resident bytes by role at the end of the window"""
     memory_slope: dict[str, float] = field(default_factory=dict)
     """bytes/s by which they grew from the beginning of the window to its end"""
+    usage: dict[str, dict[str, float]] = field(default_factory=dict)
+    """in the window, by role: sent_bytes and received_bytes (TCP), link_sent_bytes and link_received_bytes (those of other hosts),
+    read_bytes and written_bytes (disk), gc_seconds (JVMs)"""
     note: str = ""
     """one line when something died or gave trouble"""
     series: Series = Series()
@@ -141,3 +160,5 @@ class Result(Struct, frozen=True):
     """Cores that each role (framework, source, load, harness) and the whole machine (busy, steal) used at the confirmed rate"""
     objectives: tuple[ObjectiveResult, ...] = ()
     """one for each objective, where the strategy answers several at once"""
+    sizes: Sizes | None = None
+    """the distribution of message sizes, where they differ; `message_bytes` is its mean"""

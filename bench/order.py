@@ -3,13 +3,18 @@
 from msgspec import Struct
 from msgspec.structs import replace
 
+from bench.keys import KeyDrawing
+from bench.message import Clock
+from bench.scenario import Cell, Scenario
 from bench.schedule import Part, Schedule, schedule_of
+from bench.sizes import SizeDrawing
 
 
 class Order(Struct, frozen=True, tag="order"):
     """One trial's worth of messages: which, when due, how large, at which CPU cost.
 
-    `begin` is CLOCK_MONOTONIC seconds; message i is due `schedule().due(i)` seconds later; `limit` slows the generator on purpose.
+    `begin` is CLOCK_MONOTONIC seconds of the machine whose `clock` it is, and so is what messages carry; message i is due
+    `schedule().due(i)` seconds later; `limit` slows the generator on purpose.
     Of several workers each gets its own share of the messages and is a producer that numbers them itself.
     """
 
@@ -29,6 +34,12 @@ class Order(Struct, frozen=True, tag="order"):
     """among whom it is to be shared"""
     member: int | None = None
     """whose share it is; None where it is the whole order"""
+    sizes: SizeDrawing | None = None
+    """where messages differ in size; `message_bytes` is then their mean"""
+    keys: KeyDrawing | None = None
+    clock: Clock = Clock()
+    stamped: bool = True
+    """whether each message has a header of its own; without, what writing headers costs is seen (bench calibrate)"""
 
     def schedule(self) -> Schedule:
         whole = schedule_of(self.arrivals, self.rate, self.seconds, seed=self.seed, profile=self.profile)
@@ -38,6 +49,16 @@ class Order(Struct, frozen=True, tag="order"):
         """The order of one of its workers."""
         limit = self.limit / self.workers if self.limit is not None else None
         return replace(self, producer=member, member=member, limit=limit)
+
+
+def size_drawing(cell: Cell, scenario: Scenario) -> SizeDrawing | None:
+    """Which size each message of a cell has; None where all have one."""
+    return SizeDrawing(cell.sizes, scenario.load.seed) if cell.sizes is not None else None
+
+
+def key_drawing(scenario: Scenario) -> KeyDrawing | None:
+    """Which key each message has; None where they have none."""
+    return KeyDrawing(scenario.load.keys, scenario.load.seed) if scenario.load.keys is not None else None
 
 
 class Halt(Struct, frozen=True, tag="halt"):
@@ -60,6 +81,8 @@ class Sent(Struct, frozen=True, tag="sent"):
     late: float
     blocked: float
     done: bool
+    latest: float = 0.0
+    """the most that `late` has been so far, in the middle of a turn too"""
     each: dict[int, int] = {}
     """by producer, what was confirmed; of several workers only"""
 
@@ -94,6 +117,7 @@ class Together:
             late=latest.late,
             blocked=latest.blocked,
             done=all(one.done for one in all_of),
+            latest=max(one.latest for one in all_of),
             each={one.producer: one.confirmed for one in all_of},
         )
 

@@ -16,7 +16,7 @@ from bench.measurement import Measurement, Planned, Result
 from bench.run import Watcher
 from bench.scenario import Cell
 from bench.trial import Glimpse
-from bench.units import rate_text, seconds_text, size_text
+from bench.units import rate_text, seconds_text
 from bench.verdict import Verdict
 
 MARKS = {"sustained": "✓", "overloaded": "✗", "invalid": "?"}
@@ -146,7 +146,7 @@ def result_line(result: Result) -> str:
 
 
 def _title(cell: Cell) -> str:
-    return f"{cell.system}  {size_text(cell.message_bytes)}  {seconds_text(cell.cpu_seconds)}"
+    return f"{cell.system}  {cell.size_text}  {seconds_text(cell.cpu_seconds)}"
 
 
 def _trial_line(seen: Measurement, verdict: Verdict) -> str:

@@ -8,6 +8,7 @@ import operator
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
+from functools import reduce
 from itertools import islice
 from pathlib import Path
 from types import NoneType, UnionType
@@ -15,12 +16,15 @@ from typing import Annotated, Any, Literal, TypeGuard, TypeVar, Union, get_args,
 
 import msgspec
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from bench.document import DEEPEST, LONGEST_SHOWN, Document, Found, Values, meant, nearest_of, read_document, shown, under
 from bench.errors import UsageError
 from bench.scenario import Scenario
-from bench.site import Site
-from bench.units import Quantity, rate_text, respelt
+from bench.site import Address, Site
+from bench.sizes import MessageSize, Mix
+from bench.sizes import mistakes as mix_mistakes
+from bench.units import Quantity, rate_text, respelt, size_text
 
 MOST_MISTAKES = 20
 
@@ -48,9 +52,24 @@ def read_site(path: Path) -> Site:
     return _converted(Site, document.values, "", document)
 
 
+def read_address(text: str) -> str:
+    """A host:port that somebody gave; UsageError otherwise."""
+    try:
+        return msgspec.convert(text, Address)
+    except msgspec.ValidationError:
+        raise UsageError(f"found {shown(text)}; allowed: host:port, such as 10.0.0.5:5557 or [fd00::5]:5557") from None
+
+
 def scenario_of(document: Document) -> Scenario:
     """The scenario that a document says; UsageError, a line per mistake, otherwise."""
+    document = _with_sizes_listed(document)
     scenario = _converted(Scenario, document.values, "", document)
+    sizes = [int(size) for size in scenario.grid.message_size]
+    for index, size in enumerate(sizes):
+        if size in sizes[:index]:
+            found = f"a mean of {size_text(size)}, which is another size of the grid"
+            line = _Mistake(f"grid.message_size[{index}]", found, "sizes and means of which no two are the same")
+            raise UsageError(_line(document, line))
     search = scenario.search
     lowest, highest = rate_text(search.lowest), rate_text(search.highest)
     if not search.lowest < search.highest:
@@ -59,6 +78,33 @@ def scenario_of(document: Document) -> Scenario:
         allowed = f"a rate from search.lowest ({lowest}) to search.highest ({highest})"
         raise located(document, "search.start", rate_text(search.start), allowed=allowed)
     return scenario
+
+
+def placed(scenario: Scenario, site: Site) -> Scenario:
+    """The scenario as it runs on a site: with the workers of the site's load; UsageError where they do not reach a source."""
+    if site.load is None:
+        return scenario
+    if scenario.load.by == "inline":
+        raise UsageError(
+            "site.load names workers, but the scenario's load is inline, one thread of this machine; use load.by=swarm"
+        )
+    for cell in scenario.cells():
+        if not site.elsewhere(cell.source):
+            raise UsageError(
+                f"{cell.system}: {cell.source} stands on this machine, where workers of other hosts do not reach it; "
+                f"leave site.load out, or name a source of the site"
+            )
+    return replace(scenario, load=replace(scenario.load, workers=site.load.workers))
+
+
+def _with_sizes_listed(document: Document) -> Document:
+    """The document, in which a single distribution of message sizes stands in a list like any sizes."""
+    grid = document.values.get("grid")
+    if not isinstance(grid, dict) or not isinstance(grid.get("message_size"), dict):
+        return document
+    within = re.compile(r"(grid\.message_size)\b")
+    origins = {within.sub(r"\1[0]", path): origin for path, origin in document.origins.items()} | dict(document.origins)
+    return Document(document.file, {**document.values, "grid": {**grid, "message_size": [grid["message_size"]]}}, origins)
 
 
 def settings_as(kind: type[T], raw: Mapping[str, object], where: str, document: Document | None = None) -> T:
@@ -134,6 +180,8 @@ def _mistakes(kind: object, value: object, path: str) -> Iterator[_Mistake]:
         return
     if _is_struct(bare) and isinstance(value, dict):
         yield from _struct_mistakes(bare, value, path)
+    elif bare is MessageSize and isinstance(value, dict):
+        yield from _mix_mistakes(value, path)
     elif get_origin(bare) is tuple and isinstance(value, list):
         yield from _list_mistakes(bare, meta, value, path)
     elif get_origin(bare) is Mapping and isinstance(value, dict):
@@ -155,6 +203,15 @@ def _struct_mistakes(kind: type[Struct], value: Values, path: str) -> Iterator[_
     for name, field in fields.items():
         if field.required and name not in value and name not in meant:
             yield _Mistake(under(path, name), "nothing", allowed(field.type))
+
+
+def _mix_mistakes(value: Values, path: str) -> Iterator[_Mistake]:
+    """Everything that is wrong with a distribution of message sizes: its types first, then its rules."""
+    mistakes = list(_struct_mistakes(Mix, value, path))
+    yield from mistakes
+    if not mistakes:
+        for inner, found, right in mix_mistakes(value):
+            yield _Mistake(reduce(under, inner, path), found, right)
 
 
 def _list_mistakes(bare: object, meta: Meta, value: list[object], path: str) -> Iterator[_Mistake]:

@@ -91,8 +91,8 @@ def _written(value: object) -> str:
         exact = exact_text(value)
     except TypeError:
         return str(value)
-    if isinstance(exact, float):
-        return f"{100 * exact:g} %"
+    if not isinstance(exact, str):
+        return f"{100 * float(str(exact)):g} %"
     unit = exact.rsplit(" ", 1)[-1]
     known = {"B": size_text, "s": seconds_text, "/s": rate_text}.get(unit)
     return known(float(value)) if known is not None and isinstance(value, int | float) else exact

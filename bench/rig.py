@@ -7,12 +7,13 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from bench import bounds, rooms
+from bench import bounds, clock, exporter, rooms
 from bench.bounds import Roof
 from bench.errors import RoomError
 from bench.faces import Copying, Framework, Ground, Load, Source
-from bench.order import Order, Sent
-from bench.procfs import boot_id
+from bench.measurement import Apart
+from bench.message import Clock
+from bench.order import Order, Sent, key_drawing, size_drawing
 from bench.scenario import Cell, Scenario
 from bench.services import needs
 from bench.site import Site
@@ -35,6 +36,7 @@ class Standing:
         self.load: Load
         self.framework: Framework
         self.ordered = True
+        self.clocks: Apart | None = None
 
     def open(self) -> None:
         """Open the rooms and send the first messages through; raises a HarnessError, leaving nothing open."""
@@ -50,7 +52,8 @@ class Standing:
             self.load.open(endpoint, self.ground)
             self.framework = rooms.framework(cell.framework, settings)
             opening.callback(self.framework.close)
-            work = Work(cell.message_bytes, float(self._scenario.load.entropy), boot_id())
+            self.clocks = exporter.apart(self.ground.site)
+            work = work_of(cell, self._scenario, clock.ours(self.clocks, theirs=self.ground.site.load is not None))
             self.framework.open(cell, endpoint, work, self.ground)
             self._first_messages()
             self._stack = opening.pop_all()
@@ -79,6 +82,9 @@ class Standing:
             workers=load.workers,
             seed=load.seed * 2**16 + run,
             profile=tuple(profile_of(load)),
+            sizes=size_drawing(self.cell, self._scenario),
+            keys=key_drawing(self._scenario),
+            clock=clock.ours(),
         )
 
     def _first_messages(self) -> None:
@@ -99,6 +105,12 @@ class Standing:
             time.sleep(0.02)
 
 
+def work_of(cell: Cell, scenario: Scenario, stamped: Clock) -> Work:
+    """What every framework does with each message of a cell, which is stamped by that clock."""
+    entropy = float(scenario.load.entropy)
+    return Work(cell.message_bytes, entropy, stamped, size_drawing(cell, scenario), key_drawing(scenario))
+
+
 @contextmanager
 def standing(cell: Cell, scenario: Scenario, ground: Ground) -> Iterator[Standing]:
     """The rig of a cell, for as long as the block lasts."""
@@ -116,6 +128,7 @@ def refusal(cell: Cell, scenario: Scenario) -> str | None:
     source = rooms.source(cell.source, scenario.settings)
     return (
         _too_many_workers(cell, scenario)
+        or no_keys(cell, scenario)
         or framework.refuses(cell, cell.source)
         or source.refuses(cell, float(scenario.load.entropy))
     )
@@ -128,6 +141,13 @@ def _too_many_workers(cell: Cell, scenario: Scenario) -> str | None:
     if workers > 1 and rooms.one_sender(cell.source):
         return f"load.workers: {workers}, but {cell.source} takes messages of one sender"
     return None
+
+
+def no_keys(cell: Cell, scenario: Scenario) -> str | None:
+    """Why messages of a cell's source cannot have the keys that the scenario's load asks for; None when they can, or need none."""
+    if scenario.load.keys is None or rooms.has_keys(cell.source):
+        return None
+    return f"load.keys: messages of {cell.source} have no keys; leave it out, or use a source that has them, such as kafka"
 
 
 def roofs(cell: Cell, scenario: Scenario, site: Site, cores: int) -> list[Roof]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from types import ModuleType
-from typing import Any, Literal, cast
+from typing import Any, Literal, NoReturn, cast
 
 from msgspec import Struct
 
@@ -48,7 +48,7 @@ def hazards(scenario: Scenario) -> list[Hazard]:
         told = getattr(module, "hazards", None)
         if told is not None:
             settings = _settings(module, cell.source, scenario.settings)
-            found |= dict.fromkeys(told(settings, cell.message_bytes, float(scenario.load.entropy)))
+            found |= dict.fromkeys(told(settings, cell.largest_bytes, float(scenario.load.entropy)))
         found |= dict.fromkeys(hazard for part in _sender_modules(module) for hazard in hazards_in(*part))
     return list(found)
 
@@ -88,6 +88,11 @@ def one_sender(name: str) -> bool:
     return bool(getattr(_module("producers", name), "ALONE", False))
 
 
+def has_keys(name: str) -> bool:
+    """Whether messages of the source of that name can have keys."""
+    return bool(getattr(_module("producers", name), "KEYS", False))
+
+
 def only_load(name: str) -> str | None:
     """The one load that can send to the source of that name; None when any can."""
     found: str | None = getattr(_module("producers", name), "LOAD", None)
@@ -113,6 +118,11 @@ def framework(name: str, settings: Settings) -> Framework:
 def load(name: str) -> Load:
     """The load of that name."""
     return cast("Load", _module("load", name).Load())
+
+
+def load_worker(name: str) -> Callable[[str, Callable[[str], None]], NoReturn]:
+    """What makes this process a worker of the load of that name; called with its master's address and what says how it goes."""
+    return cast("Callable[[str, Callable[[str], None]], NoReturn]", _module("load", name).joined)
 
 
 def strategy(name: str, question: Question) -> Strategy:

@@ -221,7 +221,7 @@ def _checked(result: Result) -> Result:
 def _without(cell: Cell, status: str, reason: str) -> Result:
     """The result of a cell that was not searched."""
     point = (cell.system, cell.framework, cell.source, cell.message_bytes, cell.cpu_seconds)
-    return Result(*point, "unsupported" if status == "unsupported" else "failed", reason)
+    return Result(*point, "unsupported" if status == "unsupported" else "failed", reason, sizes=cell.sizes)
 
 
 class Places:

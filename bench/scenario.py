@@ -5,7 +5,10 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, field
 
+from bench.keys import Keys
 from bench.message import SMALLEST_BYTES
+from bench.sizes import MessageSize as AnySize
+from bench.sizes import Sizes
 from bench.units import Rate, Seconds, Share, Size, limits, seconds_text, size_text
 
 _NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$(?!\n)"
@@ -13,7 +16,7 @@ Name = Annotated[
     str, Meta(pattern=_NAME, max_length=80, description="letters, digits, dots and dashes, at most 80: it names a folder")
 ]
 SystemName = Annotated[str, Meta(pattern=r"^[^/\s]+/[^/\s]+$(?!\n)", description='framework/source, such as "spark/kafka"')]
-MessageSize = Annotated[Size, limits(least=f"{SMALLEST_BYTES} B", most="1 GB")]
+MessageSize = Annotated[AnySize, limits(least=f"{SMALLEST_BYTES} B", most="1 GB")]
 CpuCost = Annotated[Seconds, limits(most="1 h")]
 _ONCE_EACH = Meta(min_length=1, max_length=1000, extra={"unique": True}, extra_json_schema={"uniqueItems": True})
 
@@ -24,7 +27,10 @@ class Cell(Struct, frozen=True):
     framework: str
     source: str
     message_bytes: int
+    """where sizes differ, their mean"""
     cpu_seconds: float
+    sizes: Sizes | None = None
+    """their distribution, where they differ"""
 
     @property
     def system(self) -> str:
@@ -33,15 +39,30 @@ class Cell(Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """A name that is fit for a folder, such as "spark-kafka-10kB-20ms"."""
-        point = f"{size_text(self.message_bytes)}-{seconds_text(self.cpu_seconds)}".replace(" ", "").replace("µ", "u")
+        """A name that is fit for a folder, such as "spark-kafka-10kB-20ms"; no two cells of a grid have the same."""
+        size = size_text(self.message_bytes)
+        if Size.read(size) != self.message_bytes:
+            size = f"{self.message_bytes} B"
+        mix = "-mix" if self.sizes is not None else ""
+        point = f"{size}{mix}-{seconds_text(self.cpu_seconds)}".replace(" ", "").replace("µ", "u")
         return f"{self.framework}-{self.source}-{point}"
+
+    @property
+    def largest_bytes(self) -> int:
+        """The size of the largest message."""
+        return self.message_bytes if self.sizes is None else self.sizes.largest
+
+    @property
+    def size_text(self) -> str:
+        """Its size as people read it; where sizes differ, their mean, and that it is one."""
+        return size_text(self.message_bytes) if self.sizes is None else f"mean {size_text(self.message_bytes)}"
 
 
 class Grid(Struct, frozen=True, forbid_unknown_fields=True):
-    """The axes: every size is measured at every cost."""
+    """The axes: every size is measured at every cost; a size may be a distribution, which is measured as a whole."""
 
     message_size: Annotated[tuple[MessageSize, ...], _ONCE_EACH]
+    """Or a distribution in a size's place: {lognormal: {median: 10 kB, p99: 1 MB}}, or {choice: {100 B: 90 %, 1 MB: 10 %}}"""
     cpu_cost: Annotated[tuple[CpuCost, ...], _ONCE_EACH] = (Seconds(0),)
 
 
@@ -73,6 +94,8 @@ class Load(Struct, frozen=True, forbid_unknown_fields=True):
     trace: str | None = None
     """A CSV file of times (s) and rates; only their shape counts, the rate of a trial is their mean."""
     entropy: Share = Share(0.75)
+    keys: Keys | None = None
+    """Of messages, for sources that have them (Kafka, Pulsar); without them messages go to partitions in turn."""
     workers: Annotated[int, Meta(ge=1, le=256)] = 1
     seed: Annotated[int, Meta(ge=0, le=2**32 - 1)] = 1
     cores: Annotated[int, Meta(ge=1, le=1024)] | None = None
@@ -132,7 +155,7 @@ class Scenario(Struct, frozen=True, forbid_unknown_fields=True):
     def cells(self) -> tuple[Cell, ...]:
         """Every cell, all of one system together (so that what it stands on is started once), small and cheap ones first."""
         return tuple(
-            Cell(framework, source, int(size), float(cost))
+            Cell(framework, source, int(size), float(cost), getattr(size, "sizes", None))  # a plain Size has one
             for framework, _, source in (system.partition("/") for system in self.systems)
             for cost in sorted(self.grid.cpu_cost)
             for size in sorted(self.grid.message_size)

@@ -12,6 +12,7 @@ from msgspec import Struct
 from bench.measurement import Result
 from bench.scenario import Scenario
 from bench.site import Site
+from bench.sizes import MessageSize
 from bench.units import Quantity, Rate, Seconds, Share, Size, rate_text, seconds_text, size_text
 
 FOLDER = Path(__file__).parent / "schemas"
@@ -39,6 +40,9 @@ def schema_of(kind: type[Struct]) -> Schema:
             if field.default is not msgspec.NODEFAULT:
                 default = msgspec.to_builtins(field.default, enc_hook=_as_written)
                 schema["$defs"][part.__name__]["properties"][field.encode_name]["default"] = default
+    if kind is Scenario:
+        sizes = schema["$defs"]["Grid"]["properties"]
+        sizes["message_size"] = {"anyOf": [sizes["message_size"], _mix_schema()]}
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 
 
@@ -66,12 +70,29 @@ def _without_defaults(kind: Any) -> Any:
     return msgspec.defstruct(kind.__name__, fields, namespace={"__doc__": kind.__doc__}, forbid_unknown_fields=True)
 
 
+def _mix_schema() -> Schema:
+    """Of a distribution of message sizes."""
+    written = _quantity_schema(Size)
+    quantiles = {"type": "object", "properties": dict.fromkeys(("median", "p99"), written), "additionalProperties": False}
+    shares = {"type": "object", "propertyNames": written, "additionalProperties": _quantity_schema(Share), "minProperties": 1}
+    return {
+        "description": "a distribution of message sizes: exactly one of lognormal and choice; shares of a choice add up to 1",
+        "type": "object",
+        "properties": {"lognormal": quantiles | {"required": ["median", "p99"]}, "choice": shares},
+        "additionalProperties": False,
+        "minProperties": 1,
+        "maxProperties": 1,
+    }
+
+
 def _quantity_schema(kind: type[Quantity]) -> Schema:
     units = "|".join(re.escape(unit) for unit in kind.scale)
     written = {"type": "string", "pattern": rf"^\s*[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?\s*({units})\s*$"}
     described = {"description": kind.allowed}
     if kind is Share:
         return described | {"anyOf": [written, {"type": "number", "minimum": 0, "maximum": 1}]}
+    if kind is MessageSize:
+        return described | {"anyOf": [written, _mix_schema()]}
     if kind is Seconds:
         return described | {"anyOf": [written, {"const": 0}]}
     return described | written

@@ -29,6 +29,12 @@ Master = Annotated[
 Address = Annotated[str, Meta(pattern=rf"^{_ADDRESS}$(?!\n)", description="host:port")]
 
 
+def host_and_port(address: str) -> tuple[str, int]:
+    """The parts of an Address; the brackets of an IPv6 address are not of its host."""
+    host, _, port = address.rpartition(":")
+    return host.strip("[]"), int(port)
+
+
 class Security(Struct, frozen=True, forbid_unknown_fields=True):
     """What a secured Kafka asks of its clients: TLS, and a password over it (SASL/PLAIN)."""
 
@@ -70,8 +76,17 @@ class SparkSite(Struct, frozen=True, forbid_unknown_fields=True):
     """whose first line drivers must know (spark.authenticate); their connections are then encrypted"""
 
 
+class LoadSite(Struct, frozen=True, forbid_unknown_fields=True):
+    """Hosts that send: on each `bench worker` waits for this machine, where Locust's master then listens for it."""
+
+    listen: Address
+    """of this machine, where they reach it; whoever else does can join the load, so a firewall should let only them"""
+    workers: Annotated[int, Meta(ge=1, le=256)]
+    """how many of them there are, a process each; a scenario's load.workers, which are of this machine, are not started"""
+
+
 class HostSite(Struct, frozen=True, forbid_unknown_fields=True):
-    """A host of the site, which the doctor looks at."""
+    """A host of the site."""
 
     probes: Address
     """where a node exporter of Prometheus serves its figures"""
@@ -86,6 +101,7 @@ class Site(Struct, frozen=True, forbid_unknown_fields=True):
     kafka: KafkaSite | None = None
     pulsar: PulsarSite | None = None
     spark: SparkSite | None = None
+    load: LoadSite | None = None
     cores: Annotated[int, Meta(ge=1)] | None = None
     """Cores that the framework has; this machine's when left out."""
     bandwidth: Annotated[Bandwidth, limits(over="0 MB/s")] | None = None
@@ -95,7 +111,7 @@ class Site(Struct, frozen=True, forbid_unknown_fields=True):
     shared_machine: bool = False
     """Whether the hosts share one machine, as hosts made for tests do: what else it does is then not told apart."""
     hosts: Mapping[str, HostSite] = {}
-    """By name; nothing depends on them but what the doctor says."""
+    """By name: the doctor looks at them, and how far their clocks are apart stands beside every latency."""
 
     def elsewhere(self, room: str) -> bool:
         """Whether a room's service stands already, so that its processes cannot be seen from here."""

@@ -23,10 +23,11 @@ from bench.latency import KINDS, hgrm_text, histogram_of
 from bench.measurement import Buckets, Measurement, Result, Series
 from bench.scenario import Cell, Scenario
 from bench.site import Site
+from bench.sizes import MessageSize
 from bench.units import Bandwidth, Rate, Seconds, Share, Size, exact_text
 
 FORMAT = 1
-QUANTITIES = (Size, Seconds, Rate, Share, Bandwidth)
+QUANTITIES = (Size, MessageSize, Seconds, Rate, Share, Bandwidth)
 
 
 class RunRecord(Struct, frozen=True):
@@ -165,7 +166,7 @@ def read_trials(folder: Path, cell: Cell | None = None) -> list[Entry]:
 
 def cell_of(result: Result) -> Cell:
     """The cell that a result is of."""
-    return Cell(result.framework, result.source, result.message_bytes, result.cpu_seconds)
+    return Cell(result.framework, result.source, result.message_bytes, result.cpu_seconds, result.sizes)
 
 
 def now_text() -> str:

@@ -11,10 +11,11 @@ from collections.abc import Callable
 from msgspec import Struct
 from msgspec.structs import asdict
 
+from bench.columns import Columns
 from bench.errors import Died, HarnessError
+from bench.expense import Account, Expense
 from bench.latency import KINDS, Histogram, Seconds
-from bench.machine import cores
-from bench.measurement import Ending, Latency, Measurement, Planned, Series
+from bench.measurement import Ending, Latency, Measurement, Planned
 from bench.order import Sent
 from bench.probes import Probe, Snapshot
 from bench.rig import Standing
@@ -64,14 +65,12 @@ class _Trial:
         self._standing, self._planned, self._show = standing, planned, show
         self._run = planned.number % 65535 + 1
         self._tally, self._stale, self._latencies = Tally(), 0, Seconds()
-        self._sent: list[Sent] = []
+        self._sent: Sent | None = None
         self._at_end: Sent | None = None
-        self._rows: list[tuple[float, int, int, int]] = []
+        self._rows = Columns()
         self._servers = [child for child in standing.ground.supervisor.children if child.role == "source"]
         self._probe = Probe(standing.ground.supervisor)
-        self._used: dict[str, float] = {}
-        self._memory: dict[str, float] = {}
-        self._slope: dict[str, float] = {}
+        self._expense = Expense()
         self._note = ""
         self._dead: Ending | None = None
         self._started, self._shown = now_text(), 0.0
@@ -86,23 +85,20 @@ class _Trial:
 
     def through_the_window(self) -> Ending:
         """Watch until the window is over, or until it is clear that the rate is not sustained, or something died."""
-        before: Snapshot | None = None
+        account: Account | None = None
         ended: Ending = "complete"
-        while (now := self._look("settling" if before is None else "measuring")) < self._window_end:
+        while (now := self._look("settling" if account is None else "measuring")) < self._window_end:
             if self._dead:
                 break
-            if before is None and now >= self._planned.settle:
-                before = self._probe.snapshot()
+            if account is None and now >= self._planned.settle:
+                account = Account(self._probe, self._standing.ground.supervisor)
             if self._is_hopeless(now):
                 ended = "hopeless"
                 break
             time.sleep(TICK)
-        if before is not None:
-            after = self._probe.snapshot()
-            alone = not self._standing.ground.site.shared_machine
-            self._used = _used_since(before, after, alone=alone)
-            self._memory, self._slope = after.memory, _slope(before, after)
-        self._at_end = self._sent[-1] if self._sent else None
+        if account is not None:
+            self._expense = account.expense(alone=not self._standing.ground.site.shared_machine)
+        self._at_end = self._sent
         self._end = min(self._now(), self._window_end)
         if ended != "complete":
             self._standing.load.halt()
@@ -163,7 +159,7 @@ class _Trial:
             seconds=self._now() + LEAD,
             offered=self._schedule.count(self._end),
             sent=sent,
-            failed=self._sent[-1].failed if self._sent else 0,
+            failed=self._sent.failed if self._sent else 0,
             processed=tally.count,
             lost=lost,
             duplicated=duplicated + self._stale,
@@ -178,12 +174,11 @@ class _Trial:
             from_sent=_quantiles(tally.from_sent),
             processing=_quantiles(tally.processing),
             negative=tally.negative,
-            cpu=self._used,
-            memory=self._memory,
-            memory_slope=self._slope,
+            clocks=self._standing.clocks,
+            **asdict(self._expense),
             note=self._note,
             latencies=self._latencies.buckets(),
-            series=Series(*(list(column) for column in zip(*self._rows, strict=True))) if self._rows else Series(),
+            series=self._rows.series(),
         )
 
     @property
@@ -192,11 +187,11 @@ class _Trial:
 
     @property
     def _confirmed(self) -> int:
-        return self._sent[-1].confirmed if self._sent else 0
+        return self._sent.confirmed if self._sent else 0
 
     @property
     def _done(self) -> bool:
-        return bool(self._sent) and self._sent[-1].done
+        return self._sent is not None and self._sent.done
 
     @property
     def _exact(self) -> bool:
@@ -204,7 +199,7 @@ class _Trial:
 
     def _losses(self) -> tuple[int, int]:
         """(lost, duplicated) so far; a corrupted message is corrupted, not lost."""
-        told = self._sent[-1].by_producer() if self._sent else {}
+        told = self._sent.by_producer() if self._sent else {}
         lost, duplicated = self._tally.against(told)
         return max(0, lost - self._tally.corrupted), duplicated
 
@@ -223,7 +218,8 @@ class _Trial:
         """Take in what load and framework say; the time at which that was."""
         moved: float | None = None
         try:
-            self._sent += [sent for sent in self._standing.load.ask() if sent.run == self._run]
+            told = [sent for sent in self._standing.load.ask() if sent.run == self._run]
+            self._sent = told[-1] if told else self._sent
         except HarnessError as problem:
             self._die("load died", problem)
         try:
@@ -255,43 +251,29 @@ class _Trial:
             self._dead, self._note = what, str(problem).splitlines()[0]
 
     def _add_row(self, at: float, moved: bool) -> None:  # noqa: FBT001
-        last = self._rows[-1][0] if self._rows else -1.0
+        last = self._rows.last_at
         if not moved and at < last + ROW_EVERY:
             return
         at = max(at, last)
-        self._rows.append((at, self._schedule.count(at), self._confirmed, self._processed))
+        self._rows.add(at, self._schedule.count(at), self._confirmed, self._processed)
 
     def _glimpse(self, phase: str, now: float) -> Glimpse:
         return Glimpse(self._planned, phase, now, self._schedule.count(now), self._confirmed, self._processed)
 
     def _is_hopeless(self, now: float) -> bool:
         """Whether the backlog is too large for the machine, or has grown so much that the window cannot end well."""
-        interval = self._standing.framework.batch_interval
-        backlog = [(at, offered - processed) for at, offered, _, processed in self._rows]
-        if not backlog:
-            return False
-        if backlog[-1][1] * self._order.message_bytes > MOST_BACKLOG_BYTES:
+        interval, settle, rows = self._standing.framework.batch_interval, self._planned.settle, self._rows
+        if rows.backlog * self._order.message_bytes > MOST_BACKLOG_BYTES:
             return True
-        elapsed = now - self._planned.settle
+        elapsed = now - settle
         if elapsed < max(2.0, 3 * interval):
             return False
-        early = [left for at, left in backlog if self._planned.settle <= at <= self._planned.settle + elapsed / 3]
-        lately = [left for at, left in backlog if at >= now - max(0.5, 1.5 * interval)]
-        if not early or not lately:
+        lately = rows.least_backlog(now - max(0.5, 1.5 * interval), float("inf"))
+        most = HOPELESS_LOSS * self._planned.rate * elapsed + 10
+        if lately is None or lately <= most:  # early ones are hardly below zero: there is nothing to look up
             return False
-        return min(lately) - min(early) > HOPELESS_LOSS * self._planned.rate * elapsed + 10
-
-
-def _used_since(before: Snapshot, now: Snapshot, *, alone: bool) -> dict[str, float]:
-    """CPU seconds by role and of the whole machine, and how many there were, unless other hosts of the site use them too."""
-    used = asdict(now.since(before))
-    return {**used, "available": used["seconds"] * cores()} if alone else used
-
-
-def _slope(before: Snapshot, after: Snapshot) -> dict[str, float]:
-    """Bytes/s by which the resident memory of each role grew."""
-    seconds = max(1e-9, after.at - before.at)
-    return {role: (held - before.memory.get(role, held)) / seconds for role, held in after.memory.items()}
+        early = rows.least_backlog(settle, settle + elapsed / 3)
+        return early is not None and lately - early > most
 
 
 def _quantiles(histogram: Histogram) -> Latency:

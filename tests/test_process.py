@@ -13,7 +13,7 @@ import pytest
 
 from bench.errors import Died, NotReady, ServiceError
 from bench.leftovers import MARK, Leftover
-from bench.order import Halt, Ready
+from bench.order import Halt, Ready, Trouble
 from bench.process import Child, Supervisor, end_leftovers, leftovers, output_of
 from bench.procfs import boot_id, environment_of, stat_of
 
@@ -135,6 +135,27 @@ def test_child_is_talked_to(supervisor: Supervisor) -> None:
     child = supervisor.start([sys.executable, "-c", TALKS], name="talker", role="load", heard=Ready)
     child.inbox.tell(Halt())
     assert list(child.inbox.heard(timeout=20)) == [Ready()]
+
+
+@pytest.mark.parametrize(
+    ("said", "told"), [("channel.tell(Trouble('no bread'))", "talker ended: no bread"), ("sys.exit(7)", "exit code 7")]
+)
+def test_a_child_that_cannot_answer_says_why(supervisor: Supervisor, said: str, told: str) -> None:
+    """Whether it tells of its trouble, or ends without a word."""
+    program = TALKS.replace("channel.tell(Ready())", said).replace("Halt, Ready", "Halt, Trouble")
+    child = supervisor.start([sys.executable, "-c", program], name="talker", role="load", heard=Ready | Trouble)
+    child.inbox.tell(Halt())
+    with pytest.raises(Died, match=told):
+        child.answer(Ready, 20)
+
+
+def test_a_child_is_waited_for_until_it_answers(supervisor: Supervisor) -> None:
+    """What else it says meanwhile is passed over; one that never answers is given up."""
+    child = supervisor.start([sys.executable, "-c", TALKS], name="talker", role="load", heard=Ready | Trouble)
+    child.inbox.tell(Halt())
+    assert child.answer(Ready, 20) == Ready()
+    with pytest.raises(NotReady, match="talker did not answer"):
+        child.answer(Ready, 0.1)
 
 
 def test_closed_channel_is_the_polite_end(supervisor: Supervisor) -> None:

@@ -172,7 +172,7 @@ class TestChanges:
             ("search.precision=60 %", "found '60 %'; allowed: a share such as"),
             ("systems=spark", "systems[0]: found 'spark'; allowed: framework/source, such as \"spark/kafka\""),
             ("grid=5", "found 5; allowed: a mapping with the keys message_size, cpu_cost"),
-            ("grid.message_size.x=5", "grid.message_size: found a mapping; allowed: a list"),
+            ("grid.message_size.x=5", "grid.message_size[0].x: found an unknown key; allowed: lognormal, choice"),
             ("search.highest=0.1 /s", "found '0.1 /s'; allowed: a rate above search.lowest (0.1 /s)"),
             ("precision", "found no PATH=VALUE; allowed: PATH=VALUE, such as search.precision=10%"),
             ("=5", "found no PATH=VALUE"),

@@ -99,9 +99,9 @@ def test_a_rate_at_which_messages_are_lost_is_not_sustained(ran):
 def test_a_generator_slowed_on_purpose_gives_a_lower_bound(ran):
     """Its trials are invalid, and its limit is never taken for the framework's."""
     folder, rules = ran("load.limit=2 k/s", "search.start=1 k/s")
-    verdicts = [judge(entry.measurement, rules) for entry in read_trials(folder)]
+    beyond = [entry.measurement for entry in read_trials(folder) if entry.measurement.planned.rate > 1.15 * 2000]
     result = read_results(folder)[0]
-    assert {judged.word for judged in verdicts} == {"sustained", "invalid"}
+    assert {judge(seen, rules).word for seen in beyond} == {"invalid"}
     assert (result.status, result.reason, result.high_hz) == ("lower-bound", "generator", None)
     assert result.generator_hz == pytest.approx(2000, rel=0.15)
 

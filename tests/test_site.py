@@ -12,7 +12,7 @@ import pytest
 from bench import doctor, exporter
 from bench.errors import SiteError
 from bench.services import admission, needs
-from bench.site import HostSite, KafkaSite, Security, Site, SparkSite
+from bench.site import HostSite, KafkaSite, LoadSite, Security, Site, SparkSite
 
 AHEAD = 5.0
 """Seconds by which the clock of the exporter below is ahead of ours when it is asked to be."""
@@ -70,6 +70,20 @@ def said(site: Site, tmp_path: Path) -> dict[str, bool]:
     return {one.what: one.good for one in found if one.what.startswith(("b1:", "kafka at", "spark at"))}
 
 
+def test_the_clock_that_is_off_most_is_told(address: str, nobody: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of all hosts of a site; nothing where one does not say."""
+    monkeypatch.setattr(Exporter, "ahead", 0.25)
+    apart = exporter.apart(Site(hosts={"b1": HostSite(address)}))
+    assert apart is not None
+    assert apart.host == "b1"
+    assert abs(apart.offset - 0.25) <= apart.bound < 0.2
+    assert apart.most == abs(apart.offset) + apart.bound
+    sent = Site(hosts={"b1": HostSite(address), "b2": HostSite(address)}, load=LoadSite("127.0.0.1:5557", 1))
+    assert exporter.apart(sent).most > 0.45
+    assert exporter.apart(Site(hosts={"b1": HostSite(address), "b2": HostSite(nobody)})) is None
+    assert exporter.apart(Site()) is None
+
+
 def test_figures_are_read() -> None:
     """Names, labels and numbers; comments and what is broken are passed over."""
     figures = exporter.figures_in(SERVED.format(time=1.5))
@@ -109,6 +123,29 @@ def test_services_versions_and_limits_are_compared(address: str, tmp_path: Path)
 def test_a_host_that_says_nothing_is_wrong(nobody: str, tmp_path: Path) -> None:
     """The line names it and its address."""
     assert list(said(Site(hosts={"b1": HostSite(nobody)}), tmp_path).values()) == [False]
+
+
+@pytest.mark.parametrize("answer", [b"SSH-2.0-OpenSSH_9.2\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nshort", b""])
+def test_a_host_that_says_something_else_is_one_line(answer: bytes) -> None:
+    """Whatever listens there: a shell, or an exporter that stops in the middle."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            while True:
+                try:
+                    asked, _ = server.accept()
+                except OSError:
+                    return
+                with asked:
+                    asked.recv(4096)
+                    asked.sendall(answer)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        with pytest.raises(SiteError, match=r"no figures from 127\.0\.0\.1"):
+            exporter.ask(f"127.0.0.1:{server.getsockname()[1]}")
+        server.shutdown(socket.SHUT_RDWR)
+        thread.join(timeout=5)
 
 
 def test_an_endpoint_is_reached(address: str, tmp_path: Path) -> None:
