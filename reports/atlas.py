@@ -22,11 +22,11 @@ class Group(Struct, frozen=True):
 
 LIMITS = (
     "Why the cell is not faster, told from its trials: the overloaded one just above the top rate, and the CPU time that each part "
-    "used in it. Where no probe was at its limit it says so. Disk and garbage collection are not told apart."
+    "used in it. Where no probe was at its limit it says so."
 )
 CURVES = (
     "The same rates over message size, a figure for each CPU cost, with the interval of each. Dashed lines are bounds of theory: "
-    "no system can be above them. An arrow says at least (↑) or at most (↓)."
+    "no system can be above them. An arrow says at least (↑) or at most (↓), a ? that trials disagree, a gap that there is no rate."
 )
 LATENCY = (
     "At shares of the highest confirmed rate: how long messages take from the moment at which they were due, from when they were "

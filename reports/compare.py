@@ -14,7 +14,7 @@ from bench.agreement import agreements
 from bench.errors import UsageError
 from bench.measurement import Result
 from bench.scenario import Cell
-from bench.units import seconds_text, size_text
+from bench.units import seconds_text
 from reports.atlas import winners_of_run
 from reports.evidence import Evidence, read_evidence
 from reports.forest import forest_picture
@@ -105,7 +105,7 @@ def lines_of(found: Sequence[Evidence]) -> list[Line]:
     cells = dict.fromkeys(known.cell for evidence in found for known in evidence.cells)
     return [
         Line(
-            cell.system, size_text(cell.message_bytes), seconds_text(cell.cpu_seconds),
+            cell.system, cell.size_text, seconds_text(cell.cpu_seconds),
             tuple(_side(known.get(cell), each.get(cell)) for known, each in zip(results, [{}, *compared], strict=True)),
         )
         for cell in cells

@@ -1,5 +1,6 @@
 """Frequency over message size at one CPU cost: a line for each system, its intervals, and the bounds of theory as lines."""
 
+import math
 from collections.abc import Sequence
 
 from matplotlib.artist import Artist
@@ -19,6 +20,8 @@ MARKERS = ("o", "s", "D", "^", "v", "P", "X", "p", "h")
 MOST = 6
 """Figures of a run: with more costs, some between the first and the last are left out."""
 THEORY = "#4a5563"
+MARKED = {"lower-bound": "↑", "upper-bound": "↓", "unstable": "?"}
+"""By status, where a point is not simply measured."""
 
 
 class Point(Struct, frozen=True):
@@ -29,7 +32,7 @@ class Point(Struct, frozen=True):
     low: float | None
     high: float | None
     bound: str
-    """lower-bound, upper-bound, or nothing"""
+    """what its rate is marked with, where it is not simply measured"""
 
 
 class Line(Struct, frozen=True):
@@ -57,19 +60,25 @@ def curves_of(evidence: Evidence, cost: float) -> Curves:
         bounds.append(("CPU bound: cores ÷ cost", tuple((size, cpu) for size in ends)))
     if filled := tuple((size, hertz) for size, hertz in network if hertz is not None):
         bounds.append(("network bound: bandwidth ÷ size", filled))
-    return Curves(cost, tuple(line for line in lines if line.points), tuple(bounds))
+    seen = tuple(line for line in lines if any(point.rate > 0 for point in line.points))
+    return Curves(cost, seen, tuple(bounds))
 
 
 def _points_of(evidence: Evidence, system: str, cost: float) -> tuple[Point, ...]:
     points = []
     for known in evidence.of_system(system):
         result = known.result
-        if result is None or known.cell.cpu_seconds != cost or result.status in ("failed", "unsupported"):
+        if known.cell.cpu_seconds != cost:
             continue
-        rate = result.high_hz if result.status == "upper-bound" else rate_of(result)
-        bound = result.status if result.status.endswith("bound") else ""
-        if rate is not None and rate > 0:
-            points.append(Point(known.cell.message_bytes, rate, result.low_hz, result.high_hz, bound))
+        rate = None
+        if result is not None and result.status not in ("failed", "unsupported"):
+            rate = result.high_hz if result.status == "upper-bound" else rate_of(result)
+        if result is None or not rate:
+            points.append(
+                Point(known.cell.message_bytes, math.nan, None, None, "")
+            )  # a gap in the line, not a straight way over it
+        else:
+            points.append(Point(known.cell.message_bytes, rate, result.low_hz, result.high_hz, MARKED.get(result.status, "")))
     return tuple(sorted(points, key=lambda point: point.size))
 
 
@@ -132,10 +141,9 @@ def _draw_line(ax: Axes, line: Line, colour: str, marker: str) -> list[Artist]:
         sizes, rates, yerr=(down, up), color=colour, marker=marker, markersize=4.4, linewidth=1.3, elinewidth=0.9, capsize=2.2,
         label=line.system, zorder=3,
     )  # fmt: skip
-    arrows = {"lower-bound": ("↑", 9), "upper-bound": ("↓", -9)}
     marks = [
         ax.annotate(
-            arrows[point.bound][0], (point.size, point.rate), (0, arrows[point.bound][1]), textcoords="offset points",
+            point.bound, (point.size, point.rate), (0, -9 if point.bound == "↓" else 9), textcoords="offset points",
             color=colour, fontsize=9, ha="center", va="center", fontweight="bold",
         )
         for point in line.points if point.bound

@@ -4,14 +4,15 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from bench.units import rate_text, seconds_text
+from bench.units import rate_text, seconds_text, size_text
 from reports.belief import Belief, belief_of
+from reports.costs import costs_of
 from reports.evidence import Evidence, Judged, Known
 from reports.limit import limit_of
 from reports.logtail import Logs, Tail
 from reports.provenance import repeat_cell
 from reports.sketch import Sketch, sketch_of
-from reports.table import time_text
+from reports.table import known_text, time_text
 from reports.theory import bound_of, efficiency_of
 from reports.timeline import title_of, trace_of
 from reports.wording import claim_of, interval_text, status_of
@@ -62,6 +63,8 @@ class Dossier(Struct, frozen=True, omit_defaults=True):
     belief: Belief | None = None
     latency: tuple[tuple[str, ...], ...] = ()
     """rate, share of the top rate, p50, p90, p99, most: of each sustained trial"""
+    costs: tuple[tuple[str, ...], ...] = ()
+    """what the trial behind the answer took, by role; see reports.costs"""
     logs: tuple[Tail, ...] = ()
     command: str = ""
 
@@ -88,6 +91,7 @@ def _dossier_of(evidence: Evidence, known: Known, logs: Logs, *, every: bool, so
         attempts=tuple(_attempt_of(judged, drawn=every or (some and judged is known.deciding)) for judged in known.trials),
         belief=belief_of(known, evidence.record.scenario.search) if some else None,
         latency=_latency_of(known),
+        costs=costs_of(known.deciding),
         logs=logs.of(known) if some else (),
         command=repeat_cell(evidence, known),
     )
@@ -99,11 +103,13 @@ def _sentences(evidence: Evidence, known: Known) -> list[str]:
     if result is None:
         return ["The run has not finished this cell; what it has tried so far is below."] if known.trials else []
     said = [f"Reason: {result.reason}."] if result.reason else []
+    if known.cell.sizes is not None:
+        said.append(f"Sizes of messages differ: {known.cell.sizes.text}; {size_text(known.cell.message_bytes)} is their mean.")
     limit, bound, share = limit_of(evidence, known), bound_of(evidence, known), efficiency_of(evidence, known)
     if limit is not None:
         said.append(f"Limited by {limit.kind}: {limit.sentence}{f' Evidence: {limit.evidence}.' if limit.evidence else ''}")
     if result.confirmed_hz is not None:
-        said.append(f"Confirmed by a second trial at {rate_text(result.confirmed_hz)}.")
+        said.append(f"Confirmed by a trial at {rate_text(result.confirmed_hz)}.")
     if bound is not None:
         reached = f"; {share:.0%} of it was reached" if share is not None else ""
         said.append(f"Theory ({bound.kind}) allows {rate_text(bound.hertz)}{reached}.")
@@ -115,15 +121,15 @@ def _sentences(evidence: Evidence, known: Known) -> list[str]:
 def _latency_of(known: Known) -> tuple[tuple[str, ...], ...]:
     """How latency rises with the load: one row for each sustained rate, slow ones first."""
     top = known.result.estimate_hz or known.result.low_hz if known.result is not None else None
-    sustained = [one.seen for one in known.trials if one.verdict.word == "sustained" and one.seen.from_due.p50 is not None]
-    rows = sorted({seen.planned.rate: seen for seen in sustained}.items())
+    sustained = [one for one in known.trials if one.verdict.word == "sustained" and one.seen.from_due.p50 is not None]
+    rows = sorted({one.seen.planned.rate: one for one in sustained}.items())
     return tuple(
         (
             rate_text(rate),
             f"{rate / top:.0%}" if top else "",
-            *(time_text(getattr(seen.from_due, q)) for q in ("p50", "p90", "p99", "max")),
+            *(known_text(one, getattr(one.seen.from_due, q)) for q in ("p50", "p90", "p99", "max")),
         )
-        for rate, seen in rows
+        for rate, one in rows
     )
 
 
@@ -142,8 +148,8 @@ def _attempt_of(judged: Judged, *, drawn: bool) -> Attempt:
         late=time_text(seen.late),
         blocked=time_text(seen.blocked),
         drained="yes" if seen.drained else "no",
-        p50=time_text(seen.from_due.p50),
-        p99=time_text(seen.from_due.p99),
+        p50=known_text(judged, seen.from_due.p50),
+        p99=known_text(judged, seen.from_due.p99),
         burnt=f"{100 * seen.burnt / seen.asked:.1f} %" if seen.asked else "",
         cpu=_cores_text(judged),
         seconds=seconds_text(seen.seconds),

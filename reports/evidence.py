@@ -5,13 +5,19 @@ from functools import cached_property
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from bench.errors import UsageError
 from bench.measurement import Measurement, Result
 from bench.scenario import Cell
+from bench.site import Site
 from bench.store import RunRecord, cell_of, read_results, read_run, read_trials
-from bench.units import seconds_text, size_text
+from bench.units import seconds_text
 from bench.verdict import Rules, Verdict, judge
+
+
+class MeanSize(int):
+    """A size of the grid that is the mean of messages that differ in size; a map says so."""
 
 
 class Judged(Struct, frozen=True):
@@ -37,7 +43,7 @@ class Known(Struct, frozen=True):
     @property
     def point(self) -> str:
         """Its size and cost, as people read them."""
-        return f"{size_text(self.cell.message_bytes)}, {seconds_text(self.cell.cpu_seconds)}"
+        return f"{self.cell.size_text}, {seconds_text(self.cell.cpu_seconds)}"
 
     @property
     def deciding(self) -> Judged | None:
@@ -60,13 +66,20 @@ class Evidence(Struct, frozen=True, dict=True):
     def title(self) -> str:
         return self.record.scenario.title or self.record.scenario.name
 
+    @property
+    def imported(self) -> bool:
+        """Whether another tool has measured it: then nothing is known of how, nor whether anything was lost."""
+        return "imported" in self.record.facts
+
     @cached_property
     def systems(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(known.cell.system for known in self.cells))
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
-        return tuple(sorted({known.cell.message_bytes for known in self.cells}))
+        means = {known.cell.message_bytes for known in self.cells if known.cell.sizes is not None}
+        found = sorted({known.cell.message_bytes for known in self.cells})
+        return tuple(MeanSize(size) if size in means else size for size in found)
 
     @cached_property
     def costs(self) -> tuple[float, ...]:
@@ -95,12 +108,36 @@ class Evidence(Struct, frozen=True, dict=True):
 def read_evidence(run: Path) -> Evidence:
     """What the folder of a run says; UsageError when it is none, or when nothing was measured in it yet."""
     record = read_run(run)
-    results = {cell_of(result): result for result in read_results(run)}
+    results = {cell_of(result): _with_shares_of_here(result, record.site) for result in read_results(run)}
     rules = Rules(record.scenario.objectives, float(record.scenario.search.precision))
     trials: dict[Cell, list[Judged]] = {}
     for entry in read_trials(run):
-        trials.setdefault(entry.cell, []).append(Judged(entry.measurement, judge(entry.measurement, rules)))
+        seen = _of_here(entry.measurement, entry.cell, record.site)
+        trials.setdefault(entry.cell, []).append(Judged(seen, judge(entry.measurement, rules)))
     if not results and not trials:
         raise UsageError(f"{run}: has no trial and no result yet; go on with `bench run --resume {run}`")
     cells = dict.fromkeys((*record.scenario.cells(), *results, *trials))
     return Evidence(run, record, tuple(Known(cell, results.get(cell), tuple(trials.get(cell, ()))) for cell in cells))
+
+
+def _elsewhere(framework: str, source: str, site: Site) -> set[str]:
+    """The roles of a cell whose processes nobody sees from here: they stand at the site already, and only a client is here."""
+    return {role for role, room in (("framework", framework), ("source", source)) if site.elsewhere(room)}
+
+
+def _of_here(seen: Measurement, cell: Cell, site: Site) -> Measurement:
+    """A trial without the accounts of what nobody saw: they are unknown, not nothing."""
+    gone = _elsewhere(cell.framework, cell.source, site)
+    if not gone:
+        return seen
+    kept = {name: {role: value for role, value in getattr(seen, name).items() if role not in gone} for name in _BY_ROLE}
+    return replace(seen, **kept)
+
+
+_BY_ROLE = ("cpu", "memory", "memory_slope", "usage")
+
+
+def _with_shares_of_here(result: Result, site: Site) -> Result:
+    gone = _elsewhere(result.framework, result.source, site)
+    shares = {role: share for role, share in result.cpu_share.items() if role not in gone}
+    return replace(result, cpu_share=shares) if gone else result

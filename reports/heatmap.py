@@ -11,6 +11,7 @@ from matplotlib.patches import Patch, Rectangle
 from msgspec import Struct
 
 from bench.units import seconds_text, size_text
+from reports.evidence import MeanSize
 from reports.figure import BOTTOM, LEFT, TOP
 from reports.palette import AMBER, DOTS, EMPTY, FAILED, GREY, INK, PALE, RED, RGB, UNSUPPORTED, is_dark
 from reports.scale import Scale
@@ -55,6 +56,10 @@ def is_compact(sizes: Sequence[int], costs: Sequence[float]) -> bool:
     return max(len(sizes), len(costs)) > MOST_WITH_WORDS
 
 
+def _size_label(size: int) -> str:
+    return f"⌀ {size_text(size)}" if isinstance(size, MeanSize) else size_text(size)
+
+
 def grid_axes(figure: Figure, sizes: Sequence[int], costs: Sequence[float], frame: Frame) -> tuple[Axes, tuple[float, float]]:
     """Axes over message size and CPU cost in a figure that is made to fit them; with their width and height in inches."""
     tile = frame.tile
@@ -65,9 +70,10 @@ def grid_axes(figure: Figure, sizes: Sequence[int], costs: Sequence[float], fram
     ax.set_xlim(0, len(sizes))
     ax.set_ylim(0, len(costs))
     across, up = (max(1, round(least / step)) for least, step in zip((0.62, 0.2), tile, strict=True))
-    ax.set_xticks([n + 0.5 for n in range(0, len(sizes), across)], [size_text(size) for size in sizes[::across]])
+    ax.set_xticks([n + 0.5 for n in range(0, len(sizes), across)], [_size_label(size) for size in sizes[::across]])
     ax.set_yticks([n + 0.5 for n in range(0, len(costs), up)], [seconds_text(cost) for cost in costs[::up]])
-    ax.set_xlabel("message size")
+    mixed = any(isinstance(size, MeanSize) for size in sizes)
+    ax.set_xlabel("message size (⌀: the mean of sizes that differ)" if mixed else "message size")
     ax.set_ylabel("CPU cost per message")
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)

@@ -10,8 +10,9 @@ from msgspec import Struct
 from bench.latency import KINDS, Percentile, histogram_of, percentiles
 from bench.store import read_latencies
 from bench.units import rate_text
-from reports.evidence import Evidence, Known
+from reports.evidence import Evidence, Judged, Known
 from reports.figure import Picture
+from reports.table import time_text
 
 LINES = {"due": ("#0B3C6F", "-"), "sent": ("#56B4E9", "-"), "processing": ("#6b7480", (0, (4, 2)))}
 """Colour and dashes by where the latency begins."""
@@ -24,22 +25,38 @@ class Curve(Struct, frozen=True):
     """The percentiles of one trial at one rate, by where they begin."""
 
     rate: float
+    title: str
+    """the share of the highest confirmed rate, the rate, and how far the clocks of several hosts may differ"""
     percentiles: dict[str, list[Percentile]]
 
 
 def curves_of(evidence: Evidence, known: Known) -> list[Curve]:
-    """The latency trials of a cell, the slowest first; what lies in their windows."""
+    """The latency trials of a cell that say something of the system, the slowest first; what lies in their windows."""
     found = []
-    for seen in (one.seen for one in known.trials if one.seen.planned.purpose == "latency"):
+    for one in latency_trials(known):
+        seen = one.seen
         buckets, begin = read_latencies(evidence.folder, known.cell, seen), int(seen.planned.settle)
         of_kind = {kind: percentiles(histogram_of(buckets, kind, begin, begin + seen.planned.window)) for kind in KINDS}
-        found.append(Curve(seen.planned.rate, of_kind))
+        found.append(Curve(seen.planned.rate, _title_of(known, one), of_kind))
     return sorted(found, key=lambda curve: curve.rate)
+
+
+def latency_trials(known: Known) -> list[Judged]:
+    """Those whose load was as it was asked for."""
+    return [one for one in known.trials if one.seen.planned.purpose == "latency" and one.verdict.word != "invalid"]
+
+
+def _title_of(known: Known, one: Judged) -> str:
+    seen, top = one.seen, known.result.confirmed_hz if known.result is not None else None
+    share = f"{seen.planned.rate / top:.0%}: " if top else ""
+    doubt = f", clocks ± {time_text(seen.clocks.most)}" if seen.clocks is not None else ""
+    over = "\noverloaded" if one.verdict.word == "overloaded" else ""
+    return f"{share}{rate_text(seen.planned.rate)}{doubt}{over}"
 
 
 def latency_pictures(evidence: Evidence) -> list[Picture]:
     """A picture for each cell that has latency trials, of at most MOST cells."""
-    measured = [known for known in evidence.cells if any(one.seen.planned.purpose == "latency" for one in known.trials)]
+    measured = [known for known in evidence.cells if latency_trials(known)]
     return [_picture(known, curves_of(evidence, known)) for known in measured[:MOST]]
 
 
@@ -76,7 +93,7 @@ def draw_percentiles(axes: Axes, curve: Curve) -> Sequence[Artist]:
     axes.set_yscale("log")
     axes.set_xticks([_nines(one.share, longest) for one in longest])
     axes.set_xticklabels([_label(one.share) for one in longest], fontsize=7)
-    axes.set_title(rate_text(curve.rate), fontsize=8.5)
+    axes.set_title(curve.title, fontsize=8.5)
     axes.set_xlabel("share of messages")
     return artists
 

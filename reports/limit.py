@@ -14,15 +14,19 @@ from reports.evidence import Evidence, Judged, Known
 from reports.theory import bound_of, cores_of, rate_of
 
 Kind = Literal[
-    "the work", "framework CPU", "broker CPU", "shared CPU", "one thread", "batches", "source", "network", "generator", "latency",
-    "died", "time", "not known",
+    "the work", "framework CPU", "broker CPU", "shared CPU", "one thread", "batches", "source", "network", "disk", "garbage",
+    "generator", "latency", "died", "time", "not known",
 ]  # fmt: skip
 BUSY = 0.9
 """Of all cores: a machine that is busier has none to spare."""
 NEAR = 0.85
 """Of a bound: whoever comes nearer is limited by it."""
+STANDSTILL = 0.25
+"""Of the time: a JVM that collects garbage for longer is limited by that, whatever its cores do."""
 IDLE = 0.6
 """Of the cores that it has: a framework that uses less is waiting for something."""
+
+JVMS = {"framework": "framework’s JVM", "source": "broker’s JVM"}
 
 
 class Limit(Struct, frozen=True):
@@ -43,16 +47,21 @@ def limit_of(evidence: Evidence, known: Known) -> Limit | None:
         return _generator(known)
     found = _theory(evidence, known)
     if found is None and above is not None:
-        found = _verdict(above) or (_cpu(above.seen, cores) if cores else None)
-    if found is None and known.result.status == "lower-bound":
+        found = _verdict(above) or _probed(evidence, above.seen) or (_cpu(above.seen, cores) if cores else None)
+    if found is None and known.result.status == "lower-bound" and known.result.reason == "budget":
         return Limit("time", "The time allowed for this cell was spent before its limit was met.", _used(seen, cores))
+    if found is None and known.result.reason == "highest":
+        return Limit("not known", "It sustained the highest rate that the scenario asks for.", _used(seen, cores))
     return found or Limit("not known", "No probe of this run was at its limit.", _used(seen, cores))
 
 
 def _trial_above(known: Known) -> Judged | None:
     """The overloaded trial that is nearest above what was sustained."""
-    over = [one for one in known.trials if one.verdict.word == "overloaded"]
-    return min(over, key=lambda one: one.seen.planned.rate) if over else None
+    kept = known.deciding
+    top = kept.seen.planned.rate if kept is not None and kept.verdict.word == "sustained" else 0.0
+    over = [one for one in known.trials if one.verdict.word == "overloaded" and one.seen.planned.purpose != "warm-up"]
+    above = [one for one in over if one.seen.planned.rate > top]
+    return min(above or over, key=lambda one: one.seen.planned.rate, default=None)
 
 
 def _generator(known: Known) -> Limit:
@@ -87,10 +96,35 @@ def _verdict(above: Judged) -> Limit | None:
     return None
 
 
+def _probed(evidence: Evidence, seen: Measurement) -> Limit | None:
+    """What the probes of garbage collection, network and disk say of an overloaded trial."""
+    span, site, at = seen.cpu.get("seconds") or seen.planned.window, evidence.record.site, f"at {rate_text(seen.planned.rate)}"
+    for role, name in JVMS.items():
+        share = seen.usage.get(role, {}).get("gc_seconds", 0.0) / span
+        if share >= STANDSTILL:
+            return Limit("garbage", f"The {name} stands still while it collects garbage.", f"{at} for {share:.0%} of the time")
+    sent, received, stored = (
+        _most(seen, names) / span for names in (("link_sent_bytes",), ("link_received_bytes",), ("read_bytes", "written_bytes"))
+    )
+    if site.bandwidth is not None and max(sent, received) >= NEAR * site.bandwidth:
+        return Limit("network", "The network is full.", f"{at} {size_text(max(sent, received))}/s of {size_text(site.bandwidth)}/s")
+    if site.disk is not None and stored >= NEAR * site.disk:
+        return Limit("disk", "The disk has no time left.", f"{at} {size_text(stored)}/s of {size_text(site.disk)}/s")
+    return None
+
+
+def _most(seen: Measurement, names: tuple[str, ...]) -> float:
+    """The bytes of these kinds together, of the role that has most of them."""
+    return max((sum(used.get(name, 0.0) for name in names) for used in seen.usage.values()), default=0.0)
+
+
 def _cpu(seen: Measurement, cores: int) -> Limit | None:
     """What the accounts of the CPU say of an overloaded trial."""
+    if "framework" not in seen.cpu or "source" not in seen.cpu:
+        return None  # somewhere else, where nobody looked
     span = seen.cpu.get("seconds") or seen.planned.window
     used = {role: seen.cpu.get(role, 0.0) / span for role in ("framework", "source", "load", "busy")}
+    cores = round(seen.cpu.get("available", 0.0) / span) or cores
     figures = _used_text(seen, used, cores)
     if used["busy"] >= BUSY * cores:
         return _busy_machine(used, figures)
@@ -98,7 +132,9 @@ def _cpu(seen: Measurement, cores: int) -> Limit | None:
         return Limit("one thread", "The framework uses one core and no more, as a stage does that runs in one thread.", figures)
     if _batches_take_longer(seen):
         return Limit(
-            "batches", "Batches take longer than their interval although cores are free: what a batch costs, not the CPU.", figures
+            "batches",
+            "Batches take longer than their interval although cores are free: what scheduling and committing costs.",
+            figures,
         )
     if seen.blocked > 0.2 * seen.planned.window:
         return Limit(
@@ -129,7 +165,7 @@ def _batches_take_longer(seen: Measurement) -> bool:
 
 
 def _used(judged: Judged | None, cores: int | None) -> str:
-    if judged is None or cores is None or not judged.seen.cpu.get("busy"):
+    if judged is None or cores is None or not judged.seen.cpu.get("busy") or "framework" not in judged.seen.cpu:
         return ""
     seen = judged.seen
     span = seen.cpu.get("seconds") or seen.planned.window

@@ -20,8 +20,9 @@ from bench.errors import UsageError
 from bench.measurement import Latency, Measurement, Planned, Result, Series
 from bench.scenario import Cell, Grid, Scenario
 from bench.site import Site
+from bench.sizes import MessageSize
 from bench.store import Store, now_text
-from bench.units import Seconds, Size
+from bench.units import Seconds
 from bench.verdict import Rules, judge
 from reports.evidence import Known, read_evidence
 
@@ -98,7 +99,7 @@ def _mistake(foreign: Foreign) -> str | None:
 
 def _stored(found: dict[Cell, tuple[Path, Foreign]], out: Path, command: str) -> Path:
     """The run, written as if it had been measured here; its facts say that it was not."""
-    sizes = tuple(Size(size) for size in sorted({cell.message_bytes for cell in found}))
+    sizes = tuple(MessageSize(size) for size in sorted({cell.message_bytes for cell in found}))
     systems = tuple(dict.fromkeys(cell.system for cell in found))
     scenario = Scenario("imported", systems, Grid(sizes, (Seconds(0),)), title="Imported from the OpenMessaging Benchmark")
     store = Store.fresh(out, "imported")

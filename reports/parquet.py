@@ -27,6 +27,7 @@ WORDS = {
     "verdict",
     "why",
     "note",
+    "sizes",
 }
 WHOLE = {
     "message_bytes",
@@ -51,7 +52,7 @@ def write(run: Path) -> list[Path]:
     roles, goals = roles_of(evidence), goals_of(evidence)
     cells = [row_of(known, roles, goals) for known in evidence.cells]
     trials = [_row_of(known, judged) for known in evidence.cells for judged in known.trials]
-    used = tuple(sorted({role for row in trials for role in row if role.startswith("cpu.")}))
+    used = tuple(sorted({role for row in trials for role in row if role.startswith(("cpu.", "usage."))}))
     files = ((run / "cells.parquet", columns_of(roles, goals), cells), (run / "trials.parquet", (*_COLUMNS, *used), trials))
     for path, columns, rows in files:
         pq.write_table(_table_of(columns, rows), path)
@@ -73,6 +74,7 @@ def _row_of(known: Known, judged: Judged) -> Row:
     row |= {"started": seen.started, "ended": seen.ended, "verdict": verdict.word, "why": verdict.why, "loss": verdict.loss}
     row |= {name: getattr(seen, name) for name in ("drained", "note", *NUMBERS)}
     row |= {f"{kind}.{q}": getattr(getattr(seen, kind), q) for kind in ("from_due", "from_sent") for q in QUANTILES}
+    row |= {f"usage.{role}.{kind}": value for role, used in seen.usage.items() for kind, value in used.items()}
     return row | {f"cpu.{role}": seconds for role, seconds in seen.cpu.items()}
 
 

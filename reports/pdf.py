@@ -44,6 +44,8 @@ def write(run: Path) -> list[Path]:
         "machine": machine_of(evidence),
         "repeat": repeat_of(evidence),
         "doubts": list(DOUBTS.items()),
+        "imported": evidence.imported,
+        "untold": max(0, sum(limit_of(evidence, known) is not None for known in evidence.cells) - MOST_LIMITS),
         "glossary": list(GLOSSARY.items()),
     }
     path = run / "report.pdf"

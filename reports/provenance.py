@@ -1,10 +1,11 @@
 """What was measured, by which rules, on what, and how to repeat it: pairs of a label and a text, in the order of interest."""
 
+import json
 import shlex
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from bench.scenario import Scenario
+from bench.scenario import Cell, Scenario
 from bench.units import Seconds, exact_text, rate_text, seconds_text, size_text
 from reports.evidence import Evidence, Known
 
@@ -22,10 +23,15 @@ def subject_of(evidence: Evidence) -> Pairs:
     finished = len(evidence.cells) - len(evidence.missing)
     trials = [judged.seen for known in evidence.cells for judged in known.trials]
     spent = seconds_text(sum(seen.seconds for seen in trials))
-    return [
+    what = [
         ("Scenario", scenario.name),
         ("Systems", ", ".join(evidence.systems)),
-        ("Message sizes", ", ".join(size_text(size) for size in evidence.sizes)),
+        ("Message sizes", "; ".join(dict.fromkeys(_size_text(known.cell) for known in evidence.cells))),
+    ]
+    if evidence.imported:
+        return [*what, ("Measured", f"by another tool, which did not count losses; {len(evidence.cells)} files")]
+    return [
+        *what,
         ("CPU costs", ", ".join(seconds_text(cost) for cost in evidence.costs)),
         ("Load", _load_text(scenario)),
         ("Search", _search_text(scenario)),
@@ -82,10 +88,14 @@ def repeat_cell(evidence: Evidence, known: Known) -> str:
     cell, kept = known.cell, [word for n, word in enumerate(words) if n not in resumed and not word.startswith("--resume=")]
     chosen = (
         f"systems={cell.system}",
-        f"grid.message_size={cell.message_bytes}B",
+        f"grid.message_size={f'{cell.message_bytes}B' if cell.sizes is None else json.dumps(cell.sizes.written)}",
         f"grid.cpu_cost={exact_text(Seconds(cell.cpu_seconds))}",
     )
     return shlex.join([*kept, *(word for one in chosen for word in ("--set", one.replace(" ", "")))])
+
+
+def _size_text(cell: Cell) -> str:
+    return size_text(cell.message_bytes) if cell.sizes is None else f"{cell.sizes.text} (mean {size_text(cell.message_bytes)})"
 
 
 def _fact_text(name: str, fact: Any) -> str:

@@ -16,6 +16,9 @@ from reports.theory import rate_of
 from reports.timeline import count_text
 from reports.wording import MISSING, claim_of, interval_text, reason_of
 
+AROUND = 2.0
+"""How many times the seconds of its trials a cell takes at most, with what comes before and between them."""
+
 
 class Field(Struct, frozen=True):
     """One cell of the map; colours are CSS, empty where it has none."""
@@ -64,7 +67,8 @@ def pulse_of(run: Path, *, running: bool) -> Pulse:
     spent = max(
         0.0, (datetime.now(UTC) - datetime.strptime(record.started, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)).total_seconds()
     )
-    left = spent / done * (len(cells) - done) if done else None
+    worked = min(spent, AROUND * sum(result.seconds for result in results.values()))  # a run that is resumed stood still in between
+    left = worked / done * (len(cells) - done) if done else None
     planned = now.trial if now is not None else None
     whole = planned.settle + planned.window if planned is not None else 0.0
     return Pulse(
@@ -84,7 +88,7 @@ def _doing(now: Now | None) -> str:
     if now is None or now.cell is None:
         return ""
     cell, what = now.cell, now.phase if now.trial is not None else now.note
-    point = f"{size_text(cell.message_bytes)}, {seconds_text(cell.cpu_seconds)}"
+    point = f"{cell.size_text}, {seconds_text(cell.cpu_seconds)}"
     return f"{now.number} of {now.of}: {cell.system}, {point}{f' ({what})' if what else ''}"
 
 

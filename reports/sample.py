@@ -9,8 +9,9 @@ from typing import Any
 from bench.measurement import Latency, Measurement, Planned, Purpose, Result, Series
 from bench.scenario import Cell, Grid, Scenario
 from bench.site import Site
+from bench.sizes import MessageSize
 from bench.store import Store
-from bench.units import Seconds, Size
+from bench.units import Seconds
 
 BATCH = {"spark/tcp": 1.0, "spark/files": 1.0, "spark/kafka": 1.0}
 MOVED = {"spark/tcp": (62e3, 180e6), "spark/files": (55.0, 40e6), "spark/kafka": (88e3, 95e6), "plain/kafka": (205e3, 260e6)}
@@ -48,6 +49,8 @@ def seen(number: int, rate: float, ceiling: float, purpose: Purpose = "search", 
         "drained": sustained, "late": 0.001, "blocked": 0.0, "asked": 5.0, "burnt": 5.01,
         "from_due": Latency(p50, 1.6 * p50, 2.1 * p50, 2.6 * p50), "from_sent": Latency(p50, 1.6 * p50, 2 * p50, 2.5 * p50),
         "cpu": {"framework": 18.9, "source": 0.5, "load": 0.3, "harness": 0.1, "busy": 19.9, "steal": 0.1, "available": 20.0},
+        "memory": {"framework": 6.1e8, "source": 8e8, "load": 1.1e8, "harness": 9e7},
+        "usage": {"source": {"sent_bytes": 3.1e8, "received_bytes": 3e8, "read_bytes": 0.0, "written_bytes": 3e8}},
         "series": Series(at, offered, offered, processed),
     }  # fmt: skip
     return Measurement(**(known | said))
@@ -74,7 +77,8 @@ def result_of(cell: Cell, status: str = "measured", **known: Any) -> Result:
         "unsupported": {"reason": "the socket receiver reads lines"},
     }
     bound = 2 / cell.cpu_seconds if cell.cpu_seconds else None
-    always = {"bound_hz": bound, "bound": "cpu" if bound else None, "trials": 6, "seconds": 70.0, "sent": 9, "processed": 9}
+    always: dict[str, Any] = {"bound_hz": bound, "bound": "cpu" if bound else None, "sizes": cell.sizes}
+    always |= {"trials": 6, "seconds": 70.0, "sent": 9, "processed": 9}
     quick = {"latency_s": Latency(0.6, 0.9, 1.2, 1.4), "cpu_share": {"framework": 1.42, "source": 0.2}}
     more = always | (quick if status == "measured" else {}) | bounds[status] | known
     return Result(cell.system, cell.framework, cell.source, cell.message_bytes, cell.cpu_seconds, status, **more)  # type: ignore[arg-type]
@@ -91,7 +95,7 @@ QUICK = Scenario(
     name="quick",
     title="A first map of Spark and its sources",
     systems=("spark/tcp", "spark/files", "spark/kafka", "plain/kafka"),
-    grid=Grid((Size(100), Size(10_000), Size(1_000_000)), (Seconds(0), Seconds(0.01))),
+    grid=Grid((MessageSize(100), MessageSize(10_000), MessageSize(1_000_000)), (Seconds(0), Seconds(0.01))),
 )
 UNFINISHED = Cell("plain", "kafka", 1_000_000, 0.01)
 
@@ -124,7 +128,7 @@ def an_open_store(folder: Path, scenario: Scenario, **facts: Any) -> Iterator[St
 def large(systems: int, sizes: int, costs: int) -> Scenario:
     """A scenario with that many systems, sizes from 100 B to 10 MB, and costs from nothing to 0.1 s."""
     known = (*QUICK.systems, "spark/pulsar", "harmonicio/stream", *(f"system-{number}/kafka" for number in range(7, 100)))
-    chosen = tuple(Size(round(100 * 1e5 ** (n / max(1, sizes - 1)))) for n in range(sizes))
+    chosen = tuple(MessageSize(round(100 * 1e5 ** (n / max(1, sizes - 1)))) for n in range(sizes))
     spent = (Seconds(0), *(Seconds(round(1e-4 * 1e3 ** (n / max(1, costs - 2)), 7)) for n in range(costs - 1)))
     return Scenario(name="large", title="An invented run", systems=known[:systems], grid=Grid(chosen, spent))
 

@@ -7,10 +7,10 @@ from pathlib import Path
 from msgspec import Struct
 
 from bench.units import seconds_text, size_text
-from reports.evidence import Evidence, Known, read_evidence
+from reports.evidence import Evidence, Judged, Known, read_evidence
 from reports.limit import limit_of
 from reports.theory import efficiency_of, rate_of
-from reports.wording import MISSING, claim_of, interval_text
+from reports.wording import MISSING, claim_of, interval_text, sign_of
 
 PLAIN = (
     "system", "framework", "source", "message_bytes", "cpu_seconds", "status", "reason", "estimate_hz", "low_hz", "high_hz",
@@ -59,14 +59,14 @@ def write(run: Path) -> list[Path]:
     with path.open("w", newline="", encoding="utf-8") as file:
         lines = csv.DictWriter(file, columns_of(roles, goals), lineterminator="\n")
         lines.writeheader()
-        lines.writerows(row_of(known, roles, goals) for known in evidence.cells)
+        lines.writerows(row_of(known, roles, goals, imported=evidence.imported) for known in evidence.cells)
     return [path]
 
 
 def columns_of(roles: tuple[str, ...], goals: tuple[str, ...]) -> tuple[str, ...]:
     """The columns: what cells.json nests has a dot in its name, and bound_share is estimate_hz / bound_hz."""
     nested = [f"latency_s.{q}" for q in QUANTILES] + [f"cpu_share.{role}" for role in roles]
-    return (*PLAIN, "bound_share", *nested, *(f"objectives.{goal}.{side}" for goal in goals for side in SIDES))
+    return (*PLAIN, "bound_share", *nested, *(f"objectives.{goal}.{side}" for goal in goals for side in SIDES), "sizes")
 
 
 def goals_of(evidence: Evidence) -> tuple[str, ...]:
@@ -80,17 +80,23 @@ def roles_of(evidence: Evidence) -> tuple[str, ...]:
     return tuple(sorted({role for known in evidence.cells if known.result is not None for role in known.result.cpu_share}))
 
 
-def row_of(known: Known, roles: tuple[str, ...], goals: tuple[str, ...]) -> Mapping[str, Value]:
+COUNTED = ("lost", "duplicated", "corrupted")
+"""What another tool does not count."""
+
+
+def row_of(known: Known, roles: tuple[str, ...], goals: tuple[str, ...], *, imported: bool = False) -> Mapping[str, Value]:
     """One cell by column; None, which is written as nothing, where there is no value."""
     cell, result = known.cell, known.result
+    sizes = cell.sizes.text if cell.sizes is not None else None
     if result is None:
-        place = {name: getattr(cell, name) for name in PLAIN[:5]}
+        place = {name: getattr(cell, name) for name in PLAIN[:5]} | {"sizes": sizes}
         return dict.fromkeys(columns_of(roles, goals)) | place | {"status": MISSING, "trials": len(known.trials)}
-    row: dict[str, Value] = {name: getattr(result, name) for name in PLAIN}
+    row: dict[str, Value] = {name: getattr(result, name) for name in PLAIN} | {"sizes": sizes}
     row["bound_share"] = result.estimate_hz / result.bound_hz if result.estimate_hz is not None and result.bound_hz else None
     row |= {f"latency_s.{q}": getattr(result.latency_s, q) for q in QUANTILES}
     row |= {f"objectives.{each.name}.{side}": getattr(each, side) for each in result.objectives for side in SIDES}
-    return row | {f"cpu_share.{role}": result.cpu_share.get(role) for role in roles}
+    row |= {f"cpu_share.{role}": result.cpu_share.get(role) for role in roles}
+    return row | dict.fromkeys(COUNTED) if imported else row
 
 
 def lines_of(evidence: Evidence) -> list[Line]:
@@ -100,7 +106,7 @@ def lines_of(evidence: Evidence) -> list[Line]:
 
 def _line_of(evidence: Evidence, known: Known) -> Line:
     cell, result = known.cell, known.result
-    place = (known.anchor, cell.system, size_text(cell.message_bytes), seconds_text(cell.cpu_seconds))
+    place = (known.anchor, cell.system, cell.size_text, seconds_text(cell.cpu_seconds))
     if result is None:
         keys = (cell.system, cell.message_bytes, cell.cpu_seconds, MISSING, *(None,) * 7, len(known.trials), None, None)
         return Line(*place, MISSING, trials=len(known.trials), keys=keys)
@@ -112,19 +118,25 @@ def _line_of(evidence: Evidence, known: Known) -> Line:
         status=result.status,
         rate="" if result.status in ("failed", "unsupported") else claim_of(result),
         interval=interval_text(result.low_hz, result.high_hz),
-        volume="" if volume is None else f"{size_text(volume)}/s",
-        share="" if share is None else f"{100 * share:.3g} %",
+        volume="" if volume is None else f"{sign_of(result)}{size_text(volume)}/s",
+        share="" if share is None else f"{sign_of(result)}{100 * share:.3g} %",
         limit="" if limit is None else limit.kind,
-        p50=time_text(result.latency_s.p50),
-        p99=time_text(result.latency_s.p99),
+        p50=known_text(known.deciding, result.latency_s.p50),
+        p99=known_text(known.deciding, result.latency_s.p99),
         trials=result.trials,
         seconds=time_text(result.seconds) if result.trials else "",
-        wrong=f"{result.lost} / {result.duplicated} / {result.corrupted}" if result.trials else "",
+        wrong=f"{result.lost} / {result.duplicated} / {result.corrupted}" if result.trials and not evidence.imported else "",
         keys=(
             cell.system, cell.message_bytes, cell.cpu_seconds, result.status, rate or result.high_hz, result.low_hz, volume, share,
             limit.kind if limit else None, result.latency_s.p50, result.latency_s.p99, result.trials, result.seconds, wrong,
         ),
     )  # fmt: skip
+
+
+def known_text(judged: Judged | None, latency: float | None) -> str:
+    """A latency, with how far the clocks of several hosts may be apart."""
+    clocks = judged.seen.clocks if judged is not None else None
+    return f"{time_text(latency)} ± {time_text(clocks.most)}" if latency is not None and clocks is not None else time_text(latency)
 
 
 def time_text(seconds: float | None) -> str:

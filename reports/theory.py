@@ -21,8 +21,10 @@ class Bound(Struct, frozen=True):
 
 def cores_of(evidence: Evidence) -> int | None:
     """The cores that the frameworks had; None when the run does not say."""
-    cores = evidence.record.site.cores or evidence.record.facts.get("cores")
-    return cores if isinstance(cores, int) and cores > 0 else None
+    cores = evidence.record.site.cores
+    if cores is None and isinstance(of_machine := evidence.record.facts.get("cores"), int):
+        cores = of_machine - (evidence.record.scenario.load.cores or 0)
+    return cores if cores is not None and cores > 0 else None
 
 
 def cpu_bound(evidence: Evidence, cost: float) -> float | None:
@@ -38,14 +40,14 @@ def network_bound(evidence: Evidence, size: float) -> float | None:
 
 
 def bound_of(evidence: Evidence, known: Known) -> Bound | None:
-    """The lowest known bound of a cell."""
-    cell = known.cell
+    """The lowest known bound of a cell: the one that its result was held against, where it has one."""
+    cell, result = known.cell, known.result
+    if result is not None and result.bound_hz is not None:
+        return Bound("network" if result.bound == "network" else "cpu", result.bound_hz)
     found: list[Bound] = []
     for kind, hertz in (("cpu", cpu_bound(evidence, cell.cpu_seconds)), ("network", network_bound(evidence, cell.message_bytes))):
         if hertz is not None:
             found.append(Bound("cpu" if kind == "cpu" else "network", hertz))
-    if not found and known.result is not None and known.result.bound_hz is not None:
-        found.append(Bound("network" if known.result.bound == "network" else "cpu", known.result.bound_hz))
     return min(found, key=lambda bound: bound.hertz) if found else None
 
 
@@ -80,6 +82,6 @@ def useful_share(known: Known) -> float | None:
 def used_cores(known: Known) -> float | None:
     """Cores that framework and source used in the sustained trial that the result rests on; None where that is unknown."""
     seen = known.deciding.seen if known.deciding is not None and known.deciding.verdict.word == "sustained" else None
-    if seen is None or not seen.cpu.get("framework"):
+    if seen is None or not seen.cpu.get("framework") or "source" not in seen.cpu:
         return None
     return (seen.cpu["framework"] + seen.cpu.get("source", 0.0)) / (seen.cpu.get("seconds") or seen.planned.window)

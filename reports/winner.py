@@ -1,5 +1,6 @@
 """Who is the best at one point of the grid, and whether this run can say so; and what follows for the whole map."""
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from typing import Literal
@@ -12,6 +13,8 @@ from reports.evidence import Evidence, Known
 from reports.theory import rate_of
 from reports.wording import claim_of
 
+WORTH_TELLING = 1.5
+"""How many times faster the best must be for that to be said."""
 Outcome = Literal["clear", "tie", "none"]
 
 
@@ -29,12 +32,18 @@ class Contest(Struct, frozen=True):
 
     @property
     def complete(self) -> bool:
-        """Whether every system has a result here."""
-        return all(known.result is not None for known in self.known)
+        """Whether of every system there is an answer here: that its cell failed for another reason than the system says nothing."""
+        return not any(unanswered(known) for known in self.known)
 
     @property
     def best(self) -> Result | None:
         return next((known.result for known in self.known if self.leaders[:1] == (known.cell.system,)), None)
+
+
+def unanswered(known: Known) -> bool:
+    """Whether nothing is known of a system at a point: not measured yet, or failed, but not because the system died."""
+    result = known.result
+    return result is None or (result.status == "failed" and "died " not in (result.reason or ""))
 
 
 def contest_of(size: int, cost: float, known: Sequence[Known]) -> Contest:
@@ -77,17 +86,19 @@ def _standings(contests: Sequence[Contest]) -> str:
     ties = sum(contest.outcome == "tie" for contest in held)
     wins = Counter(contest.leaders[0] for contest in held if contest.outcome == "clear").most_common()
     if not finished:
-        return "At no point of the map have all systems been measured yet."
+        return "At no point of the map is there an answer for every system."
     if not held:
         return "No system sustained any rate that was tried."
     if not wins:
-        return "At no point of the map can one system be told to be the best."
+        return f"At no point of the map can one system be told to be the best{_ruled_out(held)}."
     (first, count), *others = wins
-    share = f"all {len(held)}" if count == len(held) else f"{count} of {len(held)}"
+    share = f"all {count}" if count == len(contests) else f"{count} of {len(contests)}"
     parts = [f"{first} sustains the highest frequency at {share} points of the map"]
     parts += [f"{system} at {number}" for system, number in others]
     sentence = parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
-    return f"{sentence}; {ties} {'is' if ties == 1 else 'are'} too close to call." if ties else f"{sentence}."
+    said = f"{sentence}; {ties} {'is' if ties == 1 else 'are'} too close to call." if ties else f"{sentence}."
+    unknown = len(contests) - len(finished)
+    return f"{said} At {unknown} some system has no answer yet." if unknown else said
 
 
 def _peak(evidence: Evidence) -> str:
@@ -95,24 +106,41 @@ def _peak(evidence: Evidence) -> str:
     if not rated:
         return ""
     top = max(rated, key=lambda result: rate_of(result) or 0.0)
-    return f"The highest of all is {claim_of(top)}, by {top.system} with {_point(top.message_bytes, top.cpu_seconds)}."
+    return f"The highest that was seen is {claim_of(top)}, by {top.system} with {_point(top.message_bytes, top.cpu_seconds)}."
 
 
 def _contrast(contests: Sequence[Contest]) -> str:
-    """Where the choice matters most, among measured rates only."""
+    """Where the choice matters most, as far as intervals and bounds are certain of it."""
     ratios = []
     for contest in contests:
-        results = [known.result for known in contest.known if known.result is not None and known.result.status == "measured"]
-        rates = sorted(((result.estimate_hz or 0.0, result.system) for result in results), reverse=True)
-        if len(rates) > 1 and rates[-1][0] > 0:
-            ratios.append((rates[0][0] / rates[-1][0], rates[0][1], rates[-1][1], contest))
+        results = [known.result for known in contest.known if known.result is not None and _reach(known.result) < float("inf")]
+        slowest = min((result for result in results if _reach(result) > 0), key=_reach, default=None)
+        best = contest.best
+        if best is not None and best.low_hz is not None and slowest is not None and slowest is not best:
+            ratios.append((best.low_hz / _reach(slowest), best.system, slowest.system, contest))
     if not ratios:
         return ""
-    ratio, best, worst, contest = max(ratios, key=lambda found: found[0])
-    if ratio < 1.5:
+    ratio, best_system, slow_system, contest = max(ratios, key=lambda found: found[0])
+    if ratio < WORTH_TELLING:
         return ""
-    where = _point(contest.size, contest.cost)
-    return f"The choice matters most with {where}, where {best} reaches {float(f'{ratio:.2g}'):g} times the rate of {worst}."
+    where, times = _point(contest.size, contest.cost), math.floor(ratio * 10) / 10 if ratio < 10 else math.floor(ratio)
+    return f"The choice matters most with {where}, where {best_system} reaches at least {times:g} times the rate of {slow_system}."
+
+
+def _ruled_out(held: Sequence[Contest]) -> str:
+    """Of which systems it is certain that they are not the best, and at how many points."""
+    slower = Counter(
+        known.cell.system
+        for contest in held
+        for known in contest.known
+        if known.cell.system not in contest.leaders and not unanswered(known) and _status(known) != "unsupported"
+    ).most_common()
+    said = [f"{system} at {f'all {count}' if count == len(held) else f'{count} of {len(held)}'}" for system, count in slower]
+    return f"; certainly not the best {'is' if len(said) == 1 else 'are'} {', '.join(said)}" if said else ""
+
+
+def _status(known: Known) -> str:
+    return known.result.status if known.result is not None else ""
 
 
 def _gaps(evidence: Evidence) -> str:

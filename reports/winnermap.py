@@ -71,8 +71,8 @@ def _tile_of(contest: Contest, evidence: Evidence) -> WinnerTile:
 def _lead_of(contest: Contest, best: Result) -> str:
     """By how much the best is ahead of the next one: a factor between two measured rates, else no more than what is certain."""
     others = [known.result for known in contest.known if known.result is not None and known.cell.system != best.system]
-    reached = [rate for other in others if other.status in ("measured", "unstable") and (rate := rate_of(other))]
-    unsure = any(other.status in ("lower-bound", "upper-bound") for other in others)
+    reached = [rate for other in others if other.status == "measured" and (rate := rate_of(other))]
+    unsure = not contest.complete or any(other.status in ("lower-bound", "upper-bound", "unstable") for other in others)
     rate = rate_of(best)
     if not reached or rate is None or unsure:
         return "at least" if best.status == "lower-bound" else ""
@@ -89,7 +89,7 @@ def winners_of(evidence: Evidence) -> Picture:
     tiles, colours = winner_tiles_of(evidence), colours_of(evidence.systems)
     compact = is_compact(evidence.sizes, evidence.costs)
     longest = max(len(system) for system in evidence.systems)
-    width = 0.27 + 0.066 * (longest + 10.5)
+    width = 0.27 + 0.07 * (longest + 11.5)
     height = LINE * (len(evidence.systems) + 1.6)
 
     columns = max(1, int(max(NARROWEST, width * len(evidence.sizes)) / (0.5 + 0.072 * longest)))

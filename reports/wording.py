@@ -9,7 +9,7 @@ MISSING = "not measured"
 GLOSSARY = {
     "measured": "The top rate lies inside the interval, and the confirmed rate was sustained in a trial of its own.",
     "lower-bound": "At least this rate (≥): it was sustained, but what lies above could not be tried, because our load "
-    "generator was the limit, or the time for this cell was spent.",
+    "generator was the limit, the time for this cell was spent, or the scenario asks for no higher rate.",
     "upper-bound": "At most this rate (≤): the lowest rate that was tried was already too much.",
     "unstable": "Trials at the same rate disagree: sometimes it was sustained, sometimes not.",
     "failed": "No answer: the framework died, or no trial was valid. This is not a rate of zero.",
@@ -36,8 +36,8 @@ DOUBTS = {
     "An interval is a claim.": "On simulated systems whose ceiling is known it holds the truth in at least nine of ten runs "
     "(bench certify); real systems may be noisier: several runs of one scenario side by side say whether they are.",
     "A generator’s limit is not the system’s.": "Such cells are bounds (≥), never rates; a bound may lie far below the truth.",
-    "What limits a cell": "is told from CPU accounts and counters; disk and garbage collection are not probed, and then it says "
-    "“not known”.",
+    "What limits a cell": "is told from what probes saw: CPU and garbage collection by role; network and disk only where the site "
+    "file says what they can do. Where none was at its limit it says “not known”.",
 }
 """How a result can be wrong: what, and what is known of it."""
 
@@ -75,7 +75,7 @@ def interval_text(low: float | None, high: float | None) -> str:
 def reason_of(result: Result) -> str:
     """Why a result is not simply measured, in two or three words for a cell of a map."""
     if result.status == "lower-bound":
-        known = {"generator": "generator's limit", "budget": "time was spent"}
+        known = {"generator": "generator's limit", "budget": "time was spent", "highest": "highest rate asked for"}
         return known.get(result.reason or "", shortened(result.reason or ""))
     if result.status == "upper-bound":
         return "lowest rate tried"

@@ -1,8 +1,12 @@
 """The page in a real Chromium: it is used by mouse, by keyboard and by a screen reader, in the light and in the dark."""
 
+import re
 import shutil
+import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -15,8 +19,10 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium o
 from axe_playwright_python.sync_playwright import Axe  # noqa: E402  after the skips
 from playwright.sync_api import Browser, Page, sync_playwright  # noqa: E402
 
-from reports import compare, page  # noqa: E402
-from reports.sample import a_run  # noqa: E402
+from bench.site import Site  # noqa: E402
+from bench.store import Store  # noqa: E402
+from reports import compare, page, watch  # noqa: E402
+from reports.sample import QUICK, a_run  # noqa: E402
 
 RULES = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]}}
 FIRST, PLACE = "cell-spark-tcp-100B-0us", "#cell-spark-tcp-100B-0us"
@@ -218,3 +224,23 @@ def test_axe_finds_nothing_in_a_comparison(chromium: Browser, tmp_path: Path) ->
     window.goto(compare.write(runs, tmp_path).as_uri())
     assert violations(window) == []
     window.close()
+
+
+def test_axe_finds_nothing_in_the_live_page(chromium: Browser, tmp_path: Path) -> None:
+    """Of a run that a harness has open."""
+    run, said = a_run(tmp_path / "run"), list[str]()
+    with closing(Store(run)) as store:
+        store.open(QUICK, Site(), {})
+        server = Thread(target=watch.serve, args=(run,), kwargs={"host": "127.0.0.1", "port": 0, "say": said.append})
+        server.start()
+        end = time.monotonic() + 30
+        while not said and time.monotonic() < end:
+            time.sleep(0.02)
+        window = chromium.new_page()
+        window.goto(re.findall(r"http://[\w.:/]+", said[0])[0])
+        window.get_by_text("spark/kafka").first.wait_for()
+        found = violations(window)
+        window.close()
+    server.join(timeout=60)
+    assert found == []
+    assert not server.is_alive()

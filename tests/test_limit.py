@@ -75,6 +75,29 @@ def test_a_full_link_is_the_limit() -> None:
     assert limit.kind == "network"
 
 
+@pytest.mark.parametrize(
+    ("site", "usage", "kind", "figures"),
+    [
+        ({}, {"framework": {"gc_seconds": 4.0}}, "garbage", "for 40% of the time"),
+        ({}, {"source": {"gc_seconds": 1.0, "written_bytes": 1e12}}, "not known", ""),
+        (
+            {"bandwidth": Bandwidth(125e6)},
+            {"source": {"link_sent_bytes": 1.2e9, "link_received_bytes": 3e8}, "framework": {"sent_bytes": 9e9}},
+            "network",
+            "120 MB/s of 125 MB/s",
+        ),
+        ({"disk": Bandwidth(1e8)}, {"source": {"read_bytes": 3e8, "written_bytes": 6e8}}, "disk", "90 MB/s of 100 MB/s"),
+    ],
+    ids=["garbage", "neither", "network", "disk"],
+)
+def test_what_a_probe_saw_at_its_limit_is_the_limit(site: Any, usage: Any, kind: str, figures: str) -> None:
+    """Garbage collection anywhere; network and disk where the site says what they can do."""
+    limit = limit_of(evidence(**site), known(FREE, overloaded(cpu=IDLE, usage=usage)))
+    assert limit is not None
+    assert limit.kind == kind
+    assert figures in limit.evidence
+
+
 def test_a_late_generator_is_named_with_its_lateness() -> None:
     """And the source is cleared of it."""
     late = seen(1, 500.0, 500.0, late=1.2, blocked=0.0)
@@ -121,7 +144,7 @@ def test_a_cell_without_a_rate_has_no_limit(status: str) -> None:
 
 def test_more_useful_cpu_than_was_used_is_impossible() -> None:
     """It is called that, and drawn without a colour."""
-    trial = seen(5, 180.0, 200.0, "confirm", cpu={"framework": 10.0, "seconds": 10.0})
+    trial = seen(5, 180.0, 200.0, "confirm", cpu={"framework": 10.0, "source": 0.0, "seconds": 10.0})
     value, claim, _ = cpu_words(evidence(), known(DEAR, trial, "", "sustained", confirmed_hz=180.0))
     assert (value, claim) == (None, "impossible")
 

@@ -78,6 +78,8 @@ function bodyOf(cell) {
   if (cell.attempts) parts.push(made("h3", {}, `${cell.attempts.length} trials`), attempts(cell));
   if (cell.belief || cell.latency) parts.push(made("div", { class: "pair" }, cell.belief ? belief(cell.belief) : null,
     cell.latency ? made("div", {}, made("h3", {}, "Latency of the sustained trials"), table(["Rate", "of the top", "p50", "p90", "p99", "most"], cell.latency, "Latency")) : null));
+  if (cell.costs) parts.push(made("h3", {}, "What it took"), table(["Role", "CPU (cores)", "Memory", "TCP sent", "TCP received", "Disk read", "Disk written", "GC"], cell.costs, "What it took"),
+    made("p", { class: "none" }, "In the window of the trial that the answer rests on. On one machine, load, harness and system share its cores. Disk: through the cache; GC: of the time, in JVMs."));
   if (drawn.length) parts.push(made("h3", {}, "Timelines"), legend(), made("div", { class: "trials" }, ...drawn.map(timeline)));
   else if (cell.attempts) parts.push(made("p", { class: "none" }, "This run is too large for the timelines of its trials to be in the page, or none was kept; bench report RUN --format png draws them."));
   for (const log of cell.logs || []) parts.push(made("h3", {}, `End of ${log.file} during these trials`), made("pre", { tabindex: "0", role: "region", "aria-label": `End of ${log.file}` }, log.text));
