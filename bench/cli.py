@@ -1,5 +1,6 @@
 """The command `bench`: reads what the person gives, calls the house, says what came of it; alone prints and exits."""
 
+import errno
 import logging
 import os
 import shlex
@@ -318,6 +319,9 @@ def main() -> NoReturn:
     except typer.Exit as ending:
         sys.exit(ending.exit_code)
     except Exception as problem:
+        if isinstance(problem, OSError) and problem.errno in (errno.ENOSPC, errno.EDQUOT):
+            _complain(f"{problem.strerror}: {problem.filename or 'nothing more can be written'}; make room, then do it again")
+            sys.exit(3)
         if type(problem).__module__.startswith(("click", "typer")) and hasattr(problem, "format_message"):
             _complain(f"{problem.format_message()}; see bench --help")
             sys.exit(2)

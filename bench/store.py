@@ -7,12 +7,13 @@ cells.json          the results; derived from the journal, can be rebuilt
 logs/  data/        of children; data/ is deleted at the end
 """
 
+import contextlib
 import fcntl
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -27,6 +28,7 @@ from bench.sizes import MessageSize
 from bench.units import Bandwidth, Rate, Seconds, Share, Size, exact_text
 
 FORMAT = 1
+Columns = TypeVar("Columns", Series, Buckets)
 QUANTITIES = (Size, MessageSize, Seconds, Rate, Share, Bandwidth)
 
 
@@ -108,19 +110,29 @@ class Store:
         return [entry.measurement for entry in read_trials(self.folder, cell)]
 
     def add(self, cell: Cell, seen: Measurement) -> None:
-        """Append a measurement to the journal; it is on the disk when this returns."""
-        _write_series(_series_file(self.folder, cell, seen), seen.series)
-        _write_latencies(self.folder, cell, seen)
-        line = _encoded(Entry(FORMAT, cell, replace(seen, series=Series(), latencies=Buckets()))) + b"\n"
-        with (self.folder / "trials.jsonl").open("ab") as journal:
-            journal.write(line)
-            journal.flush()
-            os.fsync(journal.fileno())
+        """Append a measurement to the journal; it is on the disk when this returns. UsageError when the disk does not take it."""
+        with self._writing():
+            _write_series(_series_file(self.folder, cell, seen), seen.series)
+            _write_latencies(self.folder, cell, seen)
+            line = _encoded(Entry(FORMAT, cell, replace(seen, series=Series(), latencies=Buckets()))) + b"\n"
+            with (self.folder / "trials.jsonl").open("ab") as journal:
+                journal.write(line)
+                journal.flush()
+                os.fsync(journal.fileno())
 
     def finish(self, cell: Cell, result: Result) -> None:
-        """Save a cell's result."""
+        """Save a cell's result; UsageError when the disk does not take it."""
         self._results[cell] = result
-        _write_whole(self.folder / "cells.json", _encoded(Results(FORMAT, self.results())))
+        with self._writing():
+            _write_whole(self.folder / "cells.json", _encoded(Results(FORMAT, self.results())))
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as problem:  # a full disk; a folder that somebody has deleted
+            why = os.strerror(problem.errno) if problem.errno else str(problem)
+            raise UsageError(f"{self.folder}: cannot be written ({why}); put that right, then go on with --resume") from None
 
 
 def locked(folder: Path) -> IO[bytes] | None:
@@ -159,7 +171,7 @@ def read_trials(folder: Path, cell: Cell | None = None) -> list[Entry]:
         except msgspec.MsgspecError as problem:
             raise UsageError(f"{path}:{number}: not a line of a journal of format {FORMAT} ({problem})") from None
         if cell is None or entry.cell == cell:
-            series = _read_series(_series_file(folder, entry.cell, entry.measurement))
+            series = _read_columns(_series_file(folder, entry.cell, entry.measurement), Series)
             entries.append(replace(entry, measurement=replace(entry.measurement, series=series)))
     return entries
 
@@ -219,10 +231,7 @@ def _cut_half_line(journal: Path) -> None:
 
 def read_latencies(folder: Path, cell: Cell, seen: Measurement) -> Buckets:
     """The latency histograms of one trial, by second; empty where there are none."""
-    import pyarrow.parquet as pq
-
-    path = _latency_file(folder, cell, seen, ".parquet")
-    return Buckets(**pq.read_table(path).to_pydict()) if path.exists() else Buckets()
+    return _read_columns(_latency_file(folder, cell, seen, ".parquet"), Buckets)
 
 
 def _write_latencies(folder: Path, cell: Cell, seen: Measurement) -> None:
@@ -255,12 +264,16 @@ def _write_series(path: Path, series: Series) -> None:
     pq.write_table(pa.table(msgspec.structs.asdict(series)), path)
 
 
-def _read_series(path: Path) -> Series:
+def _read_columns(path: Path, kind: type[Columns]) -> Columns:
+    """A trial's table; empty where there is none, UsageError where it cannot be read."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     if not path.exists():
-        return Series()
-    with pa.OSFile(str(path)) as file:  # as below a quarter of read_table's time; there are thousands of these files
-        table = pq.ParquetFile(file, pre_buffer=False).read(use_threads=False)
-    return Series(**{name: table[name].to_numpy().tolist() for name in Series.__struct_fields__})
+        return kind()
+    try:
+        with pa.OSFile(str(path)) as file:  # as below a quarter of read_table's time; there are thousands of these files
+            table = pq.ParquetFile(file, pre_buffer=False).read(use_threads=False)
+        return kind(**{name: table[name].to_numpy().tolist() for name in kind.__struct_fields__})
+    except (pa.ArrowException, OSError, KeyError) as problem:
+        raise UsageError(f"{path}: no table of a trial ({' '.join(str(problem).split())})") from None

@@ -111,6 +111,29 @@ def test_a_folder_that_is_no_run_is_refused_in_one_line(tmp_path):
         read_run(tmp_path)
 
 
+@pytest.mark.parametrize("cut", [0, 100, -1])
+def test_a_series_that_the_disk_has_lost_is_named(store, cut):
+    """A crash may leave less of a table than was written; which file that is, one line says."""
+    store.add(CELL, seen(0))
+    (table,) = store.folder.glob("series/*.parquet")
+    table.write_bytes(table.read_bytes()[:cut])
+    with pytest.raises(UsageError, match=f"{table.name}: no table of a trial"):
+        store.trials(CELL)
+    table.unlink()
+    assert store.trials(CELL)[0].series == Series()
+
+
+def test_a_disk_that_takes_nothing_more_ends_the_run_with_what_to_do(store):
+    """What was saved before stays; so it is for a folder that somebody has deleted."""
+    store.add(CELL, seen(0))
+    (store.folder / "latency").rename(store.folder / "l")
+    (store.folder / "series").rename(store.folder / "s")
+    with pytest.raises(UsageError, match=r"cannot be written \(No such file.*--resume"):
+        store.add(CELL, seen(1))
+    (store.folder / "s").rename(store.folder / "series")
+    assert store.trials(CELL) == [seen(0)]
+
+
 def test_a_place_that_cannot_be_written_is_refused(tmp_path):
     """A file stands where the folder should."""
     (tmp_path / "results").write_text("")
