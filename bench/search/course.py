@@ -98,7 +98,9 @@ class Course(Struct, frozen=True, eq=False):
             return durations.probe(self._re_read_rate(), times=self.recipe.re_read)
         if self.stage == "ceiling":
             return durations.trial(self.top)
-        return self.soak() if self._narrow() else durations.trial(self._next_rate())
+        if not self._narrow():
+            return durations.trial(self._next_rate())
+        return durations.trial(self.top) if self.open_above else self.soak()
 
     def soak(self) -> Planned:
         """The trial that confirms the lower end of the interval."""
@@ -147,6 +149,11 @@ class Course(Struct, frozen=True, eq=False):
         top = max(top, self.climb.lowest)
         known = replace(self, climb=self.climb.below(top), cap=top, stage="ceiling", cold=True, doubted=None)
         return known if self.evidence is None else replace(known, evidence=self.evidence.below(top), stage="trials")
+
+    @property
+    def open_above(self) -> bool:
+        """Whether the range of the evidence ends where no more is planned, and not where the system does."""
+        return self.evidence is not None and self.evidence.quantiles(0.975)[0] > self.top
 
     def _late(self, seen: Measurement) -> "Course":
         """A late generator may have met a busy moment of the machine: it is asked again; late again, it is the limit."""
@@ -268,7 +275,7 @@ class Course(Struct, frozen=True, eq=False):
             return "unstable"
         if sustained and rate >= 0.999 * self.top:
             return "generator" if self.cap is not None else "range"
-        return "measured" if sustained and soak and self._narrow() else ""
+        return "measured" if sustained and soak and self._narrow() and not self.open_above else ""
 
 
 def _breached(verdict: Verdict, drift: Drift) -> bool:

@@ -79,21 +79,38 @@ class TwoCounter(Struct, frozen=True, eq=False):
             reason, top = "generator" if end == "generator" else "highest", course.top
             return replace(bare, status="lower-bound", reason=reason, estimate_hz=top, low_hz=top, confirmed_hz=top)
         if course.evidence is None:
-            return self._without_trials(bare, course)
+            kept = self._kept()
+            probed = kept * (1 - self.recipe.bracket_loss) if kept is not None else None  # it may have left so much behind
+            return self._bounded(bare, replace(bare, estimate_hz=probed, low_hz=probed), course)
         found = _with_interval(bare, course)
         if end == "unstable":
             return replace(found, status="unstable", reason="trials disagree")
-        return replace(found, status="measured") if end == "measured" else replace(found, status="lower-bound", reason="budget")
+        return replace(found, status="measured") if end == "measured" else self._bounded(bare, found, course)
 
-    def _without_trials(self, bare: Result, course: Course) -> Result:
-        """What the climb alone says, when the budget ended it."""
-        best, failed = course.climb.best * (1 - self.recipe.bracket_loss), course.climb.failed
-        if best > 0:
-            return replace(bare, status="lower-bound", reason="budget", estimate_hz=best, low_hz=best)
-        if failed < float("inf"):
-            why = f"overloaded at {failed:g} /s, the lowest rate tried"
-            return replace(bare, status="upper-bound", reason=why, high_hz=failed)
-        return replace(bare, reason="no trial within the budget")
+    def _bounded(self, bare: Result, found: Result, course: Course) -> Result:
+        """What may be claimed when the budget has ended the search: at least what was sustained, at most what was too much."""
+        kept, too_much = self._kept(), self._too_much()
+        if kept is not None:
+            high = None if course.open_above else found.high_hz
+            low = min(kept, found.low_hz if found.low_hz is not None else kept)
+            return replace(found, status="lower-bound", reason="budget", low_hz=low, high_hz=high)
+        if too_much is not None:
+            why = f"overloaded at {too_much:g} /s, the lowest rate tried"
+            return replace(bare, status="upper-bound", reason=why, high_hz=too_much)
+        return replace(bare, reason="the budget ended before a trial of a warm system" if self.steps else "no trial within the budget")
+
+    def _kept(self) -> float | None:
+        """The highest rate that was sustained, below all soaks that were too much; None where there is none."""
+        tried = [step for step in self.steps if step.seen.planned.purpose != "warm-up"]
+        soaks = [step for step in tried if step.seen.planned.purpose == "confirm" and step.verdict.word == "overloaded"]
+        limit = min((step.seen.planned.rate for step in soaks), default=float("inf"))
+        rates = [step.seen.planned.rate for step in tried if step.verdict.word == "sustained"]
+        return max((rate for rate in rates if rate < limit), default=None)
+
+    def _too_much(self) -> float | None:
+        """The lowest rate that was overloaded, a cold system's first left out; None where there is none."""
+        tried = [step for step in self.steps[1:] if step.seen.planned.purpose != "warm-up" and step.verdict.word == "overloaded"]
+        return min((step.seen.planned.rate for step in tried), default=None)
 
     def _generator(self) -> float | None:
         """The generator's ceiling: as calibrated, or the highest rate that it reached when it was the limit."""
@@ -109,7 +126,9 @@ class TwoCounter(Struct, frozen=True, eq=False):
     def _limit(self, result: Result) -> str | None:
         if result.reason == "generator":
             return "generator"
-        over = [step for step in self.steps if step.verdict.word == "overloaded"]
+        top = result.confirmed_hz or result.low_hz or 0.0
+        tried = [step for step in self.steps if step.verdict.word == "overloaded" and step.seen.planned.purpose != "warm-up"]
+        over = [step for step in tried if step.seen.planned.rate > top]
         nearest = min(over, key=lambda step: step.seen.planned.rate, default=None)
         return limited_by(nearest.verdict.why, nearest.seen.cpu) if nearest is not None else None
 

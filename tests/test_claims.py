@@ -1,0 +1,70 @@
+"""What a two-counter search claims was seen: a measured rate below a ceiling that was met, a bound that was sustained."""
+
+import pytest
+
+from bench.measurement import Measurement, Planned, Series
+from bench.scenario import Cell, Search, Timing
+from bench.search.question import Question
+from bench.search.two_counter import TwoCounter
+from bench.units import Rate, Seconds, Share
+from bench.verdict import Verdict
+
+
+class System:
+    """Loses what `losses` says of a trial, given its number and rate; its generator reaches `reach`."""
+
+    def __init__(self, losses, reach=float("inf")):
+        self.losses, self.reach, self.tried = losses, reach, []
+
+    def judged(self, planned):
+        """What a trial of it sees, and the verdict."""
+        rate, span, loss = planned.rate, planned.settle + planned.window, self.losses(len(self.tried), planned.rate)
+        whole, late = int(rate * span), max(0.0, span * (1 - self.reach / planned.rate))
+        at = [0.5 * i for i in range(int(span / 0.5) + 1)]
+        offered = [int(rate * moment) for moment in at]
+        processed = [int(count * (1 - loss)) for count in offered]
+        seen = Measurement(
+            planned, "", "complete", 0.0, span + 0.1, whole, whole, 0, int(whole * (1 - loss)), 0, 0, 0, 0,
+            drained=True, late=late, blocked=0.0, asked=0.0, burnt=0.0, cpu={"busy": 2.0 if not self.tried else 0.0, "available": 2.0}, series=Series(at, offered, offered, processed),
+        )  # fmt: skip
+        if late > 0:
+            return seen, Verdict("invalid", "generator")
+        self.tried.append((planned, loss))
+        return seen, Verdict("overloaded", "backlog grew", loss) if loss else Verdict("sustained")
+
+
+def found_of(system, precision="10 %", budget="1200 s"):
+    """Where a search of such a system ends."""
+    asked = Search(precision=Share.read(precision), budget=Seconds.read(budget))
+    search = TwoCounter(Question(Cell("simulated", "fluid", 100, 0.0), asked, Timing(), batch_interval=0.0, bound_hz=None, hint_hz=None))
+    while (planned := search.next_trial()) is not None:
+        search = search.after(*system.judged(planned))
+    return search.result()
+
+
+@pytest.mark.parametrize("reach", [8000.0, 10_500.0])
+@pytest.mark.parametrize("precision", ["25 %", "10 %"])
+def test_where_the_generator_ends_nothing_is_measured(reach, precision):
+    """Not even when an early trial was too much: the range of the evidence ends there, and not the system."""
+    found = found_of(System(lambda number, rate: 0.35 if number < 8 and 4000 < rate < 4200 else 0.0, reach), precision)
+    assert (found.status, found.reason, found.limited_by) == ("lower-bound", "generator", "generator")
+    assert found.low_hz <= reach
+
+
+@pytest.mark.parametrize("budget", ["20 s", "50 s", "120 s", "300 s"])
+@pytest.mark.parametrize("loss", [0.05, 0.2, 0.5])
+def test_a_bound_is_no_higher_than_what_was_sustained(budget, loss):
+    """However sure the evidence is of more: "at least" is what was seen."""
+    for limit in (0.0, 1500.0):
+        system = System(lambda _, rate, limit=limit: loss if rate > limit else 0.0)
+        found = found_of(system, precision="5 %", budget=budget)
+        sustained = max((planned.rate for planned, lost in system.tried if not lost), default=0.0)
+        assert found.status != "measured" or limit
+        assert found.status != "lower-bound" or found.low_hz <= sustained
+        assert sustained or found.status in ("upper-bound", "failed", "unstable")
+
+
+def test_what_limits_is_told_from_trials_above_the_rate():
+    """A cold system's trial that was too much, below it, says nothing of it."""
+    found = found_of(System(lambda number, rate: 0.3 if number == 0 else max(0.0, 1 - 20_000 / rate)))
+    assert (found.status, found.limited_by) == ("measured", None)
