@@ -14,7 +14,8 @@ NEAR = 0.9
 
 
 class Copies(Struct, frozen=True):
-    """What a source makes of each byte of a message: how often one of its network cards and one of its disks sees it."""
+    """What a source makes of each byte of a message: how often one of its network cards, in its busier direction, and one of its
+    disks sees it."""
 
     network: float
     disk: float
@@ -32,20 +33,31 @@ class Roof(Struct, frozen=True):
 
 
 def kafka_copies(replication: int, consumers: int = 1, brokers: int = 1) -> Copies:
-    """Of Kafka: in from the producer, out to each follower and consumer; each copy is written once, on one of the brokers."""
-    return Copies(network=1 + (replication - 1) + consumers, disk=replication / brokers)
+    """Of Kafka: each copy goes in somewhere; out to each follower and consumer; and is written once, on one of the brokers.
+
+    The project's reference adds both directions of a leader's card, which would call it full at half its load.
+    """
+    return Copies(network=max(replication, replication - 1 + consumers) / brokers, disk=replication / brokers)
 
 
-def pulsar_copies(write_quorum: int, consumers: int = 1, bookies: int = 1) -> Copies:
+def pulsar_copies(write_quorum: int, consumers: int = 1, bookies: int = 1, brokers: int = 1) -> Copies:
     """Of Pulsar: in from the producer, out to each bookie of the quorum and each consumer; a bookie writes journal and ledger."""
-    return Copies(network=1 + write_quorum + consumers, disk=2 * write_quorum / bookies)
+    return Copies(network=(write_quorum + consumers) / brokers, disk=2 * write_quorum / bookies)
 
 
-def roofs(cell: Cell, cores: int, copies: Copies | None, *, network: float | None, disk: float | None) -> list[Roof]:
-    """The roofs over a cell that are known, the lowest first; `network` and `disk` are bytes/s of one card and one disk."""
+def roofs(
+    cell: Cell, cores: int, copies: Copies | None, *, network: float | None, disk: float | None, cards: bool = False
+) -> list[Roof]:
+    """The roofs over a cell that are known, the lowest first; `network` and `disk` are bytes/s of one card and one disk.
+
+    That messages cross one card once is sure, unless several hosts send (`cards`); how often they cross a broker's depends on where
+    it has put them.
+    """
     found = [Roof("cpu", cpu, hard=True)] if (cpu := cpu_bound(cell, cores)) is not None else []
     if network is not None:
-        found.append(Roof("network", network / (cell.message_bytes * (copies.network if copies is not None else 1))))
+        found.append(Roof("network", network / cell.message_bytes, hard=not cards))
+        if copies is not None and copies.network > 1:
+            found.append(Roof("network", network / (cell.message_bytes * copies.network), hard=False))
     if disk is not None and copies is not None and copies.disk > 0:
         found.append(Roof("disk", disk / (cell.message_bytes * copies.disk), hard=False))
     return sorted(found, key=lambda roof: roof.hz)

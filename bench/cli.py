@@ -53,7 +53,7 @@ def run(  # one argument for each option
 
     chosen, where = _read(scenario, site, changes)
     _warn(chosen)
-    store = _resumed(resume, chosen) if resume else Store.fresh(out, chosen.name)
+    store = _resumed(resume, chosen, where) if resume else Store.fresh(out, chosen.name)
     command = shlex.join(["bench", *sys.argv[1:]])
     _log_to(store.folder / "harness.log")
     try:
@@ -355,8 +355,9 @@ def _warn(chosen: "Scenario") -> None:
         raise UsageError("\n".join(refused))
 
 
-def _resumed(folder: Path, chosen: "Scenario") -> "Store":
-    """The store of an earlier run; it must have been of the same scenario."""
+def _resumed(folder: Path, chosen: "Scenario", where: "Site") -> "Store":
+    """The store of an earlier run; it must have been of the same scenario, on the same site and machine."""
+    from bench import machine
     from bench.store import Store, read_run
 
     record = read_run(folder)
@@ -364,6 +365,10 @@ def _resumed(folder: Path, chosen: "Scenario") -> "Store":
         raise UsageError(f"{folder}: was imported from another tool's results; it can be reported, not gone on with")
     if record.scenario != chosen:
         raise UsageError(f"{folder}: is a run of another scenario or with other settings; give the ones in its run.json")
+    if record.site != where:
+        raise UsageError(f"{folder}: is a run on the site {record.site.name!r} as it was then; give that site's file with --site")
+    if changed := machine.changed(record.facts):
+        raise UsageError(f"{folder}: was begun with {changed}; its cells would not be comparable: begin a run of its own")
     return Store(folder)
 
 

@@ -109,7 +109,7 @@ class Source(Protocol):
 class Copying(Protocol):
     """A source that says what it makes of each byte, where it does more than hand it on."""
 
-    def copies(self) -> Copies: ...
+    def copies(self, site: Site) -> Copies: ...
 
 
 class Sender(Protocol):

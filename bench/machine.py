@@ -4,6 +4,7 @@ import os
 import platform
 import shutil
 import subprocess
+from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,14 @@ def describe(command: str) -> dict[str, Any]:
         "revision": _said(["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--abbrev=12"]),
         "command": command,
     }
+
+
+def changed(facts: Mapping[str, Any]) -> str | None:
+    """What results depend on and is not as it was when these facts were noted, with what it was; None when all is."""
+    now: dict[str, Any] = {"cores": cores(), "cpu": _cpu_model(), "python": platform.python_version()}
+    known = {name: facts[name] for name in now if name in facts} | facts.get("versions", {})
+    present = now | versions()
+    return next((f"{name} {was}, not {present.get(name)}" for name, was in known.items() if present.get(name) != was), None)
 
 
 def cores() -> int:

@@ -116,6 +116,11 @@ class Measurement(Struct, frozen=True):
     latencies: Buckets = Buckets()
     """likewise: histograms of each second, in latency/"""
 
+    @property
+    def left_clean(self) -> bool:
+        """Whether the rig it was made on is ready for the next trial; otherwise a fresh one is needed."""
+        return self.drained and self.ended in ("complete", "hopeless") and self.lost == 0
+
 
 class ObjectiveResult(Struct, frozen=True):
     """What the trials of a cell say of one objective by itself: "backlog", "loss" or "p99"; rates in messages/s.

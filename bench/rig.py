@@ -153,9 +153,10 @@ def no_keys(cell: Cell, scenario: Scenario) -> str | None:
 def roofs(cell: Cell, scenario: Scenario, site: Site, cores: int) -> list[Roof]:
     """The roofs over a cell, the lowest first: its CPU cost, and what site and source say of network and disk."""
     source = rooms.source(cell.source, scenario.settings)
-    copies = source.copies() if isinstance(source, Copying) else None
-    rates = {"network": site.bandwidth, "disk": site.disk}
-    return bounds.roofs(cell, cores, copies, **{name: None if rate is None else float(rate) for name, rate in rates.items()})
+    copies = source.copies(site) if isinstance(source, Copying) else None
+    rates = {"network": site.link(cell.framework, cell.source), "disk": site.disk}
+    known = {name: None if rate is None else float(rate) for name, rate in rates.items()}
+    return bounds.roofs(cell, cores, copies, **known, cards=site.load is not None)
 
 
 def batch_interval(cell: Cell, scenario: Scenario) -> float:

@@ -105,7 +105,7 @@ class Site(Struct, frozen=True, forbid_unknown_fields=True):
     cores: Annotated[int, Meta(ge=1)] | None = None
     """Cores that the framework has; this machine's when left out."""
     bandwidth: Annotated[Bandwidth, limits(over="0 MB/s")] | None = None
-    """Of the link between source and framework; there is none within one machine."""
+    """Of one network card, in one direction: between source and framework; there is none within one machine."""
     disk: Annotated[Bandwidth, limits(over="0 MB/s")] | None = None
     """Of one disk of the source's hosts, for as long as one likes; unknown when left out."""
     shared_machine: bool = False
@@ -116,3 +116,7 @@ class Site(Struct, frozen=True, forbid_unknown_fields=True):
     def elsewhere(self, room: str) -> bool:
         """Whether a room's service stands already, so that its processes cannot be seen from here."""
         return getattr(self, room, None) is not None
+
+    def link(self, framework: str, source: str) -> Bandwidth | None:
+        """Bytes/s that messages of a system can come at, in one direction; None where they stay within this machine."""
+        return self.bandwidth if self.load is not None or self.elsewhere(source) or self.elsewhere(framework) else None

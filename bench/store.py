@@ -235,7 +235,7 @@ def read_latencies(folder: Path, cell: Cell, seen: Measurement) -> Buckets:
 
 
 def _write_latencies(folder: Path, cell: Cell, seen: Measurement) -> None:
-    """Of each second as a table, and of the whole window as HdrHistogram writes it."""
+    """Of each second as a table, and of all that was processed since the window began as HdrHistogram writes it."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -244,7 +244,7 @@ def _write_latencies(folder: Path, cell: Cell, seen: Measurement) -> None:
     pq.write_table(pa.table(msgspec.structs.asdict(seen.latencies)), _latency_file(folder, cell, seen, ".parquet"))
     planned = seen.planned
     for kind in KINDS:
-        histogram = histogram_of(seen.latencies, kind, int(planned.settle), planned.settle + planned.window)
+        histogram = histogram_of(seen.latencies, kind, int(planned.settle))
         if len(histogram):
             _latency_file(folder, cell, seen, f"-{kind}.hgrm").write_text(hgrm_text(histogram), encoding="ascii")
 

@@ -32,6 +32,7 @@ HOPELESS_LOSS = 0.25
 IDLE_CORES = 0.15
 """A framework that uses less CPU than this is not working on a backlog."""
 MOST_BACKLOG_BYTES = 2 * 10**9
+"""A larger backlog has no place on the machine; what waits for its batch is no backlog."""
 
 
 class Glimpse(Struct, frozen=True):
@@ -201,7 +202,8 @@ class _Trial:
         """(lost, duplicated) so far; a corrupted message is corrupted, not lost."""
         told = self._sent.by_producer() if self._sent else {}
         lost, duplicated = self._tally.against(told)
-        return max(0, lost - self._tally.corrupted), duplicated
+        holes = min(lost, duplicated, self._sent.failed if self._sent else 0)  # what was refused has left its number free
+        return max(0, lost - holes - self._tally.corrupted), duplicated - holes
 
     def _late(self, told: Sent | None) -> float:
         """By how much the generator was late at the end of the window; it said so a moment earlier, and lateness grows evenly."""
@@ -263,7 +265,8 @@ class _Trial:
     def _is_hopeless(self, now: float) -> bool:
         """Whether the backlog is too large for the machine, or has grown so much that the window cannot end well."""
         interval, settle, rows = self._standing.framework.batch_interval, self._planned.settle, self._rows
-        if rows.backlog * self._order.message_bytes > MOST_BACKLOG_BYTES:
+        in_batches = 2.5 * interval * self._planned.rate
+        if (rows.backlog - in_batches) * self._order.message_bytes > MOST_BACKLOG_BYTES:
             return True
         elapsed = now - settle
         if elapsed < max(2.0, 3 * interval):

@@ -22,6 +22,7 @@ from bench.outlet import Filler
 from bench.scenario import Cell
 from bench.services import admission
 from bench.services.kafka import Broker, KafkaServer
+from bench.site import Site
 from bench.units import Seconds, Size, size_text
 from producers.kafka_client import TIMEOUT, Client, bare, bare_batch, client_of
 from producers.kafka_perf import perf_test
@@ -85,9 +86,10 @@ class Source:
             return f"a batch may have {needed} (settings.kafka.batch, or one message); settings.kafka.largest allows {taken}"
         return None
 
-    def copies(self) -> Copies:
-        """What Kafka makes of each byte, read once; the broker's own choice of copies is taken for one."""
-        return kafka_copies(max(1, self._settings.replication))
+    def copies(self, site: Site) -> Copies:
+        """What Kafka makes of each byte, read once, on the brokers that the site names; its own choice of copies is one."""
+        brokers = site.kafka.bootstrap.count(",") + 1 if site.kafka is not None else 1
+        return kafka_copies(max(1, self._settings.replication), brokers=brokers)
 
     def open(self, cell: Cell, ground: Ground) -> Endpoint:
         self._bootstrap = ground.site.kafka.bootstrap if ground.site.kafka is not None else self._embedded(cell, ground)

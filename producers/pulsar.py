@@ -23,7 +23,7 @@ from bench.scenario import Cell
 from bench.services.pulsar import Broker, PulsarServer
 from bench.services.pulsaradmin import Admin
 from bench.services.pulsarclient import TIMEOUT, connected
-from bench.site import PulsarSite
+from bench.site import PulsarSite, Site
 from bench.units import Seconds, Size, size_text
 
 logger = logging.getLogger(__name__)
@@ -94,9 +94,10 @@ class Source:
             return _too_large(cell, int(settings.largest), chunking=settings.chunking)
         return None
 
-    def copies(self) -> Copies:
-        """What Pulsar makes of each byte, read once."""
-        return pulsar_copies(self._settings.write_quorum, bookies=self._settings.bookies)
+    def copies(self, site: Site) -> Copies:
+        """What Pulsar makes of each byte, read once, on the brokers that the site names."""
+        brokers = site.pulsar.service_url.count(",") + 1 if site.pulsar is not None else 1
+        return pulsar_copies(self._settings.write_quorum, bookies=self._settings.bookies, brokers=brokers)
 
     def open(self, cell: Cell, ground: Ground) -> Endpoint:
         site = ground.site.pulsar or self._embedded(cell, ground)

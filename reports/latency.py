@@ -31,12 +31,15 @@ class Curve(Struct, frozen=True):
 
 
 def curves_of(evidence: Evidence, known: Known) -> list[Curve]:
-    """The latency trials of a cell that say something of the system, the slowest first; what lies in their windows."""
+    """The latency trials of a cell that say something of the system, the slowest first; all processed since their windows began.
+
+    The load stops with the window: what is processed later was due in it, and has waited longest.
+    """
     found = []
     for one in latency_trials(known):
         seen = one.seen
         buckets, begin = read_latencies(evidence.folder, known.cell, seen), int(seen.planned.settle)
-        of_kind = {kind: percentiles(histogram_of(buckets, kind, begin, begin + seen.planned.window)) for kind in KINDS}
+        of_kind = {kind: percentiles(histogram_of(buckets, kind, begin)) for kind in KINDS}
         found.append(Curve(seen.planned.rate, _title_of(known, one), of_kind))
     return sorted(found, key=lambda curve: curve.rate)
 

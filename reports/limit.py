@@ -11,7 +11,7 @@ from msgspec import Struct
 from bench.measurement import Measurement
 from bench.units import rate_text, seconds_text, size_text
 from reports.evidence import Evidence, Judged, Known
-from reports.theory import bound_of, cores_of, rate_of
+from reports.theory import bound_of, cores_of, given_cores, rate_of
 
 Kind = Literal[
     "the work", "framework CPU", "broker CPU", "shared CPU", "one thread", "batches", "source", "network", "disk", "garbage",
@@ -41,13 +41,13 @@ def limit_of(evidence: Evidence, known: Known) -> Limit | None:
     """What limits a cell; None where it has no rate, or no trial to tell it from."""
     if known.result is None or known.result.status in ("unsupported", "failed") or not known.trials:
         return None
-    above, cores = _trial_above(known), cores_of(evidence)
+    above, cores, given = _trial_above(known), cores_of(evidence), given_cores(evidence, known.cell.framework)
     seen = above or known.deciding
     if known.result.reason == "generator":
         return _generator(known)
     found = _theory(evidence, known)
     if found is None and above is not None:
-        found = _verdict(above) or _probed(evidence, above.seen) or (_cpu(above.seen, cores) if cores else None)
+        found = _verdict(above) or _probed(evidence, above.seen) or (_cpu(above.seen, cores, given) if cores and given else None)
     if found is None and known.result.status == "lower-bound" and known.result.reason == "budget":
         return Limit("time", "The time allowed for this cell was spent before its limit was met.", _used(seen, cores))
     if found is None and known.result.reason == "highest":
@@ -56,12 +56,11 @@ def limit_of(evidence: Evidence, known: Known) -> Limit | None:
 
 
 def _trial_above(known: Known) -> Judged | None:
-    """The overloaded trial that is nearest above what was sustained."""
+    """The overloaded trial that is nearest above what was sustained; one below it, of a cold system, says nothing."""
     kept = known.deciding
     top = kept.seen.planned.rate if kept is not None and kept.verdict.word == "sustained" else 0.0
     over = [one for one in known.trials if one.verdict.word == "overloaded" and one.seen.planned.purpose != "warm-up"]
-    above = [one for one in over if one.seen.planned.rate > top]
-    return min(above or over, key=lambda one: one.seen.planned.rate, default=None)
+    return min((one for one in over if one.seen.planned.rate > top), key=lambda one: one.seen.planned.rate, default=None)
 
 
 def _generator(known: Known) -> Limit:
@@ -118,17 +117,19 @@ def _most(seen: Measurement, names: tuple[str, ...]) -> float:
     return max((sum(used.get(name, 0.0) for name in names) for used in seen.usage.values()), default=0.0)
 
 
-def _cpu(seen: Measurement, cores: int) -> Limit | None:
-    """What the accounts of the CPU say of an overloaded trial."""
+def _cpu(seen: Measurement, cores: int, given: int) -> Limit | None:
+    """What the accounts of the CPU say of an overloaded trial of a framework that can use `given` of the system's cores."""
     if "framework" not in seen.cpu or "source" not in seen.cpu:
         return None  # somewhere else, where nobody looked
     span = seen.cpu.get("seconds") or seen.planned.window
     used = {role: seen.cpu.get(role, 0.0) / span for role in ("framework", "source", "load", "busy")}
-    cores = round(seen.cpu.get("available", 0.0) / span) or cores
-    figures = _used_text(seen, used, cores)
-    if used["busy"] >= BUSY * cores:
+    of_all = round(seen.cpu.get("available", 0.0) / span) or cores
+    figures = _used_text(seen, used, of_all)
+    if used["busy"] >= BUSY * of_all or used["framework"] + used["source"] >= BUSY * cores:
         return _busy_machine(used, figures)
-    if 0.9 <= used["framework"] <= 1.1 and cores > 1:
+    if used["framework"] >= BUSY * given > BUSY:
+        return Limit("framework CPU", f"The framework uses all of the {given} cores it was given.", figures)
+    if 0.9 <= used["framework"] <= 1.1 and of_all > 1:
         return Limit("one thread", "The framework uses one core and no more, as a stage does that runs in one thread.", figures)
     if _batches_take_longer(seen):
         return Limit(

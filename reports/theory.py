@@ -27,6 +27,13 @@ def cores_of(evidence: Evidence) -> int | None:
     return cores if cores is not None and cores > 0 else None
 
 
+def given_cores(evidence: Evidence, framework: str) -> int | None:
+    """The cores that a framework can use, where its settings name fewer than it had; None when the run does not say."""
+    cores, settings = cores_of(evidence), evidence.record.scenario.settings.get(framework, {})
+    named = [int(settings[name]) for name in ("cores", "processes", "pes") if isinstance(settings.get(name), int)]
+    return min([*named, cores]) if cores is not None else None
+
+
 def cpu_bound(evidence: Evidence, cost: float) -> float | None:
     """Messages/s at which the messages' own cost needs all cores."""
     cores = cores_of(evidence)
@@ -45,7 +52,9 @@ def bound_of(evidence: Evidence, known: Known) -> Bound | None:
     if result is not None and result.bound_hz is not None:
         return Bound("network" if result.bound == "network" else "cpu", result.bound_hz)
     found: list[Bound] = []
-    for kind, hertz in (("cpu", cpu_bound(evidence, cell.cpu_seconds)), ("network", network_bound(evidence, cell.message_bytes))):
+    link = evidence.record.site.link(cell.framework, cell.source)
+    network = float(link) / cell.message_bytes if link is not None else None
+    for kind, hertz in (("cpu", cpu_bound(evidence, cell.cpu_seconds)), ("network", network)):
         if hertz is not None:
             found.append(Bound("cpu" if kind == "cpu" else "network", hertz))
     return min(found, key=lambda bound: bound.hertz) if found else None

@@ -15,6 +15,8 @@ from reports.wording import claim_of
 
 WORTH_TELLING = 1.5
 """How many times faster the best must be for that to be said."""
+RATED = ("measured", "lower-bound")
+"""Statuses whose rate can win: that of an unstable cell was sustained only sometimes."""
 Outcome = Literal["clear", "tie", "none"]
 
 
@@ -49,18 +51,24 @@ def unanswered(known: Known) -> bool:
 def contest_of(size: int, cost: float, known: Sequence[Known]) -> Contest:
     """The contest at one point. A system leads alone only when its sustained rate is above all that any other can reach."""
     results = [one.result for one in known if one.result is not None]
-    rated = sorted((result for result in results if rate_of(result) is not None), key=lambda r: -(rate_of(r) or 0.0))
+    rated = sorted((result for result in results if _is_rated(result)), key=lambda r: -(rate_of(r) or 0.0))
     if not rated:
         return Contest(size, cost, tuple(known), ())
     floor = rated[0].low_hz if rated[0].low_hz is not None else 0.0
-    rivals = [result for result in (*rated[1:], *(r for r in results if rate_of(r) is None)) if _reach(result) > floor]
+    rivals = [result for result in (*rated[1:], *(r for r in results if not _is_rated(r))) if _reach(result) > floor]
     return Contest(size, cost, tuple(known), (rated[0].system, *(rival.system for rival in rivals)))
+
+
+def _is_rated(result: Result) -> bool:
+    return result.status in RATED and rate_of(result) is not None
 
 
 def _reach(result: Result) -> float:
     """The highest rate that a system may still have; nothing for one that was not seen to run."""
     if result.status in ("failed", "unsupported"):
         return 0.0
+    if result.status == "unstable":
+        return float("inf")
     if result.high_hz is not None:
         return result.high_hz
     return float("inf") if rate_of(result) is not None else 0.0
@@ -102,7 +110,7 @@ def _standings(contests: Sequence[Contest]) -> str:
 
 
 def _peak(evidence: Evidence) -> str:
-    rated = [known.result for known in evidence.cells if known.result is not None and rate_of(known.result) is not None]
+    rated = [known.result for known in evidence.cells if known.result is not None and _is_rated(known.result)]
     if not rated:
         return ""
     top = max(rated, key=lambda result: rate_of(result) or 0.0)

@@ -8,8 +8,9 @@ from reports.theory import rate_of
 MISSING = "not measured"
 GLOSSARY = {
     "measured": "The top rate lies inside the interval, and the confirmed rate was sustained in a trial of its own.",
-    "lower-bound": "At least this rate (≥): it was sustained, but what lies above could not be tried, because our load "
-    "generator was the limit, the time for this cell was spent, or the scenario asks for no higher rate.",
+    "lower-bound": "At least this rate (≥): it was sustained, or so much was processed while more was offered; what lies above "
+    "could not be told, because our load generator was the limit, the time for this cell was spent, or the scenario asks for no "
+    "higher rate.",
     "upper-bound": "At most this rate (≤): the lowest rate that was tried was already too much.",
     "unstable": "Trials at the same rate disagree: sometimes it was sustained, sometimes not.",
     "failed": "No answer: the framework died, or no trial was valid. This is not a rate of zero.",

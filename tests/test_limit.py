@@ -10,8 +10,8 @@ pytest.importorskip("matplotlib", reason="the extra `report` is not installed")
 from msgspec.structs import replace
 
 from bench.measurement import Measurement, Planned, Result, Series
-from bench.scenario import Cell
-from bench.site import Site
+from bench.scenario import Cell, Load
+from bench.site import KafkaSite, Site
 from bench.store import RunRecord
 from bench.units import Bandwidth
 from bench.verdict import Verdict
@@ -70,7 +70,7 @@ def test_a_rate_near_the_bound_is_limited_by_the_work_itself() -> None:
 
 def test_a_full_link_is_the_limit() -> None:
     """Where the site names its bandwidth."""
-    limit = limit_of(evidence(bandwidth=Bandwidth(1.05e6)), known(FREE, overloaded(cpu=IDLE)))
+    limit = limit_of(evidence(bandwidth=Bandwidth(1.05e6), kafka=KafkaSite("h:9092")), known(FREE, overloaded(cpu=IDLE)))
     assert limit is not None
     assert limit.kind == "network"
 
@@ -96,6 +96,36 @@ def test_what_a_probe_saw_at_its_limit_is_the_limit(site: Any, usage: Any, kind:
     assert limit is not None
     assert limit.kind == kind
     assert figures in limit.evidence
+
+
+@pytest.mark.parametrize(
+    ("scenario", "cpu", "sentence"),
+    [
+        ({"settings": {"spark": {"cores": 2}}}, {"framework": 19.0, "busy": 25.0},
+         "The framework uses all of the 2 cores it was given."),
+        ({"load": Load(cores=6)}, {"framework": 14.0, "source": 5.0, "busy": 30.0}, "All cores are busy, most with the framework."),
+        ({"load": Load(cores=7)}, {"framework": 9.5, "source": 0.2, "busy": 20.0}, "All cores are busy, most with the framework."),
+    ],
+    ids=["settings", "pinned", "one core left"],
+)  # fmt: skip
+def test_a_framework_that_uses_what_it_was_given_is_limited_by_that(scenario: Any, cpu: Any, sentence: str) -> None:
+    """However many cores of the machine are free: they were not for it."""
+    run = RunRecord(1, replace(QUICK, **scenario), Site(), {"cores": 8}, "2026-05-04T10:00:00Z")
+    usage = {"source": 0.5, "load": 0.5, "seconds": 10.0, "available": 80.0} | cpu
+    limit = limit_of(Evidence(Path(), run, ()), known(FREE, overloaded(1.0, cpu=usage)))
+    assert limit is not None
+    assert (limit.kind, limit.sentence) == ("framework CPU", sentence)
+
+
+def test_a_trial_below_the_rate_says_nothing_of_its_limit() -> None:
+    """A cold system's, say, that was too much for it."""
+    busy = {"framework": 19.0, "source": 0.5, "load": 0.5, "busy": 20.0, "seconds": 10.0, "available": 20.0}
+    kept, cold = seen(2, 100.0, 100.0, "confirm"), seen(1, 60.0, 40.0, "search", cpu=busy)
+    found = result_of(FREE, "lower-bound", reason="highest", estimate_hz=100.0, low_hz=100.0, confirmed_hz=100.0)
+    trials = (Judged(cold, Verdict("overloaded", "backlog grew", 0.3)), Judged(kept, Verdict("sustained")))
+    limit = limit_of(evidence(), Known(FREE, found, trials))
+    assert limit is not None
+    assert limit.sentence == "It sustained the highest rate that the scenario asks for."
 
 
 def test_a_late_generator_is_named_with_its_lateness() -> None:

@@ -112,7 +112,7 @@ class Course(Struct, frozen=True, eq=False):
     def after(self, step: Step) -> "Course":
         """The course that knows one more trial."""
         seen, verdict = step.seen, step.verdict
-        renewed = not (seen.drained and seen.ended in ("complete", "hopeless") and seen.lost == 0)
+        renewed = not seen.left_clean
         if seen.ended in ("framework died", "source died"):
             deaths = self.deaths + 1
             return replace(self, deaths=deaths, cold=True, end="died" if deaths >= self.recipe.most_deaths else "")
@@ -275,7 +275,9 @@ class Course(Struct, frozen=True, eq=False):
             return "unstable"
         if sustained and rate >= 0.999 * self.top:
             return "generator" if self.cap is not None else "range"
-        return "measured" if sustained and soak and self._narrow() and not self.open_above else ""
+        if not sustained or not soak or not self._narrow() or self.open_above:
+            return ""
+        return "unstable" if evidence.torn() > recipe.torn else "measured"
 
 
 def _breached(verdict: Verdict, drift: Drift) -> bool:

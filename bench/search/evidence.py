@@ -12,6 +12,8 @@ LEAST_NOISE, MOST_NOISE = 0.08, 0.18
 """Noise of one second that is granted to a system when trials are held against each other: a change from one mode to another within
 a trial is no noise (without an upper limit two modes passed for one in 4 of 100 runs; S6 stays as it is up to 0.16)."""
 
+FARTHEST = 3.0
+"""Standard deviations that one trial may lie away for `torn`: a single freak does not tear anything."""
 BEYOND_RANGE = 1.1
 MOST_OUTSIDE = 2
 """So many readings outside the grid move it."""
@@ -75,10 +77,30 @@ class Evidence(Struct, frozen=True, eq=False):
 
     def disagreeing(self, surprise: float) -> int:
         """How many trials cannot be right whatever the ceiling is; two that are `surprise` standard deviations apart disagree."""
-        seen, noise = [o for o in self.observations if o.kind != "given up"], self._noise()
+        seen, noise = self._heeded(), self._noise()
         places = [(o.kind, math.log(o.rate), surprise * math.hypot(noise / math.sqrt(o.seconds), LEAST_SD)) for o in seen]
         agreeing = (sum(_agrees(*place, theta) for place in places) for _, theta, _ in places)
         return len(seen) - max(agreeing, default=0)
+
+    def torn(self) -> float:
+        """How far trials lie on both sides of the ceiling that they make together, as those of a system with two ceilings do.
+
+        The squares of their distances in standard deviations, on the side that has less of them; one trial counts for 9 at most.
+        """
+        seen, noise = self._heeded(), self._noise()
+        middle, below, above = math.log(self.quantiles(0.5)[0]), 0.0, 0.0
+        for one in seen:
+            distance = (math.log(one.rate) - middle) / math.hypot(noise / math.sqrt(one.seconds), LEAST_SD)
+            square = min(distance * distance, FARTHEST**2)
+            if distance > 0 and one.kind != "at most":
+                above += square
+            elif distance < 0 and one.kind != "at least":
+                below += square
+        return min(below, above)
+
+    def _heeded(self) -> list[Observation]:
+        """The observations as the posterior takes them, less those of trials that were given up."""
+        return [_bounded(seen, breached=self.breached) for seen in self.observations if seen.kind != "given up"]
 
     def _noise(self) -> float:
         """The noise of one second as the slices within overloaded trials show it, not the spread between trials."""

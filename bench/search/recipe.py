@@ -61,7 +61,9 @@ class Recipe(Struct, frozen=True):
     most_soaks: int = 6
     surprise: float = 5.0
     """how many standard deviations apart two trials are that cannot both be right"""
-    most_surprises: int = 3
+    most_surprises: int = 2
+    torn: float = 27.0
+    """three trials three standard deviations away, on both sides of what they make together: there are two ceilings"""
     outvoted: int = 3
     """how many more trials it takes to believe the others when one disagrees"""
     skip_warm_up: bool = False

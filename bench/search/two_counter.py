@@ -64,7 +64,7 @@ class TwoCounter(Struct, frozen=True, eq=False):
 
     def _spent(self) -> float:
         """Seconds that the trials took, and what the restarts between them may have cost."""
-        return sum(step.seen.seconds + self.recipe.restart * (not _left_clean(step.seen)) for step in self.steps)
+        return sum(step.seen.seconds + self.recipe.restart * (not step.seen.left_clean) for step in self.steps)
 
     def _with_rates(self, bare: Result, course: Course) -> Result:
         end, lowest = course.end, course.climb.lowest
@@ -79,38 +79,23 @@ class TwoCounter(Struct, frozen=True, eq=False):
             reason, top = "generator" if end == "generator" else "highest", course.top
             return replace(bare, status="lower-bound", reason=reason, estimate_hz=top, low_hz=top, confirmed_hz=top)
         if course.evidence is None:
-            kept = self._kept()
-            probed = kept * (1 - self.recipe.bracket_loss) if kept is not None else None  # it may have left so much behind
-            return self._bounded(bare, replace(bare, estimate_hz=probed, low_hz=probed), course)
+            return self._without_trials(bare, course)
         found = _with_interval(bare, course)
         if end == "unstable":
             return replace(found, status="unstable", reason="trials disagree")
-        return replace(found, status="measured") if end == "measured" else self._bounded(bare, found, course)
+        if end == "measured":
+            return replace(found, status="measured")
+        return replace(found, status="lower-bound", reason="budget", high_hz=None if course.open_above else found.high_hz)
 
-    def _bounded(self, bare: Result, found: Result, course: Course) -> Result:
-        """What may be claimed when the budget has ended the search: at least what was sustained, at most what was too much."""
-        kept, too_much = self._kept(), self._too_much()
-        if kept is not None:
-            high = None if course.open_above else found.high_hz
-            low = min(kept, found.low_hz if found.low_hz is not None else kept)
-            return replace(found, status="lower-bound", reason="budget", low_hz=low, high_hz=high)
-        if too_much is not None:
-            why = f"overloaded at {too_much:g} /s, the lowest rate tried"
-            return replace(bare, status="upper-bound", reason=why, high_hz=too_much)
-        return replace(bare, reason="the budget ended before a trial of a warm system" if self.steps else "no trial within the budget")
-
-    def _kept(self) -> float | None:
-        """The highest rate that was sustained, below all soaks that were too much; None where there is none."""
-        tried = [step for step in self.steps if step.seen.planned.purpose != "warm-up"]
-        soaks = [step for step in tried if step.seen.planned.purpose == "confirm" and step.verdict.word == "overloaded"]
-        limit = min((step.seen.planned.rate for step in soaks), default=float("inf"))
-        rates = [step.seen.planned.rate for step in tried if step.verdict.word == "sustained"]
-        return max((rate for rate in rates if rate < limit), default=None)
-
-    def _too_much(self) -> float | None:
-        """The lowest rate that was overloaded, a cold system's first left out; None where there is none."""
-        tried = [step for step in self.steps[1:] if step.seen.planned.purpose != "warm-up" and step.verdict.word == "overloaded"]
-        return min((step.seen.planned.rate for step in tried), default=None)
+    def _without_trials(self, bare: Result, course: Course) -> Result:
+        """What the climb alone says, when the budget ended it."""
+        best, failed = course.climb.best * (1 - self.recipe.bracket_loss), course.climb.failed
+        if best > 0:
+            return replace(bare, status="lower-bound", reason="budget", estimate_hz=best, low_hz=best)
+        if failed < float("inf"):
+            why = f"overloaded at {failed:g} /s, the lowest rate tried"
+            return replace(bare, status="upper-bound", reason=why, high_hz=failed)
+        return replace(bare, reason="no trial within the budget")
 
     def _generator(self) -> float | None:
         """The generator's ceiling: as calibrated, or the highest rate that it reached when it was the limit."""
@@ -131,10 +116,6 @@ class TwoCounter(Struct, frozen=True, eq=False):
         over = [step for step in tried if step.seen.planned.rate > top]
         nearest = min(over, key=lambda step: step.seen.planned.rate, default=None)
         return limited_by(nearest.verdict.why, nearest.seen.cpu) if nearest is not None else None
-
-
-def _left_clean(seen: Measurement) -> bool:
-    return seen.drained and seen.ended in ("complete", "hopeless") and seen.lost == 0
 
 
 def _with_interval(bare: Result, course: Course) -> Result:
