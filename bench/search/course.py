@@ -273,11 +273,11 @@ class Course(Struct, frozen=True, eq=False):
             return "floor"
         if self.soaks >= recipe.most_soaks or evidence.disagreeing(recipe.surprise) >= recipe.most_surprises:
             return "unstable"
+        if evidence.torn(recipe.clearly) >= recipe.most_torn:
+            return "unstable"
         if sustained and rate >= 0.999 * self.top:
             return "generator" if self.cap is not None else "range"
-        if not sustained or not soak or not self._narrow() or self.open_above:
-            return ""
-        return "unstable" if evidence.torn() > recipe.torn else "measured"
+        return "measured" if sustained and soak and self._narrow() and not self.open_above else ""
 
 
 def _breached(verdict: Verdict, drift: Drift) -> bool:

@@ -12,8 +12,6 @@ LEAST_NOISE, MOST_NOISE = 0.08, 0.18
 """Noise of one second that is granted to a system when trials are held against each other: a change from one mode to another within
 a trial is no noise (without an upper limit two modes passed for one in 4 of 100 runs; S6 stays as it is up to 0.16)."""
 
-FARTHEST = 3.0
-"""Standard deviations that one trial may lie away for `torn`: a single freak does not tear anything."""
 BEYOND_RANGE = 1.1
 MOST_OUTSIDE = 2
 """So many readings outside the grid move it."""
@@ -82,21 +80,21 @@ class Evidence(Struct, frozen=True, eq=False):
         agreeing = (sum(_agrees(*place, theta) for place in places) for _, theta, _ in places)
         return len(seen) - max(agreeing, default=0)
 
-    def torn(self) -> float:
-        """How far trials lie on both sides of the ceiling that they make together, as those of a system with two ceilings do.
+    def torn(self, clearly: float) -> int:
+        """How many pairs there are of a rate that was kept up with and a reading `clearly` (standard deviations) below it.
 
-        The squares of their distances in standard deviations, on the side that has less of them; one trial counts for 9 at most.
+        Each trial is in one pair only: a freak makes one, a system that is now fast and now slow makes many. A trial that was given
+        up within seconds is no reading; three of them that say less than a rate that was kept up with are taken for a pair.
         """
-        seen, noise = self._heeded(), self._noise()
-        middle, below, above = math.log(self.quantiles(0.5)[0]), 0.0, 0.0
-        for one in seen:
-            distance = (math.log(one.rate) - middle) / math.hypot(noise / math.sqrt(one.seconds), LEAST_SD)
-            square = min(distance * distance, FARTHEST**2)
-            if distance > 0 and one.kind != "at most":
-                above += square
-            elif distance < 0 and one.kind != "at least":
-                below += square
-        return min(below, above)
+        noise, seen = self._noise(), self._heeded()
+        kept = sorted((one for one in seen if one.kind == "at least"), key=lambda one: -one.rate)
+        readings = sorted((one for one in seen if one.kind == "reading"), key=lambda one: one.rate)
+        given_up = sorted(one.rate for one in self.observations if one.kind == "given up")
+        far = sum(
+            math.log(above.rate / below.rate) > clearly * noise * math.sqrt(1 / below.seconds + 1 / above.seconds)
+            for below, above in zip(readings, kept, strict=False)
+        )
+        return max(far, sum(below < above.rate for below, above in zip(given_up, kept, strict=False)) // 3)
 
     def _heeded(self) -> list[Observation]:
         """The observations as the posterior takes them, less those of trials that were given up."""
