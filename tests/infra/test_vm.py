@@ -1,0 +1,140 @@
+"""A host with a kernel of its own does what containers cannot: NFS, a clock that is set, limits; as root, with tests/vm.sh.
+
+The tests stand in the order of an operator's day, and each goes on from where the one before it has left the host.
+"""
+
+import os
+import re
+import shutil
+import socket
+import struct
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+ANSIBLE = Path(__file__).parents[2] / "infra" / "ansible"
+INVENTORY = ANSIBLE / "tests" / "inventories" / "vm.yml"
+CLIENT = "tests/one-vm.yml"
+TIME = ("127.0.0.1", 22123)
+SINCE_1900 = 2_208_988_800
+TOOLS = ("qemu-system-x86_64", "mmdebstrap", "mke2fs", "ssh")
+Done = subprocess.CompletedProcess[str]
+Play = Callable[..., Done]
+
+pytestmark = [pytest.mark.hosts, pytest.mark.timeout(1800)]
+
+
+def vm(*words: str, seconds: float = 120) -> Done:
+    """What tests/vm.sh says."""
+    command = [str(ANSIBLE / "tests" / "vm.sh"), *words]
+    return subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False, stdin=subprocess.DEVNULL)
+
+
+def inside(script: str) -> str:
+    """What a line of shell says in the machine, as root."""
+    done = vm("exec", "sudo", "sh", "-c", script)
+    assert done.returncode == 0, f"{script}: {done.stdout}{done.stderr}"
+    return done.stdout.strip()
+
+
+def changed(said: str) -> dict[str, int]:
+    """By host: how many tasks have changed something."""
+    return {host: int(count) for host, count in re.findall(r"^(\S+) +: ok=\d+ +changed=(\d+)", said, re.M)}
+
+
+def asked_for_the_time() -> tuple[int, float, float]:
+    """Of the machine's answer by NTP: its stratum, its clock minus ours in seconds, and by how much that may be wrong."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asker:
+        asker.settimeout(10)
+        sent = time.time()
+        asker.sendto(b"\x23" + bytes(47), TIME)
+        answer, came = asker.recv(512), time.time()
+    received, answered = (part / 2**32 - SINCE_1900 for part in struct.unpack("!QQ", answer[32:48]))
+    return answer[1], (received - sent + answered - came) / 2, (came - sent) / 2
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_vm() -> Iterator[None]:
+    """A machine with nothing on it, whose clock is wrong; nothing of it runs afterwards."""
+    missing = [tool for tool in TOOLS if shutil.which(tool, path=f"{os.environ['PATH']}:/usr/sbin") is None]
+    if missing or os.geteuid() != 0:
+        packages = "qemu-system-x86 mmdebstrap e2fsprogs openssh-client"
+        pytest.skip(f"a machine cannot be emulated here: {', '.join(missing) or 'not root'}; apt-get install {packages}")
+    try:
+        up = vm("up", seconds=900)
+        assert up.returncode == 0, up.stderr
+        inside("date --set '-7 seconds'")
+        yield
+    finally:
+        vm("down")
+
+
+def test_one_command_provisions_it(play: Play) -> None:
+    """Clock, probes, Kafka and the shared folder stand."""
+    done = play("brokers.yml", INVENTORY)
+    assert done.returncode == 0, done.stdout[-3000:]
+
+
+def test_a_second_time_changes_nothing(play: Play) -> None:
+    """Every role finds its work done."""
+    done = play("brokers.yml", INVENTORY)
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert changed(done.stdout) == {"vm-1": 0, "localhost": 0}
+
+
+def test_its_clock_has_been_set() -> None:
+    """Its chrony follows the server that the role names, and tells the site's hosts a time that is no longer wrong."""
+    assert re.search(r"^\^\* 10\.0\.2\.2 ", inside("chronyc -n sources"), re.M)
+    assert "Leap status     : Normal" in inside("chronyc tracking")
+    stratum, off, bound = asked_for_the_time()
+    assert stratum == 10
+    assert abs(off) < 0.1 + bound
+
+
+def test_a_service_may_open_as_many_files_as_its_role_says() -> None:
+    """Its limit is that of its unit."""
+    limits = inside("cat /proc/$(systemctl show --value --property MainPID kafka)/limits")
+    assert re.search(r"^Max open files +100000 +100000 ", limits, re.M), limits
+
+
+def test_the_shared_folder_is_mounted_and_the_kernel_limited(play: Play) -> None:
+    """The role of the client finds the server's export, that of the load sets the kernel, and the clock's offset is reported."""
+    done = play(CLIENT, INVENTORY)
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert re.search(r"vm-1: [+-]0\.0\d+ s off, root delay", done.stdout), done.stdout[-3000:]
+    again = play(CLIENT, INVENTORY)
+    assert changed(again.stdout) == {"vm-1": 0, "localhost": 0}, again.stdout[-3000:]
+
+
+def test_a_file_that_a_client_writes_is_at_the_server() -> None:
+    """It goes by NFS 4.2 through two folders of one kernel, and in the listing of the other it is there at once."""
+    assert re.search(r"nfs4 .*\bvers=4\.2\b.*\bhard\b.*", inside("grep ' /mnt/stream ' /proc/mounts"))
+    assert vm("exec", "sh", "-c", "echo from a client >/mnt/stream/one").returncode == 0
+    assert inside("ls /srv/stream; cat /srv/stream/one") == "one\nfrom a client"
+    assert inside("echo from the server >/srv/stream/two; ls /mnt/stream") == "one\ntwo"
+
+
+def test_all_of_it_stands_after_a_reboot() -> None:
+    """Clock, mount, the kernel's settings, limits, firewall and services are there without another playbook."""
+    before = inside("cat /proc/sys/kernel/random/boot_id")
+    again = vm("reboot", seconds=600)
+    assert again.returncode == 0, again.stderr
+    assert inside("cat /proc/sys/kernel/random/boot_id") != before
+    assert inside("systemctl is-active chrony nfs-server kafka stream-bench-firewall") == "\n".join(["active"] * 4)
+    assert inside("cat /mnt/stream/one") == "from a client"
+    assert inside("sysctl --values net.core.rmem_max net.core.wmem_max") == "16777216\n16777216"
+    assert vm("exec", "sh", "-c", "ulimit -n").stdout.strip() == "100000"
+    assert "udp dport 123" in inside("nft list table inet stream_bench")
+
+
+def test_nothing_is_left_where_it_was(play: Play) -> None:
+    """Teardown takes mount, export, folder, settings and services away."""
+    done = play("teardown.yml", INVENTORY)
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert inside("grep -c nfs4 /proc/mounts /etc/fstab || true") == "/proc/mounts:0\n/etc/fstab:0"
+    assert inside("exportfs -s") == ""
+    left = "ls -d /srv/stream /mnt/stream /var/lib/kafka /etc/kafka /etc/sysctl.d/90-stream-bench.conf 2>/dev/null"
+    assert inside(f"{left} || true") == ""
