@@ -37,7 +37,7 @@ disk() {
     --customize-hook='chroot "$1" update-ca-certificates >/dev/null 2>&1' \
     --customize-hook='rm -rf "$1"/etc/apt/sources.list* && cp -a /etc/apt/sources.list.d "$1/etc/apt/" && cp -a /etc/apt/apt.conf.d/99* "$1/etc/apt/apt.conf.d/" 2>/dev/null || true' \
     --customize-hook='find "$1/etc/apt/sources.list.d" -type f ! -name "debian*" -delete; cp /etc/pip.conf "$1/etc/pip.conf" 2>/dev/null || true' \
-    --customize-hook='mkdir -p "$1/var/lib/apt/lists" && touch -d 2000-01-01 "$1/var/lib/apt/lists"; echo "Acquire::Languages \"none\";" >"$1/etc/apt/apt.conf.d/99languages"' \
+    --customize-hook='echo "Acquire::Languages \"none\";" >"$1/etc/apt/apt.conf.d/99languages"' \
     --customize-hook='echo vm-1 >"$1/etc/hostname"; printf "127.0.0.1 localhost\n127.0.1.1 vm-1\n" >"$1/etc/hosts"' \
     --customize-hook='printf "[Match]\nName=eth0\n[Network]\nDHCP=ipv4\n" >"$1/etc/systemd/network/eth0.network"; chroot "$1" systemctl --quiet enable systemd-networkd' \
     --customize-hook='rm -f "$1/etc/resolv.conf"; echo nameserver 10.0.2.3 >"$1/etc/resolv.conf"' \
@@ -45,6 +45,7 @@ disk() {
     --customize-hook='echo "operator1 ALL=(ALL) NOPASSWD: ALL" >"$1/etc/sudoers.d/operator1"' \
     --customize-hook="install -d -m 700 -o 1000 -g 1000 \"\$1/home/operator1/.ssh\" && install -m 600 -o 1000 -g 1000 '$home/key.pub' \"\$1/home/operator1/.ssh/authorized_keys\"" \
     bookworm "$tree"
+  touch -d 2000-01-01 "$tree/var/lib/apt/lists"  # a fresh host's lists of packages are empty, and old
   cp "$tree"/boot/vmlinuz-* "$home/vm-kernel"
   cp "$tree"/boot/initrd.img-* "$home/vm-initrd"
   PATH=$PATH:/usr/sbin mke2fs -q -F -t ext4 -d "$tree" "$home/vm-disk.part" 6G >/dev/null
@@ -73,8 +74,8 @@ clock() {
 machine() {
   started=$SECONDS
   : >"$home/vm-console.log"
-  TMPDIR=$home setsid qemu-system-x86_64 -accel tcg,thread=multi -machine q35 -cpu max -smp 2 -m 1024 -nodefaults -display none \
-    -kernel "$home/vm-kernel" -initrd "$home/vm-initrd" -append 'root=/dev/vda rw console=ttyS0 quiet net.ifnames=0' \
+  TMPDIR=$home setsid qemu-system-x86_64 -accel tcg,thread=multi -machine q35 -cpu Nehalem -smp 2 -m 1024 -nodefaults -display none \
+    -kernel "$home/vm-kernel" -initrd "$home/vm-initrd" -append 'root=/dev/vda rw console=ttyS0 quiet net.ifnames=0 mitigations=off' \
     -drive "file=$home/vm-$mark.img,if=virtio,format=raw,cache=unsafe" -snapshot -device virtio-rng-pci -serial "file:$home/vm-console.log" \
     -netdev "user,id=net,hostfwd=tcp:127.0.0.1:$ssh_port-:22,hostfwd=udp:127.0.0.1:$time_port-:123" -device virtio-net-pci,netdev=net,romfile= \
     >"$home/vm.log" 2>&1 </dev/null &
