@@ -9,6 +9,8 @@ sys.path.insert(0, str(Path(__file__).parent))  # for `standing`, and for what t
 
 from standing import Stand
 
+from frameworks.harmonicio.master.journal import Journal
+
 
 @pytest.fixture
 def stand(tmp_path):
@@ -26,3 +28,17 @@ def standing(stand):
     stand.start_master()
     stand.start_worker()
     return stand
+
+
+@pytest.fixture
+def journal(tmp_path):
+    """Opens journals in one folder; all are closed afterwards."""
+    opened = []
+
+    def make(**options):
+        opened.append(Journal(tmp_path / "journal", sync=False, **options))
+        return opened[-1]
+
+    yield make
+    for one in opened:
+        one.close()

@@ -1,42 +1,13 @@
 """The master's queue keeps what it has acknowledged, within its bounds, and finds it again."""
 
 import pytest
+from queues import contents, put
 
 from frameworks.harmonicio.errors import Refused
 from frameworks.harmonicio.master.backlog import Backlog, Bounds
-from frameworks.harmonicio.master.journal import Journal
 from frameworks.harmonicio.master.registry import Pe, Registry, Worker
-from frameworks.harmonicio.wire.frame import HEADER_BYTES, seal
+from frameworks.harmonicio.wire.frame import HEADER_BYTES
 from frameworks.harmonicio.wire.words import Place
-
-
-def put(backlog, first, messages, stream="s", session=1):
-    """Put a frame in."""
-    head, *body = seal(messages, session, first, 0).buffers
-    return backlog.add(stream, head, b"".join(body))
-
-
-def contents(backlog, stream="s"):
-    """All messages of a stream, which are taken."""
-    found = []
-    while (taken := backlog.take_message(stream)) is not None:
-        backlog.done(stream, taken[0].key)
-        found.append(taken[1])
-    return found
-
-
-@pytest.fixture
-def journal(tmp_path):
-    """Opens journals in one folder; all are closed afterwards."""
-    opened = []
-
-    def make(**options):
-        opened.append(Journal(tmp_path / "journal", sync=False, **options))
-        return opened[-1]
-
-    yield make
-    for one in opened:
-        one.close()
 
 
 def test_a_frame_that_comes_again_is_queued_once():
@@ -76,44 +47,6 @@ def test_what_is_spilled_comes_back_in_its_turn_and_does_not_outlive_the_master(
     assert contents(backlog) == [b"000", b"111", b"222", b"333", b"444"]
     put(backlog, 5, [b"more than memory"])
     assert Backlog(Bounds(), journal(durable=False)).messages == 0
-
-
-def test_a_new_queue_finds_what_waited_and_what_was_out(journal):
-    """What was done does not come again."""
-    backlog = Backlog(Bounds(), journal())
-    for number in range(4):
-        put(backlog, number, [b"message %d" % number])
-    done, _ = backlog.take("s"), backlog.take("s")
-    backlog.done("s", done.key)
-    found = Backlog(Bounds(), journal())
-    assert found.lengths() == {"s": 3}
-    assert not put(found, 2, [b"message 2"])
-    assert contents(found) == [b"message 1", b"message 2", b"message 3"]
-    assert Backlog(Bounds(), journal()).messages == 0
-
-
-@pytest.mark.parametrize("cut", [1, 10, HEADER_BYTES + 1, 60])
-def test_a_torn_record_ends_a_journal(journal, tmp_path, cut):
-    """What is before it is found."""
-    backlog = Backlog(Bounds(), journal())
-    put(backlog, 0, [b"first message"])
-    put(backlog, 1, [b"second message"])
-    (segment,) = (tmp_path / "journal").glob("*.journal")
-    segment.write_bytes(segment.read_bytes()[:-cut])
-    found = Backlog(Bounds(), journal())
-    assert contents(found) == [b"first message"]
-    put(found, 5, [b"third"])
-    assert contents(Backlog(Bounds(), journal())) == [b"third"]
-
-
-def test_segments_that_nobody_needs_are_deleted(journal, tmp_path):
-    """The disk does not fill with what is done."""
-    backlog = Backlog(Bounds(), journal(segment_bytes=100))
-    for number in range(20):
-        put(backlog, number, [b"x" * 50])
-    assert len(list((tmp_path / "journal").glob("*.journal"))) > 5
-    contents(backlog)
-    assert len(list((tmp_path / "journal").glob("*.journal"))) <= 2
 
 
 def test_a_frame_that_nobody_answered_for_waits_again_at_its_place():

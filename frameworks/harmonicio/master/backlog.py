@@ -202,18 +202,18 @@ class Backlog:
         self._memory -= entry.header.size if entry.data is not None else 0
 
     def _recover(self, journal: Journal) -> None:
-        """What was in the journal and is not done waits again, in its order."""
+        """What was in the journal and is not done waits again, in its order; a frame that is there twice counts once."""
         found: dict[tuple[str, int, int], Entry] = {}
         for record in journal.records():
             if record.header is None:
                 session, first, _ = record.done
-                entry = found.pop((record.c_name, session, first), None)
-                if entry is not None and entry.place is not None:
-                    journal.is_done(entry.place)
+                found.pop((record.c_name, session, first), None)
             else:
-                journal.is_waiting(record.place)
                 found[record.c_name, record.header.session, record.header.first] = Entry(record.header, None, record.place)
         for (c_name, session, first), entry in found.items():
             stream = self.streams.setdefault(c_name, Stream())
             stream.seen.setdefault(session, Seen()).add(first, entry.header.count)
             self._count(stream, entry)
+            if entry.place is not None:
+                journal.is_waiting(entry.place)
+        journal.tidy()

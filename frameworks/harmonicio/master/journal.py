@@ -87,6 +87,10 @@ class Journal:
     def is_done(self, place: Place) -> None:
         """Count a frame that needs nothing more; segments that nobody needs are deleted."""
         self._waiting[place.segment] -= 1
+        self.tidy()
+
+    def tidy(self) -> None:
+        """Delete the segments that nobody needs; what was found again has to be counted first."""
         for number in sorted(self._waiting):
             if self._waiting[number] > 0 or number >= self._number:
                 break
