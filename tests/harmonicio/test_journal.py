@@ -1,5 +1,8 @@
 """What the master's journal says is found again after a restart, as long as it is needed, and no longer."""
 
+import contextlib
+import resource
+
 import pytest
 from queues import contents, put
 
@@ -64,3 +67,37 @@ def test_a_segment_of_which_something_was_done_keeps_what_still_waits_in_it(jour
     assert [message[:9] for message in contents(found)] == [b"message %d" % number for number in range(1, 6)]
     assert Backlog(Bounds(), journal()).messages == 0
     assert segments(tmp_path) == 1  # the newest
+
+
+@contextlib.contextmanager
+def full(most_bytes):
+    """No file grows beyond that: what goes beyond it is written in part, and then refused, as on a full disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_what_a_full_disk_took_in_part_is_cut_off(journal, tmp_path):
+    """What is appended once there is room again is found behind what was there before, in the same segment."""
+    backlog = Backlog(Bounds(), journal())
+    put(backlog, 0, [b"first"])
+    with full(120):
+        for _ in range(3):
+            with pytest.raises(OSError, match="too large"):
+                put(backlog, 1, [b"second" + b"x" * 100])
+    put(backlog, 1, [b"second"])
+    assert segments(tmp_path) == 1
+    assert contents(Backlog(Bounds(), journal())) == [b"first", b"second"]
+
+
+def test_what_is_done_is_free_also_when_a_full_disk_does_not_take_that(journal, tmp_path):
+    """It may come again after a restart if its segment is still there; those that are not needed go."""
+    backlog = Backlog(Bounds(), journal(segment_bytes=100))
+    for number in range(5):
+        put(backlog, number, [b"x" * 100])
+    with full(0):
+        assert len(contents(backlog)) == 5
+    assert (backlog.messages, segments(tmp_path)) == (0, 1)

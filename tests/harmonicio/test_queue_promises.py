@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import resource
 import socket
 import struct
 
@@ -152,6 +153,24 @@ def test_what_the_disk_did_not_take_is_not_acknowledged(stand):
         connector.flush()
         assert feeder.acked == 10
     assert stand.operator.status()["streams"][0]["queued"] == 10
+
+
+@pytest.mark.real
+def test_a_full_disk_is_told_and_waited_for(stand):
+    """Once a second, not as often as a connector can come back; what it took before stays, and the rest follows."""
+    stand.start_master()
+    master, unlimited = stand.processes["master"].pid, (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+    resource.prlimit(master, resource.RLIMIT_FSIZE, (2**20, resource.RLIM_INFINITY))
+    with Connector(c_name="s", port=stand.data_port) as connector:
+        connector.send_many(numbered(0, 300, size=10_000))
+        feeder = connector.feeder
+        until(lambda: (feeder.step(), stand.log().count("the journal takes nothing") > 2)[1], "the third refusal")
+        assert stand.log().count("the journal takes nothing") < 10
+        assert 0 < feeder.acked < 105
+        resource.prlimit(master, resource.RLIMIT_FSIZE, unlimited)
+        connector.flush()
+        assert feeder.acked == 300
+    assert stand.operator.status()["streams"][0]["queued"] == 300
 
 
 def test_at_most_once_through_the_queue_is_refused():

@@ -4,6 +4,7 @@ A frame is in one of three states: it waits, it was handed out (and comes back w
 gone. With a journal, bodies beyond the memory bound are left on the disk and read when their turn comes.
 """
 
+import logging
 import random
 from collections import OrderedDict, deque
 from dataclasses import dataclass, field
@@ -12,6 +13,8 @@ from frameworks.harmonicio.errors import Refused
 from frameworks.harmonicio.master.journal import Journal, Place
 from frameworks.harmonicio.wire.frame import HEADER_BYTES, Buffer, Frame, Header, read_header, seal
 from frameworks.harmonicio.wire.seen import Seen
+
+logger = logging.getLogger(__name__)
 
 MOST_STREAMS, MOST_SESSIONS = 10_000, 4096
 
@@ -58,6 +61,7 @@ class Backlog:
         self.bounds, self._journal = bounds, journal
         self.streams: dict[str, Stream] = {}
         self.messages = self.bytes = self._memory = 0
+        self._unnoted = False
         self._session, self._next = random.SystemRandom().getrandbits(62), 0
         if journal is not None:
             self._recover(journal)
@@ -175,10 +179,17 @@ class Backlog:
         return messages
 
     def _note_done(self, c_name: str, entry: Entry) -> None:
+        """Have the journal forget a frame; on a full disk only until a restart, but what it took up is free in any case."""
         if self._journal is None or entry.place is None:
             return
         if self._journal.durable:
-            self._journal.append_done(c_name, *entry.key, entry.header.count)
+            try:
+                self._journal.append_done(c_name, *entry.key, entry.header.count)
+                self._unnoted = False
+            except OSError as problem:
+                if not self._unnoted:
+                    logger.error("what is done from now on may come again after a restart: %s", problem)  # noqa: TRY400
+                self._unnoted = True
         self._journal.is_done(entry.place)
 
     def _check_room(self, stream: Stream, header: Header) -> None:

@@ -31,6 +31,8 @@ _HELLO_BYTES = 2**16
 _NAME_DIGITS, _NAME_BYTES = 3, 1002
 _SHARE = (65536, 64 * 2**20)
 """Most messages and bytes on their way from one connector."""
+_REST = 1.0
+"""Seconds for which nothing is asked for once the journal took nothing: who is parted from is back at once, with all of it."""
 
 
 class Visit:
@@ -59,7 +61,7 @@ class DataPort:
         self._committing: asyncio.Task[None] | None = None
         self._loop = asyncio.get_running_loop()
         self._loop.add_reader(listener.fileno(), self._accept)
-        self._told = 0
+        self._told, self._rest_until = 0, 0.0
         self.refused = self.accepted = 0
 
     @property
@@ -105,14 +107,13 @@ class DataPort:
         visit = Visit(sock, self._buffers)
         self._visits.add(visit)
         self._loop.add_reader(sock.fileno(), self._serve, visit)
-        try:
-            self._take(visit, visit.peer.reader.feed(data))
-        except (OSError, WireError) as problem:
-            self._part(visit, problem)
+        self._serve(visit, data)
 
-    def _serve(self, visit: Visit) -> None:
+    def _serve(self, visit: Visit, data: bytes | None = None) -> None:
         try:
-            self._take(visit, visit.peer.read())
+            self._take(visit, visit.peer.read() if data is None else visit.peer.reader.feed(data))
+        except Refused as problem:
+            self._turn_away(visit, problem)
         except (EOFError, OSError, WireError) as problem:
             self._part(visit, problem)
 
@@ -176,6 +177,8 @@ class DataPort:
             self._backlog.add(visit.c_name, head, frame.body)
         except Refused as problem:
             raise WireError(f"beyond the credit: {problem}") from None
+        except OSError as problem:
+            raise Refused(f"the journal takes nothing: {problem}") from None
         self.accepted += header.count
         self._uncommitted.append((visit, header))
         if self._committing is None:
@@ -199,7 +202,7 @@ class DataPort:
                     logger.error("nothing is acknowledged: %s", problem)  # noqa: TRY400  one line is enough
                     for visit, _ in now:
                         self._part(visit, problem)
-                    await asyncio.sleep(1)  # who was parted from is back at once
+                    await asyncio.sleep(_REST)
             credit = self._credit()
             for visit, header in now:
                 if visit in self._visits:
@@ -210,13 +213,14 @@ class DataPort:
                 self._queued(c_name)
 
     def _credit(self) -> tuple[int, int]:
-        """What one connector may have on its way here; nothing once there is not room for a large message.
+        """What one connector may have on its way here; nothing once there is not room for a large message, or on a full disk.
 
         Half of the room is shared out, so that it is enough for twice the share, too (`_take_back`).
         """
         messages, size = self._backlog.room()
         visits = max(1, len(self._visits))
-        if messages < visits or size < min(self._most_message, _SHARE[1]):
+        resting = time.monotonic() < self._rest_until
+        if resting or messages < visits or size < min(self._most_message, _SHARE[1]):
             return 0, 0
         return min(_SHARE[0], messages // visits), min(_SHARE[1], max(1, size // (2 * visits)))
 
@@ -249,11 +253,21 @@ class DataPort:
             c_name = message[_NAME_DIGITS:end].decode()
         except UnicodeDecodeError:
             raise WireError("the name of an image is not UTF-8") from None
-        self._backlog.add_message(c_name, message[end:])
+        try:
+            self._backlog.add_message(c_name, message[end:])
+        except OSError as problem:
+            raise Refused(f"the journal takes nothing: {problem}") from None
         self.accepted += 1
         self._queued(c_name)
 
     # ends
+
+    def _turn_away(self, visit: Visit, problem: Refused) -> None:
+        """Hear no more of a connector whose frame the journal did not take, and part from it a little later."""
+        self.note(problem)
+        self._rest_until = time.monotonic() + _REST
+        self._loop.remove_reader(visit.sock.fileno())
+        self._loop.call_later(_REST, self._part, visit, None)
 
     def _part(self, visit: Visit, problem: Exception | None) -> None:
         if visit in self._visits:

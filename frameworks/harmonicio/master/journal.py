@@ -2,7 +2,8 @@
 
 A journal is a folder of segments. A record is a length, a kind, a stream's name, and either a DATA frame exactly as it came
 (header and body, each with its checksum) or the range of a session that is done. A segment is deleted when nothing in it is
-waiting and no older one is left. A torn record ends a segment: nothing behind it was acknowledged.
+waiting and no older one is left. What could be written of a record only in part is cut off again; a torn record, of a master that
+was killed, ends a segment: nothing behind it was acknowledged.
 """
 
 import errno
@@ -132,20 +133,21 @@ class Journal:
         if self._fd < 0 or self._size > self._segment_bytes:
             self._next_segment()
         head = _RECORD.pack(len(name) + size, kind, len(name), crc32c(name, crc32c(bytes([kind])))) + name
-        left = [memoryview(part) for part in (head, *parts)]
+        try:
+            _write(self._fd, [memoryview(part) for part in (head, *parts)])
+        except OSError:  # a full disk, say
+            self._cut_off()
+            raise
         start = self._size + len(head)
-        while left:
-            try:
-                written = os.writev(self._fd, left)
-            except OSError:  # a full disk, say: what is torn ends its segment
-                self._end_segment()
-                raise
-            self._size += written
-            while left and written >= len(left[0]):
-                written -= len(left.pop(0))
-            if left:
-                left[0] = left[0][written:]
+        self._size = start + size
         return start
+
+    def _cut_off(self) -> None:
+        """Take back what was written of a record; where that cannot be, what is torn ends its segment."""
+        try:
+            os.ftruncate(self._fd, self._size)
+        except OSError:
+            self._end_segment()
 
     def _end_segment(self) -> None:
         if self._fd >= 0:
@@ -172,6 +174,16 @@ class Journal:
 
     def _path(self, number: int) -> Path:
         return self._folder / f"{number:08d}.journal"
+
+
+def _write(fd: int, left: list[memoryview]) -> None:
+    """Write all of it; raises OSError when only a part went."""
+    while left:
+        written = os.writev(fd, left)
+        while left and written >= len(left[0]):
+            written -= len(left.pop(0))
+        if left:
+            left[0] = left[0][written:]
 
 
 def _read(path: Path, number: int) -> Iterator[Record]:
