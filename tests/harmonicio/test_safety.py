@@ -8,12 +8,13 @@ from html import escape
 
 import psutil
 import pytest
+from crc32c import crc32c
 from standing import numbered, until
 
 from frameworks.harmonicio.connector import Connector
 from frameworks.harmonicio.errors import Refused
 from frameworks.harmonicio.operator import Operator
-from frameworks.harmonicio.wire.frame import Kind, control, header_bytes, seal
+from frameworks.harmonicio.wire.frame import EQUAL, SHARED, Kind, control, header_bytes, seal
 from frameworks.harmonicio.wire.words import Hello
 
 pytestmark = pytest.mark.real
@@ -84,6 +85,26 @@ def test_ten_thousand_broken_frames_and_requests_neither_end_nor_fill_anything(s
     with Connector(c_name="s", port=standing.data_port) as connector:
         connector.send_many(numbered(10**6, 1000))
     assert set(range(10**6, 10**6 + 1000)) <= set(standing.processed().tolist())
+
+
+@pytest.mark.parametrize(("flags", "count"), [(SHARED, 1), (SHARED | EQUAL, 0), (4, 1)], ids=["shared", "none", "unknown"])
+def test_what_no_pe_would_take_is_not_queued(stand, flags, count):
+    """It would be in the way of all that comes behind it, for ever."""
+    stand.start_master()
+    hello, body = control(Kind.HELLO, Hello("connector", "s", 1, "")), (12).to_bytes(4, "little") + bytes(12)
+    thrown(stand.data_port, hello + header_bytes(Kind.DATA, 16, crc32c(body), flags=flags, count=count) + body, answer=True)
+    until(lambda: "a connection to the data port was closed" in stand.log(), "the refusal")
+    assert (stand.operator.status()["streams"], "Traceback" in stand.log()) == ([], False)
+
+
+def test_a_message_of_the_old_wire_is_no_longer_than_others(stand):
+    """Its name does not count."""
+    (stand.folder / "small.yaml").write_text("message_bytes: 1000\n")
+    stand.start_master("--config", str(stand.folder / "small.yaml"))
+    for size in (1001, 1000):
+        thrown(stand.data_port, b"001s" + bytes(size), answer=True)
+    until(lambda: "a message of 1001 bytes; at most 1000" in stand.log(), "the refusal")
+    assert until(lambda: stand.operator.status()["totals"]["queue_bytes"], "the other") == 1000
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from frameworks.harmonicio.master.backlog import Backlog
 from frameworks.harmonicio.master.journal import Journal
 from frameworks.harmonicio.master.registry import Registry
 from frameworks.harmonicio.wire.doorstep import Doorstep
-from frameworks.harmonicio.wire.frame import Frame, Header, Kind, ack, control, header_bytes
+from frameworks.harmonicio.wire.frame import EQUAL, Frame, Header, Kind, ack, control, header_bytes
 from frameworks.harmonicio.wire.greeting import PATIENCE
 from frameworks.harmonicio.wire.peer import Peer
 from frameworks.harmonicio.wire.reader import Buffers
@@ -168,6 +168,8 @@ class DataPort:
     def _queue(self, visit: Visit, frame: Frame) -> None:
         """Append a frame to journal and queue; it is acknowledged when the journal is on the disk."""
         header = frame.header
+        if header.flags & ~EQUAL:
+            raise WireError("a frame for the queue has its messages within itself")
         head = header_bytes(
             Kind.DATA, header.size, header.body_crc, flags=header.flags, count=header.count,
             ids=(header.session, header.first, header.floor),
@@ -249,6 +251,8 @@ class DataPort:
         end = _NAME_DIGITS + int(digits) if digits.isdigit() and len(digits) == _NAME_DIGITS else len(message)
         if not self._compat or not _NAME_DIGITS < end < len(message):
             raise WireError("neither a frame nor a message of the old wire")
+        if len(message) - end > self._most_message:
+            raise WireError(f"a message of {len(message) - end} bytes; at most {self._most_message} are accepted here")
         try:
             c_name = message[_NAME_DIGITS:end].decode()
         except UnicodeDecodeError:
