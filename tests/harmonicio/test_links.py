@@ -4,32 +4,17 @@ import socket
 import time
 
 import pytest
-from standing import DEADLINE, until
+from standing import until
+from stubs import Stub
 
 from frameworks.harmonicio.connector.feeder import Feeder, Options
 from frameworks.harmonicio.connector.link import CONNECT_SECONDS, SILENT_SECONDS, Link
 from frameworks.harmonicio.wire.frame import Kind, control
 from frameworks.harmonicio.wire.peer import Peer
 from frameworks.harmonicio.wire.reader import Buffers
-from frameworks.harmonicio.wire.words import Hello, Leases, Place, Welcome
+from frameworks.harmonicio.wire.words import Hello, Leases
 
 MESSAGE = b"a message that is long enough to be found"
-
-
-class Stub:
-    """A place that says what the test tells it to, and nothing else."""
-
-    def __init__(self, name):
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.listener.settimeout(DEADLINE)
-        self.place = Place(name, *self.listener.getsockname())
-
-    def welcome(self):
-        """Accept a connection, and say welcome."""
-        sock, _ = self.listener.accept()
-        sock.settimeout(DEADLINE)
-        sock.sendall(control(Kind.WELCOME, Welcome(self.place.id, 100, 2**20)))
-        return sock
 
 
 @pytest.fixture

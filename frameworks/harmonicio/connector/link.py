@@ -65,6 +65,11 @@ class Link:
         return 0 if self._peer is None else self._peer.unsent
 
     @property
+    def credit(self) -> int:
+        """Messages that may be on their way there in all."""
+        return self._credit[0]
+
+    @property
     def lost_for(self) -> float:
         """Seconds for which there has been no welcome."""
         return 0.0 if self.instance and self._peer is not None else time.monotonic() - self._since

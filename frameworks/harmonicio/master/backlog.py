@@ -7,11 +7,12 @@ gone. With a journal, bodies beyond the memory bound are left on the disk and re
 import logging
 import random
 from collections import OrderedDict, deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from frameworks.harmonicio.errors import Refused
 from frameworks.harmonicio.master.journal import Journal, Place
-from frameworks.harmonicio.wire.frame import HEADER_BYTES, Buffer, Frame, Header, read_header, seal
+from frameworks.harmonicio.wire.frame import HEADER_BYTES, MOST_BODY, Batch, Buffer, Frame, Header, read_header, seal
 from frameworks.harmonicio.wire.seen import Seen
 
 logger = logging.getLogger(__name__)
@@ -129,36 +130,51 @@ class Backlog:
 
     def add_message(self, c_name: str, message: Buffer, *, bounded: bool = True) -> None:
         """Put a message of the old wire in; raises Refused when the queue is full."""
-        sealed = seal([bytes(message)], self._session, self._next, 0)
-        self._next += 1
-        self.add(c_name, bytes(sealed.buffers[0]), sealed.buffers[1], bounded=bounded)
+        self._add_ours(c_name, [message], MOST_BODY, bounded=bounded)
 
     def take_message(self, c_name: str) -> tuple[Entry, bytes] | None:
         """The oldest message alone, for an old PE; it is out until `done` or `back`. A batch is taken apart first."""
+        if (oldest := self.peek(c_name)) is not None and oldest.header.count > 1:
+            self.split(c_name, 1)
         entry = self.take(c_name)
         if entry is None:
             return None
         try:
-            batch = Frame(entry.header, memoryview(self.data(entry))[HEADER_BYTES:]).batch()
-            if len(batch) == 1:
-                return entry, bytes(batch[0])
-            for message in batch:
-                self.add_message(c_name, message, bounded=False)  # it is in the queue already
-            self.streams[c_name].waiting.rotate(len(batch))  # to where the batch was
-            self.done(c_name, entry.key)
+            return entry, bytes(self._batch(entry)[0])
         except OSError:  # of the journal
             self.back(c_name, entry.key)
             raise
-        return self.take_message(c_name)
+
+    def split(self, c_name: str, most: int, most_bytes: int = MOST_BODY) -> None:
+        """Have the oldest frame be several, of so many messages and bytes at most, one message at least; they wait at its place.
+
+        Raises OSError when the journal does not take them: then it waits as it was.
+        """
+        oldest = self.peek(c_name)
+        if oldest is None:
+            return
+        batch, waiting = self._batch(oldest), self.streams[c_name].waiting
+        most = min(most, max(1, most_bytes // max(1, batch.message_bytes or 1)))
+        waiting.popleft()
+        at, before = 0, len(waiting)
+        try:
+            while at < len(batch):
+                part = [batch[index] for index in range(at, min(at + most, len(batch)))]
+                at += self._add_ours(c_name, part, most_bytes, bounded=False)  # they are in the queue already
+        except OSError:
+            while len(waiting) > before:
+                self._forget(c_name, self.streams[c_name], waiting.pop())
+            waiting.appendleft(oldest)
+            raise
+        waiting.rotate(len(waiting) - before)
+        self._forget(c_name, self.streams[c_name], oldest)
 
     def done(self, c_name: str, key: tuple[int, int]) -> None:
         """A frame was acknowledged."""
         stream = self.streams.get(c_name)
         entry = stream.out.pop(key, None) if stream is not None else None
-        if stream is None or entry is None:
-            return
-        self._uncount(stream, entry)
-        self._note_done(c_name, entry)
+        if stream is not None and entry is not None:
+            self._forget(c_name, stream, entry)
 
     def back(self, c_name: str, key: tuple[int, int]) -> None:
         """A frame was not acknowledged, and waits again."""
@@ -174,23 +190,19 @@ class Backlog:
             return 0
         messages = stream.messages
         for entry in [*stream.waiting, *stream.out.values()]:
-            self._uncount(stream, entry)
-            self._note_done(c_name, entry)
+            self._forget(c_name, stream, entry)
         return messages
 
-    def _note_done(self, c_name: str, entry: Entry) -> None:
-        """Have the journal forget a frame; on a full disk only until a restart, but what it took up is free in any case."""
-        if self._journal is None or entry.place is None:
-            return
-        if self._journal.durable:
-            try:
-                self._journal.append_done(c_name, *entry.key, entry.header.count)
-                self._unnoted = False
-            except OSError as problem:
-                if not self._unnoted:
-                    logger.error("what is done from now on may come again after a restart: %s", problem)  # noqa: TRY400
-                self._unnoted = True
-        self._journal.is_done(entry.place)
+    def _add_ours(self, c_name: str, messages: Sequence[Buffer], most_bytes: int, *, bounded: bool) -> int:
+        """Put messages in, as many as fit into a frame of this queue's own session; how many those are."""
+        head, *parts = seal(messages, self._session, self._next, 0, most_bytes=most_bytes).buffers
+        count = read_header(head).count
+        self._next += count
+        self.add(c_name, bytes(head), b"".join(parts), bounded=bounded)
+        return count
+
+    def _batch(self, entry: Entry) -> Batch:
+        return Frame(entry.header, memoryview(self.data(entry))[HEADER_BYTES:]).batch()
 
     def _check_room(self, stream: Stream, header: Header) -> None:
         messages, size = self.room()
@@ -205,12 +217,28 @@ class Backlog:
         self.bytes += entry.header.size
         self._memory += entry.header.size if entry.data is not None else 0
 
-    def _uncount(self, stream: Stream, entry: Entry) -> None:
+    def _forget(self, c_name: str, stream: Stream, entry: Entry) -> None:
+        """A frame needs nothing more."""
         stream.messages -= entry.header.count
         stream.bytes -= entry.header.size
         self.messages -= entry.header.count
         self.bytes -= entry.header.size
         self._memory -= entry.header.size if entry.data is not None else 0
+        self._note_done(c_name, entry)
+
+    def _note_done(self, c_name: str, entry: Entry) -> None:
+        """Have the journal forget a frame; on a full disk only until a restart, but what it took up is free in any case."""
+        if self._journal is None or entry.place is None:
+            return
+        if self._journal.durable:
+            try:
+                self._journal.append_done(c_name, *entry.key, entry.header.count)
+                self._unnoted = False
+            except OSError as problem:
+                if not self._unnoted:
+                    logger.error("what is done from now on may come again after a restart: %s", problem)  # noqa: TRY400
+                self._unnoted = True
+        self._journal.is_done(entry.place)
 
     def _recover(self, journal: Journal) -> None:
         """What was in the journal and is not done waits again, in its order; a frame that is there twice counts once."""

@@ -9,9 +9,9 @@ import time
 
 from frameworks.harmonicio.connector.coroutine import readiness
 from frameworks.harmonicio.connector.link import GRACE_SECONDS, Link
-from frameworks.harmonicio.master.backlog import Backlog
+from frameworks.harmonicio.master.backlog import Backlog, Entry
 from frameworks.harmonicio.master.registry import Pe, Registry
-from frameworks.harmonicio.wire.frame import HEADER_BYTES, Sealed
+from frameworks.harmonicio.wire.frame import HEADER_BYTES, MOST_BODY, Sealed
 from frameworks.harmonicio.wire.reader import Buffers
 from frameworks.harmonicio.wire.words import Hello, Leases
 
@@ -29,6 +29,7 @@ class Dispatcher:
         self._hello = Hello("master", c_name, random.SystemRandom().getrandbits(62), token)
         self._links: dict[str, Link] = {}
         self._buffers = Buffers()
+        self._aside: list[Entry] = []
         self._changed = asyncio.Event()
         self.delivered = self.failed = 0
 
@@ -61,15 +62,50 @@ class Dispatcher:
             link.step(now, self._settled, _no_leases)
             if (link.unacked and link.lost_for > GRACE_SECONDS) or (link.draining and link.sock is None) or link.silent(now):
                 self._drop(link)
-        while (entry := self._backlog.peek(self._c_name)) is not None:
-            size = entry.header.size // entry.header.count
-            free = [link for link in self._links.values() if link.room(size) > 0]
-            if not free:
-                break
-            view = memoryview(self._backlog.data(entry))  # first: what cannot be read still waits
-            self._backlog.take(self._c_name)
-            sealed = Sealed(*entry.key, entry.header.count, entry.header.size, [view[:HEADER_BYTES], view[HEADER_BYTES:]])
-            min(free, key=lambda link: link.messages).send(sealed)
+        ready = [link for link in self._links.values() if link.ready]
+        self._take_up(ready)
+        while ready and (entry := self._backlog.peek(self._c_name)) is not None and self._deliver(entry, ready):
+            pass
+
+    def _deliver(self, entry: Entry, ready: list[Link]) -> bool:
+        """Give the oldest frame to a PE, or fit it to what PEs let be on its way, and accept; False when none has credit left."""
+        header = entry.header
+        each = header.size // header.count
+        able = [link for link in ready if each <= link.most_bytes]
+        free = [link for link in able if link.room(each) > 0]
+        if not able and header.count == 1:
+            self._set_aside(max(link.most_bytes for link in ready))
+        elif not able:
+            self._backlog.split(self._c_name, 1)
+        elif not free:
+            return False
+        else:
+            best = min(free, key=lambda link: link.messages)
+            if header.count > best.credit or header.size > best.most_bytes:
+                self._backlog.split(self._c_name, best.credit, best.most_bytes)
+            else:
+                self._send(entry, best)
+        return True
+
+    def _send(self, entry: Entry, link: Link) -> None:
+        view = memoryview(self._backlog.data(entry))  # first: what cannot be read still waits
+        self._backlog.take(self._c_name)
+        link.send(Sealed(*entry.key, entry.header.count, entry.header.size, [view[:HEADER_BYTES], view[HEADER_BYTES:]]))
+
+    def _set_aside(self, most_bytes: int) -> None:
+        """Have the oldest message, which no PE accepts, be in nobody's way until there is one that does."""
+        entry = self._backlog.take(self._c_name)
+        assert entry is not None, "the oldest was looked at"
+        self._aside.append(entry)
+        text = "a message of %d bytes of %s waits: its PEs accept %d at most (their message_bytes)"
+        logger.error(text, entry.header.size, self._c_name, most_bytes)
+
+    def _take_up(self, ready: list[Link]) -> None:
+        """Have what was set aside wait again where a PE accepts it, or where there are none of ours."""
+        most_bytes = max((link.most_bytes for link in ready), default=MOST_BODY)
+        for entry in [one for one in self._aside if one.header.size <= most_bytes]:
+            self._aside.remove(entry)
+            self._backlog.back(self._c_name, entry.key)
 
     def _follow_registry(self, now: float) -> None:
         places = {place.id: place for place in self._registry.places(self._c_name)}

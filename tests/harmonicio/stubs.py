@@ -1,0 +1,43 @@
+"""Places that say what a test tells them to."""
+
+import socket
+
+from standing import DEADLINE
+
+from frameworks.harmonicio.wire.frame import Kind, ack, control
+from frameworks.harmonicio.wire.reader import Buffers, Reader
+from frameworks.harmonicio.wire.words import Place, Welcome
+
+
+class Stub:
+    """A place that says what the test tells it to, and nothing else."""
+
+    def __init__(self, name):
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.listener.settimeout(DEADLINE)
+        self.place = Place(name, *self.listener.getsockname())
+
+    def welcome(self, messages=100, **more):
+        """Accept a connection, and say welcome with so much credit."""
+        sock, _ = self.listener.accept()
+        sock.settimeout(DEADLINE)
+        sock.sendall(control(Kind.WELCOME, Welcome(self.place.id, messages, 2**20, **more)))
+        return sock
+
+
+class Came:
+    """What comes over a connection that was welcomed, without waiting for any of it."""
+
+    def __init__(self, sock):
+        sock.settimeout(0)
+        self.sock, self._reader, self.frames = sock, Reader(Buffers(), 2**30), []
+
+    def look(self):
+        """All frames with messages so far; those that were handed to the kernel on this host have come."""
+        self.frames += [frame for frame in self._reader.read(self.sock) if frame.header.kind is Kind.DATA]
+        return self.frames
+
+    def acknowledge(self, frame, messages=100):
+        """With so much credit for what is to come."""
+        header = frame.header
+        self.sock.sendall(ack(header.session, header.first, header.count, failed=0, credit=(messages, 2**20)))
