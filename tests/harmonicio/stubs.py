@@ -17,11 +17,11 @@ class Stub:
         self.listener.settimeout(DEADLINE)
         self.place = Place(name, *self.listener.getsockname())
 
-    def welcome(self, messages=100, **more):
+    def welcome(self, messages=100, *, instance="", **more):
         """Accept a connection, and say welcome with so much credit."""
         sock, _ = self.listener.accept()
         sock.settimeout(DEADLINE)
-        sock.sendall(control(Kind.WELCOME, Welcome(self.place.id, messages, 2**20, **more)))
+        sock.sendall(control(Kind.WELCOME, Welcome(instance or self.place.id, messages, 2**20, **more)))
         return sock
 
 

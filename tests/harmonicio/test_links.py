@@ -1,11 +1,12 @@
 """A place that comes back is reached again, and one that is gone without a word is given up."""
 
+import contextlib
 import socket
 import time
 
 import pytest
 from standing import until
-from stubs import Stub
+from stubs import Came, Stub
 
 from frameworks.harmonicio.connector.feeder import Feeder, Options
 from frameworks.harmonicio.connector.link import CONNECT_SECONDS, SILENT_SECONDS, Link
@@ -92,3 +93,33 @@ def test_the_kernel_is_told_to_notice_a_host_that_is_gone(stubs):
     assert peer.sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) < 60
     assert 0 < peer.sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) <= 60_000
     peer.close()
+
+
+@pytest.mark.parametrize(("delivery", "counts"), [("at-most-once", (1, 0)), ("at-least-once", (0, 1))])
+def test_another_pe_at_the_address_of_a_lost_one_is_not_taken_for_it(stubs, delivery, counts):
+    """What the lost one may have done has failed, or is redelivered as after any loss."""
+    options = Options(c_name="s", port=stubs[0].place.port, overflow="never", shared_memory=False, delivery=delivery)
+    with contextlib.closing(Feeder(options)) as feeder:
+        feeder.step()
+        with stubs[0].welcome() as master, reached(feeder, master, stubs[1]) as sock:
+            assert feeder.offer([MESSAGE]) == 1
+            sock.shutdown(socket.SHUT_RDWR)
+            until(lambda: (feeder.step(), not feeder.pes and len(feeder.watched()) == 2)[1], "the next attempt")
+            with stubs[1].welcome(instance="another"):
+                until(lambda: (feeder.step(), (feeder.failed, feeder.redelivered) == counts)[1], "an outcome")
+
+
+def test_a_pe_that_is_reached_again_is_sent_what_it_did_not_acknowledge(stubs):
+    """The same one, which knows what it has done; also at most once."""
+    options = Options(c_name="s", port=stubs[0].place.port, overflow="never", shared_memory=False, delivery="at-most-once")
+    with contextlib.closing(Feeder(options)) as feeder:
+        feeder.step()
+        with stubs[0].welcome() as master, reached(feeder, master, stubs[1]) as sock:
+            assert feeder.offer([MESSAGE]) == 1
+            sock.shutdown(socket.SHUT_RDWR)
+            until(lambda: (feeder.step(), not feeder.pes and len(feeder.watched()) == 2)[1], "the next attempt")
+            with stubs[1].welcome() as again:
+                came = Came(again)
+                until(lambda: (feeder.step(), came.look())[1], "the frame")
+                assert [bytes(message) for message in came.frames[0].batch()] == [MESSAGE]
+        assert (feeder.failed, feeder.redelivered) == (0, 0)

@@ -39,7 +39,7 @@ class Link:
         """what is on its way, by session and first number, in the order of sending"""
         self.messages = self.bytes = 0
         self._credit = (0, 0)
-        self.instance = ""
+        self.instance = self._known = ""
         self.most_bytes = MOST_BODY
         """of a frame that is accepted there"""
         self.draining = self.shares = False
@@ -168,9 +168,16 @@ class Link:
     """Why the other side said good-bye, and why the last connection broke."""
 
     def _welcomed(self, frame: Frame) -> None:
-        """A PE that was reached again is sent everything unacknowledged once more: it knows what it has done already."""
+        """A PE that was reached again is sent everything unacknowledged once more: it knows what it has done already.
+
+        Another one at the same address does not; what was on its way goes where that of a lost place does.
+        """
         words = frame.words(Welcome)
         assert isinstance(words, Welcome)
+        known, self._known = self._known or words.instance, words.instance
+        if self.unacked and words.instance != known:
+            self.draining = True
+            raise EOFError
         self.instance, self._credit = words.instance, (words.credit_messages, words.credit_bytes)
         self.shares, self.most_bytes = words.shared, min(words.most_bytes, MOST_BODY)
         self._attempts, self.draining = 0, False
