@@ -1,15 +1,18 @@
 """What waits in the queue is fitted to the PEs that there are, and one frame is not in the way of the others."""
 
+import asyncio
 import time
 
 import pytest
 from queues import put
-from standing import until
+from standing import DEADLINE, free_port, until
 from stubs import Came, Stub
 
+from frameworks.harmonicio.config import MasterConfig
 from frameworks.harmonicio.master.backlog import Backlog, Bounds
 from frameworks.harmonicio.master.dispatch import Dispatcher
 from frameworks.harmonicio.master.registry import Pe, Registry
+from frameworks.harmonicio.master.service import Master
 
 
 class Queue:
@@ -99,3 +102,28 @@ def test_a_message_that_no_pe_accepts_is_in_nobodys_way(queue, caplog):
     assert [bytes(message) for frame in pe.frames for message in frame.batch()] == [b"behind"]
     assert "a message of 1000 bytes of s waits: its PEs accept 300 at most" in caplog.text
     assert delivered(queue, pe, queue.reached("two")) == [b"behind", b"x" * 1000]
+
+
+def test_streams_that_are_empty_take_up_no_dispatcher():
+    """However many there have been, the next one has its own; what was delivered stays counted."""
+
+    async def served():
+        master = Master(MasterConfig(port=free_port(), data_port=0))
+        await master.open()
+        for name in map(str, range(10)):
+            master.backlog.add_message(name, b"x")
+            master._queued(name)
+        known = [len(master._dispatchers)]
+        for name in map(str, range(10)):
+            master._dispatchers[name][0].delivered = 1
+            master.backlog.purge(name)
+        async with asyncio.timeout(DEADLINE):
+            while master._dispatchers:
+                await asyncio.sleep(0.01)
+        master.backlog.add_message("one more", b"x")
+        master._queued("one more")
+        known += [len(master._dispatchers), master.view()["totals"]["delivered_total"]]
+        await master.close()
+        return known
+
+    assert asyncio.run(served()) == [10, 1, 10]

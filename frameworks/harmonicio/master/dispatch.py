@@ -1,7 +1,6 @@
 """Delivers what is in the queue: pushes frames to PEs by their credit, and single messages to idle old PEs."""
 
 import asyncio
-import contextlib
 import logging
 import random
 import ssl
@@ -17,12 +16,11 @@ from frameworks.harmonicio.wire.words import Hello, Leases
 
 logger = logging.getLogger(__name__)
 
-_LONGEST_WAIT = 0.5
 _OLD_SECONDS = 10.0
 
 
 class Dispatcher:
-    """One stream's; runs for as long as the master does, and does nothing while the queue is empty."""
+    """One stream's; runs until nothing of it is in the queue, and nothing on its way from there."""
 
     def __init__(self, c_name: str, backlog: Backlog, registry: Registry, token: str, *, tls: ssl.SSLContext | None = None) -> None:
         self._c_name, self._backlog, self._registry, self._tls = c_name, backlog, registry, tls
@@ -38,22 +36,16 @@ class Dispatcher:
         self._changed.set()
 
     async def run(self) -> None:
-        """Deliver, for ever."""
-        while True:
-            if self._backlog.length(self._c_name) or any(link.unacked for link in self._links.values()):
-                try:
-                    self.step(time.monotonic())
-                    await self._to_old_pes()
-                except OSError as problem:  # of the journal: a full disk, say
-                    logger.error("nothing of %s is delivered for a second: %s", self._c_name, problem)  # noqa: TRY400
-                    await asyncio.sleep(1)
-                await readiness([(link.sock, link.unsent > 0) for link in self._links.values() if link.sock], 0.05, self._changed)
-            else:
-                self._close()
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(_LONGEST_WAIT):  # wait_for of Python 3.11 may swallow a cancellation
-                        await self._changed.wait()
-                self._changed.clear()
+        """Deliver all that is in the queue, and what comes meanwhile."""
+        while self._backlog.length(self._c_name) or any(link.unacked for link in self._links.values()):
+            try:
+                self.step(time.monotonic())
+                await self._to_old_pes()
+            except OSError as problem:  # of the journal: a full disk, say
+                logger.error("nothing of %s is delivered for a second: %s", self._c_name, problem)  # noqa: TRY400
+                await asyncio.sleep(1)
+            await readiness([(link.sock, link.unsent > 0) for link in self._links.values() if link.sock], 0.05, self._changed)
+        self._close()
 
     def step(self, now: float) -> None:
         """Whatever can be done without waiting."""

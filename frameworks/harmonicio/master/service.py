@@ -37,7 +37,6 @@ SAMPLE_EVERY = 1.0
 GRACE = 3.0
 """Seconds that PEs of an earlier master have to be heard of before others are started in their place."""
 SAMPLES = 100_000
-MOST_STREAMS = 10_000
 
 
 class Sample(Struct, frozen=True, array_like=True):
@@ -67,6 +66,7 @@ class Master:
         self.samples: deque[Sample] = deque(maxlen=SAMPLES)
         self.irm = IrmLoop(config, self.registry, self.backlog, self.fleet) if config.irm == "on" else None
         self._dispatchers: dict[str, tuple[Dispatcher, asyncio.Task[None]]] = {}
+        self._delivered = 0
         self._turn = count()
         self._tasks: list[asyncio.Task[None]] = []
         self._runner: web.AppRunner | None = None
@@ -202,7 +202,7 @@ class Master:
             "queue_bytes": self.backlog.bytes,
             "connectors": port.connectors if port else 0,
             "queued_total": port.accepted if port else 0,
-            "delivered_total": sum(dispatcher.delivered for dispatcher, _ in self._dispatchers.values()),
+            "delivered_total": self._delivered + sum(one.delivered for one, _ in self._dispatchers.values()),
             "refused_total": port.refused if port else 0,
         }
         shown = view_of(self.registry, self.backlog, self.fleet, time.monotonic())
@@ -211,15 +211,22 @@ class Master:
     # what is looked after
 
     def _queued(self, c_name: str) -> None:
-        """Something of a stream is in the queue."""
-        if c_name not in self._dispatchers and len(self._dispatchers) < MOST_STREAMS:
+        """Something of a stream is in the queue, until its dispatcher ends: streams that are empty take up nothing."""
+        if c_name not in self._dispatchers:
             token = self.config.tokens.connector
             dispatcher = Dispatcher(c_name, self.backlog, self.registry, token, tls=self._tls[1])
-            task = asyncio.create_task(dispatcher.run())
+            task = asyncio.create_task(self._dispatch(dispatcher, c_name))
             task.add_done_callback(_end_with)
             self._dispatchers[c_name] = (dispatcher, task)
-        if c_name in self._dispatchers:
-            self._dispatchers[c_name][0].changed()
+        self._dispatchers[c_name][0].changed()
+
+    async def _dispatch(self, dispatcher: Dispatcher, c_name: str) -> None:
+        """Have a dispatcher run to its end, and count what it did."""
+        try:
+            await dispatcher.run()
+        finally:
+            del self._dispatchers[c_name]
+            self._delivered += dispatcher.delivered
 
     def _changed(self, c_name: str) -> None:
         """PEs of a stream came or went."""
