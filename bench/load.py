@@ -41,7 +41,8 @@ class Pump:
         self._accepted, self._last_taken, self._latest = 0, order.begin, 0.0
         self._blocked, self._blocked_since = 0.0, -1.0
         self._confirmed_before, self._failed_before = client.confirmed()
-        self._waited_before = self._waited()
+        self._waiting = client if isinstance(client, Waiting) else None
+        self._waited = self._waiting.waited if self._waiting is not None else 0.0
 
     @property
     def blocked(self) -> bool:
@@ -54,6 +55,7 @@ class Pump:
             self._write(now)
         if not self._outlet.waiting:
             return False
+        self._count_waited()
         self._account(self._outlet.offer(), now)
         return True
 
@@ -92,6 +94,7 @@ class Pump:
     def sent(self, now: float, *, done: bool = False) -> Sent:
         """How far the order is."""
         confirmed, failed = self._settled()
+        self._count_waited()
         return Sent(
             run=self._order.run,
             producer=self._order.producer,
@@ -100,7 +103,7 @@ class Pump:
             confirmed=confirmed,
             failed=failed,
             late=self._late(now),
-            blocked=self._blocked + (now - self._blocked_since if self.blocked else 0.0) + self._waited() - self._waited_before,
+            blocked=self._blocked + (now - self._blocked_since if self.blocked else 0.0),
             done=done,
             latest=max(self._latest, self._late(now)),
         )
@@ -129,9 +132,14 @@ class Pump:
         elif not self._outlet.waiting and self.blocked:
             self._blocked += now - self._blocked_since
             self._blocked_since = -1.0
+        self._count_waited()
 
-    def _waited(self) -> float:
-        return self._client.waited if isinstance(self._client, Waiting) else 0.0
+    def _count_waited(self) -> None:
+        """Count what the client has waited since the last call as blocked, unless that time is counted already."""
+        if self._waiting is not None:
+            if not self.blocked:
+                self._blocked += self._waiting.waited - self._waited
+            self._waited = self._waiting.waited
 
     def _next(self) -> float:
         """When the next message may be sent, in seconds after the order's begin."""

@@ -212,6 +212,18 @@ def test_what_a_client_waited_counts_as_blocked():
     assert pump.sent(1000.6).blocked == pytest.approx(0.03)
 
 
+def test_what_a_client_waits_while_its_source_leaves_something_counts_once():
+    """A generator that is slow is not excused by its source's waits, counted twice."""
+    client = Slow(room=10)
+    pump = Pump(order(rate=100, seconds=1), client)
+    for now in (1000.2, 1000.25, 1000.3):
+        pump.step(now)
+        assert pump.sent(now + 0.04).blocked == pytest.approx(now + 0.04 - 1000.2)
+    client.room = 10**9
+    pump.step(1000.4)
+    assert pump.sent(1000.5).blocked == pytest.approx(0.2 + 0.01)
+
+
 def test_a_source_that_goes_on_confirming_is_waited_for():
     """However long the last confirmations take, as long as each comes before the deadline."""
     clock = Clock()
