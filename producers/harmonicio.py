@@ -15,7 +15,7 @@ from bench.faces import Endpoint, Ground
 from bench.scenario import Cell
 from bench.services.ports import LOOPBACK
 from bench.units import Seconds, Size, limits
-from frameworks.harmonicio.cluster import cluster_of
+from frameworks.harmonicio.cluster import cluster_of, too_large
 from frameworks.harmonicio.connector import Feeder, Options
 from frameworks.harmonicio.connector.blocking import ready
 from frameworks.harmonicio.errors import HarmonicError
@@ -53,8 +53,8 @@ class Source:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
 
-    def refuses(self, cell: Cell, entropy: float) -> str | None:  # noqa: ARG002  every size and filler can pass
-        return None
+    def refuses(self, cell: Cell, entropy: float) -> str | None:  # noqa: ARG002  every filler can pass
+        return too_large(cell)
 
     def open(self, cell: Cell, ground: Ground) -> Endpoint:  # noqa: ARG002  all cells look alike to it
         cluster, settings = cluster_of(ground), self._settings

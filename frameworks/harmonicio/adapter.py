@@ -20,7 +20,7 @@ from bench.work import Work
 from frameworks.harmonicio import job
 from frameworks.harmonicio.accounts import Accounts
 from frameworks.harmonicio.bridge import Bridging
-from frameworks.harmonicio.cluster import IMAGE, READY_SECONDS, Cluster, cluster_of
+from frameworks.harmonicio.cluster import IMAGE, READY_SECONDS, Cluster, cluster_of, too_large
 from frameworks.harmonicio.errors import HarmonicError
 
 __all__ = ["Framework", "Settings"]
@@ -53,10 +53,10 @@ class Framework:
         self._bridges: list[Child] = []
         self._stream = ""
 
-    def refuses(self, cell: Cell, endpoint_source: str) -> str | None:  # noqa: ARG002  any size and cost will do
+    def refuses(self, cell: Cell, endpoint_source: str) -> str | None:
         if endpoint_source == "memory":
             return "memory is a pipe within the harness's own process, and a bridge is a process of its own"
-        return None if endpoint_source == STREAM else rooms.without_consumer(endpoint_source)
+        return too_large(cell) or (None if endpoint_source == STREAM else rooms.without_consumer(endpoint_source))
 
     def open(self, cell: Cell, endpoint: Endpoint, work: Work, ground: Ground) -> None:
         pes = self._settings.pes or ground.cores

@@ -5,7 +5,9 @@ import sys
 from bench.errors import NotReady
 from bench.faces import Ground
 from bench.process import Child, Supervisor
+from bench.scenario import Cell
 from bench.services.ports import LOOPBACK, free_ports
+from frameworks.harmonicio.config import MasterConfig
 from frameworks.harmonicio.errors import HarmonicError
 from frameworks.harmonicio.operator import Operator
 
@@ -56,6 +58,14 @@ class Cluster:
             return bool(self.operator.status()["workers"])
         except HarmonicError:
             return False
+
+
+def too_large(cell: Cell) -> str | None:
+    """Why a cell's messages cannot pass a cluster, whose master and worker are started with what they accept unasked."""
+    most = MasterConfig().message_bytes
+    if cell.largest_bytes <= most:
+        return None
+    return f"HarmonicIO accepts messages of {most} bytes at most (message_bytes); the largest here has {cell.largest_bytes}"
 
 
 def cluster_of(ground: Ground) -> Cluster:

@@ -90,6 +90,21 @@ def test_a_pipe_within_the_harness_is_refused():
     assert "memory is a pipe" in room.refuses(Cell("harmonicio", "memory", 100, 0.0), "memory")
 
 
+@pytest.mark.parametrize("source", ["stream", "kafka"])
+def test_messages_that_are_longer_than_are_accepted_are_refused(source):
+    """Before anything starts, with the bound; the longest that is accepted is not."""
+    room, most = rooms.framework("harmonicio", {}), 128 * 2**20
+    assert room.refuses(Cell("harmonicio", source, most, 0.0), source) is None
+    assert f"{most} bytes at most" in room.refuses(Cell("harmonicio", source, most + 1, 0.0), source)
+
+
+def test_messages_that_are_longer_than_are_accepted_are_refused_by_their_source():
+    """In the same words."""
+    source, most = rooms.source("stream", {}), 128 * 2**20
+    assert source.refuses(Cell("plain", "stream", most, 0.0), 0.5) is None
+    assert f"{most} bytes at most" in source.refuses(Cell("plain", "stream", most + 1, 0.0), 0.5)
+
+
 def test_a_dead_pe_is_told(stand, ground):
     """Asking raises Died."""
     rig = stand("stream", 100)
