@@ -18,6 +18,27 @@ def test_a_frame_that_comes_again_is_queued_once():
     assert backlog.lengths() == {"s": 2}
 
 
+def test_a_frame_of_which_a_part_came_before_is_refused():
+    """A connector does not do that; whoever does would have the queue count what it cannot tell apart."""
+    backlog = Backlog(Bounds(), None)
+    put(backlog, 0, [b"a"])
+    with pytest.raises(Refused, match="a part of messages 0 to 1 came before"):
+        put(backlog, 0, [b"a", b"b"])
+    assert (contents(backlog), backlog.messages) == ([b"a"], 0)
+
+
+def test_a_frame_that_comes_again_once_its_session_is_forgotten_counts_once(journal):
+    """It is delivered again, and leaves nothing behind, also when the first was still out."""
+    backlog = Backlog(Bounds(), journal())
+    put(backlog, 0, [b"a"])
+    first = backlog.take("s")
+    backlog.streams["s"].seen.clear()
+    put(backlog, 0, [b"a"])
+    assert backlog.take("s") is None
+    backlog.done("s", first.key)
+    assert (backlog.messages, Backlog(Bounds(), journal()).messages) == (0, 0)
+
+
 @pytest.mark.parametrize("bounds", [Bounds(messages=3), Bounds(bytes=7), Bounds(memory_bytes=7), Bounds(stream_messages=3)])
 def test_a_full_queue_refuses(bounds):
     """By count, by bytes, by memory, by stream."""
@@ -104,3 +125,14 @@ def test_old_pes_are_handed_out_once_and_come_back_when_not_contacted():
     registry.withdraw(second)
     registry.expire(6.0)
     assert [registry.hand_out("s", 7.0), registry.hand_out("s", 7.0)] == [first, None]
+
+
+def test_names_that_no_old_pe_waits_under_are_forgotten():
+    """Whoever registers under one after the other leaves nothing behind."""
+    registry = Registry(pe_seconds=5)
+    for number in range(10):
+        registry.register_idle(pe("a", stream=str(number)))
+        registry.hand_out(str(number), 0.0)
+        registry.register_idle(pe("a", stream=str(number)))
+        registry.withdraw(pe("a", stream=str(number)))
+    assert (registry.idle, registry.handed) == ({}, {})

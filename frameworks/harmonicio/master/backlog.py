@@ -82,7 +82,7 @@ class Backlog:
         return max(0, self.bounds.messages - self.messages), max(0, memory - self.bytes)
 
     def add(self, c_name: str, head: bytes, body: Buffer, *, bounded: bool = True) -> bool:
-        """Put a frame in; False when it was there before, raises Refused when the queue is full."""
+        """Put a frame in; False when it was there before, raises Refused when a part of it was, or the queue is full."""
         header = read_header(head)
         if c_name not in self.streams and len(self.streams) >= MOST_STREAMS:
             self.streams = {name: stream for name, stream in self.streams.items() if stream.messages}
@@ -93,8 +93,12 @@ class Backlog:
         while len(stream.seen) > MOST_SESSIONS:
             stream.seen.popitem(last=False)
         seen.raise_floor(header.floor)
-        if not seen.missing(header.first, header.first + header.count):
+        whole = (header.first, header.first + header.count)
+        missing = seen.missing(*whole)
+        if not missing:
             return False
+        if missing != [whole]:
+            raise Refused(f"a part of messages {whole[0]} to {whole[1] - 1} came before, in another frame")
         if bounded:
             self._check_room(stream, header)
         keep = self._memory + header.size <= self.bounds.memory_bytes
@@ -108,17 +112,23 @@ class Backlog:
 
     def take(self, c_name: str) -> Entry | None:
         """The oldest frame that waits; it is out until `done` or `back`."""
-        stream = self.streams.get(c_name)
-        if stream is None or not stream.waiting:
-            return None
-        entry = stream.waiting.popleft()
-        stream.out[entry.key] = entry
+        entry = self.peek(c_name)
+        if entry is not None:
+            stream = self.streams[c_name]
+            stream.out[entry.key] = stream.waiting.popleft()
         return entry
 
     def peek(self, c_name: str) -> Entry | None:
-        """The oldest frame that waits."""
+        """The oldest frame that waits; one that came twice, and is out, is so once: the second stands for both."""
         stream = self.streams.get(c_name)
-        return stream.waiting[0] if stream is not None and stream.waiting else None
+        if stream is None:
+            return None
+        while stream.waiting and (first := stream.out.get(stream.waiting[0].key)) is not None:
+            stream.out[first.key] = stream.waiting.popleft()
+            self._uncount(stream, first)
+            if self._journal is not None and first.place is not None:
+                self._journal.is_done(first.place)
+        return stream.waiting[0] if stream.waiting else None
 
     def data(self, entry: Entry) -> bytes:
         """Header and body of a frame."""
@@ -219,12 +229,15 @@ class Backlog:
 
     def _forget(self, c_name: str, stream: Stream, entry: Entry) -> None:
         """A frame needs nothing more."""
+        self._uncount(stream, entry)
+        self._note_done(c_name, entry)
+
+    def _uncount(self, stream: Stream, entry: Entry) -> None:
         stream.messages -= entry.header.count
         stream.bytes -= entry.header.size
         self.messages -= entry.header.count
         self.bytes -= entry.header.size
         self._memory -= entry.header.size if entry.data is not None else 0
-        self._note_done(c_name, entry)
 
     def _note_done(self, c_name: str, entry: Entry) -> None:
         """Have the journal forget a frame; on a full disk only until a restart, but what it took up is free in any case."""

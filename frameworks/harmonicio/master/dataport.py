@@ -178,7 +178,7 @@ class DataPort:
         try:
             self._backlog.add(visit.c_name, head, frame.body)
         except Refused as problem:
-            raise WireError(f"beyond the credit: {problem}") from None
+            raise WireError(f"a frame cannot be queued: {problem}") from None
         except OSError as problem:
             raise Refused(f"the journal takes nothing: {problem}") from None
         self.accepted += header.count

@@ -97,27 +97,31 @@ class Registry:
 
     def register_idle(self, pe: Pe) -> None:
         """An old PE waits for a connection; it does so once, however often it says it."""
-        key = f"{pe.place.host}:{pe.place.port}"
+        key = _key(pe)
         self.handed.pop(key, None)
-        if sum(map(len, self.idle.values())) >= MOST:
-            return
-        self.idle.setdefault(pe.c_name, OrderedDict())[key] = pe
+        if sum(map(len, self.idle.values())) + len(self.handed) < MOST:
+            self.idle.setdefault(pe.c_name, OrderedDict())[key] = pe
 
     def withdraw(self, pe: Pe) -> None:
         """An old PE is busy: it was given a message."""
-        key = f"{pe.place.host}:{pe.place.port}"
-        self.handed.pop(key, None)
-        self.idle.get(pe.c_name, OrderedDict()).pop(key, None)
+        self.handed.pop(_key(pe), None)
+        idle = self.idle.get(pe.c_name, OrderedDict())
+        idle.pop(_key(pe), None)
+        if not idle:
+            self.idle.pop(pe.c_name, None)
 
     def hand_out(self, c_name: str, now: float) -> Pe | None:
         """The old PE that has waited longest; it is back when it was not contacted in time."""
-        idle = self.idle.get(c_name)
-        if not idle:
-            return None
-        key, pe = idle.popitem(last=False)
-        self.handed[key] = (pe, now + self.pe_seconds)
+        pe = next(iter(self.idle.get(c_name, {}).values()), None)
+        if pe is not None:
+            self.withdraw(pe)
+            self.handed[_key(pe)] = (pe, now + self.pe_seconds)
         return pe
 
     def forget_idle(self, pe: Pe) -> None:
         """An old PE could not be reached."""
         self.withdraw(pe)
+
+
+def _key(pe: Pe) -> str:
+    return f"{pe.place.host}:{pe.place.port}"
