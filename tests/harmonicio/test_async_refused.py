@@ -32,3 +32,24 @@ def test_without_a_master_it_says_so():
     """After its timeout."""
     with pytest.raises(Unreachable, match="nothing was acknowledged"):
         asyncio.run(send(port=1, timeout=0.3))
+
+
+def test_without_a_master_it_says_so_also_while_others_send():
+    """Each has its own time, which no call of somebody else's begins anew."""
+
+    async def send_beside_others():
+        async with AsyncConnector(c_name="s", port=1, timeout=0.5) as connector:
+            first = asyncio.create_task(connector.send(b"x" * 8))
+            others = []
+            while not first.done():
+                others.append(asyncio.create_task(connector.send(b"x" * 8)))
+                await asyncio.sleep(0.05)
+            found = await asyncio.gather(first, *others, return_exceptions=True)
+            raise found[0]
+
+    async def within_the_deadline():
+        async with asyncio.timeout(DEADLINE / 4):
+            await send_beside_others()
+
+    with pytest.raises(Unreachable, match="nothing was acknowledged"):
+        asyncio.run(within_the_deadline())

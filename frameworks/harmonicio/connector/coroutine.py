@@ -72,18 +72,18 @@ class AsyncConnector:
 
     async def send_many(self, messages: Iterable[Buffer]) -> None:
         """Send many; they share frames."""
-        waiting, at, self._last_moved = list(map(bytes, messages)), 0, time.monotonic()
+        waiting, at, since = list(map(bytes, messages)), 0, time.monotonic()
         while True:
             at = self._feeder.offer(waiting, at)
             if at >= len(waiting):
                 return
-            await self._progress()
+            await self._progress(since)
 
     async def flush(self) -> None:
         """Wait until everything is acknowledged; raises Unreachable when nothing was for the timeout."""
-        self._last_moved = time.monotonic()
+        since = time.monotonic()
         while self._feeder.unacked:
-            await self._progress()
+            await self._progress(since)
 
     async def close(self) -> None:
         """Give up what is not acknowledged."""
@@ -94,14 +94,18 @@ class AsyncConnector:
                 await task
         self._feeder.close()
 
-    async def _progress(self) -> None:
-        """Wait until the feeder has made a step; raises Unreachable when nothing was acknowledged for too long, or Refused."""
+    async def _progress(self, since: float) -> None:
+        """Wait until the feeder has made a step; raises Unreachable when for too long nothing was acknowledged, or Refused.
+
+        Whoever waits has waited `since` then; what others ask for meanwhile does not matter.
+        """
         if self._feeder.acked != self._last_acked:
             self._last_acked, self._last_moved = self._feeder.acked, time.monotonic()
-        elif time.monotonic() > self._last_moved + self._timeout:
+        deadline = max(since, self._last_moved) + self._timeout
+        if time.monotonic() > deadline:
             raise Unreachable(f"nothing was acknowledged for {self._timeout:g} s: {self._feeder.pes} PEs can be reached")
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(self._last_moved + self._timeout - time.monotonic()), self._moved:
+            async with asyncio.timeout(deadline - time.monotonic()), self._moved:
                 if self._task is None:
                     raise Unreachable("the connector is not open")
                 if self._task.done():
