@@ -1,17 +1,23 @@
 """With mutual TLS everybody needs a certificate of the authority, on every port."""
 
+import contextlib
+import select
 import shutil
 import socket
 import subprocess
 
 import numpy as np
 import pytest
-from standing import numbered, until
+from standing import DEADLINE, numbered, until
+from stubs import Stub
 
 from frameworks.harmonicio.config import MasterConfig, WorkerConfig, read_config
 from frameworks.harmonicio.connector import Connector, connect
+from frameworks.harmonicio.connector.feeder import Feeder, Options
 from frameworks.harmonicio.errors import ConfigError, Unreachable
 from frameworks.harmonicio.operator import Operator
+from frameworks.harmonicio.trust import server_context
+from frameworks.harmonicio.wire.secure import Secure
 
 pytestmark = pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl, which makes the certificates, is not installed")
 
@@ -78,6 +84,30 @@ def test_a_stranger_is_not_let_in(sealed, folders):
         connector.send(b"a message")
         connector.flush()
         assert connector.feeder.queued == 1
+
+
+def test_a_handshake_that_waits_for_the_other_side_is_not_watched_for_room_to_write(folders):
+    """There is room all the time: the connector would turn in circles until it is answered."""
+    stub, later = Stub("master"), []
+    with contextlib.closing(Feeder(Options(c_name="s", port=stub.place.port, tls=folders[0]))) as feeder:
+        feeder.step()
+        sock, _ = stub.listener.accept()
+        sock.settimeout(DEADLINE)
+        hello = until(lambda: (feeder.step(), sock.recv(1, socket.MSG_PEEK))[1], "the beginning of the handshake")
+        assert (hello[0], [write for _, write in feeder.watched()]) == (22, [False])
+        sock.settimeout(0)
+        other = Secure(sock, server_context(folders[0]), server_side=True)
+
+        def greeted():
+            with contextlib.suppress(BlockingIOError):
+                later.append(other.recv(4096))
+            if any(select.select([one for one, _ in feeder.watched()], [one for one, write in feeder.watched() if write], [], 0)):
+                feeder.step()
+            return later
+
+        assert until(greeted, "the greeting")[0].startswith(b"HIO4")
+        other.close()
+    stub.listener.close()
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ class Feeder:
     def watched(self) -> list[tuple[object, bool]]:
         """(socket, whether it is to be written to) of all connections."""
         links = [self._master, *self._links.values()]
-        return [(link.sock, link.unsent > 0) for link in links if link.sock is not None]
+        return [(link.sock, link.wants_write) for link in links if link.sock is not None]
 
     def offer(self, messages: Sequence[Buffer], start: int = 0) -> int:
         """Take as many messages as there is credit for, from number `start` on; the number of the first that was not taken.

@@ -65,6 +65,11 @@ class Link:
         return 0 if self._peer is None else self._peer.unsent
 
     @property
+    def wants_write(self) -> bool:
+        """Whether its socket is to be watched for room to write."""
+        return self._peer is not None and self._peer.wants_write
+
+    @property
     def credit(self) -> int:
         """Messages that may be on their way there in all."""
         return self._credit[0]

@@ -44,7 +44,7 @@ class Dispatcher:
             except OSError as problem:  # of the journal: a full disk, say
                 logger.error("nothing of %s is delivered for a second: %s", self._c_name, problem)  # noqa: TRY400
                 await asyncio.sleep(1)
-            await readiness([(link.sock, link.unsent > 0) for link in self._links.values() if link.sock], 0.05, self._changed)
+            await readiness([(link.sock, link.wants_write) for link in self._links.values() if link.sock], 0.05, self._changed)
         self._close()
 
     def step(self, now: float) -> None:

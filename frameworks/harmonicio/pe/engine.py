@@ -232,7 +232,7 @@ class Engine:
 
     def _watch(self, guest: Guest) -> None:
         """Look for room to write where something is still to be written."""
-        events = selectors.EVENT_READ | (selectors.EVENT_WRITE if guest.peer.unsent else 0)
+        events = selectors.EVENT_READ | (selectors.EVENT_WRITE if guest.peer.wants_write else 0)
         if guest in self._guests and self._selector.get_key(guest.sock).events != events:
             self._selector.modify(guest.sock, events, self._selector.get_key(guest.sock).data)
 

@@ -34,6 +34,11 @@ class Peer:
         self.unsent = 0
         self.closed = False
 
+    @property
+    def wants_write(self) -> bool:
+        """Whether something is kept that could be sent once there is room to write."""
+        return self.unsent > 0 and (not isinstance(self.sock, Secure) or self.sock.wants_write)
+
     @classmethod
     def dial(cls, host: str, port: int, buffers: Buffers, most_body: int, tls: ssl.SSLContext | None = None) -> "Peer":
         """Begin to connect to an IP address or a name; raises OSError when that cannot even be begun."""

@@ -28,6 +28,11 @@ class Secure:
         """Whether something has come that a selector does not know of."""
         return self._in.pending > 0 or self._tls.pending() > 0
 
+    @property
+    def wants_write(self) -> bool:
+        """Whether room to write is of use: not while the handshake waits for the other side's word."""
+        return bool(self._encrypted) or self._out.pending > 0 or self._tls.version() is not None
+
     def recv_into(self, target: memoryview) -> int:
         """As of a socket; less than there is room for means that nothing is pending."""
         filled = 0
