@@ -7,6 +7,7 @@ import pytest
 from queues import contents, put
 
 from frameworks.harmonicio.master.backlog import Backlog, Bounds
+from frameworks.harmonicio.master.journal import Journal
 from frameworks.harmonicio.wire.frame import HEADER_BYTES
 
 
@@ -101,3 +102,63 @@ def test_what_is_done_is_free_also_when_a_full_disk_does_not_take_that(journal, 
     with full(0):
         assert len(contents(backlog)) == 5
     assert (backlog.messages, segments(tmp_path)) == (0, 1)
+
+
+@pytest.mark.parametrize("options", [{}, {"durable": False}], ids=["journal", "spill"])
+def test_a_message_that_waits_for_long_does_not_keep_what_came_after_it(journal, tmp_path, options):
+    """It is moved on, whether it waits or is out, as often as that takes; nobody else is."""
+    backlog = Backlog(Bounds(memory_bytes=0), journal(segment_bytes=1000, **options))
+    for number, stream in enumerate(("waits", "out")):
+        put(backlog, number, [b"long" + b"x" * 50], stream)
+    out = backlog.take("out")
+    for number in range(2, 1000):
+        put(backlog, number, [b"x" * 100])
+        backlog.done("s", backlog.take("s").key)
+        assert segments(tmp_path) <= 6
+    assert backlog.data(out)[HEADER_BYTES:][:4] == b"long"
+    if not options:
+        assert Backlog(Bounds(), journal()).lengths() == {"waits": 1, "out": 1}
+    backlog.back("out", out.key)
+    assert [len(contents(backlog, stream)) for stream in ("waits", "out")] == [1, 1]
+    assert (backlog.messages, segments(tmp_path)) == (0, 1)
+
+
+def test_what_is_done_in_its_order_is_never_moved(journal, monkeypatch):
+    """However small the messages are, and however many wait."""
+    monkeypatch.setattr(Journal, "move", None)
+    backlog = Backlog(Bounds(), journal(segment_bytes=1000))
+    for number in range(2000):
+        put(backlog, number, [b"x"], "a stream with a name")
+        if number > 200:
+            backlog.done("a stream with a name", backlog.take("a stream with a name").key)
+    assert backlog.messages == 201
+
+
+def test_a_restart_in_the_middle_of_a_move_finds_a_message_once(journal, tmp_path):
+    """It is there twice, until its segment is deleted."""
+    backlog = Backlog(Bounds(), journal(segment_bytes=100))
+    for number in range(3):
+        put(backlog, number, [b"message %d" % number + b"x" * 100])
+    first = (tmp_path / "journal" / "00000001.journal").read_bytes()
+    entry = backlog.peek("s")
+    entry.place = backlog._journal.move("s", entry.place)
+    (tmp_path / "journal" / "00000001.journal").write_bytes(first)
+    for _ in range(2):
+        found = Backlog(Bounds(), journal())
+        assert found.lengths() == {"s": 3}
+    assert sorted(message[:9] for message in contents(found)) == [b"message 0", b"message 1", b"message 2"]
+    assert Backlog(Bounds(), journal()).messages == 0
+
+
+def test_a_damaged_frame_is_not_moved(journal, tmp_path, caplog):
+    """It would end the segment in which it came to lie, and what is behind it would be lost."""
+    backlog = Backlog(Bounds(), journal(segment_bytes=1000))
+    put(backlog, 0, [b"x" * 100], "waits")
+    segment = tmp_path / "journal" / "00000001.journal"
+    segment.write_bytes(segment.read_bytes()[:-1] + b"y")
+    for number in range(1, 50):
+        put(backlog, number, [b"x" * 100])
+        backlog.done("s", backlog.take("s").key)
+    put(backlog, 50, [b"behind"])
+    assert "00000001.journal is damaged" in caplog.text
+    assert Backlog(Bounds(), journal()).lengths() == {"s": 1}

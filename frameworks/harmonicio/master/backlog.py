@@ -9,6 +9,7 @@ import random
 from collections import OrderedDict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 from frameworks.harmonicio.errors import Refused
 from frameworks.harmonicio.master.journal import Journal, Place
@@ -18,6 +19,8 @@ from frameworks.harmonicio.wire.seen import Seen
 logger = logging.getLogger(__name__)
 
 MOST_STREAMS, MOST_SESSIONS = 10_000, 4096
+_COMPACTED = 4
+"""Segments at a time: more than one, so that the journal does not grow faster; not all, so that nobody waits for long."""
 
 
 @dataclass(slots=True)
@@ -62,7 +65,7 @@ class Backlog:
         self.bounds, self._journal = bounds, journal
         self.streams: dict[str, Stream] = {}
         self.messages = self.bytes = self._memory = 0
-        self._unnoted = False
+        self._unnoted, self._compacted = False, 0
         self._session, self._next = random.SystemRandom().getrandbits(62), 0
         if journal is not None:
             self._recover(journal)
@@ -105,6 +108,7 @@ class Backlog:
         place = None
         if self._journal is not None and (self._journal.durable or not keep):
             place = self._journal.append_frame(c_name, head, body)
+            self._compact(self._journal)
         keep |= place is None
         seen.add(header.first, header.count)
         self._count(stream, Entry(header, b"".join((head, body)) if keep else None, place))
@@ -253,8 +257,25 @@ class Backlog:
                 self._unnoted = True
         self._journal.is_done(entry.place)
 
+    def _compact(self, journal: Journal) -> None:
+        """Once for each new segment, move what waits in the oldest ones to the newest, if most of the journal is not needed.
+
+        One message that waits for long would keep all that came after it on the disk.
+        """
+        if journal.newest == self._compacted or not journal.sparse:
+            return
+        oldest = journal.oldest(_COMPACTED)
+        try:
+            for c_name, stream in self.streams.items():
+                for entry in chain(stream.waiting, stream.out.values()):
+                    if entry.place is not None and entry.place.segment in oldest:
+                        entry.place = journal.move(c_name, entry.place)
+        except OSError as problem:
+            logger.error("the journal cannot be made smaller: %s", problem)  # noqa: TRY400  one line is enough
+        self._compacted = journal.newest
+
     def _recover(self, journal: Journal) -> None:
-        """What was in the journal and is not done waits again, in its order; a frame that is there twice counts once."""
+        """What was in the journal and is not done waits again, in the journal's order; a frame that is there twice counts once."""
         found: dict[tuple[str, int, int], Entry] = {}
         for record in journal.records():
             if record.header is None:

@@ -2,8 +2,8 @@
 
 A journal is a folder of segments. A record is a length, a kind, a stream's name, and either a DATA frame exactly as it came
 (header and body, each with its checksum) or the range of a session that is done. A segment is deleted when nothing in it is
-waiting and no older one is left. What could be written of a record only in part is cut off again; a torn record, of a master that
-was killed, ends a segment: nothing behind it was acknowledged.
+waiting and no older one is left; what waits for long is moved on, to the end. What could be written of a record only in part is
+cut off again; a torn record, of a master that was killed, ends a segment: nothing behind it was acknowledged.
 """
 
 import errno
@@ -11,6 +11,7 @@ import logging
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from struct import Struct
 
@@ -35,6 +36,8 @@ class Place:
     segment: int
     offset: int
     size: int
+    record_bytes: int
+    """with the name of its stream, and all else that is written with it"""
 
 
 @dataclass(slots=True)
@@ -61,7 +64,7 @@ class Journal:
         self._waiting: dict[int, int] = dict.fromkeys(self._segments(), 0)
         self._number = max(self._waiting, default=0)
         self._fd = -1
-        self._size = 0
+        self._size = self._needed = 0
         self._lost: OSError | None = None
         self._readers: dict[int, int] = {}
 
@@ -70,31 +73,58 @@ class Journal:
         for number in sorted(self._waiting):
             yield from _read(self._path(number), number)
 
+    @property
+    def newest(self) -> int:
+        """The number of the segment that is appended to."""
+        return self._number
+
+    @property
+    def sparse(self) -> bool:
+        """Whether less than half of it is needed. What is done in the order in which it came never makes it so."""
+        return len(self._waiting) > 3 + 2 * self._needed // self._segment_bytes
+
+    def oldest(self, most: int) -> list[int]:
+        """The numbers of the oldest segments."""
+        return sorted(self._waiting)[:most]
+
     def append_frame(self, c_name: str, head: bytes, body: Buffer) -> Place:
         """Append a frame that waits from now on."""
-        name = c_name.encode()
-        start = self._append(_FRAME, name, [head, body], len(head) + len(body))
-        self._waiting[self._number] += 1
-        return Place(self._number, start, len(head) + len(body))
+        name, size = c_name.encode(), len(head) + len(body)
+        start = self._append(_FRAME, name, [head, body], size)
+        place = Place(self._number, start, size, _RECORD.size + len(name) + size)
+        self.is_waiting(place)
+        return place
+
+    def move(self, c_name: str, place: Place) -> Place:
+        """Append a frame once more, so that it does not need its segment; raises OSError, also when it is not whole any more."""
+        data = self.read(place)
+        if _record(c_name, _FRAME, data, Place(0, 0, len(data), 0)) is None:
+            raise OSError(errno.EIO, f"{self._path(place.segment)} is damaged")
+        moved = self.append_frame(c_name, data[:HEADER_BYTES], memoryview(data)[HEADER_BYTES:])
+        self.is_done(place)
+        return moved
 
     def append_done(self, c_name: str, session: int, first: int, count: int) -> None:
         """Append that a range needs nothing more."""
         self._append(_DONE, c_name.encode(), [_RANGE.pack(session, first, count)], _RANGE.size)
 
     def is_waiting(self, place: Place) -> None:
-        """Count a frame that was found again."""
+        """Count a frame that is needed, or was found again."""
         self._waiting[place.segment] += 1
+        self._needed += place.record_bytes
 
     def is_done(self, place: Place) -> None:
         """Count a frame that needs nothing more; segments that nobody needs are deleted."""
         self._waiting[place.segment] -= 1
+        self._needed -= place.record_bytes
         self.tidy()
 
     def tidy(self) -> None:
         """Delete the segments that nobody needs; what was found again has to be counted first."""
-        for number in sorted(self._waiting):
-            if self._waiting[number] > 0 or number >= self._number:
-                break
+        unneeded = list(takewhile(lambda number: not self._waiting[number] and number < self._number, sorted(self._waiting)))
+        if unneeded and self._sync and self._fd >= 0 and self._lost is None:
+            self._to_disk(self._fd)  # what stands in for them: frames that were moved, or taken apart
+        for number in unneeded if self._lost is None else ():
             del self._waiting[number]
             if (reader := self._readers.pop(number, None)) is not None:
                 os.close(reader)
@@ -197,7 +227,7 @@ def _read(path: Path, number: int) -> Iterator[Record]:
         if end > len(data) or crc32c(name, crc32c(bytes([kind]))) != crc:
             break
         start = begin + name_length
-        record = _record(name.decode(errors="replace"), kind, data, Place(number, start, end - start))
+        record = _record(name.decode(errors="replace"), kind, data, Place(number, start, end - start, end - at))
         if record is None:
             break
         yield record
