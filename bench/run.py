@@ -219,9 +219,9 @@ def _make_ready(standing: rig.Standing, seen: Measurement | None) -> None:
 
 
 def under(roofs: list[Roof], result: Result) -> Result:
-    """The result, which carries the name of a roof that it comes near, whatever else limited it."""
+    """The result, which carries the name of a roof that it comes near, whatever else of the system limited it."""
     reached = bounds.roof_reached(result.estimate_hz or 0.0, roofs)
-    return result if reached is None else replace(result, limited_by=reached.name)
+    return result if reached is None or result.limited_by == "generator" else replace(result, limited_by=reached.name)
 
 
 def _alarm(seen: Measurement, cell: Cell, ground: faces.Ground) -> None:

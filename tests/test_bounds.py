@@ -85,6 +85,12 @@ def test_a_cell_at_a_roof_carries_its_name():
     assert run.under([Roof("network", 2000.0)], result) == result
 
 
+def test_a_generators_limit_stays_one_near_a_roof():
+    """The system itself was not at its limit."""
+    result = Result("plain/kafka", "plain", "kafka", 1000, 0.0, "lower-bound", estimate_hz=950.0, limited_by="generator")
+    assert run.under([Roof("network", 1000.0)], result) == result
+
+
 def test_what_lies_above_a_hard_roof_alone_is_an_alarm():
     """A disk may be passed for a while; a network never."""
     scenario = Scenario("x", ("plain/kafka",), Grid((Size(1000),)))
