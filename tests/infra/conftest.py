@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,7 +12,9 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 ANSIBLE = ROOT / "infra" / "ansible"
+TOOLS = ("dockerd", "mmdebstrap", "iptables")
 Play = Callable[..., "subprocess.CompletedProcess[str]"]
+Hosts = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 @pytest.fixture(scope="session")
@@ -36,3 +39,17 @@ def play() -> Play:
         )
 
     return run
+
+
+@pytest.fixture(scope="session")
+def hosts() -> Hosts:
+    """What calls tests/hosts.sh, given its words: how it ended, with what it said."""
+    missing = [tool for tool in TOOLS if shutil.which(tool, path=f"{os.environ['PATH']}:/usr/sbin") is None]
+    if missing or os.geteuid() != 0:
+        pytest.skip(f"hosts cannot be made here: {', '.join(missing) or 'not root'}; apt-get install docker.io mmdebstrap iptables")
+
+    def call(*words: str, seconds: float = 600) -> "subprocess.CompletedProcess[str]":
+        command = [str(ANSIBLE / "tests" / "hosts.sh"), *words]
+        return subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False, stdin=subprocess.DEVNULL)
+
+    return call

@@ -29,6 +29,7 @@ ACCOUNT = {
 }
 Done = subprocess.CompletedProcess[str]
 Play = Callable[..., Done]
+Hosts = Callable[..., Done]
 
 pytestmark = [pytest.mark.hosts, pytest.mark.timeout(1800)]
 
@@ -43,15 +44,12 @@ def changed(said: str) -> int:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def cloud() -> Iterator[None]:
+def cloud(hosts: Hosts) -> Iterator[None]:
     """A control plane, and the containers that stand for its servers."""
-    script = str(ANSIBLE / "tests" / "hosts.sh")
-    if os.geteuid() != 0:
-        pytest.skip("hosts cannot be made here: not root")
-    up = run(script, "up", f"cloud={CLOUD}", *(f"{name}={address}" for name, address in HOSTS.items()))
+    up = hosts("up", f"cloud={CLOUD}", *(f"{name}={address}" for name, address in HOSTS.items()))
     assert up.returncode == 0, up.stderr
     for step in ("install.sh", "configure.sh"):
-        done = run(script, "exec", "cloud", "bash", "-c", (MADE / step).read_text())
+        done = hosts("exec", "cloud", "bash", "-c", (MADE / step).read_text(), seconds=900)
         assert done.returncode == 0, (done.stdout + done.stderr)[-2000:]
     os.environ.update(ACCOUNT)
     furnished = run(sys.executable, str(MADE / "furnish.py"))
@@ -59,7 +57,7 @@ def cloud() -> Iterator[None]:
     yield
     for name in ACCOUNT:
         os.environ.pop(name)
-    run(script, "down")
+    hosts("down")
 
 
 @pytest.fixture(scope="module")
