@@ -88,7 +88,8 @@ def test_the_inventory_leads_to_the_servers() -> None:
     found = json.loads(done.stdout)
     assert found["kafka"]["hosts"] == ["cloud-test-broker-1"], done.stderr[-2000:]
     assert found["spark_workers"]["hosts"] == ["cloud-test-framework-1"]
-    assert {name: host["ansible_host"] for name, host in found["_meta"]["hostvars"].items()} == HOSTS
+    for address in ("ansible_host", "ansible_ssh_host", "site_address"):
+        assert {name: told[address]["__ansible_unsafe"] for name, told in found["_meta"]["hostvars"].items()} == HOSTS
 
 
 def test_real_hosts_are_reached(play: Play) -> None:
