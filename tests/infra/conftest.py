@@ -26,7 +26,7 @@ def play() -> Play:
     def run(playbook: str, inventory: Path, *arguments: str, seconds: float = 1200) -> "subprocess.CompletedProcess[str]":
         command = [str(Path(sys.executable).with_name("ansible-playbook")), "-i", str(inventory), playbook, *arguments]
         environment = {**os.environ, "ANSIBLE_NOCOLOR": "1", "ANSIBLE_FORCE_COLOR": "0"}
-        return subprocess.run(
+        done = subprocess.run(
             command,
             cwd=ANSIBLE,
             env=environment,
@@ -37,6 +37,8 @@ def play() -> Play:
             timeout=seconds,
             check=False,
         )
+        print(done.stdout)  # noqa: T201  shown where a test fails; of every test by: tox -e infra -- -rP
+        return done
 
     return run
 
@@ -50,6 +52,8 @@ def hosts() -> Hosts:
 
     def call(*words: str, seconds: float = 600) -> "subprocess.CompletedProcess[str]":
         command = [str(ANSIBLE / "tests" / "hosts.sh"), *words]
-        return subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False, stdin=subprocess.DEVNULL)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False, stdin=subprocess.DEVNULL)
+        print(done.stdout, done.stderr)  # noqa: T201  as above
+        return done
 
     return call
