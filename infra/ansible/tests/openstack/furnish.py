@@ -1,4 +1,4 @@
-"""Gives a fresh control plane what a cloud's people would have put there: an image, flavours, a network with the outside."""
+"""Gives a fresh control plane what others would have put there: an image, flavours, a network with the outside, their own."""
 
 import io
 
@@ -18,6 +18,9 @@ def main() -> None:
     if cloud.get_network("public") is None:
         outside = cloud.create_network("public", external=True, provider={"network_type": "flat", "physical_network": "public"})
         cloud.create_subnet(outside.id, cidr="203.0.113.0/24", subnet_name="public", enable_dhcp=False)
+    if cloud.get_network("somebody-elses") is None:
+        cloud.create_network("somebody-elses")
+        cloud.create_security_group("somebody-elses", "not the site's")
 
 
 if __name__ == "__main__":
