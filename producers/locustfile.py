@@ -14,7 +14,7 @@ from typing import Any, Protocol, cast
 import gevent
 import msgspec
 from gevent.event import Event
-from locust import TaskSet, User, constant, events, task
+from locust import TaskSet, User, constant, events, runners, task
 from locust.env import Environment
 from locust.runners import STATE_MISSING, MasterRunner, WorkerRunner
 
@@ -26,6 +26,9 @@ from bench.load import Pump, drive
 from bench.order import Halt, Order, Ready, Sent, Trouble
 from producers.swarm import Closing, Heard, Opening, Told
 
+MASTER_SECONDS = 15
+"""A worker on another host does not hear of a master that was killed: after so long without its heartbeat it ends (Locust: 60 s, as
+long as the next run waits for it)."""
 ORDER, ACCOUNT = "stream-bench-order", "stream-bench-account"
 """Locust's custom messages, from master to workers and back; each carries one JSON text."""
 
@@ -209,6 +212,7 @@ def end_load(user_instance: TaskSet, exception: Exception, **_: object) -> None:
     user_instance.user.fail(reason)
 
 
+runners.MASTER_HEARTBEAT_TIMEOUT = MASTER_SECONDS
 events.init_command_line_parser.add_listener(add_channel)  # type: ignore[no-untyped-call]  # Locust's hooks are not typed
 events.init.add_listener(connect_worker)  # type: ignore[no-untyped-call]  # as above
 events.test_start.add_listener(relay_orders)  # type: ignore[no-untyped-call]  # as above

@@ -80,6 +80,31 @@ def test_two_workers_send_one_schedule(tmp_path, kafka, request):
     assert harness.running() == []
 
 
+@pytest.mark.real
+def test_workers_of_a_run_that_was_killed_join_the_next(tmp_path, kafka, request):
+    """Nobody told them that it is over."""
+    (port,) = free_ports(1)
+    scenario, site = files(tmp_path, kafka.bootstrap, port)
+    harness = Harness(tmp_path, request.config.rootpath)
+    workers = [harness.started("worker", f"127.0.0.1:{port}") for _ in range(2)]
+    try:
+        words = ("run", str(scenario), "--site", str(site), "--set=timing.window=8s", "--out")
+        first = harness.started(*words, str(tmp_path / "again"))
+        wait_until(lambda: any(tmp_path.glob("again/hosts-*/now.json")) and b"measuring" in now(tmp_path), 90, "no trial")
+        first.kill()
+        first.communicate()
+        code, said = harness.done(*words, str(tmp_path / "second"))
+        assert code == 0, said
+        (folder,) = tmp_path.glob("second/hosts-*")
+        assert [result.status for result in read_results(folder)] == ["lower-bound"]
+    finally:
+        for worker in workers:
+            worker.send_signal(signal.SIGINT)
+        for worker in workers:
+            worker.communicate(timeout=30)
+    assert harness.running() == []
+
+
 def now(folder):
     (beacon,) = folder.glob("again/hosts-*/now.json")
     return beacon.read_bytes()
