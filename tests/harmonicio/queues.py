@@ -1,4 +1,7 @@
-"""Frames into a queue of the master, and messages out of it."""
+"""Frames into a queue of the master, messages out of it, and a disk that is full."""
+
+import contextlib
+import resource
 
 from frameworks.harmonicio.wire.frame import seal
 
@@ -16,3 +19,14 @@ def contents(backlog, stream="s"):
         backlog.done(stream, taken[0].key)
         found.append(taken[1])
     return found
+
+
+@contextlib.contextmanager
+def full(most_bytes):
+    """No file grows beyond that: what goes beyond it is written in part, and then refused, as on a full disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

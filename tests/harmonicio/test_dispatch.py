@@ -1,10 +1,11 @@
 """What waits in the queue is fitted to the PEs that there are, and one frame is not in the way of the others."""
 
 import asyncio
+import contextlib
 import time
 
 import pytest
-from queues import put
+from queues import full, put
 from standing import DEADLINE, free_port, until
 from stubs import Came, Stub
 
@@ -18,8 +19,8 @@ from frameworks.harmonicio.master.service import Master
 class Queue:
     """A stream's queue, its dispatcher, and PEs that are stubs."""
 
-    def __init__(self):
-        self.backlog, self.registry = Backlog(Bounds(), None), Registry()
+    def __init__(self, journal=None):
+        self.backlog, self.registry = Backlog(Bounds(), journal), Registry()
         self.dispatcher = Dispatcher("s", self.backlog, self.registry, "")
         self.open = []
 
@@ -36,14 +37,16 @@ class Queue:
         until(lambda: (self.step(), self.dispatcher._links[name].ready)[1], "the welcome")
         return came
 
+    def close(self):
+        self.dispatcher._close()
+        for one in self.open:
+            one.close()
+
 
 @pytest.fixture
 def queue():
-    made = Queue()
-    yield made
-    made.dispatcher._close()
-    for one in made.open:
-        one.close()
+    with contextlib.closing(Queue()) as made:
+        yield made
 
 
 def delivered(queue, *pes):
@@ -81,6 +84,17 @@ def test_what_one_pe_has_no_credit_for_goes_to_another(queue):
     pes = [queue.reached("one", messages=4), queue.reached("two", messages=4)]
     until(lambda: all(pe.look() for pe in pes), "frames")
     assert [[frame.header.count for frame in pe.look()] for pe in pes] == [[4], [4]]
+
+
+def test_on_a_full_disk_a_frame_goes_as_it_is(journal):
+    """Taken apart it would need room, and delivered it makes some."""
+    with contextlib.closing(Queue(journal())) as queue:
+        put(queue.backlog, 0, [b"x"] * 10)
+        with full(0):
+            pe = queue.reached("one", messages=4)
+            until(pe.look, "a frame")
+            assert [frame.header.count for frame in pe.frames] == [10]
+            assert delivered(queue, pe) == [b"x"] * 10
 
 
 @pytest.mark.parametrize("sizes", [[100] * 8, [90, 100] * 4], ids=["equal", "different"])

@@ -1,10 +1,7 @@
 """What the master's journal says is found again after a restart, as long as it is needed, and no longer."""
 
-import contextlib
-import resource
-
 import pytest
-from queues import contents, put
+from queues import contents, full, put
 
 from frameworks.harmonicio.master.backlog import Backlog, Bounds
 from frameworks.harmonicio.master.journal import Journal
@@ -68,17 +65,6 @@ def test_a_segment_of_which_something_was_done_keeps_what_still_waits_in_it(jour
     assert [message[:9] for message in contents(found)] == [b"message %d" % number for number in range(1, 6)]
     assert Backlog(Bounds(), journal()).messages == 0
     assert segments(tmp_path) == 1  # the newest
-
-
-@contextlib.contextmanager
-def full(most_bytes):
-    """No file grows beyond that: what goes beyond it is written in part, and then refused, as on a full disk."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def test_what_a_full_disk_took_in_part_is_cut_off(journal, tmp_path):

@@ -72,12 +72,23 @@ class Dispatcher:
         elif not free:
             return False
         else:
-            best = min(free, key=lambda link: link.messages)
-            if header.count > best.credit or header.size > best.most_bytes:
-                self._backlog.split(self._c_name, best.credit, best.most_bytes)
-            else:
-                self._send(entry, best)
+            self._fit(entry, min(free, key=lambda link: link.messages))
         return True
+
+    def _fit(self, entry: Entry, link: Link) -> None:
+        """Give the oldest frame to a PE that has credit; one that is beyond that is taken apart first.
+
+        It goes as it is where a full disk does not let it be taken apart: what is delivered makes room.
+        """
+        if entry.header.count > link.credit or entry.header.size > link.most_bytes:
+            try:
+                self._backlog.split(self._c_name, link.credit, link.most_bytes)
+            except OSError:
+                if entry.header.size > link.most_bytes:
+                    raise
+            else:
+                return
+        self._send(entry, link)
 
     def _send(self, entry: Entry, link: Link) -> None:
         view = memoryview(self._backlog.data(entry))  # first: what cannot be read still waits

@@ -84,8 +84,8 @@ class Journal:
         return len(self._waiting) > 3 + 2 * self._needed // self._segment_bytes
 
     def oldest(self, most: int) -> list[int]:
-        """The numbers of the oldest segments."""
-        return sorted(self._waiting)[:most]
+        """The numbers of the oldest segments, without the newest."""
+        return sorted(number for number in self._waiting if number < self._number)[:most]
 
     def append_frame(self, c_name: str, head: bytes, body: Buffer) -> Place:
         """Append a frame that waits from now on."""
