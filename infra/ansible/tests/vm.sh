@@ -69,6 +69,7 @@ clock() {
   alive clock && return
   setsid python3 "$here/clock_server.py" "127.0.0.1:$clock_port" >"$home/vm-clock.log" 2>&1 </dev/null &
   echo $! >"$home/vm-clock.pid"
+  runs clock
 }
 
 machine() {
@@ -80,6 +81,15 @@ machine() {
     -netdev "user,id=net,hostfwd=tcp:127.0.0.1:$ssh_port-:22,hostfwd=udp:127.0.0.1:$time_port-:123" -device virtio-net-pci,netdev=net,romfile= \
     >"$home/vm.log" 2>&1 </dev/null &
   echo $! >"$home/vm-qemu.pid"
+  runs qemu
+}
+
+runs() {
+  for _ in $(seq 50); do
+    alive "$1" && return
+    sleep 0.1
+  done
+  stop "$1 did not start: $(cat "$home/vm.log" "$home/vm-clock.log" 2>/dev/null | tail -n 1)"
 }
 
 reboot() {
@@ -93,7 +103,7 @@ reboot() {
 booted() {
   local last=${1:-none} until=$((SECONDS + boot_seconds)) now state
   while [ $SECONDS -lt $until ]; do
-    alive qemu || stop "the machine has ended: $(tail -n 1 "$home/vm.log")"
+    alive qemu && alive clock || stop "the machine or its clock has ended: $(cat "$home/vm.log" "$home/vm-clock.log" | tail -n 1)"
     now=$(inside cat /proc/sys/kernel/random/boot_id 2>/dev/null) || now=
     if [ -n "$now" ] && [ "$now" != "$last" ]; then
       state=$(inside timeout 60 systemctl is-system-running --wait 2>/dev/null) || true
@@ -111,7 +121,7 @@ inside() {
 
 alive() {
   local pid
-  pid=$(cat "$home/vm-$1.pid" 2>/dev/null) && tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null | grep -q "${1/clock/clock_server.py}"
+  pid=$(cat "$home/vm-$1.pid" 2>/dev/null) && tr '\0' ' ' 2>/dev/null <"/proc/$pid/cmdline" | grep -q "${1/clock/clock_server.py}"
 }
 
 down() {
