@@ -17,6 +17,8 @@ WORTH_TELLING = 1.5
 """How many times faster the best must be for that to be said."""
 RATED = ("measured", "lower-bound")
 """Statuses whose rate can win: that of an unstable cell was sustained only sometimes."""
+UNSTABLE_REACH = 2.0
+"""Of the upper end of an unstable cell's interval: its faster half lies beyond what its trials make together."""
 Outcome = Literal["clear", "tie", "none"]
 
 
@@ -67,10 +69,8 @@ def _reach(result: Result) -> float:
     """The highest rate that a system may still have; nothing for one that was not seen to run."""
     if result.status in ("failed", "unsupported"):
         return 0.0
-    if result.status == "unstable":
-        return float("inf")
     if result.high_hz is not None:
-        return result.high_hz
+        return result.high_hz * (UNSTABLE_REACH if result.status == "unstable" else 1.0)
     return float("inf") if rate_of(result) is not None else 0.0
 
 

@@ -114,3 +114,13 @@ def _of(site, cpu):
     """What is left of accounts when roles that stand elsewhere are taken out."""
     gone = {"framework"} if site.spark is not None else {"source"}
     return {role: value for role, value in cpu.items() if role not in gone}
+
+
+@pytest.mark.parametrize(
+    ("high", "leaders"), [(44.0, ("plain/kafka",)), (60.0, ("plain/kafka", "spark/kafka")), (900.0, ("plain/kafka", "spark/kafka"))]
+)
+def test_a_cell_that_is_sustained_only_sometimes_wins_nothing(high, leaders):
+    """It may be as good as the best where twice its interval's end comes near."""
+    unstable = Known(SLOW, result_of(SLOW, "unstable", estimate_hz=0.9 * high, low_hz=0.8 * high, high_hz=high), ())
+    assert contest_of(1000, 0.01, [measured(FAST), unstable]).leaders == leaders
+    assert contest_of(1000, 0.01, [unstable]).leaders == ()
