@@ -46,9 +46,12 @@ class MasterLine:
 
     def __init__(self, runner: WorkerRunner) -> None:
         self._runner, self._told, self._came = runner, deque[Told](), Event()
+        self.member = 0
+        """which of the run's workers this one is"""
 
     def take(self, environment: Environment, msg: Any, **_: object) -> None:  # noqa: ARG002  Locust gives these names
         """An order that Locust brings."""
+        self.member = msg.data["member"]
         self._told.append(msgspec.json.decode(msg.data["json"], type=cast("type[Told]", Told)))
         self._came.set()
 
@@ -96,10 +99,14 @@ def _pass_on(channel: Channel[Told], msg: Any, **_: object) -> None:
 
 
 def _relay(runner: MasterRunner, channel: Channel[Told]) -> None:
+    """Each worker is told its number here: Locust's own count one of an earlier run, too, that still says something."""
+    members = sorted(runner.clients)
     try:
         while True:
             for told in channel.hear():
-                runner.send_message(ORDER, {"json": msgspec.json.encode(told).decode()})
+                text = msgspec.json.encode(told).decode()
+                for member, client in enumerate(members):
+                    runner.send_message(ORDER, {"json": text, "member": member}, client)
     except (EOFError, OSError):
         runner.quit()
 
@@ -171,10 +178,7 @@ class Producer(User):
 
     def _share(self, order: Order) -> Order:
         """A worker's part of an order; all of it where there is but one."""
-        runner = self.environment.runner
-        if not isinstance(runner, WorkerRunner):
-            return order
-        return order.share(runner.worker_index)
+        return order.share(self._line.member) if isinstance(self._line, MasterLine) else order
 
     def _halted(self) -> bool:
         """Whether anything was said since the order began: a halt, or that the sender is to be closed."""
