@@ -97,3 +97,14 @@ def test_what_lies_above_a_hard_roof_alone_is_an_alarm():
     site = Site(bandwidth=Bandwidth(200e6), disk=Bandwidth(50e6), kafka=KafkaSite("a:1"))
     known = rig.roofs(scenario.cells()[0], scenario, site, 2)
     assert [(roof.name, roof.hz, roof.hard) for roof in known] == [("disk", 50_000.0, False), ("network", 200_000.0, True)]
+
+
+def test_an_interval_ends_where_theory_does():
+    """What lies above is possible for the statistics alone; a result above is none."""
+    result = Result(
+        "plain/kafka", "plain", "kafka", 100, 0.01, "measured", estimate_hz=196.0, low_hz=190.0, high_hz=210.0, bound_hz=200.0
+    )
+    assert run._checked(result) == replace(result, high_hz=200.0)
+    assert run._checked(replace(result, estimate_hz=201.0)).high_hz == 201.0
+    impossible = run._checked(replace(result, low_hz=230.0, estimate_hz=240.0))
+    assert (impossible.status, impossible.estimate_hz, impossible.high_hz) == ("failed", None, None)

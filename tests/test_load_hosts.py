@@ -45,69 +45,61 @@ def test_a_wrong_address_is_one_line(text):
         read_address(text)
 
 
-@pytest.mark.real
-def test_two_workers_send_one_schedule(tmp_path, kafka, request):
-    """Every message arrives once, from two producers; they wait for the next run; that one is gone ends a trial, not the run."""
+@pytest.fixture
+def standing(tmp_path, kafka, request):
+    """Two workers that wait; a harness, them, and the words that start a run of theirs. Nothing of them is left."""
     (port,) = free_ports(1)
     scenario, site = files(tmp_path, kafka.bootstrap, port)
     harness = Harness(tmp_path, request.config.rootpath)
     workers = [harness.started("worker", f"127.0.0.1:{port}") for _ in range(2)]
-    try:
-        code, said = harness.done("run", str(scenario), "--site", str(site), "--out", str(tmp_path))
-        assert code == 0, said
-        (folder,) = tmp_path.glob("hosts-*")
-        for trial in (entry.measurement for entry in read_trials(folder)):
-            assert (trial.lost, trial.duplicated, trial.corrupted) == (0, 0, 0)
-            assert trial.sent == trial.processed == round(trial.planned.rate * (trial.planned.settle + trial.planned.window))
-        assert read_run(folder).scenario.load.workers == 2
-        assert [result.status for result in read_results(folder)] == ["lower-bound"]
-        again = harness.started(
-            "run", str(scenario), "--site", str(site), "--out", str(tmp_path / "again"), "--set=timing.window=8s"
-        )
-        wait_until(lambda: any(tmp_path.glob("again/hosts-*/now.json")) and b"measuring" in now(tmp_path), 90, "no trial")
-        for part in psutil.Process(workers[0].pid).children():
-            part.kill()
-        said, _ = again.communicate(timeout=150)
-        assert again.returncode == 0, said
-        (folder,) = tmp_path.glob("again/hosts-*")
-        trials = [entry.measurement for entry in read_trials(folder)]
-        assert "1 of 2 workers of the load are gone" in next(trial.note for trial in trials if trial.ended == "load died")
-    finally:
-        for worker in workers:
-            worker.send_signal(signal.SIGINT)
-        said = [worker.communicate(timeout=30)[0] for worker in workers]
+    yield harness, workers, ("run", str(scenario), "--site", str(site), "--out")
+    for worker in workers:
+        worker.send_signal(signal.SIGINT)
+    said = [worker.communicate(timeout=30)[0] for worker in workers]
     assert all("waiting for a run" in text for text in said)
     assert harness.running() == []
 
 
+def begun(harness, words, folder):
+    """A run that is in the middle of a long trial."""
+    run = harness.started(*words, str(folder), "--set=timing.window=8s")
+    wait_until(lambda: any(b"measuring" in beacon.read_bytes() for beacon in folder.glob("hosts-*/now.json")), 90, "no trial")
+    return run
+
+
 @pytest.mark.real
-def test_workers_of_a_run_that_was_killed_join_the_next(tmp_path, kafka, request):
+def test_two_workers_send_one_schedule(tmp_path, standing):
+    """Every message arrives once, from two producers; they wait for the next run; that one is gone ends a trial, not the run."""
+    harness, workers, words = standing
+    code, said = harness.done(*words, str(tmp_path))
+    assert code == 0, said
+    (folder,) = tmp_path.glob("hosts-*")
+    for trial in (entry.measurement for entry in read_trials(folder)):
+        assert (trial.lost, trial.duplicated, trial.corrupted) == (0, 0, 0)
+        assert trial.sent == trial.processed == round(trial.planned.rate * (trial.planned.settle + trial.planned.window))
+    assert read_run(folder).scenario.load.workers == 2
+    assert [result.status for result in read_results(folder)] == ["lower-bound"]
+    again = begun(harness, words, tmp_path / "again")
+    for part in psutil.Process(workers[0].pid).children():
+        part.kill()
+    said, _ = again.communicate(timeout=150)
+    assert again.returncode == 0, said
+    (folder,) = tmp_path.glob("again/hosts-*")
+    trials = [entry.measurement for entry in read_trials(folder)]
+    assert "1 of 2 workers of the load are gone" in next(trial.note for trial in trials if trial.ended == "load died")
+
+
+@pytest.mark.real
+def test_workers_of_a_run_that_was_killed_join_the_next(tmp_path, standing):
     """Nobody told them that it is over."""
-    (port,) = free_ports(1)
-    scenario, site = files(tmp_path, kafka.bootstrap, port)
-    harness = Harness(tmp_path, request.config.rootpath)
-    workers = [harness.started("worker", f"127.0.0.1:{port}") for _ in range(2)]
-    try:
-        words = ("run", str(scenario), "--site", str(site), "--set=timing.window=8s", "--out")
-        first = harness.started(*words, str(tmp_path / "again"))
-        wait_until(lambda: any(tmp_path.glob("again/hosts-*/now.json")) and b"measuring" in now(tmp_path), 90, "no trial")
-        first.kill()
-        first.communicate()
-        code, said = harness.done(*words, str(tmp_path / "second"))
-        assert code == 0, said
-        (folder,) = tmp_path.glob("second/hosts-*")
-        assert [result.status for result in read_results(folder)] == ["lower-bound"]
-    finally:
-        for worker in workers:
-            worker.send_signal(signal.SIGINT)
-        for worker in workers:
-            worker.communicate(timeout=30)
-    assert harness.running() == []
-
-
-def now(folder):
-    (beacon,) = folder.glob("again/hosts-*/now.json")
-    return beacon.read_bytes()
+    harness, _, words = standing
+    first = begun(harness, words, tmp_path / "first")
+    first.kill()
+    first.communicate()
+    code, said = harness.done(*words, str(tmp_path / "second"))
+    assert code == 0, said
+    (folder,) = tmp_path.glob("second/hosts-*")
+    assert [result.status for result in read_results(folder)] == ["lower-bound"]
 
 
 def files(folder, bootstrap, port):
