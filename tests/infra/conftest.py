@@ -2,10 +2,12 @@
 
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -13,17 +15,37 @@ import pytest
 ROOT = Path(__file__).parents[2]
 ANSIBLE = ROOT / "infra" / "ansible"
 TOOLS = ("dockerd", "mmdebstrap", "iptables")
-Play = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@dataclass(frozen=True)
+class Played:
+    """How a playbook ended.
+
+    Attributes:
+        code: What it exited with.
+        said: Both of its outputs.
+    """
+
+    code: int
+    said: str
+
+    @property
+    def changed(self) -> dict[str, int]:
+        """By host: how many tasks have changed something."""
+        return {host: int(count) for host, count in re.findall(r"^(\S+) +: ok=\d+ +changed=(\d+)", self.said, re.M)}
+
+
+Play = Callable[..., Played]
 Hosts = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 @pytest.fixture(scope="session")
 def play() -> Play:
-    """What runs a playbook, given its name, an inventory and more arguments: how it ended, with both outputs in stdout."""
+    """What runs a playbook, given its name, an inventory and more arguments; one that must not end well is said to be `refused`."""
     if importlib.util.find_spec("ansible") is None:
         pytest.skip("Ansible is not installed; run: tox -e infra")
 
-    def run(playbook: str, inventory: Path, *arguments: str, seconds: float = 1200) -> "subprocess.CompletedProcess[str]":
+    def run(playbook: str, inventory: Path, *arguments: str, refused: bool = False, seconds: float = 1200) -> Played:
         command = [str(Path(sys.executable).with_name("ansible-playbook")), "-i", str(inventory), playbook, *arguments]
         environment = {**os.environ, "ANSIBLE_NOCOLOR": "1", "ANSIBLE_FORCE_COLOR": "0"}
         done = subprocess.run(
@@ -38,7 +60,8 @@ def play() -> Play:
             check=False,
         )
         print(done.stdout)  # noqa: T201  shown where a test fails; of every test by: tox -e infra -- -rP
-        return done
+        assert (done.returncode != 0) == refused, done.stdout[-3000:]
+        return Played(done.returncode, done.stdout)
 
     return run
 
@@ -56,4 +79,16 @@ def hosts() -> Hosts:
         print(done.stdout, done.stderr)  # noqa: T201  as above
         return done
 
+    engine = call("engine")
+    if engine.returncode:
+        pytest.skip(f"hosts cannot be made here: {engine.stderr.strip()}")
     return call
+
+
+@pytest.fixture(scope="module")
+def fresh(request: pytest.FixtureRequest, hosts: Hosts) -> Iterator[None]:
+    """The module's HOSTS, by address, with nothing on them; nothing of them is left afterwards."""
+    up = hosts("up", *(f"{name}={address}" for name, address in request.module.HOSTS.items()))
+    assert up.returncode == 0, up.stderr
+    yield
+    hosts("down")

@@ -6,11 +6,11 @@ the dynamic inventory leads Ansible to real hosts.
 
 import json
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,7 +28,7 @@ ACCOUNT = {
     "OS_REGION_NAME": "RegionOne",
 }
 Done = subprocess.CompletedProcess[str]
-Play = Callable[..., Done]
+Play = Callable[..., Any]
 Hosts = Callable[..., Done]
 
 pytestmark = [pytest.mark.hosts, pytest.mark.timeout(1800)]
@@ -36,11 +36,6 @@ pytestmark = [pytest.mark.hosts, pytest.mark.timeout(1800)]
 
 def run(*words: str, seconds: float = 900) -> Done:
     return subprocess.run(words, capture_output=True, text=True, timeout=seconds, check=False, stdin=subprocess.DEVNULL)
-
-
-def changed(said: str) -> int:
-    """How many tasks on this machine have changed something."""
-    return int(re.findall(r"^localhost +: ok=\d+ +changed=(\d+)", said, re.M)[-1])
 
 
 def standing() -> dict[str, list[str]]:
@@ -77,15 +72,13 @@ def arguments(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 def test_a_site_is_made(play: Play, arguments: list[str]) -> None:
     """Network, group, key, volume and three servers, from nothing."""
     done = play("openstack.yml", Path("localhost,"), *arguments)
-    assert done.returncode == 0, done.stdout[-3000:]
-    assert changed(done.stdout) >= 8
+    assert done.changed["localhost"] >= 8
 
 
 def test_a_second_time_changes_nothing(play: Play, arguments: list[str]) -> None:
     """What is there is found."""
     done = play("openstack.yml", Path("localhost,"), *arguments)
-    assert done.returncode == 0, done.stdout[-3000:]
-    assert changed(done.stdout) == 0
+    assert done.changed == {"localhost": 0}
 
 
 def test_the_inventory_leads_to_the_servers() -> None:
@@ -106,21 +99,18 @@ def test_real_hosts_are_reached(play: Play) -> None:
     told |= {"ansible_ssh_private_key_file": str(key), "ansible_ssh_common_args": "-o StrictHostKeyChecking=no -o LogLevel=ERROR"}
     inventory = ANSIBLE / "inventories" / "openstack" / "openstack.yml"
     done = play("brokers.yml", inventory, "-e", json.dumps(told), "--limit", "localhost,cloud-test-broker-1")
-    assert done.returncode == 0, done.stdout[-3000:]
-    assert re.search(r"^cloud-test-broker-1 +: ok=\d+ +changed=[1-9]", done.stdout, re.M)
+    assert done.changed["cloud-test-broker-1"]
 
 
 def test_nothing_of_the_site_is_left(play: Play, arguments: list[str]) -> None:
     """Absent removes what present has made, and nothing else."""
     theirs = {"networks": ["public", "somebody-elses"], "security groups": ["somebody-elses"]}
     assert sum(map(len, standing().values())) > sum(map(len, theirs.values()))
-    done = play("openstack.yml", Path("localhost,"), *arguments, "-e", "openstack_state=absent")
-    assert done.returncode == 0, done.stdout[-3000:]
+    play("openstack.yml", Path("localhost,"), *arguments, "-e", "openstack_state=absent")
     assert {kind: names for kind, names in standing().items() if names} == theirs
 
 
 def test_absent_twice_changes_nothing(play: Play, arguments: list[str]) -> None:
     """What is gone is gone."""
     done = play("openstack.yml", Path("localhost,"), *arguments, "-e", "openstack_state=absent")
-    assert done.returncode == 0, done.stdout[-3000:]
-    assert changed(done.stdout) == 0
+    assert done.changed == {"localhost": 0}

@@ -12,6 +12,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,7 @@ TIME = ("127.0.0.1", 22123)
 SINCE_1900 = 2_208_988_800
 TOOLS = ("qemu-system-x86_64", "mmdebstrap", "mke2fs", "ssh")
 Done = subprocess.CompletedProcess[str]
-Play = Callable[..., Done]
+Play = Callable[..., Any]
 
 pytestmark = [pytest.mark.hosts, pytest.mark.timeout(1800)]
 
@@ -38,11 +39,6 @@ def inside(script: str) -> str:
     done = vm("exec", "sudo", "sh", "-c", script)
     assert done.returncode == 0, f"{script}: {done.stdout}{done.stderr}"
     return done.stdout.strip()
-
-
-def changed(said: str) -> dict[str, int]:
-    """By host: how many tasks have changed something."""
-    return {host: int(count) for host, count in re.findall(r"^(\S+) +: ok=\d+ +changed=(\d+)", said, re.M)}
 
 
 def asked_for_the_time() -> tuple[int, float, float]:
@@ -75,15 +71,13 @@ def one_vm() -> Iterator[None]:
 def test_one_command_provisions_it(play: Play) -> None:
     """Clock, shared folder and limits are as the roles say, and the clock's offset is reported."""
     done = play(PLAYBOOK, INVENTORY)
-    assert done.returncode == 0, done.stdout[-3000:]
-    assert re.search(r"vm-1: [+-]0\.0\d+ s off, root delay", done.stdout), done.stdout[-3000:]
+    assert re.search(r"vm-1: [+-]0\.0\d+ s off, root delay", done.said), done.said[-3000:]
 
 
 def test_a_second_time_changes_nothing(play: Play) -> None:
     """Every role finds its work done."""
     done = play(PLAYBOOK, INVENTORY)
-    assert done.returncode == 0, done.stdout[-3000:]
-    assert changed(done.stdout) == {"vm-1": 0, "localhost": 0}
+    assert done.changed == {"vm-1": 0, "localhost": 0}
 
 
 def test_its_clock_has_been_set() -> None:
@@ -127,8 +121,7 @@ def test_all_of_it_stands_after_a_reboot() -> None:
 
 def test_nothing_is_left_where_it_was(play: Play) -> None:
     """Teardown takes mount, export, folder and settings away."""
-    done = play("teardown.yml", INVENTORY, "-e", "nfs_path=/mnt/stream")
-    assert done.returncode == 0, done.stdout[-3000:]
+    play("teardown.yml", INVENTORY, "-e", "nfs_path=/mnt/stream")
     assert inside("grep -c nfs4 /proc/mounts /etc/fstab || true") == "/proc/mounts:0\n/etc/fstab:0"
     assert inside("exportfs -s") == ""
     left = "ls -d /srv/stream /mnt/stream /etc/sysctl.d/90-stream-bench.conf /etc/security/limits.d/stream-bench.conf 2>/dev/null"

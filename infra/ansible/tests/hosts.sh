@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Hosts to test on, as containers that boot systemd and answer SSH; needs no image registry, no cloud and no KVM.
 #
+#   hosts.sh engine                starts the engine that they run in; says why, where it cannot
 #   hosts.sh up NAME=ADDRESS...    builds the image where it is missing, starts the hosts, waits until they have booted
 #   hosts.sh kill NAME             cuts a host's power
 #   hosts.sh down                  ends the hosts and the engine that they ran in
@@ -15,7 +16,7 @@ home=${STREAM_BENCH_HOSTS:-${XDG_CACHE_HOME:-$HOME/.cache}/stream-bench/hosts}
 network=172.30.99.0/24
 socket=$home/engine.sock
 export DOCKER_HOST=unix://$socket
-packages=systemd,systemd-sysv,dbus,python3,python3-apt,openssh-server,sudo,iproute2,ca-certificates,procps
+. "$here/debian.sh"
 
 say() { printf 'hosts: %s\n' "$*" >&2; }
 stop() { printf 'hosts: %s\n' "$*" >&2; exit 3; }
@@ -44,26 +45,18 @@ engine() {
 }
 
 image() {
-  [ -e "$home/key" ] || ssh-keygen -q -t ed25519 -N '' -C stream-bench-test -f "$home/key"
   docker image inspect "bench-host:$mark" >/dev/null 2>&1 && return
   say "building the image (about half a minute)"
-  mmdebstrap --quiet --variant=minbase --include="$packages" \
-    --customize-hook='mkdir -p "$1/usr/local/share/ca-certificates" && cp -L /usr/local/share/ca-certificates/*.crt "$1/usr/local/share/ca-certificates/" 2>/dev/null || true' \
-    --customize-hook='chroot "$1" update-ca-certificates >/dev/null 2>&1' \
-    --customize-hook='rm -rf "$1"/etc/apt/sources.list* && cp -a /etc/apt/sources.list.d "$1/etc/apt/" && cp -a /etc/apt/apt.conf.d/99* "$1/etc/apt/apt.conf.d/" 2>/dev/null || true' \
-    --customize-hook='find "$1/etc/apt/sources.list.d" -type f ! -name "debian*" -delete; cp /etc/pip.conf "$1/etc/pip.conf" 2>/dev/null || true' \
-    --customize-hook='chroot "$1" useradd -m -s /bin/bash operator1' \
-    --customize-hook='echo "operator1 ALL=(ALL) NOPASSWD: ALL" >"$1/etc/sudoers.d/operator1"' \
-    --customize-hook="install -d -m 700 -o 1000 -g 1000 \"\$1/home/operator1/.ssh\" && install -m 600 -o 1000 -g 1000 '$home/key.pub' \"\$1/home/operator1/.ssh/authorized_keys\"" \
-    bookworm "$home/image.tar"
+  debian "$home/image.tar"
   docker import -c 'CMD ["/lib/systemd/systemd"]' -c 'ENV container=docker' "$home/image.tar" "bench-host:$mark" >/dev/null
   rm -f "$home/image.tar"
 }
 
 up() {
   needs
-  mark=$( (echo "$packages"; declare -f image) | sha256sum | cut -c1-12)  # a recipe that has changed makes another image
   engine
+  make_key
+  mark=$(recipe image)
   image
   docker network inspect bench-net >/dev/null 2>&1 || docker network create --subnet "$network" bench-net >/dev/null
   local cache host name address
@@ -107,9 +100,10 @@ down() {
 }
 
 case ${1:-} in
+  engine) needs; engine ;;
   up) shift; up "$@" ;;
   kill) docker kill "$2" >/dev/null ;;
   exec) shift; exec docker exec "$@" ;;
   down) down ;;
-  *) sed -n '2,9s/^# \{0,1\}//p' "$here/$(basename "$0")"; exit 2 ;;
+  *) sed -n '2,10s/^# \{0,1\}//p' "$here/$(basename "$0")"; exit 2 ;;
 esac

@@ -11,9 +11,10 @@
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 home=${STREAM_BENCH_HOSTS:-${XDG_CACHE_HOME:-$HOME/.cache}/stream-bench/hosts}
-packages=linux-image-cloud-amd64,systemd,systemd-sysv,udev,dbus,python3,python3-apt,openssh-server,sudo,iproute2,ca-certificates,procps
+packages=linux-image-cloud-amd64,udev
 ssh_port=22099 time_port=22123 clock_port=22124
 boot_seconds=240
+. "$here/debian.sh"
 
 say() { printf 'vm: %s\n' "$*" >&2; }
 stop() { printf 'vm: %s\n' "$*" >&2; exit 3; }
@@ -32,19 +33,11 @@ disk() {
   say "building the disk (about a minute)"
   local tree=$home/vm-tree
   rm -rf "$tree" "$home"/vm-*.img
-  mmdebstrap --quiet --variant=minbase --include="$packages" --dpkgopt='path-exclude=/usr/share/doc/*' \
-    --customize-hook='mkdir -p "$1/usr/local/share/ca-certificates" && cp -L /usr/local/share/ca-certificates/*.crt "$1/usr/local/share/ca-certificates/" 2>/dev/null || true' \
-    --customize-hook='chroot "$1" update-ca-certificates >/dev/null 2>&1' \
-    --customize-hook='rm -rf "$1"/etc/apt/sources.list* && cp -a /etc/apt/sources.list.d "$1/etc/apt/" && cp -a /etc/apt/apt.conf.d/99* "$1/etc/apt/apt.conf.d/" 2>/dev/null || true' \
-    --customize-hook='find "$1/etc/apt/sources.list.d" -type f ! -name "debian*" -delete; cp /etc/pip.conf "$1/etc/pip.conf" 2>/dev/null || true' \
+  debian "$tree" --include="$packages" --dpkgopt='path-exclude=/usr/share/doc/*' \
     --customize-hook='echo "Acquire::Languages \"none\";" >"$1/etc/apt/apt.conf.d/99languages"' \
     --customize-hook='echo vm-1 >"$1/etc/hostname"; printf "127.0.0.1 localhost\n127.0.1.1 vm-1\n" >"$1/etc/hosts"' \
     --customize-hook='printf "[Match]\nName=eth0\n[Network]\nDHCP=ipv4\n" >"$1/etc/systemd/network/eth0.network"; chroot "$1" systemctl --quiet enable systemd-networkd' \
-    --customize-hook='rm -f "$1/etc/resolv.conf"; echo nameserver 10.0.2.3 >"$1/etc/resolv.conf"' \
-    --customize-hook='chroot "$1" useradd -m -s /bin/bash operator1' \
-    --customize-hook='echo "operator1 ALL=(ALL) NOPASSWD: ALL" >"$1/etc/sudoers.d/operator1"' \
-    --customize-hook="install -d -m 700 -o 1000 -g 1000 \"\$1/home/operator1/.ssh\" && install -m 600 -o 1000 -g 1000 '$home/key.pub' \"\$1/home/operator1/.ssh/authorized_keys\"" \
-    bookworm "$tree"
+    --customize-hook='rm -f "$1/etc/resolv.conf"; echo nameserver 10.0.2.3 >"$1/etc/resolv.conf"'
   touch -d 2000-01-01 "$tree/var/lib/apt/lists"  # a fresh host's lists of packages are empty, and old
   cp "$tree"/boot/vmlinuz-* "$home/vm-kernel"
   cp "$tree"/boot/initrd.img-* "$home/vm-initrd"
@@ -56,8 +49,8 @@ disk() {
 up() {
   needs
   mkdir -p "$home"
-  [ -e "$home/key" ] || ssh-keygen -q -t ed25519 -N '' -C stream-bench-test -f "$home/key"
-  mark=$( (echo "$packages"; declare -f disk; cat "$home/key.pub") | sha256sum | cut -c1-12)  # a recipe that has changed makes another disk
+  make_key
+  mark=$(recipe disk)
   disk
   ! alive qemu || stop "the machine runs already; end it: $0 down"
   clock
