@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
+from bench.measurement import Roof
 from bench.scenario import Cell
 
 BUSY = 0.9
@@ -19,17 +20,6 @@ class Copies(Struct, frozen=True):
 
     network: float
     disk: float
-
-
-class Roof(Struct, frozen=True):
-    """A rate in messages/s that something does not let through more of.
-
-    Above a hard one theory says no. Above a soft one a trial may come for a while: what is written to a disk lies in memory first.
-    """
-
-    name: str
-    hz: float
-    hard: bool = True
 
 
 def kafka_copies(replication: int, consumers: int = 1, brokers: int = 1) -> Copies:

@@ -52,6 +52,8 @@ class Endpoint(Struct, frozen=True):
     """partitions that can be read side by side"""
     ordered: bool = True
     """whether the messages of one part arrive in the order in which they were sent"""
+    ordered_by_key: bool = False
+    """whether, where they do not, at least those of one key do"""
     client: dict[str, str | int | float | bool] = {}
     """settings of the source's clients"""
 

@@ -135,6 +135,17 @@ class ObjectiveResult(Struct, frozen=True):
     kept_hz: float | None = None
 
 
+class Roof(Struct, frozen=True):
+    """A rate in messages/s that something does not let through more of.
+
+    Above a hard one theory says no. Above a soft one a trial may come for a while: what is written to a disk lies in memory first.
+    """
+
+    name: str
+    hz: float
+    hard: bool = True
+
+
 class Result(Struct, frozen=True):
     """Of one cell; an object of cells.json. Rates are messages/s; a value that does not exist is None, never 0."""
 
@@ -167,3 +178,5 @@ class Result(Struct, frozen=True):
     """one for each objective, where the strategy answers several at once"""
     sizes: Sizes | None = None
     """the distribution of message sizes, where they differ; `message_bytes` is its mean"""
+    roofs: tuple[Roof, ...] = ()
+    """of the source's network and disks, the lowest first; soft ones, which `bound_hz` does not know"""

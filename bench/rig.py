@@ -8,10 +8,9 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 from bench import bounds, clock, exporter, rooms
-from bench.bounds import Roof
 from bench.errors import RoomError
 from bench.faces import Copying, Framework, Ground, Load, Source
-from bench.measurement import Apart
+from bench.measurement import Apart, Roof
 from bench.message import Clock
 from bench.order import Order, Sent, key_drawing, size_drawing
 from bench.scenario import Cell, Scenario
@@ -36,6 +35,7 @@ class Standing:
         self.load: Load
         self.framework: Framework
         self.ordered = True
+        """whether messages that are worked on behind later ones are a mistake"""
         self.clocks: Apart | None = None
 
     def open(self) -> None:
@@ -46,7 +46,8 @@ class Standing:
             self.source = rooms.source(cell.source, settings)
             opening.callback(self.source.close)
             endpoint = self.source.open(cell, self.ground)
-            self.ordered = endpoint.ordered
+            ordered = endpoint.ordered or (endpoint.ordered_by_key and self._scenario.load.keys is not None)
+            self.ordered = ordered and rooms.keeps_order(cell.framework)
             self.load = rooms.load(self._scenario.load.by)
             opening.callback(self.load.close)
             self.load.open(endpoint, self.ground)
@@ -95,6 +96,9 @@ class Standing:
         while processed < FIRST_MESSAGES or not (sent and sent[-1].done):
             sent += self.load.ask()
             processed += sum(_all_of(report) for report in self.framework.ask() if report.run <= 0)
+            if sent and sent[-1].done and (refused := sent[-1].failed):
+                why = f"{self.cell.source} refused {refused} of the first {FIRST_MESSAGES} messages; the load's log says why"
+                raise RoomError(self.cell.system, "stand", why)
             if time.monotonic() > deadline:
                 raise RoomError(
                     self.cell.system,

@@ -115,6 +115,11 @@ def framework(name: str, settings: Settings) -> Framework:
     return cast("Framework", module.Framework(_settings(module, name, settings)))
 
 
+def keeps_order(name: str) -> bool:
+    """Whether the framework of that name hands messages of one part of a source on in the order in which it read them."""
+    return not getattr(_module("frameworks", name), "UNORDERED", False)
+
+
 def load(name: str) -> Load:
     """The load of that name."""
     return cast("Load", _module("load", name).Load())

@@ -15,10 +15,9 @@ from msgspec.structs import replace
 
 from bench import bounds, calibrate, faces, machine, rig, rooms, trial
 from bench.alarms import alarm_of
-from bench.bounds import Roof
 from bench.errors import HarnessError, Impossible, UsageError
 from bench.ground import Ground
-from bench.measurement import Measurement, Planned, Result
+from bench.measurement import Measurement, Planned, Result, Roof
 from bench.process import Role, Supervisor
 from bench.scenario import Cell, Scenario
 from bench.search.neighbours import hint_of, tour
@@ -219,9 +218,10 @@ def _make_ready(standing: rig.Standing, seen: Measurement | None) -> None:
 
 
 def under(roofs: list[Roof], result: Result) -> Result:
-    """The result, which carries the name of a roof that it comes near, whatever else of the system limited it."""
+    """The result with its soft roofs; it carries the name of a roof that it comes near, whatever else of the system limited it."""
     reached = bounds.roof_reached(result.estimate_hz or 0.0, roofs)
-    return result if reached is None or result.limited_by == "generator" else replace(result, limited_by=reached.name)
+    named = result.limited_by if reached is None or result.limited_by == "generator" else reached.name
+    return replace(result, limited_by=named, roofs=tuple(roof for roof in roofs if not roof.hard))
 
 
 def _alarm(seen: Measurement, cell: Cell, ground: faces.Ground) -> None:

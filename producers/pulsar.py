@@ -19,6 +19,7 @@ from msgspec import Meta, Struct
 from bench.bounds import Copies, pulsar_copies
 from bench.errors import RoomError, UsageError
 from bench.faces import Endpoint, Ground
+from bench.hazards import Hazard, of_compression
 from bench.scenario import Cell
 from bench.services.pulsar import Broker, PulsarServer
 from bench.services.pulsaradmin import Admin
@@ -90,9 +91,7 @@ class Source:
         settings = self._settings
         if settings.chunking and settings.subscription != "failover":
             return f"pieces of a message go to one reader only with the subscription failover, not with {settings.subscription}"
-        if settings.largest is not None:
-            return _too_large(cell, int(settings.largest), chunking=settings.chunking)
-        return None
+        return self._too_large(cell, int(settings.largest)) if settings.largest is not None else None
 
     def copies(self, site: Site) -> Copies:
         """What Pulsar makes of each byte, read once, on the brokers that the site names."""
@@ -101,8 +100,7 @@ class Source:
 
     def open(self, cell: Cell, ground: Ground) -> Endpoint:
         site = ground.site.pulsar or self._embedded(cell, ground)
-        limit = int(self._settings.largest or USUAL_LARGEST)
-        if self._server is None and (refusal := _too_large(cell, limit, chunking=self._settings.chunking)):
+        if self._server is None and (refusal := self._too_large(cell, int(self._settings.largest or USUAL_LARGEST))):
             raise RoomError("pulsar", "open", refusal)
         self._admin = Admin(site)
         name = f"{cell.name}-{secrets.token_hex(4)}"
@@ -114,6 +112,7 @@ class Source:
             f"persistent://{site.namespace}/{name}",
             self._settings.partitions,
             ordered=self._settings.subscription == "failover",
+            ordered_by_key=self._settings.subscription == "key_shared",
             client=self._client(cell, site),
         )
 
@@ -129,7 +128,8 @@ class Source:
     def _embedded(self, cell: Cell, ground: Ground) -> PulsarSite:
         """Where a Pulsar of ours stands that takes the cell's messages."""
         settings = self._settings
-        needed = USUAL_LARGEST if settings.chunking else max(Broker().message_bytes, 2 * cell.largest_bytes)
+        usual = max(Broker().message_bytes, 2 * cell.largest_bytes, self._batch(cell.message_bytes) + OVERHEAD)
+        needed = USUAL_LARGEST if settings.chunking else usual
         broker = Broker(
             message_bytes=int(settings.largest or needed),
             synced=settings.synced,
@@ -143,6 +143,24 @@ class Source:
         )
         return self._server.site
 
+    def _batch(self, message_bytes: int) -> int:
+        """Bytes that messages of that size are put together to; 0 where each goes alone: a batch of one is a copy for nothing."""
+        settings = self._settings
+        useful = settings.batching and not settings.chunking and settings.batch >= 2 * message_bytes
+        return int(settings.batch) if useful else 0
+
+    def _too_large(self, cell: Cell, largest: int) -> str | None:
+        """Why a cell's messages, or batches of them, cannot pass; None when they can."""
+        if self._settings.chunking:
+            return None
+        raised = "raise settings.pulsar.largest (where the cluster's maxMessageSize allows it)"
+        most, this, batch = size_text(largest), size_text(cell.largest_bytes), self._batch(cell.message_bytes)
+        if cell.largest_bytes + OVERHEAD > largest:
+            return f"Pulsar takes messages up to {most}, this one has {this}; {raised} or set settings.pulsar.chunking"
+        if batch + OVERHEAD > largest:
+            return f"Pulsar takes batches up to {most}, settings.pulsar.batch is {size_text(batch)}; lower it, or {raised}"
+        return None
+
     def _client(self, cell: Cell, site: PulsarSite) -> dict[str, str | int | float | bool]:
         settings = self._settings
         return {
@@ -153,13 +171,18 @@ class Source:
             "subscription": settings.subscription,
             "keys": settings.keys if settings.subscription == "key_shared" else 0,
             "message_bytes": cell.message_bytes,
-            "batch": int(settings.batch) if settings.batching and not settings.chunking else 0,
+            "batch": self._batch(cell.message_bytes),
             "batch_messages": settings.batch_messages,
             "linger": float(settings.linger),
             "chunking": settings.chunking,
             "compression": settings.compression,
             "waiting": max(2, min(settings.queue_messages, int(settings.queue) // cell.message_bytes)),
         }
+
+
+def hazards(settings: Settings, message_bytes: int, entropy: float) -> list[Hazard]:  # noqa: ARG001  any size will do
+    """What is wrong with these settings for messages of that entropy."""
+    return list(of_compression(settings.compression, entropy, "settings.pulsar.compression"))
 
 
 class Sender:
@@ -169,6 +192,7 @@ class Sender:
         self._client: pulsar.Client | None = None
         self._parts: list[_Part] = []
         self._taken = self._most = 0
+        self._told = False
 
     def open(self, endpoint: Endpoint) -> None:
         self._client, self._most = connected(endpoint.address, endpoint.client), int(endpoint.client["waiting"])
@@ -205,6 +229,9 @@ class Sender:
 
     def confirmed(self) -> tuple[int, int]:
         settled = [part.settled() for part in self._parts]
+        if not self._told and (why := next((part.refused for part in self._parts if part.refused), None)):
+            logger.warning("Pulsar refused a message: %s", why)
+            self._told = True
         return sum(confirmed for confirmed, _ in settled), sum(failed for _, failed in settled)
 
     def close(self) -> None:
@@ -215,6 +242,9 @@ class Sender:
 
 class _Part(Protocol):
     """The producer of one partition."""
+
+    refused: str | None
+    """why the first message that failed did"""
 
     def write(self, messages: Sequence[bytes], keys: Sequence[str] = ()) -> None:
         """Write messages, with a key for each where there are any."""
@@ -232,6 +262,7 @@ class _LastCounted:
     def __init__(self, producer: pulsar.Producer, _keys: int) -> None:
         self._raw = producer._producer  # noqa: SLF001  the wrapper looks at eleven options for each message: half of the rate
         self._written = 0
+        self.refused: str | None = None
         self._given_up = (0, 0)  # (how many failed, up to which message that is known); set at once, by the callbacks alone
 
     def write(self, messages: Sequence[bytes], keys: Sequence[str] = ()) -> None:
@@ -256,6 +287,7 @@ class _LastCounted:
 
         def ended(result: pulsar.Result, _: object) -> None:
             if result != pulsar.Result.Ok:
+                self.refused = self.refused or str(result)
                 failed, upto = self._given_up
                 settled = max(self._raw.last_sequence_id() + 1, upto)
                 self._given_up = (failed + max(0, written - settled), max(settled, written))
@@ -270,6 +302,7 @@ class _EachCounted:
         self._raw = producer._producer  # noqa: SLF001  as above
         self._keys, self._written = keys, 0
         self._confirmed = self._failed = 0
+        self.refused: str | None = None
 
     def write(self, messages: Sequence[bytes], keys: Sequence[str] = ()) -> None:
         for place, message in enumerate(messages):
@@ -286,32 +319,22 @@ class _EachCounted:
         if result == pulsar.Result.Ok:
             self._confirmed += 1
         else:
+            self.refused = self.refused or str(result)
             self._failed += 1
 
 
 def _producer_options(endpoint: Endpoint) -> dict[str, Any]:
     """How a producer of one partition is made."""
     client = endpoint.client
-    batched = int(client["batch"]) >= 2 * int(client["message_bytes"])  # a batch of one message is a copy for nothing
     return {
         "send_timeout_millis": int(TIMEOUT * 1000),
         "compression_type": _COMPRESSION[str(client["compression"])],
         # we bound the queue, so that what is taken is always the first part
         "max_pending_messages": MOST_PIECES if client["chunking"] else int(client["waiting"]) + 1,
-        "batching_enabled": batched,
+        "batching_enabled": bool(client["batch"]),
         "batching_max_messages": int(client["batch_messages"]),
         "batching_max_allowed_size_in_bytes": max(1, int(client["batch"])),
         "batching_max_publish_delay_ms": max(1, round(float(client["linger"]) * 1000)),
         "batching_type": pulsar.BatchingType.KeyBased if client["keys"] else pulsar.BatchingType.Default,
         "chunking_enabled": bool(client["chunking"]),
     }
-
-
-def _too_large(cell: Cell, largest: int, *, chunking: bool) -> str | None:
-    """Why a message of the cell cannot pass; None when it can."""
-    if chunking or cell.largest_bytes + OVERHEAD <= largest:
-        return None
-    return (
-        f"Pulsar takes messages up to {size_text(largest)}, this one has {size_text(cell.largest_bytes)};"
-        " raise settings.pulsar.largest (where the cluster's maxMessageSize allows it) or set settings.pulsar.chunking"
-    )

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from itertools import cycle
 
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
@@ -20,6 +21,8 @@ MARKERS = ("o", "s", "D", "^", "v", "P", "X", "p", "h")
 MOST = 6
 """Figures of a run: with more costs, some between the first and the last are left out."""
 THEORY = "#4a5563"
+DASHES = ((0, (5, 2)), (0, (1, 1.5)), (0, (5, 2, 1, 2)), (0, (3, 1, 1, 1, 1, 1)), (0, (8, 2)), (0, (8, 2, 1, 2)))
+"""By which bounds are told apart."""
 MARKED = {"lower-bound": "↑", "upper-bound": "↓", "unstable": "?"}
 """By status, where a point is not simply measured."""
 
@@ -60,8 +63,21 @@ def curves_of(evidence: Evidence, cost: float) -> Curves:
         bounds.append(("CPU bound: cores ÷ cost", tuple((size, cpu) for size in ends)))
     if filled := tuple((size, hertz) for size, hertz in network if hertz is not None):
         bounds.append(("network bound: bandwidth ÷ size", filled))
+    bounds += _roofs_of(evidence, cost)
     seen = tuple(line for line in lines if any(point.rate > 0 for point in line.points))
     return Curves(cost, seen, tuple(bounds))
+
+
+def _roofs_of(evidence: Evidence, cost: float) -> list[tuple[str, tuple[tuple[float, float], ...]]]:
+    """The roofs of each source's network and disks over the sizes; systems of one source have the same."""
+    found: dict[str, dict[float, float]] = {}
+    for known in evidence.cells:
+        if known.result is None or known.cell.cpu_seconds != cost:
+            continue
+        for roof in known.result.roofs:
+            name = f"{known.cell.source}’s {roof.name}"
+            found.setdefault(name, {})[known.cell.message_bytes] = roof.hz
+    return [(name, tuple(sorted(points.items()))) for name, points in sorted(found.items())]
 
 
 def _points_of(evidence: Evidence, system: str, cost: float) -> tuple[Point, ...]:
@@ -116,7 +132,7 @@ def draw_curves(ax: Axes, curves: Curves, systems: Sequence[str]) -> list[Artist
     ax.set_autoscalex_on(False)
     ax.set_yscale("log")
     artists: list[Artist] = []
-    for (name, points), dashes in zip(curves.bounds, ((0, (5, 2)), (0, (1, 1.5))), strict=False):
+    for (name, points), dashes in zip(curves.bounds, cycle(DASHES)):
         artists += ax.plot(*zip(*points, strict=True), color=THEORY, linewidth=1.1, linestyle=dashes, label=name, zorder=1)
     for line in curves.lines:
         artists += _draw_line(ax, line, colours_of(systems)[line.system], MARKERS[systems.index(line.system) % len(MARKERS)])

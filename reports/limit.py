@@ -8,6 +8,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from bench.bounds import roof_reached
 from bench.measurement import Measurement
 from bench.units import rate_text, seconds_text, size_text
 from reports.evidence import Evidence, Judged, Known
@@ -76,6 +77,10 @@ def _generator(known: Known) -> Limit:
 
 def _theory(evidence: Evidence, known: Known) -> Limit | None:
     bound, rate = bound_of(evidence, known), rate_of(known.result)
+    if known.result is not None and rate is not None and (roof := roof_reached(rate, known.result.roofs)):
+        figures = f"{rate_text(rate)} is {rate / roof.hz:.0%} of {rate_text(roof.hz)}"
+        kind: Kind = "disk" if roof.name == "disk" else "network"
+        return Limit(kind, f"The source’s {kind} is full with what it makes of each message.", figures)
     if bound is None or rate is None or rate < NEAR * bound.hertz:
         return None
     figures = f"{rate_text(rate)} is {rate / bound.hertz:.0%} of {rate_text(bound.hertz)}"

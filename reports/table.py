@@ -19,6 +19,8 @@ PLAIN = (
 )  # fmt: skip
 SIDES = ("estimate_hz", "low_hz", "high_hz", "kept_hz")
 """Of each objective."""
+ROOFS = ("roofs.network", "roofs.disk")
+"""The lowest of each, in messages/s."""
 Value = str | int | float | None
 COLUMNS = (
     ("System", ""), ("Size", "r"), ("CPU cost", "r"), ("Status", ""), ("Top rate", "r"), ("Interval", "r"), ("Bytes/s", "r"),
@@ -66,7 +68,7 @@ def write(run: Path) -> list[Path]:
 def columns_of(roles: tuple[str, ...], goals: tuple[str, ...]) -> tuple[str, ...]:
     """The columns: what cells.json nests has a dot in its name, and bound_share is estimate_hz / bound_hz."""
     nested = [f"latency_s.{q}" for q in QUANTILES] + [f"cpu_share.{role}" for role in roles]
-    return (*PLAIN, "bound_share", *nested, *(f"objectives.{goal}.{side}" for goal in goals for side in SIDES), "sizes")
+    return (*PLAIN, "bound_share", *nested, *(f"objectives.{goal}.{side}" for goal in goals for side in SIDES), "sizes", *ROOFS)
 
 
 def goals_of(evidence: Evidence) -> tuple[str, ...]:
@@ -96,6 +98,7 @@ def row_of(known: Known, roles: tuple[str, ...], goals: tuple[str, ...], *, impo
     row |= {f"latency_s.{q}": getattr(result.latency_s, q) for q in QUANTILES}
     row |= {f"objectives.{each.name}.{side}": getattr(each, side) for each in result.objectives for side in SIDES}
     row |= {f"cpu_share.{role}": result.cpu_share.get(role) for role in roles}
+    row |= {name: next((roof.hz for roof in result.roofs if name == f"roofs.{roof.name}"), None) for name in ROOFS}
     return row | dict.fromkeys(COUNTED) if imported else row
 
 

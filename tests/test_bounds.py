@@ -4,8 +4,8 @@ import pytest
 from msgspec.structs import replace
 
 from bench import rig, run
-from bench.bounds import Copies, Roof, kafka_copies, pulsar_copies, roof_reached, roofs
-from bench.measurement import Result
+from bench.bounds import Copies, kafka_copies, pulsar_copies, roof_reached, roofs
+from bench.measurement import Result, Roof
 from bench.scenario import Cell, Grid, Scenario
 from bench.site import KafkaSite, LoadSite, Site
 from bench.units import Bandwidth, Size
@@ -108,3 +108,10 @@ def test_an_interval_ends_where_theory_does():
     assert run._checked(replace(result, estimate_hz=201.0)).high_hz == 201.0
     impossible = run._checked(replace(result, low_hz=230.0, estimate_hz=240.0))
     assert (impossible.status, impossible.estimate_hz, impossible.high_hz) == ("failed", None, None)
+
+
+def test_a_cell_keeps_its_soft_roofs_for_the_report():
+    """What lies above a hard one alone is no figure, so the hard one is the result's bound."""
+    known = [Roof("disk", 90.0, hard=False), Roof("cpu", 100.0)]
+    found = run.under(known, Result("plain/kafka", "plain", "kafka", 1000, 0.0, "measured", estimate_hz=85.0))
+    assert (found.roofs, found.limited_by) == ((known[0],), "disk")

@@ -44,7 +44,13 @@ def _words(process):
 
 
 @pytest.mark.parametrize(
-    ("system", "sizes"), [("plain/kafka", (10_000, 20_000)), ("plain/pulsar", (10_000, 20_000)), ("spark/kafka", (10_000,))]
+    ("system", "sizes"),
+    [
+        ("plain/kafka", (10_000, 20_000)),
+        ("plain/pulsar", (10_000, 20_000)),
+        ("spark/kafka", (10_000,)),
+        ("spark/pulsar", (10_000,)),
+    ],
 )
 def test_a_killed_broker_is_a_finding_and_comes_back(system, sizes, tmp_path, ground):
     """The trial says so, and its rate is asked for again; later trials of the cell are whole, and the next cell has its own."""

@@ -9,13 +9,14 @@ pytest.importorskip("matplotlib", reason="the extra `report` is not installed")
 
 from msgspec.structs import replace
 
-from bench.measurement import Measurement, Planned, Result, Series
+from bench.measurement import Measurement, Planned, Result, Roof, Series
 from bench.scenario import Cell, Load
 from bench.site import KafkaSite, Site
 from bench.store import RunRecord
 from bench.units import Bandwidth
 from bench.verdict import Verdict
 from reports.belief import belief_of
+from reports.curves import curves_of
 from reports.evidence import Evidence, Judged, Known
 from reports.layers import cpu_words
 from reports.limit import limit_of
@@ -66,6 +67,27 @@ def test_a_rate_near_the_bound_is_limited_by_the_work_itself() -> None:
     limit = limit_of(evidence(), known(DEAR, overloaded(), estimate_hz=190.0))
     assert limit is not None
     assert (limit.kind, "95%" in limit.evidence) == ("the work", True)
+
+
+@pytest.mark.parametrize(("name", "kind"), [("disk", "disk"), ("network", "network")])
+def test_a_rate_near_a_roof_of_the_source_is_limited_by_it(name: str, kind: str) -> None:
+    """With the share of it that was reached; one that lies far above is nobody's limit."""
+    near, far = Roof(name, 105.0, hard=False), Roof(name, 400.0, hard=False)
+    limit = limit_of(evidence(), known(FREE, overloaded(cpu=IDLE), roofs=(near,)))
+    assert limit is not None
+    assert (limit.kind, "95%" in limit.evidence) == (kind, True)
+    limit = limit_of(evidence(), known(FREE, overloaded(cpu=IDLE), roofs=(far,)))
+    assert limit is not None
+    assert limit.kind == "not known"
+
+
+def test_the_roofs_of_each_source_are_drawn_over_the_sizes() -> None:
+    """Once, whichever systems read it; a source without one has none."""
+    sizes, roofs = (10_000, 1_000_000), {"kafka": (Roof("disk", 900.0, hard=False),), "tcp": ()}
+    cells = [Cell(framework, source, size, 0.0) for framework in ("plain", "spark") for source in roofs for size in sizes]
+    seen = tuple(Known(cell, result_of(cell, roofs=roofs[cell.source]), ()) for cell in cells)
+    found = curves_of(replace(evidence(), cells=seen), 0.0)
+    assert found.bounds == (("kafka’s disk", ((10_000, 900.0), (1_000_000, 900.0))),)
 
 
 def test_a_full_link_is_the_limit() -> None:

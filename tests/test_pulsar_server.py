@@ -100,7 +100,7 @@ def test_members_share_a_topic(pulsar, opened, subscription):
     until(lambda: backlog(endpoint).entries <= endpoint.parts)
     for reader in readers:
         reader.close()
-    assert endpoint.ordered == (subscription == "failover")
+    assert (endpoint.ordered, endpoint.ordered_by_key) == (subscription == "failover", subscription == "key_shared")
 
 
 @pytest.mark.real
@@ -133,6 +133,13 @@ def test_a_message_above_the_limit_is_refused_clearly():
     source = rooms.source("pulsar", {"pulsar": {"largest": "5 MB"}})
     assert "settings.pulsar.largest" in source.refuses(Cell("plain", "pulsar", 10**7, 0.0), 0.5)
     assert source.refuses(Cell("plain", "pulsar", 10**6, 0.0), 0.5) is None
+
+
+def test_a_batch_above_the_limit_is_refused_clearly():
+    """It would fail as a whole; where messages are too large to be put together there is none."""
+    source = rooms.source("pulsar", {"pulsar": {"largest": "5 MB", "batch": "8 MB"}})
+    assert "settings.pulsar.batch is 8 MB" in source.refuses(Cell("plain", "pulsar", 1000, 0.0), 0.5)
+    assert source.refuses(Cell("plain", "pulsar", 4_500_000, 0.0), 0.5) is None
 
 
 @pytest.mark.real

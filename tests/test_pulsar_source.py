@@ -101,11 +101,63 @@ def test_a_message_that_is_gone_fails_the_batch(pulsar, topic):
 
 
 @pytest.mark.real
+def test_messages_that_were_deleted_up_to_a_batchs_end_fail_it(pulsar, topic, reader):
+    """Although newer ones are there: nothing is skipped in silence."""
+    name, write = topic
+    part = f"{name}-partition-1"
+    start = reader.initialOffset()
+    write(0, 10)
+    end = reader.latestOffset(start)
+    for _ in range(3):  # a ledger that is closed and behind every subscription is deleted
+        Admin(pulsar.site)._asked("PUT", f"{part.replace('://', '/')}/unload")
+        write(100, 10)
+    reader.commit(reader.latestOffset(end))
+    gone = Range(part, start[part], end[part])
+    deadline = time.monotonic() + DEADLINE
+    while _readable(reader, gone):
+        assert time.monotonic() < deadline, "Pulsar has not deleted what every subscription has behind it"
+        Admin(pulsar.site)._asked("PUT", f"{part.replace('://', '/')}/unload")
+        write(100, 10)
+        reader.commit(reader.latestOffset(end))
+        time.sleep(0.5)
+    with pytest.raises(RuntimeError, match="was it deleted"):
+        list(reader.read(gone))
+
+
+def _readable(reader, span):
+    """Whether the messages of the span are still there."""
+    try:
+        return bool(list(reader.read(span)))
+    except RuntimeError:
+        return False
+
+
+@pytest.mark.real
+def test_a_message_in_pieces_at_a_batchs_end_fails_it(pulsar, topic, reader):
+    """It belongs to no batch; it is not lost in silence."""
+    name, _ = topic
+    connection = client.Client(pulsar.site.service_url, logger=client.ConsoleLogger(client.LoggerLevel.Error))
+    try:
+        part = f"{name}-partition-0"
+        producer = connection.create_producer(part, batching_enabled=False, chunking_enabled=True)
+        start = reader.initialOffset()
+        producer.send(bytes(12 * 2**20))
+        end = reader.latestOffset(start)
+        last = Position.parse(end[part])
+        cut = Range(part, start[part], str(last._replace(entry=last.entry - 1)))
+        with pytest.raises(RuntimeError, match="sent in pieces"):
+            list(reader.read(cut))
+    finally:
+        connection.shutdown()
+
+
+@pytest.mark.real
 def test_a_query_that_is_killed_goes_on_from_its_checkpoint_exactly(pulsar, topic, ground, tmp_path, request):
     """Killed with -9 in the middle, started again while messages come: each is in one batch, once, and in its place."""
     name, write = topic
     program = str(request.config.rootpath / "tests" / "programs" / "pulsar_query.py")
     command = [sys.executable, program, pulsar.site.service_url, name, str(tmp_path), "subscription=restarted"]
+    began = time.time() - 1
     write(0, 3000)
     query = ground.supervisor.start(command, name="pulsar-query", role="framework", cwd=request.config.rootpath)
     written = 3000
@@ -125,9 +177,11 @@ def test_a_query_that_is_killed_goes_on_from_its_checkpoint_exactly(pulsar, topi
     (tmp_path / "stop").touch()
     assert query.wait_end(30) == 0, query.log.read_text()[-2000:]
     rows = [row for batch in saved(tmp_path).values() for row in batch]
-    assert sorted(number for number, _, _ in rows) == list(range(written))
-    assert all(key == f"k{number % 3}" for number, key, _ in rows)
-    assert len({position for number, _, position in rows if number % 2}) == written // 2
+    assert sorted(row[0] for row in rows) == list(range(written))
+    assert all(key == f"k{number % 3}" for number, key, *_ in rows)
+    assert len({position for number, _, position, *_ in rows if number % 2}) == written // 2
+    assert all(part == f"{name}-partition-{number % 2}" for number, _, _, part, _ in rows)
+    assert all(began <= published <= time.time() for *_, published in rows)
 
 
 def saved(folder):
@@ -166,6 +220,8 @@ def test_a_position_knows_where_a_batch_ends(here, end, ends, beyond):
         ({"topic": "t"}, "needs the option 'serviceUrl'"),
         ({"serviceUrl": "u", "topic": "t", "speed": "1"}, "unknown option 'speed'"),
         ({"serviceUrl": "u", "topic": "t", "maxBatchRows": "many"}, "'maxBatchRows'.* is a number, not 'many'"),
+        ({"serviceUrl": "u", "topic": "t", "maxBatchBytes": "0"}, "'maxBatchBytes'.* must be above 0, not '0'"),
+        ({"serviceUrl": "u", "topic": "t", "readTimeout": "-1"}, "'readTimeout'.* must be above 0, not '-1'"),
     ],
 )
 def test_a_wrong_option_is_told(given, said):

@@ -25,6 +25,8 @@ from frameworks.harmonicio.errors import HarmonicError
 
 __all__ = ["Framework", "Settings"]
 
+UNORDERED = True
+"""A bridge offers one part of its source after the other, and what waits for a PE is put together."""
 STREAM = "stream"
 """The source that is HarmonicIO's own connector; every other one is read by a bridge."""
 BATCH_SECONDS, BATCH_BYTES, BATCH_MESSAGES = 0.1, 8 * 10**6, 10_000
@@ -71,7 +73,7 @@ class Framework:
             raise RoomError("harmonicio", "open", str(problem)) from problem
         self._wait_for(pes)
         if bridged:
-            self._bridge(endpoint, ground)
+            self._bridge(cell, endpoint, ground)
 
     def ask(self) -> list[Report]:
         assert self._cluster is not None, "open comes first"
@@ -125,14 +127,15 @@ class Framework:
         view: dict[str, Any] = self._cluster.operator.status()
         return sum(pe["c_name"] == self._stream and pe["state"] == "running" for pe in view["pes"])
 
-    def _bridge(self, endpoint: Endpoint, ground: Ground) -> None:
+    def _bridge(self, cell: Cell, endpoint: Endpoint, ground: Ground) -> None:
         assert self._cluster is not None
         members = min(self._settings.bridges, endpoint.parts)
         for member in range(members):
             command = [sys.executable, "-m", "frameworks.harmonicio.bridge"]
             bridge = ground.supervisor.start(command, name=f"bridge-{member}", role="framework", heard=Ready | Trouble)
             self._bridges.append(bridge)
-            bridge.inbox.tell(Bridging(endpoint, self._stream, self._cluster.data_port, member=member, members=members))
+            told = Bridging(endpoint, self._stream, self._cluster.data_port, member=member, members=members, most=_at_once(cell))
+            bridge.inbox.tell(told)
         for bridge in self._bridges:
             bridge.answer(Ready, READY_SECONDS)
 
@@ -140,4 +143,9 @@ class Framework:
 def _most(cell: Cell) -> int:
     """How many messages a batch may have."""
     by_cost = int(BATCH_SECONDS / cell.cpu_seconds) if cell.cpu_seconds else BATCH_MESSAGES
-    return max(1, min(BATCH_MESSAGES, by_cost, BATCH_BYTES // cell.message_bytes))
+    return min(by_cost, _at_once(cell)) or 1
+
+
+def _at_once(cell: Cell) -> int:
+    """How many messages may lie in memory at once."""
+    return max(1, min(BATCH_MESSAGES, BATCH_BYTES // cell.message_bytes))

@@ -14,7 +14,7 @@ from bench.order import Ready, Trouble
 from frameworks.harmonicio.connector import Feeder, Options
 from frameworks.harmonicio.errors import HarmonicError
 
-_MOST, _PATIENCE, _PAUSE = 10_000, 0.02, 0.001
+_PATIENCE, _PAUSE = 0.02, 0.001
 _LOOK_EVERY = 0.1
 
 
@@ -27,6 +27,8 @@ class Bridging(Struct, frozen=True, tag="bridging"):
     """of the master's data port"""
     member: int
     members: int
+    most: int
+    """messages to take at once"""
 
 
 def main() -> None:
@@ -42,7 +44,7 @@ def main() -> None:
             consumer.open(told.endpoint, told.member, told.members)
             feeder.step()
             channel.tell(Ready())
-            _carry(channel, consumer, feeder)
+            _carry(channel, consumer, feeder, told.most)
         finally:
             consumer.close()
             feeder.close()
@@ -53,13 +55,13 @@ def main() -> None:
         sys.exit(1)
 
 
-def _carry(channel: Channel[Bridging], consumer: Consumer, feeder: Feeder) -> None:
+def _carry(channel: Channel[Bridging], consumer: Consumer, feeder: Feeder, most: int) -> None:
     """Take, offer, until the channel ends (EOFError); nothing more is taken while there is no credit."""
     waiting: Sequence[bytes] = ()
     looked = 0.0
     while True:
         if not waiting:
-            waiting = consumer.take(_MOST, _PAUSE if feeder.unacked else _PATIENCE)
+            waiting = consumer.take(most, _PAUSE if feeder.unacked else _PATIENCE)
         feeder.step()
         if waiting:
             waiting = waiting[feeder.offer(waiting) :]

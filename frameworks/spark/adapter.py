@@ -4,6 +4,7 @@ import shutil
 from itertools import count
 from pathlib import Path
 
+from bench.errors import RoomError
 from bench.faces import Endpoint, Ground
 from bench.scenario import Cell
 from bench.services.jars import cached, jars
@@ -39,6 +40,8 @@ class Framework:
 
     def open(self, cell: Cell, endpoint: Endpoint, work: Work, ground: Ground) -> None:  # noqa: ARG002  the work says it all
         settings, reader = self._settings, self._settings.reader(endpoint.source)
+        if endpoint.client.get("chunking"):
+            raise RoomError("spark", "open", "its source for Pulsar takes whole messages only; set settings.pulsar.chunking=false")
         self._session = ground.kept("spark", Slot).session(_plan(settings, reader, ground), ground)
         self._checkpoint = ground.data / "spark" / f"checkpoint-{next(_NUMBERS)}"
         self._session.tell(

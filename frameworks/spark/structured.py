@@ -96,15 +96,20 @@ def _kafka(session: SparkSession, read: Read) -> DataFrame:
 
 def _pulsar(session: SparkSession, read: Read) -> DataFrame:
     """The topic from its present ends, which are read here for the same reason, and held by the query's subscription."""
-    from frameworks.spark.pulsarsource import PulsarDataSource  # here: no other source needs Pulsar's client
+    from pulsar import PulsarException  # here: no other source needs Pulsar's client
+
+    from frameworks.spark.pulsarsource import PulsarDataSource
 
     session.dataSource.register(PulsarDataSource)
     options = {"serviceUrl": read.address, "topic": read.topic, **read.options}
-    reader = PulsarDataSource(options).streamReader(StructType().add("value", BinaryType()))
     try:
-        ends = json.dumps(reader.initialOffset())
-    finally:
-        reader.stop()
+        reader = PulsarDataSource(options).streamReader(StructType().add("value", BinaryType()))
+        try:
+            ends = json.dumps(reader.initialOffset())
+        finally:
+            reader.stop()
+    except (ValueError, PulsarException) as problem:
+        raise PySparkException(f"the topic {read.topic} cannot be read: {problem}") from problem
     return session.readStream.format("pulsar").options(**{"startingPositions": ends, **options}).load()
 
 

@@ -5,12 +5,15 @@ import time
 import psutil
 import pytest
 
-from bench import rooms
+from bench import rooms, trial
 from bench.errors import Died
 from bench.ground import Ground
+from bench.measurement import Planned
 from bench.order import Order
-from bench.scenario import Cell
+from bench.rig import standing
+from bench.scenario import Cell, Grid, Load, Scenario
 from bench.tally import Tally
+from bench.units import Size
 from bench.work import Work
 
 DEADLINE = 60.0
@@ -82,6 +85,16 @@ def test_a_bridge_carries_what_a_source_has(stand, request, source):
         request.getfixturevalue(source)
     tally = stand(source, 1000).tally(2000)
     assert (tally.against({0: 2000}), tally.corrupted) == ((0, 0), 0)
+
+
+def test_what_a_bridge_hands_on_need_not_be_in_order(kafka, ground):
+    """It reads one part of its source after the other, and what waits for a PE is put together: no mistake of anybody's."""
+    cell = Cell("harmonicio", "kafka", 100, 0.0)
+    scenario = Scenario("bridged", ("harmonicio/kafka",), Grid((Size(100),)), load=Load(by="inline"))
+    with standing(cell, scenario, ground) as rig:
+        seen = trial.run(rig, Planned(0, 20_000.0, 0.5, 2.0, "search"), 20.0, lambda _: None)
+    assert (seen.sent, seen.lost, seen.duplicated, seen.disordered) == (seen.processed, 0, 0, 0)
+    assert seen.sent > 0
 
 
 def test_a_pipe_within_the_harness_is_refused():

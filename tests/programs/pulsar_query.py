@@ -21,11 +21,12 @@ def main(service_url, topic, folder, *options):
     spark.dataSource.register(PulsarDataSource)
 
     def save(batch, number):
-        rows = sorted([int(row.value), row.key, row.position] for row in batch.collect())
+        rows = sorted([int(row.value), row.key, row.position, row.topic, row.publishTime.timestamp()] for row in batch.collect())
         (Path(folder) / "part").write_text(json.dumps(rows))
         (Path(folder) / "part").rename(Path(folder) / f"batch-{number:05d}.json")
 
-    stream = spark.readStream.format("pulsar").schema("value binary, key string, position string")
+    often = "value binary, key string, position string, topic string"
+    stream = spark.readStream.format("pulsar").schema(f"{often}, publishTime timestamp, eventTime timestamp, redeliveries int")
     given = dict(option.split("=", 1) for option in options)
     frame = stream.options(serviceUrl=service_url, topic=topic, startingPositions="earliest", **given).load()
     query = frame.writeStream.foreachBatch(save).option("checkpointLocation", f"{folder}/checkpoint")

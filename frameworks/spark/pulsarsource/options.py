@@ -42,12 +42,16 @@ class Options:
         missing = [name for name in ("serviceUrl", "topic") if not texts.get(name)]
         if missing:
             raise ValueError(f"the format pulsar needs the option {missing[0]!r}")
-        return cls(**{name: _converted(name, text, type(getattr(cls, name, ""))) for name, text in texts.items()})
+        found = cls(**{name: _converted(name, text, type(getattr(cls, name, ""))) for name, text in texts.items()})
+        for name in ("receiverQueueSize", "maxBatchBytes", "maxBatchRows", "readTimeout"):
+            if not getattr(found, name) > 0:
+                raise ValueError(f"the option {name!r} of the format pulsar must be above 0, not {texts[name]!r}")
+        return found
 
 
 def connected(options: Options) -> pulsar.Client:
     """A client; it connects when it is first used."""
-    token = pulsar.AuthenticationToken(lambda: Path(options.tokenFile).read_text(encoding="utf-8").strip())
+    token = pulsar.AuthenticationToken(lambda: _first_line(options.tokenFile))
     return pulsar.Client(
         options.serviceUrl,
         authentication=token if options.tokenFile else None,
@@ -55,6 +59,10 @@ def connected(options: Options) -> pulsar.Client:
         tls_validate_hostname=options.serviceUrl.startswith("pulsar+ssl"),
         logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error),
     )
+
+
+def _first_line(path: str) -> str:
+    return Path(path).read_text(encoding="utf-8").partition("\n")[0].strip()
 
 
 def _converted(name: str, text: str, kind: type) -> Any:

@@ -116,6 +116,8 @@ class _Standing:
             return None
         position = Position.of(message.message_id())
         if position.beyond(end):
+            if not self._has_reached(end):
+                raise RuntimeError(f"{self._gone(end)}; the next one has the position {position}")
             self.held_back = True
             return None
         self.position = position
@@ -128,13 +130,20 @@ class _Standing:
             try:
                 return self.reader.read_next(_PATIENCE_MS)
             except pulsar.Timeout:
-                if end.whole_entry and not self.reader.has_message_available():
+                if end.whole_entry and self._has_reached(end) and not self.reader.has_message_available():
                     return None
                 if time.monotonic() > deadline:
-                    raise RuntimeError(
-                        f"after {self.position} no message of {self.reader.topic()} came within {seconds:g} s, although the batch"
-                        f" ends at {end}; was it deleted (by a time to live, or without the subscription that keeps it)?"
-                    ) from None
+                    raise RuntimeError(f"{self._gone(end)}; no other one came within {seconds:g} s") from None
+
+    def _has_reached(self, end: Position) -> bool:
+        """Whether something of the last entry was read; an end that lies before the first entry of a ledger names none."""
+        return end.entry < 0 or self.position[:2] == end[:2]
+
+    def _gone(self, end: Position) -> str:
+        return (
+            f"after {self.position} the message of {self.reader.topic()} with which the batch ends, {end}, is not there: was it"
+            " deleted (by a time to live, or without the subscription that keeps it), or sent in pieces (chunks)?"
+        )
 
 
 _clients: dict[str, pulsar.Client] = {}
