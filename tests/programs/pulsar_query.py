@@ -25,8 +25,8 @@ def main(service_url, topic, folder, *options):
         (Path(folder) / "part").write_text(json.dumps(rows))
         (Path(folder) / "part").rename(Path(folder) / f"batch-{number:05d}.json")
 
-    often = "value binary, key string, position string, topic string"
-    stream = spark.readStream.format("pulsar").schema(f"{often}, publishTime timestamp, eventTime timestamp, redeliveries int")
+    message, times = "value binary, key string, position string, topic string", "publishTime timestamp, eventTime timestamp"
+    stream = spark.readStream.format("pulsar").schema(f"{message}, {times}, redeliveries int")
     given = dict(option.split("=", 1) for option in options)
     frame = stream.options(serviceUrl=service_url, topic=topic, startingPositions="earliest", **given).load()
     query = frame.writeStream.foreachBatch(save).option("checkpointLocation", f"{folder}/checkpoint")
