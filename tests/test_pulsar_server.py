@@ -5,6 +5,7 @@ import time
 import numpy as np
 import psutil
 import pytest
+from pyspark.sql.types import StructType
 
 from bench import rooms
 from bench.errors import RoomError, UsageError
@@ -14,6 +15,9 @@ from bench.services.pulsar import FRAME_ROOM, Broker, PulsarServer, _properties
 from bench.services.pulsaradmin import Admin
 from bench.site import PulsarSite, Site
 from consumers.pulsar import backlog
+from frameworks.spark.pulsarsource.position import Position
+from frameworks.spark.pulsarsource.reading import Range
+from frameworks.spark.pulsarsource.source import PulsarStreamReader
 
 DEADLINE = 30.0
 LARGE = 11 * 10**6
@@ -126,6 +130,26 @@ def test_a_message_above_the_limit_passes_in_pieces(opened):
     assert read_all([reader], 4) == [4]
     reader.close()
     until(lambda: sender.confirmed() == (4, 0))
+
+
+@pytest.mark.real
+def test_a_message_in_pieces_is_not_skipped_by_the_data_source(opened):
+    """A batch that ends within it fails; one that ends with it has it."""
+    endpoint, sender = opened(10**6, chunking=True, largest="200 kB")
+    options = {"serviceUrl": endpoint.address, "topic": endpoint.name, "startingPositions": "earliest"}
+    reader = PulsarStreamReader(StructType().add("value", "binary"), options)
+    try:
+        start = reader.initialOffset()
+        assert sender.send(written(10**6, 1)) == 1
+        until(lambda: sender.confirmed() == (1, 0))
+        (whole,) = reader.partitions(start, reader.latestOffset(start))
+        last = Position.parse(whole.end)
+        within = Range(whole.part, whole.start, str(last._replace(entry=last.entry - 1)))
+        with pytest.raises(RuntimeError, match="sent in pieces"):
+            list(reader.read(within))
+        assert [batch.num_rows for batch in reader.read(whole)] == [1]
+    finally:
+        reader.stop()
 
 
 def test_a_message_above_the_limit_is_refused_clearly():

@@ -133,25 +133,6 @@ def _readable(reader, span):
 
 
 @pytest.mark.real
-def test_a_message_in_pieces_at_a_batchs_end_fails_it(pulsar, topic, reader):
-    """It belongs to no batch; it is not lost in silence."""
-    name, _ = topic
-    connection = client.Client(pulsar.site.service_url, logger=client.ConsoleLogger(client.LoggerLevel.Error))
-    try:
-        part = f"{name}-partition-0"
-        producer = connection.create_producer(part, batching_enabled=False, chunking_enabled=True)
-        start = reader.initialOffset()
-        producer.send(bytes(12 * 2**20))
-        end = reader.latestOffset(start)
-        last = Position.parse(end[part])
-        cut = Range(part, start[part], str(last._replace(entry=last.entry - 1)))
-        with pytest.raises(RuntimeError, match="sent in pieces"):
-            list(reader.read(cut))
-    finally:
-        connection.shutdown()
-
-
-@pytest.mark.real
 def test_a_query_that_is_killed_goes_on_from_its_checkpoint_exactly(pulsar, topic, ground, tmp_path, request):
     """Killed with -9 in the middle, started again while messages come: each is in one batch, once, and in its place."""
     name, write = topic
