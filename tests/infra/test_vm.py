@@ -120,9 +120,12 @@ def test_all_of_it_stands_after_a_reboot() -> None:
 
 
 def test_nothing_is_left_where_it_was(play: Play) -> None:
-    """Teardown takes mount, export, folder and settings away."""
+    """Teardown takes mount, export, folder, settings and the firewall away, and leaves the account that was there before."""
     play("teardown.yml", INVENTORY, "-e", "nfs_path=/mnt/stream")
     assert inside("grep -c nfs4 /proc/mounts /etc/fstab || true") == "/proc/mounts:0\n/etc/fstab:0"
     assert inside("exportfs -s") == ""
     left = "ls -d /srv/stream /mnt/stream /etc/sysctl.d/90-stream-bench.conf /etc/security/limits.d/stream-bench.conf 2>/dev/null"
     assert inside(f"{left} || true") == ""
+    assert inside("ls -d /etc/stream-bench /opt/stream-bench /etc/systemd/system/stream-bench* 2>/dev/null || true") == ""
+    assert inside("nft list tables | grep stream_bench || true") == ""
+    assert inside("getent passwd operator1 | cut -d : -f 1") == "operator1"
