@@ -116,7 +116,9 @@ def test_all_of_it_stands_after_a_reboot() -> None:
     assert inside("systemctl is-active chrony nfs-server stream-bench-firewall").split() == ["active"] * 3
     assert inside("cat /mnt/stream/one; stat --file-system --format %T /mnt/stream") == "from a client\nnfs"
     assert inside("sysctl --values net.core.rmem_max") == "16777216"
-    assert "udp dport 123 accept" in inside("nft list table inet stream_bench")
+    rules = inside("nft list table inet stream_bench")
+    assert "udp dport 123 accept" in rules
+    assert "tcp dport { 22, 22099 } accept" in rules  # where sshd listens, and where Ansible comes in
 
 
 def test_nothing_is_left_where_it_was(play: Play) -> None:
