@@ -22,6 +22,11 @@ UNITS = {
     "load-2": {"load-worker"},
 }
 SECURED = {"site_secured": True, "site_password": "a password for tests"}
+ASKED = (
+    "import ssl, urllib.request as u; c = ssl.create_default_context(cafile='/etc/stream-bench/tls/ca.crt'); {shown}"
+    "u.urlopen('{url}', timeout=10, context=c)"
+)
+OWN_CERTIFICATE = "c.load_cert_chain('/etc/stream-bench/tls/host.crt', '/etc/stream-bench/tls/host.key'); "
 Done = subprocess.CompletedProcess[str]
 Play = Callable[..., Any]
 Hosts = Callable[..., Done]
@@ -81,17 +86,16 @@ def test_the_load_comes_from_another_host(play: Play, hosts: Hosts, tmp_path: Pa
 
 
 def test_one_variable_secures_it(play: Play, hosts: Hosts, tmp_path: Path) -> None:
-    """With tokens and TLS everything works as before, and who shows no token is not let in."""
+    """With tokens and TLS everything works as before; who shows no token, or HarmonicIO no certificate, is not let in."""
     secured = json.dumps(SECURED | {"certificates_authority": str(tmp_path)})
     play("site.yml", INVENTORY, "-e", secured)
     play("check.yml", INVENTORY, "-e", secured)
-    asked = "import ssl, urllib.request as u; u.urlopen({!r}, timeout=10, context=ssl.create_default_context(cafile={!r}))"
-    authority = "/etc/stream-bench/tls/ca.crt"
-    pulsar = asked.format("https://172.30.99.11:8080/admin/v2/clusters", authority)
-    harmonic = "import urllib.request as u; u.urlopen('http://172.30.99.12:8090/v1/status', timeout=10)"
-    for question in (pulsar, harmonic):
-        answer = hosts("exec", "load-1", "python3", "-c", question)
+    pulsar, harmonicio = "https://172.30.99.11:8080/admin/v2/clusters", "https://172.30.99.12:8090/v1/status"
+    for url, shown in ((pulsar, ""), (harmonicio, OWN_CERTIFICATE)):
+        answer = hosts("exec", "load-1", "python3", "-c", ASKED.format(shown=shown, url=url))
         assert re.search(r"HTTP Error 40[13]", answer.stderr), answer.stderr
+    answer = hosts("exec", "load-1", "python3", "-c", ASKED.format(shown="", url=harmonicio))
+    assert re.search(r"CERTIFICATE_REQUIRED|ConnectionReset|RemoteDisconnected", answer.stderr), answer.stderr
     play("site.yml", INVENTORY)
 
 
@@ -109,11 +113,27 @@ def test_logs_come_back(play: Play, tmp_path: Path) -> None:
 
 
 def test_nothing_is_left_where_it_was(play: Play, hosts: Hosts) -> None:
-    """Teardown removes units, data and settings, and finds nothing to do a second time."""
+    """Teardown removes units, data, accounts, software, secrets and the firewall."""
     play("teardown.yml", INVENTORY)
     folders = "/var/lib/pulsar /etc/pulsar /var/lib/harmonicio /etc/harmonicio /var/lib/stream-bench /var/lib/stream-bench-worker"
-    for host, units in UNITS.items():
-        asked = f"ls /etc/systemd/system | grep -c -e {' -e '.join(units)}; ls -d {folders} 2>/dev/null"
+    ours = "/etc/stream-bench /opt/stream-bench /usr/local/lib/stream-bench /usr/local/bin/bench /tmp/stream-bench-run.tar.gz"
+    rest = "getent passwd pulsar harmonicio bench load-worker; /usr/sbin/nft list tables | grep stream_bench"
+    for host in HOSTS:
+        units = " -e ".join({"stream-bench", *UNITS.get(host, ())})
+        asked = f"ls /etc/systemd/system | grep -c -e {units}; ls -d {folders} {ours} 2>/dev/null; {rest}"
         assert hosts("exec", host, "sh", "-c", asked).stdout.strip() == "0"
+
+
+def test_what_was_not_made_here_stays(play: Play, hosts: Hosts) -> None:
+    """A second teardown finds nothing to do, and a folder of somebody else's under the name of ours is not touched."""
+    hosts("exec", "broker-1", "sh", "-c", "mkdir /var/lib/pulsar && touch /var/lib/pulsar/theirs")
     again = play("teardown.yml", INVENTORY)
     assert set(again.changed.values()) == {0}
+    assert hosts("exec", "broker-1", "ls", "/var/lib/pulsar").stdout.split() == ["theirs"]
+    hosts("exec", "broker-1", "rm", "-r", "/var/lib/pulsar")
+
+
+def test_it_stands_again(play: Play, hosts: Hosts) -> None:
+    """What was torn down is provisioned by the same one command."""
+    play("site.yml", INVENTORY)
+    assert running(hosts) == UNITS

@@ -116,13 +116,18 @@ def test_all_of_it_stands_after_a_reboot() -> None:
     assert inside("systemctl is-active chrony nfs-server stream-bench-firewall").split() == ["active"] * 3
     assert inside("cat /mnt/stream/one; stat --file-system --format %T /mnt/stream") == "from a client\nnfs"
     assert inside("sysctl --values net.core.rmem_max") == "16777216"
-    assert "udp dport 123 accept" in inside("nft list table inet stream_bench")
+    rules = inside("nft list table inet stream_bench")
+    assert "udp dport 123 accept" in rules
+    assert "tcp dport { 22, 22099 } accept" in rules  # where sshd listens, and where Ansible comes in
 
 
 def test_nothing_is_left_where_it_was(play: Play) -> None:
-    """Teardown takes mount, export, folder and settings away."""
+    """Teardown takes mount, export, folder, settings and the firewall away, and leaves the account that was there before."""
     play("teardown.yml", INVENTORY, "-e", "nfs_path=/mnt/stream")
     assert inside("grep -c nfs4 /proc/mounts /etc/fstab || true") == "/proc/mounts:0\n/etc/fstab:0"
     assert inside("exportfs -s") == ""
     left = "ls -d /srv/stream /mnt/stream /etc/sysctl.d/90-stream-bench.conf /etc/security/limits.d/stream-bench.conf 2>/dev/null"
     assert inside(f"{left} || true") == ""
+    assert inside("ls -d /etc/stream-bench /opt/stream-bench /etc/systemd/system/stream-bench* 2>/dev/null || true") == ""
+    assert inside("nft list tables | grep stream_bench || true") == ""
+    assert inside("getent passwd operator1 | cut -d : -f 1") == "operator1"

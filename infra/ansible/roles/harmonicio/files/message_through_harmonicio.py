@@ -1,10 +1,13 @@
 """Has HarmonicIO start a processing engine, sends one message to it, and stops it again."""
 
+import contextlib
 import os
 import secrets
 import sys
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 from frameworks.harmonicio.connector import Connector
@@ -12,24 +15,41 @@ from frameworks.harmonicio.operator import Operator
 
 IMAGE = "python:builtins:len"
 """A function of one argument that does no harm; workers must allow it."""
+NAMES = {"authority.pem": "ca.crt", "certificate.pem": "host.crt", "key.pem": "host.key"}
+"""How HarmonicIO calls what the role `certificates` has brought for all clients of this host."""
 PATIENCE = 30.0
 
 
 def main() -> None:
     """Says in one line how long it took; ends with 1 when no engine did the work."""
     host, port, data_port = sys.argv[1:]
-    operator = Operator(host, int(port), os.environ.get("HARMONICIO_TOKEN_OPERATOR", ""))
+    with _certificates(os.environ.get("HARMONICIO_CERTIFICATES", "")) as tls:
+        seconds = _through(host, int(port), int(data_port), tls)
+    print(f"a message went through an engine of {host}:{port} in {seconds:.2f} s")
+
+
+@contextlib.contextmanager
+def _certificates(folder: str) -> Iterator[str | None]:
+    """A folder as HarmonicIO wants it; none where there is no folder."""
+    with tempfile.TemporaryDirectory() as here:
+        for name, brought in NAMES.items():
+            (Path(here) / name).symlink_to(Path(folder) / brought)
+        yield here if folder else None
+
+
+def _through(host: str, port: int, data_port: int, tls: str | None) -> float:
+    operator = Operator(host, port, os.environ.get("HARMONICIO_TOKEN_OPERATOR", ""), tls=tls)
     stream, began = f"check-{secrets.token_hex(4)}", time.monotonic()
     operator.submit({"c_name": stream, "image": IMAGE, "num": 1})
     try:
         token = os.environ.get("HARMONICIO_TOKEN_CONNECTOR", "")
-        with Connector(c_name=stream, host=host, port=int(data_port), token=token) as connector:
+        with Connector(c_name=stream, host=host, port=data_port, token=token, tls=tls) as connector:
             connector.send(b"a message")
             connector.flush()
             _wait(lambda: _processed(operator.status(), stream) == 1, f"no engine of {stream} has processed the message")
     finally:
         operator.withdraw(stream, purge=True)
-    print(f"a message went through an engine of {host}:{port} in {time.monotonic() - began:.2f} s")
+    return time.monotonic() - began
 
 
 def _processed(view: dict[str, Any], stream: str) -> int:
