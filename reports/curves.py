@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from itertools import cycle
 
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
@@ -20,6 +21,8 @@ MARKERS = ("o", "s", "D", "^", "v", "P", "X", "p", "h")
 MOST = 6
 """Figures of a run: with more costs, some between the first and the last are left out."""
 THEORY = "#4a5563"
+DASHES = ((0, (5, 2)), (0, (1, 1.5)), (0, (5, 2, 1, 2)))
+"""Of the bounds."""
 MARKED = {"lower-bound": "↑", "upper-bound": "↓", "unstable": "?"}
 """By status, where a point is not simply measured."""
 
@@ -54,10 +57,15 @@ def curves_of(evidence: Evidence, cost: float) -> Curves:
     """The lines and the bounds at one cost."""
     lines = tuple(Line(system, _points_of(evidence, system, cost)) for system in evidence.systems)
     ends = (float(evidence.sizes[0]) / 1.3, float(evidence.sizes[-1]) * 1.3)
-    cpu, network = cpu_bound(evidence, cost), [(size, network_bound(evidence, size)) for size in ends]
+    network = [(size, network_bound(evidence, size)) for size in ends]
+    frameworks = dict.fromkeys(system.partition("/")[0] for system in evidence.systems)
+    found = {framework: cpu_bound(evidence, framework, cost) for framework in frameworks}
+    alike = len(set(found.values())) == 1
     bounds: list[tuple[str, tuple[tuple[float, float], ...]]] = []
-    if cpu is not None:
-        bounds.append(("CPU bound: cores ÷ cost", tuple((size, cpu) for size in ends)))
+    for cpu in dict.fromkeys(found.values()):
+        if cpu is not None:
+            of = "" if alike else f" ({', '.join(framework for framework, its in found.items() if its == cpu)})"
+            bounds.append((f"CPU bound: cores ÷ cost{of}", tuple((size, cpu) for size in ends)))
     if filled := tuple((size, hertz) for size, hertz in network if hertz is not None):
         bounds.append(("network bound: bandwidth ÷ size", filled))
     seen = tuple(line for line in lines if any(point.rate > 0 for point in line.points))
@@ -116,7 +124,7 @@ def draw_curves(ax: Axes, curves: Curves, systems: Sequence[str]) -> list[Artist
     ax.set_autoscalex_on(False)
     ax.set_yscale("log")
     artists: list[Artist] = []
-    for (name, points), dashes in zip(curves.bounds, ((0, (5, 2)), (0, (1, 1.5))), strict=False):
+    for (name, points), dashes in zip(curves.bounds, cycle(DASHES), strict=False):
         artists += ax.plot(*zip(*points, strict=True), color=THEORY, linewidth=1.1, linestyle=dashes, label=name, zorder=1)
     for line in curves.lines:
         artists += _draw_line(ax, line, colours_of(systems)[line.system], MARKERS[systems.index(line.system) % len(MARKERS)])
