@@ -47,7 +47,7 @@ def missing(rooms: Collection[str], site: Site, cache: Path) -> list[str]:
 
 def unreadable(site: Site) -> list[str]:
     """The files that the site names and that cannot be read here, a sentence each."""
-    named = [(key, path) for key, path in _named(site) if path is not None and not _readable(Path(path))]
+    named = [(key, path) for key, path in _named(site) if path is not None and not _readable(path)]
     return [f"{key}: {path} cannot be read" for key, path in named]
 
 
@@ -68,8 +68,8 @@ def _named(site: Site) -> Iterator[tuple[str, str | None]]:
             yield from (("site.harmonicio.tls", f"{site.harmonicio.tls}/{name}") for name in _CERTIFICATES)
 
 
-def _readable(path: Path) -> bool:
-    return path.is_file() and os.access(path, os.R_OK)
+def _readable(path: str) -> bool:
+    return os.access(path, os.R_OK) and not Path(path).is_dir()
 
 
 def unserved(site: Site) -> list[str]:

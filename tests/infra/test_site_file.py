@@ -63,7 +63,7 @@ def written(play: Play, tmp_path: Path) -> Callable[..., Any]:
             **variables,
         }
         hosts = {name: {"site_address": f"10.0.0.{number}"} for number, name in enumerate(names, 1)}
-        children = {group: {"hosts": dict.fromkeys(members, {})} for group, members in GROUPS.items()}
+        children = {group: {"hosts": {name: {} for name in members}} for group, members in GROUPS.items()}
         inventory, playbook = tmp_path / "hosts.json", tmp_path / "written.yml"
         inventory.write_text(json.dumps({"all": {"vars": told, "hosts": hosts, "children": children}}))
         playbook.write_text(json.dumps(PLAYBOOK))
