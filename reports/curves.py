@@ -21,8 +21,8 @@ MARKERS = ("o", "s", "D", "^", "v", "P", "X", "p", "h")
 MOST = 6
 """Figures of a run: with more costs, some between the first and the last are left out."""
 THEORY = "#4a5563"
-DASHES = ((0, (5, 2)), (0, (1, 1.5)), (0, (5, 2, 1, 2)))
-"""Of the bounds."""
+DASHES = ((0, (5, 2)), (0, (1, 1.5)), (0, (5, 2, 1, 2)), (0, (3, 1, 1, 1, 1, 1)), (0, (8, 2)), (0, (8, 2, 1, 2)))
+"""By which bounds are told apart."""
 MARKED = {"lower-bound": "↑", "upper-bound": "↓", "unstable": "?"}
 """By status, where a point is not simply measured."""
 
@@ -124,7 +124,7 @@ def draw_curves(ax: Axes, curves: Curves, systems: Sequence[str]) -> list[Artist
     ax.set_autoscalex_on(False)
     ax.set_yscale("log")
     artists: list[Artist] = []
-    for (name, points), dashes in zip(curves.bounds, cycle(DASHES), strict=False):
+    for (name, points), dashes in zip(curves.bounds, cycle(DASHES)):
         artists += ax.plot(*zip(*points, strict=True), color=THEORY, linewidth=1.1, linestyle=dashes, label=name, zorder=1)
     for line in curves.lines:
         artists += _draw_line(ax, line, colours_of(systems)[line.system], MARKERS[systems.index(line.system) % len(MARKERS)])

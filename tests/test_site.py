@@ -187,8 +187,10 @@ def test_a_run_needs_its_endpoints(nobody: str) -> None:
 
 
 def test_what_stands_elsewhere_is_known() -> None:
-    """Only what the site names does."""
-    site = Site(kafka=KafkaSite("b1:9092"))
+    """Only what the site names does; a room may be called as a key of the site file is that is no service."""
+    site = Site(kafka=KafkaSite("b1:9092"), harmonicio=HARMONICIO, load=LoadSite("h:1", 1))
+    assert site.elsewhere("stream")
+    assert not site.elsewhere("load")
     assert site.elsewhere("kafka")
     assert not site.elsewhere("spark")
     assert not site.elsewhere("plain")
