@@ -48,6 +48,7 @@ def findings(site: Site, results: Path, cache: Path, registry: Path) -> Iterator
     for kind, address in needs.endpoints(site):
         if not any(gap.startswith(f"{kind} at {address}:") for gap in gaps):
             yield Finding(good=True, what=f"{kind} at {address} takes connections")
+    yield from (Finding(good=True, what=said) for said in _open_tokens(site))
     for name, host in sorted(site.hosts.items()):
         yield from _host(name, host)
     for kind in KINDS:
@@ -55,6 +56,17 @@ def findings(site: Site, results: Path, cache: Path, registry: Path) -> Iterator
     left = leftovers(registry)
     said = f"{len(left)} children of a killed run are left; run: bench clean" if left else "nothing of an earlier run is left"
     yield Finding(not left, said)
+
+
+def _open_tokens(site: Site) -> Iterator[str]:
+    """Where a token goes over a connection that is not encrypted: it works, and whoever listens there can use it as well."""
+    said = "its token goes over an unencrypted connection, where others can read it"
+    if site.pulsar is not None and site.pulsar.token_file is not None:
+        urls = (site.pulsar.service_url, site.pulsar.admin_url)
+        yield from (f"pulsar at {url}: {said}" for url in urls if url.startswith(("pulsar://", "http://")))
+    told = site.harmonicio
+    if told is not None and told.tls is None and (told.token_file or told.connector_token_file):
+        yield f"harmonicio at {told.master}: {said}"
 
 
 def _python() -> Finding:

@@ -76,7 +76,7 @@ class Ground(Protocol):
 
     site: Site
     cores: int
-    """that the framework has"""
+    """of this machine, that a framework here has; for one that may stand on the site: site.cores_of"""
     supervisor: Supervisor
     data: Path
     """for data of sources; deleted at the end of the run"""

@@ -36,7 +36,7 @@ class Plan(Struct, frozen=True):
 def plan_of(scenario: Scenario, site: Site, results: Path, cache: Path) -> Plan:
     """The plan of a scenario whose run folder will lie in `results`."""
     cells = scenario.cells()
-    refused = {cell.name: why for cell in cells if (why := rig.refusal(cell, scenario))}
+    refused = {cell.name: why for cell in cells if (why := rig.refusal(cell, scenario, site))}
     able = [cell for cell in cells if cell.name not in refused]
     starts = START_SECONDS * (1 + len(scenario.systems))
     seconds = starts + sum(_usual_seconds(cell, scenario, site) for cell in able)
@@ -50,15 +50,15 @@ def plan_of(scenario: Scenario, site: Site, results: Path, cache: Path) -> Plan:
 
 
 def _usual_seconds(cell: Cell, scenario: Scenario, site: Site) -> float:
-    pace = _pace(cell, scenario)
-    rate = min(USUAL_RATE, BUSY_BANDWIDTH / cell.message_bytes, bounds.cpu_bound(cell, _cores(site)) or USUAL_RATE)
+    pace, bound = _pace(cell, scenario), _cpu_bound(cell, site)
+    rate = min(USUAL_RATE, BUSY_BANDWIDTH / cell.message_bytes, bound or USUAL_RATE)
     return min(float(scenario.search.budget), USUAL_TRIALS * pace.longest(rate)) + 2
 
 
 def _disk(cell: Cell, scenario: Scenario, site: Site) -> float:
     """Bytes that a source which writes to disk holds during one trial."""
     copies = {"kafka": 1, "files": 1, "pulsar": 2}.get(cell.source, 0)
-    rate = bounds.cpu_bound(cell, _cores(site)) or float("inf")
+    rate = _cpu_bound(cell, site) or float("inf")
     return copies * min(rate * cell.message_bytes, BUSY_BANDWIDTH) * _pace(cell, scenario).longest(USUAL_RATE)
 
 
@@ -70,5 +70,5 @@ def _pace(cell: Cell, scenario: Scenario) -> Pace:
     return Pace(scenario.timing, float(scenario.search.precision), interval)
 
 
-def _cores(site: Site) -> int:
-    return site.cores or machine.cores()
+def _cpu_bound(cell: Cell, site: Site) -> float | None:
+    return bounds.cpu_bound(cell, site.cores_of(cell.framework, machine.cores()))

@@ -126,8 +126,8 @@ def standing(cell: Cell, scenario: Scenario, ground: Ground) -> Iterator[Standin
         rig.close()
 
 
-def refusal(cell: Cell, scenario: Scenario) -> str | None:
-    """Why the rooms of a cell cannot do it; None when they can. UsageError when there is no such room."""
+def refusal(cell: Cell, scenario: Scenario, site: Site) -> str | None:
+    """Why the rooms of a cell cannot do it on a site; None when they can. UsageError when there is no such room."""
     framework = rooms.framework(cell.framework, scenario.settings)
     source = rooms.source(cell.source, scenario.settings)
     return (
@@ -135,6 +135,7 @@ def refusal(cell: Cell, scenario: Scenario) -> str | None:
         or no_keys(cell, scenario)
         or framework.refuses(cell, cell.source)
         or source.refuses(cell, float(scenario.load.entropy))
+        or site.unseen(cell.framework, cell.source)
     )
 
 
@@ -155,12 +156,15 @@ def no_keys(cell: Cell, scenario: Scenario) -> str | None:
 
 
 def roofs(cell: Cell, scenario: Scenario, site: Site, cores: int) -> list[Roof]:
-    """The roofs over a cell, the lowest first: its CPU cost, and what site and source say of network and disk."""
+    """The roofs over a cell, the lowest first: its CPU cost, and what site and source say of network and disk.
+
+    `cores` are those of this machine that a framework here has.
+    """
     source = rooms.source(cell.source, scenario.settings)
     copies = source.copies(site) if isinstance(source, Copying) else None
     rates = {"network": site.link(cell.framework, cell.source), "disk": site.disk}
     known = {name: None if rate is None else float(rate) for name, rate in rates.items()}
-    return bounds.roofs(cell, cores, copies, **known, cards=site.load is not None)
+    return bounds.roofs(cell, site.cores_of(cell.framework, cores), copies, **known, cards=site.load is not None)
 
 
 def batch_interval(cell: Cell, scenario: Scenario) -> float:

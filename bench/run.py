@@ -52,7 +52,7 @@ def run(scenario: Scenario, site: Site, store: Store, watcher: Watcher, *, place
     cells = tour(scenario.cells())
     supervisor = Supervisor(places.registry, store.folder / "logs")
     supervisor.cores_of = cores_of(scenario)
-    cores = site.cores or len(supervisor.cores_of.get("framework", ())) or machine.cores()
+    cores = len(supervisor.cores_of.get("framework", ())) or machine.cores()
     with Ground(
         site,
         supervisor,
@@ -85,7 +85,7 @@ def cores_of(scenario: Scenario) -> dict[Role, list[int]]:
 
 def result_of(cell: Cell, scenario: Scenario, ground: Ground, store: Store, watcher: Watcher) -> Result:
     """The result of one cell, whatever becomes of it; only what the person must put right is raised."""
-    refused = rig.refusal(cell, scenario)
+    refused = rig.refusal(cell, scenario, ground.site)
     if refused is not None:
         return _without(cell, "unsupported", refused)
     _calibrate(cell, scenario, ground, store)
@@ -226,7 +226,7 @@ def under(roofs: list[Roof], result: Result) -> Result:
 
 def _alarm(seen: Measurement, cell: Cell, ground: faces.Ground) -> None:
     """Raise Impossible where a trial's figures cannot be."""
-    bound = bounds.cpu_bound(cell, ground.cores)
+    bound = bounds.cpu_bound(cell, ground.site.cores_of(cell.framework, ground.cores))
     link = ground.site.link(cell.framework, cell.source) if ground.site.load is None else None  # several hosts have several
     if (why := alarm_of(seen, cell, bound_hz=bound, link=float(link) if link is not None else None)) is not None:
         raise Impossible(f"trial {seen.planned.number}: {why}")

@@ -62,6 +62,15 @@ class PulsarSite(Struct, frozen=True, forbid_unknown_fields=True):
     """of the certificates that are trusted, for pulsar+ssl:// and https://; the system's when left out"""
     token_file: str | None = None
     """whose first line is the token that lets in"""
+    bookies: Annotated[int, Meta(ge=1)] | None = None
+    """how many there are; what a disk of theirs takes follows from it"""
+    write_quorum: Annotated[int, Meta(ge=1)] | None = None
+    """how many bookies keep each message, as its brokers are set"""
+
+    def __post_init__(self) -> None:
+        """Refuse more copies of a message than there are bookies."""
+        if (self.write_quorum or 1) > (self.bookies or self.write_quorum or 1):
+            raise ValueError(f"pulsar.write_quorum ({self.write_quorum}) is above pulsar.bookies ({self.bookies})")
 
 
 class SparkSite(Struct, frozen=True, forbid_unknown_fields=True):
@@ -74,6 +83,41 @@ class SparkSite(Struct, frozen=True, forbid_unknown_fields=True):
     """Spark settings that the place asks for: ports that a firewall lets through, memory of an executor."""
     password_file: str | None = None
     """whose first line drivers must know (spark.authenticate); their connections are then encrypted"""
+    cores: Annotated[int, Meta(ge=1)] | None = None
+    """of all its workers; the site's `cores` when left out"""
+
+
+class HarmonicioSite(Struct, frozen=True, forbid_unknown_fields=True):
+    """A HarmonicIO that stands already; its workers must allow `python:frameworks.harmonicio.job:Job`."""
+
+    master: Address
+    """of its control plane"""
+    data: Address
+    """where the master takes connectors"""
+    listen: Address
+    """of this machine, where PEs reach it: there they tell what they have done"""
+    token_file: str | None = None
+    """whose first line is the operator's token"""
+    connector_token_file: str | None = None
+    """whose first line is the connectors' token"""
+    tls: str | None = None
+    """folder with certificate.pem, key.pem and authority.pem, for mutual TLS; plain TCP when left out"""
+    cores: Annotated[int, Meta(ge=1)] | None = None
+    """of all its workers; the site's `cores` when left out"""
+
+
+class FilesSite(Struct, frozen=True, forbid_unknown_fields=True):
+    """A folder that this machine and the frameworks see under the same path, such as one of an NFS server."""
+
+    folder: Annotated[str, Meta(pattern=r"^/\S+$(?!\n)", description="an absolute path without spaces")]
+    """each cell has a folder of its own in it, removed at the end; a scenario's settings.files.folder is not used"""
+
+
+class TcpSite(Struct, frozen=True, forbid_unknown_fields=True):
+    """Where this machine serves messages to frameworks of the site (the source tcp)."""
+
+    listen: Address
+    """of this machine, where they reach it; without it the source listens where its settings say, on loopback"""
 
 
 class LoadSite(Struct, frozen=True, forbid_unknown_fields=True):
@@ -94,6 +138,12 @@ class HostSite(Struct, frozen=True, forbid_unknown_fields=True):
     """what must run there, by name: its version"""
 
 
+_SERVICES = {"kafka": "kafka", "pulsar": "pulsar", "spark": "spark", "harmonicio": "harmonicio", "stream": "harmonicio"}
+"""By room: the part of a site that is its service."""
+_SEEN_FROM_AFAR = ("kafka", "pulsar", "harmonicio", "files", "tcp")
+"""The parts of a site that put a source where its frameworks see it."""
+
+
 class Site(Struct, frozen=True, forbid_unknown_fields=True):
     """A whole site file; whatever it leaves out is embedded on this machine."""
 
@@ -101,9 +151,12 @@ class Site(Struct, frozen=True, forbid_unknown_fields=True):
     kafka: KafkaSite | None = None
     pulsar: PulsarSite | None = None
     spark: SparkSite | None = None
+    harmonicio: HarmonicioSite | None = None
+    files: FilesSite | None = None
+    tcp: TcpSite | None = None
     load: LoadSite | None = None
     cores: Annotated[int, Meta(ge=1)] | None = None
-    """Cores that the framework has; this machine's when left out."""
+    """Cores that a framework of the site has, where its own part does not say; this machine's when left out."""
     bandwidth: Annotated[Bandwidth, limits(over="0 MB/s")] | None = None
     """Of one network card, in one direction: between source and framework; there is none within one machine."""
     disk: Annotated[Bandwidth, limits(over="0 MB/s")] | None = None
@@ -115,7 +168,25 @@ class Site(Struct, frozen=True, forbid_unknown_fields=True):
 
     def elsewhere(self, room: str) -> bool:
         """Whether a room's service stands already, so that its processes cannot be seen from here."""
-        return getattr(self, room, None) is not None
+        return self._service(room) is not None
+
+    def cores_of(self, framework: str, here: int) -> int:
+        """Cores that a framework has: on the site what the site file says, otherwise those of this machine that are given."""
+        service = self._service(framework)
+        own: int | None = getattr(service, "cores", None)
+        return here if service is None else own or self.cores or here
+
+    def unseen(self, framework: str, source: str) -> str | None:
+        """Why a framework of the site would not see a source, for want of a part of the site file; None where it does, or where
+        nothing is known of such a source."""
+        part = _SERVICES.get(source, source)
+        if not self.elsewhere(framework) or part not in _SEEN_FROM_AFAR or getattr(self, part) is not None:
+            return None
+        return f"{framework} stands on the site, {source} on this machine, where it is not seen: the site file has no `{part}`"
+
+    def _service(self, room: str) -> Struct | None:
+        service: Struct | None = getattr(self, _SERVICES[room]) if room in _SERVICES else None
+        return service
 
     def link(self, framework: str, source: str) -> Bandwidth | None:
         """Bytes/s that messages of a system can come at, in one direction; None where they stay within this machine."""

@@ -57,6 +57,8 @@ class Consumer:
         self._thread: threading.Thread | None = None
 
     def open(self, endpoint: Endpoint, member: int, members: int) -> None:  # noqa: ARG002  PEs share a stream by themselves
+        if endpoint.client["elsewhere"]:
+            raise RoomError("stream", "open", "a PE of this process is on loopback, where a master of the site does not see it")
         self._pipe = _PIPES[self._id] = Pipe(_MOST_MESSAGES, _MOST_BYTES)
         listener = socket.create_server((LOOPBACK, 0))
         port, control = listener.getsockname()[1], int(endpoint.client["control"])

@@ -96,6 +96,8 @@ class Consumer:
 
 def backlog(endpoint: Endpoint) -> Backlog:
     """What the members have still to acknowledge."""
-    told = {name: str(endpoint.client[name]) for name in ("admin_url", "namespace", "ca_file", "token_file")}
-    site = PulsarSite(endpoint.address, **{name: value for name, value in told.items() if value})
+    admin_url, namespace, ca_file, token_file = (
+        str(endpoint.client[name]) for name in ("admin_url", "namespace", "ca_file", "token_file")
+    )
+    site = PulsarSite(endpoint.address, admin_url, namespace, ca_file or None, token_file or None)
     return Admin(site).backlog(endpoint.name.rpartition("/")[2], SUBSCRIPTION)

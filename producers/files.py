@@ -32,7 +32,7 @@ COMPLETE, UNFINISHED = "complete", "unfinished"
 
 
 class Settings(Struct, frozen=True, forbid_unknown_fields=True):
-    """Where the files lie."""
+    """Where the files lie, unless the site file says (`files.folder`)."""
 
     folder: str | None = None
     """such as /dev/shm; the run's data folder when left out"""
@@ -49,9 +49,12 @@ class Source:
         """A file can hold anything."""
 
     def open(self, cell: Cell, ground: Ground) -> Endpoint:  # noqa: ARG002  all cells look alike to it
-        within = Path(self._settings.folder) if self._settings.folder else ground.data
+        site = ground.site.files
+        chosen = site.folder if site is not None else self._settings.folder
+        within = Path(chosen) if chosen else ground.data
         try:
-            within.mkdir(parents=True, exist_ok=True)
+            if site is None:  # what the site shares is not made here, where it would be a folder of this machine
+                within.mkdir(parents=True, exist_ok=True)
             self._folder = Path(tempfile.mkdtemp(prefix=OURS, dir=within)).resolve()
             if within != ground.data:
                 (ground.data / self._folder.name).symlink_to(self._folder)  # so that it is found after a crash

@@ -5,7 +5,7 @@
 
 import time
 from collections.abc import Sequence
-from itertools import count
+from secrets import token_hex
 from typing import Annotated, Literal
 
 from msgspec import Struct
@@ -13,7 +13,6 @@ from msgspec import Struct
 from bench.errors import RoomError
 from bench.faces import Endpoint, Ground
 from bench.scenario import Cell
-from bench.services.ports import LOOPBACK
 from bench.units import Seconds, Size, limits
 from frameworks.harmonicio.cluster import cluster_of, too_large
 from frameworks.harmonicio.connector import Feeder, Options
@@ -25,7 +24,6 @@ PATIENCE = 0.01
 """Seconds that a full connector waits for credit, once it has said that it is full: the load counts them as its source's."""
 LOOK_EVERY = 0.01
 """Seconds between two looks for acknowledgements while nothing is sent: a load asks far more often, and CPU is scarce."""
-_NUMBERS = count(1)
 
 
 class Settings(Struct, frozen=True, forbid_unknown_fields=True):
@@ -57,17 +55,20 @@ class Source:
         return too_large(cell)
 
     def open(self, cell: Cell, ground: Ground) -> Endpoint:  # noqa: ARG002  all cells look alike to it
-        cluster, settings = cluster_of(ground), self._settings
+        reach, settings = cluster_of(ground).reach, self._settings
         client: dict[str, str | int | float | bool] = {
             "delivery": settings.delivery,
             "overflow": "never" if settings.delivery == "at-most-once" else settings.overflow,
             "batch": int(settings.batch),
             "held": int(settings.held),
             "patience": float(settings.patience),
-            "control": cluster.port,
+            "control": reach.port,
+            "token": reach.token,
+            "tls": reach.tls or "",
+            "elsewhere": ground.site.elsewhere("stream"),
         }
-        name = f"stream-{next(_NUMBERS)}"
-        return Endpoint("stream", f"{LOOPBACK}:{cluster.data_port}", name, ordered=False, client=client)
+        name = f"stream-{token_hex(4)}"  # never used before: a master may have a queue of an earlier run
+        return Endpoint("stream", f"{reach.data_host}:{reach.data_port}", name, ordered=False, client=client)
 
     def clear(self) -> None:
         """Nothing stays behind."""
@@ -91,7 +92,7 @@ class Sender:
                 c_name=endpoint.name, host=host, port=int(port), batch_bytes=int(client["batch"]), held_bytes=int(client["held"]),
                 delivery="at-most-once" if client["delivery"] == "at-most-once" else "at-least-once",
                 overflow="full" if client["overflow"] == "full" else "absent" if client["overflow"] == "absent" else "never",
-                patience=float(client["patience"]),
+                patience=float(client["patience"]), token=str(client["token"]), tls=str(client["tls"]) or None,
             )
         )  # fmt: skip
         deadline = time.monotonic() + CONNECT_SECONDS

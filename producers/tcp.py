@@ -25,6 +25,7 @@ from bench.message import HEADER_BYTES, LARGEST_TEXT_ENTROPY
 from bench.meter import Meter, stamp
 from bench.outlet import Filler
 from bench.scenario import Cell
+from bench.site import host_and_port
 
 ALONE = True
 JOINED_BYTES, JOINED_BELOW = 2**18, 4096
@@ -41,7 +42,7 @@ NO_WAIT = 0.0005
 
 
 class Settings(Struct, frozen=True, forbid_unknown_fields=True):
-    """Where the source listens."""
+    """Where the source listens, unless the site file says (`tcp.listen`)."""
 
     host: str = "127.0.0.1"
     """an address of this machine that the framework can reach"""
@@ -60,13 +61,15 @@ class Source:
             return f"a line cannot carry a binary filler: entropy {entropy:g} is above {LARGEST_TEXT_ENTROPY:g}"
         return None
 
-    def open(self, cell: Cell, ground: Ground) -> Endpoint:  # noqa: ARG002  all cells and grounds look alike to it
-        host = self._settings.host
+    def open(self, cell: Cell, ground: Ground) -> Endpoint:  # noqa: ARG002  all cells look alike to it
+        host, port = self._settings.host, self._settings.port
+        if ground.site.tcp is not None:
+            host, port = host_and_port(ground.site.tcp.listen)
         try:
-            with socket.create_server((host, self._settings.port)) as probe:
+            with socket.create_server((host, port)) as probe:
                 port = probe.getsockname()[1]
         except OSError as problem:
-            raise SiteError(f"tcp cannot listen at {host}:{self._settings.port}: {problem.strerror}") from problem
+            raise SiteError(f"tcp cannot listen at {host}:{port}: {problem.strerror}") from problem
         return Endpoint("tcp", f"{host}:{port}")
 
     def clear(self) -> None:

@@ -57,10 +57,15 @@ def curves_of(evidence: Evidence, cost: float) -> Curves:
     """The lines and the bounds at one cost."""
     lines = tuple(Line(system, _points_of(evidence, system, cost)) for system in evidence.systems)
     ends = (float(evidence.sizes[0]) / 1.3, float(evidence.sizes[-1]) * 1.3)
-    cpu, network = cpu_bound(evidence, cost), [(size, network_bound(evidence, size)) for size in ends]
+    network = [(size, network_bound(evidence, size)) for size in ends]
+    frameworks = dict.fromkeys(system.partition("/")[0] for system in evidence.systems)
+    found = {framework: cpu_bound(evidence, framework, cost) for framework in frameworks}
+    alike = len(set(found.values())) == 1
     bounds: list[tuple[str, tuple[tuple[float, float], ...]]] = []
-    if cpu is not None:
-        bounds.append(("CPU bound: cores ÷ cost", tuple((size, cpu) for size in ends)))
+    for cpu in dict.fromkeys(found.values()):
+        if cpu is not None:
+            of = "" if alike else f" ({', '.join(framework for framework, its in found.items() if its == cpu)})"
+            bounds.append((f"CPU bound: cores ÷ cost{of}", tuple((size, cpu) for size in ends)))
     if filled := tuple((size, hertz) for size, hertz in network if hertz is not None):
         bounds.append(("network bound: bandwidth ÷ size", filled))
     bounds += _roofs_of(evidence, cost)

@@ -42,7 +42,8 @@ def limit_of(evidence: Evidence, known: Known) -> Limit | None:
     """What limits a cell; None where it has no rate, or no trial to tell it from."""
     if known.result is None or known.result.status in ("unsupported", "failed") or not known.trials:
         return None
-    above, cores, given = _trial_above(known), cores_of(evidence), given_cores(evidence, known.cell.framework)
+    framework = known.cell.framework
+    above, cores, given = _trial_above(known), cores_of(evidence, framework), given_cores(evidence, framework)
     seen = above or known.deciding
     if known.result.reason == "generator":
         return _generator(known)

@@ -19,24 +19,24 @@ class Bound(Struct, frozen=True):
     hertz: float
 
 
-def cores_of(evidence: Evidence) -> int | None:
-    """The cores that the frameworks had; None when the run does not say."""
-    cores = evidence.record.site.cores
-    if cores is None and isinstance(of_machine := evidence.record.facts.get("cores"), int):
-        cores = of_machine - (evidence.record.scenario.load.cores or 0)
-    return cores if cores is not None and cores > 0 else None
+def cores_of(evidence: Evidence, framework: str) -> int | None:
+    """The cores that a framework had; None when the run does not say."""
+    record, site = evidence.record, evidence.record.site
+    of_machine = record.facts.get("cores")
+    here = of_machine - (record.scenario.load.cores or 0) if isinstance(of_machine, int) else 0
+    return max(0, site.cores_of(framework, here)) or None
 
 
 def given_cores(evidence: Evidence, framework: str) -> int | None:
     """The cores that a framework can use, where its settings name fewer than it had; None when the run does not say."""
-    cores, settings = cores_of(evidence), evidence.record.scenario.settings.get(framework, {})
+    cores, settings = cores_of(evidence, framework), evidence.record.scenario.settings.get(framework, {})
     named = [int(settings[name]) for name in ("cores", "processes", "pes") if isinstance(settings.get(name), int)]
     return min([*named, cores]) if cores is not None else None
 
 
-def cpu_bound(evidence: Evidence, cost: float) -> float | None:
-    """Messages/s at which the messages' own cost needs all cores."""
-    cores = cores_of(evidence)
+def cpu_bound(evidence: Evidence, framework: str, cost: float) -> float | None:
+    """Messages/s at which the messages' own cost needs all cores of a framework."""
+    cores = cores_of(evidence, framework)
     return bounds.cpu_bound(Cell("", "", 0, cost), cores) if cores is not None else None
 
 
@@ -54,7 +54,7 @@ def bound_of(evidence: Evidence, known: Known) -> Bound | None:
     found: list[Bound] = []
     link = evidence.record.site.link(cell.framework, cell.source)
     network = float(link) / cell.message_bytes if link is not None else None
-    for kind, hertz in (("cpu", cpu_bound(evidence, cell.cpu_seconds)), ("network", network)):
+    for kind, hertz in (("cpu", cpu_bound(evidence, cell.framework, cell.cpu_seconds)), ("network", network)):
         if hertz is not None:
             found.append(Bound("cpu" if kind == "cpu" else "network", hertz))
     return min(found, key=lambda bound: bound.hertz) if found else None

@@ -7,6 +7,7 @@ from bench.keys import ENTRIES, KeyDrawing, Keys, names_of, table_of
 from bench.message import Writer
 from bench.rig import refusal
 from bench.scenario import Cell, Grid, Load, Scenario
+from bench.site import Site
 from bench.sizes import MessageSize
 from bench.work import Work
 
@@ -54,7 +55,7 @@ def test_order_is_looked_at_key_by_key():
 def test_a_source_without_keys_refuses_them():
     """In one line that says what to do."""
     scenario = Scenario("x", ("capacity/memory",), Grid((MessageSize(100),)), load=Load(keys=Keys(10)))
-    assert refusal(Cell("capacity", "memory", 100, 0.0), scenario) == (
+    assert refusal(Cell("capacity", "memory", 100, 0.0), scenario, Site()) == (
         "load.keys: messages of memory have no keys; leave it out, or use a source that has them, such as kafka"
     )
 
@@ -62,5 +63,5 @@ def test_a_source_without_keys_refuses_them():
 def test_a_source_with_keys_takes_them():
     """Kafka and Pulsar have them."""
     scenario = Scenario("x", ("plain/kafka",), Grid((MessageSize(100),)), load=Load(keys=Keys(10)))
-    assert refusal(Cell("plain", "kafka", 100, 0.0), scenario) is None
-    assert refusal(Cell("plain", "pulsar", 100, 0.0), scenario) is None
+    assert refusal(Cell("plain", "kafka", 100, 0.0), scenario, Site()) is None
+    assert refusal(Cell("plain", "pulsar", 100, 0.0), scenario, Site()) is None

@@ -6,13 +6,33 @@ import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
-from bench import doctor, exporter
-from bench.errors import SiteError
+from bench import doctor, exporter, rig, rooms
+from bench.errors import RoomError, SiteError
+from bench.ground import Ground
+from bench.scenario import Cell, Grid, Scenario
 from bench.services import admission, needs
-from bench.site import HostSite, KafkaSite, LoadSite, Security, Site, SparkSite
+from bench.services.pulsaradmin import Admin
+from bench.site import (
+    FilesSite,
+    HarmonicioSite,
+    HostSite,
+    KafkaSite,
+    LoadSite,
+    PulsarSite,
+    Security,
+    Site,
+    SparkSite,
+    TcpSite,
+)
+from bench.store import RunRecord
+from bench.units import Seconds, Size
+from reports.evidence import Evidence
+from reports.theory import cpu_bound
 
 AHEAD = 5.0
 """Seconds by which the clock of the exporter below is ahead of ours when it is asked to be."""
@@ -167,8 +187,10 @@ def test_a_run_needs_its_endpoints(nobody: str) -> None:
 
 
 def test_what_stands_elsewhere_is_known() -> None:
-    """Only what the site names does."""
-    site = Site(kafka=KafkaSite("b1:9092"))
+    """Only what the site names does; a room may be called as a key of the site file is that is no service."""
+    site = Site(kafka=KafkaSite("b1:9092"), harmonicio=HARMONICIO, load=LoadSite("h:1", 1))
+    assert site.elsewhere("stream")
+    assert not site.elsewhere("load")
     assert site.elsewhere("kafka")
     assert not site.elsewhere("spark")
     assert not site.elsewhere("plain")
@@ -190,3 +212,129 @@ def test_a_password_that_is_not_there_is_refused(tmp_path: Path) -> None:
     """The line names the file."""
     with pytest.raises(SiteError, match=r"cannot be read"):
         admission.of_clients(Security("bench", str(tmp_path / "password"), str(tmp_path / "ca.crt")))
+
+
+SPARK = SparkSite("spark://f1:7077", cores=12)
+HARMONICIO = HarmonicioSite("f1:8090", "f1:8091", "127.0.0.1:7215")
+
+
+def why_not(system: str, site: Site) -> str | None:
+    """What the rig says to a cell of a system."""
+    scenario = Scenario("x", (system,), Grid((Size(1000),)))
+    return rig.refusal(scenario.cells()[0], scenario, site)
+
+
+@pytest.mark.parametrize(
+    ("system", "site", "part"),
+    [
+        ("spark/kafka", Site(spark=SPARK), "kafka"),
+        ("spark/pulsar", Site(spark=SPARK, kafka=KafkaSite("b1:9092")), "pulsar"),
+        ("spark/files", Site(spark=SPARK), "files"),
+        ("spark/tcp", Site(spark=SPARK, files=FilesSite("/srv/stream")), "tcp"),
+        ("harmonicio/kafka", Site(harmonicio=HARMONICIO), "kafka"),
+    ],
+    ids=lambda part: part if isinstance(part, str) else "",
+)
+def test_a_source_that_a_framework_of_the_site_would_not_see_is_refused(system: str, site: Site, part: str) -> None:
+    """In one line that names the part of the site file that is missing."""
+    framework, _, source = system.partition("/")
+    said = f"{framework} stands on the site, {source} on this machine, where it is not seen: the site file has no `{part}`"
+    assert why_not(system, site) == said
+
+
+@pytest.mark.parametrize(
+    ("system", "site"),
+    [
+        ("spark/kafka", Site()),
+        ("plain/tcp", Site(spark=SPARK)),
+        ("harmonicio/stream", Site(spark=SPARK)),
+        ("harmonicio/stream", Site(harmonicio=HARMONICIO)),
+        ("spark/files", Site(spark=SPARK, files=FilesSite("/srv/stream"))),
+        ("spark/tcp", Site(spark=SPARK, tcp=TcpSite("127.0.0.1:7200"))),
+        ("spark/kafka", Site(spark=SPARK, kafka=KafkaSite("b1:9092"))),
+    ],
+    ids=["all here", "plain is here", "harmonicio is here", "its own source", "shared folder", "a port", "the site's broker"],
+)
+def test_a_source_that_is_seen_is_not_refused(system: str, site: Site) -> None:
+    """Whether both are here, or the site file says where the source is seen."""
+    assert why_not(system, site) is None
+
+
+def test_cores_are_of_where_a_framework_stands() -> None:
+    """Its own of the site, the site's for all, or those of this machine."""
+    site = Site(spark=SPARK, harmonicio=HARMONICIO, cores=16)
+    assert [site.cores_of(name, 2) for name in ("spark", "harmonicio", "plain")] == [12, 16, 2]
+    assert Site(kafka=KafkaSite("b1:9092"), cores=16).cores_of("spark", 2) == 2
+    dear = Scenario("x", ("spark/kafka", "plain/kafka"), Grid((Size(1000),), (Seconds(0.01),)))
+    assert [rig.roofs(cell, dear, site, 2)[0].hz for cell in dear.cells()] == [1200.0, 200.0]
+
+
+def test_a_reports_bound_is_that_of_the_framework() -> None:
+    """Spark's twelve cores of the site are not those of plain processes on this machine."""
+    scenario = Scenario("x", ("spark/kafka", "plain/kafka"), Grid((Size(1000),)))
+    run = RunRecord(1, scenario, Site(spark=SPARK), {"cores": 2}, "2026-05-04T10:00:00Z")
+    evidence = Evidence(Path(), run, ())
+    assert [cpu_bound(evidence, name, 0.01) for name in ("spark", "plain")] == [1200.0, 200.0]
+
+
+def test_tcp_listens_where_the_site_says(ground: Ground, nobody: str) -> None:
+    """And on loopback where it says nothing."""
+    cell, on_site = Cell("spark", "tcp", 1000, 0.0), Site(tcp=TcpSite(nobody))
+    assert rooms.source("tcp", {}).open(cell, cast("Ground", SimpleNamespace(site=on_site))).address == nobody
+    assert rooms.source("tcp", {}).open(cell, ground).address.startswith("127.0.0.1:")
+
+
+def test_files_lie_in_the_sites_folder(ground: Ground, tmp_path: Path) -> None:
+    """A new folder in it for each cell, gone when the cell is over; a folder that nobody has mounted is not made."""
+    cell, source = Cell("spark", "files", 1000, 0.0), rooms.source("files", {"files": {"folder": "/dev/shm"}})
+    shared = SimpleNamespace(site=Site(files=FilesSite(str(tmp_path))), data=ground.data)
+    endpoint = source.open(cell, cast("Ground", shared))
+    assert Path(endpoint.address).parent.parent == tmp_path
+    source.close()
+    assert not list(tmp_path.iterdir())
+    shared.site = Site(files=FilesSite(str(tmp_path / "unmounted")))
+    with pytest.raises(RoomError, match="unmounted: No such file"):
+        rooms.source("files", {}).open(cell, cast("Ground", shared))
+
+
+def test_what_this_machine_should_serve_is_looked_at(tmp_path: Path) -> None:
+    """An address that is not its own, and a folder that is not there."""
+    site = Site(tcp=TcpSite("192.0.2.1:7200"), files=FilesSite(str(tmp_path / "unmounted")))
+    listening, folder = needs.unserved(site)
+    assert listening.startswith("site.tcp.listen: cannot listen at 192.0.2.1:7200")
+    assert folder == f"site.files.folder: {tmp_path / 'unmounted'} is no folder that can be written; is it mounted?"
+    assert needs.unserved(Site()) == []
+
+
+@pytest.mark.parametrize(
+    ("site", "key"),
+    [
+        (Site(kafka=KafkaSite("b1:9092", Security("bench", "/nowhere/it", "/dev/null"))), "kafka.security.password_file"),
+        (Site(pulsar=PulsarSite("pulsar://b1:6650", "http://b1:8080", ca_file="/nowhere/it")), "pulsar.ca_file"),
+        (Site(spark=SparkSite("yarn", password_file="/nowhere/it")), "spark.password_file"),
+        (Site(harmonicio=HarmonicioSite("a:1", "a:2", "a:3", connector_token_file="/nowhere/it")),
+         "harmonicio.connector_token_file"),
+    ],
+    ids=["kafka", "pulsar", "spark", "harmonicio"],
+)  # fmt: skip
+def test_a_file_that_cannot_be_read_ends_a_run_before_it_begins(site: Site, key: str) -> None:
+    """The line names the key and the path, not an endpoint that did not answer."""
+    with pytest.raises(SiteError, match=rf"site\.{key}: /nowhere/it cannot be read"):
+        needs.require(site)
+
+
+def test_the_first_line_of_a_token_file_is_the_token(tmp_path: Path) -> None:
+    """What else it holds is nobody's."""
+    (tmp_path / "token").write_text(" the token \nand a note\n")
+    site = PulsarSite("pulsar://b1:6650", "http://b1:8080", token_file=str(tmp_path / "token"))
+    assert Admin(site)._headers()["Authorization"] == "Bearer the token"
+
+
+def test_a_token_in_the_open_is_told(nobody: str, tmp_path: Path) -> None:
+    """Of each connection that is not encrypted."""
+    (tmp_path / "token").write_text("a token")
+    told = PulsarSite(f"pulsar+ssl://{nobody}", f"http://{nobody}", token_file=str(tmp_path / "token"))
+    found = doctor.findings(Site(pulsar=told), tmp_path, tmp_path / "cache", tmp_path / "registry")
+    assert [one.what for one in found if "unencrypted" in one.what] == [
+        f"pulsar at http://{nobody}: its token goes over an unencrypted connection, where others can read it"
+    ]

@@ -49,7 +49,7 @@ def secret_in(path: str) -> str:
     """The first line of a file; SiteError where it cannot be read or is empty."""
     lines = text_of(path).splitlines()
     if not lines or not lines[0].strip():
-        raise SiteError(f"{path} is empty; its first line must be the password")
+        raise SiteError(f"{path} is empty; its first line must be the secret")
     return lines[0].strip()
 
 

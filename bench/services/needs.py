@@ -2,7 +2,7 @@
 
 import os
 import socket
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -19,6 +19,7 @@ SOURCES = ("kafka", "pulsar")
 PATIENCE = 2.0
 """Seconds for a connection to an endpoint of the site."""
 PACKAGES = {"kafka": ("confluent_kafka", "kafka"), "pulsar": ("pulsar",), "spark": ("pyspark",)}
+_CERTIFICATES = ("certificate.pem", "key.pem", "authority.pem")
 JARS = {"kafka": ("kafka",), "pulsar": ("pulsar",), "spark": ("spark-kafka",)}
 """By room: the sets of jars that are downloaded when it is first used and nothing of it stands already."""
 
@@ -41,13 +42,53 @@ def missing(rooms: Collection[str], site: Site, cache: Path) -> list[str]:
         for name in JARS[room]
         if not cached(name, cache)
     ]
-    return found + _unreadable(site) + unreachable(site)
+    return found + unreadable(site) + unserved(site) + unreachable(site)
 
 
-def _unreadable(site: Site) -> list[str]:
+def unreadable(site: Site) -> list[str]:
     """The files that the site names and that cannot be read here, a sentence each."""
-    named = [(f"site.pulsar.{of}", getattr(site.pulsar, of)) for of in ("ca_file", "token_file") if site.pulsar is not None]
-    return [f"{key}: {path} cannot be read" for key, path in named if path is not None and not os.access(path, os.R_OK)]
+    named = [(key, path) for key, path in _named(site) if path is not None and not _readable(path)]
+    return [f"{key}: {path} cannot be read" for key, path in named]
+
+
+def _named(site: Site) -> Iterator[tuple[str, str | None]]:
+    """(key, path) of every file that the site has a key for."""
+    if site.kafka is not None and site.kafka.security is not None:
+        yield "site.kafka.security.password_file", site.kafka.security.password_file
+        yield "site.kafka.security.ca_file", site.kafka.security.ca_file
+    if site.pulsar is not None:
+        yield "site.pulsar.ca_file", site.pulsar.ca_file
+        yield "site.pulsar.token_file", site.pulsar.token_file
+    if site.spark is not None:
+        yield "site.spark.password_file", site.spark.password_file
+    if site.harmonicio is not None:
+        yield "site.harmonicio.token_file", site.harmonicio.token_file
+        yield "site.harmonicio.connector_token_file", site.harmonicio.connector_token_file
+        if site.harmonicio.tls is not None:
+            yield from (("site.harmonicio.tls", f"{site.harmonicio.tls}/{name}") for name in _CERTIFICATES)
+
+
+def _readable(path: str) -> bool:
+    return os.access(path, os.R_OK) and not Path(path).is_dir()
+
+
+def unserved(site: Site) -> list[str]:
+    """What this machine has not got for others although the site says so: ports to listen at, a shared folder; a sentence each."""
+    listening = [("tcp", site.tcp.listen)] if site.tcp is not None else []
+    listening += [("harmonicio", site.harmonicio.listen)] if site.harmonicio is not None else []
+    found = [f"site.{part}.listen: {why}" for part, address in listening if (why := _not_ours(address)) is not None]
+    if site.files is not None and not os.access(site.files.folder, os.R_OK | os.W_OK | os.X_OK):
+        found.append(f"site.files.folder: {site.files.folder} is no folder that can be written; is it mounted?")
+    return found
+
+
+def _not_ours(address: str) -> str | None:
+    """Why nobody can listen at an address of this machine now; None where it is possible."""
+    try:
+        socket.create_server(host_and_port(address)).close()
+    except (OSError, ValueError, OverflowError) as problem:
+        return f"cannot listen at {address} ({getattr(problem, 'strerror', None) or problem})"
+    return None
 
 
 class Gap(Struct, frozen=True):
@@ -71,6 +112,8 @@ def endpoints(site: Site) -> list[tuple[str, str]]:
         found += [("pulsar", address) for address in (*service, urlsplit(site.pulsar.admin_url).netloc)]
     if site.spark and site.spark.master.startswith("spark://"):
         found.append(("spark", site.spark.master.removeprefix("spark://")))
+    if site.harmonicio:
+        found += [("harmonicio", site.harmonicio.master), ("harmonicio", site.harmonicio.data)]
     return found
 
 
@@ -85,8 +128,8 @@ def unreachable(site: Site) -> list[str]:
 
 
 def require(site: Site) -> None:
-    """Raise SiteError unless every endpoint of the site can be reached."""
-    missing = unreachable(site)
+    """Raise SiteError unless every file that the site names can be read, and every endpoint of it be reached."""
+    missing = unreadable(site) or unreachable(site)
     if missing:
         raise SiteError(f"{'; '.join(missing)}; see: bench doctor --site FILE")
 

@@ -4,13 +4,13 @@ import http.client
 import json
 import ssl
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
 from msgspec import Struct
 
 from bench.errors import RoomError
+from bench.services.admission import secret_in
 from bench.site import PulsarSite
 
 
@@ -77,7 +77,7 @@ class Admin:
     def _headers(self) -> Mapping[str, str]:
         headers = {"Content-Type": "application/json"}
         if self._site.token_file is not None:
-            headers["Authorization"] = f"Bearer {Path(self._site.token_file).read_text(encoding='utf-8').strip()}"
+            headers["Authorization"] = f"Bearer {secret_in(self._site.token_file)}"
         return headers
 
 

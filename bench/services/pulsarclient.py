@@ -1,8 +1,9 @@
 """A connection of the Pulsar client library to the cluster of an endpoint; made alike by whoever sends and whoever reads."""
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING
+
+from bench.services.admission import secret_in
 
 if TYPE_CHECKING:
     import pulsar
@@ -14,12 +15,12 @@ TIMEOUT = 30.0
 def connected(address: str, settings: Mapping[str, str | int | float | bool]) -> "pulsar.Client":
     """A client of the cluster at `address`; it connects when it is first used. Whoever gets it ends it by `shutdown`.
 
-    Of `settings` it heeds `ca_file` and `token_file`, paths or empty.
+    Of `settings` it heeds `ca_file` and `token_file`, whose first line is the token; paths or empty.
     """
     import pulsar
 
     ca_file, token_file = str(settings.get("ca_file", "")), str(settings.get("token_file", ""))
-    token = pulsar.AuthenticationToken(lambda: Path(token_file).read_text(encoding="utf-8").strip()) if token_file else None
+    token = pulsar.AuthenticationToken(lambda: secret_in(token_file)) if token_file else None
     return pulsar.Client(
         address,
         authentication=token,

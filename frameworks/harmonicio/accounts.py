@@ -1,11 +1,14 @@
-"""The harness's end of its PEs' accounts: a port on loopback that only who knows the secret may tell anything."""
+"""The harness's end of its PEs' accounts: a port, on loopback unless the site file says more, that only who knows the secret may
+tell anything."""
 
+import contextlib
 import socket
 import threading
 from secrets import compare_digest, token_hex
 from typing import Any
 
 from bench.channel import Inbox
+from bench.errors import SiteError
 from bench.order import Ready
 from bench.services.ports import LOOPBACK
 from bench.tally import Report
@@ -15,11 +18,14 @@ _PATIENCE = 10.0
 
 
 class Accounts:
-    """Listens until closed."""
+    """Listens until closed; raises SiteError where it cannot."""
 
-    def __init__(self) -> None:
-        self.secret = token_hex(16)
-        self._listener = socket.create_server((LOOPBACK, 0), backlog=64)
+    def __init__(self, host: str = LOOPBACK, port: int = 0) -> None:
+        self.secret, self.host = token_hex(16), host
+        try:
+            self._listener = socket.create_server((host, port), backlog=64)
+        except OSError as problem:
+            raise SiteError(f"site.harmonicio.listen: cannot listen at {host}:{port}: {problem.strerror}") from problem
         self._inboxes: list[Inbox[Any]] = []
         self._ready: set[int] = set()
         threading.Thread(target=self._accept, daemon=True, name="accounts").start()
@@ -51,6 +57,8 @@ class Accounts:
 
     def close(self) -> None:
         """Stop listening."""
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)  # or who waits in `accept` keeps the port
         self._listener.close()
         for inbox in self._inboxes:
             inbox.close()

@@ -1,8 +1,9 @@
 """HarmonicIO as a framework under test: its PEs do the harness's work; messages come from its connector, or over a bridge."""
 
+import logging
 import sys
 import time
-from itertools import count
+from secrets import token_hex
 from typing import Any
 
 import msgspec
@@ -14,16 +15,18 @@ from bench.faces import Endpoint, Ground
 from bench.order import Ready, Trouble
 from bench.process import Child
 from bench.scenario import Cell
-from bench.services.ports import LOOPBACK
 from bench.tally import Report
 from bench.work import Work
 from frameworks.harmonicio import job
 from frameworks.harmonicio.accounts import Accounts
 from frameworks.harmonicio.bridge import Bridging
-from frameworks.harmonicio.cluster import IMAGE, READY_SECONDS, Cluster, cluster_of, too_large
+from frameworks.harmonicio.cluster import IMAGE, READY_SECONDS, Cluster, SitesCluster, cluster_of, too_large
+from frameworks.harmonicio.connector import Options
 from frameworks.harmonicio.errors import HarmonicError
 
 __all__ = ["Framework", "Settings"]
+
+logger = logging.getLogger(__name__)
 
 UNORDERED = True
 """A bridge offers one part of its source after the other, and what waits for a PE is put together."""
@@ -32,7 +35,6 @@ STREAM = "stream"
 BATCH_SECONDS, BATCH_BYTES, BATCH_MESSAGES = 0.1, 8 * 10**6, 10_000
 """Bounds of a batch: by the CPU time that its messages ask for, and by what must lie in memory. Only what waits is put together."""
 STOP_SECONDS = 40.0
-_NUMBERS = count(1)
 
 
 class Settings(Struct, frozen=True, forbid_unknown_fields=True):
@@ -41,6 +43,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     pes: int | None = None
     """the framework's cores when left out"""
     bridges: int = 1
+    """processes of this machine, also where the cluster is the site's"""
 
 
 class Framework:
@@ -50,7 +53,7 @@ class Framework:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._cluster: Cluster | None = None
+        self._cluster: Cluster | SitesCluster | None = None
         self._accounts: Accounts | None = None
         self._bridges: list[Child] = []
         self._stream = ""
@@ -61,13 +64,16 @@ class Framework:
         return too_large(cell) or (None if endpoint_source == STREAM else rooms.without_consumer(endpoint_source))
 
     def open(self, cell: Cell, endpoint: Endpoint, work: Work, ground: Ground) -> None:
-        pes = self._settings.pes or ground.cores
-        self._cluster, self._accounts = cluster_of(ground), Accounts()
+        pes = self._settings.pes or ground.site.cores_of("harmonicio", ground.cores)
+        self._cluster = cluster_of(ground)
+        self._accounts = Accounts(*self._cluster.listen)
         bridged = endpoint.source != STREAM
-        self._stream = f"bridged-{next(_NUMBERS)}" if bridged else endpoint.name
-        told = job.Settings(work, _most(cell), LOOPBACK, self._accounts.port, self._accounts.secret)
+        self._stream = f"bridged-{token_hex(4)}" if bridged else endpoint.name
+        told = job.Settings(work, _most(cell), self._accounts.host, self._accounts.port, self._accounts.secret)
         wanted = {"c_name": self._stream, "image": IMAGE, "num": pes, "settings": msgspec.to_builtins(told)}
         try:
+            if others := self._cluster.others(self._stream):
+                raise RoomError("harmonicio", "open", f"PEs of {', '.join(others)} are there; end them: harmonicio stop STREAM")
             self._cluster.operator.submit(wanted)
         except HarmonicError as problem:
             raise RoomError("harmonicio", "open", str(problem)) from problem
@@ -97,17 +103,19 @@ class Framework:
         if accounts is not None:
             accounts.close()
 
-    def _withdraw(self, cluster: Cluster) -> None:
-        """End the PEs; a cluster in which they do not end is closed: the next cell gets a fresh one."""
+    def _withdraw(self, cluster: Cluster | SitesCluster) -> None:
+        """End the PEs; a cluster in which they do not end is closed: the next cell gets a fresh one, or, of a site, is refused."""
         try:
             cluster.operator.withdraw(self._stream, purge=True)
             deadline = time.monotonic() + STOP_SECONDS
             while any(pe["c_name"] == self._stream for pe in cluster.operator.status()["pes"]):
                 if time.monotonic() > deadline:
+                    logger.warning("PEs of %s did not end within %g s", self._stream, STOP_SECONDS)
                     cluster.close()
                     return
                 time.sleep(0.05)
-        except HarmonicError:
+        except HarmonicError as problem:
+            logger.warning("PEs of %s could not be ended: %s", self._stream, problem)
             cluster.close()
 
     def _wait_for(self, pes: int) -> None:
@@ -129,13 +137,15 @@ class Framework:
 
     def _bridge(self, cell: Cell, endpoint: Endpoint, ground: Ground) -> None:
         assert self._cluster is not None
-        members = min(self._settings.bridges, endpoint.parts)
+        members, reach = min(self._settings.bridges, endpoint.parts), self._cluster.reach
+        fed = Options(
+            c_name=self._stream, host=reach.data_host, port=reach.data_port, token=reach.token, tls=reach.tls, overflow="absent"
+        )
         for member in range(members):
             command = [sys.executable, "-m", "frameworks.harmonicio.bridge"]
             bridge = ground.supervisor.start(command, name=f"bridge-{member}", role="framework", heard=Ready | Trouble)
             self._bridges.append(bridge)
-            told = Bridging(endpoint, self._stream, self._cluster.data_port, member=member, members=members, most=_at_once(cell))
-            bridge.inbox.tell(told)
+            bridge.inbox.tell(Bridging(endpoint, fed, member=member, members=members, most=_at_once(cell)))
         for bridge in self._bridges:
             bridge.answer(Ready, READY_SECONDS)
 

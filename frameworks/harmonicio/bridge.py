@@ -22,9 +22,8 @@ class Bridging(Struct, frozen=True, tag="bridging"):
     """What a bridge is told once."""
 
     endpoint: Endpoint
-    c_name: str
-    port: int
-    """of the master's data port"""
+    fed: Options
+    """of the connector to the stream"""
     member: int
     members: int
     most: int
@@ -38,7 +37,7 @@ def main() -> None:
         (told,) = channel.hear()
         consumer, feeder = (
             rooms.consumer(told.endpoint.source),
-            Feeder(Options(c_name=told.c_name, port=told.port, overflow="absent")),
+            Feeder(told.fed),
         )
         try:
             consumer.open(told.endpoint, told.member, told.members)

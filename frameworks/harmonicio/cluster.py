@@ -1,12 +1,16 @@
-"""A master and a worker of the harness's own, as child processes; one for a run, kept between cells."""
+"""The cluster of a run: the site's, or a master and a worker of the harness's own, as child processes kept between cells."""
 
 import sys
 
-from bench.errors import NotReady
+from msgspec import Struct
+
+from bench.errors import NotReady, SiteError
 from bench.faces import Ground
 from bench.process import Child, Supervisor
 from bench.scenario import Cell
+from bench.services.admission import secret_in
 from bench.services.ports import LOOPBACK, free_ports
+from bench.site import HarmonicioSite, host_and_port
 from frameworks.harmonicio.config import MasterConfig
 from frameworks.harmonicio.errors import HarmonicError
 from frameworks.harmonicio.operator import Operator
@@ -16,12 +20,30 @@ READY_SECONDS = 60.0
 KEY = "harmonicio"
 
 
+class Reach(Struct, frozen=True):
+    """Where a master is reached, and what it is shown."""
+
+    host: str
+    port: int
+    """of the control plane"""
+    data_host: str
+    data_port: int
+    """of connectors"""
+    token: str = ""
+    """of connectors"""
+    tls: str | None = None
+    """folder of certificates"""
+
+
 class Cluster:
-    """Stands until closed; listens on loopback only."""
+    """Of the harness's own; stands until closed; listens on loopback only."""
+
+    listen = (LOOPBACK, 0)
+    """where PEs tell what they have done"""
 
     def __init__(self, master: Child, worker: Child, *, port: int, data_port: int) -> None:
         self._master, self._worker = master, worker
-        self.port, self.data_port, self.operator = port, data_port, Operator(LOOPBACK, port)
+        self.reach, self.operator = Reach(LOOPBACK, port, LOOPBACK, data_port), Operator(LOOPBACK, port)
 
     @classmethod
     def standing(cls, supervisor: Supervisor, state: str) -> "Cluster":
@@ -49,6 +71,10 @@ class Cluster:
         """An error to raise, with the worker's log: its PEs write there."""
         return NotReady(what, self._worker.log)
 
+    def others(self, _: str) -> list[str]:
+        """Nobody else knows of it."""
+        return []
+
     def close(self) -> None:
         self._worker.stop(12)
         self._master.stop()
@@ -60,6 +86,39 @@ class Cluster:
             return False
 
 
+class SitesCluster:
+    """The site's, which is neither started nor stopped here."""
+
+    def __init__(self, site: HarmonicioSite) -> None:
+        told = {of: secret_in(path) if path is not None else "" for of, path in _token_files(site).items()}
+        self.reach = Reach(*host_and_port(site.master), *host_and_port(site.data), told["connector"], site.tls)
+        self.operator = Operator(self.reach.host, self.reach.port, told["operator"], tls=site.tls)
+        self.listen = host_and_port(site.listen)
+
+    def alive(self) -> bool:
+        return True
+
+    def check(self) -> None:
+        """What of a site has died is looked for where a trial does not end well (bench.trial)."""
+
+    def not_ready(self, what: str) -> SiteError:
+        """An error to raise; the PEs' logs are on the workers' hosts."""
+        return SiteError(f"{what}; the logs of its PEs are on the hosts of its workers")
+
+    def others(self, stream: str) -> list[str]:
+        """Streams but this one for which PEs run or are wanted: they would take the CPU that is measured."""
+        view = self.operator.status()
+        found = [pe["c_name"] for pe in view["pes"]] + [row["c_name"] for row in view["streams"] if row["wanted"]]
+        return sorted(set(found) - {stream})
+
+    def close(self) -> None:
+        """It is somebody else's."""
+
+
+def _token_files(site: HarmonicioSite) -> dict[str, str | None]:
+    return {"operator": site.token_file, "connector": site.connector_token_file}
+
+
 def too_large(cell: Cell) -> str | None:
     """Why a cell's messages cannot pass a cluster, whose master and worker are started with what they accept unasked."""
     most = MasterConfig().message_bytes
@@ -68,6 +127,9 @@ def too_large(cell: Cell) -> str | None:
     return f"HarmonicIO accepts messages of {most} bytes at most (message_bytes); the largest here has {cell.largest_bytes}"
 
 
-def cluster_of(ground: Ground) -> Cluster:
+def cluster_of(ground: Ground) -> Cluster | SitesCluster:
     """The cluster of a run."""
+    site = ground.site.harmonicio
+    if site is not None:
+        return ground.kept(KEY, lambda: SitesCluster(site))
     return ground.kept(KEY, lambda: Cluster.standing(ground.supervisor, str(ground.data / "harmonicio")))

@@ -71,7 +71,7 @@ class Framework:
 
 def _plan(settings: Settings, reader: Reader, ground: Ground) -> Plan:
     """The connector to Kafka is in every session whose jars are there, so that the cells of files and Kafka share one."""
-    cores = settings.cores or ground.cores
+    cores = settings.cores or ground.site.cores_of("spark", ground.cores)
     wanted = reader == "kafka" or (reader != "receiver" and cached(_CONNECTOR, ground.cache))
     connector = jars(_CONNECTOR, ground.cache, ground.note) if wanted else None
     return Plan(session_conf(settings, reader, cores=cores, site=ground.site.spark, folder=ground.data / "spark"), cores, connector)

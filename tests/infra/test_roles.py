@@ -58,3 +58,29 @@ def test_versions_are_those_of_the_harness() -> None:
     assert f"org.apache.kafka:kafka_2.13:{kafka['kafka_version']}:" in lock
     assert re.search(rf"^pyspark=={re.escape(spark['spark_version'])}$", constraints, re.M)
     assert (written["kafka"], written["spark"]) == (kafka["kafka_version"], spark["spark_version"])
+
+
+def test_the_site_file_says_what_the_roles_do_by_themselves() -> None:
+    """Where an inventory names no port, version or path, it says what the defaults of the roles are."""
+
+    def default(role: str, name: str) -> Any:
+        return read(ANSIBLE / "roles" / role / "defaults" / "main.yml")[f"{role}_{name}"]
+
+    written = read(ANSIBLE / "roles/site_file/defaults/main.yml")
+    assert written["site_file_ports"] == {
+        "kafka": default("kafka", "port"),
+        "spark": default("spark", "master_port"),
+        "pulsar": default("pulsar", "port"),
+        "pulsar_web": default("pulsar", "web_port"),
+        "harmonicio": default("harmonicio", "master_port"),
+        "harmonicio_data": default("harmonicio", "data_port"),
+        "probes": default("probes", "port"),
+        "load": default("load_generator", "worker_port"),
+    }
+    versions = {role: default(role, "version") for role in ("kafka", "spark", "pulsar", "harmonicio")}
+    assert written["site_file_versions"] == versions | {"load": default("load_generator", "version")}
+    assert written["site_file_executor_ports"] == default("spark", "executor_ports")
+    for name in ("driver", "block", "source"):
+        assert f"'{default('load_generator', f'{name}_ports')}'" in written[f"site_file_{name}_ports"]
+    assert f"'{default('nfs', 'folder')}'" in written["site_file_folder"]
+    assert written["site_file_user"] == default("kafka", "user") == default("pulsar", "user")
