@@ -111,7 +111,7 @@ class Source(Protocol):
 class Copying(Protocol):
     """A source that says what it makes of each byte, where it does more than hand it on."""
 
-    def copies(self, site: Site) -> Copies: ...
+    def copies(self, site: Site) -> Copies | None: ...
 
 
 class Sender(Protocol):

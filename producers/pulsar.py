@@ -46,6 +46,8 @@ _COMPRESSION = {
 
 
 STORES = KEYS = True
+EMBEDDED = ("synced", "bookies", "write_quorum", "ack_quorum")
+"""Settings that say how the embedded Pulsar keeps messages; a site's has its own."""
 
 
 class Settings(Struct, frozen=True, forbid_unknown_fields=True):
@@ -93,15 +95,21 @@ class Source:
             return f"pieces of a message go to one reader only with the subscription failover, not with {settings.subscription}"
         return self._too_large(cell, int(settings.largest)) if settings.largest is not None else None
 
-    def copies(self, site: Site) -> Copies:
-        """What Pulsar makes of each byte, read once, on the brokers that the site names."""
-        brokers = site.pulsar.service_url.count(",") + 1 if site.pulsar is not None else 1
-        return pulsar_copies(self._settings.write_quorum, bookies=self._settings.bookies, brokers=brokers)
+    def copies(self, site: Site) -> Copies | None:
+        """What Pulsar makes of each byte, read once, on the site's brokers; None where it does not say who keeps it."""
+        there = site.pulsar
+        if there is None:
+            return pulsar_copies(self._settings.write_quorum, bookies=self._settings.bookies)
+        if there.write_quorum is None or there.bookies is None:
+            return None
+        return pulsar_copies(there.write_quorum, bookies=there.bookies, brokers=there.service_url.count(",") + 1)
 
     def open(self, cell: Cell, ground: Ground) -> Endpoint:
         site = ground.site.pulsar or self._embedded(cell, ground)
         if self._server is None and (refusal := self._too_large(cell, int(self._settings.largest or USUAL_LARGEST))):
             raise RoomError("pulsar", "open", refusal)
+        if self._server is None and (without := self._without_effect()):
+            ground.note(f"the site's Pulsar keeps messages in its own way: settings.pulsar.{without} have no effect")
         self._admin = Admin(site)
         name = f"{cell.name}-{secrets.token_hex(4)}"
         self._admin.make_topic(name, self._settings.partitions)
@@ -124,6 +132,11 @@ class Source:
         if topic and self._admin is not None and (self._server is None or self._server.alive()):
             with contextlib.suppress(RoomError):  # a Pulsar that is gone has no topic to delete
                 self._admin.delete_topic(topic)
+
+    def _without_effect(self) -> str:
+        """The settings of the embedded Pulsar alone that were given, in one word; empty when none were."""
+        usual = Settings()
+        return ", ".join(name for name in EMBEDDED if getattr(self._settings, name) != getattr(usual, name))
 
     def _embedded(self, cell: Cell, ground: Ground) -> PulsarSite:
         """Where a Pulsar of ours stands that takes the cell's messages."""

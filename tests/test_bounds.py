@@ -7,7 +7,7 @@ from bench import rig, run
 from bench.bounds import Copies, kafka_copies, pulsar_copies, roof_reached, roofs
 from bench.measurement import Result, Roof
 from bench.scenario import Cell, Grid, Scenario
-from bench.site import KafkaSite, LoadSite, Site
+from bench.site import KafkaSite, LoadSite, PulsarSite, Site
 from bench.units import Bandwidth, Size
 
 CELL = Cell("plain", "kafka", 1000, 0.01)
@@ -115,3 +115,13 @@ def test_a_cell_keeps_its_soft_roofs_for_the_report():
     known = [Roof("disk", 90.0, hard=False), Roof("cpu", 100.0)]
     found = run.under(known, Result("plain/kafka", "plain", "kafka", 1000, 0.0, "measured", estimate_hz=85.0))
     assert (found.roofs, found.limited_by) == ((known[0],), "disk")
+
+
+def test_a_sites_pulsar_keeps_messages_in_its_own_way():
+    """Whatever the scenario says of an embedded one; where the site does not say, there is no such roof."""
+    scenario = Scenario("x", ("plain/pulsar",), Grid((Size(1000),)), settings={"pulsar": {"bookies": 3, "write_quorum": 3}})
+    brokers, disk = "pulsar://a:1,b:1,c:1", Bandwidth(900e6)
+    told = Site(disk=disk, pulsar=PulsarSite(brokers, "http://a:2", bookies=3, write_quorum=2))
+    assert [(roof.name, round(roof.hz)) for roof in rig.roofs(scenario.cells()[0], scenario, told, 2)] == [("disk", 675_000)]
+    silent = Site(disk=disk, pulsar=PulsarSite(brokers, "http://a:2"))
+    assert rig.roofs(scenario.cells()[0], scenario, silent, 2) == []

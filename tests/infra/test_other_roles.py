@@ -45,6 +45,22 @@ def running(hosts: Hosts) -> dict[str, set[str]]:
     }
 
 
+def drawn(play: Play, hosts: Hosts, results: Path, *arguments: str) -> None:
+    """Run a small map over the site; each of its cells has a rate, and what was sent was processed once."""
+    run = {
+        "load_generator_scenario": str(SCENARIO),
+        "load_generator_results": str(results),
+        "load_generator_set": ["systems=[plain/pulsar,harmonicio/stream]", "grid.message_size=[1 kB]", "search.budget=25 s"],
+    }
+    results.mkdir(exist_ok=True)
+    play("run.yml", INVENTORY, "-e", json.dumps(run), *arguments)
+    shown = hosts("exec", "load-1", "sh", "-c", "cat $(ls -td /var/lib/stream-bench/results/*/ | head -n 1)cells.json")
+    cells = json.loads(shown.stdout)["cells"]
+    assert [cell["system"] for cell in cells] == ["plain/pulsar", "harmonicio/stream"]
+    assert [cell for cell in cells if cell["status"] in ("failed", "unsupported")] == []
+    assert all(cell["processed"] and not cell["lost"] and not cell["duplicated"] for cell in cells), cells
+
+
 def test_one_command_provisions_them(play: Play, hosts: Hosts) -> None:
     """Pulsar's three services, HarmonicIO's two and the load's worker run, none of them as root."""
     play("site.yml", INVENTORY)
@@ -68,19 +84,8 @@ def test_it_is_used(play: Play) -> None:
 
 
 def test_the_load_comes_from_another_host(play: Play, hosts: Hosts, tmp_path: Path) -> None:
-    """A run over Pulsar is sent by the worker on load-2, which then waits for the next one."""
-    run = {
-        "load_generator_scenario": str(SCENARIO),
-        "load_generator_results": str(tmp_path),
-        "load_generator_set": ["systems=plain/pulsar", "grid.message_size=[1 kB]"],
-    }
-    play("run.yml", INVENTORY, "-e", json.dumps(run))
-    shown = hosts("exec", "load-1", "sh", "-c", "cat $(ls -td /var/lib/stream-bench/results/*/ | head -n 1)cells.json")
-    (cell,) = json.loads(shown.stdout)["cells"]
-    assert cell["status"] not in ("failed", "unsupported"), cell
-    assert cell["processed"], cell
-    assert not cell["lost"], cell
-    assert not cell["duplicated"], cell
+    """A run over the site's Pulsar and its HarmonicIO is sent by the worker on load-2, which then waits for the next one."""
+    drawn(play, hosts, tmp_path)
     journal = hosts("exec", "load-2", "journalctl", "--unit", "load-worker", "--output", "cat").stdout
     assert journal.count("waiting for a run's load at 172.30.99.13:5557") >= 2
 
@@ -90,6 +95,7 @@ def test_one_variable_secures_it(play: Play, hosts: Hosts, tmp_path: Path) -> No
     secured = json.dumps(SECURED | {"certificates_authority": str(tmp_path)})
     play("site.yml", INVENTORY, "-e", secured)
     play("check.yml", INVENTORY, "-e", secured)
+    drawn(play, hosts, tmp_path / "results", "-e", secured)
     pulsar, harmonicio = "https://172.30.99.11:8080/admin/v2/clusters", "https://172.30.99.12:8090/v1/status"
     for url, shown in ((pulsar, ""), (harmonicio, OWN_CERTIFICATE)):
         answer = hosts("exec", "load-1", "python3", "-c", ASKED.format(shown=shown, url=url))

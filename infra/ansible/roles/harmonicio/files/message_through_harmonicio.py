@@ -1,13 +1,10 @@
 """Has HarmonicIO start a processing engine, sends one message to it, and stops it again."""
 
-import contextlib
 import os
 import secrets
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 from frameworks.harmonicio.connector import Connector
@@ -15,26 +12,14 @@ from frameworks.harmonicio.operator import Operator
 
 IMAGE = "python:builtins:len"
 """A function of one argument that does no harm; workers must allow it."""
-NAMES = {"authority.pem": "ca.crt", "certificate.pem": "host.crt", "key.pem": "host.key"}
-"""How HarmonicIO calls what the role `certificates` has brought for all clients of this host."""
 PATIENCE = 30.0
 
 
 def main() -> None:
     """Says in one line how long it took; ends with 1 when no engine did the work."""
     host, port, data_port = sys.argv[1:]
-    with _certificates(os.environ.get("HARMONICIO_CERTIFICATES", "")) as tls:
-        seconds = _through(host, int(port), int(data_port), tls)
+    seconds = _through(host, int(port), int(data_port), os.environ.get("HARMONICIO_CERTIFICATES") or None)
     print(f"a message went through an engine of {host}:{port} in {seconds:.2f} s")
-
-
-@contextlib.contextmanager
-def _certificates(folder: str) -> Iterator[str | None]:
-    """A folder as HarmonicIO wants it; none where there is no folder."""
-    with tempfile.TemporaryDirectory() as here:
-        for name, brought in NAMES.items():
-            (Path(here) / name).symlink_to(Path(folder) / brought)
-        yield here if folder else None
 
 
 def _through(host: str, port: int, data_port: int, tls: str | None) -> float:
