@@ -8,6 +8,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+import yaml
 
 HERE = Path(__file__).parent
 ANSIBLE = HERE.parents[1] / "infra" / "ansible"
@@ -72,3 +73,34 @@ def test_a_file_that_is_not_there_is_refused(play: Play) -> None:
     """Ansible alone would find no hosts, and be content."""
     done = play("site.yml", HERE / "wrong" / "there-is-none.yml", refused=True)
     assert "there-is-none.yml" in done.said
+
+
+@pytest.mark.parametrize("playbook", ["site", "brokers", "frameworks", "load", "check", "run", "restart", "collect", "teardown"])
+def test_every_playbook_looks_first(playbook: str) -> None:
+    """Whatever it does, it does not do it with a wrong inventory."""
+    assert yaml.safe_load((ANSIBLE / f"{playbook}.yml").read_text())[0]["ansible.builtin.import_playbook"] == "inventory.yml"
+
+
+def test_no_limit_leaves_the_look_out(play: Play) -> None:
+    """A run on one host alone is refused as well, and the host is not asked for anything."""
+    done = play("run.yml", HERE / "wrong" / "two-brokers.yml", "--limit", "b1", refused=True)
+    assert "group kafka: found 2 hosts; allowed: 1 or 3" in done.said
+    assert "unreachable=0" in done.said
+
+
+def test_the_rules_know_the_ports_of_the_roles(rules: ModuleType) -> None:
+    """A role's default is what the rule takes where an inventory says nothing."""
+    for group, ports in rules.PORTS.items():
+        role = "load_generator" if group == "load_master" else group.removesuffix("_master").removesuffix("_workers")
+        defaults = yaml.safe_load((ANSIBLE / "roles" / role / "defaults" / "main.yml").read_text())
+        assert ports == {name: defaults[name] for name in ports}
+
+
+def test_an_older_python_is_refused_in_a_line(play: Play, tmp_path: Path) -> None:
+    """The wheel could not be installed there; nothing has been changed on any host."""
+    here = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
+    (tmp_path / "hosts.yml").write_text(yaml.safe_dump({"all": {"hosts": {"h1": here}}}))
+    done = play("hosts.yml", tmp_path / "hosts.yml", "-e", "reach_python=99.1", refused=True)
+    assert "host h1: has Python 3." in done.said
+    assert "allowed: 99.1 and later" in done.said
+    assert done.changed == {"h1": 0}

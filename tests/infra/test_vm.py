@@ -1,4 +1,4 @@
-"""A host with a kernel of its own does what containers cannot: NFS, a clock that is set, limits; as root, with tests/vm.sh.
+"""A host with a kernel of its own does what containers cannot: NFS, a clock that is set, limits, a volume; as root, by tests/vm.sh.
 
 The tests stand in the order of an operator's day, and each goes on from where the one before it has left the host.
 """
@@ -102,6 +102,20 @@ def test_a_server_does_not_mount_over_its_own_folder() -> None:
     assert inside("grep -c ' /srv/stream ' /proc/mounts /etc/fstab || true") == "/proc/mounts:0\n/etc/fstab:0"
 
 
+def test_its_volume_is_mounted() -> None:
+    """The first of its names that is there has a file system, and a boot that does not find it goes on."""
+    assert inside("findmnt --noheadings --output SOURCE,FSTYPE /srv/stream-bench").split() == ["/dev/vdb", "ext4"]
+    assert re.search(r"^/dev/vdb /srv/stream-bench ext4 \S*\bnofail\b", inside("grep vdb /etc/fstab"))
+    inside("echo kept >/srv/stream-bench/one; sync")
+
+
+def test_a_volume_that_holds_something_else_is_not_formatted(play: Play) -> None:
+    """It is refused in one line, and what is on it stays."""
+    done = play("hosts.yml", INVENTORY, "-e", "volume_fstype=xfs", refused=True)
+    assert "/dev/vdb holds ext4; allowed: nothing, or xfs" in " ".join(done.said.split())
+    assert inside("cat /srv/stream-bench/one") == "kept"
+
+
 def test_the_kernel_is_set_and_files_are_limited() -> None:
     """Buffers and ports are those of the role, and a login may open more files than a container lets it."""
     names = "net.core.rmem_max net.core.wmem_max net.ipv4.ip_local_port_range"
@@ -110,11 +124,12 @@ def test_the_kernel_is_set_and_files_are_limited() -> None:
 
 
 def test_all_of_it_stands_after_a_reboot() -> None:
-    """Clock, export, mount, the kernel's settings and the firewall are there without another playbook."""
+    """Clock, export, mounts, the kernel's settings and the firewall are there without another playbook."""
     again = vm("reboot", seconds=600)
     assert again.returncode == 0, again.stderr
     assert inside("systemctl is-active chrony nfs-server stream-bench-firewall").split() == ["active"] * 3
     assert inside("cat /mnt/stream/one; stat --file-system --format %T /mnt/stream") == "from a client\nnfs"
+    assert inside("findmnt --noheadings --output SOURCE /srv/stream-bench; cat /srv/stream-bench/one") == "/dev/vdb\nkept"
     assert inside("sysctl --values net.core.rmem_max") == "16777216"
     rules = inside("nft list table inet stream_bench")
     assert "udp dport 123 accept" in rules
@@ -122,11 +137,14 @@ def test_all_of_it_stands_after_a_reboot() -> None:
 
 
 def test_nothing_is_left_where_it_was(play: Play) -> None:
-    """Teardown takes mount, export, folder, settings and the firewall away, and leaves the account that was there before."""
+    """Teardown takes mounts, export, folder, settings and the firewall away; a volume's files and the account that was there stay."""
     play("teardown.yml", INVENTORY, "-e", "nfs_path=/mnt/stream")
     assert inside("grep -c nfs4 /proc/mounts /etc/fstab || true") == "/proc/mounts:0\n/etc/fstab:0"
     assert inside("exportfs -s") == ""
-    left = "ls -d /srv/stream /mnt/stream /etc/sysctl.d/90-stream-bench.conf /etc/security/limits.d/stream-bench.conf 2>/dev/null"
+    assert inside("grep -c vdb /proc/mounts /etc/fstab || true") == "/proc/mounts:0\n/etc/fstab:0"
+    assert inside("wipefs --noheadings --output TYPE /dev/vdb") == "ext4"
+    folders = "/srv/stream /srv/stream-bench /mnt/stream"
+    left = f"ls -d {folders} /etc/sysctl.d/90-stream-bench.conf /etc/security/limits.d/stream-bench.conf 2>/dev/null"
     assert inside(f"{left} || true") == ""
     assert inside("ls -d /etc/stream-bench /opt/stream-bench /etc/systemd/system/stream-bench* 2>/dev/null || true") == ""
     assert inside("nft list tables | grep stream_bench || true") == ""

@@ -6,6 +6,8 @@
 #   vm.sh reboot           starts it anew and waits until it has booted
 #   vm.sh down             ends it; what it had written is gone
 #
+# It has a second disk of 256 MB, /dev/vdb, with nothing on it.
+#
 # Everything lies in $STREAM_BENCH_HOSTS (~/.cache/stream-bench/hosts): disk, kernel, key, console. Only this machine reaches it, by
 # 127.0.0.1: SSH at 22099 (tcp), its time at 22123 (udp). It sees this machine as 10.0.2.2, with its clock at 10.0.2.2:22124.
 set -euo pipefail
@@ -68,9 +70,12 @@ clock() {
 machine() {
   started=$SECONDS
   : >"$home/vm-console.log"
+  rm -f "$home/vm-volume.img"
+  truncate --size 256M "$home/vm-volume.img"
   TMPDIR=$home setsid qemu-system-x86_64 -accel tcg,thread=multi -machine q35 -cpu Nehalem -smp 2 -m 1024 -nodefaults -display none \
     -kernel "$home/vm-kernel" -initrd "$home/vm-initrd" -append 'root=/dev/vda rw console=ttyS0 quiet net.ifnames=0 mitigations=off' \
-    -drive "file=$home/vm-$mark.img,if=virtio,format=raw,cache=unsafe" -snapshot -device virtio-rng-pci -serial "file:$home/vm-console.log" \
+    -drive "file=$home/vm-$mark.img,if=virtio,format=raw,cache=unsafe" \
+    -drive "file=$home/vm-volume.img,if=virtio,format=raw,cache=unsafe" -snapshot -device virtio-rng-pci -serial "file:$home/vm-console.log" \
     -netdev "user,id=net,hostfwd=tcp:127.0.0.1:$ssh_port-:22,hostfwd=udp:127.0.0.1:$time_port-:123" -device virtio-net-pci,netdev=net,romfile= \
     >"$home/vm.log" 2>&1 </dev/null &
   echo $! >"$home/vm-qemu.pid"
@@ -138,5 +143,5 @@ case ${1:-} in
   exec) shift; inside "$@" ;;
   reboot) reboot ;;
   down) down ;;
-  *) sed -n '2,10s/^# \{0,1\}//p' "$here/$(basename "$0")"; exit 2 ;;
+  *) sed -n '2,12s/^# \{0,1\}//p' "$here/$(basename "$0")"; exit 2 ;;
 esac

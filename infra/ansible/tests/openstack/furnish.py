@@ -1,4 +1,4 @@
-"""Gives a fresh control plane what others would have put there: an image, flavours, a network with the outside, their own."""
+"""Gives a fresh control plane what others would have put there: image, flavours, an outside, their own server and free address."""
 
 import io
 
@@ -19,8 +19,19 @@ def main() -> None:
         outside = cloud.create_network("public", external=True, provider={"network_type": "flat", "physical_network": "public"})
         cloud.create_subnet(outside.id, cidr="203.0.113.0/24", subnet_name="public", enable_dhcp=False)
     if cloud.get_network("somebody-elses") is None:
-        cloud.create_network("somebody-elses")
+        theirs = cloud.create_network("somebody-elses")
+        cloud.create_subnet(theirs.id, cidr="10.9.0.0/24", subnet_name="somebody-elses")
         cloud.create_security_group("somebody-elses", "not the site's")
+        cloud.create_server(
+            "cloud-test-guest",
+            image="debian-12",
+            flavor="m1.medium",
+            network="somebody-elses",
+            auto_ip=False,
+            wait=True,
+            timeout=300,
+        )
+        cloud.network.create_ip(floating_network_id=cloud.get_network("public").id, floating_ip_address="203.0.113.200")
 
 
 if __name__ == "__main__":

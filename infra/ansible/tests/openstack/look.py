@@ -6,7 +6,7 @@ import openstack
 
 
 def main() -> None:
-    """Servers, volumes, key pairs, networks, routers and security groups; those that every project has are left out."""
+    """By kind the names of what there is, of an address itself; what every project has is left out."""
     cloud = openstack.connect()
     found = {
         "servers": cloud.compute.servers(),
@@ -16,6 +16,7 @@ def main() -> None:
         "networks": cloud.network.networks(),
         "routers": cloud.network.routers(),
         "security groups": cloud.network.security_groups(),
+        "addresses": cloud.network.ips(),
     }
     print(json.dumps({kind: sorted({one.name for one in all_of_them} - {"default"}) for kind, all_of_them in found.items()}))
 

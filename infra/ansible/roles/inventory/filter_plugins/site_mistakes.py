@@ -23,13 +23,25 @@ GROUPS = {
     "load_workers": (),
 }
 """The groups of a site, and how many hosts each may have; () is any number."""
+FRAMEWORKS = ("spark_master", "spark_workers", "harmonicio_master", "harmonicio_workers")
 TOGETHER = (("spark_workers", "spark_master"), ("harmonicio_workers", "harmonicio_master"), ("load_workers", "load_master"))
+PORTS = {
+    "kafka": {"kafka_port": 9092, "kafka_controller_port": 9093},
+    "pulsar": {"pulsar_store_port": 2181, "pulsar_bookie_port": 3181, "pulsar_port": 6650, "pulsar_web_port": 8080},
+    "spark_master": {"spark_master_port": 7077, "spark_master_page": 8080},
+    "spark_workers": {"spark_worker_port": 7078, "spark_worker_page": 8081},
+    "harmonicio_master": {"harmonicio_master_port": 8090, "harmonicio_data_port": 8091},
+    "harmonicio_workers": {"harmonicio_worker_port": 8092},
+    "nfs": {"nfs_port": 2049},
+    "load_master": {"load_generator_worker_port": 5557},
+}
+"""The ports that each group listens at, as the roles have them where an inventory says nothing else."""
 VARIABLES = {
     "site_name": "a name of letters, digits, dots and dashes",
     "site_networks": "a list of networks such as 10.0.0.0/24",
     "site_address": "an address or name at which the other hosts reach this one",
     "site_secured": "true or false",
-    "site_password": "a text of at least 12 characters, without quotes and backslashes",
+    "site_password": "a text of at least 12 characters of ASCII, without quotes and backslashes, and without a blank at either end",
     "site_mirror": "an http, https or file URL",
     "site_bandwidth": "a bandwidth such as 1 Gbit/s",
     "site_cores": "a whole number, at least 1",
@@ -55,7 +67,13 @@ def site_mistakes(groups: Mapping[str, Sequence[str]], hostvars: Mapping[str, Ma
     hosts = {host: hostvars[host] for host in members.get("all", [])}
     if not hosts:
         return ["the inventory has no hosts; is -i given, and does the file exist?"]
-    return [*_of_groups(members), *_of_hosts(members, hosts), *_of_variables(hosts), *_of_addresses(hosts)]
+    return [
+        *_of_groups(members),
+        *_of_hosts(members, hosts),
+        *_of_ports(members, hosts),
+        *_of_variables(hosts),
+        *_of_addresses(hosts),
+    ]
 
 
 def _of_groups(groups: Mapping[str, list[str]]) -> Iterator[str]:
@@ -84,7 +102,7 @@ def _is_ours(name: str, hosts: list[str], groups: Mapping[str, list[str]]) -> bo
 def _of_hosts(groups: Mapping[str, list[str]], hosts: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     doing = {
         "brokers": {host for name in ("kafka", "pulsar") for host in groups.get(name, [])},
-        "frameworks": {host for name in ("spark_workers", "harmonicio_workers") for host in groups.get(name, [])},
+        "frameworks": {host for name in FRAMEWORKS for host in groups.get(name, [])},
         "load": {host for name in ("load_master", "load_workers") for host in groups.get(name, [])},
     }
     known = {host for name in GROUPS for host in groups.get(name, [])}
@@ -99,6 +117,17 @@ def _of_hosts(groups: Mapping[str, list[str]], hosts: Mapping[str, Mapping[str, 
                 f"host {host}: is in {' and '.join(does)}, which would measure each other;"
                 " put them on hosts of their own, or say site_shared_hosts: true"
             )
+
+
+def _of_ports(groups: Mapping[str, list[str]], hosts: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    for host, variables in sorted(hosts.items()):
+        taken: dict[str, tuple[str, str]] = {}
+        for group in (group for group in PORTS if host in groups.get(group, [])):
+            for name, usual in PORTS[group].items():
+                port = str(variables.get(name, usual))
+                first, theirs = taken.setdefault(port, (group, name))
+                if name != theirs:
+                    yield f"host {host}: {first} ({theirs}) and {group} ({name}) both want port {port}; give one of them another"
 
 
 def _of_variables(hosts: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
@@ -130,7 +159,9 @@ def _of_one(variables: Mapping[str, Any]) -> Iterator[str]:
     if variables.get("site_secured") is True and not variables.get("site_password"):
         yield f"site_password: found nothing; a secured site needs {VARIABLES['site_password']}"
     for network in _networks(variables):
-        if network.prefixlen == 0:
+        if network.version != 4:
+            yield f"site_networks: found {str(network)!r}, which is IPv6; allowed: networks of IPv4"
+        elif network.prefixlen == 0:
             yield f"site_networks: found {str(network)!r}, the whole world; name the networks of the site's own hosts"
 
 
@@ -146,9 +177,13 @@ def _is_right(name: str, value: Any) -> bool:
         "site_name": bool(NAME.fullmatch(text)),
         "site_bandwidth": bool(BANDWIDTH.fullmatch(text)),
         "site_mirror": text.startswith(("http://", "https://", "file:///")),
-        "site_password": len(text) >= PASSWORD and not set(text) & set("\"'\\") and text.isprintable(),
+        "site_password": len(text) >= PASSWORD and not set(text) & set("\"'\\") and _is_plain(text),
     }
     return rules.get(name, bool(text))
+
+
+def _is_plain(text: str) -> bool:
+    return text.isascii() and text.isprintable() and text == text.strip()
 
 
 def _of_addresses(hosts: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
@@ -158,9 +193,11 @@ def _of_addresses(hosts: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
         if address in taken:
             yield f"host {host}: has the address {address} of {taken[address]}; allowed: each its own"
         taken.setdefault(address, host)
-        number, networks = _address(address), _networks(variables)
+        number, networks = _address(address), [network for network in _networks(variables) if network.version == 4]
         if len(hosts) > 1 and (address == "localhost" or (number and number.is_loopback)):
             yield f"host {host}: site_address is {address}, which other hosts cannot reach"
+        elif number and number.version != 4:
+            yield f"host {host}: its address {address} is IPv6; allowed: one of IPv4"
         elif number and networks and not any(number in network for network in networks):
             yield f"host {host}: its address {address} is in none of site_networks ({', '.join(map(str, networks))})"
 
