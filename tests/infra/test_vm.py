@@ -137,7 +137,7 @@ def test_all_of_it_stands_after_a_reboot() -> None:
 
 
 def test_nothing_is_left_where_it_was(play: Play) -> None:
-    """Teardown takes mounts, export, folder, settings and the firewall away; a volume's files and the account that was there stay."""
+    """Teardown takes mounts, export, folder, settings and firewall away; files of a volume and the account that was there stay."""
     play("teardown.yml", INVENTORY, "-e", "nfs_path=/mnt/stream")
     assert inside("grep -c nfs4 /proc/mounts /etc/fstab || true") == "/proc/mounts:0\n/etc/fstab:0"
     assert inside("exportfs -s") == ""
