@@ -233,10 +233,15 @@ def _alarm(seen: Measurement, cell: Cell, ground: faces.Ground) -> None:
 
 
 def _checked(result: Result) -> Result:
-    """A result above what theory allows is an alarm, never a record; an interval ends where theory does."""
+    """A result above what theory allows is an alarm, never a record; an interval ends where theory does.
+
+    One that reaches what our own generator can do says only that the system does at least so much.
+    """
     if result.bound_hz is not None and (result.low_hz or 0) > 1.02 * result.bound_hz:
         reason = f"impossible: {result.low_hz:g} /s sustained, but theory allows {result.bound_hz:g} /s ({result.bound})"
         return replace(result, status="failed", reason=reason, estimate_hz=None, low_hz=None, high_hz=None, confirmed_hz=None)
+    if result.status == "measured" and result.generator_hz and (result.high_hz or 0) >= result.generator_hz:
+        return replace(result, status="lower-bound", reason="generator", limited_by="generator", high_hz=None)
     if result.bound_hz is not None and result.high_hz is not None and result.status in ("measured", "lower-bound"):
         return replace(result, high_hz=min(result.high_hz, max(result.bound_hz, result.estimate_hz or 0.0)))
     return result

@@ -125,3 +125,12 @@ def test_a_sites_pulsar_keeps_messages_in_its_own_way():
     assert [(roof.name, round(roof.hz)) for roof in rig.roofs(scenario.cells()[0], scenario, told, 2)] == [("disk", 675_000)]
     silent = Site(disk=disk, pulsar=PulsarSite(brokers, "http://a:2"))
     assert rig.roofs(scenario.cells()[0], scenario, silent, 2) == []
+
+
+def test_an_interval_that_reaches_the_generators_limit_is_a_lower_bound():
+    """Nobody could tell whose limit was met; below it the system's was."""
+    rates = {"estimate_hz": 1998.0, "low_hz": 1924.0, "high_hz": 2074.0}
+    result = Result("plain/kafka", "plain", "kafka", 1000, 0.0, "measured", **rates, generator_hz=2000.0)
+    found = run._checked(result)
+    assert (found.status, found.reason, found.low_hz, found.high_hz) == ("lower-bound", "generator", 1924.0, None)
+    assert run._checked(replace(result, generator_hz=2100.0)).status == "measured"
