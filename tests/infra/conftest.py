@@ -1,14 +1,16 @@
 """What tests of the Ansible part stand on: Ansible itself, where it is installed, and the folder it works in."""
 
 import importlib.util
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -83,6 +85,46 @@ def hosts() -> Hosts:
     if engine.returncode:
         pytest.skip(f"hosts cannot be made here: {engine.stderr.strip()}")
     return call
+
+
+@pytest.fixture(scope="session")
+def units(hosts: Hosts) -> Callable[[Iterable[str], str], dict[str, dict[str, str]]]:
+    """What systemd says of the site's units, given hosts and a property: by host, by unit; a host without units is left out."""
+    asked = (
+        "cd /etc/stream-bench/services 2>/dev/null || exit 0; for note in *.json; do"
+        ' [ -e "$note" ] || continue; unit=${note%.json}; echo "$unit=$(systemctl show --property PROPERTY --value $unit)"; done'
+    )
+
+    def ask(names: Iterable[str], name: str) -> dict[str, dict[str, str]]:
+        said = {host: hosts("exec", host, "sh", "-c", asked.replace("PROPERTY", name)).stdout for host in names}
+        return {host: dict(line.split("=", 1) for line in lines.splitlines()) for host, lines in said.items() if lines}
+
+    return ask
+
+
+@pytest.fixture
+def restarted(request: pytest.FixtureRequest, play: Play, units: Callable[..., Any]) -> Callable[[Path], dict[str, set[str]]]:
+    """What plays restart.yml with an inventory: by host of the module's HOSTS, the units that have started anew."""
+
+    def run(inventory: Path) -> dict[str, set[str]]:
+        moment = "ActiveEnterTimestampMonotonic"
+        before = units(request.module.HOSTS, moment)
+        play("restart.yml", inventory)
+        after = units(request.module.HOSTS, moment)
+        return {host: {unit for unit, at in of_host.items() if at != before[host][unit]} for host, of_host in after.items()}
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def cells(hosts: Hosts) -> Callable[[], list[dict[str, Any]]]:
+    """What gives the cells of the newest run on load-1."""
+
+    def newest() -> list[dict[str, Any]]:
+        shown = hosts("exec", "load-1", "sh", "-c", "cat $(ls -td /var/lib/stream-bench/results/*/ | head -n 1)cells.json")
+        return list(json.loads(shown.stdout)["cells"])
+
+    return newest
 
 
 @pytest.fixture(scope="module")

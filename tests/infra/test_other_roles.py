@@ -30,41 +30,51 @@ OWN_CERTIFICATE = "c.load_cert_chain('/etc/stream-bench/tls/host.crt', '/etc/str
 Done = subprocess.CompletedProcess[str]
 Play = Callable[..., Any]
 Hosts = Callable[..., Done]
+Units = Callable[..., dict[str, dict[str, str]]]
+Cells = Callable[[], list[dict[str, Any]]]
+Restarted = Callable[[Path], dict[str, set[str]]]
+Running = Callable[[], dict[str, set[str]]]
 
 pytestmark = [pytest.mark.hosts, pytest.mark.timeout(1800), pytest.mark.usefixtures("fresh")]
 
 
-def running(hosts: Hosts) -> dict[str, set[str]]:
-    """By host: the site's units that run, as an account that is not root."""
-    one = 'echo "$(systemctl is-active $unit):$(systemctl show --property User --value $unit):$unit"'
-    asked = f"cd /etc/stream-bench/services && for note in *.json; do unit=${{note%.json}}; {one}; done"
-    found = {host: [line.split(":") for line in hosts("exec", host, "sh", "-c", asked).stdout.split()] for host in UNITS}
-    return {
-        host: {unit for state, user, unit in lines if state == "active" and user not in ("", "root")}
-        for host, lines in found.items()
-    }
+@pytest.fixture
+def running(units: Units) -> Callable[[], dict[str, set[str]]]:
+    """What gives, by host, the site's units that run, as an account that is not root."""
+
+    def run() -> dict[str, set[str]]:
+        states, users = units(HOSTS, "ActiveState"), units(HOSTS, "User")
+        return {
+            host: {unit for unit, state in of_host.items() if state == "active" and users[host][unit] not in ("", "root")}
+            for host, of_host in states.items()
+        }
+
+    return run
 
 
-def drawn(play: Play, hosts: Hosts, results: Path, *arguments: str) -> None:
-    """Run a small map over the site; each of its cells has a rate, and what was sent was processed once."""
-    run = {
-        "load_generator_scenario": str(SCENARIO),
-        "load_generator_results": str(results),
-        "load_generator_set": ["systems=[plain/pulsar,harmonicio/stream]", "grid.message_size=[1 kB]", "search.budget=25 s"],
-    }
-    results.mkdir(exist_ok=True)
-    play("run.yml", INVENTORY, "-e", json.dumps(run), *arguments)
-    shown = hosts("exec", "load-1", "sh", "-c", "cat $(ls -td /var/lib/stream-bench/results/*/ | head -n 1)cells.json")
-    cells = json.loads(shown.stdout)["cells"]
-    assert [cell["system"] for cell in cells] == ["plain/pulsar", "harmonicio/stream"]
-    assert [cell for cell in cells if cell["status"] in ("failed", "unsupported")] == []
-    assert all(cell["processed"] and not cell["lost"] and not cell["duplicated"] for cell in cells), cells
+@pytest.fixture
+def drawn(play: Play, cells: Cells, tmp_path: Path) -> Callable[..., None]:
+    """What runs a small map over the site; each of its cells has a rate, and what was sent was processed once."""
+
+    def run(*arguments: str) -> None:
+        asked = {
+            "load_generator_scenario": str(SCENARIO),
+            "load_generator_results": str(tmp_path),
+            "load_generator_set": ["systems=[plain/pulsar,harmonicio/stream]", "grid.message_size=[1 kB]", "search.budget=25 s"],
+        }
+        play("run.yml", INVENTORY, "-e", json.dumps(asked), *arguments)
+        found = cells()
+        assert [cell["system"] for cell in found] == ["plain/pulsar", "harmonicio/stream"]
+        assert [cell for cell in found if cell["status"] in ("failed", "unsupported")] == []
+        assert all(cell["processed"] and not cell["lost"] and not cell["duplicated"] for cell in found), found
+
+    return run
 
 
-def test_one_command_provisions_them(play: Play, hosts: Hosts) -> None:
+def test_one_command_provisions_them(play: Play, running: Running) -> None:
     """Pulsar's three services, HarmonicIO's two and the load's worker run, none of them as root."""
     play("site.yml", INVENTORY)
-    assert running(hosts) == UNITS
+    assert running() == UNITS
 
 
 def test_a_second_time_changes_nothing(play: Play) -> None:
@@ -83,19 +93,19 @@ def test_it_is_used(play: Play) -> None:
     assert "ok   load-2: load-worker 0.1.0 runs" in done.said
 
 
-def test_the_load_comes_from_another_host(play: Play, hosts: Hosts, tmp_path: Path) -> None:
+def test_the_load_comes_from_another_host(hosts: Hosts, drawn: Callable[..., None]) -> None:
     """A run over the site's Pulsar and its HarmonicIO is sent by the worker on load-2, which then waits for the next one."""
-    drawn(play, hosts, tmp_path)
+    drawn()
     journal = hosts("exec", "load-2", "journalctl", "--unit", "load-worker", "--output", "cat").stdout
     assert journal.count("waiting for a run's load at 172.30.99.13:5557") >= 2
 
 
-def test_one_variable_secures_it(play: Play, hosts: Hosts, tmp_path: Path) -> None:
+def test_one_variable_secures_it(play: Play, hosts: Hosts, tmp_path: Path, drawn: Callable[..., None]) -> None:
     """With tokens and TLS everything works as before; who shows no token, or HarmonicIO no certificate, is not let in."""
     secured = json.dumps(SECURED | {"certificates_authority": str(tmp_path)})
     play("site.yml", INVENTORY, "-e", secured)
     play("check.yml", INVENTORY, "-e", secured)
-    drawn(play, hosts, tmp_path / "results", "-e", secured)
+    drawn("-e", secured)
     pulsar, harmonicio = "https://172.30.99.11:8080/admin/v2/clusters", "https://172.30.99.12:8090/v1/status"
     for url, shown in ((pulsar, ""), (harmonicio, OWN_CERTIFICATE)):
         answer = hosts("exec", "load-1", "python3", "-c", ASKED.format(shown=shown, url=url))
@@ -105,9 +115,9 @@ def test_one_variable_secures_it(play: Play, hosts: Hosts, tmp_path: Path) -> No
     play("site.yml", INVENTORY)
 
 
-def test_services_start_anew(play: Play) -> None:
-    """What the harness may ask for between cells: after it they answer again."""
-    play("restart.yml", INVENTORY)
+def test_services_start_anew(play: Play, restarted: Restarted) -> None:
+    """What the harness may ask for between cells: each of them does, and after it they answer again."""
+    assert restarted(INVENTORY) == UNITS
     play("check.yml", INVENTORY)
 
 
@@ -139,7 +149,7 @@ def test_what_was_not_made_here_stays(play: Play, hosts: Hosts) -> None:
     hosts("exec", "broker-1", "rm", "-r", "/var/lib/pulsar")
 
 
-def test_it_stands_again(play: Play, hosts: Hosts) -> None:
+def test_it_stands_again(play: Play, running: Running) -> None:
     """What was torn down is provisioned by the same one command."""
     play("site.yml", INVENTORY)
-    assert running(hosts) == UNITS
+    assert running() == UNITS

@@ -14,6 +14,7 @@ INVENTORY = Path(__file__).parents[2] / "infra" / "ansible" / "tests" / "invento
 HOSTS = {"broker-1": "172.30.99.11", "broker-2": "172.30.99.12", "load-1": "172.30.99.13"}
 Play = Callable[..., Any]
 Hosts = Callable[..., subprocess.CompletedProcess[str]]
+Restarted = Callable[[Path], dict[str, set[str]]]
 
 pytestmark = [pytest.mark.hosts, pytest.mark.timeout(1200), pytest.mark.usefixtures("fresh")]
 
@@ -73,6 +74,12 @@ def test_it_is_used(play: Play) -> None:
     done = play("check.yml", INVENTORY)
     assert "a message of 1000 B went through 172.30.99.11:9092" in done.said
     assert all(f"ok   {host}: kafka 4.1.1 runs" in done.said for host in HOSTS)
+
+
+def test_services_start_anew(play: Play, restarted: Restarted) -> None:
+    """What the harness may ask for between cells: each of them does, and after it they answer again."""
+    assert restarted(INVENTORY) == {host: {"kafka"} for host in HOSTS}
+    play("check.yml", INVENTORY)
 
 
 def test_a_broker_may_go(hosts: Hosts, asks: Callable[..., str]) -> None:

@@ -19,14 +19,10 @@ HOSTS = {"broker-1": "172.30.99.11", "framework-1": "172.30.99.12", "load-1": "1
 Done = subprocess.CompletedProcess[str]
 Play = Callable[..., Any]
 Hosts = Callable[..., Done]
+Cells = Callable[[], list[dict[str, Any]]]
+Restarted = Callable[[Path], dict[str, set[str]]]
 
 pytestmark = [pytest.mark.hosts, pytest.mark.timeout(1800), pytest.mark.usefixtures("fresh")]
-
-
-def newest_cells(hosts: Hosts) -> list[dict[str, object]]:
-    """The cells of the newest run on the load's host."""
-    shown = hosts("exec", "load-1", "sh", "-c", "cat $(ls -td /var/lib/stream-bench/results/*/ | head -n 1)cells.json")
-    return list(json.loads(shown.stdout)["cells"])
 
 
 def test_one_command_provisions_them(play: Play, hosts: Hosts) -> None:
@@ -65,14 +61,14 @@ def test_the_firewall_opens_only_what_roles_name(hosts: Hosts) -> None:
     assert not answers("load-1", "172.30.99.11", 8123)
 
 
-def test_a_second_command_draws_a_map(play: Play, hosts: Hosts, tmp_path: Path) -> None:
+def test_a_second_command_draws_a_map(play: Play, cells: Cells, tmp_path: Path) -> None:
     """Every cell has a result, and the run's folder with its report comes back."""
     run = ["-e", f"load_generator_scenario={SCENARIO}", "-e", f"load_generator_results={tmp_path}"]
     play("run.yml", INVENTORY, *run)
-    cells = newest_cells(hosts)
-    assert len(cells) == 4
-    assert [cell["status"] for cell in cells if cell["status"] in ("failed", "unsupported")] == [], cells
-    assert all(cell["processed"] and not cell["lost"] and not cell["duplicated"] for cell in cells), cells
+    found = cells()
+    assert len(found) == 4
+    assert [cell["status"] for cell in found if cell["status"] in ("failed", "unsupported")] == [], found
+    assert all(cell["processed"] and not cell["lost"] and not cell["duplicated"] for cell in found), found
     (packed,) = tmp_path.glob("*.tar.gz")
     kept = subprocess.run(["tar", "-tzf", packed], capture_output=True, text=True, check=True).stdout
     assert "report.html" in kept
@@ -90,9 +86,9 @@ def test_one_variable_secures_it(play: Play, hosts: Hosts, tmp_path: Path) -> No
     play("site.yml", INVENTORY)
 
 
-def test_services_start_anew(play: Play) -> None:
-    """What the harness may ask for between cells: after it they answer again."""
-    play("restart.yml", INVENTORY)
+def test_services_start_anew(play: Play, restarted: Restarted) -> None:
+    """What the harness may ask for between cells: each of them does, and after it they answer again."""
+    assert restarted(INVENTORY) == {"broker-1": {"kafka"}, "framework-1": {"spark-master", "spark-worker"}}
     play("check.yml", INVENTORY)
 
 
@@ -106,7 +102,7 @@ def test_logs_come_back(play: Play, tmp_path: Path) -> None:
     }
 
 
-def test_a_host_that_is_gone_is_reported_as_such(hosts: Hosts) -> None:
+def test_a_host_that_is_gone_is_reported_as_such(hosts: Hosts, cells: Cells) -> None:
     """A run whose broker loses its power says so: no rate, no verdict on Kafka, and the cells fail with the host's address."""
     hosts("exec", "load-1", "sh", "-c", "rm -rf /var/lib/stream-bench/results/*")
     command = [str(ANSIBLE / "tests" / "hosts.sh"), "exec", "load-1", "bench", "run", "scenarios/site-smoke.yaml"]
@@ -123,9 +119,9 @@ def test_a_host_that_is_gone_is_reported_as_such(hosts: Hosts) -> None:
     hosts("kill", "broker-1")
     said, _ = run.communicate(timeout=300)
     assert run.returncode == 4, said
-    cells = newest_cells(hosts)
-    assert [cell["status"] for cell in cells] == ["failed", "failed"], said
-    assert all("kafka at 172.30.99.11:9092: no connection" in str(cell["reason"]) for cell in cells), cells
+    found = cells()
+    assert [cell["status"] for cell in found] == ["failed", "failed"], said
+    assert all("kafka at 172.30.99.11:9092: no connection" in str(cell["reason"]) for cell in found), found
     doctor = hosts("exec", "load-1", "bench", "doctor", "--site", "/etc/stream-bench/site.yaml")
     assert doctor.returncode == 3
     assert "BAD  kafka at 172.30.99.11:9092: no connection" in doctor.stdout
