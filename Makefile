@@ -13,8 +13,8 @@ test: setup  ## all tests, with real Kafka and real Spark
 	$(BIN)/python -m pytest --junitxml=build/tests.xml
 	@echo "wrote build/tests.xml"
 
-check: setup  ## lint, types, floors
-	$(BIN)/tox -q -e lint,types,floors
+check: setup  ## lint, types, layers
+	$(BIN)/tox -q -e lint,types,layers
 
 setup:  ## everything that is missing, into .venv
 	PYTHON=$(PYTHON) infra/setup.sh

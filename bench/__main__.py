@@ -1,5 +1,5 @@
 """`python -m bench` is the command `bench`."""
 
-from bench.cli import main
+from bench.cli.app import main
 
 main()

@@ -9,7 +9,7 @@ from pathlib import Path
 from zlib import crc32
 
 from bench.errors import RoomError
-from bench.faces import Endpoint
+from bench.plugins.protocols import Endpoint
 
 LOOK_EVERY = 0.005
 """Seconds between two looks into an empty folder."""

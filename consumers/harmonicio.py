@@ -10,15 +10,15 @@ from collections.abc import Sequence
 from secrets import token_hex
 
 from bench.errors import RoomError
-from bench.faces import Endpoint
-from bench.pipe import Pipe
+from bench.plugins.protocols import Endpoint
 from bench.services.ports import LOOPBACK
-from frameworks.harmonicio.config import PeConfig
-from frameworks.harmonicio.errors import HarmonicError
-from frameworks.harmonicio.operator import Operator
-from frameworks.harmonicio.pe.engine import Engine
-from frameworks.harmonicio.pe.function import Batch, Function, of_batch
-from frameworks.harmonicio.pe.registration import Registration
+from bench.system.pipe import Pipe
+from frameworks.harmonicio.engine.config import PeConfig
+from frameworks.harmonicio.engine.errors import HarmonicError
+from frameworks.harmonicio.engine.operator_client import Operator
+from frameworks.harmonicio.engine.pe.engine import Engine
+from frameworks.harmonicio.engine.pe.function import Batch, Function, of_batch
+from frameworks.harmonicio.engine.pe.registration import Registration
 
 READY_SECONDS = 20.0
 _MOST_MESSAGES, _MOST_BYTES = 20_000, 64 * 10**6
@@ -58,7 +58,9 @@ class Consumer:
 
     def open(self, endpoint: Endpoint, member: int, members: int) -> None:  # noqa: ARG002  PEs share a stream by themselves
         if endpoint.client["elsewhere"]:
-            raise RoomError("stream", "open", "a PE of this process is on loopback, where a master of the site does not see it")
+            raise RoomError(
+                "stream", "open", "a PE of this process is on loopback, where a master of the site does not see it"
+            )
         self._pipe = _PIPES[self._id] = Pipe(_MOST_MESSAGES, _MOST_BYTES)
         listener = socket.create_server((LOOPBACK, 0))
         port, control = listener.getsockname()[1], int(endpoint.client["control"])
@@ -68,7 +70,9 @@ class Consumer:
             master_host=host, master_port=control, id=self._id, worker="", settings={"pipe": self._id},
         )  # fmt: skip
         function = Function(config.spec, config.settings)
-        self._engine = Engine(listener, function, c_name=endpoint.name, token="", compat=False, most_message=config.message_bytes)
+        self._engine = Engine(
+            listener, function, c_name=endpoint.name, token="", compat=False, most_message=config.message_bytes
+        )
         self._registration = Registration(config, self._engine)
         self._thread = threading.Thread(target=self._engine.run, daemon=True, name="pe")
         self._thread.start()

@@ -8,8 +8,8 @@ from confluent_kafka import Consumer as Client
 from confluent_kafka import KafkaException, Message, TopicPartition
 
 from bench.errors import RoomError
-from bench.faces import Endpoint
-from bench.services import admission
+from bench.plugins.protocols import Endpoint
+from bench.services import credentials
 
 logger = logging.getLogger(__name__)
 
@@ -32,7 +32,9 @@ class Consumer:
                 _, share.offset = self._client.get_watermark_offsets(share, timeout=TIMEOUT)
             self._client.assign(shares)
         except KafkaException as problem:
-            raise RoomError("kafka", "open", f"{endpoint.name} cannot be read at {endpoint.address}: {problem}") from problem
+            raise RoomError(
+                "kafka", "open", f"{endpoint.name} cannot be read at {endpoint.address}: {problem}"
+            ) from problem
 
     def take(self, most: int, timeout: float) -> Sequence[bytes]:
         assert self._client is not None, "open comes first"
@@ -51,10 +53,10 @@ class Consumer:
             client.close()
 
 
-def _configuration(endpoint: Endpoint) -> dict[str, admission.Value]:
+def _configuration(endpoint: Endpoint) -> dict[str, credentials.Value]:
     """A reader that is never waiting for the sake of politeness, and can take messages of 10 MB and more."""
     return {
-        **admission.for_librdkafka(endpoint.client),
+        **credentials.for_librdkafka(endpoint.client),
         "bootstrap.servers": endpoint.address,
         "group.id": "stream-bench",  # the client asks for one, and we never commit
         "enable.auto.commit": False,

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from bench.faces import Endpoint
-from bench.pipe import Pipe
+from bench.plugins.protocols import Endpoint
+from bench.system.pipe import Pipe
 
 
 class Consumer:

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 
 import pulsar
 
+from bench.config.site import PulsarSite
 from bench.errors import RoomError
-from bench.faces import Endpoint
-from bench.services.pulsaradmin import Admin, Backlog
-from bench.services.pulsarclient import connected
-from bench.site import PulsarSite
+from bench.plugins.protocols import Endpoint
+from producers.pulsar.admin import Admin, Backlog
+from producers.pulsar.connection import connected
 
 SUBSCRIPTION = "stream-bench"
 QUEUE_BYTES, QUEUE_MESSAGES = 32 * 10**6, 10_000
@@ -47,7 +47,9 @@ class Consumer:
                 batch_receive_policy=pulsar.ConsumerBatchReceivePolicy(ahead, QUEUE_BYTES, 1),
             )
         except pulsar.PulsarException as problem:
-            raise RoomError("pulsar", "open", f"{endpoint.name} cannot be read at {endpoint.address}: {problem}") from problem
+            raise RoomError(
+                "pulsar", "open", f"{endpoint.name} cannot be read at {endpoint.address}: {problem}"
+            ) from problem
 
     def take(self, most: int, timeout: float) -> Sequence[bytes]:
         self._acknowledge()

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Sequence
 
 from bench.errors import RoomError
-from bench.faces import Endpoint
+from bench.plugins.protocols import Endpoint
 
 PIECE_BYTES = 2**20
 """At most so much is taken from the kernel at once."""
@@ -29,7 +29,9 @@ class Consumer:
         try:
             self._socket = socket.create_connection((host, int(port)), timeout=TIMEOUT)
         except OSError as problem:
-            raise RoomError("tcp", "open", f"no connection to {endpoint.address}: {problem.strerror or problem}") from problem
+            raise RoomError(
+                "tcp", "open", f"no connection to {endpoint.address}: {problem.strerror or problem}"
+            ) from problem
 
     def take(self, most: int, timeout: float) -> Sequence[bytes]:
         if self._socket is None:

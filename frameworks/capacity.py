@@ -11,13 +11,13 @@ from typing import Literal
 
 from msgspec import Struct
 
-from bench import rooms
+from bench.config.scenario import Cell
 from bench.errors import Died
-from bench.faces import Consumer, Endpoint, Ground
-from bench.scenario import Cell
-from bench.tally import Report
+from bench.plugins import registry
+from bench.plugins.protocols import Consumer, Endpoint, Ground
 from bench.units import Rate, Seconds
-from bench.work import Work
+from bench.workload.delivery_counts import Report
+from bench.workload.processing import Work
 
 Mistake = Literal["lose", "duplicate", "swap", "flip", "die"]
 SAVED_MESSAGES, SAVED_PAUSES = 3, 1.25
@@ -48,10 +48,10 @@ class Framework:
         return float(self._settings.batch_interval)
 
     def refuses(self, cell: Cell, endpoint_source: str) -> str | None:  # noqa: ARG002  any cell can be tried
-        return rooms.without_consumer(endpoint_source)
+        return registry.without_consumer(endpoint_source)
 
     def open(self, cell: Cell, endpoint: Endpoint, work: Work, ground: Ground) -> None:  # noqa: ARG002  it runs in this process
-        consumer = rooms.consumer(endpoint.source)
+        consumer = registry.consumer(endpoint.source)
         consumer.open(endpoint, 0, 1)
         self._thread = Thread(target=self._run, args=(consumer, work), name="capacity", daemon=True)
         self._thread.start()

@@ -2,30 +2,37 @@
 
 import logging
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
-from bench.ground import Ground
-from bench.process import Supervisor
-from bench.services.kafka import Broker, KafkaServer
-from bench.services.pulsar import Broker as PulsarBroker
-from bench.services.pulsar import PulsarServer
-from bench.site import Site
+from bench.config.site import Site
+from bench.plugins.environment import Ground
+from bench.system.supervisor import Supervisor
+from producers.kafka.server import Broker, KafkaServer
+from producers.pulsar.server import Broker as PulsarBroker
+from producers.pulsar.server import PulsarServer
+
+sys.path.insert(0, str(Path(__file__).parent))  # for sample_runs
 
 logger = logging.getLogger(__name__)
 
 settings.register_profile("same", derandomize=True, deadline=None)
-settings.register_profile("hunt", max_examples=2000, deadline=None)  # pytest --hypothesis-profile=hunt: others each time
+settings.register_profile(
+    "hunt", max_examples=2000, deadline=None
+)  # pytest --hypothesis-profile=hunt: others each time
 settings.load_profile("same")  # what lands is judged by what it is, not by luck
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Warnings are errors, but for what kafka-python's import does on Python 3.11."""
     config.addinivalue_line("filterwarnings", "ignore:(read|open)_text is deprecated:DeprecationWarning")
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell that runs the tests in its background ignores it, for us too
+    signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # a shell that runs the tests in its background ignores it, for us too
 
 
 @pytest.fixture(scope="session")
@@ -54,5 +61,7 @@ def pulsar(ground: Ground) -> PulsarServer:
     broker = PulsarBroker()
     return ground.kept(
         ("pulsar", broker),
-        lambda: PulsarServer.standing(ground.supervisor, broker, cache=ground.cache, data=ground.data, note=ground.note),
+        lambda: PulsarServer.standing(
+            ground.supervisor, broker, cache=ground.cache, data=ground.data, note=ground.note
+        ),
     )

@@ -8,11 +8,11 @@ cell meets a cold system: overloaded, it steers where to go, but bounds nothing.
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bench.bounds import limited_by
-from bench.measurement import Measurement, Planned, Result
-from bench.search.account import bare_result, note_of, with_account
-from bench.search.question import Question, Step
-from bench.verdict import Verdict
+from bench.analysis.bounds import limited_by
+from bench.analysis.verdict import Verdict
+from bench.model.measurement import Measurement, Planned, Result
+from bench.search.problem import Question, Step
+from bench.search.trial_summary import bare_result, note_of, with_account
 
 GROWTH, CAREFUL_GROWTH = 7, 1.6
 """Of the rate from one sustained trial to the next: while nothing was ever too much, and after something was."""
@@ -82,7 +82,9 @@ class Bracket(Struct, frozen=True):
     def with_overloaded(self, rate: float) -> "Bracket":
         below = tuple(step for step in self.kept_up if step.seen.planned.rate < rate)
         against = len(below) < len(self.kept_up)
-        return replace(self, kept_up=below, high=min(rate, self.high or rate), contradictions=self.contradictions + against)
+        return replace(
+            self, kept_up=below, high=min(rate, self.high or rate), contradictions=self.contradictions + against
+        )
 
     def _late(self, rate: float) -> "Bracket":
         if self.doubted != rate:
@@ -138,7 +140,11 @@ class Bisection(Struct, frozen=True):
         return sum(step.seen.seconds for step in self.steps)
 
     def _hopeless(self, bracket: Bracket) -> bool:
-        if bracket.deaths >= MOST_DEATHS or bracket.invalid >= MOST_INVALID or bracket.contradictions > MOST_CONTRADICTIONS:
+        if (
+            bracket.deaths >= MOST_DEATHS
+            or bracket.invalid >= MOST_INVALID
+            or bracket.contradictions > MOST_CONTRADICTIONS
+        ):
             return True
         return bracket.top is not None and bracket.top <= self.question.search.lowest
 
@@ -165,7 +171,9 @@ class Bisection(Struct, frozen=True):
         if top is None:
             if low is None:
                 return min(highest, self.question.start if below is None else max(lowest, below))
-            return min(highest, above if above is not None and above > low * 1.01 else self._higher(low, bracket.too_much))
+            return min(
+                highest, above if above is not None and above > low * 1.01 else self._higher(low, bracket.too_much)
+            )
         if low is None:
             return max(lowest, below if below is not None and below < 0.99 * top else top / 1.5)
         wide = 1 + float(self.question.search.precision)
@@ -191,7 +199,9 @@ class Bisection(Struct, frozen=True):
         return ceiling / half, ceiling * half
 
     def _best(self, bracket: Bracket) -> Step | None:
-        sustained = [step for step in self.steps if step.verdict.word == "sustained" and step.seen.planned.rate == bracket.low]
+        sustained = [
+            step for step in self.steps if step.verdict.word == "sustained" and step.seen.planned.rate == bracket.low
+        ]
         return sustained[-1] if sustained else None
 
     def _generator(self) -> float | None:
@@ -212,7 +222,12 @@ class Bisection(Struct, frozen=True):
             return self._without_low(result, bracket)
         confirmed = bracket.confirmed.seen.planned.rate if bracket.confirmed is not None else None
         found = replace(result, low_hz=low, high_hz=high, confirmed_hz=confirmed)
-        if high is not None and confirmed is not None and self._answered(bracket) and (bracket.cap is None or high <= bracket.cap):
+        if (
+            high is not None
+            and confirmed is not None
+            and self._answered(bracket)
+            and (bracket.cap is None or high <= bracket.cap)
+        ):
             return replace(found, status="measured", low_hz=confirmed, estimate_hz=(confirmed * high) ** 0.5)
         reason = "generator" if bracket.cap is not None and (high is None or bracket.cap < high) else "budget"
         if high is None and bracket.cap is None and low >= self.question.search.highest:
@@ -229,11 +244,19 @@ class Bisection(Struct, frozen=True):
         return replace(result, reason="no trial within the budget")
 
     def _why_overloaded(self, rate: float | None) -> str:
-        found = [step.verdict.why for step in self.steps if step.verdict.word == "overloaded" and step.seen.planned.rate == rate]
+        found = [
+            step.verdict.why
+            for step in self.steps
+            if step.verdict.word == "overloaded" and step.seen.planned.rate == rate
+        ]
         return found[-1] if found else ""
 
     def _limit(self, result: Result, bracket: Bracket) -> str | None:
         if result.reason == "generator":
             return "generator"
-        over = [step.seen for step in self.steps if step.verdict.word == "overloaded" and step.seen.planned.rate == bracket.high]
+        over = [
+            step.seen
+            for step in self.steps
+            if step.verdict.word == "overloaded" and step.seen.planned.rate == bracket.high
+        ]
         return limited_by(self._why_overloaded(bracket.high), over[-1].cpu if over else {})

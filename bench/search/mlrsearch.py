@@ -10,11 +10,11 @@ from MLRsearch import AbstractMeasurer, Config, MeasurementResult, MultipleLossR
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bench.measurement import Measurement, Planned, Result, Series
-from bench.search.account import bare_result, note_of, with_account
-from bench.search.drift import drift_of
-from bench.search.question import Question, Step
-from bench.verdict import Verdict
+from bench.analysis.stability import drift_of
+from bench.analysis.verdict import Verdict
+from bench.model.measurement import Measurement, Planned, Result, Series
+from bench.search.problem import Question, Step
+from bench.search.trial_summary import bare_result, note_of, with_account
 
 LOSS, EXCEED, TRIAL, SUM = 0.01, 0.5, 5.0, 60.0
 NEVER = 1e9
@@ -75,7 +75,11 @@ class MlrSearch(Struct, frozen=True):
         if high is None or any(rate <= 1.001 * high for rate in late):
             reason = "generator" if late or self.question.generator_hz is not None else "budget"
             found = replace(found, status="lower-bound", reason=reason, high_hz=None)
-        return with_account(found, best, "generator" if found.reason == "generator" else None) if best is not None else found
+        return (
+            with_account(found, best, "generator" if found.reason == "generator" else None)
+            if best is not None
+            else found
+        )
 
     def _unfinished(self, bare: Result) -> Result:
         failed = [step.seen.planned.rate for step in self.steps if step.verdict.word != "sustained"]
@@ -84,7 +88,9 @@ class MlrSearch(Struct, frozen=True):
             return replace(bare, reason="no answer within the budget")
         best = max(below, key=lambda step: step.seen.planned.rate)
         rate = best.seen.planned.rate
-        return with_account(replace(bare, status="lower-bound", reason="budget", estimate_hz=rate, low_hz=rate), best, None)
+        return with_account(
+            replace(bare, status="lower-bound", reason="budget", estimate_hz=rate, low_hz=rate), best, None
+        )
 
     def _sustained(self) -> Iterator[Step]:
         return (step for step in self.steps if step.verdict.word == "sustained")

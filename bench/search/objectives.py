@@ -8,10 +8,10 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from bench.measurement import Measurement, ObjectiveResult
-from bench.scenario import Objectives
-from bench.search.drift import Drift
-from bench.search.evidence import Evidence
+from bench.analysis.stability import Drift
+from bench.config.scenario import Objectives
+from bench.model.measurement import Measurement, ObjectiveResult
+from bench.search.observations import Evidence
 from bench.search.posterior import Kind, Observation, Prior
 
 
@@ -22,13 +22,17 @@ class Look(Struct, frozen=True):
     drift: Drift
 
 
-def each_objective(looks: Sequence[Look], objectives: Objectives, prior: Prior, inflation: float) -> tuple[ObjectiveResult, ...]:
+def each_objective(
+    looks: Sequence[Look], objectives: Objectives, prior: Prior, inflation: float
+) -> tuple[ObjectiveResult, ...]:
     """For backlog, loss and, where one is set, p99: estimate and 95 % interval in messages/s; a side that was not tried is None."""
     names = ["backlog", "loss", *(["p99"] if objectives.p99 is not None else [])]
     return tuple(_result(name, looks, objectives, prior, inflation=inflation) for name in names)
 
 
-def _result(name: str, looks: Sequence[Look], objectives: Objectives, prior: Prior, *, inflation: float) -> ObjectiveResult:
+def _result(
+    name: str, looks: Sequence[Look], objectives: Objectives, prior: Prior, *, inflation: float
+) -> ObjectiveResult:
     seen = [found for look in looks if (found := _observation(name, look, objectives)) is not None]
     kept = [found.rate for found in seen if found.kind == "at least"]
     if not seen:
@@ -37,7 +41,11 @@ def _result(name: str, looks: Sequence[Look], objectives: Objectives, prior: Pri
         return ObjectiveResult(name, low_hz=max(kept), kept_hz=max(kept))
     low, middle, high = Evidence.of(prior).after(*seen).quantiles(0.025, 0.5, 0.975)
     return ObjectiveResult(
-        name, middle, middle * (low / middle) ** inflation, middle * (high / middle) ** inflation, max(kept, default=None)
+        name,
+        middle,
+        middle * (low / middle) ** inflation,
+        middle * (high / middle) ** inflation,
+        max(kept, default=None),
     )
 
 

@@ -79,7 +79,9 @@ class Posterior(Struct, frozen=True, eq=False):
     def quantiles(self, *shares: float) -> tuple[float, ...]:
         """Rates in messages/s below which the ceiling lies with these probabilities."""
         cumulated = np.cumsum(np.exp(self.weights - self.weights.max()).sum(axis=0))
-        return tuple(float(rate) for rate in np.exp(np.interp(np.array(shares) * cumulated[-1], cumulated, self.thetas)))
+        return tuple(
+            float(rate) for rate in np.exp(np.interp(np.array(shares) * cumulated[-1], cumulated, self.thetas))
+        )
 
     @property
     def noise(self) -> float:
@@ -129,4 +131,6 @@ def _log_phi(z: Grid) -> Grid:
     return np.asarray(_TABLE[place])
 
 
-_TABLE = np.array([math.log(0.5 * math.erfc(-(-_REACH + _STEP * i) / math.sqrt(2))) for i in range(round(2 * _REACH / _STEP) + 1)])
+_TABLE = np.array(
+    [math.log(0.5 * math.erfc(-(-_REACH + _STEP * i) / math.sqrt(2))) for i in range(round(2 * _REACH / _STEP) + 1)]
+)

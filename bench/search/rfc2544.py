@@ -6,10 +6,10 @@ The interval is where the bisection stopped, not a confidence interval: one unlu
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bench.measurement import Measurement, Planned, Result, Series
-from bench.search.account import bare_result, note_of, with_account
-from bench.search.question import Question, Step
-from bench.verdict import Verdict
+from bench.analysis.verdict import Verdict
+from bench.model.measurement import Measurement, Planned, Result, Series
+from bench.search.problem import Question, Step
+from bench.search.trial_summary import bare_result, note_of, with_account
 
 TRIAL, SETTLE = 60.0, 1.0
 MOST_INVALID, MOST_DEATHS = 3, 2
@@ -26,7 +26,12 @@ class Rfc2544(Struct, frozen=True):
 
     def next_trial(self) -> Planned | None:
         low, high, lowest, highest = self._passed, self._failed, float(self.question.search.lowest), self._top
-        if self._gone or low >= highest or high <= lowest or high / max(low, lowest) <= 1 + self.question.search.precision:
+        if (
+            self._gone
+            or low >= highest
+            or high <= lowest
+            or high / max(low, lowest) <= 1 + self.question.search.precision
+        ):
             return None
         rate = (max(low, lowest) * min(high, highest)) ** 0.5
         if low == 0.0 and rate < lowest * (1 + self.question.search.precision):
@@ -48,13 +53,25 @@ class Rfc2544(Struct, frozen=True):
             return replace(bare, reason=f"gave up: {note_of(self.steps)}" if not late else "no valid trial: generator")
         if low == 0.0:
             known = high < float("inf")
-            return replace(bare, status="upper-bound", reason="floor", high_hz=high) if known else replace(bare, reason="no trial")
-        found = replace(bare, low_hz=low, high_hz=high if high < float("inf") else None, estimate_hz=low, confirmed_hz=low)
-        best = next(step for step in reversed(self.steps) if step.seen.planned.rate == low and step.verdict.word == "sustained")
-        reach = low >= 0.999 * self._top and self._top < self.question.highest  # what the generator is known to be good for
+            return (
+                replace(bare, status="upper-bound", reason="floor", high_hz=high)
+                if known
+                else replace(bare, reason="no trial")
+            )
+        found = replace(
+            bare, low_hz=low, high_hz=high if high < float("inf") else None, estimate_hz=low, confirmed_hz=low
+        )
+        best = next(
+            step for step in reversed(self.steps) if step.seen.planned.rate == low and step.verdict.word == "sustained"
+        )
+        reach = (
+            low >= 0.999 * self._top and self._top < self.question.highest
+        )  # what the generator is known to be good for
         limited = reach or any(seen.planned.rate <= 1.001 * high for seen in late)
         if limited:
-            return with_account(replace(found, status="lower-bound", reason="generator", high_hz=None), best, "generator")
+            return with_account(
+                replace(found, status="lower-bound", reason="generator", high_hz=None), best, "generator"
+            )
         narrow = high / low <= 1 + self.question.search.precision
         if not narrow:
             return with_account(replace(found, status="lower-bound", reason="budget"), best, None)

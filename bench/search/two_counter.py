@@ -2,21 +2,21 @@
 
 Bracket, warm-up, then Bayesian bisection in which an overloaded trial is a reading of the ceiling and a sustained one says "at
 least"; a soak at the lower end of the interval confirms it. It sees only the offered, sent and processed counters. The project's
-max-rate-search reference is the specification; bench.search.recipe has the constants.
+max-rate-search reference is the specification; bench.search.parameters has the constants.
 """
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bench.bounds import limited_by
-from bench.measurement import Measurement, Planned, Result, Series
-from bench.search.account import bare_result, note_of, reached, with_account
-from bench.search.course import Course, Read
-from bench.search.drift import drift_of
+from bench.analysis.bounds import limited_by
+from bench.analysis.stability import drift_of
+from bench.analysis.verdict import Verdict
+from bench.model.measurement import Measurement, Planned, Result, Series
 from bench.search.objectives import each_objective
-from bench.search.question import Question, Step
-from bench.search.recipe import Durations, Recipe
-from bench.verdict import Verdict
+from bench.search.parameters import Durations, Recipe
+from bench.search.problem import Question, Step
+from bench.search.state import Course, Read
+from bench.search.trial_summary import bare_result, note_of, reached, with_account
 
 
 class TwoCounter(Struct, frozen=True, eq=False):
@@ -85,7 +85,9 @@ class TwoCounter(Struct, frozen=True, eq=False):
             return replace(found, status="unstable", reason="trials disagree")
         if end == "measured":
             return replace(found, status="measured")
-        return replace(found, status="lower-bound", reason="budget", high_hz=None if course.open_above else found.high_hz)
+        return replace(
+            found, status="lower-bound", reason="budget", high_hz=None if course.open_above else found.high_hz
+        )
 
     def _without_trials(self, bare: Result, course: Course) -> Result:
         """What the climb alone says, when the budget ended it."""
@@ -104,7 +106,9 @@ class TwoCounter(Struct, frozen=True, eq=False):
 
     def _best(self, result: Result) -> Step | None:
         """The sustained trial that the result rests on: at the confirmed rate, else the highest."""
-        sustained = [step for step in self.steps if step.verdict.word == "sustained" and step.seen.planned.purpose != "warm-up"]
+        sustained = [
+            step for step in self.steps if step.verdict.word == "sustained" and step.seen.planned.purpose != "warm-up"
+        ]
         at_rate = [step for step in sustained if step.seen.planned.rate == result.confirmed_hz]
         return (at_rate or sorted(sustained, key=lambda step: step.seen.planned.rate))[-1] if sustained else None
 
@@ -112,7 +116,9 @@ class TwoCounter(Struct, frozen=True, eq=False):
         if result.reason == "generator":
             return "generator"
         top = result.confirmed_hz or result.low_hz or 0.0
-        tried = [step for step in self.steps if step.verdict.word == "overloaded" and step.seen.planned.purpose != "warm-up"]
+        tried = [
+            step for step in self.steps if step.verdict.word == "overloaded" and step.seen.planned.purpose != "warm-up"
+        ]
         over = [step for step in tried if step.seen.planned.rate > top]
         nearest = min(over, key=lambda step: step.seen.planned.rate, default=None)
         return limited_by(nearest.verdict.why, nearest.seen.cpu) if nearest is not None else None

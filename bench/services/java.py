@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 from bench.errors import UsageError
-from bench.process import output_of
+from bench.system.supervisor import output_of
 
 OLDEST = 17
 """What Spark 4 and Kafka 4 need."""

@@ -9,20 +9,20 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from bench import rooms
+from bench.config.scenario import Cell
 from bench.errors import Died, RoomError
-from bench.faces import Endpoint, Ground
-from bench.order import Ready, Trouble
-from bench.process import Child
-from bench.scenario import Cell
-from bench.tally import Report
-from bench.work import Work
+from bench.plugins import registry
+from bench.plugins.protocols import Endpoint, Ground
+from bench.system.supervisor import Child
+from bench.workload.delivery_counts import Report
+from bench.workload.load_spec import Ready, Trouble
+from bench.workload.processing import Work
 from frameworks.harmonicio import job
-from frameworks.harmonicio.accounts import Accounts
 from frameworks.harmonicio.bridge import Bridging
 from frameworks.harmonicio.cluster import IMAGE, READY_SECONDS, Cluster, SitesCluster, cluster_of, too_large
-from frameworks.harmonicio.connector import Options
-from frameworks.harmonicio.errors import HarmonicError
+from frameworks.harmonicio.engine.connector import Options
+from frameworks.harmonicio.engine.errors import HarmonicError
+from frameworks.harmonicio.report_server import Accounts
 
 __all__ = ["Framework", "Settings"]
 
@@ -61,7 +61,7 @@ class Framework:
     def refuses(self, cell: Cell, endpoint_source: str) -> str | None:
         if endpoint_source == "memory":
             return "memory is a pipe within the harness's own process, and a bridge is a process of its own"
-        return too_large(cell) or (None if endpoint_source == STREAM else rooms.without_consumer(endpoint_source))
+        return too_large(cell) or (None if endpoint_source == STREAM else registry.without_consumer(endpoint_source))
 
     def open(self, cell: Cell, endpoint: Endpoint, work: Work, ground: Ground) -> None:
         pes = self._settings.pes or ground.site.cores_of("harmonicio", ground.cores)
@@ -73,7 +73,9 @@ class Framework:
         wanted = {"c_name": self._stream, "image": IMAGE, "num": pes, "settings": msgspec.to_builtins(told)}
         try:
             if others := self._cluster.others(self._stream):
-                raise RoomError("harmonicio", "open", f"PEs of {', '.join(others)} are there; end them: harmonicio stop STREAM")
+                raise RoomError(
+                    "harmonicio", "open", f"PEs of {', '.join(others)} are there; end them: harmonicio stop STREAM"
+                )
             self._cluster.operator.submit(wanted)
         except HarmonicError as problem:
             raise RoomError("harmonicio", "open", str(problem)) from problem
@@ -126,8 +128,12 @@ class Framework:
         while self._accounts.ready() < pes or self._running() < pes:
             self._cluster.check()
             if time.monotonic() > deadline:
-                problems = "; ".join(row["problem"] for row in self._cluster.operator.status()["streams"] if row["problem"])
-                raise self._cluster.not_ready(f"{self._running()} of {pes} PEs run after {READY_SECONDS:g} s {problems}".strip())
+                problems = "; ".join(
+                    row["problem"] for row in self._cluster.operator.status()["streams"] if row["problem"]
+                )
+                raise self._cluster.not_ready(
+                    f"{self._running()} of {pes} PEs run after {READY_SECONDS:g} s {problems}".strip()
+                )
             time.sleep(0.05)
 
     def _running(self) -> int:
@@ -139,7 +145,12 @@ class Framework:
         assert self._cluster is not None
         members, reach = min(self._settings.bridges, endpoint.parts), self._cluster.reach
         fed = Options(
-            c_name=self._stream, host=reach.data_host, port=reach.data_port, token=reach.token, tls=reach.tls, overflow="absent"
+            c_name=self._stream,
+            host=reach.data_host,
+            port=reach.data_port,
+            token=reach.token,
+            tls=reach.tls,
+            overflow="absent",
         )
         for member in range(members):
             command = [sys.executable, "-m", "frameworks.harmonicio.bridge"]

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from bench import rooms
-from bench.channel import Channel
 from bench.errors import HarnessError
-from bench.faces import Consumer, Endpoint
-from bench.order import Ready, Trouble
-from frameworks.harmonicio.connector import Feeder, Options
-from frameworks.harmonicio.errors import HarmonicError
+from bench.plugins import registry
+from bench.plugins.protocols import Consumer, Endpoint
+from bench.system.ipc import Channel
+from bench.workload.load_spec import Ready, Trouble
+from frameworks.harmonicio.engine.connector import Feeder, Options
+from frameworks.harmonicio.engine.errors import HarmonicError
 
 _PATIENCE, _PAUSE = 0.02, 0.001
 _LOOK_EVERY = 0.1
@@ -36,7 +36,7 @@ def main() -> None:
     try:
         (told,) = channel.hear()
         consumer, feeder = (
-            rooms.consumer(told.endpoint.source),
+            registry.consumer(told.endpoint.source),
             Feeder(told.fed),
         )
         try:

@@ -4,16 +4,16 @@ import sys
 
 from msgspec import Struct
 
+from bench.config.scenario import Cell
+from bench.config.site import HarmonicioSite, host_and_port
 from bench.errors import NotReady, SiteError
-from bench.faces import Ground
-from bench.process import Child, Supervisor
-from bench.scenario import Cell
-from bench.services.admission import secret_in
+from bench.plugins.protocols import Ground
+from bench.services.credentials import secret_in
 from bench.services.ports import LOOPBACK, free_ports
-from bench.site import HarmonicioSite, host_and_port
-from frameworks.harmonicio.config import MasterConfig
-from frameworks.harmonicio.errors import HarmonicError
-from frameworks.harmonicio.operator import Operator
+from bench.system.supervisor import Child, Supervisor
+from frameworks.harmonicio.engine.config import MasterConfig
+from frameworks.harmonicio.engine.errors import HarmonicError
+from frameworks.harmonicio.engine.operator_client import Operator
 
 IMAGE = "python:frameworks.harmonicio.job:Job"
 READY_SECONDS = 60.0
@@ -49,7 +49,7 @@ class Cluster:
     def standing(cls, supervisor: Supervisor, state: str) -> "Cluster":
         """Start both, and wait until the worker has reported; raises Died or NotReady."""
         port, data_port, worker_port = free_ports(3)
-        command = [sys.executable, "-m", "frameworks.harmonicio.cli"]
+        command = [sys.executable, "-m", "frameworks.harmonicio.engine.cli"]
         listen = ["--port", str(port), "--data-port", str(data_port), "--state", state]
         master = supervisor.start([*command, "master", *listen], name="harmonicio-master", role="framework")
         work = ["--port", str(worker_port), "--master", f"{LOOPBACK}:{port}", "--allow", IMAGE, "--data-ports", "0,0"]
@@ -99,7 +99,7 @@ class SitesCluster:
         return True
 
     def check(self) -> None:
-        """What of a site has died is looked for where a trial does not end well (bench.trial)."""
+        """What of a site has died is looked for where a trial does not end well (bench.runner.trial)."""
 
     def not_ready(self, what: str) -> SiteError:
         """An error to raise; the PEs' logs are on the workers' hosts."""

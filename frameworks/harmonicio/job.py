@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from msgspec import Struct, convert
 
-from bench.channel import Channel
-from bench.order import Ready
-from bench.tally import Report, merged
-from bench.work import Work
-from frameworks.harmonicio.pe import Batch, of_batch
+from bench.system.ipc import Channel
+from bench.workload.delivery_counts import Report, merged
+from bench.workload.load_spec import Ready
+from bench.workload.processing import Work
+from frameworks.harmonicio.engine.pe import Batch, of_batch
 
 TELL_EVERY = 0.1
 """Seconds between two accounts at high rates; at low ones every batch is told of at once. Each costs 0.3 ms of both sides' CPU."""

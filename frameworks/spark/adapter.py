@@ -4,12 +4,12 @@ import shutil
 from itertools import count
 from pathlib import Path
 
+from bench.config.scenario import Cell
 from bench.errors import RoomError
-from bench.faces import Endpoint, Ground
-from bench.scenario import Cell
-from bench.services.jars import cached, jars
-from bench.tally import Report
-from bench.work import Work
+from bench.plugins.protocols import Endpoint, Ground
+from bench.services.maven_jars import cached, jars
+from bench.workload.delivery_counts import Report
+from bench.workload.processing import Work
 from frameworks.spark.conf import Settings, query_conf, reader_options, session_conf, storage_level
 from frameworks.spark.orders import Read, Reader
 from frameworks.spark.session import Plan, Session, Slot
@@ -41,7 +41,9 @@ class Framework:
     def open(self, cell: Cell, endpoint: Endpoint, work: Work, ground: Ground) -> None:  # noqa: ARG002  the work says it all
         settings, reader = self._settings, self._settings.reader(endpoint.source)
         if endpoint.client.get("chunking"):
-            raise RoomError("spark", "open", "its source for Pulsar takes whole messages only; set settings.pulsar.chunking=false")
+            raise RoomError(
+                "spark", "open", "its source for Pulsar takes whole messages only; set settings.pulsar.chunking=false"
+            )
         self._session = ground.kept("spark", Slot).session(_plan(settings, reader, ground), ground)
         self._checkpoint = ground.data / "spark" / f"checkpoint-{next(_NUMBERS)}"
         self._session.tell(
@@ -74,4 +76,8 @@ def _plan(settings: Settings, reader: Reader, ground: Ground) -> Plan:
     cores = settings.cores or ground.site.cores_of("spark", ground.cores)
     wanted = reader == "kafka" or (reader != "receiver" and cached(_CONNECTOR, ground.cache))
     connector = jars(_CONNECTOR, ground.cache, ground.note) if wanted else None
-    return Plan(session_conf(settings, reader, cores=cores, site=ground.site.spark, folder=ground.data / "spark"), cores, connector)
+    return Plan(
+        session_conf(settings, reader, cores=cores, site=ground.site.spark, folder=ground.data / "spark"),
+        cores,
+        connector,
+    )

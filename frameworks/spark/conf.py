@@ -6,9 +6,9 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from bench.faces import Endpoint
-from bench.services import admission
-from bench.site import SparkSite
+from bench.config.site import SparkSite
+from bench.plugins.protocols import Endpoint
+from bench.services import credentials
 from bench.units import Seconds
 from frameworks.spark.orders import Reader
 from frameworks.spark.tasks import messages_at_once
@@ -49,7 +49,9 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
         return readers.get(source, "files")
 
 
-def session_conf(settings: Settings, reader: Reader, *, cores: int, site: SparkSite | None, folder: Path) -> dict[str, str]:
+def session_conf(
+    settings: Settings, reader: Reader, *, cores: int, site: SparkSite | None, folder: Path
+) -> dict[str, str]:
     """What the whole session runs with; another one needs another session."""
     slots = cores + 1 if reader == "receiver" else cores
     conf: dict[str, Value] = {
@@ -110,13 +112,17 @@ def storage_level(settings: Settings) -> str:
 
 
 def _here(slots: int) -> dict[str, Value]:
-    return {"spark.master": f"local[{slots}]", "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    return {
+        "spark.master": f"local[{slots}]",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+    }
 
 
 def _there(site: SparkSite, slots: int) -> dict[str, Value]:
     conf: dict[str, Value] = {"spark.master": site.master, "spark.cores.max": slots, **site.conf}
     if site.password_file is not None:
-        secret = admission.secret_in(site.password_file)
+        secret = credentials.secret_in(site.password_file)
         conf |= {"spark.authenticate": True, "spark.authenticate.secret": secret, "spark.network.crypto.enabled": True}
     return conf if site.driver_host is None else {**conf, "spark.driver.host": site.driver_host}
 

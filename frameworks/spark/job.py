@@ -14,9 +14,9 @@ from pyspark import SparkConf
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from bench.channel import Channel
-from bench.order import Ready, Trouble
-from bench.tally import Report
+from bench.system.ipc import Channel
+from bench.workload.delivery_counts import Report
+from bench.workload.load_spec import Ready, Trouble
 from frameworks.spark.orders import Read, Stand, Stop, Told, first_line
 from frameworks.spark.receiver import Receiver
 from frameworks.spark.structured import Query
@@ -120,7 +120,9 @@ def _packed() -> str:
     """Our own modules that executors on other hosts import, as a zip."""
     root, folder = Path(__file__).parents[2], Path(mkdtemp(dir="."))
     for name in ("bench", "frameworks"):
-        shutil.copytree(root / name, folder / "code" / name, ignore=shutil.ignore_patterns("__pycache__", "harmonicio", "*.log"))
+        shutil.copytree(
+            root / name, folder / "code" / name, ignore=shutil.ignore_patterns("__pycache__", "harmonicio", "*.log")
+        )
     return shutil.make_archive(str(folder / "stream_bench"), "zip", folder / "code")
 
 

@@ -4,7 +4,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from bench.work import Work
+from bench.workload.processing import Work
 
 Reader = Literal["kafka", "pulsar", "memory", "files", "socket", "receiver"]
 """How Spark reads: five sources of Structured Streaming (memory is the benchmark's), and the socket receiver of Spark Streaming."""

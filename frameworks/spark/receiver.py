@@ -11,7 +11,7 @@ from pyspark.errors import PySparkException
 from pyspark.serializers import UTF8Deserializer
 from pyspark.streaming import DStream, StreamingContext, StreamingListener
 
-from bench.tally import Report
+from bench.workload.delivery_counts import Report
 from frameworks.spark.orders import Read, first_line
 from frameworks.spark.tasks import merged, on_lines
 

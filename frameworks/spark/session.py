@@ -10,9 +10,9 @@ from pathlib import Path
 from msgspec import Struct
 
 from bench.errors import Died, HarnessError, NotReady, RoomError, UsageError
-from bench.faces import Ground
-from bench.order import Ready, Trouble
-from bench.tally import Report
+from bench.plugins.protocols import Ground
+from bench.workload.delivery_counts import Report
+from bench.workload.load_spec import Ready, Trouble
 from frameworks.spark.orders import Read, Stand, Stop, Told
 
 _STANDS = 120.0

@@ -14,7 +14,7 @@ from pyspark.sql.pandas.functions import vectorized_udf  # type: ignore[attr-def
 from pyspark.sql.types import BinaryType, StructType
 from pyspark.util import PythonEvalType
 
-from bench.tally import Report
+from bench.workload.delivery_counts import Report
 from frameworks.spark.orders import Read, first_line
 from frameworks.spark.tasks import merged, on_arrow
 
@@ -151,7 +151,8 @@ def _ends(session: SparkSession, read: Read) -> dict[str, int]:
     )
     try:
         parts = [
-            jvm.org.apache.kafka.common.TopicPartition(read.topic, part.partition()) for part in consumer.partitionsFor(read.topic)
+            jvm.org.apache.kafka.common.TopicPartition(read.topic, part.partition())
+            for part in consumer.partitionsFor(read.topic)
         ]
         return {str(part.partition()): int(end) for part, end in consumer.endOffsets(parts).items()}
     finally:

@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 from msgspec.structs import replace
 
-from bench import tally
-from bench.message import Bytes
-from bench.tally import Report
-from bench.work import Work
+from bench.model.message_codec import Bytes
+from bench.workload import delivery_counts
+from bench.workload.delivery_counts import Report
+from bench.workload.processing import Work
 
 BATCH_BYTES = 8_000_000
 """At most so much of a task's messages is taken at once: more gains nothing, and costs memory in JVM and worker."""
@@ -49,7 +49,7 @@ def on_lines(work: Work) -> Callable[[Iterable[bytes]], Iterator[str]]:
 def merged(rows: Iterable[str], at: float) -> list[Report]:
     """The reports of all tasks of a micro-batch as one for each run, done at the moment `at`."""
     reports = [report for row in rows for report in msgspec.json.decode(row, type=list[Report])]
-    return [replace(report, at=at) for report in tally.merged(reports)]
+    return [replace(report, at=at) for report in delivery_counts.merged(reports)]
 
 
 def _worked(work: Work, column: pa.Array) -> list[Report]:
@@ -66,7 +66,9 @@ def _matrix_of(column: pa.Array, size: int) -> Bytes | None:
     bounds = np.frombuffer(offsets, dtype=width, count=len(column) + 1, offset=column.offset * width().itemsize)
     if column.null_count or (np.diff(bounds) != size).any():
         return None
-    return np.frombuffer(data, dtype=np.uint8, count=len(column) * size, offset=int(bounds[0])).reshape(len(column), size)
+    return np.frombuffer(data, dtype=np.uint8, count=len(column) * size, offset=int(bounds[0])).reshape(
+        len(column), size
+    )
 
 
 def _encoded(reports: list[Report]) -> str:

@@ -7,9 +7,9 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))  # for `standing`, and for what the PEs run
 
-from standing import Stand
+from processes import Stand
 
-from frameworks.harmonicio.master.journal import Journal
+from frameworks.harmonicio.engine.master.journal import Journal
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from typing import ClassVar
 
-from frameworks.harmonicio.pe import of_batch
+from frameworks.harmonicio.engine.pe import of_batch
 
 
 @of_batch

@@ -3,7 +3,7 @@
 import contextlib
 import resource
 
-from frameworks.harmonicio.wire.frame import seal
+from frameworks.harmonicio.engine.wire.frame import seal
 
 
 def put(backlog, first, messages, stream="s", session=1):

@@ -2,11 +2,11 @@
 
 import socket
 
-from standing import DEADLINE
+from processes import DEADLINE
 
-from frameworks.harmonicio.wire.frame import Kind, ack, control
-from frameworks.harmonicio.wire.reader import Buffers, Reader
-from frameworks.harmonicio.wire.words import Place, Welcome
+from frameworks.harmonicio.engine.wire.control_messages import Place, Welcome
+from frameworks.harmonicio.engine.wire.frame import Kind, ack, control
+from frameworks.harmonicio.engine.wire.frame_reader import Buffers, Reader
 
 
 class Stub:

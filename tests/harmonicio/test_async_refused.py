@@ -3,11 +3,11 @@
 import asyncio
 
 import pytest
-from standing import DEADLINE
+from processes import DEADLINE
 
-from frameworks.harmonicio.connector import AsyncConnector
-from frameworks.harmonicio.errors import Refused, Unreachable
-from frameworks.harmonicio.operator import Operator
+from frameworks.harmonicio.engine.connector import AsyncConnector
+from frameworks.harmonicio.engine.errors import Refused, Unreachable
+from frameworks.harmonicio.engine.operator_client import Operator
 
 pytestmark = pytest.mark.real
 

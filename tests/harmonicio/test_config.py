@@ -2,16 +2,18 @@
 
 import pytest
 
-from frameworks.harmonicio.config import MasterConfig, WorkerConfig, read_config
-from frameworks.harmonicio.errors import ConfigError, Refused
-from frameworks.harmonicio.worker.ports import Ports
+from frameworks.harmonicio.engine.config import MasterConfig, WorkerConfig, read_config
+from frameworks.harmonicio.engine.errors import ConfigError, Refused
+from frameworks.harmonicio.engine.worker.ports import Ports
 
 
 def test_flags_go_before_the_environment_and_that_before_the_file(tmp_path):
     """And defaults come last."""
     file = tmp_path / "master.yaml"
     file.write_text("port: 1\ndata_port: 2\nname: file\n")
-    config = read_config(MasterConfig, file, {"HARMONICIO_DATA_PORT": "3", "HARMONICIO_NAME": "environment"}, {"name": "flag"})
+    config = read_config(
+        MasterConfig, file, {"HARMONICIO_DATA_PORT": "3", "HARMONICIO_NAME": "environment"}, {"name": "flag"}
+    )
     assert (config.port, config.data_port, config.name, config.host) == (1, 3, "flag", "127.0.0.1")
 
 

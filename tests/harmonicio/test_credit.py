@@ -1,10 +1,10 @@
 """The master's queue takes messages for as long as there is room, from however many connectors, and no more."""
 
 import pytest
-from standing import numbered, until
+from processes import numbered, until
 
-from frameworks.harmonicio.connector import Connector
-from frameworks.harmonicio.errors import Unreachable
+from frameworks.harmonicio.engine.connector import Connector
+from frameworks.harmonicio.engine.errors import Unreachable
 
 pytestmark = pytest.mark.real
 MEGABYTE = 2**20

@@ -5,15 +5,15 @@ import contextlib
 import time
 
 import pytest
+from processes import DEADLINE, free_port, until
 from queues import full, put
-from standing import DEADLINE, free_port, until
 from stubs import Came, Stub
 
-from frameworks.harmonicio.config import MasterConfig
-from frameworks.harmonicio.master.backlog import Backlog, Bounds
-from frameworks.harmonicio.master.dispatch import Dispatcher
-from frameworks.harmonicio.master.registry import Pe, Registry
-from frameworks.harmonicio.master.service import Master
+from frameworks.harmonicio.engine.config import MasterConfig
+from frameworks.harmonicio.engine.master.dispatch import Dispatcher
+from frameworks.harmonicio.engine.master.queue import Backlog, Bounds
+from frameworks.harmonicio.engine.master.registry import Pe, Registry
+from frameworks.harmonicio.engine.master.service import Master
 
 
 class Queue:

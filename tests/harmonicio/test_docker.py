@@ -8,9 +8,9 @@ from socketserver import ThreadingUnixStreamServer
 
 import pytest
 
-from frameworks.harmonicio.errors import Refused, Unreachable
-from frameworks.harmonicio.worker.docker import DockerRuntime
-from frameworks.harmonicio.worker.runtime import Start
+from frameworks.harmonicio.engine.errors import Refused, Unreachable
+from frameworks.harmonicio.engine.worker.docker import DockerRuntime
+from frameworks.harmonicio.engine.worker.runtime import Start
 
 ID = "0123456789abcdef" * 4
 

@@ -3,10 +3,10 @@
 import socket
 import threading
 
-from standing import DEADLINE
+from processes import DEADLINE
 
-from frameworks.harmonicio.pe.engine import Engine
-from frameworks.harmonicio.pe.function import Function
+from frameworks.harmonicio.engine.pe.engine import Engine
+from frameworks.harmonicio.engine.pe.function import Function
 
 MANY = 10_000
 """More than a pair of sockets holds bytes of."""

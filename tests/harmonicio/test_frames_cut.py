@@ -3,12 +3,12 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from standing import numbered
+from processes import numbered
 
-from frameworks.harmonicio.connector import Connector
-from frameworks.harmonicio.errors import Refused
-from frameworks.harmonicio.wire.frame import EQUAL, seal
-from frameworks.harmonicio.wire.reader import Buffers, Reader
+from frameworks.harmonicio.engine.connector import Connector
+from frameworks.harmonicio.engine.errors import Refused
+from frameworks.harmonicio.engine.wire.frame import EQUAL, seal
+from frameworks.harmonicio.engine.wire.frame_reader import Buffers, Reader
 
 MOST = 2**20
 

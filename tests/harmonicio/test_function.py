@@ -5,10 +5,10 @@ from collections import deque
 
 from pe_functions import Busy
 
-from frameworks.harmonicio.pe.function import Function
-from frameworks.harmonicio.pe.portion import MOST_BYTES, joined, portion
-from frameworks.harmonicio.wire.frame import Batch, seal
-from frameworks.harmonicio.wire.reader import Buffers, Reader
+from frameworks.harmonicio.engine.pe.batch_merging import MOST_BYTES, joined, portion
+from frameworks.harmonicio.engine.pe.function import Function
+from frameworks.harmonicio.engine.wire.frame import Batch, seal
+from frameworks.harmonicio.engine.wire.frame_reader import Buffers, Reader
 
 
 def frames(*batches, first=0):

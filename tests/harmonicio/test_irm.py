@@ -6,13 +6,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frameworks.harmonicio.errors import ConfigError, Refused
-from frameworks.harmonicio.irm.autoscaler import Registered, scale, target_workers
-from frameworks.harmonicio.irm.packing import Packing, first_fit, first_fit_by_tree, idle_buffer, vector_first_fit
-from frameworks.harmonicio.irm.parameters import PAPER, SHIPPED
-from frameworks.harmonicio.irm.predictor import Predictor, growth, pes_to_add
-from frameworks.harmonicio.irm.profiler import Profiler, reading_of
-from frameworks.harmonicio.irm.requests import RequestQueue
+from frameworks.harmonicio.engine.errors import ConfigError, Refused
+from frameworks.harmonicio.engine.irm.autoscaler import Registered, scale, target_workers
+from frameworks.harmonicio.engine.irm.packing import (
+    Packing,
+    first_fit,
+    first_fit_by_tree,
+    idle_buffer,
+    vector_first_fit,
+)
+from frameworks.harmonicio.engine.irm.parameters import PAPER, SHIPPED
+from frameworks.harmonicio.engine.irm.predictor import Predictor, growth, pes_to_add
+from frameworks.harmonicio.engine.irm.profiler import Profiler, reading_of
+from frameworks.harmonicio.engine.irm.requests import RequestQueue
 
 STRICT = [
     ([0.5, 0.7, 0.5, 0.2, 0.4, 0.2, 0.5, 0.1, 0.6], [[0.5, 0.2, 0.2], [0.7, 0.1], [0.5, 0.4], [0.5], [0.6]]),

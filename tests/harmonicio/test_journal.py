@@ -3,9 +3,9 @@
 import pytest
 from queues import contents, full, put
 
-from frameworks.harmonicio.master.backlog import Backlog, Bounds
-from frameworks.harmonicio.master.journal import Journal
-from frameworks.harmonicio.wire.frame import HEADER_BYTES
+from frameworks.harmonicio.engine.master.journal import Journal
+from frameworks.harmonicio.engine.master.queue import Backlog, Bounds
+from frameworks.harmonicio.engine.wire.frame import HEADER_BYTES
 
 
 def test_a_new_queue_finds_what_waited_and_what_was_out(journal):

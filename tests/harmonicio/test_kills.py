@@ -5,9 +5,9 @@ import signal
 
 import numpy as np
 import pytest
-from standing import numbered, until
+from processes import numbered, until
 
-from frameworks.harmonicio.connector import Connector
+from frameworks.harmonicio.engine.connector import Connector
 
 MILLION, CHUNK = 1_000_000, 20_000
 pytestmark = pytest.mark.real

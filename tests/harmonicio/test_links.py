@@ -5,15 +5,15 @@ import socket
 import time
 
 import pytest
-from standing import until
+from processes import until
 from stubs import Came, Stub
 
-from frameworks.harmonicio.connector.feeder import Feeder, Options
-from frameworks.harmonicio.connector.link import CONNECT_SECONDS, SILENT_SECONDS, Link
-from frameworks.harmonicio.wire.frame import Kind, control
-from frameworks.harmonicio.wire.peer import Peer
-from frameworks.harmonicio.wire.reader import Buffers
-from frameworks.harmonicio.wire.words import Hello, Leases
+from frameworks.harmonicio.engine.connector.feeder import Feeder, Options
+from frameworks.harmonicio.engine.connector.link import CONNECT_SECONDS, SILENT_SECONDS, Link
+from frameworks.harmonicio.engine.wire.connection import Peer
+from frameworks.harmonicio.engine.wire.control_messages import Hello, Leases
+from frameworks.harmonicio.engine.wire.frame import Kind, control
+from frameworks.harmonicio.engine.wire.frame_reader import Buffers
 
 MESSAGE = b"a message that is long enough to be found"
 

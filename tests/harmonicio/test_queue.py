@@ -3,11 +3,11 @@
 import pytest
 from queues import contents, put
 
-from frameworks.harmonicio.errors import Refused
-from frameworks.harmonicio.master.backlog import Backlog, Bounds
-from frameworks.harmonicio.master.registry import Pe, Registry, Worker
-from frameworks.harmonicio.wire.frame import HEADER_BYTES
-from frameworks.harmonicio.wire.words import Place
+from frameworks.harmonicio.engine.errors import Refused
+from frameworks.harmonicio.engine.master.queue import Backlog, Bounds
+from frameworks.harmonicio.engine.master.registry import Pe, Registry, Worker
+from frameworks.harmonicio.engine.wire.control_messages import Place
+from frameworks.harmonicio.engine.wire.frame import HEADER_BYTES
 
 
 def test_a_frame_that_comes_again_is_queued_once():
@@ -39,7 +39,9 @@ def test_a_frame_that_comes_again_once_its_session_is_forgotten_counts_once(jour
     assert (backlog.messages, Backlog(Bounds(), journal()).messages) == (0, 0)
 
 
-@pytest.mark.parametrize("bounds", [Bounds(messages=3), Bounds(bytes=7), Bounds(memory_bytes=7), Bounds(stream_messages=3)])
+@pytest.mark.parametrize(
+    "bounds", [Bounds(messages=3), Bounds(bytes=7), Bounds(memory_bytes=7), Bounds(stream_messages=3)]
+)
 def test_a_full_queue_refuses(bounds):
     """By count, by bytes, by memory, by stream."""
     backlog = Backlog(bounds, None)
@@ -121,7 +123,11 @@ def test_old_pes_are_handed_out_once_and_come_back_when_not_contacted():
     first, second = pe("a"), Pe(Place("b", "127.0.0.1", 2), "s", "", 0.0)
     for one in (first, second, first):
         registry.register_idle(one)
-    assert [registry.hand_out("s", 0.0), registry.hand_out("s", 0.0), registry.hand_out("s", 0.0)] == [first, second, None]
+    assert [registry.hand_out("s", 0.0), registry.hand_out("s", 0.0), registry.hand_out("s", 0.0)] == [
+        first,
+        second,
+        None,
+    ]
     registry.withdraw(second)
     registry.expire(6.0)
     assert [registry.hand_out("s", 7.0), registry.hand_out("s", 7.0)] == [first, None]

@@ -8,19 +8,19 @@ import socket
 import struct
 
 import pytest
-from old_peers import OldPe, asked, pushed
-from standing import numbered, until
+from legacy_peers import OldPe, asked, pushed
+from processes import numbered, until
 
-from bench import rooms
+from bench.config.scenario import Cell
 from bench.errors import UsageError
-from bench.scenario import Cell
-from frameworks.harmonicio.connector import Connector
-from frameworks.harmonicio.master.backlog import Backlog, Bounds
-from frameworks.harmonicio.master.dispatch import Dispatcher
-from frameworks.harmonicio.master.journal import Journal
-from frameworks.harmonicio.master.registry import Pe, Registry
-from frameworks.harmonicio.wire.frame import seal
-from frameworks.harmonicio.wire.words import Place
+from bench.plugins import registry
+from frameworks.harmonicio.engine.connector import Connector
+from frameworks.harmonicio.engine.master.dispatch import Dispatcher
+from frameworks.harmonicio.engine.master.journal import Journal
+from frameworks.harmonicio.engine.master.queue import Backlog, Bounds
+from frameworks.harmonicio.engine.master.registry import Pe, Registry
+from frameworks.harmonicio.engine.wire.control_messages import Place
+from frameworks.harmonicio.engine.wire.frame import seal
 
 
 def registered(stand, address, port):
@@ -176,13 +176,13 @@ def test_a_full_disk_is_told_and_waited_for(stand):
 def test_at_most_once_through_the_queue_is_refused():
     """In one line that says what to set."""
     with pytest.raises(UsageError, match="set overflow: never") as caught:
-        rooms.source("stream", {"stream": {"delivery": "at-most-once", "overflow": "full"}})
+        registry.source("stream", {"stream": {"delivery": "at-most-once", "overflow": "full"}})
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.real
 def test_at_most_once_never_uses_the_queue(ground):
     """Where nothing else was said."""
-    source = rooms.source("stream", {"stream": {"delivery": "at-most-once"}})
+    source = registry.source("stream", {"stream": {"delivery": "at-most-once"}})
     endpoint = source.open(Cell("harmonicio", "stream", 100, 0.0), ground)
     assert endpoint.client["overflow"] == "never"

@@ -7,10 +7,10 @@ import subprocess
 import sys
 
 import pytest
-from old_peers import OldMaster
-from standing import HERE, free_port, until
+from legacy_peers import OldMaster
+from processes import HERE, free_port, until
 
-from frameworks.harmonicio.config import read_pe_config
+from frameworks.harmonicio.engine.config import read_pe_config
 
 INSIDE = {
     "HDE_NODE_NAME": "img",
@@ -33,9 +33,14 @@ def start(tmp_path):
     def started(master_port):
         inside, outside = free_port(), free_port()
         ports = {"HDE_NODE_DATA_PORT": inside, "HDE_NODE_PORT": outside, "HDE_MASTER_PORT": master_port}
-        environment = {**os.environ, **INSIDE, **{name: str(port) for name, port in ports.items()}, "PYTHONPATH": str(HERE)}
+        environment = {
+            **os.environ,
+            **INSIDE,
+            **{name: str(port) for name, port in ports.items()},
+            "PYTHONPATH": str(HERE),
+        }
         with (tmp_path / "pe.log").open("wb") as log:
-            command = [sys.executable, "-m", "frameworks.harmonicio.pe.main"]
+            command = [sys.executable, "-m", "frameworks.harmonicio.engine.pe.main"]
             processes.append(subprocess.Popen(command, env=environment, stdout=log, stderr=log))
         return inside, outside
 

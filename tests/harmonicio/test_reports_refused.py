@@ -3,11 +3,11 @@
 import json
 
 import pytest
-from old_peers import asked, pushed
-from standing import free_port, until
+from legacy_peers import asked, pushed
+from processes import free_port, until
 
-from frameworks.harmonicio.errors import WireError
-from frameworks.harmonicio.wire.literal import read_literal
+from frameworks.harmonicio.engine.errors import WireError
+from frameworks.harmonicio.engine.wire.literal import read_literal
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,11 @@ def test_a_report_that_cannot_be_written_does_not_end_the_master(stand):
     """It answers 4xx, and samples as before."""
     stand.start_master()
     pushed("127.0.0.1", stand.data_port, b"003imgfirst")
-    reports = ["{'node_addr': 'x', 'cpu': b'1'}", "{'node_addr': 'x', 'cpu': 1" + "0" * 400 + "}", "{'node_addr': '..'}"]
+    reports = [
+        "{'node_addr': 'x', 'cpu': b'1'}",
+        "{'node_addr': 'x', 'cpu': 1" + "0" * 400 + "}",
+        "{'node_addr': '..'}",
+    ]
     assert [asked(stand.port, "PUT", "/status?token=None", report)[0] for report in reports] == [400, 400, 409]
     asked_for = "{'c_name': 'img', 'settings': {'a': {1}}}"
     assert asked(stand.port, "POST", "/v1/streams", asked_for)[0] == 409

@@ -9,13 +9,13 @@ from html import escape
 import psutil
 import pytest
 from crc32c import crc32c
-from standing import numbered, until
+from processes import numbered, until
 
-from frameworks.harmonicio.connector import Connector
-from frameworks.harmonicio.errors import Refused
-from frameworks.harmonicio.operator import Operator
-from frameworks.harmonicio.wire.frame import EQUAL, SHARED, Kind, control, header_bytes, seal
-from frameworks.harmonicio.wire.words import Hello
+from frameworks.harmonicio.engine.connector import Connector
+from frameworks.harmonicio.engine.errors import Refused
+from frameworks.harmonicio.engine.operator_client import Operator
+from frameworks.harmonicio.engine.wire.control_messages import Hello
+from frameworks.harmonicio.engine.wire.frame import EQUAL, SHARED, Kind, control, header_bytes, seal
 
 pytestmark = pytest.mark.real
 BROKEN = 10_000
@@ -53,12 +53,25 @@ def broken_requests(chance):
     """Requests with something wrong."""
     verb = chance.choice(["GET", "POST", "PUT", "DELETE", "BREW", "\x00"])
     path = chance.choice(
-        ["/status", "/streamRequest", "/messagesQuery", "/v1/beat", "/v1/streams", "/docker", "/", "/v1/pes", "//", "/%00"]
+        [
+            "/status",
+            "/streamRequest",
+            "/messagesQuery",
+            "/v1/beat",
+            "/v1/streams",
+            "/docker",
+            "/",
+            "/v1/pes",
+            "//",
+            "/%00",
+        ]
     )
     query = chance.choice(
         ["", "?token=None", "?token=None&c_name=%FF", "?token=None&command=create", "?" + "a" * 3000, "?a=b&&=&="]
     )
-    body = chance.choice(["", "[" * 500, "{'a': 1}", '{"id": 1}', "__import__('os')", '{"c_name": "x", "num": -1}', "\x00" * 50])
+    body = chance.choice(
+        ["", "[" * 500, "{'a': 1}", '{"id": 1}', "__import__('os')", '{"c_name": "x", "num": -1}', "\x00" * 50]
+    )
     length = chance.choice([len(body), len(body), 0, 10**12, -1])
     text = f"{verb} {path}{query} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}"
     return text.encode(errors="replace")
@@ -87,12 +100,16 @@ def test_ten_thousand_broken_frames_and_requests_neither_end_nor_fill_anything(s
     assert set(range(10**6, 10**6 + 1000)) <= set(standing.processed().tolist())
 
 
-@pytest.mark.parametrize(("flags", "count"), [(SHARED, 1), (SHARED | EQUAL, 0), (4, 1)], ids=["shared", "none", "unknown"])
+@pytest.mark.parametrize(
+    ("flags", "count"), [(SHARED, 1), (SHARED | EQUAL, 0), (4, 1)], ids=["shared", "none", "unknown"]
+)
 def test_what_no_pe_would_take_is_not_queued(stand, flags, count):
     """It would be in the way of all that comes behind it, for ever."""
     stand.start_master()
     hello, body = control(Kind.HELLO, Hello("connector", "s", 1, "")), (12).to_bytes(4, "little") + bytes(12)
-    thrown(stand.data_port, hello + header_bytes(Kind.DATA, 16, crc32c(body), flags=flags, count=count) + body, answer=True)
+    thrown(
+        stand.data_port, hello + header_bytes(Kind.DATA, 16, crc32c(body), flags=flags, count=count) + body, answer=True
+    )
     until(lambda: "a connection to the data port was closed" in stand.log(), "the refusal")
     assert (stand.operator.status()["streams"], "Traceback" in stand.log()) == ([], False)
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frameworks.harmonicio.errors import WireError
-from frameworks.harmonicio.wire.frame import REFERENCE, SHARED, Kind, header_bytes, seal, unshared
-from frameworks.harmonicio.wire.reader import Buffers, Reader
-from frameworks.harmonicio.wire.ring import Ring, Shared, opened
+from frameworks.harmonicio.engine.errors import WireError
+from frameworks.harmonicio.engine.wire.frame import REFERENCE, SHARED, Kind, header_bytes, seal, unshared
+from frameworks.harmonicio.engine.wire.frame_reader import Buffers, Reader
+from frameworks.harmonicio.engine.wire.shared_memory import Ring, Shared, opened
 
 SIZE = 2**20
 

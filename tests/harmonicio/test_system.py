@@ -12,10 +12,10 @@ import sys
 
 import numpy as np
 import pytest
-from standing import Stand, numbered, until
+from processes import Stand, numbered, until
 
-from frameworks.harmonicio.connector import AsyncConnector, Connector
-from frameworks.harmonicio.errors import Unreachable
+from frameworks.harmonicio.engine.connector import AsyncConnector, Connector
+from frameworks.harmonicio.engine.errors import Unreachable
 
 pytestmark = pytest.mark.real
 
@@ -28,7 +28,7 @@ def command(stand, *arguments):
 def command_alone(*arguments):
     """The same without a master."""
     process = subprocess.run(
-        [sys.executable, "-m", "frameworks.harmonicio.cli", *arguments],
+        [sys.executable, "-m", "frameworks.harmonicio.engine.cli", *arguments],
         capture_output=True,
         text=True,
         timeout=60,
@@ -127,7 +127,9 @@ def test_a_connector_without_a_master_says_so():
 def test_the_command_submits_lists_and_stops(standing):
     """PEs come, are shown, and go."""
     settings = json.dumps({"folder": str(standing.numbers)})
-    code, _ = command(standing, "submit", "s", "--image", "python:pe_functions:Record", "--num", "2", "--settings", settings)
+    code, _ = command(
+        standing, "submit", "s", "--image", "python:pe_functions:Record", "--num", "2", "--settings", settings
+    )
     assert code == 0
     standing.wait_pes(2)
     assert command(standing, "list")[1].count("running") == 2
@@ -183,7 +185,9 @@ def test_every_second_is_sampled_and_can_be_had_as_a_table(standing):
     standing.submit()
     (pe,) = standing.wait_pes(1)
     log = str(standing.folder / "log")
-    table = until(lambda: f"state,{pe['id']},running" in (text := command_alone("samples", log)[1]) and text, "a sample of the PE")
+    table = until(
+        lambda: f"state,{pe['id']},running" in (text := command_alone("samples", log)[1]) and text, "a sample of the PE"
+    )
     last = {tuple(row[1:3]): row[3] for row in csv.reader(table.splitlines())}
     assert last["queued", "waits"] == "1"
     assert {"leases", "state", "processed", "waiting", "cpu", "pes"} <= {series for series, _ in last}
@@ -228,7 +232,9 @@ def test_with_the_resource_manager_requests_are_packed_onto_workers(stand):
     stand.wait_pes(2)
     irm = stand.operator.status()["irm"]
     assert (irm["profile"], irm["bins"][0]["items"]) == ("paper", [0.3, 0.3])
-    connection.request("POST", "/containerRequest?token=None&type=new_container", json.dumps({**body, "cpu_share": 1.5}))
+    connection.request(
+        "POST", "/containerRequest?token=None&type=new_container", json.dumps({**body, "cpu_share": 1.5})
+    )
     assert connection.getresponse().read() == b"Containers queued for creation!"
     connection.close()
     until(lambda: stand.operator.status()["irm"]["refused"], "the refusal")

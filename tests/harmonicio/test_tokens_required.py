@@ -4,8 +4,8 @@ import http.client
 
 import pytest
 
-from frameworks.harmonicio.config import MasterConfig, WorkerConfig, read_config
-from frameworks.harmonicio.errors import ConfigError
+from frameworks.harmonicio.engine.config import MasterConfig, WorkerConfig, read_config
+from frameworks.harmonicio.engine.errors import ConfigError
 
 ROLES = ("operator", "worker", "pe", "connector")
 

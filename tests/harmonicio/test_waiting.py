@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from frameworks.harmonicio.connector.coroutine import readiness
+from frameworks.harmonicio.engine.connector.coroutine import readiness
 
 
 @pytest.mark.parametrize("steps", range(5))

@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frameworks.harmonicio.connector.floor import Floor
-from frameworks.harmonicio.errors import WireError
-from frameworks.harmonicio.wire.frame import Kind, ack, control, read_ack, seal
-from frameworks.harmonicio.wire.greeting import Greeting
-from frameworks.harmonicio.wire.literal import MOST_BYTES, read_literal, write_literal
-from frameworks.harmonicio.wire.peer import Peer
-from frameworks.harmonicio.wire.reader import Buffers, Reader
-from frameworks.harmonicio.wire.seen import Seen
-from frameworks.harmonicio.wire.words import Hello
+from frameworks.harmonicio.engine.connector.low_watermark import Floor
+from frameworks.harmonicio.engine.errors import WireError
+from frameworks.harmonicio.engine.wire.connection import Peer
+from frameworks.harmonicio.engine.wire.control_messages import Hello
+from frameworks.harmonicio.engine.wire.frame import Kind, ack, control, read_ack, seal
+from frameworks.harmonicio.engine.wire.frame_reader import Buffers, Reader
+from frameworks.harmonicio.engine.wire.handshake import Greeting
+from frameworks.harmonicio.engine.wire.literal import MOST_BYTES, read_literal, write_literal
+from frameworks.harmonicio.engine.wire.sequence_ranges import Seen
 
 MESSAGES = st.lists(st.binary(min_size=1, max_size=300), min_size=1, max_size=20)
 
@@ -109,7 +109,8 @@ def test_acknowledgements_and_control_frames_carry_their_words():
 
 
 @pytest.mark.parametrize(
-    ("data", "heard"), [(control(Kind.RENEW), "frames"), (b"hello", "raw"), (b"HIO4" + bytes(100), "raw"), (b"HIO", "raw")]
+    ("data", "heard"),
+    [(control(Kind.RENEW), "frames"), (b"hello", "raw"), (b"HIO4" + bytes(100), "raw"), (b"HIO", "raw")],
 )
 def test_a_greeting_tells_old_peers_from_new_ones(data, heard):
     """Also one whose message begins with the magic."""

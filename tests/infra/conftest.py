@@ -73,11 +73,15 @@ def hosts() -> Hosts:
     """What calls tests/hosts.sh, given its words: how it ended, with what it said."""
     missing = [tool for tool in TOOLS if shutil.which(tool, path=f"{os.environ['PATH']}:/usr/sbin") is None]
     if missing or os.geteuid() != 0:
-        pytest.skip(f"hosts cannot be made here: {', '.join(missing) or 'not root'}; apt-get install docker.io mmdebstrap iptables")
+        pytest.skip(
+            f"hosts cannot be made here: {', '.join(missing) or 'not root'}; apt-get install docker.io mmdebstrap iptables"
+        )
 
     def call(*words: str, seconds: float = 600) -> "subprocess.CompletedProcess[str]":
         command = [str(ANSIBLE / "tests" / "hosts.sh"), *words]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False, stdin=subprocess.DEVNULL)
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=seconds, check=False, stdin=subprocess.DEVNULL
+        )
         print(done.stdout, done.stderr)  # noqa: T201  as above
         return done
 
@@ -103,7 +107,9 @@ def units(hosts: Hosts) -> Callable[[Iterable[str], str], dict[str, dict[str, st
 
 
 @pytest.fixture
-def restarted(request: pytest.FixtureRequest, play: Play, units: Callable[..., Any]) -> Callable[[Path], dict[str, set[str]]]:
+def restarted(
+    request: pytest.FixtureRequest, play: Play, units: Callable[..., Any]
+) -> Callable[[Path], dict[str, set[str]]]:
     """What plays restart.yml with an inventory: by host of the module's HOSTS, the units that have started anew."""
 
     def run(inventory: Path) -> dict[str, set[str]]:
@@ -111,7 +117,9 @@ def restarted(request: pytest.FixtureRequest, play: Play, units: Callable[..., A
         before = units(request.module.HOSTS, moment)
         play("restart.yml", inventory)
         after = units(request.module.HOSTS, moment)
-        return {host: {unit for unit, at in of_host.items() if at != before[host][unit]} for host, of_host in after.items()}
+        return {
+            host: {unit for unit, at in of_host.items() if at != before[host][unit]} for host, of_host in after.items()
+        }
 
     return run
 
@@ -121,7 +129,9 @@ def cells(hosts: Hosts) -> Callable[[], list[dict[str, Any]]]:
     """What gives the cells of the newest run on load-1."""
 
     def newest() -> list[dict[str, Any]]:
-        shown = hosts("exec", "load-1", "sh", "-c", "cat $(ls -td /var/lib/stream-bench/results/*/ | head -n 1)cells.json")
+        shown = hosts(
+            "exec", "load-1", "sh", "-c", "cat $(ls -td /var/lib/stream-bench/results/*/ | head -n 1)cells.json"
+        )
         return list(json.loads(shown.stdout)["cells"])
 
     return newest

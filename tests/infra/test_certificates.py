@@ -20,9 +20,16 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0 or shutil.which("openssl") is 
 def run(play: Callable[..., Any], tmp_path: Path) -> Run:
     """What brings certificates into tmp_path/host, given variables of the role: how many tasks have changed something."""
     playbook = tmp_path / "certificates.yml"
-    playbook.write_text(json.dumps([{"hosts": "all", "connection": "local", "gather_facts": False, "roles": ["certificates"]}]))
+    playbook.write_text(
+        json.dumps([{"hosts": "all", "connection": "local", "gather_facts": False, "roles": ["certificates"]}])
+    )
     folders = {"certificates_authority": str(tmp_path / "authority"), "certificates_folder": str(tmp_path / "host")}
-    told = {"site_name": "test", "certificates_key": "rsa:2048", "ansible_python_interpreter": sys.executable, **folders}
+    told = {
+        "site_name": "test",
+        "certificates_key": "rsa:2048",
+        "ansible_python_interpreter": sys.executable,
+        **folders,
+    }
 
     def bring(**variables: object) -> int:
         return int(play(str(playbook), "host-1,", "-e", json.dumps(told | variables)).changed["host-1"])
@@ -39,7 +46,9 @@ def test_a_certificate_follows_the_address(run: Run, tmp_path: Path) -> None:
     assert run(certificates_address="10.0.0.1") > 0
     assert run(certificates_address="10.0.0.1") == 0
     assert run(certificates_address="10.0.0.2") > 0
-    assert "IP Address:10.0.0.2" in openssl("x509", "-noout", "-ext", "subjectAltName", "-in", tmp_path / "host" / "host.crt")
+    assert "IP Address:10.0.0.2" in openssl(
+        "x509", "-noout", "-ext", "subjectAltName", "-in", tmp_path / "host" / "host.crt"
+    )
 
 
 def test_what_ends_soon_is_made_anew(run: Run, tmp_path: Path) -> None:

@@ -81,15 +81,26 @@ def test_what_has_the_name_but_not_the_mark_is_refused(rules: ModuleType, kind: 
 
 def test_what_has_the_mark_is_ours(rules: ModuleType) -> None:
     """By description or by metadata, whatever the name is."""
-    ours = [{"name": "lab", "description": "stream-bench site lab"}, {"name": "x", "metadata": {"stream_bench_site": "lab"}}]
-    theirs = [{"name": "lab", "description": None}, {"name": "lab-1", "metadata": {"stream_bench_site": "lab-1"}}, {"name": "lab"}]
+    ours = [
+        {"name": "lab", "description": "stream-bench site lab"},
+        {"name": "x", "metadata": {"stream_bench_site": "lab"}},
+    ]
+    theirs = [
+        {"name": "lab", "description": None},
+        {"name": "lab-1", "metadata": {"stream_bench_site": "lab-1"}},
+        {"name": "lab"},
+    ]
     assert rules.made_for([*ours, *theirs], "lab") == ours
 
 
 def test_a_server_that_is_asked_for_no_longer_is_named(rules: ModuleType) -> None:
     """Before anything is made; absent takes it."""
     stands = found(
-        servers=[server("lab-w-1", "10.0.0.1"), server("lab-w-2", "10.0.0.2"), server("kitchen", "10.0.0.3", site="kitchen")]
+        servers=[
+            server("lab-w-1", "10.0.0.1"),
+            server("lab-w-2", "10.0.0.2"),
+            server("kitchen", "10.0.0.3", site="kitchen"),
+        ]
     )
     (said,) = rules.cloud_mistakes(stands, "lab", ["lab-w-1"], state="present")
     assert said.startswith("server lab-w-2: is the site's, but no longer asked for by openstack_groups")
@@ -110,9 +121,20 @@ def test_a_server_is_reached_through_the_load(inventory: ModuleType) -> None:
         server("a", "10.0.0.2", "nfs", outside="203.0.113.2"),
         server("l", "10.0.0.3", "load_master"),
     ]
-    hosts = {name: told for name, (_, told) in inventory.hosts_of(servers, [], {"10.0.0.3": "203.0.113.3"}, site="lab").items()}
-    assert {name: told["ansible_host"] for name, told in hosts.items()} == {"b": "10.0.0.1", "a": "203.0.113.2", "l": "203.0.113.3"}
-    assert {name: told["site_address"] for name, told in hosts.items()} == {"b": "10.0.0.1", "a": "10.0.0.2", "l": "10.0.0.3"}
+    hosts = {
+        name: told
+        for name, (_, told) in inventory.hosts_of(servers, [], {"10.0.0.3": "203.0.113.3"}, site="lab").items()
+    }
+    assert {name: told["ansible_host"] for name, told in hosts.items()} == {
+        "b": "10.0.0.1",
+        "a": "203.0.113.2",
+        "l": "203.0.113.3",
+    }
+    assert {name: told["site_address"] for name, told in hosts.items()} == {
+        "b": "10.0.0.1",
+        "a": "10.0.0.2",
+        "l": "10.0.0.3",
+    }
     assert {name: told.get("openstack_jump") for name, told in hosts.items()} == {
         "b": {"id": "id-of-l", "address": "203.0.113.3"},
         "a": None,
@@ -130,7 +152,9 @@ def test_a_server_without_an_address_is_named(inventory: ModuleType) -> None:
 def test_a_volume_is_found_by_what_it_is_called_in_its_server(inventory: ModuleType) -> None:
     """By its id, of which virtio has twenty characters."""
     volume = {"id": "0c1f0ec6-8d0f-4b6d-a1a5-1c1ec2b0a3e5", "attachments": [{"server_id": "id-of-b"}]}
-    hosts = inventory.hosts_of([server("b", "10.0.0.1", "kafka"), server("l", "10.0.0.2", "load_master")], [volume], {}, site="lab")
+    hosts = inventory.hosts_of(
+        [server("b", "10.0.0.1", "kafka"), server("l", "10.0.0.2", "load_master")], [volume], {}, site="lab"
+    )
     assert hosts["b"][1]["volume_devices"][0] == "/dev/disk/by-id/virtio-0c1f0ec6-8d0f-4b6d-a"
     assert "volume_devices" not in hosts["l"][1]
 
@@ -148,8 +172,14 @@ def test_a_volume_is_found_by_what_it_is_called_in_its_server(inventory: ModuleT
             {"openstack_groups": [{**PLAN["openstack_groups"][0], "count": 2}, PLAN["openstack_groups"][1]]},
             "group kafka: found 2 hosts",
         ),
-        ({"openstack_groups": [{**PLAN["openstack_groups"][0], "groups": ["kafak"]}]}, "group kafak: unknown; allowed:"),
-        ({"openstack_fixed_ips": {"lab-load-1": "10.1.0.1"}}, "host lab-load-1: its address 10.1.0.1 is in none of site_networks"),
+        (
+            {"openstack_groups": [{**PLAN["openstack_groups"][0], "groups": ["kafak"]}]},
+            "group kafak: unknown; allowed:",
+        ),
+        (
+            {"openstack_fixed_ips": {"lab-load-1": "10.1.0.1"}},
+            "host lab-load-1: its address 10.1.0.1 is in none of site_networks",
+        ),
     ],
     ids=["name", "operators", "kinds", "brokers", "group", "address"],
 )
@@ -186,9 +216,13 @@ def understood(inventory: Path, host: str) -> dict[str, str]:
     said = run(*ansible, "-m", "ansible.builtin.debug", "-a", "var=ansible_ssh_common_args")
     arguments = json.loads(said[said.index("{") :])["ansible_ssh_common_args"]
     settings = dict(
-        line.split(" ", 1) for line in run(ssh, "-F", "none", "-G", *shlex.split(arguments), host).splitlines() if " " in line
+        line.split(" ", 1)
+        for line in run(ssh, "-F", "none", "-G", *shlex.split(arguments), host).splitlines()
+        if " " in line
     )
-    return {name: settings[name] for name in ("hostkeyalias", "stricthostkeychecking", "proxycommand") if name in settings}
+    return {
+        name: settings[name] for name in ("hostkeyalias", "stricthostkeychecking", "proxycommand") if name in settings
+    }
 
 
 def run(*words: str) -> str:

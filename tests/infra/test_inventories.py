@@ -42,13 +42,17 @@ def mistakes(rules: ModuleType, path: Path) -> list[str]:
     inventory = InventoryManager(loader, [str(path)])
     variables = VariableManager(loader, inventory)
     groups = inventory.get_groups_dict()
-    return rules.site_mistakes(groups, {host: variables.get_vars(host=inventory.get_host(host)) for host in groups["all"]})
+    return rules.site_mistakes(
+        groups, {host: variables.get_vars(host=inventory.get_host(host)) for host in groups["all"]}
+    )
 
 
 @pytest.mark.parametrize("path", WRONG, ids=lambda path: path.stem)
 def test_a_wrong_inventory_is_refused(rules: ModuleType, path: Path) -> None:
     """Each mistake has its line, and there are no other lines."""
-    expected = [line.removeprefix("# expect: ") for line in path.read_text().splitlines() if line.startswith("# expect: ")]
+    expected = [
+        line.removeprefix("# expect: ") for line in path.read_text().splitlines() if line.startswith("# expect: ")
+    ]
     said = mistakes(rules, path)
     assert all("\n" not in line for line in said)
     assert all(any(text in line for line in said) for text in expected), said
@@ -75,10 +79,15 @@ def test_a_file_that_is_not_there_is_refused(play: Play) -> None:
     assert "there-is-none.yml" in done.said
 
 
-@pytest.mark.parametrize("playbook", ["site", "brokers", "frameworks", "load", "check", "run", "restart", "collect", "teardown"])
+@pytest.mark.parametrize(
+    "playbook", ["site", "brokers", "frameworks", "load", "check", "run", "restart", "collect", "teardown"]
+)
 def test_every_playbook_looks_first(playbook: str) -> None:
     """Whatever it does, it does not do it with a wrong inventory."""
-    assert yaml.safe_load((ANSIBLE / f"{playbook}.yml").read_text())[0]["ansible.builtin.import_playbook"] == "inventory.yml"
+    assert (
+        yaml.safe_load((ANSIBLE / f"{playbook}.yml").read_text())[0]["ansible.builtin.import_playbook"]
+        == "inventory.yml"
+    )
 
 
 def test_no_limit_leaves_the_look_out(play: Play) -> None:

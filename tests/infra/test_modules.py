@@ -62,7 +62,9 @@ def test_another_jar_is_refused(jars: ModuleType, tmp_path: Path) -> None:
 
 def test_a_jar_that_is_not_there_is_named(jars: ModuleType, tmp_path: Path) -> None:
     """By its whole address."""
-    assert f"{tmp_path.as_uri()}/c-1.0.jar" in jars.bring(tmp_path / "brought.jar", "c-1.0.jar", PINNED, tmp_path.as_uri())
+    assert f"{tmp_path.as_uri()}/c-1.0.jar" in jars.bring(
+        tmp_path / "brought.jar", "c-1.0.jar", PINNED, tmp_path.as_uri()
+    )
 
 
 def test_a_token_is_signed() -> None:

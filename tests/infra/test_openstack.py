@@ -28,7 +28,11 @@ THEIRS = {
     "security groups": ["somebody-elses"],
     "addresses": ["203.0.113.200"],
 }
-HOSTS = {"cloud-test-broker-1": "172.30.99.11", "cloud-test-framework-1": "172.30.99.12", "cloud-test-load-1": "172.30.99.13"}
+HOSTS = {
+    "cloud-test-broker-1": "172.30.99.11",
+    "cloud-test-framework-1": "172.30.99.12",
+    "cloud-test-load-1": "172.30.99.13",
+}
 ACCOUNT = {
     "OS_AUTH_URL": f"http://{CLOUD}:5000/v3",
     "OS_USERNAME": "admin",
@@ -107,7 +111,9 @@ def test_somebody_elses_things_stand_in_nobodys_way(play: Play, arguments: list[
 def test_a_plan_that_makes_no_site_costs_nothing(play: Play, arguments: list[str]) -> None:
     """A misspelt group is refused before the cloud is looked at."""
     kinds = [*WITHOUT_FRAMEWORK, {"name": "more", "count": 1, "flavor": "m1.large", "groups": ["kafak"]}]
-    done = play("openstack.yml", Path("localhost,"), *arguments, "-e", json.dumps({"openstack_groups": kinds}), refused=True)
+    done = play(
+        "openstack.yml", Path("localhost,"), *arguments, "-e", json.dumps({"openstack_groups": kinds}), refused=True
+    )
     assert "group kafak: unknown" in done.said
     assert "Networks of the site's name" not in done.said
 
@@ -115,7 +121,12 @@ def test_a_plan_that_makes_no_site_costs_nothing(play: Play, arguments: list[str
 def test_a_server_that_is_asked_for_no_longer_is_named(play: Play, arguments: list[str]) -> None:
     """Nothing is changed, and nothing is removed in silence."""
     done = play(
-        "openstack.yml", Path("localhost,"), *arguments, "-e", json.dumps({"openstack_groups": WITHOUT_FRAMEWORK}), refused=True
+        "openstack.yml",
+        Path("localhost,"),
+        *arguments,
+        "-e",
+        json.dumps({"openstack_groups": WITHOUT_FRAMEWORK}),
+        refused=True,
     )
     assert "server cloud-test-framework-1: is the site's, but no longer asked for" in done.said
     assert done.changed == {"localhost": 0}
@@ -124,7 +135,14 @@ def test_a_server_that_is_asked_for_no_longer_is_named(play: Play, arguments: li
 def listed() -> dict[str, Any]:
     """What the inventory says."""
     inventory = ANSIBLE / "inventories" / "openstack" / "openstack.yml"
-    done = run(str(Path(sys.executable).with_name("ansible-inventory")), "-i", str(inventory), "--list", "-e", f"site_name={SITE}")
+    done = run(
+        str(Path(sys.executable).with_name("ansible-inventory")),
+        "-i",
+        str(inventory),
+        "--list",
+        "-e",
+        f"site_name={SITE}",
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     return dict(json.loads(done.stdout))
 

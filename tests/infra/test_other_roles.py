@@ -45,7 +45,9 @@ def running(units: Units) -> Callable[[], dict[str, set[str]]]:
     def run() -> dict[str, set[str]]:
         states, users = units(HOSTS, "ActiveState"), units(HOSTS, "User")
         return {
-            host: {unit for unit, state in of_host.items() if state == "active" and users[host][unit] not in ("", "root")}
+            host: {
+                unit for unit, state in of_host.items() if state == "active" and users[host][unit] not in ("", "root")
+            }
             for host, of_host in states.items()
         }
 
@@ -60,7 +62,11 @@ def drawn(play: Play, cells: Cells, tmp_path: Path) -> Callable[..., None]:
         asked = {
             "load_generator_scenario": str(SCENARIO),
             "load_generator_results": str(tmp_path),
-            "load_generator_set": ["systems=[plain/pulsar,harmonicio/stream]", "grid.message_size=[1 kB]", "search.budget=25 s"],
+            "load_generator_set": [
+                "systems=[plain/pulsar,harmonicio/stream]",
+                "grid.message_size=[1 kB]",
+                "search.budget=25 s",
+            ],
         }
         play("run.yml", INVENTORY, "-e", json.dumps(asked), *arguments)
         found = cells()

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from bench.reading import read_site
-from bench.site import FilesSite, HarmonicioSite, PulsarSite, TcpSite
+from bench.config.site import FilesSite, HarmonicioSite, PulsarSite, TcpSite
+from bench.config.validation import read_site
 
 Play = Callable[..., Any]
 PLAYBOOK = [{"hosts": "load_master", "gather_facts": False, "roles": ["site_file"]}]
@@ -98,7 +98,12 @@ def test_variables_of_other_roles_are_followed(written: Callable[..., Any], tmp_
     assert site.kafka.bootstrap == "10.0.0.1:19092"
     assert site.spark is not None
     assert (site.spark.master, site.spark.cores) == ("spark://10.0.0.4:17077", 6)
-    told = {"driver.port": "17100", "driver.blockManager.port": "7120", "blockManager.port": "17140", "port.maxRetries": "9"}
+    told = {
+        "driver.port": "17100",
+        "driver.blockManager.port": "7120",
+        "blockManager.port": "17140",
+        "port.maxRetries": "9",
+    }
     assert site.spark.conf == {f"spark.{name}": value for name, value in told.items()}
     assert site.pulsar is not None
     assert site.pulsar.service_url == "pulsar://10.0.0.1:16650,10.0.0.2:16650,10.0.0.3:16650"

@@ -134,4 +134,7 @@ def test_nothing_is_left_where_it_was(play: Play, hosts: Hosts) -> None:
     folders = "/var/lib/spark /etc/spark /var/lib/stream-bench /etc/stream-bench /opt/stream-bench /usr/local/lib/stream-bench"
     asked = f"ls /etc/systemd/system | grep -c -e spark -e stream-bench; ls -d {folders}; getent passwd spark bench"
     for host in ("framework-1", "load-1"):
-        assert hosts("exec", host, "sh", "-c", f"{asked}; /usr/sbin/nft list tables | grep stream_bench").stdout.strip() == "0"
+        assert (
+            hosts("exec", host, "sh", "-c", f"{asked}; /usr/sbin/nft list tables | grep stream_bench").stdout.strip()
+            == "0"
+        )

@@ -16,7 +16,11 @@ VIRTUALBOX = ipaddress.ip_network("192.168.56.0/21")  # where its manual lets pr
 
 def hosts_in(group: dict[str, Any]) -> list[tuple[str, str]]:
     """Each host that has an address, as often as it has one."""
-    here = [(name, told["ansible_host"]) for name, told in (group.get("hosts") or {}).items() if "ansible_host" in (told or {})]
+    here = [
+        (name, told["ansible_host"])
+        for name, told in (group.get("hosts") or {}).items()
+        if "ansible_host" in (told or {})
+    ]
     return here + [host for child in (group.get("children") or {}).values() for host in hosts_in(child or {})]
 
 
@@ -30,7 +34,9 @@ def test_it_is_ruby() -> None:
     ruby = shutil.which("ruby")
     if ruby is None:
         pytest.skip("ruby is not installed; apt-get install ruby")
-    done = subprocess.run([ruby, "-c", "Vagrantfile"], cwd=ANSIBLE, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        [ruby, "-c", "Vagrantfile"], cwd=ANSIBLE, capture_output=True, text=True, timeout=60, check=False
+    )
     assert (done.returncode, done.stdout.strip()) == (0, "Syntax OK"), done.stderr
 
 

@@ -31,7 +31,9 @@ pytestmark = [pytest.mark.hosts, pytest.mark.timeout(1800)]
 def vm(*words: str, seconds: float = 120) -> Done:
     """What tests/vm.sh says."""
     command = [str(ANSIBLE / "tests" / "vm.sh"), *words]
-    return subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False, stdin=subprocess.DEVNULL)
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=seconds, check=False, stdin=subprocess.DEVNULL
+    )
 
 
 def inside(script: str) -> str:
@@ -58,7 +60,9 @@ def one_vm() -> Iterator[None]:
     missing = [tool for tool in TOOLS if shutil.which(tool, path=f"{os.environ['PATH']}:/usr/sbin") is None]
     if missing or os.geteuid() != 0:
         packages = "qemu-system-x86 mmdebstrap e2fsprogs openssh-client"
-        pytest.skip(f"a machine cannot be emulated here: {', '.join(missing) or 'not root'}; apt-get install {packages}")
+        pytest.skip(
+            f"a machine cannot be emulated here: {', '.join(missing) or 'not root'}; apt-get install {packages}"
+        )
     try:
         up = vm("up", seconds=900)
         assert up.returncode == 0, up.stderr
@@ -129,7 +133,9 @@ def test_all_of_it_stands_after_a_reboot() -> None:
     assert again.returncode == 0, again.stderr
     assert inside("systemctl is-active chrony nfs-server stream-bench-firewall").split() == ["active"] * 3
     assert inside("cat /mnt/stream/one; stat --file-system --format %T /mnt/stream") == "from a client\nnfs"
-    assert inside("findmnt --noheadings --output SOURCE /srv/stream-bench; cat /srv/stream-bench/one") == "/dev/vdb\nkept"
+    assert (
+        inside("findmnt --noheadings --output SOURCE /srv/stream-bench; cat /srv/stream-bench/one") == "/dev/vdb\nkept"
+    )
     assert inside("sysctl --values net.core.rmem_max") == "16777216"
     rules = inside("nft list table inet stream_bench")
     assert "udp dport 123 accept" in rules
@@ -146,6 +152,8 @@ def test_nothing_is_left_where_it_was(play: Play) -> None:
     folders = "/srv/stream /srv/stream-bench /mnt/stream"
     left = f"ls -d {folders} /etc/sysctl.d/90-stream-bench.conf /etc/security/limits.d/stream-bench.conf 2>/dev/null"
     assert inside(f"{left} || true") == ""
-    assert inside("ls -d /etc/stream-bench /opt/stream-bench /etc/systemd/system/stream-bench* 2>/dev/null || true") == ""
+    assert (
+        inside("ls -d /etc/stream-bench /opt/stream-bench /etc/systemd/system/stream-bench* 2>/dev/null || true") == ""
+    )
     assert inside("nft list tables | grep stream_bench || true") == ""
     assert inside("getent passwd operator1 | cut -d : -f 1") == "operator1"

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import msgspec
 
+from bench.config.site import Site
 from bench.errors import HarnessError
-from bench.ground import Ground
-from bench.process import Supervisor
-from bench.site import Site
+from bench.plugins.environment import Ground
+from bench.system.supervisor import Supervisor
 from bench.units import Size, size_text
 from frameworks.spark.benchmark.backlog import PARTS, filled
 from frameworks.spark.benchmark.reading import Reading, Turn, by_client, by_spark
@@ -35,11 +35,18 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="spark-benchmark-", dir=asked.data) as name:
         folder = Path(name)
         with Ground(
-            Site(), Supervisor(folder / "running", folder / "logs"), folder / "data", CACHE, cores=asked.cores, note=_say
+            Site(),
+            Supervisor(folder / "running", folder / "logs"),
+            folder / "data",
+            CACHE,
+            cores=asked.cores,
+            note=_say,
         ) as ground:
             try:
                 for size in map(int, asked.size):
-                    found = measured(size, max(PARTS, min(MOST_MESSAGES, asked.bytes // size) // PARTS * PARTS), asked, ground)
+                    found = measured(
+                        size, max(PARTS, min(MOST_MESSAGES, asked.bytes // size) // PARTS * PARTS), asked, ground
+                    )
                     sys.stdout.write(_json(found) if asked.json else table(found))
             except HarnessError as problem:
                 sys.exit(f"error: {problem}")
@@ -57,9 +64,13 @@ def measured(size: int, count: int, asked: argparse.Namespace, ground: Ground) -
             endpoints[source] = stack.enter_context(filled(source, size, count, ground, {}))
         for turn in range(asked.turns + 1):
             for source in asked.source[turn % len(asked.source) :] + asked.source[: turn % len(asked.source)]:
-                _say(f"{size_text(size)}: spark/{source}, " + (f"turn {turn} of {asked.turns}" if turn else "to warm up"))
+                _say(
+                    f"{size_text(size)}: spark/{source}, " + (f"turn {turn} of {asked.turns}" if turn else "to warm up")
+                )
                 one = by_spark(endpoints[source], size, count, next(number), ground, conf)
-                turns.setdefault((source, "spark"), []).extend([one] if turn else [])  # at first half of the time goes to the JIT
+                turns.setdefault((source, "spark"), []).extend(
+                    [one] if turn else []
+                )  # at first half of the time goes to the JIT
         for source in asked.source:
             if source != "memory" and not asked.no_clients:
                 _say(f"{size_text(size)}: {source}'s client")
@@ -72,7 +83,9 @@ def measured(size: int, count: int, asked: argparse.Namespace, ground: Ground) -
 
 def table(found: list[Reading]) -> str:
     """For a person."""
-    lines = [f"{'size':>8}  {'reader':<14}{'messages/s':>12}  {'MB/s':>6}  {'ms of a core a message: reader, broker':<40}exact"]
+    lines = [
+        f"{'size':>8}  {'reader':<14}{'messages/s':>12}  {'MB/s':>6}  {'ms of a core a message: reader, broker':<40}exact"
+    ]
     for row in found:
         reader = row.core_seconds["framework"] or row.core_seconds["harness"]
         cost = f"{reader * 1000:.3g}, {row.core_seconds['source'] * 1000:.3g}"
@@ -100,15 +113,21 @@ def _json(found: list[Reading]) -> str:
 
 
 def _asked() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m frameworks.spark.benchmark", description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m frameworks.spark.benchmark", description=__doc__.partition("\n")[0]
+    )
     parser.add_argument(
         "--size", type=_size, action="append", help="of a message, such as 10kB; may be repeated (10 kB, 1 MB, 10 MB)"
     )
-    parser.add_argument("--source", choices=SOURCES, action="append", help="kafka, pulsar or memory; may be repeated (all)")
+    parser.add_argument(
+        "--source", choices=SOURCES, action="append", help="kafka, pulsar or memory; may be repeated (all)"
+    )
     parser.add_argument("--turns", type=int, default=3, help="that count; one to warm up comes first (3)")
     parser.add_argument("--bytes", type=_size, default=_size("1GB"), help="in each topic (1GB)")
     parser.add_argument("--cores", type=int, default=2, help="tasks at once")
-    parser.add_argument("--conf", action="append", default=[], metavar="KEY=VALUE", help="a Spark setting; may be repeated")
+    parser.add_argument(
+        "--conf", action="append", default=[], metavar="KEY=VALUE", help="a Spark setting; may be repeated"
+    )
     parser.add_argument("--data", type=Path, help="a folder for the brokers' data (the system's for temporary files)")
     parser.add_argument("--no-clients", action="store_true", help="leave the brokers' own clients out")
     parser.add_argument("--json", action="store_true")

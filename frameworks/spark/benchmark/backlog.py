@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from bench import rooms
+from bench.config.scenario import Cell
 from bench.errors import NotReady
-from bench.faces import Endpoint, Ground, Sender
-from bench.message import Writer
-from bench.scenario import Cell
+from bench.model.message_codec import Writer
+from bench.plugins import registry
+from bench.plugins.protocols import Endpoint, Ground, Sender
 
 PARTS = 2
 ENTROPY = 0.75
@@ -28,7 +28,10 @@ def filled(source_name: str, size: int, count: int, ground: Ground, settings: Ma
     if source_name == "memory":
         yield Endpoint("memory", "", parts=PARTS)
         return
-    source, sender = rooms.source(source_name, {source_name: {"partitions": PARTS, **settings}}), rooms.sender(source_name)
+    source, sender = (
+        registry.source(source_name, {source_name: {"partitions": PARTS, **settings}}),
+        registry.sender(source_name),
+    )
     try:
         endpoint = source.open(Cell("spark", source_name, size, 0.0), ground)
         if source_name == "pulsar":
@@ -47,7 +50,7 @@ def _keep(endpoint: Endpoint) -> None:
     """A subscription that never reads: without one Pulsar forgets at once, with a reader's it forgets what that one has read."""
     import pulsar
 
-    from bench.services.pulsarclient import connected
+    from producers.pulsar.connection import connected
 
     client = connected(endpoint.address, endpoint.client)
     try:

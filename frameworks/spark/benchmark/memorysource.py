@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
-from bench.message import HEADER_BYTES, Writer, filler
+from bench.model.message_codec import HEADER_BYTES, Writer, filler
 from frameworks.spark.pulsarsource.reading import binaries
 from frameworks.spark.tasks import messages_at_once
 

@@ -8,13 +8,13 @@ from threading import Thread
 
 from msgspec import Struct
 
+from bench.config.scenario import Cell
 from bench.errors import NotReady
-from bench.faces import Endpoint
-from bench.ground import Ground
-from bench.probes import Probe
-from bench.scenario import Cell
-from bench.tally import Tally
-from bench.work import Work
+from bench.plugins.environment import Ground
+from bench.plugins.protocols import Endpoint
+from bench.telemetry.cpu import Probe
+from bench.workload.delivery_counts import Tally
+from bench.workload.processing import Work
 from frameworks.spark.adapter import Framework, Settings
 from frameworks.spark.benchmark.backlog import ENTROPY, PARTS
 from frameworks.spark.conf import Value
@@ -65,7 +65,9 @@ def by_spark(endpoint: Endpoint, size: int, count: int, number: int, ground: Gro
                 tally.add(report)
                 ended = report.at
             if time.monotonic() > before.at + _READING:
-                raise NotReady(f"spark/{endpoint.source} has read {tally.count} of {count} messages within {_READING:g} s")
+                raise NotReady(
+                    f"spark/{endpoint.source} has read {tally.count} of {count} messages within {_READING:g} s"
+                )
             time.sleep(0.01)
         used = probe.snapshot().since(before)
     finally:
@@ -130,7 +132,7 @@ def _drain_pulsar(endpoint: Endpoint, part: int, size: int, count: int) -> int:
     """Bytes that came."""
     import pulsar
 
-    from bench.services.pulsarclient import connected
+    from producers.pulsar.connection import connected
 
     client = connected(endpoint.address, endpoint.client)
     ahead = max(1, min(_AHEAD_MESSAGES, _AHEAD_BYTES // size))

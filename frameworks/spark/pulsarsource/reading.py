@@ -51,7 +51,9 @@ def arrow_schema(schema: StructType) -> pa.Schema:
     for field in schema.fields:
         if field.name not in COLUMNS or COLUMNS[field.name][0] != field.dataType:
             known = ", ".join(f"{name} {kind.simpleString()}" for name, (kind, _, _) in COLUMNS.items())
-            raise ValueError(f"the format pulsar has no column {field.name} {field.dataType.simpleString()}; there are {known}")
+            raise ValueError(
+                f"the format pulsar has no column {field.name} {field.dataType.simpleString()}; there are {known}"
+            )
     return pa.schema([pa.field(field.name, COLUMNS[field.name][1], field.nullable) for field in schema.fields])
 
 
@@ -59,7 +61,9 @@ def batches(options: Options, span: Range, schema: pa.Schema) -> Iterator[pa.Rec
     """Everything of the span, once, in batches of bounded size; RuntimeError where a message does not come in time."""
     end = Position.parse(span.end)
     standing = _standing(options, span.part, Position.parse(span.start))
-    with contextlib.ExitStack() as undo:  # also when a task is given up in the middle: nobody knows where its reader stands
+    with (
+        contextlib.ExitStack() as undo
+    ):  # also when a task is given up in the middle: nobody knows where its reader stands
         undo.callback(standing.reader.close)
         while (batch := standing.next_batch(options, end, schema)) is not None:
             yield batch
@@ -162,7 +166,9 @@ def _standing(options: Options, part: str, start: Position) -> _Standing:
     if options.serviceUrl not in _clients:
         _clients[options.serviceUrl] = connected(options)
     client = _clients[options.serviceUrl]
-    return _Standing(client.create_reader(part, start.message_id(), receiver_queue_size=options.receiverQueueSize), start)
+    return _Standing(
+        client.create_reader(part, start.message_id(), receiver_queue_size=options.receiverQueueSize), start
+    )
 
 
 def _close_idle() -> None:

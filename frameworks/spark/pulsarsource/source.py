@@ -63,7 +63,11 @@ class PulsarStreamReader(DataSourceStreamReader):
 
     def partitions(self, start: Mapping[str, str], end: Mapping[str, str]) -> Sequence[Range]:
         """A task for each partition of the topic in which something has come."""
-        return [Range(part, str(_parsed(start, part)), end[part]) for part in end if _parsed(end, part) > _parsed(start, part)]
+        return [
+            Range(part, str(_parsed(start, part)), end[part])
+            for part in end
+            if _parsed(end, part) > _parsed(start, part)
+        ]
 
     def read(self, partition: Range) -> Iterator[pa.RecordBatch]:  # type: ignore[override]  # ours are Ranges
         """Called in an executor's worker, on a copy of this object."""

@@ -66,17 +66,27 @@ def hosts_of(
             raise AnsibleParserError(
                 f"server {name}: has no IPv4 address, its status is {ours[name]['status']}; look at it in the cloud"
             )
-    reached = {name: _address(one, "floating") or outside.get(inner[name], "") or one["access_ipv4"] for name, one in ours.items()}
+    reached = {
+        name: _address(one, "floating") or outside.get(inner[name], "") or one["access_ipv4"]
+        for name, one in ours.items()
+    }
     groups = {
-        name: [group for group in one["metadata"].get("stream_bench_groups", "").split("+") if group] for name, one in ours.items()
+        name: [group for group in one["metadata"].get("stream_bench_groups", "").split("+") if group]
+        for name, one in ours.items()
     }
     jumps = sorted((name for name in ours if reached[name]), key=lambda name: ("load_master" not in groups[name], name))
     hosts: dict[str, tuple[list[str], dict[str, Any]]] = {}
     for name, one in sorted(ours.items()):
-        variables = {"ansible_host": reached[name] or inner[name], "site_address": inner[name], "openstack_id": one["id"]}
+        variables = {
+            "ansible_host": reached[name] or inner[name],
+            "site_address": inner[name],
+            "openstack_id": one["id"],
+        }
         if jumps and not reached[name]:
             variables["openstack_jump"] = {"id": ours[jumps[0]]["id"], "address": reached[jumps[0]]}
-        attached = [volume["id"] for volume in volumes if one["id"] in [at["server_id"] for at in volume["attachments"]]]
+        attached = [
+            volume["id"] for volume in volumes if one["id"] in [at["server_id"] for at in volume["attachments"]]
+        ]
         if attached:
             variables["volume_devices"] = _devices(attached[0])
         hosts[name] = (groups[name], variables)
@@ -88,7 +98,9 @@ def _asked(cloud: str | None, site: str) -> tuple[list[Thing], list[Thing], dict
         import openstack
         from keystoneauth1.exceptions import ClientException
     except ImportError as error:
-        raise AnsibleParserError("openstacksdk is not installed where Ansible is; run: pip install openstacksdk") from error
+        raise AnsibleParserError(
+            "openstacksdk is not installed where Ansible is; run: pip install openstacksdk"
+        ) from error
     try:
         at = openstack.connect(cloud=cloud)
         servers = [one.to_dict(computed=False) for one in at.compute.servers()]
@@ -96,7 +108,9 @@ def _asked(cloud: str | None, site: str) -> tuple[list[Thing], list[Thing], dict
         addresses = at.network.ips(description=f"stream-bench site {site}")
         outside = {str(one.fixed_ip_address): str(one.floating_ip_address) for one in addresses}
     except (openstack.exceptions.SDKException, ClientException) as error:
-        raise AnsibleParserError(f"the cloud {cloud or 'of OS_CLOUD or the OS_ variables'} does not answer: {error}") from error
+        raise AnsibleParserError(
+            f"the cloud {cloud or 'of OS_CLOUD or the OS_ variables'} does not answer: {error}"
+        ) from error
     return servers, [one for one in volumes if (one["metadata"] or {}).get("stream_bench_site") == site], outside
 
 

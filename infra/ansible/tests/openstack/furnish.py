@@ -16,7 +16,9 @@ def main() -> None:
         if cloud.get_flavor(name) is None:
             cloud.create_flavor(name, memory, cores, 1)
     if cloud.get_network("public") is None:
-        outside = cloud.create_network("public", external=True, provider={"network_type": "flat", "physical_network": "public"})
+        outside = cloud.create_network(
+            "public", external=True, provider={"network_type": "flat", "physical_network": "public"}
+        )
         cloud.create_subnet(outside.id, cidr="203.0.113.0/24", subnet_name="public", enable_dhcp=False)
     if cloud.get_network("somebody-elses") is None:
         theirs = cloud.create_network("somebody-elses")

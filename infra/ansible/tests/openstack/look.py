@@ -18,7 +18,11 @@ def main() -> None:
         "security groups": cloud.network.security_groups(),
         "addresses": cloud.network.ips(),
     }
-    print(json.dumps({kind: sorted({one.name for one in all_of_them} - {"default"}) for kind, all_of_them in found.items()}))
+    print(
+        json.dumps(
+            {kind: sorted({one.name for one in all_of_them} - {"default"}) for kind, all_of_them in found.items()}
+        )
+    )
 
 
 if __name__ == "__main__":

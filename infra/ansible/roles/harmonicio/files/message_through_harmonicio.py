@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from frameworks.harmonicio.connector import Connector
-from frameworks.harmonicio.operator import Operator
+from frameworks.harmonicio.engine.connector import Connector
+from frameworks.harmonicio.engine.operator_client import Operator
 
 IMAGE = "python:builtins:len"
 """A function of one argument that does no harm; workers must allow it."""
@@ -31,7 +31,9 @@ def _through(host: str, port: int, data_port: int, tls: str | None) -> float:
         with Connector(c_name=stream, host=host, port=data_port, token=token, tls=tls) as connector:
             connector.send(b"a message")
             connector.flush()
-            _wait(lambda: _processed(operator.status(), stream) == 1, f"no engine of {stream} has processed the message")
+            _wait(
+                lambda: _processed(operator.status(), stream) == 1, f"no engine of {stream} has processed the message"
+            )
     finally:
         operator.withdraw(stream, purge=True)
     return time.monotonic() - began

@@ -24,7 +24,11 @@ GROUPS = {
 }
 """The groups of a site, and how many hosts each may have; () is any number."""
 FRAMEWORKS = ("spark_master", "spark_workers", "harmonicio_master", "harmonicio_workers")
-TOGETHER = (("spark_workers", "spark_master"), ("harmonicio_workers", "harmonicio_master"), ("load_workers", "load_master"))
+TOGETHER = (
+    ("spark_workers", "spark_master"),
+    ("harmonicio_workers", "harmonicio_master"),
+    ("load_workers", "load_master"),
+)
 PORTS = {
     "kafka": {"kafka_port": 9092, "kafka_controller_port": 9093},
     "pulsar": {"pulsar_store_port": 2181, "pulsar_bookie_port": 3181, "pulsar_port": 6650, "pulsar_web_port": 8080},

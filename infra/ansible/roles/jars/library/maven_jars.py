@@ -44,7 +44,8 @@ def main() -> None:
     """Compare, bring what is missing, remove what does not belong."""
     needed = {"type": "str", "required": True}
     module = AnsibleModule(
-        {"lock": needed, "set": needed, "folder": {"type": "path", "required": True}, "mirror": needed}, supports_check_mode=True
+        {"lock": needed, "set": needed, "folder": {"type": "path", "required": True}, "mirror": needed},
+        supports_check_mode=True,
     )
     asked = module.params
     pins = pinned(asked["lock"], asked["set"])
@@ -60,7 +61,11 @@ def main() -> None:
     for name in strange:
         (folder / name).unlink()
     with ThreadPoolExecutor(4) as pool:
-        wrong = [said for said in pool.map(lambda name: bring(folder / name, *missing[name], asked["mirror"]), missing) if said]
+        wrong = [
+            said
+            for said in pool.map(lambda name: bring(folder / name, *missing[name], asked["mirror"]), missing)
+            if said
+        ]
     if wrong:
         module.fail_json(msg=f"{wrong[0]}; {len(wrong)} of {len(missing)} jars could not be had")
     module.exit_json(**result)

@@ -8,8 +8,8 @@ from pathlib import Path
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from bench.reading import read_site
-from bench.services import admission
+from bench.config.validation import read_site
+from bench.services import credentials
 
 PATIENCE = 30.0
 
@@ -19,7 +19,10 @@ def main() -> None:
     kafka = read_site(Path(sys.argv[1])).kafka
     if kafka is None:
         sys.exit("the site has no Kafka")
-    connection = {"bootstrap.servers": kafka.bootstrap, **admission.for_librdkafka(admission.of_clients(kafka.security))}
+    connection = {
+        "bootstrap.servers": kafka.bootstrap,
+        **credentials.for_librdkafka(credentials.of_clients(kafka.security)),
+    }
     admin, topic, message = AdminClient(connection), f"check-{secrets.token_hex(4)}", secrets.token_bytes(1000)
     admin.create_topics([NewTopic(topic, 1)])[topic].result(PATIENCE)
     began = time.monotonic()

@@ -22,7 +22,10 @@ def made_for(things: Sequence[Thing], site: str) -> list[Thing]:
 
 def cloud_mistakes(found: Mapping[str, Sequence[Thing]], site: str, wanted: Sequence[str], *, state: str) -> list[str]:
     """Every reason to leave a cloud as it is, a sentence each; `found` is by kind, `wanted` are the names of the plan's servers."""
-    return [*_of_others(found, site, wanted), *(_of_surplus(found["servers"], site, wanted) if state == "present" else ())]
+    return [
+        *_of_others(found, site, wanted),
+        *(_of_surplus(found["servers"], site, wanted) if state == "present" else ()),
+    ]
 
 
 def is_made_for(one: Thing, site: str) -> bool:

@@ -22,7 +22,9 @@ def servers_of(kinds: Sequence[Mapping[str, Any]], name: str) -> list[dict[str, 
     ]
 
 
-def site_of(servers: Sequence[Mapping[str, Any]], variables: Mapping[str, Any], addresses: Mapping[str, str]) -> dict[str, Any]:
+def site_of(
+    servers: Sequence[Mapping[str, Any]], variables: Mapping[str, Any], addresses: Mapping[str, str]
+) -> dict[str, Any]:
     """What the inventory of these servers would be: `groups` with their hosts, and `hosts` with their variables.
 
     Of `variables` those of the site are taken; `addresses` are those that are known before there is a server, by its name.
@@ -32,7 +34,9 @@ def site_of(servers: Sequence[Mapping[str, Any]], variables: Mapping[str, Any], 
     for server in servers:
         for group in server["kind"]["groups"]:
             groups.setdefault(group, []).append(server["name"])
-    hosts = {name: {**site, **({"site_address": addresses[name]} if name in addresses else {})} for name in groups["all"]}
+    hosts = {
+        name: {**site, **({"site_address": addresses[name]} if name in addresses else {})} for name in groups["all"]
+    }
     return {"groups": groups, "hosts": hosts}
 
 

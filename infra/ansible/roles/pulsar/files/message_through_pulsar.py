@@ -20,7 +20,9 @@ def main() -> None:
     name, message = f"check-{secrets.token_hex(4)}", secrets.token_bytes(1000)
     topic = f"http{secured[1]}://{host}:{web_port}/admin/v2/persistent/public/default/{name}"
     _ask(topic, "PUT", token, authority)
-    options = {"authentication": pulsar.AuthenticationToken(token), "tls_trust_certs_file_path": authority} if token else {}
+    options = (
+        {"authentication": pulsar.AuthenticationToken(token), "tls_trust_certs_file_path": authority} if token else {}
+    )
     client = pulsar.Client(f"pulsar{secured[0]}://{host}:{port}", operation_timeout_seconds=30, **options)
     began = time.monotonic()
     try:

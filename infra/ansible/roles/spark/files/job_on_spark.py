@@ -6,8 +6,8 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from bench.reading import read_site
-from bench.services import admission
+from bench.config.validation import read_site
+from bench.services import credentials
 
 TASKS, EACH = 8, 1000
 
@@ -17,12 +17,14 @@ def main() -> None:
     spark = read_site(Path(sys.argv[1])).spark
     if spark is None:
         sys.exit("the site has no Spark")
-    builder = SparkSession.builder.master(spark.master).appName("stream-bench check").config("spark.ui.enabled", "false")
+    builder = (
+        SparkSession.builder.master(spark.master).appName("stream-bench check").config("spark.ui.enabled", "false")
+    )
     for name, value in spark.conf.items():
         builder = builder.config(name, value)
     if spark.password_file:
         builder = builder.config("spark.authenticate", "true").config("spark.network.crypto.enabled", "true")
-        builder = builder.config("spark.authenticate.secret", admission.secret_in(spark.password_file))
+        builder = builder.config("spark.authenticate.secret", credentials.secret_in(spark.password_file))
     if spark.driver_host:
         builder = builder.config("spark.driver.host", spark.driver_host)
     began = time.monotonic()

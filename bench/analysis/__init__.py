@@ -1,0 +1,1 @@
+"""Pure analysis of measurements: verdicts, stability, bounds, sanity checks, comparisons."""

@@ -1,0 +1,73 @@
+"""What theory allows a cell, and which of the known limits a trial ran into."""
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+
+from bench.config.scenario import Cell
+from bench.model.measurement import Roof
+
+BUSY = 0.9
+"""A machine is taken for the limit when it was busy for this share of its cores' time."""
+
+NEAR = 0.9
+"""A cell that reaches this share of a roof carries its name."""
+
+
+class Copies(Struct, frozen=True):
+    """What a source makes of each byte of a message: how often one of its network cards, in its busier direction, and one of its
+    disks sees it."""
+
+    network: float
+    disk: float
+
+
+def kafka_copies(replication: int, consumers: int = 1, brokers: int = 1) -> Copies:
+    """Of Kafka: each copy goes in somewhere; out to each follower and consumer; and is written once, on one of the brokers.
+
+    The project's reference adds both directions of a leader's card, which would call it full at half its load.
+    """
+    return Copies(network=max(replication, replication - 1 + consumers) / brokers, disk=replication / brokers)
+
+
+def pulsar_copies(write_quorum: int, consumers: int = 1, bookies: int = 1, brokers: int = 1) -> Copies:
+    """Of Pulsar: in from the producer, out to each bookie of the quorum and each consumer; a bookie writes journal and ledger."""
+    return Copies(network=(write_quorum + consumers) / brokers, disk=2 * write_quorum / bookies)
+
+
+def roofs(
+    cell: Cell, cores: int, copies: Copies | None, *, network: float | None, disk: float | None, cards: bool = False
+) -> list[Roof]:
+    """The roofs over a cell that are known, the lowest first; `network` and `disk` are bytes/s of one card and one disk.
+
+    That messages cross one card once is sure, unless several hosts send (`cards`); how often they cross a broker's depends on where
+    it has put them.
+    """
+    found = [Roof("cpu", cpu, hard=True)] if (cpu := cpu_bound(cell, cores)) is not None else []
+    if network is not None:
+        found.append(Roof("network", network / cell.message_bytes, hard=not cards))
+        if copies is not None and copies.network > 1:
+            found.append(Roof("network", network / (cell.message_bytes * copies.network), hard=False))
+    if disk is not None and copies is not None and copies.disk > 0:
+        found.append(Roof("disk", disk / (cell.message_bytes * copies.disk), hard=False))
+    return sorted(found, key=lambda roof: roof.hz)
+
+
+def roof_reached(rate: float, known: Sequence[Roof]) -> Roof | None:
+    """The lowest roof if the rate is near it; None when there is room."""
+    return next((roof for roof in known if rate >= NEAR * roof.hz), None)
+
+
+def cpu_bound(cell: Cell, cores: int) -> float | None:
+    """Messages/s at which the messages alone need all cores: cores / cost. None when they cost nothing."""
+    return cores / cell.cpu_seconds if cell.cpu_seconds > 0 else None
+
+
+def limited_by(why: str, cpu: Mapping[str, float]) -> str | None:
+    """The limit that an overloaded trial shows, given why it was overloaded and its CPU seconds; None when nothing tells it."""
+    if "pushed back" in why:
+        return "source"
+    busy, available = cpu.get("busy"), cpu.get("available")
+    if busy is not None and available and busy >= BUSY * available:
+        return "cpu"
+    return None

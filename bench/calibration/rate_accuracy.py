@@ -1,0 +1,78 @@
+"""How truly the load keeps the rate that it is asked for: from one message in ten seconds to nine tenths of its ceiling."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from bench.calibration.generator_ceiling import FORMAT, accounts, load_rate, order_of, standing_load
+from bench.config.scenario import Cell, Scenario
+from bench.errors import RoomError
+from bench.plugins.protocols import Ground
+from bench.workload.load_spec import Sent
+
+FILE = "offered.json"
+LOWEST = 0.1
+"""Messages/s."""
+SHARE = 0.9
+"""Of the ceiling: the highest rate that is tried."""
+INTERVALS, SHORTEST = 5, 8.0
+"""Messages that a rate is read from at least, and the seconds of one reading: accounts are told to 50 ms."""
+
+
+class Offered(Struct, frozen=True):
+    """What the load sent at one rate, in messages/s; `late` is the most, in seconds, by which it was behind its due times."""
+
+    source: str
+    message_bytes: int
+    asked_hz: float
+    sent_hz: float
+    late: float
+
+    @property
+    def error(self) -> float:
+        """Of the rate, as a share of what was asked."""
+        return self.sent_hz / self.asked_hz - 1
+
+
+def offered_rates(cell: Cell, scenario: Scenario, ground: Ground, seconds: float) -> Iterator[Offered]:
+    """A reading for each decade below the ceiling of the load, which is measured first, and for SHARE of it."""
+    top = SHARE * load_rate(cell, scenario, ground, seconds)
+    if top <= 0:
+        raise RoomError(cell.source, "calibrate", f"nothing was confirmed within {seconds:g} s; give more --seconds")
+    with standing_load(cell, scenario, ground) as load:
+        for number, rate in enumerate(decades(top), 1):
+            ground.note(f"{cell.source} {cell.message_bytes} B at {rate:g} messages/s")
+            order = order_of(cell, scenario, rate, max(SHORTEST, (INTERVALS + 1) / rate), run=number)
+            told = [sent for sent in accounts(load, order) if sent.at <= order.begin + order.seconds]
+            yield Offered(
+                cell.source, cell.message_bytes, rate, rate_in(told), max((sent.latest for sent in told), default=0.0)
+            )
+
+
+def write_offered(folder: Path, found: Sequence[Offered]) -> None:
+    """Replace a folder's offered.json in one step."""
+    part = folder / f".{FILE}.part"
+    part.write_bytes(msgspec.json.format(msgspec.json.encode({"format": FORMAT, "offered": list(found)}), indent=1))
+    part.replace(folder / FILE)
+
+
+def decades(top: float) -> list[float]:
+    """LOWEST and every tenfold of it below the top rate, then the top rate."""
+    found, rate = [], LOWEST
+    while rate < top:
+        found.append(rate)
+        rate = float(f"{rate * 10:g}")
+    return [*found, top]
+
+
+def rate_in(told: Iterable[Sent]) -> float:
+    """Messages/s between the first account and the last one in which the count had grown; 0 with fewer than two."""
+    grown: list[Sent] = []
+    for sent in told:
+        if sent.accepted > (grown[-1].accepted if grown else 0):
+            grown.append(sent)
+    if len(grown) < 2:
+        return 0.0
+    return (grown[-1].accepted - grown[0].accepted) / (grown[-1].at - grown[0].at)

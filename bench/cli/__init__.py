@@ -1,0 +1,1 @@
+"""Command line. Parses arguments, calls the runner, prints the outcome. Only this package writes to stdout or exits."""

@@ -1,0 +1,1 @@
+"""Scenario and site files: types, strict validation, JSON Schemas."""

@@ -1,0 +1,123 @@
+"""The JSON Schemas of scenarios, sites and results, made from their types; `python -m bench.config.json_schema` rewrites bench/schemas/."""
+
+import json
+import re
+from pathlib import Path
+from types import UnionType
+from typing import Any, Union, get_args, get_origin
+
+import msgspec
+from msgspec import Struct
+
+from bench.config.scenario import Scenario
+from bench.config.site import Site
+from bench.model.measurement import Result
+from bench.model.message_sizes import MessageSize
+from bench.units import Quantity, Rate, Seconds, Share, Size, rate_text, seconds_text, size_text
+
+FOLDER = Path(__file__).parent / "schemas"
+KINDS: dict[str, type[Struct]] = {
+    "scenario.schema.json": Scenario,
+    "site.schema.json": Site,
+    "result.schema.json": Result,
+}
+
+Schema = dict[str, Any]
+
+
+def write(folder: Path) -> None:
+    """The files in a folder are those of the types as they are now."""
+    for name, kind in KINDS.items():
+        (folder / name).write_text(text_of(kind), encoding="utf-8")
+
+
+def text_of(kind: type[Struct]) -> str:
+    """The text of the published file for a type."""
+    return json.dumps(schema_of(kind), indent=2, ensure_ascii=False) + "\n"
+
+
+def schema_of(kind: type[Struct]) -> Schema:
+    """The JSON Schema (2020-12) of a type: keys, kinds, defaults and units; limits of quantities are in words only."""
+    schema = msgspec.json.schema(_without_defaults(kind), schema_hook=_quantity_schema)
+    for part in _structs(kind):
+        for field in msgspec.structs.fields(part):
+            if field.default is not msgspec.NODEFAULT:
+                default = msgspec.to_builtins(field.default, enc_hook=_as_written)
+                schema["$defs"][part.__name__]["properties"][field.encode_name]["default"] = default
+    if kind is Scenario:
+        sizes = schema["$defs"]["Grid"]["properties"]
+        sizes["message_size"] = {"anyOf": [sizes["message_size"], _mix_schema()]}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+def _structs(kind: type[Struct]) -> list[type[Struct]]:
+    """A type and the types of its parts."""
+    inner = [
+        part
+        for field in msgspec.structs.fields(kind)
+        for part in (field.type, *get_args(field.type))
+        if isinstance(part, type(Struct))
+    ]
+    return [kind, *(part for whole in inner for part in _structs(whole))]
+
+
+def _without_defaults(kind: Any) -> Any:
+    """The same type, its defaults unknown: msgspec cannot write a default that is a quantity into a schema."""
+    if get_origin(kind) in (Union, UnionType):
+        return Union[tuple(_without_defaults(part) for part in get_args(kind))]  # noqa: UP007  the parts are a list
+    if not isinstance(kind, type(Struct)):
+        return kind
+    optional, fields = msgspec.field(default_factory=object), []
+    for field in msgspec.structs.fields(kind):
+        default = msgspec.field() if field.required else optional
+        fields.append((field.encode_name, _without_defaults(field.type), default))
+    return msgspec.defstruct(kind.__name__, fields, namespace={"__doc__": kind.__doc__}, forbid_unknown_fields=True)
+
+
+def _mix_schema() -> Schema:
+    """Of a distribution of message sizes."""
+    written = _quantity_schema(Size)
+    quantiles = {
+        "type": "object",
+        "properties": dict.fromkeys(("median", "p99"), written),
+        "additionalProperties": False,
+    }
+    shares = {
+        "type": "object",
+        "propertyNames": written,
+        "additionalProperties": _quantity_schema(Share),
+        "minProperties": 1,
+    }
+    return {
+        "description": "a distribution of message sizes: exactly one of lognormal and choice; shares of a choice add up to 1",
+        "type": "object",
+        "properties": {"lognormal": quantiles | {"required": ["median", "p99"]}, "choice": shares},
+        "additionalProperties": False,
+        "minProperties": 1,
+        "maxProperties": 1,
+    }
+
+
+def _quantity_schema(kind: type[Quantity]) -> Schema:
+    units = "|".join(re.escape(unit) for unit in kind.scale)
+    written = {"type": "string", "pattern": rf"^\s*[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?\s*({units})\s*$"}
+    described = {"description": kind.allowed}
+    if kind is Share:
+        return described | {"anyOf": [written, {"type": "number", "minimum": 0, "maximum": 1}]}
+    if kind is MessageSize:
+        return described | {"anyOf": [written, _mix_schema()]}
+    if kind is Seconds:
+        return described | {"anyOf": [written, {"const": 0}]}
+    return described | written
+
+
+def _as_written(quantity: object) -> str:
+    """A quantity as a person would write it in the file."""
+    if isinstance(quantity, Share):
+        return f"{100 * quantity:g} %"
+    texts = ((Size, size_text), (Seconds, seconds_text), (Rate, rate_text))
+    return next(text(quantity) for kind, text in texts if isinstance(quantity, kind))
+
+
+if __name__ == "__main__":
+    write(FOLDER)

@@ -1,0 +1,61 @@
+"""The profile that a scenario's load follows: from its bursts, its steps, or a CSV file of times and rates."""
+
+import csv
+from functools import lru_cache
+from itertools import pairwise
+from pathlib import Path
+
+from bench.config.scenario import Load
+from bench.errors import UsageError
+from bench.model.arrivals import Profile
+
+MOST_ROWS = 100_000
+
+
+def profile_of(load: Load) -> Profile:
+    """Parts of (seconds, relative rate), repeated; empty for loads that follow none. Raises UsageError for a file that is wrong."""
+    if load.arrivals == "bursts":
+        period, share = float(load.bursts.period), float(load.bursts.share)
+        return ((period * share, 1.0), (period * (1 - share), 0.0)) if share < 1 else ((period, 1.0),)
+    if load.arrivals == "steps":
+        return tuple((float(load.steps.every), float(level)) for level in load.steps.levels)
+    if load.arrivals == "trace":
+        if load.trace is None:
+            raise UsageError("load.trace: found nothing; allowed: the path of a CSV file of times (s) and rates")
+        return read_trace(Path(load.trace))
+    return ()
+
+
+@lru_cache(maxsize=4)
+def read_trace(path: Path) -> Profile:
+    """A CSV file of `time,rate` lines (seconds, any unit of rate), each rate valid until the next time; the last one ends it."""
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            rows = [(number, row) for number, row in enumerate(csv.reader(file), 1) if row]
+    except (OSError, UnicodeDecodeError, csv.Error) as problem:
+        raise UsageError(f"load.trace: {path} cannot be read: {problem}") from None
+    if rows and not _is_number(rows[0][1][0]):
+        rows = rows[1:]  # a heading
+    if not 2 <= len(rows) <= MOST_ROWS:
+        raise UsageError(f"load.trace: {path} has {len(rows)} lines of time,rate; allowed: 2 to {MOST_ROWS}")
+    points = [_point(path, number, row) for number, row in rows]
+    for (number, _), (before, after) in zip(rows[1:], pairwise(points), strict=True):
+        if after[0] <= before[0]:
+            raise UsageError(f"{path}:{number}: the time {after[0]:g} does not come after {before[0]:g}")
+    profile = tuple((after[0] - before[0], before[1]) for before, after in pairwise(points))
+    if not any(rate > 0 for _, rate in profile):
+        raise UsageError(f"load.trace: {path} has no rate above 0")
+    return profile
+
+
+def _point(path: Path, number: int, row: list[str]) -> tuple[float, float]:
+    if len(row) == 2 and _is_number(row[0]) and _is_number(row[1]) and float(row[1]) >= 0:
+        return float(row[0]), float(row[1])
+    raise UsageError(f"{path}:{number}: found {','.join(row)[:60]!r}; allowed: time,rate, such as 12.5,2000")
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return abs(float(text)) < 1e15  # neither nan nor inf
+    except ValueError:
+        return False

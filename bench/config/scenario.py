@@ -1,0 +1,165 @@
+"""What is compared, over which grid, under which rules: a scenario, read strictly from YAML, and the cells it names."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct, field
+
+from bench.model.message_codec import SMALLEST_BYTES
+from bench.model.message_keys import Keys
+from bench.model.message_sizes import MessageSize as AnySize
+from bench.model.message_sizes import Sizes
+from bench.units import Rate, Seconds, Share, Size, limits, seconds_text, size_text
+
+_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$(?!\n)"
+Name = Annotated[
+    str,
+    Meta(pattern=_NAME, max_length=80, description="letters, digits, dots and dashes, at most 80: it names a folder"),
+]
+SystemName = Annotated[
+    str, Meta(pattern=r"^[^/\s]+/[^/\s]+$(?!\n)", description='framework/source, such as "spark/kafka"')
+]
+MessageSize = Annotated[AnySize, limits(least=f"{SMALLEST_BYTES} B", most="1 GB")]
+CpuCost = Annotated[Seconds, limits(most="1 h")]
+_ONCE_EACH = Meta(min_length=1, max_length=1000, extra={"unique": True}, extra_json_schema={"uniqueItems": True})
+
+
+class Cell(Struct, frozen=True):
+    """One point of the grid: a system, a message size in bytes and a CPU cost per message in seconds."""
+
+    framework: str
+    source: str
+    message_bytes: int
+    """where sizes differ, their mean"""
+    cpu_seconds: float
+    sizes: Sizes | None = None
+    """their distribution, where they differ"""
+
+    @property
+    def system(self) -> str:
+        """The framework and the source it reads, such as "spark/kafka"."""
+        return f"{self.framework}/{self.source}"
+
+    @property
+    def name(self) -> str:
+        """A name that is fit for a folder, such as "spark-kafka-10kB-20ms"; no two cells of a grid have the same."""
+        size = size_text(self.message_bytes)
+        if Size.read(size) != self.message_bytes:
+            size = f"{self.message_bytes} B"
+        mix = "-mix" if self.sizes is not None else ""
+        point = f"{size}{mix}-{seconds_text(self.cpu_seconds)}".replace(" ", "").replace("µ", "u")
+        return f"{self.framework}-{self.source}-{point}"
+
+    @property
+    def largest_bytes(self) -> int:
+        """The size of the largest message."""
+        return self.message_bytes if self.sizes is None else self.sizes.largest
+
+    @property
+    def size_text(self) -> str:
+        """Its size as people read it; where sizes differ, their mean, and that it is one."""
+        return size_text(self.message_bytes) if self.sizes is None else f"mean {size_text(self.message_bytes)}"
+
+
+class Grid(Struct, frozen=True, forbid_unknown_fields=True):
+    """The axes: every size is measured at every cost; a size may be a distribution, which is measured as a whole."""
+
+    message_size: Annotated[tuple[MessageSize, ...], _ONCE_EACH]
+    """Or a distribution in a size's place: {lognormal: {median: 10 kB, p99: 1 MB}}, or {choice: {100 B: 90 %, 1 MB: 10 %}}"""
+    cpu_cost: Annotated[tuple[CpuCost, ...], _ONCE_EACH] = (Seconds(0),)
+
+
+class Bursts(Struct, frozen=True, forbid_unknown_fields=True):
+    """All messages of a period in a part of it, none in the rest; the rate of a trial is the mean."""
+
+    period: Annotated[Seconds, limits(over="0 s")] = Seconds(1)
+    share: Annotated[Share, limits(least="0.1 %")] = Share(0.2)
+
+
+class Steps(Struct, frozen=True, forbid_unknown_fields=True):
+    """Levels one after the other, again and again; they are relative, the rate of a trial is their mean."""
+
+    every: Annotated[Seconds, limits(over="0 s")] = Seconds(2)
+    levels: Annotated[tuple[Annotated[Share, limits(least="0.1 %")], ...], Meta(min_length=1, max_length=1000)] = (
+        Share(0.25),
+        Share(0.5),
+        Share(1),
+    )
+
+
+class Load(Struct, frozen=True, forbid_unknown_fields=True):
+    """How messages are offered."""
+
+    by: Literal["swarm", "inline"] = "swarm"
+    arrivals: Literal["constant", "poisson", "bursts", "steps", "trace"] = "constant"
+    bursts: Bursts = Bursts()
+    steps: Steps = Steps()
+    trace: str | None = None
+    """A CSV file of times (s) and rates; only their shape counts, the rate of a trial is their mean."""
+    entropy: Share = Share(0.75)
+    keys: Keys | None = None
+    """Of messages, for sources that have them (Kafka, Pulsar); without them messages go to partitions in turn."""
+    workers: Annotated[int, Meta(ge=1, le=256)] = 1
+    seed: Annotated[int, Meta(ge=0, le=2**32 - 1)] = 1
+    cores: Annotated[int, Meta(ge=1, le=1024)] | None = None
+    """Set aside for the load, the last ones of this machine; sources and framework have the others. Shared by all when left out."""
+    limit: Rate | None = None
+    """A generator slowed on purpose, to see how its limit is told apart from the system's."""
+
+
+class Search(Struct, frozen=True, forbid_unknown_fields=True):
+    """How the highest sustained rate of a cell is looked for."""
+
+    strategy: str = "two-counter"
+    precision: Annotated[Share, limits(least="0.1 %", most="50 %")] = Share(0.05)
+    budget: Annotated[Seconds, limits(over="0 s")] = Seconds(600)
+    lowest: Rate = Rate(0.1)
+    highest: Rate = Rate(1e6)
+    start: Rate | None = None
+
+
+class Timing(Struct, frozen=True, forbid_unknown_fields=True):
+    """How long the parts of a trial last; what is left out follows from batch interval, rate and precision."""
+
+    settle: Seconds | None = None
+    window: Annotated[Seconds, limits(over="0 s")] | None = None
+    drain: Annotated[Seconds, limits(over="0 s")] = Seconds(30)
+
+
+class Objectives(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a sustained rate must keep, besides having no growing backlog."""
+
+    loss: Annotated[int, Meta(ge=0)] = 0
+    p99: Annotated[Seconds, limits(over="0 s")] | None = None
+
+
+class LatencyTrials(Struct, frozen=True, forbid_unknown_fields=True):
+    """After a cell's search: latency at shares of the highest confirmed rate."""
+
+    at: Annotated[tuple[Annotated[Share, limits(least="1 %")], ...], Meta(max_length=20)] = ()
+    window: Annotated[Seconds, limits(over="0 s")] = Seconds(20)
+
+
+class Scenario(Struct, frozen=True, forbid_unknown_fields=True):
+    """A whole scenario file."""
+
+    name: Name
+    systems: Annotated[tuple[SystemName, ...], _ONCE_EACH]
+    grid: Grid
+    title: str = ""
+    load: Load = Load()
+    search: Search = Search()
+    timing: Timing = Timing()
+    objectives: Objectives = Objectives()
+    latency: LatencyTrials = LatencyTrials()
+    settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """By room; each room publishes the type that its part is converted to."""
+
+    def cells(self) -> tuple[Cell, ...]:
+        """Every cell, all of one system together (so that what it stands on is started once), small and cheap ones first."""
+        return tuple(
+            Cell(framework, source, int(size), float(cost), getattr(size, "sizes", None))  # a plain Size has one
+            for framework, _, source in (system.partition("/") for system in self.systems)
+            for cost in sorted(self.grid.cpu_cost)
+            for size in sorted(self.grid.message_size)
+        )

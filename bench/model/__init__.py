@@ -1,0 +1,1 @@
+"""Records and message formats that every layer shares; pure."""

@@ -1,0 +1,1 @@
+"""Plugins: their protocols, their registry, and the environment that they run in."""

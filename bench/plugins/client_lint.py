@@ -1,0 +1,97 @@
+"""Settings and code of clients that measure something else than they seem to, told before anything is measured.
+
+The list comes from what went wrong in other tools: a client without its checksums is fifty times slower, a blocking poll stops
+everything else of a process, a flush a message makes the fastest client the slowest, a full queue counted as sent is a loss.
+"""
+
+import ast
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+LONGEST_POLL = 0.01
+"""Seconds; a client that is polled for longer blocks."""
+COMPRESSIBLE_BELOW = 0.7
+"""Entropy; text of 64 letters (0.75) is compressed to three quarters at the best, which still measures bytes."""
+
+
+class Hazard(Struct, frozen=True):
+    """What is wrong and what to do, in one line; a refused one must be put right first, others are warnings."""
+
+    text: str
+    refused: bool = False
+
+
+def of_compression(compression: str, entropy: float, path: str) -> Iterator[Hazard]:
+    """Where a message shrinks on its way, its size is not what is measured."""
+    if compression != "none" and entropy < COMPRESSIBLE_BELOW:
+        yield Hazard(
+            f"{path}: {compression} shrinks messages of entropy {entropy:g} to about {max(entropy, 0.01):.0%}: what is measured is"
+            f" smaller messages; set load.entropy=0.75 or more, or no compression"
+        )
+
+
+def of_limit(limit: int, message_bytes: int, path: str) -> Iterator[Hazard]:
+    """A limit below the size refuses every message."""
+    if limit < message_bytes:
+        yield Hazard(
+            f"{path}: {limit} B is below the message size of {message_bytes} B: every message would be refused;"
+            f" give at least {message_bytes + 2**16} B, or leave it out",
+            refused=True,
+        )
+
+
+def of_acks(acks: object, path: str) -> Iterator[Hazard]:
+    """What is not confirmed cannot be counted as sent."""
+    if acks in (0, "0"):
+        yield Hazard(f"{path}: 0 confirms nothing, so that nobody could say what was sent; use 1 or all", refused=True)
+
+
+def in_code(source: str, name: str) -> Iterator[Hazard]:
+    """The hazards in the text of a sender's module."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield from _in_function(node, name)
+
+
+def _in_function(function: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -> Iterator[Hazard]:
+    for node in ast.walk(function):
+        where = f"{name}:{getattr(node, 'lineno', function.lineno)}"
+        if _is_call(node, "poll") and _blocks(node):
+            yield Hazard(f"{where}: a blocking poll stops everything else of the load's process; call poll(0)")
+        if _is_call(node, "flush") and function.name in ("send", "write", "produce"):
+            yield Hazard(
+                f"{where}: a flush in {function.name} waits for each message's way to the broker and back; flush in close"
+            )
+        if isinstance(node, ast.For | ast.While) and any(_is_call(inner, "flush") for inner in ast.walk(node)):
+            yield Hazard(
+                f"{where}: a flush in a loop waits for each message's way to the broker and back; flush after it"
+            )
+        if isinstance(node, ast.ExceptHandler) and _names(node.type, "BufferError") and not _tells(node):
+            yield Hazard(
+                f"{where}: a full local queue is passed over, so that messages count as sent that were never offered"
+            )
+
+
+def _is_call(node: ast.AST, method: str) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == method
+
+
+def _blocks(node: ast.AST) -> bool:
+    """Whether a poll has no time-out, or a written one that is too long."""
+    assert isinstance(node, ast.Call)
+    given = [*node.args, *(word.value for word in node.keywords if word.arg and "timeout" in word.arg)]
+    if not given:
+        return True
+    value = given[0].value if isinstance(given[0], ast.Constant) else 0.0
+    return isinstance(value, int | float) and value > LONGEST_POLL
+
+
+def _names(kind: ast.expr | None, name: str) -> bool:
+    return kind is not None and any(isinstance(node, ast.Name) and node.id == name for node in ast.walk(kind))
+
+
+def _tells(handler: ast.ExceptHandler) -> bool:
+    """Whether a handler does anything about it: leaves the loop or the function, or counts."""
+    does = (ast.Raise, ast.Return, ast.Break, ast.AugAssign)
+    return any(isinstance(node, does) for statement in handler.body for node in ast.walk(statement))

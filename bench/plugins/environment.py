@@ -1,0 +1,93 @@
+"""What rooms stand on during a run: the site, child processes, folders, and what is kept between cells."""
+
+import logging
+import shutil
+from collections.abc import Callable, Hashable
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol, TypeVar, cast
+
+from bench.config.site import Site
+from bench.system.supervisor import Supervisor
+
+logger = logging.getLogger(__name__)
+
+OURS = "stream-bench-"
+"""How the name of a folder begins that we made outside the run's folder."""
+
+
+def delete_data(folder: Path) -> None:
+    """Delete a run's data, and what links in it lead to: a source may keep its data on another disk."""
+    for entry in folder.glob("*"):
+        if entry.is_symlink() and entry.readlink().name.startswith(OURS):
+            shutil.rmtree(entry.readlink(), ignore_errors=True)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+class Closable(Protocol):
+    """Something that stands between cells (bench.plugins.protocols)."""
+
+    def alive(self) -> bool: ...
+
+    def close(self) -> None: ...
+
+
+Kept = TypeVar("Kept", bound=Closable)
+
+
+class Ground:
+    """One for a run. Leaving it closes what was kept, the last first, ends every child, and deletes the data."""
+
+    def __init__(
+        self,
+        site: Site,
+        supervisor: Supervisor,
+        data: Path,
+        cache: Path,
+        *,
+        cores: int,
+        note: Callable[[str], None] = logger.info,
+        workers: int = 1,
+        web: bool = False,
+    ) -> None:
+        self.site, self.supervisor, self.data, self.cache, self.cores, self.note = (
+            site,
+            supervisor,
+            data,
+            cache,
+            cores,
+            note,
+        )
+        self.workers, self.web = workers, web
+        self._kept: dict[Hashable, Closable] = {}
+
+    def __enter__(self) -> "Ground":
+        self.data.mkdir(parents=True, exist_ok=True)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            while self._kept:
+                self._kept.popitem()[1].close()
+        finally:
+            self.supervisor.close()
+            delete_data(self.data)
+
+    def kept(self, key: Hashable, opened: Callable[[], Kept]) -> Kept:
+        """The thing of that key: the one that stands, or, where none stands or it died, a new one."""
+        standing = self._kept.get(key)
+        if standing is not None and not standing.alive():
+            del self._kept[key]
+            standing.close()
+            standing = None
+        if standing is None:
+            standing = self._kept[key] = opened()
+        return cast("Kept", standing)
+
+    def release(self, key: Hashable) -> None:
+        """Close the thing of that key, if it stands."""
+        standing = self._kept.pop(key, None)
+        if standing is not None:
+            standing.close()

@@ -1,0 +1,1 @@
+"""The run folder: the journal, the results, and what else outlives a run."""

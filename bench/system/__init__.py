@@ -1,0 +1,1 @@
+"""Processes, channels, clocks: the operating system as the harness uses it."""

@@ -1,0 +1,195 @@
+"""Child processes of the harness: started here and nowhere else, and none outlives it (Linux).
+
+A child (bench.system.child) has a session of its own, a log, and, for as long as it runs, a record (bench.system.orphans) that a guard
+(bench.system.reaper) reads when the harness was killed.
+"""
+
+import logging
+import os
+import secrets
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType, UnionType
+from typing import IO
+
+from bench.errors import ServiceError
+from bench.system.child import Child, Role
+from bench.system.orphans import MARK, Leftover, end_leftovers, leftovers
+from bench.system.procfs import Stat, boot_id, stat_of
+
+__all__ = ["Child", "Leftover", "Role", "Supervisor", "end_leftovers", "leftovers", "output_of"]
+
+logger = logging.getLogger(__name__)
+
+_GUARD = "import sys; sys.path.append(sys.argv[1]); from bench.system.reaper import main; main()"
+
+
+class Supervisor:
+    """Starts children, and stops all of them, the last one first, when it is closed.
+
+    `registry` is the folder of the records, shared by all harnesses of a person; `logs` is the folder of this run's logs.
+    To be used from one thread.
+    """
+
+    def __init__(self, registry: Path, logs: Path) -> None:
+        self._registry, self._logs, self._name = registry.absolute(), logs, secrets.token_hex(8)
+        self._children: list[Child] = []
+        self.cores_of: Mapping[Role, Collection[int]] = {}
+        """where children of a role may run; everywhere when it is left out"""
+        self._guard: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> "Supervisor":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def children(self) -> "tuple[Child, ...]":
+        """The children that run, in the order of their start."""
+        return tuple(child for child in self._children if child.alive())
+
+    def start(  # six arguments: a child has these six properties
+        self,
+        command: Sequence[str],
+        *,
+        name: str,
+        role: Role,
+        heard: type | UnionType | None = None,
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+    ) -> "Child":
+        """A child that runs `command`; its output goes to `<name>.log`.
+
+        With `heard`, the messages that it may send, it gets a channel: `--channel <number>` at the end of its command, and
+        `child.inbox` here. `env` is added to the harness's environment. Raises ServiceError when it cannot be started.
+        """
+        self._stand_guard()
+        log, path = _new_log(self._logs, name)
+        harness = _stat(os.getpid())
+        record = Leftover(secrets.token_hex(16), self._name, name, str(path), boot_id(), harness.pid, harness.created)
+        record.write(self._registry)  # first: a harness killed while it starts a child leaves no unknown one
+        ours, theirs = socket.socketpair() if heard is not None else (None, None)
+        try:
+            popen = _spawn(command, log, theirs, {**os.environ, **(env or {}), MARK: record.marker}, cwd)
+        except OSError as error:
+            record.remove(self._registry)
+            _close(ours)
+            raise ServiceError(f"{name} cannot be started: {error}") from error
+        finally:
+            _close(log, theirs)
+        if role in self.cores_of:
+            os.sched_setaffinity(popen.pid, self.cores_of[role])  # its threads and children inherit it
+        child = Child(popen, name, role, path, self._forget(record))
+        self._children.append(child)
+        record._replace(session=popen.pid, created=_stat(popen.pid).created).write(self._registry)
+        if ours is not None:
+            child.connect(ours, heard)
+        logger.debug("%s started: pid %d, log %s", name, popen.pid, path)
+        return child
+
+    def close(self) -> None:
+        """Stop all children, the last started first; interrupted, it kills them at once. Idempotent."""
+        try:
+            for child in reversed(self._children.copy()):
+                child.stop()
+        finally:
+            for child in reversed(self._children.copy()):
+                child.kill()
+            self._dismiss_guard()
+
+    def _forget(self, record: Leftover) -> "Callable[[Child], None]":
+        def forget(child: Child) -> None:
+            record.remove(self._registry)
+            self._children.remove(child)
+            logger.debug("%s stopped: exit code %s", child.name, child.exit_code)
+
+        return forget
+
+    def _stand_guard(self) -> None:
+        if self._guard is not None and self._guard.poll() is None:
+            return
+        self._registry.mkdir(parents=True, exist_ok=True)
+        root = Path(__file__).parents[2]
+        self._guard = subprocess.Popen(
+            [sys.executable, "-I", "-S", "-c", _GUARD, str(root), str(self._registry), self._name],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd="/",
+            start_new_session=True,
+        )
+
+    def _dismiss_guard(self) -> None:
+        guard, self._guard = self._guard, None
+        if guard is None or guard.stdin is None:
+            return
+        guard.stdin.close()
+        try:
+            guard.wait(timeout=15)
+        except subprocess.TimeoutExpired:
+            logger.warning("the guard still runs: pid %d", guard.pid)
+
+
+def output_of(command: Sequence[str], *, seconds: float = 30, cwd: Path | None = None) -> str:
+    """What a short tool says on both its outputs; raises ServiceError when it is not there, fails or takes too long."""
+    try:
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, stdout=-1, stderr=-2, cwd=cwd, timeout=seconds, check=True, text=True
+        )
+    except FileNotFoundError as error:
+        raise ServiceError(f"{command[0]} is not there") from error
+    except subprocess.TimeoutExpired as error:
+        raise ServiceError(f"{' '.join(command)} did not end within {seconds:g} s") from error
+    except subprocess.CalledProcessError as error:
+        lines = str(error.output).splitlines()[-10:]
+        raise ServiceError(f"{' '.join(command)} ended with exit code {error.returncode}", None, lines) from error
+    return done.stdout
+
+
+def _spawn(
+    command: Sequence[str], log: IO[bytes], theirs: socket.socket | None, env: Mapping[str, str], cwd: Path | None
+) -> subprocess.Popen[bytes]:
+    """A process in a session of its own that holds its end of the channel."""
+    passed = [theirs.fileno()] if theirs is not None else []
+    channel = [text for fileno in passed for text in ("--channel", str(fileno))]
+    return subprocess.Popen(
+        [*command, *channel],
+        stdin=subprocess.DEVNULL,
+        stdout=log,
+        stderr=subprocess.STDOUT,
+        cwd=cwd,
+        env=env,
+        start_new_session=True,
+        pass_fds=passed,
+    )
+
+
+def _new_log(folder: Path, name: str) -> tuple[IO[bytes], Path]:
+    """An empty log, numbered where the name is taken."""
+    folder.mkdir(parents=True, exist_ok=True)
+    number, path = 1, folder / f"{name}.log"
+    while True:
+        try:
+            return path.open("xb"), path
+        except FileExistsError:
+            number += 1
+            path = folder / f"{name}-{number}.log"
+
+
+def _stat(pid: int) -> Stat:
+    stat = stat_of(pid)
+    if stat is None:
+        raise ServiceError(f"process {pid} is not in /proc; the harness needs Linux with /proc")
+    return stat
+
+
+def _close(*things: socket.socket | IO[bytes] | None) -> None:
+    for thing in things:
+        if thing is not None:
+            thing.close()

@@ -1,0 +1,1 @@
+"""Resource usage of processes and hosts: CPU, disk, network, garbage collection."""

@@ -1,0 +1,61 @@
+"""docs/example/, made from the folder of a real run: `python -m docs.example.renew results/RUN`."""
+
+import shutil
+import sys
+from pathlib import Path
+
+from bench.errors import HarnessError
+from reports.data.metadata import machine_of, repeat_of, subject_of
+from reports.data.run_data import Evidence, read_evidence
+from reports.data.winners import finding_of
+from reports.figures.catalog import figures_of
+from reports.formats import html_page
+
+FOLDER = Path(__file__).parent
+FILES = """\
+A real run, as it was measured: [cells.json](cells.json), [run.json](run.json), and its [page](report.html) (open it in a browser: a
+cell opens its trials). Made by `python -m docs.example.renew results/RUN`.
+"""
+KEPT = ("cells.json", "run.json")
+
+
+def write(run: Path, folder: Path = FOLDER) -> list[Path]:
+    """Write the run's cells, its page, its pictures, and a README that says what they are of."""
+    evidence = read_evidence(run)
+    folder.mkdir(parents=True, exist_ok=True)
+    written = [folder / name for name in (*KEPT, "report.html", "README.md")]
+    for name in KEPT:
+        shutil.copyfile(run / name, folder / name)
+    written[len(KEPT)].write_text(html_page.page_of(evidence), encoding="utf-8")
+    written[-1].write_text(_readme(evidence), encoding="utf-8")
+    wanted = [
+        picture for picture in figures_of(evidence) if picture.name == "winners" or picture.name.startswith("curves")
+    ]
+    for old in folder.glob("*.svg"):
+        old.unlink()
+    for picture in wanted:
+        written.append(folder / f"{picture.name}.svg")
+        written[-1].write_text(picture.svg(), encoding="utf-8")
+    return written
+
+
+def _readme(evidence: Evidence) -> str:
+    """What was measured, on what, and what came of it."""
+    curves = sum(picture.name.startswith("curves") for picture in figures_of(evidence))
+    winners = "![Who is the best where](winners.svg)\n\n" if len(evidence.systems) > 1 else ""
+    facts = "".join(f"| {label} | {text.replace('|', '/')} |\n" for label, text in _facts(evidence))
+    drawn = "".join(f"![Frequency over message size](curves-{number}.svg)\n" for number in range(curves))
+    return f"# Example: {evidence.title}\n\n{finding_of(evidence)}\n\n{winners}{drawn}\n{FILES}\n| | |\n| --- | --- |\n{facts}"
+
+
+def _facts(evidence: Evidence) -> list[tuple[str, str]]:
+    return [*subject_of(evidence), *machine_of(evidence), *repeat_of(evidence)]
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit("usage: python -m docs.example.renew results/RUN")
+    try:
+        write(Path(sys.argv[1]))
+    except HarnessError as problem:
+        sys.exit(str(problem))

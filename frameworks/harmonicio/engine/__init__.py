@@ -1,0 +1,1 @@
+"""HarmonicIO itself: master, workers, processing engines and connectors. Imports nothing of the harness."""

@@ -1,0 +1,48 @@
+"""What a PE is asked to be, and the environment that tells it: every name that a PE of any era reads."""
+
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from frameworks.harmonicio.engine.config import WorkerConfig
+
+
+class Asked(Struct, frozen=True, kw_only=True):
+    """The body of a request for a PE; `volatile` and `cpu_share` are of the IRM era, the rest below them is ours."""
+
+    c_name: str
+    num: int = 1
+    volatile: bool = False
+    cpu_share: float | None = None
+    image: str = ""
+    memory_bytes: int | None = None
+    settings: dict[str, Any] = {}
+
+
+def environment_of(asked: Asked, config: WorkerConfig, port: int, rest_port: int) -> dict[str, str]:
+    """Of a PE that others reach at `port`; the worker's control plane is at `rest_port`."""
+    environment = {
+        "HDE_NODE_NAME": asked.c_name,
+        "HDE_NODE_ADDR": config.reached_at,
+        "HDE_NODE_DATA_PORT": "80",
+        "HDE_NODE_PORT": str(port),
+        "HDE_MASTER_ADDR": config.master_host,
+        "HDE_MASTER_PORT": str(config.master_port),
+        "HDE_STD_IDLE_TIME": "5",
+        "HDE_TOKEN": "None",
+        "HDE_NODE_REST_PORT": str(rest_port),
+        "HARMONICIO_LISTEN": config.host,
+        "HARMONICIO_WORKER": f"{config.reached_at}:{rest_port}",
+        "HARMONICIO_COMPAT": "on" if config.old_wire else "off",
+        "HARMONICIO_MESSAGE_BYTES": str(config.message_bytes),
+    }
+    if config.tls is not None:
+        environment["HARMONICIO_TLS"] = str(Path(config.tls).resolve())
+    if config.tokens.pe:
+        environment["HARMONICIO_TOKEN_PE"] = config.tokens.pe
+    if config.tokens.connector:
+        environment["HARMONICIO_TOKEN_CONNECTOR"] = config.tokens.connector
+    if asked.volatile:
+        environment["HDE_IDLE_TIMEOUT"] = str(int(config.idle_seconds))
+    return environment

@@ -1,0 +1,72 @@
+"""The harness's end of its PEs' accounts: a port, on loopback unless the site file says more, that only who knows the secret may
+tell anything."""
+
+import contextlib
+import socket
+import threading
+from secrets import compare_digest, token_hex
+from typing import Any
+
+from bench.errors import SiteError
+from bench.services.ports import LOOPBACK
+from bench.system.ipc import Inbox
+from bench.workload.delivery_counts import Report
+from bench.workload.load_spec import Ready
+from frameworks.harmonicio.job import Hello
+
+_PATIENCE = 10.0
+
+
+class Accounts:
+    """Listens until closed; raises SiteError where it cannot."""
+
+    def __init__(self, host: str = LOOPBACK, port: int = 0) -> None:
+        self.secret, self.host = token_hex(16), host
+        try:
+            self._listener = socket.create_server((host, port), backlog=64)
+        except OSError as problem:
+            raise SiteError(f"site.harmonicio.listen: cannot listen at {host}:{port}: {problem.strerror}") from problem
+        self._inboxes: list[Inbox[Any]] = []
+        self._ready: set[int] = set()
+        threading.Thread(target=self._accept, daemon=True, name="accounts").start()
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        return int(self._listener.getsockname()[1])
+
+    def ready(self) -> int:
+        """How many PEs can be worked with."""
+        self.heard()
+        return len(self._ready)
+
+    def ended(self) -> bool:
+        """Whether one of them has ended."""
+        return any(inbox.ended for index, inbox in enumerate(self._inboxes) if index in self._ready)
+
+    def heard(self) -> list[Report]:
+        """What was told since the last call; whoever did not say the secret first is not listened to."""
+        reports: list[Report] = []
+        for index, inbox in enumerate(list(self._inboxes)):
+            for one in inbox.heard():
+                if isinstance(one, Hello) and compare_digest(one.secret, self.secret):
+                    self._ready.add(index)
+                elif isinstance(one, Report) and index in self._ready:
+                    reports.append(one)
+        return reports
+
+    def close(self) -> None:
+        """Stop listening."""
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)  # or who waits in `accept` keeps the port
+        self._listener.close()
+        for inbox in self._inboxes:
+            inbox.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                sock, _ = self._listener.accept()
+            except OSError:
+                return
+            self._inboxes.append(Inbox(sock, Hello | Report | Ready))  # type: ignore[arg-type]  # a union of tagged structs

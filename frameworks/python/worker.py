@@ -1,0 +1,72 @@
+"""One of plain's processes: reads its share of a source, works, and reports, until the harness closes its channel."""
+
+import sys
+import time
+
+from msgspec import Struct
+
+from bench.errors import HarnessError
+from bench.plugins import registry
+from bench.plugins.protocols import Consumer, Endpoint
+from bench.system.ipc import Channel
+from bench.workload.delivery_counts import Report, merged
+from bench.workload.load_spec import Ready, Trouble
+from bench.workload.processing import Work
+
+TELL_EVERY = 0.05
+"""Seconds between two accounts at high rates; at low ones every batch is told of at once."""
+PATIENCE = 0.05
+"""Seconds for which messages are waited for before the channel is looked at."""
+
+
+class Reading(Struct, frozen=True, tag="reading"):
+    """What a worker is told once: to do the work on its share of an endpoint, in batches of at most `most` messages."""
+
+    endpoint: Endpoint
+    work: Work
+    member: int
+    members: int
+    most: int
+
+
+def main() -> None:
+    """Serve the channel whose file number ends the command line."""
+    channel = Channel.inherited(int(sys.argv[-1]), Reading)
+    try:
+        (reading,) = channel.hear()
+        _read(channel, reading)
+    except (EOFError, OSError):
+        return
+    except HarnessError as problem:
+        channel.tell(Trouble(str(problem)))
+        sys.exit(1)
+
+
+def _read(channel: Channel[Reading], reading: Reading) -> None:
+    consumer = registry.consumer(reading.endpoint.source)
+    try:
+        consumer.open(reading.endpoint, reading.member, reading.members)
+        channel.tell(Ready())
+        _work(channel, reading, consumer)
+    finally:
+        consumer.close()
+
+
+def _work(channel: Channel[Reading], reading: Reading, consumer: Consumer) -> None:
+    """Take, work, report; EOFError ends it."""
+    reports: list[Report] = []
+    told = 0.0
+    while True:
+        messages = consumer.take(reading.most, PATIENCE)
+        if messages:
+            reports += reading.work.done(messages)
+        now = time.monotonic()
+        if not messages or now >= told + TELL_EVERY:
+            for report in merged(reports):
+                channel.tell(report)
+            channel.hear(timeout=0)
+            reports, told = [], now
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""HarmonicIO's stream connector as a source."""

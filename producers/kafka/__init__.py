@@ -1,0 +1,1 @@
+"""Kafka as a source: topic, sender, baseline producers, embedded broker."""

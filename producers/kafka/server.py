@@ -1,0 +1,227 @@
+"""An embedded Kafka: one broker that is its own controller (KRaft), on loopback, with bounded memory and disk."""
+
+import contextlib
+import shutil
+import socket
+import tempfile
+import time
+import uuid
+from base64 import urlsafe_b64encode
+from collections.abc import Callable
+from pathlib import Path
+
+from msgspec import Struct
+
+from bench.errors import ServiceError, UsageError
+from bench.services.java import java
+from bench.services.maven_jars import jars
+from bench.services.ports import LOOPBACK, free_ports
+from bench.system.supervisor import Child, Supervisor
+
+WARMING_SECONDS = 3.0
+
+
+class Broker(Struct, frozen=True, forbid_unknown_fields=True):
+    """How an embedded broker is set up."""
+
+    heap_bytes: int = 2**30
+    message_bytes: int = 20 * 2**20
+    """of the largest batch of messages, and so of the largest message"""
+    partitions: int = 2
+    """of a topic that does not say its own number"""
+    retained_bytes: int | None = None
+    """that a topic's partitions keep together; a quarter of the free disk but at most 8 GiB when left out"""
+    retained_seconds: int = 3600
+    segment_bytes: int = 64 * 2**20
+    """the step in which a partition forgets: it keeps up to so much more than its share"""
+
+
+class KafkaServer:
+    """An embedded Kafka that answers its clients at `bootstrap`."""
+
+    def __init__(self, child: Child, folder: Path, bootstrap: str) -> None:
+        self.bootstrap = bootstrap
+        self._child, self._folder = child, folder
+
+    @classmethod
+    def standing(
+        cls,
+        supervisor: Supervisor,
+        broker: Broker | None = None,
+        *,
+        cache: Path,
+        data: Path,
+        note: Callable[[str], None],
+    ) -> "KafkaServer":
+        """A new broker, empty and ready; its data is a folder of its own in `data`, deleted when it is closed.
+
+        Raises UsageError where PySpark, Java or the Kafka client is missing, ServiceError when the broker does not come up.
+        """
+        broker, answers = broker or Broker(), _probe()
+        class_path = jars("kafka", cache, note) / "*"
+        note("Kafka: starting")
+        began = time.monotonic()
+        data.mkdir(parents=True, exist_ok=True)
+        with contextlib.ExitStack() as undo:
+            folder = Path(tempfile.mkdtemp(prefix="kafka-", dir=data))
+            undo.callback(shutil.rmtree, folder, ignore_errors=True)
+            port, controller_port = free_ports(2)
+            (folder / "server.properties").write_text(
+                _properties(broker, folder, port, controller_port), encoding="utf-8"
+            )
+            (folder / "log4j2.properties").write_text(_LOGGING, encoding="utf-8")
+            command = [java(), *_java_options(broker, folder), "-cp", str(class_path)]
+            _format(supervisor, command, folder)
+            child = supervisor.start(
+                [*command, "kafka.Kafka", str(folder / "server.properties")], name="kafka", role="source", cwd=folder
+            )
+            undo.callback(child.kill)
+            # every setting that it runs with stays beside its log
+            shutil.copy(folder / "server.properties", child.log.with_suffix(".conf"))
+            child.wait_ready(lambda: answers(port), 60)
+            _warm(f"{LOOPBACK}:{port}", WARMING_SECONDS)
+            undo.pop_all()
+        note(f"Kafka: ready at {LOOPBACK}:{port} after {time.monotonic() - began:.1f} s")
+        return cls(child, folder, f"{LOOPBACK}:{port}")
+
+    def alive(self) -> bool:
+        """Whether its process runs."""
+        return self._child.alive()
+
+    def close(self) -> None:
+        """Stop it and delete its data; idempotent."""
+        self._child.stop()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _probe() -> Callable[[int], bool]:
+    """A question whether the broker at a port of loopback serves clients; UsageError where there is no client to ask with."""
+    try:
+        from confluent_kafka import KafkaException
+        from confluent_kafka.admin import AdminClient
+    except ImportError as error:
+        raise UsageError('the embedded Kafka needs a Kafka client; run: pip install "stream-bench[kafka]"') from error
+
+    def answers(port: int) -> bool:
+        try:
+            socket.create_connection(
+                (LOOPBACK, port), timeout=1
+            ).close()  # first: the client complains loudly of a closed port
+            client = AdminClient({"bootstrap.servers": f"{LOOPBACK}:{port}", "log_level": 0})
+            return bool(client.list_topics(timeout=2).brokers)
+        except (OSError, KafkaException):
+            return False
+
+    return answers
+
+
+def _warm(bootstrap: str, seconds: float) -> None:
+    """Send and fetch single messages for a while, so that the JVM has compiled what every request goes through.
+
+    A cold broker takes 1 ms of CPU for a request, a warm one 0.3 ms; a cell of slow messages would never warm it.
+    """
+    from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+    from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # its stubs forget it
+
+    topic, deadline = "warming-up", time.monotonic() + seconds
+    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+    admin.create_topics([NewTopic(topic, 1, 1)], operation_timeout=30)[topic].result(timeout=30)
+    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 0, "log_level": 0})
+    consumer = Consumer(
+        {"bootstrap.servers": bootstrap, "group.id": topic, "auto.offset.reset": "earliest", "log_level": 0}
+    )
+    try:
+        consumer.assign([TopicPartition(topic, 0, 0)])
+        while time.monotonic() < deadline:
+            producer.produce(topic, b"\0" * 1000)
+            producer.flush(1)
+            consumer.consume(100, 0)
+    except KafkaException as problem:
+        raise ServiceError(f"Kafka at {bootstrap} came up but serves nobody: {problem}") from problem
+    finally:
+        consumer.close()
+    admin.delete_topics([topic], operation_timeout=30)[topic].result(timeout=30)
+
+
+def _format(supervisor: Supervisor, command: list[str], folder: Path) -> None:
+    """Write the broker's identity into its data folder, without which KRaft does not start."""
+    cluster = (
+        urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "_")
+    )  # a leading - reads as an option
+    tool = ["kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(folder / "server.properties")]
+    child = supervisor.start([*command, *tool], name="kafka-format", role="source", cwd=folder)
+    try:
+        if child.wait_end(60) != 0:
+            raise child.died()
+    finally:
+        child.kill()
+
+
+def _java_options(broker: Broker, folder: Path) -> list[str]:
+    """Kafka's own choice of collector, with a heap that cannot grow."""
+    heap = f"{broker.heap_bytes // 2**20}m"
+    collector = (
+        "-XX:+UseG1GC -XX:MaxGCPauseMillis=20 -XX:InitiatingHeapOccupancyPercent=35 -XX:+ExplicitGCInvokesConcurrent"
+    )
+    logging = f"-Dlog4j2.configurationFile={folder / 'log4j2.properties'}"
+    return ["-server", f"-Xms{heap}", f"-Xmx{heap}", *collector.split(), "-Djava.awt.headless=true", logging]
+
+
+def _properties(broker: Broker, folder: Path, port: int, controller_port: int) -> str:
+    free = shutil.disk_usage(folder).free
+    retained = broker.retained_bytes or min(free // 4, 8 * 2**30)
+    settings = {
+        "process.roles": "broker,controller",
+        "node.id": 1,
+        "controller.quorum.voters": f"1@{LOOPBACK}:{controller_port}",
+        "listeners": f"PLAINTEXT://{LOOPBACK}:{port},CONTROLLER://{LOOPBACK}:{controller_port}",
+        "advertised.listeners": f"PLAINTEXT://{LOOPBACK}:{port}",
+        "controller.listener.names": "CONTROLLER",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "log.dirs": folder / "logs",
+        "num.partitions": broker.partitions,
+        "auto.create.topics.enable": "false",
+        # large messages: what a client may send, what a follower and a reader may fetch
+        "message.max.bytes": broker.message_bytes,
+        "replica.fetch.max.bytes": broker.message_bytes,
+        "replica.fetch.response.max.bytes": 2 * broker.message_bytes,
+        "fetch.max.bytes": max(57671680, 2 * broker.message_bytes),
+        "socket.request.max.bytes": max(104857600, 2 * broker.message_bytes),
+        # bounded disk: small segments, looked at every second from the start, deleted at once
+        "log.retention.bytes": retained // broker.partitions,
+        "log.retention.ms": broker.retained_seconds * 1000,
+        "log.segment.bytes": max(broker.segment_bytes, broker.message_bytes),
+        "log.retention.check.interval.ms": 1000,
+        "log.initial.task.delay.ms": 1000,
+        "log.segment.delete.delay.ms": 1000,
+        "log.cleaner.dedupe.buffer.size": 16 * 2**20,
+        # one node: no copies, nobody to wait for
+        "offsets.topic.replication.factor": 1,
+        "offsets.topic.num.partitions": 1,
+        "transaction.state.log.replication.factor": 1,
+        "transaction.state.log.min.isr": 1,
+        "transaction.state.log.num.partitions": 1,
+        "share.coordinator.state.topic.replication.factor": 1,
+        "share.coordinator.state.topic.min.isr": 1,
+        "share.coordinator.state.topic.num.partitions": 1,
+        "group.initial.rebalance.delay.ms": 0,
+        # one machine for everything: few threads, and a quorum of one need not tell itself twice a second that it lives
+        "num.network.threads": 1,
+        "num.io.threads": 2,
+        "metadata.max.idle.interval.ms": 0,
+    }
+    return "".join(f"{name}={value}\n" for name, value in settings.items())
+
+
+_LOGGING = """\
+appenders=console
+appender.console.type=Console
+appender.console.name=console
+appender.console.layout.type=PatternLayout
+appender.console.layout.pattern=%d{ISO8601} %p %c{1}: %m%n
+rootLogger.level=WARN
+rootLogger.appenderRefs=console
+rootLogger.appenderRef.console.ref=console
+logger.server.name=kafka.server.KafkaRaftServer
+logger.server.level=INFO
+"""

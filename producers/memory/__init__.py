@@ -1,0 +1,1 @@
+"""A pipe within the harness's process as a source."""

@@ -1,0 +1,1 @@
+"""Pulsar as a source: topic, sender, baseline producers, embedded standalone server."""

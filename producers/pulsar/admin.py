@@ -1,0 +1,94 @@
+"""What we ask of a Pulsar's administration over HTTP: topics made and deleted, and how much of them is not read yet."""
+
+import http.client
+import json
+import ssl
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from msgspec import Struct
+
+from bench.config.site import PulsarSite
+from bench.errors import RoomError
+from bench.services.credentials import secret_in
+
+
+class Backlog(Struct, frozen=True):
+    """What a subscription has not acknowledged yet: entries (batches, where the producer batches), and their bytes."""
+
+    entries: int
+    stored_bytes: int
+
+
+class Admin:
+    """The administration of a Pulsar; each question is a connection of its own and takes at most `seconds`."""
+
+    def __init__(self, site: PulsarSite, *, seconds: float = 30) -> None:
+        self._site, self._url, self._seconds = site, urlsplit(site.admin_url), seconds
+
+    def has_namespace(self) -> bool:
+        """Whether the namespace of the topics is there."""
+        tenant, _, _ = self._site.namespace.partition("/")
+        return tenant in self._asked("GET", "tenants") and self._site.namespace in self._asked(
+            "GET", f"namespaces/{tenant}"
+        )
+
+    def make_topic(self, name: str, partitions: int) -> None:
+        """A partitioned topic that was not there before."""
+        self._asked("PUT", f"{self._path(name)}/partitions", partitions)
+
+    def delete_topic(self, name: str) -> None:
+        """Whoever reads or writes it is cut off."""
+        self._asked("DELETE", f"{self._path(name)}/partitions?force=true")
+
+    def backlog(self, name: str, subscription: str) -> Backlog:
+        """What the subscription has still to read, of all partitions."""
+        stats = self._asked(
+            "GET", f"{self._path(name)}/partitioned-stats?getPreciseBacklog=true&subscriptionBacklogSize=true"
+        )
+        of = stats.get("subscriptions", {}).get(subscription, {})
+        return Backlog(int(of.get("msgBacklog", 0)), max(0, int(of.get("backlogSize", 0))))
+
+    def _path(self, name: str) -> str:
+        return f"persistent/{self._site.namespace}/{quote(name, safe='')}"
+
+    def _asked(self, method: str, path: str, content: object = None) -> Any:
+        """The answer to a question; RoomError with what the administration says where it refuses."""
+        body = None if content is None else json.dumps(content)
+        try:
+            connection = self._connection()
+            try:
+                connection.request(method, f"{self._url.path.rstrip('/')}/admin/v2/{path}", body, self._headers())
+                response = connection.getresponse()
+                text = response.read().decode(errors="replace")
+            finally:
+                connection.close()
+        except (OSError, http.client.HTTPException) as problem:
+            why = str(problem) or type(problem).__name__
+            raise RoomError("pulsar", "ask", f"no answer from {self._site.admin_url}: {why}") from problem
+        if response.status >= 300:
+            raise RoomError(
+                "pulsar", "ask", f"{self._site.admin_url} refuses {method} {path}: {response.status} {_reason(text)}"
+            )
+        return json.loads(text) if text else None
+
+    def _connection(self) -> http.client.HTTPConnection:
+        host, port = self._url.hostname or "", self._url.port
+        if self._url.scheme == "http":
+            return http.client.HTTPConnection(host, port, timeout=self._seconds)
+        trusted = ssl.create_default_context(cafile=self._site.ca_file)
+        return http.client.HTTPSConnection(host, port, timeout=self._seconds, context=trusted)
+
+    def _headers(self) -> Mapping[str, str]:
+        headers = {"Content-Type": "application/json"}
+        if self._site.token_file is not None:
+            headers["Authorization"] = f"Bearer {secret_in(self._site.token_file)}"
+        return headers
+
+
+def _reason(text: str) -> str:
+    try:
+        return str(json.loads(text)["reason"])
+    except (ValueError, KeyError, TypeError):
+        return text[:200].strip()

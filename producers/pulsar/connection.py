@@ -1,0 +1,31 @@
+"""A connection of the Pulsar client library to the cluster of an endpoint; made alike by whoever sends and whoever reads."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from bench.services.credentials import secret_in
+
+if TYPE_CHECKING:
+    import pulsar
+
+TIMEOUT = 30.0
+"""Seconds after which Pulsar's answer is not waited for any more, and an unconfirmed message has failed."""
+
+
+def connected(address: str, settings: Mapping[str, str | int | float | bool]) -> "pulsar.Client":
+    """A client of the cluster at `address`; it connects when it is first used. Whoever gets it ends it by `shutdown`.
+
+    Of `settings` it heeds `ca_file` and `token_file`, whose first line is the token; paths or empty.
+    """
+    import pulsar
+
+    ca_file, token_file = str(settings.get("ca_file", "")), str(settings.get("token_file", ""))
+    token = pulsar.AuthenticationToken(lambda: secret_in(token_file)) if token_file else None
+    return pulsar.Client(
+        address,
+        authentication=token,
+        operation_timeout_seconds=int(TIMEOUT),
+        tls_trust_certs_file_path=ca_file or None,
+        tls_validate_hostname=address.startswith("pulsar+ssl"),
+        logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error),  # in C++: its threads must not run Python's logging
+    )

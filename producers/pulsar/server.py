@@ -1,0 +1,240 @@
+"""An embedded Pulsar: broker, bookie and metadata in one process ("standalone"), on loopback, with bounded memory and disk."""
+
+import contextlib
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+
+from msgspec import Struct
+
+from bench.config.site import PulsarSite
+from bench.errors import HarnessError, ServiceError, UsageError
+from bench.services.java import java
+from bench.services.maven_jars import jars
+from bench.services.ports import LOOPBACK, free_ports
+from bench.system.supervisor import Child, Supervisor
+from producers.pulsar.admin import Admin
+from producers.pulsar.connection import connected
+
+FRAME_ROOM = 2**20
+"""Bytes by which the bookie takes larger frames than the broker takes messages: with less, a message near the limit is
+refused by the bookie and sent to it again for ever, which looks like a slow broker."""
+
+
+WARMING_SECONDS = 3.0
+
+
+class Broker(Struct, frozen=True, forbid_unknown_fields=True):
+    """How an embedded Pulsar is set up; broker and bookie alike."""
+
+    heap_bytes: int = 2**30
+    direct_bytes: int = 2**30
+    """of memory outside the heap: caches of broker and bookie, and every message that is under way"""
+    message_bytes: int = 20 * 2**20
+    """of the largest message, or batch of messages"""
+    bookies: int = 1
+    write_quorum: int = 1
+    ack_quorum: int = 1
+    """how many bookies keep a message, and how many of them must have it before it is confirmed"""
+    synced: bool = True
+    """whether the bookie's journal is on the disk, not only in the kernel, before a message is confirmed; Pulsar's default"""
+    read_bytes: int = 2**20
+    """in which the bookie reads its logs; as shipped 4 KiB, so that a message of 10 MB took 2,441 reads and half of the CPU"""
+    segment_bytes: int = 64 * 2**20
+    """the step in which a topic forgets what was read, and in which the bookie's journal and logs begin a new file"""
+
+    @property
+    def frame_bytes(self) -> int:
+        """The bookie's own limit (nettyMaxFrameSizeBytes)."""
+        return self.message_bytes + FRAME_ROOM
+
+
+class PulsarServer:
+    """An embedded Pulsar that answers at the addresses of `site`."""
+
+    def __init__(self, child: Child, folder: Path, site: PulsarSite) -> None:
+        self.site = site
+        self._child, self._folder = child, folder
+
+    @classmethod
+    def standing(
+        cls,
+        supervisor: Supervisor,
+        broker: Broker | None = None,
+        *,
+        cache: Path,
+        data: Path,
+        note: Callable[[str], None],
+    ) -> "PulsarServer":
+        """A new Pulsar, empty and ready; its data is a folder of its own in `data`, deleted when it is closed.
+
+        Raises UsageError where PySpark, Java or the Pulsar client is missing, ServiceError when it does not come up.
+        """
+        broker = broker or Broker()
+        if find_spec("pulsar") is None:
+            raise UsageError('the embedded Pulsar needs a Pulsar client; run: pip install "stream-bench[pulsar]"')
+        class_path = jars("pulsar", cache, note) / "*"
+        note("Pulsar: starting")
+        began = time.monotonic()
+        data.mkdir(parents=True, exist_ok=True)
+        with contextlib.ExitStack() as undo:
+            folder = Path(tempfile.mkdtemp(prefix="pulsar-", dir=data))
+            undo.callback(shutil.rmtree, folder, ignore_errors=True)
+            port, web_port, bookie_port = free_ports(3)  # several bookies take ports of their own choice
+            (folder / "standalone.conf").write_text(_properties(broker, port, web_port), encoding="utf-8")
+            (folder / "log4j2.properties").write_text(_LOGGING, encoding="utf-8")
+            command = [
+                java(),
+                *_java_options(broker, folder),
+                "-cp",
+                str(class_path),
+                *_starter(broker, folder, bookie_port),
+            ]
+            child = supervisor.start(command, name="pulsar", role="source", cwd=folder)
+            undo.callback(child.kill)
+            shutil.copy(folder / "standalone.conf", child.log.with_suffix(".conf"))
+            site = PulsarSite(f"pulsar://{LOOPBACK}:{port}", f"http://{LOOPBACK}:{web_port}")
+            child.wait_ready(lambda: _answers(site), 90)
+            _warm(site, WARMING_SECONDS)
+            undo.pop_all()
+        note(f"Pulsar: ready at {LOOPBACK}:{port} after {time.monotonic() - began:.1f} s")
+        return cls(child, folder, site)
+
+    def alive(self) -> bool:
+        """Whether its process runs."""
+        return self._child.alive()
+
+    def close(self) -> None:
+        """Stop it and delete its data; idempotent."""
+        self._child.stop()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _answers(site: PulsarSite) -> bool:
+    """Whether topics can be made: the namespace for them is the last thing that comes into being."""
+    try:
+        return Admin(site, seconds=2).has_namespace()
+    except HarnessError:
+        return False
+
+
+def _warm(site: PulsarSite, seconds: float) -> None:
+    """Send and fetch single messages for a while, so that the JVM has compiled what every request goes through, as Kafka's is."""
+    import pulsar
+
+    admin, topic, deadline = Admin(site), "warming-up", time.monotonic() + seconds
+    admin.make_topic(topic, 1)
+    client = connected(site.service_url, {})
+    try:
+        consumer = client.subscribe(topic, topic)
+        producer = client.create_producer(topic)
+        while time.monotonic() < deadline:
+            producer.send(b"\0" * 1000)
+            consumer.acknowledge(consumer.receive(1000))
+    except pulsar.PulsarException as problem:
+        raise ServiceError(f"Pulsar at {site.service_url} came up but serves nobody: {problem}") from problem
+    finally:
+        client.shutdown()
+    admin.delete_topic(topic)
+
+
+def _starter(broker: Broker, folder: Path, bookie_port: int) -> list[str]:
+    places = {
+        "--metadata-dir": folder / "metadata",
+        "--bookkeeper-dir": folder / "bookie",
+        "--bookkeeper-port": bookie_port,
+    }
+    options = [str(word) for option in {**places, "--num-bookies": broker.bookies}.items() for word in option]
+    only = ["--advertised-address", LOOPBACK, "--no-functions-worker", "--no-stream-storage"]
+    return ["org.apache.pulsar.PulsarStandaloneStarter", "--config", str(folder / "standalone.conf"), *options, *only]
+
+
+def _java_options(broker: Broker, folder: Path) -> list[str]:
+    """Pulsar's own choice of collector, with memory that cannot grow, and the openings that its libraries need."""
+    heap, direct = f"{broker.heap_bytes // 2**20}m", f"{broker.direct_bytes // 2**20}m"
+    opened = ["java.lang", "java.nio", "java.util.zip", "jdk.internal.misc", "jdk.internal.platform", "sun.net"]
+    openings = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in opened]
+    return [
+        f"-Xms{heap}",
+        f"-Xmx{heap}",
+        f"-XX:MaxDirectMemorySize={direct}",
+        "-XX:+UseG1GC",
+        "-XX:MaxGCPauseMillis=10",
+        "-XX:+ParallelRefProcEnabled",
+        "-XX:+DoEscapeAnalysis",
+        "-XX:-ResizePLAB",
+        *openings,
+        "--add-opens=java.management/sun.management=ALL-UNNAMED",
+        "-Dio.netty.tryReflectionSetAccessible=true",
+        f"-Dlog4j2.configurationFile={folder / 'log4j2.properties'}",
+        "-Dpulsar.allocator.exit_on_oom=true",
+    ]
+
+
+def _properties(broker: Broker, port: int, web_port: int) -> str:
+    segment_mb = broker.segment_bytes // 2**20
+    settings = {
+        "clusterName": "standalone",
+        "brokerServicePort": port,
+        "webServicePort": web_port,
+        "bindAddress": LOOPBACK,
+        "advertisedAddress": LOOPBACK,
+        "listeningInterface": "lo",  # the bookie's
+        "allowLoopback": True,
+        "allowAutoTopicCreation": False,
+        "brokerDeleteInactiveTopicsEnabled": False,
+        "systemTopicEnabled": False,
+        "topicLevelPoliciesEnabled": False,
+        "transactionCoordinatorEnabled": False,
+        "webSocketServiceEnabled": False,
+        "exposeTopicLevelMetricsInPrometheus": False,
+        "loadBalancerEnabled": False,
+        # the largest message, and the bookie's frame around it
+        "maxMessageSize": broker.message_bytes,
+        "nettyMaxFrameSizeBytes": broker.frame_bytes,
+        "dispatcherMaxReadSizeBytes": max(
+            5 * 2**20, 2 * broker.message_bytes
+        ),  # with 5 MiB, one message of 10 MB at a time
+        "managedLedgerDefaultEnsembleSize": broker.bookies,
+        "managedLedgerDefaultWriteQuorum": broker.write_quorum,
+        "managedLedgerDefaultAckQuorum": broker.ack_quorum,
+        "activeConsumerFailoverDelayTimeMillis": 0,
+        # what was read is forgotten soon
+        "managedLedgerMinLedgerRolloverTimeMinutes": 0,
+        "managedLedgerMaxLedgerRolloverTimeMinutes": 5,
+        "managedLedgerMaxSizePerLedgerMbytes": segment_mb,
+        "managedLedgerCacheSizeMB": 256,
+        "gcWaitTime": 15_000,
+        "logSizeLimit": broker.segment_bytes,
+        # the bookie
+        "readBufferSizeBytes": broker.read_bytes,
+        "journalSyncData": broker.synced,
+        "journalMaxSizeMB": 4 * segment_mb,
+        "journalMaxBackups": 0,
+        "dbStorage_writeCacheMaxSizeMb": 128,
+        "dbStorage_readAheadCacheMaxSizeMb": 64,
+        "dbStorage_rocksDB_blockCacheSize": 16 * 2**20,
+        "ledgerStorageClass": "org.apache.bookkeeper.bookie.storage.ldb.DbLedgerStorage",
+        "diskUsageThreshold": 0.99,
+        "diskUsageWarnThreshold": 0.98,
+    }
+    return "".join(f"{name}={_text(value)}\n" for name, value in settings.items())
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+_LOGGING = """\
+appenders=console
+appender.console.type=Console
+appender.console.name=console
+appender.console.layout.type=PatternLayout
+appender.console.layout.pattern=%d{ISO8601} %p %c{1}: %m%n
+rootLogger.level=WARN
+rootLogger.appenderRefs=console
+rootLogger.appenderRef.console.ref=console
+"""

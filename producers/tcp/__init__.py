@@ -1,0 +1,1 @@
+"""A TCP socket as a source."""

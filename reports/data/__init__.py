@@ -1,0 +1,1 @@
+"""What a report shows, as plain data, computed from a run folder."""

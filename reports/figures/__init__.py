@@ -1,0 +1,1 @@
+"""Figures: each function draws on given Axes and returns its artists."""

@@ -1,0 +1,314 @@
+"""One suite for every installed source and its sender: what is offered is confirmed, arrives once, and as it was."""
+
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bench.config.scenario import Cell
+from bench.errors import UsageError
+from bench.model.message_codec import Writer, filler, read
+from bench.plugins import registry
+from bench.workload.batch_writer import Gathering
+
+ENTROPY = 0.5
+DEADLINE = 30.0
+SMALL_QUEUE = {"kafka": {"queue": "20 kB"}, "pulsar": {"queue": "20 kB"}}
+KEYS_OF_PARTITIONS = [[1, 4, 9], [0, 7, 8], [2, 3, 5, 6]]
+"""Of key-0 to key-9, by murmur2 modulo 3: where Kafka's own client sends them."""
+OTHER_CLIENT = {"kafka": {"client": "kafka-python"}}
+REAL = {"kafka": [pytest.mark.real], "pulsar": [pytest.mark.real]}
+SOURCES = [pytest.param(name, {}, id=name, marks=REAL.get(name, [])) for name in registry.names("producers")]
+KAFKA_PYTHON = pytest.param("kafka", OTHER_CLIENT, id="kafka with kafka-python", marks=pytest.mark.real)
+
+
+class Standing:
+    """A source, its sender, and a reader that began before anything was sent."""
+
+    def __init__(self, name, settings, ground, size):
+        self.size, self.ground, self._next = size, ground, 0
+        self.source = registry.source(name, settings)
+        self.endpoint = self.source.open(Cell("plain", name, size, 0.0), ground)
+        self.sender = registry.sender(name)
+        self.sender.open(self.endpoint)
+        self.reader = registry.consumer(name)
+        self.reader.open(self.endpoint, 0, 1)
+
+    def written(self, count):
+        """The next messages of one producer."""
+        writer, first = Writer(run=1, producer=0, size=self.size, cost=0.0, entropy=ENTROPY), self._next
+        self._next += count
+        return writer.write(first, np.zeros(count), 0.0)
+
+    def send_pieces(self, count):
+        """The next messages of one producer, in two pieces each, until all were taken; what was read meanwhile."""
+        writer, first = Writer(run=1, producer=0, size=self.size, cost=0.0, entropy=ENTROPY), self._next
+        self._next += count
+        heads, rest = writer.heads(first, np.zeros(count), 0.0), filler(self.size, ENTROPY)
+        deadline, received = time.monotonic() + DEADLINE, []
+        while heads := heads[self.sender.send_pieces(heads, [rest] * len(heads)) :]:
+            assert time.monotonic() < deadline, "the source takes no more"
+            received += self.reader.take(10_000, 0.001)
+        return received
+
+    def send(self, messages):
+        """Offer messages until they all were taken; what was read meanwhile, since a full source needs a reader."""
+        deadline, received = time.monotonic() + DEADLINE, []
+        while messages := messages[self.sender.send(messages) :]:
+            assert time.monotonic() < deadline, "the source takes no more"
+            received += self.reader.take(10_000, 0.001)
+        return received
+
+    def receive(self, count):
+        """So many messages, as they came, and none more."""
+        deadline, received = time.monotonic() + DEADLINE, []
+        while len(received) < count:
+            assert time.monotonic() < deadline, f"{len(received)} of {count} messages came"
+            received += self.reader.take(10_000, 0.05)
+            self.sender.confirmed()
+        return received + list(self.reader.take(10_000, 0.1))
+
+    def settled(self):
+        """What is confirmed and failed once all that was taken is one of both."""
+        deadline = time.monotonic() + DEADLINE
+        while sum(self.sender.confirmed()) < self._next and time.monotonic() < deadline:
+            time.sleep(0.005)
+        return self.sender.confirmed()
+
+    def close(self):
+        self.reader.close()
+        self.sender.close()
+        self.source.close()
+
+
+@pytest.fixture
+def stand(ground):
+    """Makes a source stand; closed afterwards."""
+    standing = []
+
+    def make(name, settings, size=100):
+        standing.append(Standing(name, settings, ground, size))
+        return standing[-1]
+
+    yield make
+    for one in standing:
+        one.close()
+
+
+def numbers(messages, size=100):
+    """The sequence numbers of intact messages."""
+    heads = read(messages, size, filler(size, ENTROPY))
+    assert heads.corrupted == 0
+    return heads.seq.tolist()
+
+
+@pytest.mark.parametrize(("name", "settings"), [*SOURCES, KAFKA_PYTHON])
+@pytest.mark.parametrize(("size", "count"), [(100, 1000), (1_000_000, 20)], ids=["100 B", "1 MB"])
+def test_what_is_offered_is_confirmed_and_arrives_once(stand, name, settings, size, count):
+    """Nothing is lost, repeated or changed, and the source's sender counts right."""
+    standing = stand(name, settings, size)
+    received = standing.send(standing.written(count))
+    received += standing.receive(count - len(received))
+    assert sorted(numbers(received, size)) == list(range(count))
+    assert standing.settled() == (count, 0)
+
+
+@pytest.mark.parametrize(("name", "settings"), [*SOURCES, KAFKA_PYTHON])
+@pytest.mark.parametrize(("size", "count"), [(5000, 300), (1_000_000, 20)], ids=["5 kB", "1 MB"])
+def test_messages_in_two_pieces_arrive_whole(stand, name, settings, size, count):
+    """Where a sender takes them so: nothing is lost, repeated or changed."""
+    standing = stand(name, settings, size)
+    if not isinstance(standing.sender, Gathering):
+        pytest.skip(f"the sender of {name} takes messages in one piece")
+    received = standing.send_pieces(count)
+    received += standing.receive(count - len(received))
+    assert sorted(numbers(received, size)) == list(range(count))
+    assert standing.settled() == (count, 0)
+
+
+@pytest.mark.parametrize(("name", "settings"), [*SOURCES, KAFKA_PYTHON])
+def test_messages_with_keys_arrive_once(stand, name, settings):
+    """Where a source has keys; they change nothing of what arrives."""
+    if not registry.has_keys(name):
+        pytest.skip(f"messages of {name} have no keys")
+    standing, keys = stand(name, settings), [b"key-%d" % (number % 7) for number in range(500)]
+    assert standing.sender.send_keyed(standing.written(500), keys) == 500
+    assert sorted(numbers(standing.receive(500))) == list(range(500))
+    assert standing.settled() == (500, 0)
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("settings", [{}, OTHER_CLIENT], ids=["confluent", "kafka-python"])
+def test_messages_of_a_key_share_a_partition_in_their_order(stand, settings):
+    """The one that Kafka's own client would choose: both libraries agree."""
+    standing = stand("kafka", {"kafka": {"partitions": 3, **settings.get("kafka", {})}})
+    readers = [registry.consumer("kafka") for _ in range(3)]
+    for member, reader in enumerate(readers):
+        reader.open(standing.endpoint, member, 3)
+    standing.sender.send_keyed(standing.written(200), [b"key-%d" % (number % 10) for number in range(200)])
+    parts = [numbers(drained(reader)) for reader in readers]
+    assert all(part == sorted(part) for part in parts)
+    assert [sorted({number % 10 for number in part}) for part in parts] == KEYS_OF_PARTITIONS
+
+
+@pytest.mark.parametrize(("name", "settings"), SOURCES)
+def test_a_part_keeps_its_order(stand, name, settings):
+    """Where the endpoint promises order, what is read of one part at once ascends, over several sends."""
+    standing = stand(name, settings)
+    if not standing.endpoint.ordered:
+        pytest.skip(f"{name} promises no order")
+    for _ in range(7):
+        standing.send(standing.written(33))
+    found = numbers(standing.receive(231))
+    count = standing.endpoint.parts
+    parts = [[number for number in found if number % count == part] for part in range(count)]
+    assert all(part == sorted(part) for part in parts)
+
+
+@pytest.mark.parametrize(("name", "settings"), [source for source in SOURCES if source.id != "files"])
+def test_a_full_source_takes_less_and_goes_on_later_without_loss(stand, name, settings):
+    """Fewer taken than offered is back-pressure: what was taken arrives, and what was not can be offered again."""
+    standing, left, offered = stand(name, settings or SMALL_QUEUE), [], 0
+    deadline = time.monotonic() + DEADLINE
+    while not left:
+        assert time.monotonic() < deadline, "the source never pushed back"
+        messages = standing.written(4000)
+        offered += len(messages)
+        left = messages[standing.sender.send(messages) :]
+    received = standing.send(left)
+    received += standing.receive(offered - len(received))
+    assert sorted(numbers(received)) == list(range(offered))
+    assert standing.settled() == (offered, 0)
+
+
+@pytest.mark.parametrize(("name", "settings"), SOURCES)
+def test_what_was_read_can_be_cleared_away(stand, name, settings):
+    """Afterwards messages pass as before."""
+    standing = stand(name, settings)
+    standing.send(standing.written(10))
+    standing.receive(10)
+    standing.source.clear()
+    standing.send(standing.written(5))
+    assert sorted(numbers(standing.receive(5))) == [10, 11, 12, 13, 14]
+
+
+@pytest.mark.parametrize(("name", "settings"), SOURCES)
+def test_a_cell_has_nothing_of_the_one_before(stand, name, settings):
+    """A reader of the next cell sees that cell's messages only."""
+    before = stand(name, settings)
+    before.send(before.written(10))
+    before.close()
+    standing = stand(name, settings)
+    standing.send(standing.written(3))
+    assert sorted(numbers(standing.receive(3))) == [0, 1, 2]
+
+
+@pytest.mark.parametrize(("name", "settings"), [*SOURCES, KAFKA_PYTHON])
+def test_closing_twice_does_no_harm(stand, name, settings):
+    """Neither does closing what was never opened."""
+    standing = stand(name, settings)
+    opened = [standing.sender, standing.sender, standing.source, standing.source]
+    never_opened = [registry.source(name, settings), registry.sender(name)]
+    assert [room.close() for room in (*opened, *never_opened)] == [None] * 6  # none raises, and there is nothing to say
+
+
+def test_tcp_refuses_a_binary_filler():
+    """A line cannot carry a newline."""
+    assert "binary" in registry.source("tcp", {}).refuses(Cell("spark", "tcp", 100, 0.0), 0.9)
+
+
+def test_tcp_takes_nothing_without_a_reader(stand):
+    """What nobody would get is not taken, and so not lost."""
+    standing = stand("tcp", {})
+    standing.reader.close()
+    assert standing.sender.send(standing.written(10)) == 0
+
+
+def test_a_new_tcp_reader_begins_with_a_whole_message(stand):
+    """The one that its predecessor got only in part comes again."""
+    standing = stand("tcp", {}, size=10**7)
+    assert standing.sender.send(standing.written(1)) == 1
+    former, standing.reader = standing.reader, registry.consumer("tcp")
+    standing.reader.open(standing.endpoint, 0, 1)
+    assert numbers(standing.receive(1), 10**7) == [0]
+    former.close()
+
+
+def test_a_new_tcp_reader_begins_with_a_whole_message_also_of_pieces(stand):
+    """What was taken in two pieces and got only in part comes again in whole."""
+    standing = stand("tcp", {}, size=10**7)
+    writer, rest = Writer(run=1, producer=0, size=10**7, cost=0.0, entropy=ENTROPY), filler(10**7, ENTROPY)
+    assert standing.sender.send_pieces(writer.heads(0, np.zeros(1), 0.0), [rest]) == 1
+    standing._next = 1
+    former, standing.reader = standing.reader, registry.consumer("tcp")
+    standing.reader.open(standing.endpoint, 0, 1)
+    assert numbers(standing.receive(1), 10**7) == [0]
+    former.close()
+
+
+def test_unfinished_files_are_never_in_the_watched_folder(stand):
+    """They are written in a folder beside it, and are gone from there when they are complete."""
+    standing = stand("files", {})
+    standing.send(standing.written(10))
+    watched = Path(standing.endpoint.address)
+    assert len(list(watched.iterdir())) == 10
+    assert [len(list(folder.iterdir())) for folder in watched.parent.iterdir() if folder != watched] == [0]
+
+
+def test_files_leave_nothing_behind(stand):
+    """The cell's folder goes with its source."""
+    standing = stand("files", {})
+    standing.send(standing.written(10))
+    standing.source.close()
+    assert not Path(standing.endpoint.address).parent.exists()
+
+
+def test_kafka_refuses_acks_that_confirm_nothing():
+    """What was sent could not be counted."""
+    assert "confirms nothing" in registry.source("kafka", {"kafka": {"acks": 0}}).refuses(
+        Cell("plain", "kafka", 100, 0.0), 0.5
+    )
+
+
+def test_kafka_python_without_its_checksums_is_a_mistake(monkeypatch):
+    """It would be fifty times slower; the extra that brings them is named."""
+    monkeypatch.setitem(sys.modules, "crc32c", None)
+    with pytest.raises(UsageError, match=r"crc32c.*stream-bench\[kafka\]"):
+        registry.source("kafka", OTHER_CLIENT)
+
+
+@pytest.mark.real
+def test_kafka_shares_messages_evenly_among_partitions(stand):
+    """In turn, over several sends."""
+    standing = stand("kafka", {"kafka": {"partitions": 3}})
+    for _ in range(5):
+        standing.send(standing.written(7))
+    standing.settled()
+    readers = [registry.consumer("kafka") for _ in range(3)]
+    for member, reader in enumerate(readers):
+        reader.open(standing.endpoint, member, 3)
+    standing.send(standing.written(31))
+    assert sorted(len(drained(reader)) for reader in readers) == [10, 10, 11]
+
+
+@pytest.mark.real
+def test_what_a_dead_kafka_did_not_confirm_has_failed(stand, ground, monkeypatch):
+    """After the time-out everything taken is one of both, exactly."""
+    monkeypatch.setattr("producers.kafka.client.TIMEOUT", 2.0)
+    standing = stand("kafka", {}, size=11 * 10**6)  # so large that it gets a broker of its own
+    standing.send(standing.written(3))
+    assert standing.settled() == (3, 0)
+    [child for child in ground.supervisor.children if child.name == "kafka"][-1].kill()
+    standing.send(standing.written(2))
+    assert standing.settled() == (3, 2)
+
+
+def drained(reader):
+    """All that comes until nothing has come for a second."""
+    received, deadline = [], time.monotonic() + DEADLINE
+    while (batch := reader.take(1000, 1.0)) and time.monotonic() < deadline:
+        received += batch
+    reader.close()
+    return received

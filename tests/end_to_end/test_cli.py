@@ -1,0 +1,204 @@
+"""The command says what it found, in one line for each mistake, and ends with the exit code of its kind."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+
+@pytest.fixture
+def bench(request, tmp_path):
+    """Runs the command in the repository with homes of its own; (exit code, output, complaints)."""
+
+    def run(*words, cwd=request.config.rootpath):
+        env = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "COLUMNS": "200"}
+        done = subprocess.run(
+            [sys.executable, "-m", "bench", *words],
+            cwd=cwd,
+            env=env,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        return done.returncode, done.stdout, done.stderr
+
+    return run
+
+
+@pytest.mark.parametrize("verb", ["run", "check", "plan", "rooms", "report", "compare", "certify", "doctor", "clean"])
+def test_every_verb_has_help_with_an_example(bench, verb):
+    """A person need not guess."""
+    code, said, _ = bench(verb, "--help")
+    assert code == 0
+    assert "Example:  bench " + verb in said
+
+
+@pytest.mark.parametrize("name", ["smoke", "quick", "frameworks", "cpu-bound", "known-ceilings", "repeat-spark"])
+def test_our_own_scenarios_are_right(bench, name):
+    """Every file in scenarios/ passes the check."""
+    code, said, _ = bench("check", f"scenarios/{name}.yaml")
+    assert code == 0
+    assert "cells of" in said
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ("systems=spark/kafak", "did you mean 'spark/kafka'?"),
+        ("systems=sprak/kafka", "did you mean 'spark/kafka'?"),
+        ("search.strategy=bisecton", "did you mean 'bisection'?"),
+        ("settings.kafkka.acks=1", "did you mean 'kafka'?"),
+        ("settings.kafka.partitons=4", "did you mean 'partitions'?"),
+        ("grid.message_size=10 kb", "did you mean '10 kB'?"),
+        ("load.by=locust", "allowed: swarm, inline"),
+    ],
+)
+def test_a_mistake_is_one_line_and_exit_code_2(bench, change, complaint):
+    """It names the option, what is allowed, and the nearest name."""
+    code, _, complaints = bench("check", "scenarios/quick.yaml", "--set", change)
+    assert code == 2
+    assert len(complaints.strip().splitlines()) == 1
+    assert complaint in complaints
+    assert f"--set {change}" in complaints
+
+
+def test_a_wrong_file_names_its_line(bench, tmp_path):
+    """File, line, path, what was found."""
+    wrong = tmp_path / "wrong.yaml"
+    wrong.write_text(
+        "name: x\nsystems: [capacity/memory]\ngrid: {message_size: [100 B]}\nsettings: {capacity: {celling: 5 /s}}\n"
+    )
+    code, _, complaints = bench("check", str(wrong))
+    assert code == 2
+    assert complaints.startswith(f"{wrong}:4: settings.capacity.celling: found")
+
+
+@pytest.mark.parametrize(
+    "words", [["fly"], ["run"], ["run", "--fly", "x"], ["report", "nowhere"], ["run", "nowhere.yaml"]], ids=" ".join
+)
+def test_a_wrong_command_line_is_exit_code_2(bench, words):
+    """One line, no traceback."""
+    code, _, complaints = bench(*words)
+    assert code == 2
+    assert len(complaints.strip().splitlines()) == 1
+
+
+def test_a_plan_says_what_will_be_needed(bench):
+    """Cells, time, disk and what is missing, before anything starts."""
+    code, said, _ = bench("plan", "scenarios/quick.yaml")
+    assert code == 0
+    assert [line.split()[0] for line in said.splitlines()[:3]] == ["cells", "time", "disk"]
+    assert "the jars of kafka are not in the cache: they will be downloaded first" in said
+
+
+def test_the_rooms_are_listed(bench):
+    """Ours and everybody else's."""
+    _, said, _ = bench("rooms")
+    assert "capacity, harmonicio, plain, spark" in said
+
+
+def test_the_doctor_names_an_endpoint_that_does_not_answer(bench, tmp_path):
+    """Exit code 3: something around us is not as the site file says."""
+    site = tmp_path / "site.yaml"
+    site.write_text("kafka: {bootstrap: '127.0.0.1:1'}\n")
+    code, said, _ = bench("doctor", "--site", str(site))
+    assert code == 3
+    assert "kafka at 127.0.0.1:1: no connection" in said
+
+
+def test_clean_leaves_a_run_alone_that_goes_on(bench, tmp_path):
+    """Only data that nobody uses is deleted."""
+    import fcntl
+
+    for name in ("dead", "alive"):
+        (tmp_path / name / "data").mkdir(parents=True)
+    with (tmp_path / "alive" / ".lock").open("wb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        code, _, _ = bench("clean", "--out", str(tmp_path))
+    assert code == 0
+    assert not (tmp_path / "dead" / "data").exists()
+    assert (tmp_path / "alive" / "data").exists()
+
+
+def test_a_run_of_another_scenario_is_not_gone_on_with(bench, tmp_path):
+    """Two scenarios never mix in one folder."""
+    folder = tmp_path / "results"
+    code, _, _ = bench("run", "scenarios/smoke.yaml", "--out", str(folder), "--set", "systems=capacity/tcp", "--quiet")
+    assert code in (0, 4)  # finished; whether its cells could be measured is not the question here
+    code, _, complaints = bench("run", "scenarios/quick.yaml", "--resume", str(next(folder.iterdir())))
+    assert code == 2
+    assert "is a run of another scenario" in complaints
+
+
+def test_a_run_on_another_site_or_machine_is_not_gone_on_with(bench, tmp_path):
+    """Its cells would stand in one map with others that cannot be compared to them."""
+    smoke = ("run", "scenarios/smoke.yaml", "--set", "systems=capacity/tcp", "--quiet")
+    code, _, _ = bench(*smoke, "--out", str(tmp_path / "results"))
+    assert code in (0, 4)
+    (folder,) = (tmp_path / "results").iterdir()
+    (tmp_path / "site.yaml").write_text("name: lab\nkafka: {bootstrap: 'h:9092'}\n")
+    code, _, complaints = bench(*smoke, "--resume", str(folder), "--site", str(tmp_path / "site.yaml"))
+    assert (code, "is a run on the site 'this machine'" in complaints) == (2, True)
+    (folder / "run.json").write_text(
+        re.sub(r'"pyspark": "[^"]*"', '"pyspark": "3.5.0"', (folder / "run.json").read_text())
+    )
+    code, _, complaints = bench(*smoke, "--resume", str(folder))
+    assert (code, "was begun with pyspark 3.5.0, not " in complaints) == (2, True)
+
+
+def test_a_strategy_is_certified(bench, tmp_path):
+    """A table, a plot, and every gate passed."""
+    plot = tmp_path / "certificate.svg"
+    code, said, _ = bench(
+        "certify", "--seeds", "4", "--scenario", "generator at 41%", "--jobs", "1", "--plot", str(plot)
+    )
+    assert code == 0
+    assert "lower-bound 2" in said
+    assert plot.read_text().startswith("<?xml")
+
+
+def test_a_strategy_of_ones_own_fails_its_gates(bench, tmp_path):
+    """Found in the folder where the command runs; exit code 4."""
+    words = "from bench.search.two_counter import TwoCounter\nfrom bench.search.parameters import Recipe\n"
+    (tmp_path / "mine.py").write_text(
+        words + "def Mine(question):\n    return TwoCounter(question, Recipe(inflation=0.01))\n"
+    )
+    code, said, _ = bench(
+        "certify", "--strategy", "mine:Mine", "--seeds", "4", "--scenario", "S1 c", "--jobs", "1", cwd=tmp_path
+    )
+    assert code == 4
+    assert "FAIL  S1 continuous: coverage" in said
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("certify", "--strategy", "twocounter"), "did you mean 'two-counter'?"),
+        (("certify", "--strategy", "nowhere:Mine"), "found no module 'nowhere'"),
+        (("certify", "--strategy", "bench.search.bracketing:Mine"), "has no class 'Mine'"),
+        (("certify", "--scenario", "S99"), "no case has that in its name"),
+        (("compare", ".", "."), "a run's folder is what"),
+        (("compare", ".", ".", "--fail-if", "late"), "allowed: slower, faster"),
+    ],
+)
+def test_a_wrong_word_is_one_line(bench, words, complaint):
+    """Exit code 2, and what to do."""
+    code, _, complained = bench(*words)
+    assert code == 2
+    assert complaint in complained
+    assert complained.count("\n") == 1
+
+
+@pytest.mark.real
+def test_the_servers_find_their_files_below_a_relative_folder(bench, request, tmp_path):
+    """Whoever runs it from any folder with the default --out gets a map."""
+    fast = ["systems=plain/kafka", "grid.message_size=1 kB", "grid.cpu_cost=10 ms", "search.budget=5 s"]
+    changes = [word for change in fast for word in ("--set", change)]
+    code, said, complaints = bench(
+        "run", str(request.config.rootpath / "scenarios/quick.yaml"), *changes, "--quiet", cwd=tmp_path
+    )
+    assert code in (0, 4), said + complaints  # 4: on a busy machine no trial counts
+    assert list(tmp_path.glob("results/quick-*/report.html"))
+    assert list(tmp_path.glob("results/quick-*/series/*.parquet")), "no trial was made"

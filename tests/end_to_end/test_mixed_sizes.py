@@ -1,0 +1,80 @@
+"""Cells whose messages differ in size, or have keys, are measured like any other, and every message is verified."""
+
+import pytest
+
+from bench.analysis import verdict
+from bench.cli.terminal import Silent
+from bench.config.site import Site
+from bench.config.validation import changed, scenario_of
+from bench.config.yaml_document import Document
+from bench.model.message_sizes import Sizes
+from bench.runner import run
+from bench.storage.run_folder import Store, cell_of, read_results, read_run, read_trials
+
+CHOICE = Sizes(choice=((100, 0.9), (10_000, 0.1)))
+MEMORY = ["systems=capacity/memory", "load.by=inline", "settings.capacity.ceiling=4 k/s", "search.highest=1 M/s"]
+WRITTEN = {
+    "name": "mixed",
+    "systems": ["plain/kafka"],
+    "grid": {"message_size": [{"choice": {"100 B": 0.9, "10 kB": 0.1}}]},
+    "search": {"start": "2 k/s", "lowest": "1.9 k/s", "highest": "2 k/s", "precision": "20 %", "budget": "20 s"},
+    "timing": {"settle": "0.5 s", "window": "2 s"},
+}
+
+
+@pytest.fixture
+def ran(tmp_path, monkeypatch):
+    """Runs the scenario with changes on a machine whose other work is no matter; the run's folder."""
+    monkeypatch.setattr(verdict, "MOST_FOREIGN", 2.0)
+    monkeypatch.setattr(verdict, "LEAST_FOREIGN", 2.0)
+
+    def go(*changes, cache=tmp_path / "cache"):
+        scenario, store = scenario_of(changed(Document("test", WRITTEN), changes)), Store.fresh(tmp_path, "mixed")
+        run.run(scenario, Site(), store, Silent(), places=run.Places(cache, tmp_path / "registry", "bench run"))
+        store.close()
+        return store.folder
+
+    return go
+
+
+def exact(folder):
+    """Whether every message of every trial was processed once, whole and in order."""
+    trials = [entry.measurement for entry in read_trials(folder)]
+    assert trials
+    assert all(seen.processed == seen.sent > 0 for seen in trials)
+    return all(seen.lost == seen.duplicated == seen.corrupted == seen.disordered == 0 for seen in trials)
+
+
+def test_a_cell_of_mixed_sizes_is_measured(ran):
+    """Its result says the mean and the distribution, and stands for the scenario's cell."""
+    folder = ran(*MEMORY)
+    (result,) = read_results(folder)
+    assert exact(folder)
+    assert (result.message_bytes, result.sizes) == (CHOICE.mean, CHOICE)
+    assert read_run(folder).scenario.cells() == (cell_of(result),)
+
+
+@pytest.mark.parametrize(("mistake", "found"), [("flip", "corrupted"), ("lose", "lost"), ("swap", "disordered")])
+def test_a_mistake_among_mixed_sizes_is_found(ran, mistake, found):
+    """As among equal ones."""
+    folder = ran(*MEMORY, f"settings.capacity.mistake={mistake}", "settings.capacity.every=500", "timing.drain=3 s")
+    assert getattr(read_trials(folder)[0].measurement, found) > 0
+
+
+@pytest.mark.real
+@pytest.mark.parametrize(
+    "keys", ["load.keys={count: 100, choice: zipf}", "load.keys={count: 3}"], ids=["zipf", "uniform"]
+)
+def test_mixed_sizes_and_keys_pass_through_kafka(ran, keys):
+    """Two partitions, two readers: nothing lost, and each key in its order."""
+    from bench.cli.app import _cache
+
+    assert exact(ran(keys, "settings.kafka.partitions=2", cache=_cache()))
+
+
+@pytest.mark.real
+def test_keys_pass_through_pulsar(ran):
+    """To the partition of each key."""
+    from bench.cli.app import _cache
+
+    assert exact(ran("systems=plain/pulsar", "load.keys={count: 100}", cache=_cache()))

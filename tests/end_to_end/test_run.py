@@ -1,0 +1,228 @@
+"""The harness measures itself: a known ceiling is found, every mistake is seen, and a run can be interrupted anywhere."""
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from bench.analysis import verdict
+from bench.analysis.verdict import Rules, judge
+from bench.cli.terminal import Silent
+from bench.config.site import Site
+from bench.config.validation import changed, scenario_of
+from bench.config.yaml_document import read_document
+from bench.runner import run
+from bench.storage.run_folder import Store, read_results, read_run, read_trials
+
+CEILING = 4000.0
+
+
+@pytest.fixture(autouse=True)
+def _shared_machine(monkeypatch):
+    """What else this machine does is no reason here to throw a trial away: these ceilings are the room's own."""
+    monkeypatch.setattr(verdict, "MOST_FOREIGN", 2.0)
+    monkeypatch.setattr(verdict, "LEAST_FOREIGN", 2.0)
+
+
+ALONE = """
+import sys
+from pathlib import Path
+from bench import run, verdict
+from bench.document import read_document
+from bench.progress import Silent
+from bench.reading import changed, scenario_of
+from bench.site import Site
+from bench.store import Store
+
+verdict.MOST_FOREIGN = verdict.LEAST_FOREIGN = 2.0
+folder, file, *changes = sys.argv[1:]
+store = Store.fresh(Path(folder), "smoke")
+places = run.Places(Path(folder, "cache"), Path(folder, "registry"), "bench run")
+run.run(scenario_of(changed(read_document(Path(file)), changes)), Site(), store, Silent(), places=places)
+store.close()
+print(store.folder)
+"""
+"""In a process of its own, as for users: threads that earlier tests have left behind would take the interpreter's lock from it."""
+USUAL = ("grid.message_size=100 B", "settings.capacity.ceiling=4 k/s", "search.precision=10 %", "search.start=3 k/s")
+
+
+@pytest.fixture
+def smoke(request):
+    """The smoke scenario with one small cell, changed as asked."""
+
+    def scenario(*changes):
+        return scenario_of(
+            changed(read_document(request.config.rootpath / "scenarios" / "smoke.yaml"), [*USUAL, *changes])
+        )
+
+    return scenario
+
+
+@pytest.fixture
+def ran(tmp_path, request):
+    """Runs the changed scenario; its folder, and the rules of its verdicts."""
+
+    def go(*changes):
+        command = [sys.executable, "-c", ALONE, str(tmp_path), "scenarios/smoke.yaml", *USUAL, *changes]
+        done = subprocess.run(
+            command, cwd=request.config.rootpath, capture_output=True, text=True, timeout=200, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        folder = Path(done.stdout.splitlines()[-1])
+        scenario = read_run(folder).scenario
+        return folder, Rules(scenario.objectives, float(scenario.search.precision))
+
+    return go
+
+
+def test_a_known_ceiling_is_found(ran):
+    """The estimate is within the precision, the interval holds what was confirmed."""
+    folder, _ = ran()
+    result = read_results(folder)[0]
+    assert result.status == "measured"
+    assert result.estimate_hz == pytest.approx(CEILING, rel=0.1)
+    assert result.confirmed_hz == result.low_hz
+
+
+def test_micro_batches_find_the_same_ceiling(ran):
+    """What shows only every quarter of a second is judged at those moments."""
+    folder, _ = ran("settings.capacity.batch_interval=250 ms", "timing.settle=500 ms", "timing.window=2 s")
+    assert read_results(folder)[0].estimate_hz == pytest.approx(CEILING, rel=0.15)
+
+
+def test_in_every_sustained_trial_all_that_was_sent_was_processed(ran):
+    """Nothing lost, duplicated or corrupted, by the tallies."""
+    folder, rules = ran()
+    sustained = [
+        entry.measurement for entry in read_trials(folder) if judge(entry.measurement, rules).word == "sustained"
+    ]
+    assert sustained
+    for seen in sustained:
+        assert seen.processed == seen.sent > 0
+        assert seen.lost == seen.duplicated == seen.corrupted == seen.disordered == 0
+
+
+@pytest.mark.parametrize(
+    ("mistake", "found"),
+    [("lose", "lost"), ("duplicate", "duplicated"), ("swap", "disordered"), ("flip", "corrupted")],
+)
+def test_a_mistake_in_a_thousand_is_found(ran, mistake, found):
+    """Every trial shows it, under its own name only."""
+    folder, _ = ran(
+        f"settings.capacity.mistake={mistake}", "settings.capacity.every=500", "search.budget=8 s", "timing.drain=3 s"
+    )
+    seen = read_trials(folder)[0].measurement
+    counts = {what: getattr(seen, what) for what in ("lost", "duplicated", "disordered", "corrupted")}
+    assert counts[found] > 0
+    assert sum(counts.values()) == counts[found]
+
+
+def test_a_rate_at_which_messages_are_lost_is_not_sustained(ran):
+    """However little the backlog drifts."""
+    folder, rules = ran("settings.capacity.mistake=lose", "settings.capacity.every=500", "search.budget=8 s")
+    judged = judge(read_trials(folder)[0].measurement, rules)
+    assert judged.word == "overloaded"
+    assert "lost" in judged.why
+
+
+def test_a_generator_slowed_on_purpose_gives_a_lower_bound(ran):
+    """Its trials are invalid, and its limit is never taken for the framework's."""
+    folder, rules = ran("load.limit=2 k/s", "search.start=1 k/s")
+    beyond = [entry.measurement for entry in read_trials(folder) if entry.measurement.planned.rate > 1.15 * 2000]
+    result = read_results(folder)[0]
+    assert {judge(seen, rules).word for seen in beyond} == {"invalid"}
+    assert (result.status, result.reason, result.high_hz) == ("lower-bound", "generator", None)
+    assert result.generator_hz == pytest.approx(2000, rel=0.15)
+
+
+def test_lost_results_are_made_again_from_the_journal(ran, tmp_path, smoke, monkeypatch):
+    """Without a rig, and the same to the last digit; latency trials are not owed twice."""
+    changes = ("latency.at=50 %", "latency.window=1 s")
+    folder, _ = ran(*changes)
+    before, trials = read_results(folder), len(read_trials(folder))
+    (folder / "cells.json").unlink()
+    monkeypatch.setattr(run.rig, "standing", None)
+    store = Store(folder)
+    run.run(
+        smoke(*changes),
+        Site(),
+        store,
+        Silent(),
+        places=run.Places(tmp_path / "cache", tmp_path / "registry", "bench run"),
+    )
+    store.close()
+    assert read_results(folder) == before
+    assert len(read_trials(folder)) == trials
+    assert [entry.measurement.planned.purpose for entry in read_trials(folder)].count("latency") == 1
+
+
+def test_a_framework_that_dies_is_a_finding(ran):
+    """The run ends in order; the cell says why."""
+    folder, _ = ran("settings.capacity.mistake=die", "settings.capacity.every=2000")
+    result = read_results(folder)[0]
+    assert result.status == "failed"
+    assert "died 2 times" in result.reason
+
+
+def test_a_cell_that_no_room_can_do_is_unsupported(ran):
+    """With the reason, and without a trial."""
+    folder, _ = ran("systems=capacity/tcp", "load.entropy=1")
+    result = read_results(folder)[0]
+    assert (result.status, result.estimate_hz, result.trials) == ("unsupported", None, 0)
+    assert "cannot carry a binary filler" in result.reason
+
+
+def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path, smoke):
+    """Finished cells are not measured again; the search of an unfinished cell knows its earlier trials."""
+    whole = smoke("grid.message_size=100 B, 1 kB")
+    places = run.Places(tmp_path / "cache", tmp_path / "registry", "bench run")
+    store = Store.fresh(tmp_path, "smoke")
+    with pytest.raises(KeyboardInterrupt):
+        run.run(whole, Site(), store, _InterruptsAfter(7), places=places)
+    store.close()
+    before = (store.folder / "trials.jsonl").read_bytes()
+    again = Store(store.folder)
+    run.run(whole, Site(), again, Silent(), places=places)
+    again.close()
+    assert (store.folder / "trials.jsonl").read_bytes().startswith(before)
+    assert [result.status for result in read_results(store.folder)] == ["measured", "measured"]
+    numbers = [(entry.cell, entry.measurement.planned.number) for entry in read_trials(store.folder)]
+    assert len(numbers) == len(set(numbers))
+
+
+class _InterruptsAfter(Silent):
+    """Presses Ctrl-C when so many trials have ended."""
+
+    def __init__(self, trials):
+        self._left = trials
+
+    def trial_ends(self, seen, verdict):
+        self._left -= 1
+        if self._left == 0:
+            raise KeyboardInterrupt
+
+
+def test_the_data_folder_is_gone_after_a_run(ran):
+    """Only results stay."""
+    folder, _ = ran()
+    assert not (folder / "data").exists()
+
+
+@pytest.mark.parametrize("kill", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "terminate"])
+def test_a_run_that_is_asked_to_stop_ends_with_130(tmp_path, request, kill):
+    """It says how to go on."""
+    command = [sys.executable, "-m", "bench", "run", "scenarios/smoke.yaml", "--out", str(tmp_path)]
+    child = subprocess.Popen(
+        command, cwd=request.config.rootpath, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    deadline = time.monotonic() + 30
+    while not list(tmp_path.glob("*/trials.jsonl")):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    child.send_signal(kill)
+    _, said = child.communicate(timeout=30)
+    assert child.returncode == 130
+    assert f"go on with --resume {next(tmp_path.iterdir())}" in said

@@ -1,0 +1,130 @@
+"""HarmonicIO in the harness: exact tallies, from its own connector and over a bridge; a death is told."""
+
+import time
+
+import psutil
+import pytest
+
+from bench.config.scenario import Cell, Grid, Load, Scenario
+from bench.errors import Died
+from bench.model.measurement import Planned
+from bench.plugins import registry
+from bench.plugins.environment import Ground
+from bench.runner import trial
+from bench.runner.deployment import standing
+from bench.units import Size
+from bench.workload.delivery_counts import Tally
+from bench.workload.load_spec import Order
+from bench.workload.processing import Work
+
+DEADLINE = 60.0
+pytestmark = pytest.mark.real
+
+
+class Rig:
+    """Source, load and framework of one cell."""
+
+    def __init__(self, ground: Ground, source: str, size: int, cost: float) -> None:
+        self.cell = Cell("harmonicio", source, size, cost)
+        self.rooms = [registry.source(source, {}), registry.load("inline"), registry.framework("harmonicio", {})]
+        self.source, self.load, self.framework = self.rooms
+        self.endpoint = self.source.open(self.cell, ground)
+        self.load.open(self.endpoint, ground)
+        self.framework.open(self.cell, self.endpoint, Work(size, 0.5), ground)
+
+    def tally(self, count: int, rate: float = 2000.0) -> Tally:
+        """Send so many messages; the tally once all were worked on."""
+        size, cost = self.cell.message_bytes, self.cell.cpu_seconds
+        order = Order(1, rate, time.monotonic() + 0.05, count / rate, message_bytes=size, cpu_seconds=cost, entropy=0.5)
+        self.load.start(order)
+        tally, deadline = Tally(), time.monotonic() + DEADLINE
+        while tally.count + tally.corrupted < count:
+            assert time.monotonic() < deadline, f"{tally.count} of {count} messages were processed"
+            for report in self.framework.ask():
+                tally.add(report)
+            time.sleep(0.01)
+        return tally
+
+    def close(self) -> None:
+        for room in reversed(self.rooms):
+            room.close()
+
+
+@pytest.fixture
+def stand(ground):
+    """Opens rigs; closed afterwards."""
+    rigs = []
+
+    def make(source, size, cost=0.0):
+        rigs.append(Rig(ground, source, size, cost))
+        return rigs[-1]
+
+    yield make
+    for rig in rigs:
+        rig.close()
+
+
+@pytest.mark.parametrize(
+    ("size", "count"), [(100, 20_000), (10_000, 2000), (1_000_000, 100)], ids=["100 B", "10 kB", "1 MB"]
+)
+def test_every_message_of_the_connector_is_worked_on_once(stand, size, count):
+    """Whatever its size."""
+    tally = stand("stream", size).tally(count, rate=count)
+    assert tally.against({0: count}) == (0, 0)
+    assert tally.corrupted == 0
+
+
+def test_a_cost_is_burnt(stand):
+    """By both PEs."""
+    tally = stand("stream", 1000, 0.002).tally(300, rate=300)
+    assert tally.against({0: 300}) == (0, 0)
+    assert tally.burnt >= tally.asked == pytest.approx(0.6)
+
+
+@pytest.mark.parametrize("source", ["kafka", "pulsar", "tcp", "files"])
+def test_a_bridge_carries_what_a_source_has(stand, request, source):
+    """Each message once."""
+    if source in ("kafka", "pulsar"):
+        request.getfixturevalue(source)
+    tally = stand(source, 1000).tally(2000)
+    assert (tally.against({0: 2000}), tally.corrupted) == ((0, 0), 0)
+
+
+def test_what_a_bridge_hands_on_need_not_be_in_order(kafka, ground):
+    """It reads one part of its source after the other, and what waits for a PE is put together: no mistake of anybody's."""
+    cell = Cell("harmonicio", "kafka", 100, 0.0)
+    scenario = Scenario("bridged", ("harmonicio/kafka",), Grid((Size(100),)), load=Load(by="inline"))
+    with standing(cell, scenario, ground) as rig:
+        seen = trial.run(rig, Planned(0, 20_000.0, 0.5, 2.0, "search"), 20.0, lambda _: None)
+    assert (seen.sent, seen.lost, seen.duplicated, seen.disordered) == (seen.processed, 0, 0, 0)
+    assert seen.sent > 0
+
+
+def test_a_pipe_within_the_harness_is_refused():
+    """A bridge could not read it."""
+    room = registry.framework("harmonicio", {})
+    assert "memory is a pipe" in room.refuses(Cell("harmonicio", "memory", 100, 0.0), "memory")
+
+
+@pytest.mark.parametrize("source", ["stream", "kafka"])
+def test_messages_that_are_longer_than_are_accepted_are_refused(source):
+    """Before anything starts, with the bound; the longest that is accepted is not."""
+    room, most = registry.framework("harmonicio", {}), 128 * 2**20
+    assert room.refuses(Cell("harmonicio", source, most, 0.0), source) is None
+    assert f"{most} bytes at most" in room.refuses(Cell("harmonicio", source, most + 1, 0.0), source)
+
+
+def test_messages_that_are_longer_than_are_accepted_are_refused_by_their_source():
+    """In the same words."""
+    source, most = registry.source("stream", {}), 128 * 2**20
+    assert source.refuses(Cell("plain", "stream", most, 0.0), 0.5) is None
+    assert f"{most} bytes at most" in source.refuses(Cell("plain", "stream", most + 1, 0.0), 0.5)
+
+
+def test_a_dead_pe_is_told(stand, ground):
+    """Asking raises Died."""
+    rig = stand("stream", 100)
+    worker = next(child for child in ground.supervisor.children if child.name == "harmonicio-worker")
+    psutil.Process(worker.pid).children()[0].kill()
+    with pytest.raises(Died, match="PE"):
+        rig.tally(10_000_000)

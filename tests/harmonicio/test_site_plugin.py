@@ -1,0 +1,97 @@
+"""A HarmonicIO of the site: cells use it with its tokens, start nothing of their own, and leave nothing behind."""
+
+import json
+import logging
+
+import pytest
+from processes import free_port, until
+
+from bench.cli import diagnosis
+from bench.config.scenario import Grid, Load, Scenario
+from bench.config.site import FilesSite, HarmonicioSite, Site, TcpSite
+from bench.errors import RoomError, SiteError
+from bench.plugins.environment import Ground
+from bench.runner import deployment
+from bench.services import preflight
+from bench.system.supervisor import Supervisor
+from bench.units import Size
+from frameworks.harmonicio.cluster import IMAGE
+from frameworks.harmonicio.engine.operator_client import Operator
+
+TOKENS = {role: f"the token of {role}" for role in ("operator", "worker", "pe", "connector")}
+HERE = "127.0.0.2"
+"""An address of this machine that is not the loopback that everything uses unasked."""
+pytestmark = pytest.mark.real
+
+
+@pytest.fixture
+def site(stand, tmp_path):
+    """Of a cluster that asks for tokens."""
+    (tmp_path / "tokens.yaml").write_text(json.dumps({"tokens": TOKENS}))
+    stand.operator = Operator(stand.host, stand.port, TOKENS["operator"])
+    stand.start_master("--config", str(tmp_path / "tokens.yaml"))
+    stand.start_worker("--config", str(tmp_path / "tokens.yaml"), "--allow", IMAGE)
+    for role in ("operator", "connector"):
+        (tmp_path / role).write_text(f"{TOKENS[role]}\nanother line\n")
+    (tmp_path / "shared").mkdir()
+    harmonicio = HarmonicioSite(
+        f"127.0.0.1:{stand.port}",
+        f"127.0.0.1:{stand.data_port}",
+        f"{HERE}:{free_port()}",
+        token_file=str(tmp_path / "operator"),
+        connector_token_file=str(tmp_path / "connector"),
+        cores=1,
+    )
+    tcp = TcpSite(f"{HERE}:{free_port()}")
+    return Site(harmonicio=harmonicio, files=FilesSite(str(tmp_path / "shared")), tcp=tcp)
+
+
+@pytest.fixture
+def standing_on(tmp_path):
+    """Has the first messages go through a system on a site; which children of ours that took."""
+
+    def stands(site, system):
+        scenario = Scenario("site", (system,), Grid((Size(1000),)), load=Load(by="inline"))
+        (cell,) = scenario.cells()
+        supervisor = Supervisor(tmp_path / "running", tmp_path / "logs")
+        with (
+            Ground(site, supervisor, tmp_path / "data", tmp_path, cores=2, note=logging.info) as ground,
+            deployment.standing(cell, scenario, ground),
+        ):
+            pass
+        return {path.stem.rstrip("-0123456789") for path in (tmp_path / "logs").glob("*.log")}
+
+    return stands
+
+
+@pytest.mark.parametrize(
+    ("systems", "children"),
+    [(["harmonicio/stream", "harmonicio/stream"], set()), (["harmonicio/tcp", "harmonicio/files"], {"bridge"})],
+    ids=["connector", "bridge"],
+)
+def test_cells_use_the_sites_cluster(stand, site, standing_on, systems, children):
+    """One after the other, without a master of their own; their PEs end with them, and the cluster stays."""
+    for system in systems:
+        assert standing_on(site, system) == children
+        until(lambda: not stand.pes(), "the end of the PEs")
+    assert not list((stand.folder / "shared").iterdir())
+    assert not any(row["wanted"] for row in stand.operator.status()["streams"])
+
+
+def test_a_cluster_that_others_use_is_refused(stand, site, standing_on):
+    """Their PEs would take the CPU that is measured."""
+    stand.submit("Record")
+    stand.wait_pes(1)
+    with pytest.raises(RoomError, match="PEs of s are there"):
+        standing_on(site, "harmonicio/stream")
+
+
+def test_the_doctor_looks_at_the_cluster(stand, site, tmp_path):
+    """Both ports, and tokens that go in the open; a token file that is not there ends a run before it begins."""
+    said = [one.what for one in diagnosis.findings(site, tmp_path, tmp_path, tmp_path / "registry")]
+    for port in (stand.port, stand.data_port):
+        assert f"harmonicio at 127.0.0.1:{port} takes connections" in said
+    assert any("unencrypted" in one for one in said)
+    (tmp_path / "operator").unlink()
+    with pytest.raises(SiteError, match=rf"site\.harmonicio\.token_file: {tmp_path}/operator cannot be read"):
+        preflight.require(site)

@@ -1,0 +1,150 @@
+"""With mutual TLS everybody needs a certificate of the authority, on every port."""
+
+import contextlib
+import select
+import shutil
+import socket
+import subprocess
+
+import numpy as np
+import pytest
+from processes import DEADLINE, numbered, until
+from stubs import Stub
+
+from frameworks.harmonicio.engine.config import MasterConfig, WorkerConfig, read_config
+from frameworks.harmonicio.engine.connector import Connector, connect
+from frameworks.harmonicio.engine.connector.feeder import Feeder, Options
+from frameworks.harmonicio.engine.errors import ConfigError, Unreachable
+from frameworks.harmonicio.engine.operator_client import Operator
+from frameworks.harmonicio.engine.tls import server_context
+from frameworks.harmonicio.engine.wire.tls_socket import Secure
+
+pytestmark = pytest.mark.skipif(
+    shutil.which("openssl") is None, reason="openssl, which makes the certificates, is not installed"
+)
+
+
+def openssl(*arguments, folder):
+    subprocess.run(["openssl", *arguments], cwd=folder, check=True, capture_output=True, timeout=60)
+
+
+def trusted(folder):
+    """A folder with a certificate of an authority of its own."""
+    folder.mkdir()
+    new = ["req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
+    openssl(*new, "-x509", "-subj", "/CN=authority", "-keyout", "authority.key", "-out", "authority.pem", folder=folder)
+    openssl(*new, "-subj", "/CN=peer", "-keyout", "key.pem", "-out", "peer.csr", folder=folder)
+    signed = [
+        "-CA",
+        "authority.pem",
+        "-CAkey",
+        "authority.key",
+        "-CAcreateserial",
+        "-out",
+        "certificate.pem",
+        "-days",
+        "2",
+    ]
+    openssl("x509", "-req", "-in", "peer.csr", *signed, folder=folder)
+    return str(folder)
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    """Ours, and somebody else's."""
+    here = tmp_path_factory.mktemp("trust")
+    return trusted(here / "ours"), trusted(here / "theirs")
+
+
+@pytest.fixture
+def sealed(stand, folders):
+    """A master and a worker that talk TLS only."""
+    stand.operator = Operator("127.0.0.1", stand.port, tls=folders[0])
+    stand.start_master("--tls", folders[0])
+    stand.start_worker("--tls", folders[0])
+    return stand
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("shared", [True, False], ids=["shared memory", "socket"])
+def test_everything_goes_over_tls(sealed, folders, shared):
+    """Queue, leases, PEs, control plane; small messages and large ones."""
+    with Connector(c_name="s", port=sealed.data_port, tls=folders[0], shared_memory=shared) as connector:
+        connector.send_many(numbered(0, 2000))
+        connector.flush()
+        assert connector.feeder.queued == 2000
+        sealed.submit(num=2)
+        until(lambda: (connector.feeder.step(), connector.feeder.pes)[1] == 2, "two PEs")
+        connector.send_many(numbered(2000, 50_000))
+        connector.send_many(numbered(52_000, 20, size=3_000_000))
+    until(lambda: len(sealed.processed()) == 52_020, "all messages")
+    assert np.array_equal(np.sort(sealed.processed()), np.arange(52_020))
+
+
+@pytest.mark.real
+def test_a_stranger_is_not_let_in(sealed, folders):
+    """Without a certificate, or with one of another authority; those who have one are served as before."""
+    for stranger in (None, folders[1]):
+        with pytest.raises(Unreachable):
+            Operator("127.0.0.1", sealed.port, tls=stranger).info()
+        with (
+            pytest.raises(Unreachable),
+            Connector(c_name="s", port=sealed.data_port, tls=stranger, timeout=1) as connector,
+        ):
+            connector.send(b"a message")
+    with socket.create_connection(("127.0.0.1", sealed.data_port)) as sock:
+        sock.sendall(b"001sa message of the old wire")
+    assert sealed.operator.status()["streams"] == []
+    with connect("s", "127.0.0.1", sealed.port, tls=folders[0]) as connector:
+        connector.send(b"a message")
+        connector.flush()
+        assert connector.feeder.queued == 1
+
+
+def test_a_handshake_that_waits_for_the_other_side_is_not_watched_for_room_to_write(folders):
+    """There is room all the time: the connector would turn in circles until it is answered."""
+    stub, later = Stub("master"), []
+    with contextlib.closing(Feeder(Options(c_name="s", port=stub.place.port, tls=folders[0]))) as feeder:
+        feeder.step()
+        sock, _ = stub.listener.accept()
+        sock.settimeout(DEADLINE)
+        hello = until(lambda: (feeder.step(), sock.recv(1, socket.MSG_PEEK))[1], "the beginning of the handshake")
+        assert (hello[0], [write for _, write in feeder.watched()]) == (22, [False])
+        sock.settimeout(0)
+        other = Secure(sock, server_context(folders[0]), server_side=True)
+
+        def greeted():
+            with contextlib.suppress(BlockingIOError):
+                later.append(other.recv(4096))
+            if any(
+                select.select(
+                    [one for one, _ in feeder.watched()], [one for one, write in feeder.watched() if write], [], 0
+                )
+            ):
+                feeder.step()
+            return later
+
+        assert until(greeted, "the greeting")[0].startswith(b"HIO4")
+        other.close()
+    stub.listener.close()
+
+
+@pytest.mark.parametrize(
+    ("kind", "flags", "said"),
+    [
+        (MasterConfig, {"tls": "nowhere"}, "needs certificate.pem"),
+        (MasterConfig, {"compat": "on"}, "knows no TLS"),
+        (WorkerConfig, {"runtime": "docker"}, "containers"),
+    ],
+    ids=["no certificates", "old wire", "containers"],
+)
+def test_what_cannot_be_is_said_before_anything_starts(folders, kind, flags, said):
+    """In one line."""
+    with pytest.raises(ConfigError, match=said):
+        read_config(kind, None, {}, {"tls": folders[0], **flags})
+
+
+def test_who_has_certificates_may_listen_to_the_network(folders):
+    """Tokens are not needed then; the old wire is off."""
+    config = read_config(MasterConfig, None, {}, {"tls": folders[0], "host": "0.0.0.0"})
+    assert not config.old_wire

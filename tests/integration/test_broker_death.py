@@ -1,0 +1,82 @@
+"""A broker that is killed in the middle of a trial is a finding of that trial; it comes back, and the run goes on."""
+
+import contextlib
+import os
+import signal
+
+import psutil
+import pytest
+
+from bench.analysis.verdict import Rules, judge
+from bench.cli.terminal import Silent
+from bench.config.scenario import Grid, Scenario, Search, Timing
+from bench.config.site import Site
+from bench.runner import run
+from bench.storage.run_folder import Store, read_results, read_trials
+from bench.units import Seconds, Share, Size
+
+pytestmark = pytest.mark.real
+
+MAINS = {"kafka": "kafka.Kafka", "pulsar": "org.apache.pulsar.PulsarStandaloneStarter"}
+
+
+class Killer(Silent):
+    """Kills the broker whose data lies in a folder, once, in the middle of the second trial."""
+
+    def __init__(self, source, folder):
+        self._main, self._folder, self.killed = MAINS[source], str(folder), None
+
+    def glimpse(self, glimpse):
+        if self.killed is None and glimpse.planned.number == 1 and glimpse.phase == "measuring":
+            for process in psutil.Process().children(recursive=True):
+                words = _words(process)
+                if self._main in words and any(self._folder in word for word in words):
+                    os.kill(process.pid, signal.SIGKILL)
+                    self.killed = process.pid
+
+
+def _words(process):
+    """Its command line; empty for one that has just ended."""
+    try:
+        return process.cmdline()
+    except psutil.Error:
+        return []
+
+
+@pytest.mark.parametrize(
+    ("system", "sizes"),
+    [
+        ("plain/kafka", (10_000, 20_000)),
+        ("plain/pulsar", (10_000, 20_000)),
+        ("spark/kafka", (10_000,)),
+        ("spark/pulsar", (10_000,)),
+    ],
+)
+def test_a_killed_broker_is_a_finding_and_comes_back(system, sizes, tmp_path, ground):
+    """The trial says so, and its rate is asked for again; later trials of the cell are whole, and the next cell has its own."""
+    framework, _, source = system.partition("/")
+    scenario = Scenario(
+        "death",
+        (system,),
+        Grid(tuple(map(Size, sizes))),
+        search=Search("bisection", Share(0.5), Seconds(20 if framework == "spark" else 10)),
+        timing=Timing(Seconds(0.5), Seconds(2), Seconds(10)),
+        settings={"spark": {"batch_interval": "500 ms"}} if framework == "spark" else {},
+    )
+    killer = Killer(source, tmp_path)
+    with contextlib.closing(Store.fresh(tmp_path, "death")) as store:
+        run.run(scenario, Site(), store, killer, places=run.Places(ground.cache, tmp_path / "registry", "bench run"))
+    assert killer.killed is not None
+    trials, results = read_trials(store.folder), read_results(store.folder)
+    endings = [entry.measurement.ended for entry in trials]
+    assert endings.count("source died") == 1
+    died = endings.index("source died")
+    verdict = judge(trials[died].measurement, Rules(scenario.objectives, 0.5))
+    assert (verdict.word, verdict.why) == ("overloaded", "source died")
+    later = [entry.measurement for entry in trials[died + 1 :]]
+    assert later[0].planned.rate == trials[died].measurement.planned.rate
+    assert all(seen.processed == seen.sent > 0 for seen in later if seen.drained)
+    assert any(seen.drained for seen in later)
+    assert {entry.cell.message_bytes for entry in trials[died + 1 :]} == set(sizes)
+    assert [result.message_bytes for result in results] == list(sizes)
+    assert not any("died" in (result.reason or "") for result in results)

@@ -1,0 +1,125 @@
+"""Workers of the load on hosts of a site: they wait for runs, send one schedule together, and are missed when they are gone."""
+
+import signal
+
+import psutil
+import pytest
+import yaml
+from tests.test_crash import Harness, wait_until
+
+from bench.config.validation import placed, read_address, read_scenario, read_site
+from bench.errors import UsageError
+from bench.services.ports import free_ports
+from bench.storage.run_folder import read_results, read_run, read_trials
+
+SCENARIO = """
+name: hosts
+systems: [plain/kafka]
+grid: {message_size: [100 B]}
+search: {strategy: bisection, start: 2 k/s, lowest: 1.9 k/s, highest: 2 k/s, budget: 90 s}
+timing: {settle: 500 ms, window: 2 s}
+"""
+
+
+def test_a_site_says_how_many_workers_there_are(tmp_path):
+    """The scenario's own count is of this machine."""
+    scenario, site = files(tmp_path, "kafka-1:9092", 5557)
+    assert placed(read_scenario(scenario), read_site(site)).load.workers == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("systems=[plain/kafka, plain/tcp]", "tcp stands on this machine"),
+        ("load.by=inline", "inline, one thread of this machine"),
+    ],
+)
+def test_what_workers_elsewhere_cannot_do_is_refused(tmp_path, change, said):
+    """In one line, before anything starts."""
+    scenario, site = files(tmp_path, "kafka-1:9092", 5557)
+    with pytest.raises(UsageError, match=said):
+        placed(read_scenario(scenario, [change]), read_site(site))
+
+
+@pytest.mark.parametrize("text", ["10.0.0.5", ":5557", "a:b", "10.0.0.5:0", "a b:5557"])
+def test_a_wrong_address_is_one_line(text):
+    """With an example."""
+    with pytest.raises(UsageError, match="allowed: host:port, such as"):
+        read_address(text)
+
+
+@pytest.fixture
+def standing(tmp_path, kafka, request):
+    """Two workers that wait; a harness, them, and the words that start a run of theirs. Nothing of them is left."""
+    (port,) = free_ports(1)
+    scenario, site = files(tmp_path, kafka.bootstrap, port)
+    harness = Harness(tmp_path, request.config.rootpath)
+    workers = [harness.started("worker", f"127.0.0.1:{port}") for _ in range(2)]
+    yield harness, workers, ("run", str(scenario), "--site", str(site), "--out")
+    for worker in workers:
+        worker.send_signal(signal.SIGINT)
+    said = [worker.communicate(timeout=30)[0] for worker in workers]
+    assert all("waiting for a run" in text for text in said)
+    assert harness.running() == []
+
+
+def begun(harness, words, folder):
+    """A run that is in the middle of a long trial."""
+    run = harness.started(*words, str(folder), "--set=timing.window=8s")
+    wait_until(
+        lambda: any(b"measuring" in beacon.read_bytes() for beacon in folder.glob("hosts-*/now.json")), 90, "no trial"
+    )
+    return run
+
+
+@pytest.mark.real
+def test_two_workers_send_one_schedule(tmp_path, standing):
+    """Every message arrives once, from two producers; they wait for the next run; that one is gone ends a trial, not the run."""
+    harness, workers, words = standing
+    code, said = harness.done(*words, str(tmp_path))
+    assert code == 0, said
+    (folder,) = tmp_path.glob("hosts-*")
+    for trial in (entry.measurement for entry in read_trials(folder)):
+        assert (trial.lost, trial.duplicated, trial.corrupted) == (0, 0, 0)
+        assert (
+            trial.sent == trial.processed == round(trial.planned.rate * (trial.planned.settle + trial.planned.window))
+        )
+    assert read_run(folder).scenario.load.workers == 2
+    assert [result.status for result in read_results(folder)] == ["lower-bound"]
+    again = begun(harness, words, tmp_path / "again")
+    for part in psutil.Process(workers[0].pid).children():
+        part.kill()
+    said, _ = again.communicate(timeout=150)
+    assert again.returncode == 0, said
+    (folder,) = tmp_path.glob("again/hosts-*")
+    trials = [entry.measurement for entry in read_trials(folder)]
+    assert "1 of 2 workers of the load are gone" in next(trial.note for trial in trials if trial.ended == "load died")
+
+
+@pytest.mark.real
+def test_workers_of_a_run_that_was_killed_join_the_next(tmp_path, standing):
+    """Nobody told them that it is over."""
+    harness, _, words = standing
+    first = begun(harness, words, tmp_path / "first")
+    first.kill()
+    first.communicate()
+    code, said = harness.done(*words, str(tmp_path / "second"))
+    assert code == 0, said
+    (folder,) = tmp_path.glob("second/hosts-*")
+    assert [result.status for result in read_results(folder)] == ["lower-bound"]
+
+
+def files(folder, bootstrap, port):
+    """A scenario, and a site whose load is elsewhere."""
+    scenario, site = folder / "hosts.yaml", folder / "site.yaml"
+    scenario.write_text(SCENARIO)
+    site.write_text(
+        yaml.safe_dump(
+            {
+                "kafka": {"bootstrap": bootstrap},
+                "load": {"listen": f"127.0.0.1:{port}", "workers": 2},
+                "shared_machine": True,
+            }
+        )
+    )
+    return scenario, site

@@ -1,0 +1,45 @@
+"""Millions of messages pass through memory, and every one is accounted for."""
+
+import threading
+import time
+
+from bench.system.pipe import Pipe
+from bench.workload.delivery_counts import Tally
+from bench.workload.load_spec import Order
+from bench.workload.open_loop import Pump, drive
+from bench.workload.processing import Work
+from producers.memory.source import Sender
+
+
+def passed(count, size=100):
+    """(sent, tally) of so many messages that one thread sends as fast as it can and another one works on."""
+    name, tally, over = f"volume-{count}", Tally(), threading.Event()
+    sender, pipe = Sender(), Pipe.named(name)
+    sender._pipe = pipe
+
+    def consume():
+        work = Work(size, 0.5)
+        while True:
+            batch = pipe.take(10_000, 0.2)
+            for report in work.done(batch) if batch else ():
+                tally.add(report)
+            if not batch and over.is_set():
+                return
+
+    reader = threading.Thread(target=consume)
+    reader.start()
+    told = []
+    order = Order(1, 1e9, time.monotonic(), count / 1e9, message_bytes=size, cpu_seconds=0.0, entropy=0.5)
+    drive(Pump(order, sender), told.append, lambda: False)
+    over.set()
+    reader.join(timeout=60)
+    Pipe.forget(name)
+    return told[-1], tally
+
+
+def test_a_million_messages_pass_exactly():
+    """Nothing lost, duplicated, out of order or corrupted."""
+    sent, tally = passed(1_000_000)
+    assert sent.confirmed == tally.count == 1_000_000
+    assert tally.against(sent.by_producer()) == (0, 0)
+    assert (tally.corrupted, tally.disordered) == (0, 0)

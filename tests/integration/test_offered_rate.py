@@ -1,0 +1,52 @@
+"""What a pump sends within a time is the rate that it was asked for, from one message in ten seconds on."""
+
+import pytest
+
+from bench.workload.load_spec import Order
+from bench.workload.open_loop import Pump, drive
+
+
+class Taking:
+    def __init__(self):
+        self.count = self.calls = 0
+
+    def send(self, messages):
+        self.calls += 1
+        self.count += len(messages)
+        return len(messages)
+
+    def confirmed(self):
+        return self.count, 0
+
+
+class Clock:
+    """Time that passes in sleep, and a little in every step."""
+
+    now = 1000.0
+
+    def __call__(self):
+        self.now += 2e-5
+        return self.now
+
+    def sleep(self, seconds):
+        self.now += max(seconds, 5e-5)
+
+
+@pytest.mark.parametrize("rate", [0.1, 1.0, 10.0, 100.0, 1e3, 1e4, 1e5, 1e6], ids="{:g} per s".format)
+def test_the_offered_rate_is_within_one_percent(rate):
+    """At any moment after enough messages: no more is sent than is due, and no less but for a moment's worth."""
+    clock, client, told = Clock(), Taking(), []
+    seconds = max(1.0, 200 / rate)
+    pump = Pump(Order(1, rate, 1000.0, seconds, message_bytes=64, cpu_seconds=0.0, entropy=0.5), client)
+    drive(pump, told.append, lambda: clock.now >= 1000 + 0.9 * seconds, clock, clock.sleep)
+    elapsed = told[-1].at - 1000
+    assert told[-1].accepted == pytest.approx(rate * elapsed, rel=0.01, abs=1)
+
+
+def test_a_generator_that_keeps_up_rests_between_its_steps():
+    """About a thousand steps a second at most: what is due meanwhile goes together."""
+    clock, client = Clock(), Taking()
+    pump = Pump(Order(1, 1e5, 1000.0, 1.0, message_bytes=64, cpu_seconds=0.0, entropy=0.5), client)
+    drive(pump, lambda _: None, lambda: False, clock, clock.sleep)
+    assert client.count == 100_000
+    assert client.calls <= 1100

@@ -1,0 +1,231 @@
+"""The embedded Pulsar is a real one: it comes up on loopback, takes large messages, refuses in time, and goes without a trace."""
+
+import time
+
+import numpy as np
+import psutil
+import pytest
+from pyspark.sql.types import StructType
+
+from bench.config.scenario import Cell
+from bench.config.site import PulsarSite, Site
+from bench.errors import RoomError, UsageError
+from bench.model.message_codec import Writer
+from bench.plugins import registry
+from consumers.pulsar import backlog
+from frameworks.spark.pulsarsource.position import Position
+from frameworks.spark.pulsarsource.reading import Range
+from frameworks.spark.pulsarsource.source import PulsarStreamReader
+from producers.pulsar.admin import Admin
+from producers.pulsar.server import FRAME_ROOM, Broker, PulsarServer, _properties
+
+DEADLINE = 30.0
+LARGE = 11 * 10**6
+"""Bytes of a message so large that its cell gets a Pulsar of its own, which may die."""
+
+
+def until(condition, seconds=DEADLINE):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "the condition did not come true in time"
+        time.sleep(0.05)
+
+
+@pytest.fixture
+def opened(ground):
+    """Opens a source with its sender for a size; closed afterwards."""
+    standing = []
+
+    def make(size=1000, **settings):
+        source, sender = registry.source("pulsar", {"pulsar": settings}), registry.sender("pulsar")
+        standing.extend([source, sender])
+        endpoint = source.open(Cell("plain", "pulsar", size, 0.0), ground)
+        sender.open(endpoint)
+        return endpoint, sender
+
+    yield make
+    for room in reversed(standing):
+        room.close()
+
+
+def written(size, count, first=0):
+    return Writer(run=1, producer=0, size=size, cost=0.0, entropy=0.5).write(first, np.zeros(count), 0.0)
+
+
+def read_all(readers, count):
+    """How many messages each reader got, once all `count` have come."""
+    got, deadline = [0] * len(readers), time.monotonic() + DEADLINE
+    while sum(got) < count:
+        assert time.monotonic() < deadline, f"{sum(got)} of {count} messages came"
+        for number, reader in enumerate(readers):
+            got[number] += len(reader.take(1000, 0.02))
+    for reader in readers:
+        reader.take(1000, 0.05)  # which acknowledges the last ones
+    return got
+
+
+@pytest.mark.real
+def test_it_listens_on_loopback_only(pulsar, ground):
+    """Broker, administration and bookie alike."""
+    child = next(child for child in ground.supervisor.children if child.name == "pulsar")
+    listening = [c.laddr.ip for c in psutil.Process(child.pid).net_connections("tcp") if c.status == psutil.CONN_LISTEN]
+    assert len(listening) >= 3
+    assert {address.rpartition(":")[2] for address in listening} == {"127.0.0.1"}
+
+
+@pytest.mark.real
+def test_a_message_of_10_mb_passes_and_nothing_storms(pulsar, opened, ground):
+    """The bookie's frames are larger than the broker's messages: no frame is refused, in batches neither."""
+    endpoint, sender = opened(10**7)
+    reader = registry.consumer("pulsar")
+    reader.open(endpoint, 0, 1)
+    messages = written(10**7, 6)
+    assert sender.send(messages) == 6
+    assert read_all([reader], 6) == [6]
+    reader.close()
+    until(lambda: sender.confirmed() == (6, 0))
+    log = next(child.log for child in ground.supervisor.children if child.name == "pulsar")
+    assert "TooLongFrame" not in log.read_text()
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("subscription", ["failover", "shared", "key_shared"])
+def test_members_share_a_topic(pulsar, opened, subscription):
+    """Each message goes to one of two members, both get some, and nothing is left to read."""
+    endpoint, sender = opened(
+        subscription=subscription, batching=subscription != "shared"
+    )  # a batch goes to one member
+    readers = [registry.consumer("pulsar"), registry.consumer("pulsar")]
+    for member, reader in enumerate(readers):
+        reader.open(endpoint, member, 2)
+    for batch in range(20):
+        assert sender.send(written(1000, 20, first=20 * batch)) == 20
+    got = read_all(readers, 400)
+    assert sum(got) == 400
+    assert min(got) > 0
+    until(lambda: backlog(endpoint).entries <= endpoint.parts)
+    for reader in readers:
+        reader.close()
+    assert (endpoint.ordered, endpoint.ordered_by_key) == (subscription == "failover", subscription == "key_shared")
+
+
+@pytest.mark.real
+def test_the_backlog_is_told(pulsar, opened):
+    """What nobody has read yet has entries and bytes."""
+    endpoint, sender = opened()
+    reader = registry.consumer("pulsar")
+    reader.open(endpoint, 0, 1)
+    reader.close()
+    sender.send(written(1000, 500))
+    until(lambda: sender.confirmed() == (500, 0))
+    until(lambda: backlog(endpoint).stored_bytes >= 500_000)
+    assert backlog(endpoint).entries >= 1
+
+
+@pytest.mark.real
+def test_a_message_above_the_limit_passes_in_pieces(opened):
+    """Only where the scenario asks for it; without that the cell is refused, with what to do."""
+    endpoint, sender = opened(10**6, chunking=True, largest="200 kB")
+    reader = registry.consumer("pulsar")
+    reader.open(endpoint, 0, 1)
+    assert sender.send(written(10**6, 4)) == 4
+    assert read_all([reader], 4) == [4]
+    reader.close()
+    until(lambda: sender.confirmed() == (4, 0))
+
+
+@pytest.mark.real
+def test_a_message_in_pieces_is_not_skipped_by_the_data_source(opened):
+    """A batch that ends within it fails; one that ends with it has it."""
+    endpoint, sender = opened(10**6, chunking=True, largest="200 kB")
+    options = {"serviceUrl": endpoint.address, "topic": endpoint.name, "startingPositions": "earliest"}
+    reader = PulsarStreamReader(StructType().add("value", "binary"), options)
+    try:
+        start = reader.initialOffset()
+        assert sender.send(written(10**6, 1)) == 1
+        until(lambda: sender.confirmed() == (1, 0))
+        (whole,) = reader.partitions(start, reader.latestOffset(start))
+        last = Position.parse(whole.end)
+        within = Range(whole.part, whole.start, str(last._replace(entry=last.entry - 1)))
+        with pytest.raises(RuntimeError, match="sent in pieces"):
+            list(reader.read(within))
+        assert [batch.num_rows for batch in reader.read(whole)] == [1]
+    finally:
+        reader.stop()
+
+
+def test_a_message_above_the_limit_is_refused_clearly():
+    """Before anything starts."""
+    source = registry.source("pulsar", {"pulsar": {"largest": "5 MB"}})
+    assert "settings.pulsar.largest" in source.refuses(Cell("plain", "pulsar", 10**7, 0.0), 0.5)
+    assert source.refuses(Cell("plain", "pulsar", 10**6, 0.0), 0.5) is None
+
+
+def test_a_batch_above_the_limit_is_refused_clearly():
+    """It would fail as a whole; where messages are too large to be put together there is none."""
+    source = registry.source("pulsar", {"pulsar": {"largest": "5 MB", "batch": "8 MB"}})
+    assert "settings.pulsar.batch is 8 MB" in source.refuses(Cell("plain", "pulsar", 1000, 0.0), 0.5)
+    assert source.refuses(Cell("plain", "pulsar", 4_500_000, 0.0), 0.5) is None
+
+
+@pytest.mark.real
+def test_what_a_dead_pulsar_did_not_confirm_has_failed(opened, ground, monkeypatch):
+    """After the time-out everything taken is one of both, exactly; the next cell finds another Pulsar."""
+    monkeypatch.setattr("producers.pulsar.source.TIMEOUT", 2.0)
+    _, sender = opened(LARGE)
+    sender.send(written(LARGE, 3))
+    until(lambda: sender.confirmed() == (3, 0))
+    [child for child in ground.supervisor.children if child.name == "pulsar"][-1].kill()
+    sender.send(written(LARGE, 2))
+    until(lambda: sum(sender.confirmed()) == 5)
+    assert sender.confirmed() == (3, 2)
+    endpoint, again = opened(LARGE)
+    assert again.send(written(LARGE, 1)) == 1
+    until(lambda: again.confirmed() == (1, 0))
+    assert endpoint.address != ""
+
+
+def test_an_administration_that_is_not_there_is_one_line():
+    """It names the address."""
+    with pytest.raises(RoomError, match=r"no answer from http://127\.0\.0\.1:9: "):
+        Admin(PulsarSite("pulsar://127.0.0.1:9", "http://127.0.0.1:9"), seconds=2).make_topic("x", 1)
+
+
+def test_quorums_that_cannot_be_are_a_mistake():
+    """More copies than bookies."""
+    with pytest.raises(UsageError, match="write_quorum <= bookies"):
+        registry.source("pulsar", {"pulsar": {"write_quorum": 2}})
+
+
+def test_the_bookies_frames_are_larger_than_the_brokers_messages():
+    """Whatever the limit."""
+    text = _properties(Broker(message_bytes=7 * 2**20), 1, 2)
+    assert f"maxMessageSize={7 * 2**20}\n" in text
+    assert f"nettyMaxFrameSizeBytes={7 * 2**20 + FRAME_ROOM}\n" in text
+
+
+def test_a_sites_pulsar_takes_what_pulsar_ships(ground, monkeypatch):
+    """Without settings.pulsar.largest a message above 5 MiB is refused before a topic is made."""
+    monkeypatch.setattr(ground, "site", Site(pulsar=PulsarSite("pulsar://127.0.0.1:9", "http://127.0.0.1:9")))
+    monkeypatch.setattr(Admin, "make_topic", lambda *_: None)
+    with pytest.raises(RoomError, match=r"settings\.pulsar\.largest"):
+        registry.source("pulsar", {}).open(Cell("plain", "pulsar", 10**7, 0.0), ground)
+
+
+@pytest.mark.real
+def test_closed_server_is_gone(pulsar, ground):
+    """Neither process nor data stay; closing again does nothing."""
+    before = set(ground.data.iterdir()), ground.supervisor.children
+    server = PulsarServer.standing(
+        ground.supervisor,
+        Broker(bookies=2, write_quorum=2, ack_quorum=2),
+        cache=ground.cache,
+        data=ground.data,
+        note=print,
+    )
+    Admin(server.site).make_topic("copied", 1)
+    assert server.alive()
+    server.close()
+    server.close()
+    assert not server.alive()
+    assert (set(ground.data.iterdir()), ground.supervisor.children) == before

@@ -1,0 +1,179 @@
+"""A site's Kafka and Pulsar that ask for TLS and a password or a token serve whom the site file lets in, and nobody else."""
+
+import subprocess
+from base64 import urlsafe_b64encode
+from hashlib import sha256
+from hmac import digest
+
+import pytest
+
+from bench.cli.terminal import Silent
+from bench.config.scenario import Cell, Grid, Scenario, Search, Timing
+from bench.config.site import KafkaSite, PulsarSite, Security, Site
+from bench.errors import HarnessError
+from bench.plugins import registry
+from bench.runner import run
+from bench.services.java import java
+from bench.services.maven_jars import jars
+from bench.services.ports import LOOPBACK, free_ports
+from bench.storage.run_folder import Store, read_results, read_trials
+from bench.units import Seconds, Share, Size
+from producers.kafka import server as kafka_server
+from producers.pulsar import server as pulsar_server
+from producers.pulsar.admin import Admin
+
+pytestmark = pytest.mark.real
+
+PASSWORD = "correct horse"
+SIGNED_WITH = b"x" * 32
+
+
+@pytest.fixture(scope="module")
+def tls(tmp_path_factory):
+    """A folder with a certificate for loopback that signs itself, and its key."""
+    folder = tmp_path_factory.mktemp("tls")
+    subject = ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost"]
+    files = ["-keyout", str(folder / "key.pem"), "-out", str(folder / "cert.pem")]
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", *subject, *files]
+    subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
+    (folder / "both.pem").write_text((folder / "key.pem").read_text() + (folder / "cert.pem").read_text())
+    (folder / "password").write_text(f"{PASSWORD}\n")
+    (folder / "wrong").write_text("battery staple\n")
+    (folder / "token.secret").write_bytes(SIGNED_WITH)
+    (folder / "token").write_text(token("bench", SIGNED_WITH))
+    (folder / "forged").write_text(token("bench", b"y" * 32))
+    return folder
+
+
+def token(subject, secret):
+    """A JSON web token, signed with HMAC-SHA256 (RFC 7519)."""
+    parts = [b'{"alg":"HS256"}', b'{"sub":"%s"}' % subject.encode()]
+    signed = b".".join(urlsafe_b64encode(part).rstrip(b"=") for part in parts)
+    return (signed + b"." + urlsafe_b64encode(digest(secret, signed, sha256)).rstrip(b"=")).decode()
+
+
+@pytest.fixture(scope="module")
+def secured_kafka(ground, tls, tmp_path_factory):
+    """A real Kafka whose clients come by SASL_SSL."""
+    folder = tmp_path_factory.mktemp("kafka")
+    port, controller, secured = free_ports(3)
+    text = kafka_server._properties(kafka_server.Broker(), folder, port, controller)
+    listeners = {f"PLAINTEXT://{LOOPBACK}:{port}": f"PLAINTEXT://{LOOPBACK}:{port},SASL_SSL://{LOOPBACK}:{secured}"}
+    listeners["PLAINTEXT:PLAINTEXT,"] = "PLAINTEXT:PLAINTEXT,SASL_SSL:SASL_SSL,"
+    for old, new in listeners.items():
+        text = text.replace(old, new)
+    jaas = f'org.apache.kafka.common.security.plain.PlainLoginModule required user_bench="{PASSWORD}";'
+    text += f"listener.name.sasl_ssl.plain.sasl.jaas.config={jaas}\nsasl.enabled.mechanisms=PLAIN\n"
+    text += f"ssl.keystore.type=PEM\nssl.keystore.location={tls / 'both.pem'}\n"
+    (folder / "server.properties").write_text(text)
+    (folder / "log4j2.properties").write_text(kafka_server._LOGGING)
+    class_path = jars("kafka", ground.cache, ground.note) / "*"
+    command = [java(), *kafka_server._java_options(kafka_server.Broker(), folder), "-cp", str(class_path)]
+    kafka_server._format(ground.supervisor, command, folder)
+    command += ["kafka.Kafka", str(folder / "server.properties")]
+    child = ground.supervisor.start(command, name="kafka-secured", role="source", cwd=folder)
+    answers = kafka_server._probe()
+    child.wait_ready(lambda: answers(port), 60)
+    yield f"{LOOPBACK}:{secured}"
+    child.stop()
+
+
+@pytest.fixture(scope="module")
+def secured_pulsar(ground, tls, tmp_path_factory):
+    """A real Pulsar that asks for a token, over TLS; its addresses."""
+    folder = tmp_path_factory.mktemp("pulsar")
+    broker = pulsar_server.Broker(heap_bytes=2**29)
+    port, web, bookie, secured, secured_web = free_ports(5)
+    text = pulsar_server._properties(broker, port, web)
+    more = {
+        "brokerServicePortTls": secured,
+        "webServicePortTls": secured_web,
+        "tlsCertificateFilePath": tls / "cert.pem",
+        "tlsKeyFilePath": tls / "key.pem",
+        "tlsTrustCertsFilePath": tls / "cert.pem",
+        "authenticationEnabled": "true",
+        "authorizationEnabled": "true",
+        "authenticationProviders": "org.apache.pulsar.broker.authentication.AuthenticationProviderToken",
+        "tokenSecretKey": f"file://{tls / 'token.secret'}",
+        "superUserRoles": "bench",
+        "brokerClientAuthenticationPlugin": "org.apache.pulsar.client.impl.auth.AuthenticationToken",
+        "brokerClientAuthenticationParameters": f"file://{tls / 'token'}",
+    }
+    text += "".join(f"{name}={value}\n" for name, value in more.items())
+    (folder / "standalone.conf").write_text(text)
+    (folder / "log4j2.properties").write_text(pulsar_server._LOGGING)
+    class_path = jars("pulsar", ground.cache, ground.note) / "*"
+    command = [java(), *pulsar_server._java_options(broker, folder), "-cp", str(class_path)]
+    command += pulsar_server._starter(broker, folder, bookie)
+    child = ground.supervisor.start(command, name="pulsar-secured", role="source", cwd=folder)
+    service, admin = f"pulsar+ssl://{LOOPBACK}:{secured}", f"https://{LOOPBACK}:{secured_web}"
+    site = PulsarSite(service, admin, ca_file=str(tls / "cert.pem"), token_file=str(tls / "token"))
+    child.wait_ready(lambda: pulsar_server._answers(site), 90)
+    yield service, admin
+    child.stop()
+
+
+def run_one(system, site, folder, ground):
+    """A short run of one cell at that site; its results, and the trials that are drained."""
+    scenario = Scenario(
+        "secured",
+        (system,),
+        Grid((Size(10_000),)),
+        search=Search("bisection", Share(0.5), Seconds(8)),
+        timing=Timing(Seconds(0.5), Seconds(2), Seconds(10)),
+    )
+    store = Store.fresh(folder, "secured")
+    try:
+        run.run(scenario, site, store, Silent(), places=run.Places(ground.cache, folder / "registry", "bench run"))
+    finally:
+        store.close()
+    trials = [entry.measurement for entry in read_trials(store.folder)]
+    return read_results(store.folder), [trial for trial in trials if trial.drained], store.folder
+
+
+@pytest.mark.parametrize("framework", ["plain", "spark"])
+def test_a_secured_kafka_serves_whom_the_site_lets_in(framework, secured_kafka, tls, tmp_path, ground):
+    """Every message comes through, and the password stands in no record of the run."""
+    security = Security("bench", str(tls / "password"), str(tls / "cert.pem"))
+    results, trials, folder = run_one(
+        f"{framework}/kafka", Site(kafka=KafkaSite(secured_kafka, security)), tmp_path, ground
+    )
+    check(results, trials, folder, PASSWORD)
+
+
+@pytest.mark.parametrize("framework", ["plain", "spark"])
+def test_a_secured_pulsar_serves_whom_the_site_lets_in(framework, secured_pulsar, tls, tmp_path, ground):
+    """Every message comes through, and the token stands in no record of the run."""
+    site = Site(pulsar=PulsarSite(*secured_pulsar, ca_file=str(tls / "cert.pem"), token_file=str(tls / "token")))
+    results, trials, folder = run_one(f"{framework}/pulsar", site, tmp_path, ground)
+    check(results, trials, folder, (tls / "token").read_text())
+
+
+def check(results, trials, folder, secret):
+    assert trials, results[0].reason  # a verdict is not asked for: other work on the machine would be one
+    assert all(trial.processed == trial.sent > 0 and (trial.lost, trial.duplicated) == (0, 0) for trial in trials)
+    assert not [path for path in folder.rglob("*") if path.is_file() and secret in path.read_text(errors="replace")]
+
+
+def test_a_forged_token_is_refused(secured_pulsar, tls):
+    """In one line that names the address."""
+    site = PulsarSite(*secured_pulsar, ca_file=str(tls / "cert.pem"), token_file=str(tls / "forged"))
+    with pytest.raises(HarnessError, match=f"{secured_pulsar[1]} refuses .*401"):
+        Admin(site).make_topic("x", 1)
+
+
+def test_an_unknown_certificate_is_refused(secured_pulsar, tls):
+    """Whom the site does not trust is told nothing."""
+    site = PulsarSite(*secured_pulsar, token_file=str(tls / "token"))
+    with pytest.raises(HarnessError, match="CERTIFICATE_VERIFY_FAILED"):
+        Admin(site).make_topic("x", 1)
+
+
+def test_a_wrong_password_is_refused(secured_kafka, tls, tmp_path, ground, monkeypatch):
+    """Before the cell begins."""
+    security = Security("bench", str(tls / "wrong"), str(tls / "cert.pem"))
+    monkeypatch.setattr(ground, "site", Site(kafka=KafkaSite(secured_kafka, security)))
+    source = registry.source("kafka", {})
+    with pytest.raises(HarnessError, match="kafka"):
+        source.open(Cell("plain", "kafka", 10_000, 0.0), ground)
+    source.close()

@@ -1,0 +1,286 @@
+"""Spark reads real sources exactly, in a session that outlives its cells."""
+
+import time
+from contextlib import contextmanager
+
+import numpy as np
+import psutil
+import pyarrow as pa
+import pytest
+
+from bench.config.scenario import Cell
+from bench.config.site import SparkSite
+from bench.errors import Died, UsageError
+from bench.model import message_codec
+from bench.plugins import registry
+from bench.plugins.protocols import Endpoint
+from bench.units import Seconds
+from bench.workload.delivery_counts import Tally
+from bench.workload.load_spec import Order
+from bench.workload.processing import Work
+from frameworks.spark.conf import Settings, block_interval, query_conf, reader_options, session_conf
+from frameworks.spark.orders import first_line
+from frameworks.spark.tasks import merged, messages_at_once, on_arrow, on_lines
+
+DEADLINE = 60.0
+ENTROPY = 0.75
+SMALL, LARGE = (100, 5000), (1_000_000, 20)
+SYSTEMS = {"kafka": {}, "pulsar": {}, "files": {}, "tcp by Structured Streaming": {"tcp": "socket"}, "tcp": {}}
+
+
+@contextmanager
+def reading(ground, source_name, size, settings=None):
+    """A source, a load that writes to it, and Spark reading it: (endpoint, load, framework)."""
+    cell = Cell("spark", source_name, size, 0.0)
+    source, load, framework = (
+        registry.source(source_name, {}),
+        registry.load("inline"),
+        registry.framework("spark", {"spark": settings or {}}),
+    )
+    endpoint = source.open(cell, ground)
+    load.open(endpoint, ground)
+    try:
+        framework.open(cell, endpoint, Work(size, ENTROPY), ground)
+        yield endpoint, load, framework
+    finally:
+        for room in (framework, load, source):
+            room.close()
+
+
+def send(load, run, size, count, cost=0.0):
+    """Have so many messages sent within two seconds."""
+    load.start(
+        Order(run, count / 2, time.monotonic() + 0.05, 2.0, message_bytes=size, cpu_seconds=cost, entropy=ENTROPY)
+    )
+
+
+def tallied(framework, count):
+    """The tally of a framework once it has worked on so many messages."""
+    tally, deadline = Tally(), time.monotonic() + DEADLINE
+    while tally.count + tally.corrupted < count:
+        assert time.monotonic() < deadline, f"{tally.count} of {count} messages were processed"
+        for report in framework.ask():
+            tally.add(report)
+        time.sleep(0.02)
+    return tally
+
+
+def check_three_cells(ground, source):
+    """Three cells, one after the other, each count their own messages, in one process."""
+    pids = []
+    for run in (1, 2, 3):
+        with reading(ground, source, 100) as (_, load, framework):
+            send(load, run, 100, 50)
+            assert tallied(framework, 50).against({0: 50}) == (0, 0)
+            pids.append(spark_child(ground).pid)
+    assert len(set(pids)) == 1
+
+
+def spark_child(ground):
+    """The one Spark that stands."""
+    (child,) = (child for child in ground.supervisor.children if child.name == "spark")
+    return child
+
+
+def jvm_of(child):
+    """Spark's JVM."""
+    return next(process for pid in child.members() if "java" in (process := psutil.Process(pid)).name())
+
+
+@pytest.mark.real
+def test_the_cost_is_burnt(ground):
+    """At least what was asked for, and hardly more."""
+    with reading(ground, "files", 100) as (_, load, framework):
+        send(load, 1, 100, 20, cost=0.05)
+        tally = tallied(framework, 20)
+    assert tally.asked == pytest.approx(1.0)
+    assert 1.0 <= tally.burnt / tally.asked < 1.01
+
+
+@pytest.mark.real
+def test_a_batch_that_lasts_for_ever_does_not_keep_a_cell_open(ground):
+    """Close gives up what is under way, and the session serves the next cell."""
+    with reading(ground, "files", 100) as (_, load, framework):
+        send(load, 1, 100, 8, cost=100.0)
+        first = spark_child(ground).pid
+        busy = psutil.Process(first)
+        deadline = time.monotonic() + DEADLINE
+        while not any(
+            child.cpu_percent(0.1) > 50 for child in busy.children(recursive=True) if "python" in child.name()
+        ):
+            assert time.monotonic() < deadline, "no worker burns"
+    with reading(ground, "files", 100) as (_, load, framework):
+        send(load, 2, 100, 8)
+        assert tallied(framework, 8).against({0: 8}) == (0, 0)
+    assert spark_child(ground).pid == first
+
+
+@pytest.mark.real
+def test_a_flipped_and_a_short_message_are_counted(ground, tmp_path):
+    """They are corrupted; their neighbours are not."""
+    with reading(ground, "files", 100) as (endpoint, _, framework):
+        whole = written(100, 4)
+        for number, text in enumerate([whole[0], whole[1][:-1], whole[2][:-1] + b"\x01", whole[3]]):
+            (tmp_path / "part").write_bytes(text)
+            (tmp_path / "part").rename(f"{endpoint.address}/{number}")
+        tally = tallied(framework, 4)
+    assert (tally.count, tally.corrupted) == (2, 2)
+
+
+@pytest.mark.real
+def test_a_killed_jvm_is_told_and_replaced(ground):
+    """Asking raises Died; the next cell gets a new session."""
+    with reading(ground, "files", 100) as (_, _, framework):
+        first = spark_child(ground)
+        jvm_of(first).kill()
+        with pytest.raises(Died, match="JVM"):
+            tallied(framework, 1)
+    with reading(ground, "files", 100) as (_, load, framework):
+        send(load, 1, 100, 50)
+        assert tallied(framework, 50).against({0: 50}) == (0, 0)
+        assert spark_child(ground).pid != first.pid
+
+
+@pytest.mark.real
+def test_a_session_serves_many_cells(ground):
+    """The next cell finds the process of the one before, and only its own messages."""
+    check_three_cells(ground, "files")
+
+
+@pytest.mark.real
+@pytest.mark.parametrize(("size", "count"), [SMALL, LARGE], ids=["small", "large"])
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_every_message_is_worked_on_once(ground, kafka, pulsar, system, size, count):
+    """What was sent is what was processed, in order where the source has one."""
+    with reading(ground, system.split()[0], size, SYSTEMS[system]) as (endpoint, load, framework):
+        send(load, 1, size, count)
+        tally = tallied(framework, count)
+    assert tally.against({0: count}) == (0, 0)
+    assert (tally.corrupted, tally.disordered if endpoint.ordered else 0) == (0, 0)
+
+
+@pytest.mark.real
+def test_receivers_follow_one_another(ground):
+    """Each on the same session, after the one before has let it go."""
+    check_three_cells(ground, "tcp")
+
+
+def test_spark_refuses_a_source_that_it_cannot_read():
+    """The reason says what it could read."""
+    assert "kafka" in registry.framework("spark", {}).refuses(Cell("spark", "memory", 100, 0.0), "memory")
+
+
+def test_a_wrong_setting_is_told():
+    """It names the setting."""
+    with pytest.raises(UsageError, match="preset"):
+        registry.framework("spark", {"spark": {"preset": "fast"}})
+
+
+def test_a_receiver_has_a_slot_of_its_own(tmp_path):
+    """A task slot more than cores, and blocks that fill the cores evenly."""
+    conf = session_conf(Settings(), "receiver", cores=2, site=None, folder=tmp_path)
+    assert conf["spark.master"] == "local[3]"
+    assert conf["spark.streaming.blockInterval"] == f"{block_interval(1.0, 2) * 1000:.0f}ms"
+
+
+def test_a_scenario_can_ask_for_what_spark_ships(tmp_path):
+    """Nothing is tuned then."""
+    shipped = Settings(preset="shipped")
+    assert "spark.streaming.blockInterval" not in session_conf(shipped, "receiver", cores=2, site=None, folder=tmp_path)
+    assert query_conf(shipped, "files", 100) == {}
+    assert reader_options(shipped, "kafka", Endpoint("kafka", "h:1", "t")) == {}
+
+
+def test_the_last_word_is_the_scenarios(tmp_path):
+    """Its own Spark settings and options replace those of the room."""
+    settings = Settings(
+        conf={"spark.driver.memory": "2g", "spark.sql.files.openCostInBytes": 7}, options={"maxFilesPerTrigger": 9}
+    )
+    assert session_conf(settings, "files", cores=2, site=None, folder=tmp_path)["spark.driver.memory"] == "2g"
+    assert "spark.sql.files.openCostInBytes" not in query_conf(settings, "files", 100)
+    assert reader_options(settings, "files", Endpoint("files", "/x")) == {"maxFilesPerTrigger": "9"}
+
+
+def test_an_external_master_is_a_site_away(tmp_path):
+    """The session runs there, and is reached from there."""
+    site = SparkSite("spark://there:7077", driver_host="here")
+    conf = session_conf(Settings(batch_interval=Seconds(5)), "kafka", cores=8, site=site, folder=tmp_path)
+    assert (conf["spark.master"], conf["spark.driver.host"], conf["spark.cores.max"]) == (
+        "spark://there:7077",
+        "here",
+        "8",
+    )
+    assert "spark.driver.bindAddress" not in conf
+
+
+def test_what_a_client_needs_to_be_let_in_reaches_sparks_consumer():
+    """And nothing else of the producer's."""
+    endpoint = Endpoint("kafka", "h:1", "t", client={"acks": 1, "security.protocol": "SSL"})
+    options = reader_options(Settings(preset="shipped"), "kafka", endpoint)
+    assert options == {"kafka.security.protocol": "SSL"}
+
+
+def test_pulsars_reader_fetches_no_more_ahead_than_memory_takes():
+    """Few messages where they are large; and it is let in as the endpoint says."""
+    client = {"message_bytes": 10**7, "token_file": "/t", "ca_file": ""}
+    options = reader_options(Settings(), "pulsar", Endpoint("pulsar", "pulsar://h:1", "t", client=client))
+    assert options == {"tokenFile": "/t", "caFile": "", "receiverQueueSize": "6"}
+
+
+def written(size, count, run=1):
+    """Messages as a source would bring them."""
+    return message_codec.Writer(run=run, producer=0, size=size, cost=0.0, entropy=ENTROPY).write(
+        0, np.zeros(count), 0.0
+    )
+
+
+def of_arrow(*columns):
+    """The one report of these columns of messages."""
+    batches = (pa.RecordBatch.from_arrays([column], ["value"]) for column in columns)
+    rows = [row for batch in on_arrow(Work(100, ENTROPY))(batches) for row in batch.column(0).to_pylist()]
+    (report,) = merged(rows, at=7.0)
+    return report
+
+
+@pytest.mark.parametrize("kind", [pa.binary(), pa.large_binary()], ids=str)
+def test_a_slice_of_a_column_is_read_in_place(kind):
+    """The messages outside of it are not counted."""
+    report = of_arrow(pa.array(written(100, 10), kind)[3:7], pa.array(written(100, 10), kind)[:3])
+    assert (report.count, report.corrupted, report.at) == (7, 0, 7.0)
+    assert report.sums[0].total == sum(range(7))
+
+
+def test_a_null_and_a_wrong_size_are_corrupted():
+    """The rest of their batch is counted."""
+    report = of_arrow(pa.array([None, b"", *written(100, 3), b"x" * 101], pa.binary()))
+    assert (report.count, report.corrupted) == (3, 3)
+
+
+def test_lines_are_worked_on_in_batches_of_bounded_size():
+    """Each batch has its row; together they are exact."""
+    most = messages_at_once(4_000_000)
+    rows = list(on_lines(Work(4_000_000, ENTROPY))(iter(written(4_000_000, 2 * most + 1))))
+    assert len(rows) == 3
+    assert merged(rows, at=1.0)[0].count == 2 * most + 1
+
+
+def test_each_run_has_its_own_report():
+    """Late messages of an earlier trial stay told apart."""
+    rows = list(on_lines(Work(100, ENTROPY))([*written(100, 2, run=1), *written(100, 3, run=2)]))
+    assert {report.run: report.count for report in merged(rows, at=1.0)} == {1: 2, 2: 3}
+
+
+def test_tasks_tell_all_latencies_and_what_is_impossible():
+    """Together as one report, nothing of it left out: here messages that are sent a minute from now."""
+    later = message_codec.Writer(run=1, producer=0, size=100, cost=0.0, entropy=ENTROPY).write(
+        0, np.zeros(4), time.monotonic() + 60
+    )
+    (report,) = merged([*on_lines(Work(100, ENTROPY))(later), *on_lines(Work(100, ENTROPY))(written(100, 3))], at=1.0)
+    assert {sum(count for _, count in part) for part in (report.from_due, report.from_sent, report.processing)} == {7}
+    assert report.negative == 4
+
+
+def test_the_line_of_a_java_error_says_what_happened():
+    """Not merely that something was called."""
+    error = ValueError("An error occurred while calling o1.start.\n: java.io.IOException: disk full\n\tat x")
+    assert first_line(error) == "java.io.IOException: disk full"

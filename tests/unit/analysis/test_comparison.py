@@ -1,0 +1,75 @@
+"""Two runs are told apart only where they differ: bounds are understood, and a map of equals seldom shows a change."""
+
+import pytest
+from msgspec.structs import replace
+
+from bench.analysis.comparison import compare
+from bench.model.measurement import Result
+from bench.search.two_counter import TwoCounter
+from bench.simulation.capacity import Traits
+from bench.simulation.driver import Case, outcome_of
+
+
+def result(low, high, *, size=100, status="measured", estimate=None):
+    middle = estimate or ((low * high) ** 0.5 if low and high else low or high)
+    return Result("a/b", "a", "b", size, 0.0, status, estimate_hz=middle, low_hz=low, high_hz=high)
+
+
+def word(before, after):
+    return compare([before], [after])[0].word
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        (result(95, 105), result(190, 210), "faster"),
+        (result(95, 105), result(45, 55), "slower"),
+        (result(95, 105), result(96, 106), "undecided"),
+        (result(95, 105), result(200, None, status="lower-bound"), "faster"),
+        (result(200, None, status="lower-bound"), result(95, 105), "slower"),
+        (result(95, 105), result(50, None, status="lower-bound"), "undecided"),
+        (result(100, None, status="lower-bound"), result(300, None, status="lower-bound"), "undecided"),
+        (result(None, 10, status="upper-bound"), result(50, None, status="lower-bound"), "faster"),
+        (result(95, 105), result(None, 50, status="upper-bound"), "slower"),
+        (result(95, 105), result(None, None, status="failed"), "not compared"),
+    ],
+    ids=["twice", "half", "equal", "above", "below", "bound below", "two bounds", "bounds apart", "at most", "failed"],
+)
+def test_a_cell_is_judged_by_what_is_known_of_it(before, after, expected):
+    """Intervals overlap or not; a bound is open on one side."""
+    assert word(before, after) == expected
+
+
+def test_the_ratio_has_an_interval():
+    """B by A."""
+    found = compare([result(98, 102)], [result(196, 204)])[0]
+    assert found.ratio == pytest.approx(2)
+    assert 1.9 < found.low < 2 < found.high < 2.1
+
+
+def test_a_difference_that_is_one_of_many_counts_less():
+    """What decides alone does not decide among fifty equal cells."""
+    pair = result(90, 110), result(118, 144)
+    equal = [result(90, 110, size=size) for size in range(200, 250)]
+    assert word(*pair) == "faster"
+    assert compare([pair[0], *equal], [pair[1], *equal])[0].word == "undecided"
+
+
+def test_a_cell_of_one_run_only_is_named():
+    """It is not compared."""
+    found = compare([result(1, 2)], [result(1, 2, size=200)])
+    assert [(each.word, each.why) for each in found] == [("not compared", "only in A"), ("not compared", "only in B")]
+
+
+def test_a_map_of_equals_seldom_shows_a_change():
+    """At most 5 % of A/A maps of twelve cells show any, over simulated systems with noise and pauses."""
+    cells, maps, changed, case = 12, 40, 0, Case("a", Traits(20_000.0), hint=1.1)
+    halves = [
+        [outcome_of(case, seed, TwoCounter).result for seed in range(begin, begin + cells * maps)]
+        for begin in (0, 10_000)
+    ]
+    for number in range(maps):
+        mine = [half[number * cells :][:cells] for half in halves]
+        a, b = ([replace(found, message_bytes=100 + place) for place, found in enumerate(part)] for part in mine)
+        changed += any(each.word != "undecided" for each in compare(a, b))
+    assert changed <= 0.05 * maps

@@ -1,0 +1,171 @@
+"""Histograms have HdrHistogram's layout: a quantile is within one percent, and adding two is exact."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench.analysis.histogram import Histogram, Seconds, hgrm_text, histogram_of, percentiles, sparse_of
+from bench.workload.delivery_counts import Tally
+from bench.workload.load_spec import Order
+from bench.workload.open_loop import Pump, drive
+from bench.workload.processing import Work
+
+durations = st.lists(st.floats(1e-6, 1e5), min_size=1, max_size=200)
+
+
+@given(durations, st.sampled_from([0.01, 0.5, 0.9, 0.99, 1.0]))
+def test_a_quantile_is_within_one_percent(values, share):
+    """The reported duration is that of the right message, rounded up by less than 1 % (or 1 µs)."""
+    exact = sorted(values)[max(1, int(np.ceil(share * len(values)))) - 1]
+    assert histogram_with(values).quantile(share) == pytest.approx(exact, rel=0.01, abs=1.1e-6)
+
+
+@given(durations, durations)
+def test_adding_is_the_same_as_recording_both(one, two):
+    """Histograms of several processes can be merged."""
+    merged = histogram_with(one)
+    merged.add(histogram_with(two).sparse())
+    assert merged.sparse() == histogram_with(one + two).sparse()
+
+
+@given(st.lists(st.floats(-10, 1e9), max_size=100))
+def test_few_durations_are_counted_as_many_are(values):
+    """With and without a histogram."""
+    histogram = Histogram()
+    histogram.record(np.array(values))
+    assert sparse_of(np.array(values)) == (histogram.sparse(), histogram.negative)
+
+
+def test_an_empty_histogram_has_no_quantile():
+    """No value is not zero."""
+    assert Histogram().quantile(0.5) is None
+
+
+def test_a_negative_duration_is_counted_as_such():
+    """It is impossible, so it must be seen."""
+    assert histogram_with([-0.5, 0.5]).negative == 1
+
+
+def test_the_largest_duration_fits():
+    """A message that waited for months does not break the histogram."""
+    assert len(histogram_with([1e9])) == 1
+
+
+def test_percentiles_go_as_far_as_the_count_supports():
+    """Nobody is told the 99.9th percentile of twenty messages."""
+    shares = {
+        count: [one.share for one in percentiles(histogram_of_spread(count))] for count in (5, 20, 200, 2000, 20_000)
+    }
+    assert shares[5] == [0.5, 1.0]
+    assert shares[20] == [0.5, 0.9, 1.0]
+    assert shares[200] == [0.5, 0.9, 0.99, 1.0]
+    assert shares[2000][-2] == 0.999
+    assert shares[20_000][-2] == 0.9999
+
+
+def histogram_of_spread(count):
+    return histogram_with(np.linspace(0.001, 1, count))
+
+
+def histogram_with(values):
+    histogram = Histogram()
+    histogram.record(np.asarray(values, dtype=np.float64))
+    return histogram
+
+
+def test_the_interval_of_a_percentile_holds_the_true_one():
+    """In about 95 of 100 samples of independent durations."""
+    chance = np.random.default_rng(11)
+    found = [percentiles(histogram_with(chance.exponential(1.0, 1000)))[1] for _ in range(400)]
+    assert all(one.low <= one.value <= one.high for one in found)
+    assert np.mean([one.low <= np.log(10) <= one.high for one in found]) > 0.92
+
+
+def test_an_hgrm_file_ends_at_its_maximum():
+    """Its lines ascend to 100 %, in milliseconds, with mean, maximum and count below."""
+    lines = hgrm_text(histogram_with([0.001, 0.002, 0.003, 0.004])).splitlines()
+    assert lines[0].split() == ["Value", "Percentile", "TotalCount", "1/(1-Percentile)"]
+    assert lines[5].split()[1:] == ["1.000000000000", "4", "inf"]
+    assert float(lines[5].split()[0]) == pytest.approx(4, rel=0.01)
+    assert "Total count    =            4" in lines[-2]
+
+
+def test_seconds_can_be_cut_out_and_added_up():
+    """A window's histogram is the sum of its seconds'."""
+    seconds = Seconds()
+    for second, value in enumerate((0.1, 0.2, 0.4)):
+        seconds.add(second, "due", histogram_with([value] * 10).sparse())
+    assert len(histogram_of(seconds.buckets(), "due")) == 30
+    assert histogram_of(seconds.buckets(), "due", 1, 2).quantile(1.0) == pytest.approx(0.2, rel=0.01)
+    assert len(histogram_of(seconds.buckets(), "sent")) == 0
+
+
+class Stalling:
+    """A source and a framework in one: nothing is taken within the stall, and what is taken is processed at once."""
+
+    def __init__(self, clock, begin, end):
+        self.clock, self.begin, self.end, self.tally, self.count = clock, begin, end, Tally(), 0
+
+    def send(self, messages):
+        if self.begin <= self.clock.now < self.end:
+            return 0
+        for report in Work(100, 0.5).done(messages):
+            self.tally.add(report)
+        self.count += len(messages)
+        return len(messages)
+
+    def confirmed(self):
+        return self.count, 0
+
+
+class Clock:
+    now = 1000.0
+
+    def __call__(self):
+        return self.now
+
+    def sleep(self, seconds):
+        self.now += max(seconds, 1e-3)
+
+
+def test_a_stall_shows_from_due_and_not_in_the_processing(monkeypatch):
+    """Two seconds without progress are waited for by the messages that fell due meanwhile: coordinated omission would hide them."""
+    clock = Clock()
+    monkeypatch.setattr("bench.workload.processing.time.monotonic", clock)
+    order = Order(1, 100.0, 1000.0, 5.0, message_bytes=100, cpu_seconds=0.0, entropy=0.5)
+    source = Stalling(clock, 1001.0, 1003.0)
+    drive(Pump(order, source), lambda _: None, lambda: False, clock, clock.sleep)
+    assert source.tally.count == 500
+    assert source.tally.from_due.quantile(1.0) == pytest.approx(2, rel=0.02)
+    assert source.tally.from_due.quantile(0.8) > 0.9  # 200 of 500 waited, 1 s at the mean
+    assert source.tally.processing.quantile(1.0) < 0.01
+
+
+def test_a_stall_of_the_generator_shows_from_due_only(monkeypatch):
+    """The system had the message for a moment; who waits for it did not."""
+    clock = Clock()
+    monkeypatch.setattr("bench.workload.processing.time.monotonic", clock)
+    order = Order(1, 100.0, 1000.0, 5.0, message_bytes=100, cpu_seconds=0.0, entropy=0.5)
+    source = Stalling(clock, 0, 0)
+
+    def stall(seconds):
+        clock.sleep(2.0 if 1001 < clock.now < 1001.5 else seconds)
+
+    drive(Pump(order, source), lambda _: None, lambda: False, clock, stall)
+    assert source.tally.from_due.quantile(1.0) == pytest.approx(2, rel=0.02)
+    assert source.tally.from_sent.quantile(1.0) < 0.01
+    assert source.tally.processing.quantile(1.0) < 0.01
+
+
+def test_seconds_of_a_while_ago_are_packed_and_can_still_grow():
+    """What comes late is added to its second; nothing is lost by packing."""
+    seconds = Seconds()
+    for second in range(20):
+        seconds.add(second, "due", [(7, 1), (3, 2)])
+    seconds.add(2, "due", [(7, 10), (9, 1)])
+    found = seconds.buckets()
+    rows = [row for row in zip(found.second, found.bucket, found.count, strict=True) if row[0] == 2]
+    assert rows == [(2, 3, 2), (2, 7, 11), (2, 9, 1)]
+    assert sum(found.count) == 20 * 3 + 11
+    assert seconds.buckets() == found

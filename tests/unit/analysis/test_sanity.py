@@ -1,0 +1,56 @@
+"""Results that cannot be are told with their figures, and nothing else is."""
+
+import pytest
+from msgspec.structs import replace
+
+from bench.analysis.sanity import alarm_of
+from bench.config.scenario import Cell
+from bench.model.measurement import Measurement, Planned
+from bench.model.message_sizes import Sizes
+
+CELL = Cell("plain", "kafka", 10_000, 0.0)
+GOOD = Measurement(
+    planned=Planned(1, 1000.0, 1.0, 9.0, "search"), started="", ended="complete", batch_interval=0.0, seconds=10.0, offered=10_000,
+    sent=10_000, failed=0, processed=10_000, lost=0, duplicated=0, disordered=0, corrupted=0, drained=True, late=0.0, blocked=0.0,
+    asked=0.0, burnt=0.0,
+)  # fmt: skip
+
+
+def told(seen, *, bound=None, link=None):
+    return alarm_of(seen, CELL, bound_hz=bound, link=link)
+
+
+def test_a_good_trial_raises_no_alarm():
+    """Also right at its bounds."""
+    assert told(GOOD, bound=1000, link=10e6) is None
+
+
+IMPOSSIBLE = {
+    "more received than sent": (
+        replace(GOOD, processed=10_001),
+        {},
+        "10001 different messages were processed, but 10000 were sent",
+    ),
+    "negative latency": (replace(GOOD, negative=3), {}, "3 of 10000 messages were done before they were sent"),
+    "above theory": (GOOD, {"bound": 900.0}, "1 k/s were processed, but theory allows 900 /s"),
+    "above the link": (GOOD, {"link": 1e6}, "10 MB/s, but the link carries 1 MB/s"),
+}
+
+
+@pytest.mark.parametrize(("seen", "limits", "figures"), IMPOSSIBLE.values(), ids=IMPOSSIBLE.keys())
+def test_what_cannot_be_is_told_with_its_figures(seen, limits, figures):
+    """One line that says what contradicts what."""
+    assert figures in told(seen, **limits)
+
+
+def test_a_duplicate_is_no_impossible_result():
+    """It is the framework's, and counted as such."""
+    assert told(replace(GOOD, processed=10_001, duplicated=1)) is None
+
+
+def test_a_few_messages_of_mixed_sizes_say_nothing_of_a_link():
+    """They may all be small; from a whole table of sizes on, their mean is the cell's."""
+    mixed = replace(CELL, sizes=Sizes(choice=((100, 0.5), (19_900, 0.5))))
+    few = replace(GOOD, processed=4000, sent=4000)
+    assert alarm_of(few, mixed, bound_hz=None, link=1e6) is None
+    assert "the link carries 1 MB/s" in (alarm_of(GOOD, mixed, bound_hz=None, link=1e6) or "")

@@ -1,0 +1,40 @@
+"""How truly the load keeps a rate is read from its own accounts."""
+
+import json
+
+import pytest
+
+from bench.calibration.rate_accuracy import decades, rate_in
+from bench.cli.app import _cache, _registry
+from bench.cli.calibration_table import Asked, lines
+from bench.workload.load_spec import Sent
+
+
+def told(*points):
+    return [Sent(1, 0, at, count, count, 0, 0.0, 0.0, False) for at, count in points]
+
+
+def test_decades_end_with_the_top_rate():
+    """From one message in ten seconds on."""
+    assert decades(2500.0) == [0.1, 1, 10, 100, 1000, 2500.0]
+
+
+def test_a_rate_is_read_between_moments_at_which_something_was_sent():
+    """What waits before the first message and after the last one belongs to no interval."""
+    assert rate_in(told((0.0, 0), (5.0, 1), (9.0, 1), (15.0, 2), (25.0, 3), (29.0, 3))) == pytest.approx(0.1)
+
+
+def test_too_little_is_no_rate():
+    """One message has no interval."""
+    assert rate_in(told((0.0, 0), (5.0, 1))) == 0
+
+
+def test_the_verb_prints_a_line_for_each_decade(tmp_path, monkeypatch):
+    """Up to nine tenths of a ceiling; the errors are in the last columns."""
+    monkeypatch.setattr("bench.calibration.rate_accuracy.LOWEST", 100.0)
+    monkeypatch.setattr("bench.calibration.rate_accuracy.SHORTEST", 0.5)
+    asked = Asked(["memory"], [], "1kB", 1, 0.6, ["load.limit=2 k/s"], offered=True)
+    found = list(lines(asked, tmp_path, None, _cache(), _registry()))
+    assert len(found) == 4
+    assert len(json.loads((tmp_path / "offered.json").read_text())["offered"]) == 3
+    assert all(" %" in line for line in found[1:])

@@ -1,0 +1,72 @@
+"""The published JSON Schemas say what the types say, and refuse what they can see."""
+
+import json
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # no stubs in the constraints
+
+from bench.config import json_schema
+from bench.config.scenario import Scenario
+from bench.config.validation import scenario_of
+from bench.config.yaml_document import Document, read_document
+from bench.errors import UsageError
+
+HERE = Path(__file__).parent
+SCENARIOS = sorted((HERE.parents[2] / "scenarios").glob("*.yaml"))
+WRONG = sorted((HERE / "wrong").glob("*/*.yaml"))
+
+
+def published(name: str) -> Draft202012Validator:
+    return Draft202012Validator(json.loads((json_schema.FOLDER / name).read_text(encoding="utf-8")))
+
+
+def seen(path: Path) -> str:
+    """What the schema says to the values of a file, where a file has values."""
+    name = "site.schema.json" if path.parent.name == "sites" else "scenario.schema.json"
+    try:
+        return "passes" if published(name).is_valid(read_document(path).values) else "refuses"
+    except UsageError:
+        return "unseen"
+
+
+@pytest.mark.parametrize("name", sorted(json_schema.KINDS))
+def test_the_published_schema_is_that_of_the_types(name: str) -> None:
+    """`python -m bench.config.json_schema` would change nothing."""
+    assert (json_schema.FOLDER / name).read_text(encoding="utf-8") == json_schema.text_of(json_schema.KINDS[name])
+
+
+def test_the_files_are_written_again(tmp_path: Path) -> None:
+    """What `python -m bench.config.json_schema` writes is what is published."""
+    json_schema.write(tmp_path)
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {
+        path.name: path.read_text() for path in json_schema.FOLDER.iterdir()
+    }
+
+
+@pytest.mark.parametrize("name", sorted(json_schema.KINDS))
+def test_the_published_schema_is_a_schema(name: str) -> None:
+    """It obeys the meta-schema of its own draft."""
+    Draft202012Validator.check_schema(json.loads((json_schema.FOLDER / name).read_text(encoding="utf-8")))
+
+
+@pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
+def test_our_own_scenarios_obey_the_schema(path: Path) -> None:
+    """What the reader takes, the schema takes."""
+    assert not list(published("scenario.schema.json").iter_errors(read_document(path).values))
+
+
+@pytest.mark.parametrize("path", WRONG, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_the_schema_refuses_what_it_can_see(path: Path) -> None:
+    """A wrong file is refused by the schema as well, unless its head says that a schema cannot see the mistake."""
+    says = next(line for line in path.read_text(encoding="utf-8").splitlines() if line.startswith("# schema: "))
+    assert says == f"# schema: {seen(path)}"
+
+
+def test_the_defaults_of_the_schema_are_those_of_the_type() -> None:
+    """A scenario that writes every default out is the scenario that leaves them out."""
+    least: dict[str, object] = {"name": "least", "systems": ["a/b"], "grid": {"message_size": ["1 kB"]}}
+    parts = json_schema.schema_of(Scenario)["$defs"]
+    defaults = {key: part["default"] for key, part in parts["Scenario"]["properties"].items() if "default" in part}
+    grid = {"message_size": ["1 kB"], "cpu_cost": parts["Grid"]["properties"]["cpu_cost"]["default"]}
+    assert scenario_of(Document("", defaults | least | {"grid": grid})) == scenario_of(Document("", least))

@@ -1,0 +1,56 @@
+"""A trace is read from a CSV file, and what is wrong with it is said with its line."""
+
+import pytest
+
+from bench.config.load_profile import profile_of, read_trace
+from bench.config.validation import read_scenario
+from bench.config.yaml_document import read_document
+from bench.errors import UsageError
+from bench.plugins.registry import check
+
+
+@pytest.fixture
+def trace(tmp_path):
+    def write(text):
+        path = tmp_path / f"trace-{abs(hash(text))}.csv"
+        path.write_text(text)
+        return path
+
+    return write
+
+
+def test_a_trace_is_read(trace):
+    """Each rate holds until the next time; a heading is passed over."""
+    assert read_trace(trace("time,rate\n0,100\n2,300\n3,0\n")) == ((2.0, 100.0), (1.0, 300.0))
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [("0,1\n0,2\n", ":2: the time 0 does not come after 0"), ("0,1\nx,2\n", ":2: found 'x,2'"), ("0,1\n1,-2\n", ":2: found '1,-2'"),
+     ("0,1\n", "has 1 lines"), ("", "has 0 lines"), ("0,0\n1,0\n", "no rate above 0"), ("0,1\n1,nan\n", ":2: found '1,nan'")],
+)  # fmt: skip
+def test_a_wrong_trace_is_refused_with_its_line(trace, text, why):
+    """One line, and what is allowed."""
+    with pytest.raises(UsageError, match=why):
+        read_trace(trace(text))
+
+
+def test_a_trace_that_is_not_there_is_refused_before_anything_starts(tmp_path):
+    """By `bench check`, too."""
+    path = tmp_path / "scenario.yaml"
+    path.write_text(
+        "name: x\nsystems: [plain/kafka]\ngrid: {message_size: [1 kB]}\nload: {arrivals: trace, trace: nowhere.csv}\n"
+    )
+    with pytest.raises(UsageError, match=r"nowhere\.csv cannot be read"):
+        check(read_document(path), read_scenario(path))
+
+
+def test_bursts_and_steps_are_profiles(tmp_path):
+    """As the scenario writes them."""
+    path = tmp_path / "scenario.yaml"
+    path.write_text(
+        "name: x\nsystems: [plain/kafka]\ngrid: {message_size: [1 kB]}\nload: {bursts: {period: 2 s, share: 25 %}}\n"
+    )
+    bursts = read_scenario(path, ["load.arrivals=bursts"]).load
+    assert profile_of(bursts) == ((0.5, 1.0), (1.5, 0.0))
+    assert len(profile_of(read_scenario(path, ["load.arrivals=steps"]).load)) == 3

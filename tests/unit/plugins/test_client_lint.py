@@ -1,0 +1,88 @@
+"""Each hazard of a client is told in one line before anything is measured."""
+
+import sys
+
+import pytest
+
+from bench.config.scenario import Cell
+from bench.config.validation import read_scenario
+from bench.errors import UsageError
+from bench.plugins import client_lint, registry
+
+
+def scenario(tmp_path, *changes):
+    path = tmp_path / "scenario.yaml"
+    path.write_text("name: x\nsystems: [plain/kafka]\ngrid: {message_size: [1 kB]}\n")
+    return read_scenario(path, changes)
+
+
+def told(tmp_path, *changes):
+    return registry.hazards(scenario(tmp_path, *changes))
+
+
+def test_our_own_senders_have_no_hazard(tmp_path):
+    """With the settings as they are."""
+    assert told(tmp_path, "systems=plain/kafka,spark/tcp,spark/files,capacity/memory") == []
+
+
+def test_compression_of_compressible_messages_is_warned_of(tmp_path):
+    """What travels is smaller than the size in the map."""
+    (found,) = told(tmp_path, "settings.kafka.compression=lz4", "load.entropy=0.1")
+    assert "smaller messages" in found.text
+    assert not found.refused
+
+
+def test_compression_of_random_messages_is_no_hazard(tmp_path):
+    """Nothing shrinks."""
+    assert told(tmp_path, "settings.kafka.compression=lz4", "load.entropy=0.75") == []
+
+
+def test_a_limit_below_the_size_is_refused(tmp_path):
+    """Every message would be."""
+    (found,) = told(tmp_path, "settings.kafka.message_limit=999 B")
+    assert found.refused
+    assert "999 B is below the message size of 1000 B" in found.text
+
+
+def test_acks_that_confirm_nothing_are_refused(tmp_path):
+    """Nobody could say what was sent."""
+    (found,) = told(tmp_path, "settings.kafka.acks=0")
+    assert found.refused
+    assert "confirms nothing" in found.text
+
+
+def test_kafka_python_without_crc32c_is_refused(monkeypatch):
+    """It would move 8.5 MB/s at any size."""
+    monkeypatch.setitem(sys.modules, "crc32c", None)
+    with pytest.raises(UsageError, match="crc32c"):
+        registry.source("kafka", {"kafka": {"client": "kafka-python"}}).refuses(Cell("plain", "kafka", 100, 0.0), 0.5)
+
+
+PUT = "def put(self, m):\n    try:\n        self.p.produce('t', m)\n    except BufferError:\n"
+CODE = {
+    "a blocking poll": "def send(self, m):\n    self.producer.poll(0.1)\n",
+    "a blocking poll without a time-out": "def send(self, m):\n    self.producer.poll()\n",
+    "a flush a message": "def send(self, m):\n    self.producer.produce('t', m)\n    self.producer.flush()\n",
+    "a flush in a loop": "def all(self, ms):\n    for m in ms:\n        self.p.produce('t', m)\n        self.p.flush()\n",
+    "a full queue passed over": f"{PUT}        pass\n",
+}
+
+
+@pytest.mark.parametrize("code", CODE.values(), ids=CODE.keys())
+def test_code_that_measures_something_else_is_found(code):
+    """With the line where it stands."""
+    (found,) = client_lint.in_code(code, "a.sender")
+    assert found.text.startswith("a.sender:")
+
+
+GOOD = {
+    "poll(0)": "def send(self, m):\n    self.producer.poll(0)\n",
+    "flush at the end": "def close(self):\n    self.producer.flush(5)\n",
+    "a full queue told of": f"{PUT}        return 0\n",
+}
+
+
+@pytest.mark.parametrize("code", GOOD.values(), ids=GOOD.keys())
+def test_code_that_is_right_is_let_pass(code):
+    """No false alarm."""
+    assert list(client_lint.in_code(code, "a.sender")) == []

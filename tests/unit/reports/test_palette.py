@@ -1,0 +1,96 @@
+"""Colours are told apart by colour-blind readers and in grey print, and what is written on them can be read."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("matplotlib", reason="the extra `report` is not installed")
+
+from matplotlib.colors import to_rgb
+
+from reports.figures.bottleneck_map import COLOURS
+from reports.figures.palette import INK, PAGE, PALE, RATE, SHARE, SYSTEMS, is_dark, luminance, tint
+
+SIGHTS = {
+    "all colours": np.eye(3),
+    "protanopia": np.array(
+        [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]]
+    ),
+    "deuteranopia": np.array(
+        [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]]
+    ),
+    "tritanopia": np.array(
+        [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]]
+    ),
+}
+"""On linear RGB, severity 1: Machado, Oliveira and Fernandes, IEEE TVCG 15(6), 2009."""
+TOLD_APART = 11.0
+"""CIELAB distance at which two large fields are surely different; 2.3 is just noticeable."""
+
+
+def linear(colour) -> np.ndarray:
+    values = np.array(to_rgb(colour))
+    return np.where(values <= 0.04045, values / 12.92, ((values + 0.055) / 1.055) ** 2.4)
+
+
+def seen_by(sight: str, colour) -> np.ndarray:
+    """A colour in CIELAB (D65), as somebody with that sight sees it."""
+    rgb = np.clip(SIGHTS[sight] @ linear(colour), 0, 1)
+    to_xyz = np.array(
+        [[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.0721750], [0.0193339, 0.1191920, 0.9503041]]
+    )
+    ratio = to_xyz @ rgb / np.array([0.95047, 1.0, 1.08883])
+    f = np.where(ratio > 0.008856, np.cbrt(ratio), 7.787 * ratio + 16 / 116)
+    return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])
+
+
+def nearest(sight: str, colours) -> float:
+    labs = [seen_by(sight, colour) for colour in colours]
+    return min(float(np.linalg.norm(a - b)) for n, a in enumerate(labs) for b in labs[:n])
+
+
+def contrast(one, other) -> float:
+    """WCAG 2's contrast ratio."""
+    light, dark = sorted((luminance(to_rgb(one)), luminance(to_rgb(other))), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+@pytest.mark.parametrize("sight", ["all colours", "protanopia", "deuteranopia"])
+def test_six_systems_are_told_apart(sight: str) -> None:
+    """By their lines and chips."""
+    assert nearest(sight, SYSTEMS[:6]) > TOLD_APART
+
+
+@pytest.mark.parametrize("sight", ["all colours", "protanopia", "deuteranopia"])
+def test_winners_are_told_apart_by_their_tints(sight: str) -> None:
+    """The fields of the winner map are paler; the names stand in them besides."""
+    assert nearest(sight, [tint(colour) for colour in SYSTEMS[:5]]) > 5
+
+
+@pytest.mark.parametrize("sight", SIGHTS)
+@pytest.mark.parametrize("gradient", [RATE, SHARE], ids=["rate", "share"])
+def test_a_gradient_gets_darker_all_the_way(sight: str, gradient) -> None:
+    """In evenly large steps, so that its order is seen without its hues and in grey print."""
+    lightness = [seen_by(sight, gradient(x))[0] for x in np.linspace(0, 1, 21)]
+    steps = -np.diff(lightness)
+    assert steps.min() > 1.5
+    assert steps.max() < 3.2 * steps.min()
+
+
+@pytest.mark.parametrize("gradient", [RATE, SHARE], ids=["rate", "share"])
+def test_words_on_a_gradient_can_be_read(gradient) -> None:
+    """Black or white, whichever is chosen: 4.5 to 1 at least (WCAG 2, AA)."""
+    grounds = [to_rgb(gradient(x)) for x in np.linspace(0, 1, 101)]
+    assert min(contrast(ground, PALE if is_dark(ground) else INK) for ground in grounds) >= 4.5
+
+
+@pytest.mark.parametrize("colour", [*SYSTEMS, *COLOURS.values()])
+def test_words_on_a_tint_can_be_read(colour: str) -> None:
+    """In the winner map and in the map of limits."""
+    assert contrast(tint(colour), INK) >= 4.5
+
+
+@pytest.mark.parametrize("light", ["#1d2733", "#4a5563"])
+def test_words_on_a_page_can_be_read(light: str) -> None:
+    """On a light and on a dark one."""
+    assert contrast(light, "#ffffff") >= 4.5
+    assert contrast(PAGE[light], PAGE["#ffffff"]) >= 4.5

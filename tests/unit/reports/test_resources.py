@@ -1,0 +1,110 @@
+"""What a cell's answer took, role by role; and how a cell of sizes that differ is shown."""
+
+import shlex
+from itertools import pairwise
+
+import pytest
+from msgspec.structs import replace
+from sample_runs import QUICK, a_run, seen
+
+from bench.analysis.verdict import Verdict
+from bench.config.scenario import Cell, Grid
+from bench.model.measurement import Apart
+from bench.model.message_sizes import MessageSize, Sizes
+from reports.data.cell_details import dossiers_of
+from reports.data.resources import HEADS, costs_of
+from reports.data.run_data import Judged, MeanSize, read_evidence
+from reports.formats.csv_table import write
+
+CHOICE = MessageSize.read({"choice": {"100 B": "90 %", "10 kB": "10 %"}})
+MIXED = replace(QUICK, systems=("plain/kafka",), grid=Grid((MessageSize(100), CHOICE)))
+
+
+@pytest.fixture(scope="module")
+def evidence(tmp_path_factory):
+    """Of a run with a cell of one size and a cell of a distribution."""
+    run = a_run(tmp_path_factory.mktemp("mixed") / "run", MIXED, unfinished=())
+    write(run)
+    return read_evidence(run)
+
+
+def costs(**more):
+    """The cost table of a trial, by role and head."""
+    judged = Judged(seen(1, 100.0, 200.0, **more), Verdict("sustained"))
+    return {row[0]: dict(zip(HEADS, row, strict=True)) for row in costs_of(judged)}
+
+
+def test_each_role_has_its_share_of_the_window():
+    """CPU in cores, bytes by the second, collections in per cent of the time."""
+    used = {
+        "source": {
+            "sent_bytes": 1e7,
+            "received_bytes": 2e7,
+            "read_bytes": 0.0,
+            "written_bytes": 3e7,
+            "gc_seconds": 0.05,
+        }
+    }
+    row = costs(cpu={"seconds": 10.0, "source": 5.0, "busy": 9.0}, usage=used)["source’s servers"]
+    assert [row[name] for name in HEADS[1:]] == ["0.50", "800 MB", "1 MB/s", "2 MB/s", "0 B/s", "3 MB/s", "0.5 %"]
+
+
+def test_what_nobody_could_see_is_a_dash_and_not_zero():
+    """A framework without a JVM, a kernel without socket accounts."""
+    row = costs(usage={"framework": {"read_bytes": 0.0, "written_bytes": 0.0}})["framework"]
+    assert (row["TCP sent"], row["GC"], row["Disk read"]) == ("–", "–", "0 B/s")
+
+
+def test_latencies_of_several_hosts_carry_how_far_clocks_are_apart(evidence):
+    """Beside each one, in a cell's trials and in its table of latencies."""
+    first, *rest = evidence.cells
+    trials = tuple(
+        replace(one, seen=replace(one.seen, clocks=Apart("b1", -0.0004, 0.0008, 0.0012))) for one in first.trials
+    )
+    dossier = dossiers_of(replace(evidence, cells=(replace(first, trials=trials), *rest)))[first.anchor]
+    assert all(attempt.p99.endswith("± 1.2 ms") for attempt in dossier.attempts if attempt.p99)
+    assert any("±" in text for row in dossier.latency for text in row)
+
+
+def test_without_accounts_there_is_no_table():
+    """Of a run whose hosts share the work."""
+    assert costs_of(None) == costs_of(Judged(seen(1, 100.0, 200.0, cpu={}), Verdict("sustained"))) == ()
+
+
+def test_a_cell_says_what_it_took_and_how_its_sizes_differ(evidence):
+    """In its dossier, beside the mean that it is named for."""
+    dossier = next(one for one in dossiers_of(evidence).values() if "mean" in one.point)
+    assert dossier.costs
+    assert any("90 % 100 B, 10 % 10 kB" in sentence for sentence in dossier.sentences)
+
+
+def test_a_map_marks_the_size_that_is_a_mean(evidence):
+    """And no other."""
+    assert [isinstance(size, MeanSize) for size in evidence.sizes] == [False, True]
+
+
+def test_the_command_for_a_mixed_cell_names_its_distribution(evidence):
+    """It measures the same cell again."""
+    from bench.config.validation import changed, scenario_of
+    from bench.config.yaml_document import Document
+
+    dossier = next(one for one in dossiers_of(evidence).values() if "mean" in one.point)
+    words = shlex.split(dossier.command)
+    changes = [after for word, after in pairwise(words) if word == "--set"]
+    base = Document("", {"name": "x", "systems": ["a/b"], "grid": {"message_size": ["1 kB"]}})
+    (cell,) = scenario_of(changed(base, changes)).cells()
+    assert (cell.sizes, cell.message_bytes) == (CHOICE.sizes, int(CHOICE))
+
+
+def test_the_csv_names_the_distribution(evidence):
+    """In a column of its own; empty where all messages have one size."""
+    text = (evidence.folder / "cells.csv").read_text()
+    assert "sizes" in text.splitlines()[0].split(",")
+    assert "90 % 100 B, 10 % 10 kB" in text
+
+
+def test_cells_of_one_grid_have_different_names():
+    """Also where sizes are nearly the same: files are named for them."""
+    sizes = Sizes(choice=((100, 1.0),))
+    names = [Cell("a", "b", 1000, 0.0).name, Cell("a", "b", 1001, 0.0).name, Cell("a", "b", 1000, 0.0, sizes).name]
+    assert len(set(names)) == 3

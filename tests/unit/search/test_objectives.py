@@ -1,0 +1,44 @@
+"""Each objective has its own answer from the same trials."""
+
+from msgspec.structs import replace
+
+from bench.analysis.verdict import Rules, judge
+from bench.config.scenario import Objectives
+from bench.model.measurement import Latency
+from bench.search.two_counter import TwoCounter
+from bench.simulation.capacity import Traits
+from bench.simulation.driver import Case
+from bench.simulation.faults import Faults
+from bench.simulation.fluid import Fluid
+from bench.units import Seconds
+
+CALM = Traits(1000.0, noise=0.005, pause_gap=0.0, warm_up=0.0)
+
+
+def searched(p99_breaks_at):
+    """The result of a search whose p99 is 3 s above a rate, and 1 s below; 2 s are asked for."""
+    objectives = Objectives(p99=Seconds(2))
+    question, system = replace(Case("p99", CALM).question(), objectives=objectives), Fluid(CALM, Faults(), 1)
+    search = TwoCounter(question)
+    while (planned := search.next_trial()) is not None:
+        seen = system.trial(planned, 30.0)
+        seen = replace(seen, from_due=Latency(p99=3.0 if planned.rate > p99_breaks_at else 1.0))
+        search = search.after(seen, judge(seen, Rules(objectives, 0.1)))
+    return search.result()
+
+
+def test_each_objective_has_its_own_interval():
+    """Latency breaks at 600/s, the backlog at 1000/s."""
+    result = searched(600.0)
+    by_name = {each.name: each for each in result.objectives}
+    assert by_name.keys() == {"backlog", "loss", "p99"}
+    assert by_name["p99"].low_hz < 600 < by_name["p99"].high_hz
+    assert by_name["backlog"].estimate_hz is None or by_name["backlog"].estimate_hz > 800
+    assert by_name["p99"].kept_hz <= 600
+
+
+def test_an_objective_that_was_always_kept_is_a_lower_bound():
+    """Nothing was ever lost: at least the highest rate that was tried."""
+    loss = next(each for each in searched(600.0).objectives if each.name == "loss")
+    assert (loss.estimate_hz, loss.high_hz) == (None, None)
+    assert loss.low_hz == loss.kept_hz > 600

@@ -1,0 +1,69 @@
+"""Neighbours say where a ceiling may lie, and the order of the cells gives most of them two."""
+
+import pytest
+
+from bench.config.scenario import Cell
+from bench.model.measurement import Result
+from bench.search.priors import hint_of, tour
+
+
+def cell(size, cost=0.0, system="spark/kafka"):
+    return Cell(*system.split("/"), size, cost)
+
+
+def result(size, rate, cost=0.0, status="measured", reason=None, system="spark/kafka"):
+    return Result(system, *system.split("/"), size, cost, status, reason, estimate_hz=rate)
+
+
+def test_between_two_sizes_the_rate_is_interpolated():
+    """On logarithmic scales: 10 kB lies half-way between 100 B and 1 MB."""
+    assert hint_of(cell(10_000), [result(100, 10_000.0), result(1_000_000, 100.0)]) == pytest.approx(1000)
+
+
+def test_between_two_costs_the_time_is_interpolated():
+    """1 ms and 3 ms a message: 2 ms."""
+    known = [result(100, 1000.0, 0.0), result(100, 1000 / 3, 0.2)]
+    assert hint_of(cell(100, 0.1), known, 20.0) == pytest.approx(500)
+
+
+def test_a_cost_takes_its_time_on_every_core():
+    """10 ms on two cores and half a millisecond of everything else."""
+    assert hint_of(cell(100, 0.01), [result(100, 2000.0)], 200.0) == pytest.approx(1 / (1 / 2000 + 1 / 200))
+
+
+def test_a_larger_message_is_at_most_as_frequent():
+    """Or as many as a source's bandwidth carries."""
+    known = [result(100, 50_000.0)]
+    assert hint_of(cell(200), known) == 50_000.0
+    assert hint_of(cell(1_000_000), known) == 200.0
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        result(100, 1000.0, system="spark/tcp"),
+        result(100, 1000.0, status="lower-bound", reason="generator"),
+        result(100, None, status="failed"),
+    ],
+    ids=["another system", "the generator's limit", "no answer"],
+)
+def test_some_results_say_nothing(other):
+    """They are no neighbours."""
+    assert hint_of(cell(1000), [other]) is None
+
+
+def test_the_corners_come_first():
+    """Then what lies between them; every cell once, systems one after the other."""
+    cells = [
+        cell(size, cost, system) for system in ("a/x", "b/x") for cost in (0.0, 0.1, 1.0) for size in (1, 2, 3, 4, 5)
+    ]
+    order = tour(cells)
+    assert sorted(order, key=cells.index) == cells
+    assert [each.system for each in order] == ["a/x"] * 15 + ["b/x"] * 15
+    assert {(c.message_bytes, c.cpu_seconds) for c in order[:4]} == {(1, 0.0), (5, 0.0), (1, 1.0), (5, 1.0)}
+
+
+def test_a_map_of_one_row_is_toured():
+    """And of one cell."""
+    assert tour([cell(100)]) == (cell(100),)
+    assert [c.message_bytes for c in tour([cell(size) for size in (1, 2, 3)])] == [1, 3, 2]
