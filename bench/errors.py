@@ -44,15 +44,15 @@ class ServiceError(HarnessError):
         super().__init__(f"{message}{where}{tail}")
 
 
-class NotReady(ServiceError):
+class NotReadyError(ServiceError):
     """A child process did not answer its ready probe before its deadline."""
 
 
-class Died(ServiceError):
+class ProcessDiedError(ServiceError):
     """A child process ended that should have gone on."""
 
 
-class RoomError(HarnessError):
+class PluginError(HarnessError):
     """A room failed at one of its verbs."""
 
     def __init__(self, room: str, verb: str, reason: str) -> None:
@@ -60,11 +60,11 @@ class RoomError(HarnessError):
         super().__init__(f"{room} failed to {verb}: {reason}")
 
 
-class Impossible(HarnessError):
+class ImpossibleMeasurementError(HarnessError):
     """Figures of a trial contradict each other or theory; whatever measured them is wrong."""
 
 
-class Interrupted(HarnessError):
+class InterruptedRunError(HarnessError):
     """Somebody asked a run to stop; everything is stopped and what was measured is saved."""
 
     exit_code = 130

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from zlib import crc32
 
-from bench.errors import RoomError
+from bench.errors import PluginError
 from bench.plugins.protocols import Endpoint
 
 LOOK_EVERY = 0.005
@@ -26,7 +26,7 @@ class Consumer:
     def open(self, endpoint: Endpoint, member: int, members: int) -> None:
         self._folder, self._member, self._members = Path(endpoint.address), member, members
         if not self._folder.is_dir():
-            raise RoomError("files", "open", f"there is no folder {self._folder}")
+            raise PluginError("files", "open", f"there is no folder {self._folder}")
 
     def take(self, most: int, timeout: float) -> Sequence[bytes]:
         self._delete()
@@ -39,7 +39,7 @@ class Consumer:
         try:
             return [(self._folder / name).read_bytes() for name in self._given]
         except OSError as problem:
-            raise RoomError("files", "take", f"{problem.filename}: {problem.strerror}") from problem
+            raise PluginError("files", "take", f"{problem.filename}: {problem.strerror}") from problem
 
     def close(self) -> None:
         self._delete()

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Sequence
 from secrets import token_hex
 
-from bench.errors import RoomError
+from bench.errors import PluginError
 from bench.plugins.protocols import Endpoint
 from bench.services.ports import LOOPBACK
 from bench.system.pipe import Pipe
@@ -21,7 +21,7 @@ from frameworks.harmonicio.engine.pe.function import Batch, Function, of_batch
 from frameworks.harmonicio.engine.pe.registration import Registration
 
 READY_SECONDS = 20.0
-_MOST_MESSAGES, _MOST_BYTES = 20_000, 64 * 10**6
+_MAX_MESSAGES, _MAX_BYTES = 20_000, 64 * 10**6
 _PAUSE = 0.002
 _TOKEN_BYTES = 6
 
@@ -58,10 +58,10 @@ class Consumer:
 
     def open(self, endpoint: Endpoint, member: int, members: int) -> None:  # noqa: ARG002  PEs share a stream by themselves
         if endpoint.client["elsewhere"]:
-            raise RoomError(
+            raise PluginError(
                 "stream", "open", "a PE of this process is on loopback, where a master of the site does not see it"
             )
-        self._pipe = _PIPES[self._id] = Pipe(_MOST_MESSAGES, _MOST_BYTES)
+        self._pipe = _PIPES[self._id] = Pipe(_MAX_MESSAGES, _MAX_BYTES)
         listener = socket.create_server((LOOPBACK, 0))
         port, control = listener.getsockname()[1], int(endpoint.client["control"])
         host = endpoint.address.rsplit(":", 1)[0]
@@ -101,4 +101,4 @@ class Consumer:
                 if any(pe["id"] == self._id for pe in operator.status()["pes"]):
                     return
             pause.wait(0.05)
-        raise RoomError("stream", "open", f"the master did not hear of PE {self._id} within {READY_SECONDS:g} s")
+        raise PluginError("stream", "open", f"the master did not hear of PE {self._id} within {READY_SECONDS:g} s")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from confluent_kafka import Consumer as Client
 from confluent_kafka import KafkaException, Message, TopicPartition
 
-from bench.errors import RoomError
+from bench.errors import PluginError
 from bench.plugins.protocols import Endpoint
 from bench.services import credentials
 
@@ -32,7 +32,7 @@ class Consumer:
                 _, share.offset = self._client.get_watermark_offsets(share, timeout=TIMEOUT)
             self._client.assign(shares)
         except KafkaException as problem:
-            raise RoomError(
+            raise PluginError(
                 "kafka", "open", f"{endpoint.name} cannot be read at {endpoint.address}: {problem}"
             ) from problem
 
@@ -74,6 +74,6 @@ def _by_partition(messages: Sequence[Message]) -> list[list[bytes]]:
     found: dict[int | None, list[bytes]] = {}
     for message in messages:
         if message.error() is not None:
-            raise RoomError("kafka", "take", str(message.error()))
+            raise PluginError("kafka", "take", str(message.error()))
         found.setdefault(message.partition(), []).append(message.value() or b"")
     return list(found.values())

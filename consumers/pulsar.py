@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pulsar
 
 from bench.config.site import PulsarSite
-from bench.errors import RoomError
+from bench.errors import PluginError
 from bench.plugins.protocols import Endpoint
 from producers.pulsar.admin import Admin, Backlog
 from producers.pulsar.connection import connected
@@ -47,7 +47,7 @@ class Consumer:
                 batch_receive_policy=pulsar.ConsumerBatchReceivePolicy(ahead, QUEUE_BYTES, 1),
             )
         except pulsar.PulsarException as problem:
-            raise RoomError(
+            raise PluginError(
                 "pulsar", "open", f"{endpoint.name} cannot be read at {endpoint.address}: {problem}"
             ) from problem
 
@@ -79,7 +79,7 @@ class Consumer:
         except pulsar.Timeout:
             return []
         except pulsar.PulsarException as problem:
-            raise RoomError("pulsar", "take", str(problem)) from problem
+            raise PluginError("pulsar", "take", str(problem)) from problem
         return list(found.values())
 
     def _acknowledge(self) -> None:
@@ -93,7 +93,7 @@ class Consumer:
                 for message in given:
                     self._consumer.acknowledge(message)
         except pulsar.PulsarException as problem:
-            raise RoomError("pulsar", "acknowledge", str(problem)) from problem
+            raise PluginError("pulsar", "acknowledge", str(problem)) from problem
 
 
 def backlog(endpoint: Endpoint) -> Backlog:

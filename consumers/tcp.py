@@ -5,7 +5,7 @@ import time
 from collections import deque
 from collections.abc import Sequence
 
-from bench.errors import RoomError
+from bench.errors import PluginError
 from bench.plugins.protocols import Endpoint
 
 PIECE_BYTES = 2**20
@@ -29,7 +29,7 @@ class Consumer:
         try:
             self._socket = socket.create_connection((host, int(port)), timeout=TIMEOUT)
         except OSError as problem:
-            raise RoomError(
+            raise PluginError(
                 "tcp", "open", f"no connection to {endpoint.address}: {problem.strerror or problem}"
             ) from problem
 
@@ -54,9 +54,9 @@ class Consumer:
             except TimeoutError:
                 return
             except OSError as problem:
-                raise RoomError("tcp", "take", f"the connection broke: {problem.strerror or problem}") from problem
+                raise PluginError("tcp", "take", f"the connection broke: {problem.strerror or problem}") from problem
             if not piece:
-                raise RoomError("tcp", "take", "the source has closed the connection")
+                raise PluginError("tcp", "take", "the source has closed the connection")
             first, *others = piece.split(b"\n")
             self._begun.append(first)
             for line in others:

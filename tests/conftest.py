@@ -10,7 +10,7 @@ import pytest
 from hypothesis import settings
 
 from bench.config.site import Site
-from bench.plugins.environment import Ground
+from bench.plugins.environment import RunEnvironment
 from bench.system.supervisor import Supervisor
 from producers.kafka.server import Broker, KafkaServer
 from producers.pulsar.server import Broker as PulsarBroker
@@ -36,32 +36,30 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.fixture(scope="session")
-def ground(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
+def env(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunEnvironment]:
     """Two cores on this machine; what is kept on it serves all tests."""
     folder, cache = tmp_path_factory.mktemp("ground"), Path.home() / ".cache" / "stream-bench"
-    with Ground(
+    with RunEnvironment(
         Site(), Supervisor(folder / "running", folder / "logs"), folder / "data", cache, cores=2, note=logger.info
-    ) as ground:
-        yield ground
+    ) as env:
+        yield env
 
 
 @pytest.fixture(scope="session")
-def kafka(ground: Ground) -> KafkaServer:
+def kafka(env: RunEnvironment) -> KafkaServer:
     """The embedded Kafka that the Kafka source, with its own defaults, finds on the ground."""
     broker = Broker()
-    return ground.kept(
+    return env.cached_resource(
         ("kafka", broker),
-        lambda: KafkaServer.standing(ground.supervisor, broker, cache=ground.cache, data=ground.data, note=ground.note),
+        lambda: KafkaServer.deployed(env.supervisor, broker, cache=env.cache, data=env.data, note=env.note),
     )
 
 
 @pytest.fixture(scope="session")
-def pulsar(ground: Ground) -> PulsarServer:
+def pulsar(env: RunEnvironment) -> PulsarServer:
     """The embedded Pulsar that the Pulsar source, with its own defaults, finds on the ground."""
     broker = PulsarBroker()
-    return ground.kept(
+    return env.cached_resource(
         ("pulsar", broker),
-        lambda: PulsarServer.standing(
-            ground.supervisor, broker, cache=ground.cache, data=ground.data, note=ground.note
-        ),
+        lambda: PulsarServer.deployed(env.supervisor, broker, cache=env.cache, data=env.data, note=env.note),
     )

@@ -6,11 +6,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from bench.config.scenario import Cell, Grid, Scenario
+from bench.config.scenario import Grid, Scenario
 from bench.config.site import Site
+from bench.model.cell import Cell
 from bench.model.measurement import Latency, Measurement, Planned, Purpose, Result, Series
 from bench.model.message_sizes import MessageSize
-from bench.storage.run_folder import Store
+from bench.storage.run_folder import RunFolder
 from bench.units import Seconds
 
 BATCH = {"spark/tcp": 1.0, "spark/files": 1.0, "spark/kafka": 1.0}
@@ -54,8 +55,8 @@ def seen(
     known: dict[str, Any] = {
         "planned": Planned(number, rate, settle, window, purpose), "started": "2026-05-04T10:00:00Z", "batch_interval": batch,
         "ended": "complete" if sustained else "hopeless", "seconds": 13.0 if sustained else 9.5, "offered": offered[-1],
-        "sent": last, "failed": 0, "processed": last, "lost": 0, "duplicated": 0, "disordered": 0, "corrupted": 0,
-        "drained": sustained, "late": 0.001, "blocked": 0.0, "asked": 5.0, "burnt": 5.01,
+        "sent": last, "failed": 0, "processed": last, "lost": 0, "duplicated": 0, "out_of_order": 0, "corrupted": 0,
+        "drained": sustained, "late": 0.001, "blocked": 0.0, "cpu_requested_s": 5.0, "cpu_used_s": 5.01,
         "from_due": Latency(p50, 1.6 * p50, 2.1 * p50, 2.6 * p50), "from_sent": Latency(p50, 1.6 * p50, 2 * p50, 2.5 * p50),
         "cpu": {"framework": 18.9, "source": 0.5, "load": 0.3, "harness": 0.1, "busy": 19.9, "steal": 0.1, "available": 20.0},
         "memory": {"framework": 6.1e8, "source": 8e8, "load": 1.1e8, "harness": 9e7},
@@ -126,10 +127,10 @@ def a_run(
 
 
 @contextmanager
-def an_open_store(folder: Path, scenario: Scenario, **facts: Any) -> Iterator[Store]:
+def an_open_store(folder: Path, scenario: Scenario, **facts: Any) -> Iterator[RunFolder]:
     """A new folder's store, closed again afterwards."""
     folder.mkdir()
-    store = Store(folder)
+    store = RunFolder(folder)
     store.open(scenario, Site(), FACTS | facts)
     try:
         yield store

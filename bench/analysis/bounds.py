@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from bench.config.scenario import Cell
-from bench.model.measurement import Roof
+from bench.model.cell import Cell
+from bench.model.measurement import Bound
 
 BUSY = 0.9
 """A machine is taken for the limit when it was busy for this share of its cores' time."""
@@ -37,23 +37,23 @@ def pulsar_copies(write_quorum: int, consumers: int = 1, bookies: int = 1, broke
 
 def roofs(
     cell: Cell, cores: int, copies: Copies | None, *, network: float | None, disk: float | None, cards: bool = False
-) -> list[Roof]:
+) -> list[Bound]:
     """The roofs over a cell that are known, the lowest first; `network` and `disk` are bytes/s of one card and one disk.
 
     That messages cross one card once is sure, unless several hosts send (`cards`); how often they cross a broker's depends on where
     it has put them.
     """
-    found = [Roof("cpu", cpu, hard=True)] if (cpu := cpu_bound(cell, cores)) is not None else []
+    found = [Bound("cpu", cpu, hard=True)] if (cpu := cpu_bound(cell, cores)) is not None else []
     if network is not None:
-        found.append(Roof("network", network / cell.message_bytes, hard=not cards))
+        found.append(Bound("network", network / cell.message_bytes, hard=not cards))
         if copies is not None and copies.network > 1:
-            found.append(Roof("network", network / (cell.message_bytes * copies.network), hard=False))
+            found.append(Bound("network", network / (cell.message_bytes * copies.network), hard=False))
     if disk is not None and copies is not None and copies.disk > 0:
-        found.append(Roof("disk", disk / (cell.message_bytes * copies.disk), hard=False))
+        found.append(Bound("disk", disk / (cell.message_bytes * copies.disk), hard=False))
     return sorted(found, key=lambda roof: roof.hz)
 
 
-def roof_reached(rate: float, known: Sequence[Roof]) -> Roof | None:
+def reached_bound(rate: float, known: Sequence[Bound]) -> Bound | None:
     """The lowest roof if the rate is near it; None when there is room."""
     return next((roof for roof in known if rate >= NEAR * roof.hz), None)
 

@@ -13,14 +13,14 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bench.config.scenario import Cell
+from bench.model.cell import Cell
 from bench.model.measurement import Result
 from bench.units import rate_text
 
 LEVEL = 0.05
 NOMINAL = 0.95
 """What an interval of a result claims to hold."""
-LEAST_SD = 0.01
+MIN_SD = 0.01
 """Of the logarithm of a rate: two runs of one cell differ by more than their intervals show (a warm cache, another port)."""
 TAIL = 1.2
 """Errors of a few trials have longer tails than a normal law: of 40 maps of 12 equal cells 3 showed a change, with this none."""
@@ -106,11 +106,11 @@ def _place(result: Result) -> _Place | None:
         return None
     if low and high:
         middle = result.estimate_hz if result.estimate_hz else math.sqrt(low * high)
-        sd = max(LEAST_SD, math.log(high / low) / (2 * _Z))
+        sd = max(MIN_SD, math.log(high / low) / (2 * _Z))
         return _Place(math.log(middle), sd)
     if low:
-        return _Place(math.log(low), LEAST_SD, 1)
-    return _Place(math.log(high), LEAST_SD, -1) if high else None
+        return _Place(math.log(low), MIN_SD, 1)
+    return _Place(math.log(high), MIN_SD, -1) if high else None
 
 
 def _decided(compared: Sequence[Compared], level: float) -> list[Compared]:

@@ -11,7 +11,7 @@ from bench.model.measurement import Buckets
 
 _SUB_BITS = 8  # 256 sub-buckets: a value is known to better than 1 %
 _HALF = 1 << (_SUB_BITS - 1)
-_LARGEST_US = 2**42  # about 51 days
+_MAX_US = 2**42  # about 51 days
 _BUCKETS = (43 - _SUB_BITS + 1) * _HALF + _HALF
 
 _FEW = 32
@@ -31,7 +31,7 @@ class Histogram:
         """Count every one of these durations."""
         us = np.rint(seconds * 1e6).astype(np.int64)
         self.negative += int(np.count_nonzero(us < 0))
-        self.counts += np.bincount(_index(np.clip(us, 0, _LARGEST_US)), minlength=_BUCKETS)
+        self.counts += np.bincount(_index(np.clip(us, 0, _MAX_US)), minlength=_BUCKETS)
 
     def add(self, sparse: Sparse) -> None:
         """Add another histogram's counts."""
@@ -65,9 +65,7 @@ def sparse_of(seconds: NDArray[np.float64]) -> tuple[Sparse, int]:
         histogram.record(seconds)
         return histogram.sparse(), histogram.negative
     us = [round(value * 1e6) for value in seconds.tolist()]
-    return sparse_sum([[(_index_of(min(max(value, 0), _LARGEST_US)), 1) for value in us]]), sum(
-        value < 0 for value in us
-    )
+    return sparse_sum([[(_index_of(min(max(value, 0), _MAX_US)), 1) for value in us]]), sum(value < 0 for value in us)
 
 
 def sparse_sum(parts: Iterable[Sparse]) -> Sparse:
@@ -192,9 +190,9 @@ class Seconds:
             else np.zeros((4, 0), np.int64)
         )
         keys, counts = _ROW @ rows[:3], rows[3]
-        kept, place = np.unique(keys, return_inverse=True)  # what came late is in a later block
-        totals = np.bincount(place, weights=counts, minlength=len(kept)).astype(np.int64)
-        seconds, rest = np.divmod(kept, _ROW[0])
+        cached_resource, place = np.unique(keys, return_inverse=True)  # what came late is in a later block
+        totals = np.bincount(place, weights=counts, minlength=len(cached_resource)).astype(np.int64)
+        seconds, rest = np.divmod(cached_resource, _ROW[0])
         kinds, buckets = np.divmod(rest, _ROW[1])
         return Buckets(seconds.tolist(), [KINDS[kind] for kind in kinds.tolist()], buckets.tolist(), totals.tolist())
 

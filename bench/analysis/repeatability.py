@@ -12,11 +12,11 @@ from typing import Literal
 
 from msgspec import Struct
 
-from bench.config.scenario import Cell
+from bench.model.cell import Cell
 from bench.model.measurement import Result
 from bench.units import seconds_text, size_text
 
-LEAST_RUNS = 3
+MIN_RUNS = 3
 LEVEL = 0.05
 """How rarely, from each side, honest intervals may be called too narrow or too wide."""
 _NORMAL = NormalDist()
@@ -66,7 +66,7 @@ def agreements(runs: Sequence[Sequence[Result]]) -> list[Agreement]:
             if result.status == "measured" and result.estimate_hz and result.low_hz and result.high_hz:
                 cell = Cell(result.framework, result.source, result.message_bytes, result.cpu_seconds, result.sizes)
                 found.setdefault(cell, []).append(result)
-    return [agreement(cell, results) for cell, results in found.items() if len(results) >= LEAST_RUNS]
+    return [agreement(cell, results) for cell, results in found.items() if len(results) >= MIN_RUNS]
 
 
 def agreement(cell: Cell, results: Sequence[Result]) -> Agreement:

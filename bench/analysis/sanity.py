@@ -1,6 +1,6 @@
 """Results that cannot be: every tool of the field has shown one of them at least once; here they stop the cell."""
 
-from bench.config.scenario import Cell
+from bench.model.cell import Cell
 from bench.model.measurement import Measurement
 from bench.model.message_sizes import ENTRIES
 from bench.units import rate_text, size_text
@@ -9,7 +9,7 @@ TOLERANCE = 1.02
 """Of a bound: what two clocks and the ends of a window may differ by."""
 
 
-def alarm_of(seen: Measurement, cell: Cell, *, bound_hz: float | None, link: float | None) -> str | None:
+def failed_sanity_check(seen: Measurement, cell: Cell, *, bound_hz: float | None, link: float | None) -> str | None:
     """Why a trial's numbers are impossible, with the figures; None when they are not. `link` is in bytes/s."""
     rate = _processed_rate(seen)
     moved = rate * cell.message_bytes

@@ -11,16 +11,16 @@ from numpy.typing import NDArray
 
 from bench.model.measurement import Measurement
 
-SAMPLE, LEAST_LOOKS = 0.5, 16
+SAMPLE, MIN_LOOKS = 0.5, 16
 """Seconds between two looks at the backlog of a continuous system; shorter windows are looked at so many times."""
-FLOOR_SLACK, LEAST_DRIFT = 0.004, 0.002
+FLOOR_SLACK, MIN_DRIFT = 0.004, 0.002
 LATE_SHARE = 0.6
 SLICES = 6
 STILL = 3.0
 """A processed counter that has not moved for so many intervals stands still."""
 FEW_MESSAGES = 2
 """So many may wait for their batch."""
-MOST_LOSS = 0.999
+MAX_LOSS = 0.999
 AHEAD = 0.01
 """Seconds by which a processed counter may seem to be ahead of the due times; a farther one is broken."""
 
@@ -82,7 +82,7 @@ def _instants(
     else:
         candidates = np.flatnonzero(inside)
         times = at[candidates]
-        step = min(SAMPLE, float(times[-1] - times[0]) / LEAST_LOOKS) if len(times) > 1 else SAMPLE
+        step = min(SAMPLE, float(times[-1] - times[0]) / MIN_LOOKS) if len(times) > 1 else SAMPLE
         due = np.arange(times[0], times[-1] + 1e-9, max(step, 1e-3)) if len(times) else times
         rows = candidates[np.unique(np.searchsorted(times, due - 1e-9))] if len(times) else candidates
     return _Instants(at[rows], offered[rows] - processed[rows], processed[rows])
@@ -108,7 +108,7 @@ def _drift_of_few(backlog: NDArray[np.float64], rate: float, seconds: float) -> 
     growth = float(backlog[-1] - backlog[0]) if len(backlog) else 0.0
     share = growth / max(1.0, rate * seconds)
     overloaded = share > 0.5 and growth > FEW_MESSAGES
-    return Drift(overloaded, min(MOST_LOSS, share) if overloaded else 0.0, seconds)
+    return Drift(overloaded, min(MAX_LOSS, share) if overloaded else 0.0, seconds)
 
 
 def _judged(found: _Instants, rate: float, seconds: float) -> Drift:
@@ -116,9 +116,9 @@ def _judged(found: _Instants, rate: float, seconds: float) -> Drift:
     drift = _growth(found)
     floor = float(backlog[: max(1, count // 3)].min())
     late_floor = float(backlog[int(count * (1 - LATE_SHARE)) :].min())
-    overloaded = late_floor > floor + FLOOR_SLACK * rate * seconds and drift > LEAST_DRIFT * rate
+    overloaded = late_floor > floor + FLOOR_SLACK * rate * seconds and drift > MIN_DRIFT * rate
     slices, length = _slices(found)
-    return Drift(overloaded, min(MOST_LOSS, max(0.0, drift / rate)), seconds, slices, length)
+    return Drift(overloaded, min(MAX_LOSS, max(0.0, drift / rate)), seconds, slices, length)
 
 
 def _growth(found: _Instants) -> float:

@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right
 from bench.model.measurement import Series
 
 
-class Columns:
+class TimeSeries:
     """Rows of (seconds, offered, sent, processed), in ascending order of time."""
 
     def __init__(self) -> None:

@@ -40,9 +40,9 @@ JITTER = 0.1
 """Of a batch interval: how much the backlog may differ from batch to batch in a window of four; in longer ones far less."""
 LONG_AFTER = 1.4
 """A drain so much longer than the load tells more than the window."""
-MOST_FOREIGN = 0.2
+MAX_FOREIGN = 0.2
 """A machine that did more than this of other work (or lost it to its host) was not the machine that is measured."""
-LEAST_FOREIGN, FULL = 0.03, 0.97
+MIN_FOREIGN, FULL = 0.03, 0.97
 """A machine that was full lowers the top rate by as much as it did of other work: more than this, or than half the precision,
 is no overload of the system's own."""
 
@@ -63,9 +63,9 @@ def _our_fault(seen: Measurement, _: Rules) -> Verdict | None:
         return Verdict("invalid", seen.note)
     if seen.offered == 0:
         return Verdict("invalid", "nothing was offered")
-    if seen.asked > 0.1 and abs(seen.burnt / seen.asked - 1) > BURN_TOLERANCE:
-        return Verdict("invalid", f"burnt {seen.burnt / seen.asked:.3f} of the CPU time asked for")
-    if _foreign_share(seen) > MOST_FOREIGN:
+    if seen.cpu_requested_s > 0.1 and abs(seen.cpu_used_s / seen.cpu_requested_s - 1) > BURN_TOLERANCE:
+        return Verdict("invalid", f"burnt {seen.cpu_used_s / seen.cpu_requested_s:.3f} of the CPU time asked for")
+    if _foreign_share(seen) > MAX_FOREIGN:
         return Verdict("invalid", f"other work took {_foreign_share(seen):.0%} of this machine")
     if _offered_share(seen) < OFFERED_ENOUGH and not _pushed_back(seen) and not seen.failed:
         return Verdict("invalid", "generator")
@@ -107,7 +107,7 @@ def _inexact(seen: Measurement, rules: Rules) -> Verdict | None:
             "lost": seen.lost,
             "duplicated": seen.duplicated,
             "corrupted": seen.corrupted,
-            "disordered": seen.disordered,
+            "out_of_order": seen.out_of_order,
         }
         allowed = {"lost": rules.objectives.loss}
         wrong = [f"{count} {what}" for what, count in counts.items() if count > allowed.get(what, 0)]
@@ -118,7 +118,7 @@ def _inexact(seen: Measurement, rules: Rules) -> Verdict | None:
 
 def _disturbed(seen: Measurement, rules: Rules) -> Verdict | None:
     """An overload that other work on a full machine may have made."""
-    foreign, most = _foreign_share(seen), max(LEAST_FOREIGN, rules.precision / 2)
+    foreign, most = _foreign_share(seen), max(MIN_FOREIGN, rules.precision / 2)
     if foreign <= most or seen.cpu["busy"] <= FULL * seen.cpu["available"]:
         return None
     verdict = _drift(seen, rules) or _late(seen, rules)

@@ -18,15 +18,17 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bench.calibration.worker import Contest, Discarding, Outcome, raced
-from bench.config.scenario import Cell, Scenario
+from bench.calibration.worker import BaselineRun, Discarding, Outcome, run_baseline
+from bench.config.scenario import Scenario
+from bench.model.cell import Cell
 from bench.model.message_keys import Keys
 from bench.model.message_sizes import Sizes
 from bench.plugins import registry
-from bench.plugins.protocols import Endpoint, Ground, Load
+from bench.plugins.protocols import Endpoint, LoadGenerator, RunEnvironment
 from bench.system import clock, host_info
+from bench.system.ipc import Failure, Ready
 from bench.system.supervisor import Child
-from bench.workload.load_spec import Order, Ready, Sent, Trouble, key_drawing, size_drawing
+from bench.workload.load_spec import LoadSpec, SendProgress, key_drawing, size_drawing
 from bench.workload.rate_meter import Meter
 
 FORMAT = 1
@@ -36,7 +38,7 @@ QUICK, TIMES, WARMER = 1.2, 4, 1.15
 before it: a cold Kafka takes 10 MB messages at a third of its rate."""
 SETTLE = 0.5
 """Seconds between two races: a broker deletes the topic of the one before."""
-PATIENCE = 60.0
+TIMEOUT_S = 60.0
 """Seconds that an order may last longer than it should, and a rival may take to start."""
 CONSTANT = "constant"
 """The rival that is the load itself, sending the same messages over and over: what it is faster by is what the headers cost."""
@@ -73,7 +75,7 @@ class Calibration(Struct, frozen=True):
     ceilings: list[Ceiling]
 
 
-def generator_ceiling(cell: Cell, scenario: Scenario, ground: Ground, folder: Path) -> float | None:
+def generator_ceiling(cell: Cell, scenario: Scenario, env: RunEnvironment, folder: Path) -> float | None:
     """The top rate of the load for a cell's source and size, in messages/s; None where it cannot be known.
 
     Measured once a run (about 4 s; nothing of the cell may stand: it takes the load's process) and kept in the run's folder
@@ -84,9 +86,9 @@ def generator_ceiling(cell: Cell, scenario: Scenario, ground: Ground, folder: Pa
     known = read_calibration(folder)
     asked = _ceiling(cell, scenario, "load", [])
     if all(_question(ceiling) != asked for ceiling in known):
-        rates = [load_rate(cell, scenario, ground, QUICK)]
+        rates = [load_rate(cell, scenario, env, QUICK)]
         while len(rates) < TIMES and (len(rates) == 1 or rates[-1] > WARMER * max(rates[:-1])):
-            rates.append(load_rate(cell, scenario, ground, QUICK))
+            rates.append(load_rate(cell, scenario, env, QUICK))
         write_calibration(folder, [*known, replace(asked, rates=rates)])
     return known_ceiling(cell, scenario, folder)
 
@@ -104,59 +106,59 @@ def _question(ceiling: Ceiling) -> Ceiling:
 
 
 def calibrated(
-    cells: Sequence[Cell], scenario: Scenario, ground: Ground, *, against: Sequence[str], runs: int, seconds: float
+    cells: Sequence[Cell], scenario: Scenario, env: RunEnvironment, *, against: Sequence[str], runs: int, seconds: float
 ) -> Iterator[list[Ceiling]]:
     """For each cell the ceilings of the load and of those rivals that its source has; all take turns, `runs` times."""
     for cell in cells:
-        rivals = [name for name in against if name in registry.rivals(cell.source)]
-        racers: dict[str, Callable[[], float]] = {"load": partial(load_rate, cell, scenario, ground, seconds)}
+        baselines = [name for name in against if name in registry.baselines(cell.source)]
+        racers: dict[str, Callable[[], float]] = {"load": partial(load_rate, cell, scenario, env, seconds)}
         if CONSTANT in against:
-            racers[CONSTANT] = partial(load_rate, cell, scenario, ground, seconds, stamped=False)
-        racers |= {name: partial(rival_rate, name, cell, scenario, ground, seconds) for name in rivals}
+            racers[CONSTANT] = partial(load_rate, cell, scenario, env, seconds, stamped=False)
+        racers |= {name: partial(baseline_rate, name, cell, scenario, env, seconds) for name in baselines}
         rates: dict[str, list[float]] = {name: [] for name in racers}
         if runs > 1:  # a server's first race is its warm-up, whoever runs it
-            ground.note(f"{cell.source} {cell.message_bytes} B: warm-up")
-            load_rate(cell, scenario, ground, QUICK)
+            env.note(f"{cell.source} {cell.message_bytes} B: warm-up")
+            load_rate(cell, scenario, env, QUICK)
         for turn in range(runs):
             names = list(racers)
             for name in (
                 names[turn % len(names) :] + names[: turn % len(names)]
             ):  # whoever is first meets what was left behind
-                ground.note(f"{cell.source} {cell.message_bytes} B: {name}, run {turn + 1} of {runs}")
+                env.note(f"{cell.source} {cell.message_bytes} B: {name}, run {turn + 1} of {runs}")
                 rates[name].append(racers[name]())
                 time.sleep(SETTLE)
         yield [_ceiling(cell, scenario, name, found) for name, found in rates.items()]
 
 
-def load_rate(cell: Cell, scenario: Scenario, ground: Ground, seconds: float, *, stamped: bool = True) -> float:
+def load_rate(cell: Cell, scenario: Scenario, env: RunEnvironment, seconds: float, *, stamped: bool = True) -> float:
     """Messages/s that the scenario's load sends and the source confirms when everything is due at once."""
-    with standing_load(cell, scenario, ground) as load:
-        order = order_of(cell, scenario, UNREACHABLE, seconds, stamped=stamped)
+    with standing_load(cell, scenario, env) as load:
+        spec = load_spec_of(cell, scenario, UNREACHABLE, seconds, stamped=stamped)
         meter = Meter(seconds)
-        for sent in accounts(load, order):
-            if sent.at <= order.begin + seconds:
+        for sent in accounts(load, spec):
+            if sent.at <= spec.begin + seconds:
                 meter.look(sent.at, sent.confirmed)
         return meter.rate
 
 
 @contextmanager
-def standing_load(cell: Cell, scenario: Scenario, ground: Ground) -> Iterator[Load]:
+def standing_load(cell: Cell, scenario: Scenario, env: RunEnvironment) -> Iterator[LoadGenerator]:
     """The load of a cell before a source of which nobody keeps anything."""
-    with _endpoint(cell, scenario, ground) as endpoint:
+    with _endpoint(cell, scenario, env) as endpoint:
         load = registry.load(registry.only_load(cell.source) or scenario.load.by)
         try:
-            load.open(endpoint, ground)
-            with _reader(endpoint, ground):
+            load.open(endpoint, env)
+            with _reader(endpoint, env):
                 yield load
         finally:
             load.close()
 
 
-def order_of(
+def load_spec_of(
     cell: Cell, scenario: Scenario, rate: float, seconds: float, *, run: int = 1, stamped: bool = True
-) -> Order:
+) -> LoadSpec:
     """An order for a cell whose messages cost nothing, to begin now."""
-    return Order(
+    return LoadSpec(
         run,
         rate,
         time.monotonic(),
@@ -173,49 +175,49 @@ def order_of(
     )
 
 
-def accounts(load: Load, order: Order) -> Iterator[Sent]:
+def accounts(load: LoadGenerator, spec: LoadSpec) -> Iterator[SendProgress]:
     """Have an order sent; what the load says of it until it is done, and it is halted when its seconds are over."""
-    load.start(order)
-    deadline, halted = order.begin + order.seconds + PATIENCE, False
+    load.start(spec)
+    deadline, halted = spec.begin + spec.seconds + TIMEOUT_S, False
     while time.monotonic() < deadline:
         for sent in load.ask():
-            if sent.run == order.run:
+            if sent.run == spec.run:
                 yield sent
                 if sent.done:
                     return
-        if not halted and time.monotonic() > order.begin + order.seconds:
-            load.halt()
+        if not halted and time.monotonic() > spec.begin + spec.seconds:
+            load.cancel()
             halted = True
         time.sleep(0.01)
 
 
-def rival_rate(name: str, cell: Cell, scenario: Scenario, ground: Ground, seconds: float) -> float:
+def baseline_rate(name: str, cell: Cell, scenario: Scenario, env: RunEnvironment, seconds: float) -> float:
     """Messages/s that a rival of a source confirms, in a process of its own."""
-    with _endpoint(cell, scenario, ground) as endpoint:
-        contest = Contest(name, endpoint, cell.message_bytes, seconds, str(ground.cache))
+    with _endpoint(cell, scenario, env) as endpoint:
+        contest = BaselineRun(name, endpoint, cell.message_bytes, seconds, str(env.cache))
         if registry.only_load(cell.source):
-            return raced(contest)
-        child = _apart(ground, name="rival", heard=Outcome | Trouble)
+            return run_baseline(contest)
+        child = _apart(env, name="rival", received=Outcome | Failure)
         try:
-            child.inbox.tell(contest)
-            with _reader(endpoint, ground):
-                return child.answer(Outcome, seconds + 2 * PATIENCE).rate
+            child.inbox.send(contest)
+            with _reader(endpoint, env):
+                return child.answer(Outcome, seconds + 2 * TIMEOUT_S).rate
         finally:
             child.stop()
 
 
 @contextmanager
-def _endpoint(cell: Cell, scenario: Scenario, ground: Ground) -> Iterator[Endpoint]:
+def _endpoint(cell: Cell, scenario: Scenario, env: RunEnvironment) -> Iterator[Endpoint]:
     """The cell's source, empty."""
     source = registry.source(cell.source, scenario.settings)
     try:
-        yield source.open(cell, ground)
+        yield source.open(cell, env)
     finally:
         source.close()
 
 
 @contextmanager
-def _reader(endpoint: Endpoint, ground: Ground) -> Iterator[None]:
+def _reader(endpoint: Endpoint, env: RunEnvironment) -> Iterator[None]:
     """Something that takes messages off and throws them away, where the source needs it."""
     if not registry.discards(endpoint.source):
         yield
@@ -229,18 +231,18 @@ def _reader(endpoint: Endpoint, ground: Ground) -> Iterator[None]:
             over.set()
             thread.join(timeout=5)
     else:
-        child = _apart(ground, name="null-reader", heard=Ready | Trouble)
+        child = _apart(env, name="null-reader", received=Ready | Failure)
         try:
-            child.inbox.tell(Discarding(endpoint))
-            child.answer(Ready, PATIENCE)
+            child.inbox.send(Discarding(endpoint))
+            child.answer(Ready, TIMEOUT_S)
             yield
         finally:
             child.stop()
 
 
-def _apart(ground: Ground, *, name: str, heard: Any) -> Child:
-    return ground.supervisor.start(
-        [sys.executable, "-m", "bench.calibration.worker"], name=name, role="framework", heard=heard
+def _apart(env: RunEnvironment, *, name: str, received: Any) -> Child:
+    return env.supervisor.start(
+        [sys.executable, "-m", "bench.calibration.worker"], name=name, role="framework", received=received
     )
 
 

@@ -6,11 +6,12 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from bench.calibration.generator_ceiling import FORMAT, accounts, load_rate, order_of, standing_load
-from bench.config.scenario import Cell, Scenario
-from bench.errors import RoomError
-from bench.plugins.protocols import Ground
-from bench.workload.load_spec import Sent
+from bench.calibration.generator_ceiling import FORMAT, accounts, load_rate, load_spec_of, standing_load
+from bench.config.scenario import Scenario
+from bench.errors import PluginError
+from bench.model.cell import Cell
+from bench.plugins.protocols import RunEnvironment
+from bench.workload.load_spec import SendProgress
 
 FILE = "offered.json"
 LOWEST = 0.1
@@ -36,16 +37,16 @@ class Offered(Struct, frozen=True):
         return self.sent_hz / self.asked_hz - 1
 
 
-def offered_rates(cell: Cell, scenario: Scenario, ground: Ground, seconds: float) -> Iterator[Offered]:
+def offered_rates(cell: Cell, scenario: Scenario, env: RunEnvironment, seconds: float) -> Iterator[Offered]:
     """A reading for each decade below the ceiling of the load, which is measured first, and for SHARE of it."""
-    top = SHARE * load_rate(cell, scenario, ground, seconds)
+    top = SHARE * load_rate(cell, scenario, env, seconds)
     if top <= 0:
-        raise RoomError(cell.source, "calibrate", f"nothing was confirmed within {seconds:g} s; give more --seconds")
-    with standing_load(cell, scenario, ground) as load:
+        raise PluginError(cell.source, "calibrate", f"nothing was confirmed within {seconds:g} s; give more --seconds")
+    with standing_load(cell, scenario, env) as load:
         for number, rate in enumerate(decades(top), 1):
-            ground.note(f"{cell.source} {cell.message_bytes} B at {rate:g} messages/s")
-            order = order_of(cell, scenario, rate, max(SHORTEST, (INTERVALS + 1) / rate), run=number)
-            told = [sent for sent in accounts(load, order) if sent.at <= order.begin + order.seconds]
+            env.note(f"{cell.source} {cell.message_bytes} B at {rate:g} messages/s")
+            spec = load_spec_of(cell, scenario, rate, max(SHORTEST, (INTERVALS + 1) / rate), run=number)
+            told = [sent for sent in accounts(load, spec) if sent.at <= spec.begin + spec.seconds]
             yield Offered(
                 cell.source, cell.message_bytes, rate, rate_in(told), max((sent.latest for sent in told), default=0.0)
             )
@@ -67,9 +68,9 @@ def decades(top: float) -> list[float]:
     return [*found, top]
 
 
-def rate_in(told: Iterable[Sent]) -> float:
+def rate_in(told: Iterable[SendProgress]) -> float:
     """Messages/s between the first account and the last one in which the count had grown; 0 with fewer than two."""
-    grown: list[Sent] = []
+    grown: list[SendProgress] = []
     for sent in told:
         if sent.accepted > (grown[-1].accepted if grown else 0):
             grown.append(sent)

@@ -9,15 +9,14 @@ from msgspec import Struct
 from bench.errors import HarnessError
 from bench.plugins import registry
 from bench.plugins.protocols import Endpoint
-from bench.system.ipc import Channel
-from bench.workload.load_spec import Ready, Trouble
+from bench.system.ipc import Channel, Failure, Ready
 from bench.workload.rate_meter import Meter
 
 
-class Contest(Struct, frozen=True, tag="contest"):
+class BaselineRun(Struct, frozen=True, tag="contest"):
     """Run that rival of a source for some seconds; `Outcome` follows."""
 
-    rival: str
+    baseline: str
     endpoint: Endpoint
     message_bytes: int
     seconds: float
@@ -36,42 +35,42 @@ class Outcome(Struct, frozen=True, tag="outcome"):
     rate: float
 
 
-Told = Contest | Discarding
-Heard = Outcome | Ready | Trouble
+Command = BaselineRun | Discarding
+Reply = Outcome | Ready | Failure
 
 
 def main() -> None:
     """Serve the channel whose file number ends the command line: one task, then its end."""
-    channel: Channel[Told] = Channel.inherited(int(sys.argv[-1]), Told)  # type: ignore[arg-type]  # a union of Structs
+    channel: Channel[Command] = Channel.inherited(int(sys.argv[-1]), Command)  # type: ignore[arg-type]  # a union of Structs
     try:
-        (told,) = channel.hear()
-        if isinstance(told, Contest):
-            channel.tell(Outcome(raced(told)))
+        (told,) = channel.receive()
+        if isinstance(told, BaselineRun):
+            channel.send(Outcome(run_baseline(told)))
         else:
             threading.Thread(target=_discard, args=(channel, told.endpoint), daemon=True).start()
-            channel.tell(Ready())
-        channel.hear()
+            channel.send(Ready())
+        channel.receive()
     except (EOFError, OSError):
         return
     except HarnessError as problem:
-        channel.tell(Trouble(str(problem)))
+        channel.send(Failure(str(problem)))
         sys.exit(1)
 
 
-def raced(contest: Contest) -> float:
+def run_baseline(contest: BaselineRun) -> float:
     """The rate of a rival, run here and now."""
     meter = Meter(contest.seconds)
-    registry.rivals(contest.endpoint.source)[contest.rival](
+    registry.baselines(contest.endpoint.source)[contest.baseline](
         contest.endpoint, b"x" * contest.message_bytes, meter, Path(contest.cache)
     )
     return meter.rate
 
 
-def _discard(channel: Channel[Told], endpoint: Endpoint) -> None:
+def _discard(channel: Channel[Command], endpoint: Endpoint) -> None:
     try:
         registry.discarding(endpoint.source)(endpoint, threading.Event())
     except HarnessError as problem:
-        channel.tell(Trouble(str(problem)))
+        channel.send(Failure(str(problem)))
 
 
 if __name__ == "__main__":

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from bench.errors import HarnessError, Interrupted, UsageError
+from bench.errors import HarnessError, InterruptedRunError, UsageError
 
 if TYPE_CHECKING:  # everything else is imported by the verb that needs it: `bench --help` stays fast
     from bench.config.scenario import Scenario
     from bench.config.site import Site
-    from bench.storage.run_folder import Store
+    from bench.storage.run_folder import RunFolder
 
 app = typer.Typer(
     name="bench",
@@ -59,21 +59,21 @@ def run(  # one argument for each option
     from bench.runner import live_status
     from bench.runner.run import Places
     from bench.runner.run import run as run_all
-    from bench.storage.run_folder import Store
+    from bench.storage.run_folder import RunFolder
 
     chosen, where = _read(scenario, site, changes)
     _warn(chosen)
-    store = _resumed(resume, chosen, where) if resume else Store.fresh(out, chosen.name)
+    store = _resumed(resume, chosen, where) if resume else RunFolder.fresh(out, chosen.name)
     command = shlex.join(["bench", *sys.argv[1:]])
     _log_to(store.folder / "harness.log")
     try:
         with (
             terminal.watcher(len(chosen.cells()), store.folder, quiet=quiet) as screen,
-            live_status.lit(store.folder, screen) as watcher,
+            live_status.live_status(store.folder, screen) as watcher,
         ):
             results = run_all(chosen, where, store, watcher, places=Places(_cache(), _registry(), command, web=web))
     except KeyboardInterrupt:
-        raise Interrupted(f"interrupted, everything is stopped; go on with --resume {store.folder}") from None
+        raise InterruptedRunError(f"interrupted, everything is stopped; go on with --resume {store.folder}") from None
     files = [
         file
         for name in ("html", "pdf")
@@ -176,7 +176,7 @@ def watch(
     try:
         view("watch").serve(folder, host=host, port=port, say=lambda text: print(text, flush=True))
     except KeyboardInterrupt:
-        raise Interrupted("stopped watching; the run goes on") from None
+        raise InterruptedRunError("stopped watching; the run goes on") from None
 
 
 @app.command(epilog="Example:  bench export results/quick-20261121T120000Z --format csv,parquet,omb")
@@ -228,8 +228,8 @@ def calibrate(  # one argument for each option
     from bench.cli import calibration_table
 
     folder = calibration_table.folder_for(out)
-    rivals = [name.strip() for name in against.split(",") if name]
-    asked = calibration_table.Asked(names, rivals, sizes, runs, seconds, changes or [], offered=offered)
+    baselines = [name.strip() for name in against.split(",") if name]
+    asked = calibration_table.Asked(names, baselines, sizes, runs, seconds, changes or [], offered=offered)
     for line in calibration_table.lines(asked, folder, site, _cache(), _registry()):
         _say(line)
     _say(f"saved    {folder}")
@@ -339,7 +339,7 @@ def worker(
     try:
         load_worker("swarm")(read_address(master), lambda text: print(text, flush=True))
     except KeyboardInterrupt:
-        raise Interrupted("no worker of the load any more") from None
+        raise InterruptedRunError("no worker of the load any more") from None
 
 
 @app.command(epilog="Example:  bench clean")
@@ -347,9 +347,9 @@ def clean(*, out: Results = DEFAULT_RESULTS) -> None:
     """End what a killed run left running, and delete the data that it left lying."""
     from bench.plugins.environment import delete_data
     from bench.storage.run_folder import locked
-    from bench.system.supervisor import end_leftovers
+    from bench.system.supervisor import end_orphans
 
-    for ended in end_leftovers(_registry()):
+    for ended in end_orphans(_registry()):
         _say(f"ended    {ended}")
     for data in sorted(out.glob("*/data")):
         lock = locked(data.parent)
@@ -400,9 +400,9 @@ def _read(path: Path, site: Path | None, changes: list[str] | None) -> "tuple[Sc
 
 def _warn(chosen: "Scenario") -> None:
     """Tell of hazards; UsageError where one must be put right first."""
-    from bench.plugins.registry import hazards
+    from bench.plugins.registry import config_warnings
 
-    found = hazards(chosen)
+    found = config_warnings(chosen)
     for hazard in found:
         if not hazard.refused:
             _complain(f"warning: {hazard.text}")
@@ -410,9 +410,9 @@ def _warn(chosen: "Scenario") -> None:
         raise UsageError("\n".join(refused))
 
 
-def _resumed(folder: Path, chosen: "Scenario", where: "Site") -> "Store":
+def _resumed(folder: Path, chosen: "Scenario", where: "Site") -> "RunFolder":
     """The store of an earlier run; it must have been of the same scenario, on the same site and machine."""
-    from bench.storage.run_folder import Store, read_run
+    from bench.storage.run_folder import RunFolder, read_run
     from bench.system import host_info
 
     record = read_run(folder)
@@ -430,7 +430,7 @@ def _resumed(folder: Path, chosen: "Scenario", where: "Site") -> "Store":
         raise UsageError(
             f"{folder}: was begun with {changed}; its cells would not be comparable: begin a run of its own"
         )
-    return Store(folder)
+    return RunFolder(folder)
 
 
 def _cache() -> Path:

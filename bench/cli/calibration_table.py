@@ -17,10 +17,10 @@ from bench.config.yaml_document import Document
 from bench.errors import UsageError
 from bench.model import message_codec
 from bench.plugins import registry
-from bench.plugins.environment import Ground
+from bench.plugins.environment import RunEnvironment
 from bench.plugins.registry import check
 from bench.runner.deployment import no_keys
-from bench.storage.run_folder import Store
+from bench.storage.run_folder import RunFolder
 from bench.system import host_info
 from bench.system.supervisor import Supervisor
 from bench.units import rate_text, seconds_text, size_text
@@ -45,14 +45,16 @@ class Asked(Struct, frozen=True):
 
 def folder_for(out: Path) -> Path:
     """A new folder for the results."""
-    return Store.fresh(out, "calibrate").folder
+    return RunFolder.fresh(out, "calibrate").folder
 
 
 def lines(asked: Asked, folder: Path, site: Path | None, cache: Path, children: Path) -> Iterator[str]:
     """The table; calibration.json in `folder` is complete after each line. Raises UsageError before anything starts."""
     where = read_site(site) if site else Site()
     scenarios = [placed(_scenario(name, asked), where) for name in asked.names if name != CODEC]
-    known = {rival for scenario in scenarios for cell in scenario.cells() for rival in registry.rivals(cell.source)}
+    known = {
+        baseline for scenario in scenarios for cell in scenario.cells() for baseline in registry.baselines(cell.source)
+    }
     known |= {CONSTANT} if scenarios else set()
     for name in asked.against:
         if name not in known:
@@ -69,15 +71,15 @@ def lines(asked: Asked, folder: Path, site: Path | None, cache: Path, children: 
         Supervisor(children, folder / "logs"),
         scenarios[0].load.workers,
     )  # all were changed in the same way
-    with Ground(where, supervisor, folder / "data", cache, cores=cores, note=_note, workers=workers) as ground:
-        yield from (_offered_lines if asked.offered else _ceiling_lines)(asked, scenarios, folder, ground)
+    with RunEnvironment(where, supervisor, folder / "data", cache, cores=cores, note=_note, workers=workers) as env:
+        yield from (_offered_lines if asked.offered else _ceiling_lines)(asked, scenarios, folder, env)
 
 
-def _ceiling_lines(asked: Asked, scenarios: Sequence[Scenario], folder: Path, ground: Ground) -> Iterator[str]:
+def _ceiling_lines(asked: Asked, scenarios: Sequence[Scenario], folder: Path, env: RunEnvironment) -> Iterator[str]:
     found: list[Ceiling] = []
     for scenario in scenarios:
         rows = calibrated(
-            scenario.cells(), scenario, ground, against=asked.against, runs=asked.runs, seconds=asked.seconds
+            scenario.cells(), scenario, env, against=asked.against, runs=asked.runs, seconds=asked.seconds
         )
         for row in rows:
             found += row
@@ -85,11 +87,11 @@ def _ceiling_lines(asked: Asked, scenarios: Sequence[Scenario], folder: Path, gr
             yield _line(row, asked.against)
 
 
-def _offered_lines(asked: Asked, scenarios: Sequence[Scenario], folder: Path, ground: Ground) -> Iterator[str]:
+def _offered_lines(asked: Asked, scenarios: Sequence[Scenario], folder: Path, env: RunEnvironment) -> Iterator[str]:
     found: list[Offered] = []
     for scenario in scenarios:
         for cell in scenario.cells():
-            for one in offered_rates(cell, scenario, ground, asked.seconds):
+            for one in offered_rates(cell, scenario, env, asked.seconds):
                 found.append(one)
                 write_offered(folder, found)
                 yield _offered_line(one)
@@ -112,27 +114,29 @@ def _scenario(name: str, asked: Asked) -> Scenario:
                 f"{cell.source} cannot be calibrated: it has no null reader and does not keep what nobody reads"
             )
         source = registry.source(cell.source, scenario.settings)
-        refused = no_keys(cell, scenario) or source.refuses(cell, float(scenario.load.entropy))
+        refused = no_keys(cell, scenario) or source.unsupported_reason(cell, float(scenario.load.entropy))
         if refused is not None:
             raise UsageError(f"{cell.source} cannot be calibrated with {size_text(cell.message_bytes)}: {refused}")
     return scenario
 
 
 def _head(against: Sequence[str]) -> str:
-    rivals = "".join(f"  {name:>14.14} {'ratio':>6}" for name in against)
-    return f"{'source':10} {'size':>8}  {'load':>10} {'':>10}{rivals}"
+    baselines = "".join(f"  {name:>14.14} {'ratio':>6}" for name in against)
+    return f"{'source':10} {'size':>8}  {'load':>10} {'':>10}{baselines}"
 
 
 def _line(row: Sequence[Ceiling], against: Sequence[str]) -> str:
     """The load's median, in messages and bytes a second, and its ratio to each rival's median."""
     by = {ceiling.by: ceiling.hz for ceiling in row}
     size, load = row[0].message_bytes, by["load"]
-    rivals = "".join(
+    baselines = "".join(
         f"  {rate_text(by[name]):>14} {load / by[name]:6.2f}" if by.get(name) else f"  {'–':>14} {'–':>6}"
         for name in against
     )
     cost = f"  {_header_text(load, by[CONSTANT])}" if by.get(CONSTANT) and load > 0 else ""
-    return f"{row[0].source:10} {size_text(size):>8}  {rate_text(load):>10} {_bandwidth(load * size):>10}{rivals}{cost}"
+    return (
+        f"{row[0].source:10} {size_text(size):>8}  {rate_text(load):>10} {_bandwidth(load * size):>10}{baselines}{cost}"
+    )
 
 
 def _offered_line(one: Offered) -> str:

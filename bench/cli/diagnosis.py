@@ -13,13 +13,13 @@ from bench.errors import SiteError
 from bench.plugins.registry import KINDS, names
 from bench.services import preflight
 from bench.system import host_info
-from bench.system.supervisor import leftovers
+from bench.system.supervisor import orphans
 from bench.telemetry import node_exporter
 
-LEAST_DISK, LEAST_MEMORY = 5 * 10**9, 4 * 10**9
-LEAST_FILES = 4096
+MIN_DISK, MIN_MEMORY = 5 * 10**9, 4 * 10**9
+MIN_FILES = 4096
 """Files and connections that a server or the harness must be allowed at once."""
-MOST_OFFSET = 0.01
+MAX_OFFSET = 0.01
 """Seconds by which the clock of a host may differ from ours."""
 
 
@@ -35,9 +35,9 @@ def findings(site: Site, results: Path, cache: Path, registry: Path) -> Iterator
     yield _python()
     facts = host_info.describe("")
     memory = facts["memory_bytes"]
-    yield Finding(memory >= LEAST_MEMORY, f"{facts['cores']} cores, {memory / 1e9:.0f} GB of memory, {facts['kernel']}")
+    yield Finding(memory >= MIN_MEMORY, f"{facts['cores']} cores, {memory / 1e9:.0f} GB of memory, {facts['kernel']}")
     free = host_info.free_bytes(results)
-    yield Finding(free >= LEAST_DISK, f"{free / 1e9:.0f} GB of disk are free at {results}")
+    yield Finding(free >= MIN_DISK, f"{free / 1e9:.0f} GB of disk are free at {results}")
     yield _files()
     yield Finding(_loopback(), "the loopback interface takes connections")
     wanted = set(preflight.PACKAGES) | set(preflight.JARS)
@@ -54,7 +54,7 @@ def findings(site: Site, results: Path, cache: Path, registry: Path) -> Iterator
         yield from _host(name, host)
     for kind in KINDS:
         yield Finding(bool(names(kind)), f"{kind}: {', '.join(names(kind)) or 'none installed'}")
-    left = leftovers(registry)
+    left = orphans(registry)
     said = (
         f"{len(left)} children of a killed run are left; run: bench clean"
         if left
@@ -80,7 +80,7 @@ def _python() -> Finding:
 
 def _files() -> Finding:
     files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    return Finding(files >= LEAST_FILES, f"{files} files and connections at once ({LEAST_FILES} or more are needed)")
+    return Finding(files >= MIN_FILES, f"{files} files and connections at once ({MIN_FILES} or more are needed)")
 
 
 def _host(name: str, host: HostSite) -> Iterator[Finding]:
@@ -92,14 +92,14 @@ def _host(name: str, host: HostSite) -> Iterator[Finding]:
         return
     cores = {one.labels.get("cpu") for one in told.figures if one.name == "node_cpu_seconds_total"}
     memory = told.value("node_memory_MemAvailable_bytes") or 0.0
-    yield Finding(memory >= LEAST_MEMORY / 4, f"{name}: {len(cores)} cores, {memory / 1e9:.1f} GB of memory are free")
+    yield Finding(memory >= MIN_MEMORY / 4, f"{name}: {len(cores)} cores, {memory / 1e9:.1f} GB of memory are free")
     yield _clock(name, told)
     running = told.services()
     for service, version in sorted(host.services.items()):
         yield _service(f"{name}: {service}", version, running.get(service))
         files = told.value("stream_bench_files", name=service)
         if files is not None:
-            yield Finding(files >= LEAST_FILES, f"{name}: {service} may have {files:.0f} files and connections at once")
+            yield Finding(files >= MIN_FILES, f"{name}: {service} may have {files:.0f} files and connections at once")
 
 
 def _clock(name: str, told: node_exporter.Host) -> Finding:
@@ -108,7 +108,7 @@ def _clock(name: str, told: node_exporter.Host) -> Finding:
     off = abs(told.offset)
     follows = "" if told.value("stream_bench_clock_followed") else "; it follows no time server"
     said = f"{name}: its clock is {1000 * off:.1f} ms off ours, known to {1000 * told.bound:.1f} ms{follows}"
-    return Finding(off - told.bound <= MOST_OFFSET and told.bound <= MOST_OFFSET, said)
+    return Finding(off - told.bound <= MAX_OFFSET and told.bound <= MAX_OFFSET, said)
 
 
 def _service(what: str, wanted: str, found: tuple[str, bool] | None) -> Finding:

@@ -5,9 +5,10 @@ from pathlib import Path
 from msgspec import Struct
 
 from bench.analysis import bounds
-from bench.config.scenario import Cell, Scenario
+from bench.config.scenario import Scenario
 from bench.config.site import Site
 from bench.errors import HarnessError
+from bench.model.cell import Cell
 from bench.runner import deployment
 from bench.search.durations import Pace
 from bench.services import preflight
@@ -38,7 +39,7 @@ class Plan(Struct, frozen=True):
 def plan_of(scenario: Scenario, site: Site, results: Path, cache: Path) -> Plan:
     """The plan of a scenario whose run folder will lie in `results`."""
     cells = scenario.cells()
-    refused = {cell.name: why for cell in cells if (why := deployment.refusal(cell, scenario, site))}
+    refused = {cell.name: why for cell in cells if (why := deployment.unsupported_reason(cell, scenario, site))}
     able = [cell for cell in cells if cell.name not in refused]
     starts = START_SECONDS * (1 + len(scenario.systems))
     seconds = starts + sum(_usual_seconds(cell, scenario, site) for cell in able)

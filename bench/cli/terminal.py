@@ -13,10 +13,10 @@ from rich.table import Table
 from rich.text import Text
 
 from bench.analysis.verdict import Verdict
-from bench.config.scenario import Cell
+from bench.model.cell import Cell
 from bench.model.measurement import Measurement, Planned, Result
-from bench.runner.run import Watcher
-from bench.runner.trial import Glimpse
+from bench.runner.run import ProgressListener
+from bench.runner.trial import TrialProgress
 from bench.units import rate_text, seconds_text
 
 MARKS = {"sustained": "✓", "overloaded": "✗", "invalid": "?"}
@@ -25,7 +25,7 @@ RATE_SPAN = 1.0
 
 
 @contextmanager
-def watcher(cells: int, folder: Path, *, quiet: bool) -> Iterator[Watcher]:
+def watcher(cells: int, folder: Path, *, quiet: bool) -> Iterator[ProgressListener]:
     """The watcher that suits where the output goes."""
     console = Console(file=sys.stderr, highlight=False)
     if quiet:
@@ -49,7 +49,7 @@ class Silent:
 
     def trial_begins(self, planned: Planned) -> None: ...
 
-    def glimpse(self, glimpse: Glimpse) -> None: ...
+    def trial_progress(self, trial_progress: TrialProgress) -> None: ...
 
     def trial_ends(self, seen: Measurement, verdict: Verdict) -> None: ...
 
@@ -85,7 +85,7 @@ class Screen(Lines):
         self._doing: Text = Text("starting")
         self._note = ""
         self._planned: Planned | None = None
-        self._glimpses: list[Glimpse] = []
+        self._glimpses: list[TrialProgress] = []
 
     def note(self, text: str) -> None:
         self._note = text
@@ -101,9 +101,9 @@ class Screen(Lines):
     def trial_begins(self, planned: Planned) -> None:
         self._planned, self._glimpses, self._note = planned, [], ""
 
-    def glimpse(self, glimpse: Glimpse) -> None:
-        recent = [earlier for earlier in self._glimpses if earlier.elapsed >= glimpse.elapsed - RATE_SPAN]
-        self._glimpses = [*recent, glimpse]
+    def trial_progress(self, trial_progress: TrialProgress) -> None:
+        recent = [earlier for earlier in self._glimpses if earlier.elapsed >= trial_progress.elapsed - RATE_SPAN]
+        self._glimpses = [*recent, trial_progress]
 
     def cell_ends(self, result: Result) -> None:
         self._measured += 1

@@ -8,8 +8,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from bench.simulation.acceptance import Gate, Row
-from bench.simulation.validation_report import Certificate, Part
+from bench.simulation.acceptance import Criterion, Row
+from bench.simulation.validation_report import Part, ValidationReport
 
 Answer = TypeVar("Answer")
 COLUMNS = (
@@ -40,7 +40,7 @@ def watched(answers: Iterable[Answer], total: int) -> Iterator[Answer]:
             yield answer
 
 
-def show(certificate: Certificate, *, width: int | None = None) -> None:
+def show(certificate: ValidationReport, *, width: int | None = None) -> None:
     """Print the table, then each gate that failed with what was asked."""
     console = Console(highlight=False, width=width or (None if sys.stdout.isatty() else 200))
     for kind, title in (("scenario", "Scenarios"), ("neighbour", "With a neighbour's estimate"), ("family", "Random ceilings"),
@@ -61,7 +61,7 @@ def show(certificate: Certificate, *, width: int | None = None) -> None:
     )
 
 
-def failure(gate: Gate) -> str:
+def failure(gate: Criterion) -> str:
     """A failed gate in a line, with both figures."""
     return f"{gate.case}: {gate.name} {gate.value:.3g}, asked {'>=' if gate.least else '<='} {gate.limit:.3g}"
 

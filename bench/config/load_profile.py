@@ -5,14 +5,14 @@ from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 
-from bench.config.scenario import Load
+from bench.config.scenario import LoadSettings
 from bench.errors import UsageError
 from bench.model.arrivals import Profile
 
-MOST_ROWS = 100_000
+MAX_ROWS = 100_000
 
 
-def profile_of(load: Load) -> Profile:
+def profile_of(load: LoadSettings) -> Profile:
     """Parts of (seconds, relative rate), repeated; empty for loads that follow none. Raises UsageError for a file that is wrong."""
     if load.arrivals == "bursts":
         period, share = float(load.bursts.period), float(load.bursts.share)
@@ -36,8 +36,8 @@ def read_trace(path: Path) -> Profile:
         raise UsageError(f"load.trace: {path} cannot be read: {problem}") from None
     if rows and not _is_number(rows[0][1][0]):
         rows = rows[1:]  # a heading
-    if not 2 <= len(rows) <= MOST_ROWS:
-        raise UsageError(f"load.trace: {path} has {len(rows)} lines of time,rate; allowed: 2 to {MOST_ROWS}")
+    if not 2 <= len(rows) <= MAX_ROWS:
+        raise UsageError(f"load.trace: {path} has {len(rows)} lines of time,rate; allowed: 2 to {MAX_ROWS}")
     points = [_point(path, number, row) for number, row in rows]
     for (number, _), (before, after) in zip(rows[1:], pairwise(points), strict=True):
         if after[0] <= before[0]:

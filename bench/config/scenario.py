@@ -5,11 +5,11 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, field
 
+from bench.model.cell import Cell
 from bench.model.message_codec import SMALLEST_BYTES
 from bench.model.message_keys import Keys
 from bench.model.message_sizes import MessageSize as AnySize
-from bench.model.message_sizes import Sizes
-from bench.units import Rate, Seconds, Share, Size, limits, seconds_text, size_text
+from bench.units import Rate, Seconds, Share, limits
 
 _NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]*$(?!\n)"
 Name = Annotated[
@@ -22,43 +22,6 @@ SystemName = Annotated[
 MessageSize = Annotated[AnySize, limits(least=f"{SMALLEST_BYTES} B", most="1 GB")]
 CpuCost = Annotated[Seconds, limits(most="1 h")]
 _ONCE_EACH = Meta(min_length=1, max_length=1000, extra={"unique": True}, extra_json_schema={"uniqueItems": True})
-
-
-class Cell(Struct, frozen=True):
-    """One point of the grid: a system, a message size in bytes and a CPU cost per message in seconds."""
-
-    framework: str
-    source: str
-    message_bytes: int
-    """where sizes differ, their mean"""
-    cpu_seconds: float
-    sizes: Sizes | None = None
-    """their distribution, where they differ"""
-
-    @property
-    def system(self) -> str:
-        """The framework and the source it reads, such as "spark/kafka"."""
-        return f"{self.framework}/{self.source}"
-
-    @property
-    def name(self) -> str:
-        """A name that is fit for a folder, such as "spark-kafka-10kB-20ms"; no two cells of a grid have the same."""
-        size = size_text(self.message_bytes)
-        if Size.read(size) != self.message_bytes:
-            size = f"{self.message_bytes} B"
-        mix = "-mix" if self.sizes is not None else ""
-        point = f"{size}{mix}-{seconds_text(self.cpu_seconds)}".replace(" ", "").replace("µ", "u")
-        return f"{self.framework}-{self.source}-{point}"
-
-    @property
-    def largest_bytes(self) -> int:
-        """The size of the largest message."""
-        return self.message_bytes if self.sizes is None else self.sizes.largest
-
-    @property
-    def size_text(self) -> str:
-        """Its size as people read it; where sizes differ, their mean, and that it is one."""
-        return size_text(self.message_bytes) if self.sizes is None else f"mean {size_text(self.message_bytes)}"
 
 
 class Grid(Struct, frozen=True, forbid_unknown_fields=True):
@@ -87,7 +50,7 @@ class Steps(Struct, frozen=True, forbid_unknown_fields=True):
     )
 
 
-class Load(Struct, frozen=True, forbid_unknown_fields=True):
+class LoadSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """How messages are offered."""
 
     by: Literal["swarm", "inline"] = "swarm"
@@ -147,7 +110,7 @@ class Scenario(Struct, frozen=True, forbid_unknown_fields=True):
     systems: Annotated[tuple[SystemName, ...], _ONCE_EACH]
     grid: Grid
     title: str = ""
-    load: Load = Load()
+    load: LoadSettings = LoadSettings()
     search: Search = Search()
     timing: Timing = Timing()
     objectives: Objectives = Objectives()

@@ -22,7 +22,7 @@ from bench.config.scenario import Scenario
 from bench.config.site import Address, Site
 from bench.config.yaml_document import (
     DEEPEST,
-    LONGEST_SHOWN,
+    MAX_SHOWN,
     Document,
     Found,
     Values,
@@ -37,7 +37,7 @@ from bench.model.message_sizes import MessageSize, Mix
 from bench.model.message_sizes import mistakes as mix_mistakes
 from bench.units import Quantity, rate_text, respelt, size_text
 
-MOST_MISTAKES = 20
+MAX_MISTAKES = 20
 
 T = TypeVar("T", bound=Struct)
 
@@ -139,7 +139,7 @@ def changed(document: Document, changes: Sequence[str]) -> Document:
 
 
 def _with(document: Document, change: str) -> Document:
-    option = f"--set {change if change.isprintable() and len(change) <= LONGEST_SHOWN else shown(change)}"
+    option = f"--set {change if change.isprintable() and len(change) <= MAX_SHOWN else shown(change)}"
     path, equals, text = (part.strip() for part in change.partition("="))
     if not equals or not re.fullmatch(rf"[\w\-]+(\.[\w\-]+){{0,{DEEPEST}}}", path):
         raise UsageError(f"{option}: found no PATH=VALUE; allowed: PATH=VALUE, such as search.precision=10%")
@@ -147,8 +147,8 @@ def _with(document: Document, change: str) -> Document:
     values = deepcopy(document.values)
     new = _put(values, path.split("."), found.value(f"[{text}]" if _wants_list(path, text) else text, path))
     replaced = re.compile(rf"{re.escape(new)}($|[.\[])")
-    kept = {known: origin for known, origin in document.origins.items() if not replaced.match(known)}
-    return Document(document.file, values, kept | {new: option, path: option} | found.origins)
+    cached_resource = {known: origin for known, origin in document.origins.items() if not replaced.match(known)}
+    return Document(document.file, values, cached_resource | {new: option, path: option} | found.origins)
 
 
 def _put(values: Values, keys: list[str], value: object) -> str:
@@ -173,7 +173,7 @@ def _wants_list(path: str, text: str) -> bool:
 
 
 def _converted(kind: type[T], values: Values, where: str, document: Document) -> T:
-    mistakes = list(islice(_mistakes(kind, values, where), MOST_MISTAKES))
+    mistakes = list(islice(_mistakes(kind, values, where), MAX_MISTAKES))
     if mistakes:
         raise UsageError("\n".join(_line(document, mistake) for mistake in mistakes))
     try:

@@ -11,9 +11,9 @@ from msgspec import Struct
 
 from bench.errors import UsageError
 
-LARGEST_FILE = 10**6
+MAX_FILE = 10**6
 DEEPEST = 20
-LONGEST_SHOWN = 80
+MAX_SHOWN = 80
 
 Values = dict[str, object]
 
@@ -36,7 +36,7 @@ def read_document(path: Path) -> Document:
     """What a YAML file says, its keys and values not checked yet; UsageError where it cannot be read at all."""
     try:
         with path.open("rb") as file:
-            raw = file.read(LARGEST_FILE + 1)
+            raw = file.read(MAX_FILE + 1)
         text = raw.decode("utf-8-sig")
     except FileNotFoundError:
         siblings = [sibling.name for sibling in sorted(path.parent.glob("*.y*ml"))]
@@ -46,7 +46,7 @@ def read_document(path: Path) -> Document:
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
         raise UsageError(f"{path}:{line}: found bytes that are not UTF-8; allowed: a YAML file in UTF-8") from None
-    if len(raw) > LARGEST_FILE:
+    if len(raw) > MAX_FILE:
         raise UsageError(f"{path}: found more than 1 MB; allowed: a YAML file of at most 1 MB")
     found = Found(lambda line: f"{path}:{line}")
     values = found.value(text, "")
@@ -148,7 +148,7 @@ def meant(found: str, names: Sequence[str]) -> str:
 def nearest_of(found: str, names: Sequence[str]) -> str | None:
     """The name that is most like what was found."""
     alike = [name for name in names if name.casefold() == found.casefold()]
-    return next(iter(alike or get_close_matches(found[:LONGEST_SHOWN], names, n=1)), None)
+    return next(iter(alike or get_close_matches(found[:MAX_SHOWN], names, n=1)), None)
 
 
 def under(path: str, key: str) -> str:
@@ -166,4 +166,4 @@ def shown(value: object) -> str:
     if isinstance(value, dict | list):
         return "a mapping" if isinstance(value, dict) else "a list"
     text = repr(value)
-    return text if len(text) <= LONGEST_SHOWN else f"{text[: LONGEST_SHOWN - 3]}..."
+    return text if len(text) <= MAX_SHOWN else f"{text[: MAX_SHOWN - 3]}..."

@@ -51,7 +51,7 @@ class Latency(Struct, frozen=True):
     max: float | None = None
 
 
-class Apart(Struct, frozen=True):
+class ClockOffset(Struct, frozen=True):
     """How far clocks of a site's hosts were apart; the host is the one whose clock may have been off ours most."""
 
     host: str
@@ -82,7 +82,7 @@ class Measurement(Struct, frozen=True):
     processed: int
     lost: int
     duplicated: int
-    disordered: int
+    out_of_order: int
     corrupted: int
     drained: bool
     """whether everything sent was processed before the drain's deadline"""
@@ -90,15 +90,15 @@ class Measurement(Struct, frozen=True):
     """by how many seconds the generator was behind its due times at the end of the window"""
     blocked: float
     """for how many seconds the source did not take more, by then"""
-    asked: float
-    burnt: float
+    cpu_requested_s: float
+    cpu_used_s: float
     """CPU seconds that the messages asked for and that were spent on them"""
     from_due: Latency = Latency()
     from_sent: Latency = Latency()
     processing: Latency = Latency()
     negative: int = 0
     """messages that were done before they were sent, by the clocks: impossible"""
-    clocks: Apart | None = None
+    clocks: ClockOffset | None = None
     """of a site with several hosts: every latency but that of processing alone is known no better"""
     cpu: dict[str, float] = field(default_factory=dict)
     """CPU seconds by role (framework, source, load, harness) and of the whole machine (busy, steal, available) in `seconds`"""
@@ -135,7 +135,7 @@ class ObjectiveResult(Struct, frozen=True):
     kept_hz: float | None = None
 
 
-class Roof(Struct, frozen=True):
+class Bound(Struct, frozen=True):
     """A rate in messages/s that something does not let through more of.
 
     Above a hard one theory says no. Above a soft one a trial may come for a while: what is written to a disk lies in memory first.
@@ -178,5 +178,5 @@ class Result(Struct, frozen=True):
     """one for each objective, where the strategy answers several at once"""
     sizes: Sizes | None = None
     """the distribution of message sizes, where they differ; `message_bytes` is its mean"""
-    roofs: tuple[Roof, ...] = ()
+    soft_bounds: tuple[Bound, ...] = ()
     """of the source's network and disks, the lowest first; soft ones, which `bound_hz` does not know"""

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 HEADER_BYTES = 64
 SMALLEST_BYTES = HEADER_BYTES
-LARGEST_TEXT_ENTROPY = 0.8
+MAX_TEXT_ENTROPY = 0.8
 """Up to here the filler is printable ASCII without newline; above it is binary, which a line-based source cannot carry."""
 
 _MAGIC = 0xBE01  # the second half is the version of this layout
@@ -80,7 +80,7 @@ def filler(size: int, entropy: float) -> bytes:
     Entropy 0 repeats one letter; 0.75 uses 64 printable characters; 1 uses every byte value but newline.
     """
     symbols = min(255, max(1, round(2 ** (8 * entropy))))
-    if entropy <= LARGEST_TEXT_ENTROPY:
+    if entropy <= MAX_TEXT_ENTROPY:
         alphabet = np.arange(126, 126 - symbols, -1, dtype=np.uint8)
     else:
         alphabet = np.array([value for value in range(256) if value != 10][:symbols], dtype=np.uint8)

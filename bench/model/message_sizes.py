@@ -22,7 +22,7 @@ ENTRIES, BLOCK = 4096, 256
 SHIFT = 1021
 """Entries between two producers of one order: they do not all send the largest message at once."""
 LARGEST = "1 GB"
-LEAST_SHARE = 0.001
+MIN_SHARE = 0.001
 """Of a choice: below it the table has too few entries to keep it."""
 _P99 = NormalDist().inv_cdf(0.99)
 
@@ -159,8 +159,8 @@ def _choice_mistakes(choice: Mapping[str, object]) -> Iterator[Wrong]:
             return
         if size in sizes:
             yield ("choice", text), f"the size {size_text(size)} a second time", "each size once"
-        if Share.read(share) < LEAST_SHARE:
-            yield ("choice", text), f"the share {Share.read(share):g}", f"at least {LEAST_SHARE:.1%}"
+        if Share.read(share) < MIN_SHARE:
+            yield ("choice", text), f"the share {Share.read(share):g}", f"at least {MIN_SHARE:.1%}"
         sizes.append(size)
     total = sum(Share.read(share) for share in choice.values())
     if abs(total - 1) > 1e-6:

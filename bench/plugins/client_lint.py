@@ -9,66 +9,68 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
-LONGEST_POLL = 0.01
+MAX_POLL = 0.01
 """Seconds; a client that is polled for longer blocks."""
 COMPRESSIBLE_BELOW = 0.7
 """Entropy; text of 64 letters (0.75) is compressed to three quarters at the best, which still measures bytes."""
 
 
-class Hazard(Struct, frozen=True):
+class ConfigWarning(Struct, frozen=True):
     """What is wrong and what to do, in one line; a refused one must be put right first, others are warnings."""
 
     text: str
     refused: bool = False
 
 
-def of_compression(compression: str, entropy: float, path: str) -> Iterator[Hazard]:
+def of_compression(compression: str, entropy: float, path: str) -> Iterator[ConfigWarning]:
     """Where a message shrinks on its way, its size is not what is measured."""
     if compression != "none" and entropy < COMPRESSIBLE_BELOW:
-        yield Hazard(
+        yield ConfigWarning(
             f"{path}: {compression} shrinks messages of entropy {entropy:g} to about {max(entropy, 0.01):.0%}: what is measured is"
             f" smaller messages; set load.entropy=0.75 or more, or no compression"
         )
 
 
-def of_limit(limit: int, message_bytes: int, path: str) -> Iterator[Hazard]:
+def of_limit(limit: int, message_bytes: int, path: str) -> Iterator[ConfigWarning]:
     """A limit below the size refuses every message."""
     if limit < message_bytes:
-        yield Hazard(
+        yield ConfigWarning(
             f"{path}: {limit} B is below the message size of {message_bytes} B: every message would be refused;"
             f" give at least {message_bytes + 2**16} B, or leave it out",
             refused=True,
         )
 
 
-def of_acks(acks: object, path: str) -> Iterator[Hazard]:
+def of_acks(acks: object, path: str) -> Iterator[ConfigWarning]:
     """What is not confirmed cannot be counted as sent."""
     if acks in (0, "0"):
-        yield Hazard(f"{path}: 0 confirms nothing, so that nobody could say what was sent; use 1 or all", refused=True)
+        yield ConfigWarning(
+            f"{path}: 0 confirms nothing, so that nobody could say what was sent; use 1 or all", refused=True
+        )
 
 
-def in_code(source: str, name: str) -> Iterator[Hazard]:
+def in_code(source: str, name: str) -> Iterator[ConfigWarning]:
     """The hazards in the text of a sender's module."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield from _in_function(node, name)
 
 
-def _in_function(function: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -> Iterator[Hazard]:
+def _in_function(function: ast.FunctionDef | ast.AsyncFunctionDef, name: str) -> Iterator[ConfigWarning]:
     for node in ast.walk(function):
         where = f"{name}:{getattr(node, 'lineno', function.lineno)}"
         if _is_call(node, "poll") and _blocks(node):
-            yield Hazard(f"{where}: a blocking poll stops everything else of the load's process; call poll(0)")
+            yield ConfigWarning(f"{where}: a blocking poll stops everything else of the load's process; call poll(0)")
         if _is_call(node, "flush") and function.name in ("send", "write", "produce"):
-            yield Hazard(
+            yield ConfigWarning(
                 f"{where}: a flush in {function.name} waits for each message's way to the broker and back; flush in close"
             )
         if isinstance(node, ast.For | ast.While) and any(_is_call(inner, "flush") for inner in ast.walk(node)):
-            yield Hazard(
+            yield ConfigWarning(
                 f"{where}: a flush in a loop waits for each message's way to the broker and back; flush after it"
             )
         if isinstance(node, ast.ExceptHandler) and _names(node.type, "BufferError") and not _tells(node):
-            yield Hazard(
+            yield ConfigWarning(
                 f"{where}: a full local queue is passed over, so that messages count as sent that were never offered"
             )
 
@@ -84,7 +86,7 @@ def _blocks(node: ast.AST) -> bool:
     if not given:
         return True
     value = given[0].value if isinstance(given[0], ast.Constant) else 0.0
-    return isinstance(value, int | float) and value > LONGEST_POLL
+    return isinstance(value, int | float) and value > MAX_POLL
 
 
 def _names(kind: ast.expr | None, name: str) -> bool:

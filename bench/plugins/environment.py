@@ -32,10 +32,10 @@ class Closable(Protocol):
     def close(self) -> None: ...
 
 
-Kept = TypeVar("Kept", bound=Closable)
+Resource = TypeVar("Resource", bound=Closable)
 
 
-class Ground:
+class RunEnvironment:
     """One for a run. Leaving it closes what was kept, the last first, ends every child, and deletes the data."""
 
     def __init__(
@@ -59,9 +59,9 @@ class Ground:
             note,
         )
         self.workers, self.web = workers, web
-        self._kept: dict[Hashable, Closable] = {}
+        self._resources: dict[Hashable, Closable] = {}
 
-    def __enter__(self) -> "Ground":
+    def __enter__(self) -> "RunEnvironment":
         self.data.mkdir(parents=True, exist_ok=True)
         return self
 
@@ -69,25 +69,25 @@ class Ground:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            while self._kept:
-                self._kept.popitem()[1].close()
+            while self._resources:
+                self._resources.popitem()[1].close()
         finally:
             self.supervisor.close()
             delete_data(self.data)
 
-    def kept(self, key: Hashable, opened: Callable[[], Kept]) -> Kept:
+    def cached_resource(self, key: Hashable, opened: Callable[[], Resource]) -> Resource:
         """The thing of that key: the one that stands, or, where none stands or it died, a new one."""
-        standing = self._kept.get(key)
-        if standing is not None and not standing.alive():
-            del self._kept[key]
-            standing.close()
-            standing = None
-        if standing is None:
-            standing = self._kept[key] = opened()
-        return cast("Kept", standing)
+        deployed = self._resources.get(key)
+        if deployed is not None and not deployed.alive():
+            del self._resources[key]
+            deployed.close()
+            deployed = None
+        if deployed is None:
+            deployed = self._resources[key] = opened()
+        return cast("Resource", deployed)
 
     def release(self, key: Hashable) -> None:
         """Close the thing of that key, if it stands."""
-        standing = self._kept.pop(key, None)
-        if standing is not None:
-            standing.close()
+        deployed = self._resources.pop(key, None)
+        if deployed is not None:
+            deployed.close()

@@ -4,7 +4,7 @@
     source       bench.producers     Settings, Source, Sender  the harness; its Sender in the load's process
     consumer     bench.consumers     Consumer                  whatever process reads a source with our own code
     framework    bench.frameworks    Settings, Framework       the harness, beside what it runs
-    load         bench.workload.open_loop          Load                      the harness, beside the process that sends
+    load         bench.workload.open_loop          LoadGenerator                      the harness, beside the process that sends
     report       bench.reports       write(run) -> files       bench report; reads the run's folder alone (bench.storage.run_folder)
 
 Every face has the same four verbs: open, act, ask, close. `open` and `close` come once each, `close` also after a failed `open`;
@@ -30,11 +30,11 @@ from typing import Protocol, TypeVar, runtime_checkable
 from msgspec import Struct
 
 from bench.analysis.bounds import Copies
-from bench.config.scenario import Cell
 from bench.config.site import Site
+from bench.model.cell import Cell
 from bench.system.supervisor import Supervisor
-from bench.workload.delivery_counts import Report
-from bench.workload.load_spec import Order, Sent
+from bench.workload.delivery_counts import ProcessingReport
+from bench.workload.load_spec import LoadSpec, SendProgress
 from bench.workload.processing import Work
 from bench.workload.rate_meter import Meter
 
@@ -68,10 +68,10 @@ class Closable(Protocol):
         """End it; idempotent."""
 
 
-Kept = TypeVar("Kept", bound=Closable)
+Resource = TypeVar("Resource", bound=Closable)
 
 
-class Ground(Protocol):
+class RunEnvironment(Protocol):
     """What rooms stand on during a run: a folder, this site, child processes, and what is kept between cells."""
 
     site: Site
@@ -89,16 +89,16 @@ class Ground(Protocol):
     web: bool
     """whether the load opens a page of its own, on loopback"""
 
-    def kept(self, key: Hashable, opened: Callable[[], Kept]) -> Kept:
+    def cached_resource(self, key: Hashable, opened: Callable[[], Resource]) -> Resource:
         """The thing of that key: the one that stands, or, where none stands or it died, a new one. Closed at the end of the run."""
 
 
 class Source(Protocol):
     """How messages enter."""
 
-    def refuses(self, cell: Cell, entropy: float) -> str | None: ...
+    def unsupported_reason(self, cell: Cell, entropy: float) -> str | None: ...
 
-    def open(self, cell: Cell, ground: Ground) -> Endpoint:
+    def open(self, cell: Cell, env: RunEnvironment) -> Endpoint:
         """Make what the cell needs: a topic, an empty folder, a port. Nothing of an earlier cell is in it."""
 
     def clear(self) -> None:
@@ -148,39 +148,39 @@ class Consumer(Protocol):
 class Framework(Protocol):
     """What is under test."""
 
-    def refuses(self, cell: Cell, endpoint_source: str) -> str | None: ...
+    def unsupported_reason(self, cell: Cell, endpoint_source: str) -> str | None: ...
 
     @property
     def batch_interval(self) -> float:
         """Seconds between two moments at which it shows progress; 0 when it goes on continuously."""
 
-    def open(self, cell: Cell, endpoint: Endpoint, work: Work, ground: Ground) -> None:
+    def open(self, cell: Cell, endpoint: Endpoint, work: Work, env: RunEnvironment) -> None:
         """Run the work on every message of the endpoint, until `close`. Returns once it is reading."""
 
-    def ask(self) -> list[Report]:
+    def ask(self) -> list[ProcessingReport]:
         """What was processed since the last call. Never blocks. Raises Died when the framework is gone."""
 
     def close(self) -> None: ...
 
 
-class Load(Protocol):
+class LoadGenerator(Protocol):
     """What sends a schedule's messages through a source's Sender as they fall due."""
 
-    def open(self, endpoint: Endpoint, ground: Ground) -> None: ...
+    def open(self, endpoint: Endpoint, env: RunEnvironment) -> None: ...
 
-    def start(self, order: Order) -> None:
+    def start(self, spec: LoadSpec) -> None:
         """Take an order; returns at once. There is one order at a time."""
 
-    def halt(self) -> None:
+    def cancel(self) -> None:
         """Give up what is not sent yet; a last `Sent` with `done` follows."""
 
-    def ask(self) -> list[Sent]:
+    def ask(self) -> list[SendProgress]:
         """How far the order is, since the last call. Never blocks. Raises Died when the load is gone."""
 
     def close(self) -> None: ...
 
 
-Rival = Callable[[Endpoint, bytes, Meter, Path], None]
+BaselineProducer = Callable[[Endpoint, bytes, Meter, Path], None]
 """Sends one message over and over until the meter, told what is confirmed, says that it is over; the path is the cache."""
 
 Discard = Callable[[Endpoint, Event], None]

@@ -17,10 +17,10 @@ from bench.config.scenario import Scenario
 from bench.config.validation import located, settings_as
 from bench.config.yaml_document import Document
 from bench.errors import UsageError
-from bench.plugins.client_lint import Hazard
+from bench.plugins.client_lint import ConfigWarning
 from bench.plugins.client_lint import in_code as hazards_in
-from bench.plugins.protocols import Consumer, Discard, Framework, Load, Rival, Sender, Source
-from bench.search.problem import Question, Strategy
+from bench.plugins.protocols import BaselineProducer, Consumer, Discard, Framework, LoadGenerator, Sender, Source
+from bench.search.problem import SearchProblem, Strategy
 
 Kind = Literal["producers", "consumers", "frameworks", "load", "search", "reports", "plots", "views"]
 KINDS: tuple[Kind, ...] = ("producers", "consumers", "frameworks", "load", "search", "reports", "plots", "views")
@@ -40,12 +40,12 @@ def sender(name: str) -> Sender:
     return cast("Sender", _module("producers", name).Sender())
 
 
-def hazards(scenario: Scenario) -> list[Hazard]:
+def config_warnings(scenario: Scenario) -> list[ConfigWarning]:
     """What a scenario's sources say of their settings, and what their senders' code shows; once each."""
-    found: dict[Hazard, None] = {}
+    found: dict[ConfigWarning, None] = {}
     for cell in scenario.cells():
         module = _module("producers", cell.source)
-        told = getattr(module, "hazards", None)
+        told = getattr(module, "config_warnings", None)
         if told is not None:
             settings = _settings(module, cell.source, scenario.settings)
             found |= dict.fromkeys(told(settings, cell.largest_bytes, float(scenario.load.entropy)))
@@ -62,9 +62,9 @@ def _sender_modules(module: ModuleType) -> list[tuple[str, str]]:
     return [(inspect.getsource(one), name) for one, name in texts]
 
 
-def rivals(name: str) -> Mapping[str, Rival]:
+def baselines(name: str) -> Mapping[str, BaselineProducer]:
     """The loops that a load for the source of that name is measured against, by name; empty where its room offers none."""
-    found: Mapping[str, Rival] = getattr(_module("producers", name), "RIVALS", {})
+    found: Mapping[str, BaselineProducer] = getattr(_module("producers", name), "BASELINES", {})
     return found
 
 
@@ -124,9 +124,9 @@ def keeps_order(name: str) -> bool:
     return not getattr(_module("frameworks", name), "UNORDERED", False)
 
 
-def load(name: str) -> Load:
+def load(name: str) -> LoadGenerator:
     """The load of that name."""
-    return cast("Load", _module("load", name).Load())
+    return cast("LoadGenerator", _module("load", name).LoadGenerator())
 
 
 def load_worker(name: str) -> Callable[[str, Callable[[str], None]], NoReturn]:
@@ -134,16 +134,16 @@ def load_worker(name: str) -> Callable[[str, Callable[[str], None]], NoReturn]:
     return cast("Callable[[str, Callable[[str], None]], NoReturn]", _module("load", name).joined)
 
 
-def strategy(name: str, question: Question) -> Strategy:
+def strategy(name: str, question: SearchProblem) -> Strategy:
     """A search of that name that has not tried anything yet."""
     return maker(name)(question)
 
 
-def maker(name: str) -> Callable[[Question], Strategy]:
+def maker(name: str) -> Callable[[SearchProblem], Strategy]:
     """What makes searches: of the strategy of that name, or of one's own that is given as module:Class."""
     module, colon, attribute = name.partition(":")
     if not colon:
-        return cast("Callable[[Question], Strategy]", _loaded("search", name))
+        return cast("Callable[[SearchProblem], Strategy]", _loaded("search", name))
     try:
         found = getattr(importlib.import_module(module), attribute, None)
     except ModuleNotFoundError as problem:
@@ -154,7 +154,7 @@ def maker(name: str) -> Callable[[Question], Strategy]:
         ) from None
     if not callable(found):
         raise UsageError(f"{name}: {module} has no class {attribute!r}")
-    return cast("Callable[[Question], Strategy]", found)
+    return cast("Callable[[SearchProblem], Strategy]", found)
 
 
 def plot(name: str) -> ModuleType:

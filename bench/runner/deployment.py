@@ -9,18 +9,19 @@ from contextlib import ExitStack, contextmanager
 
 from bench.analysis import bounds
 from bench.config.load_profile import profile_of
-from bench.config.scenario import Cell, Scenario
+from bench.config.scenario import Scenario
 from bench.config.site import Site
-from bench.errors import RoomError
-from bench.model.measurement import Apart, Roof
+from bench.errors import PluginError
+from bench.model.cell import Cell
+from bench.model.measurement import Bound, ClockOffset
 from bench.model.message_codec import Clock
 from bench.plugins import registry
-from bench.plugins.protocols import Copying, Framework, Ground, Load, Source
+from bench.plugins.protocols import Copying, Framework, LoadGenerator, RunEnvironment, Source
 from bench.services import preflight
 from bench.system import clock
 from bench.telemetry import node_exporter
-from bench.workload.delivery_counts import Report
-from bench.workload.load_spec import Order, Sent, key_drawing, size_drawing
+from bench.workload.delivery_counts import ProcessingReport
+from bench.workload.load_spec import LoadSpec, SendProgress, key_drawing, size_drawing
 from bench.workload.processing import Work
 
 FIRST_MESSAGES = 8
@@ -28,52 +29,52 @@ FIRST_DEADLINE = 90.0
 """Seconds in which the first messages must have gone through: a cold framework starts its workers with them."""
 
 
-class Standing:
+class Deployment:
     """A rig that stands; `renew` replaces it by a fresh one when a trial left a backlog or a corpse behind."""
 
-    def __init__(self, cell: Cell, scenario: Scenario, ground: Ground) -> None:
-        self.cell, self._scenario, self.ground = cell, scenario, ground
+    def __init__(self, cell: Cell, scenario: Scenario, env: RunEnvironment) -> None:
+        self.cell, self._scenario, self.env = cell, scenario, env
         self._stack = ExitStack()
         self.source: Source
-        self.load: Load
+        self.load: LoadGenerator
         self.framework: Framework
         self.ordered = True
         """whether messages that are worked on behind later ones are a mistake"""
-        self.clocks: Apart | None = None
+        self.clocks: ClockOffset | None = None
 
     def open(self) -> None:
         """Open the rooms and send the first messages through; raises a HarnessError, leaving nothing open."""
-        preflight.require(self.ground.site)
+        preflight.require(self.env.site)
         with ExitStack() as opening:
             settings, cell = self._scenario.settings, self.cell
             self.source = registry.source(cell.source, settings)
             opening.callback(self.source.close)
-            endpoint = self.source.open(cell, self.ground)
+            endpoint = self.source.open(cell, self.env)
             ordered = endpoint.ordered or (endpoint.ordered_by_key and self._scenario.load.keys is not None)
             self.ordered = ordered and registry.keeps_order(cell.framework)
             self.load = registry.load(self._scenario.load.by)
             opening.callback(self.load.close)
-            self.load.open(endpoint, self.ground)
+            self.load.open(endpoint, self.env)
             self.framework = registry.framework(cell.framework, settings)
             opening.callback(self.framework.close)
-            self.clocks = node_exporter.apart(self.ground.site)
-            work = work_of(cell, self._scenario, clock.ours(self.clocks, theirs=self.ground.site.load is not None))
-            self.framework.open(cell, endpoint, work, self.ground)
+            self.clocks = node_exporter.apart(self.env.site)
+            work = work_of(cell, self._scenario, clock.ours(self.clocks, theirs=self.env.site.load is not None))
+            self.framework.open(cell, endpoint, work, self.env)
             self._first_messages()
             self._stack = opening.pop_all()
 
     def close(self) -> None:
         self._stack.close()
 
-    def renew(self) -> None:
+    def redeploy(self) -> None:
         """Close, and open again."""
         self.close()
         self.open()
 
-    def order(self, run: int, rate: float, begin: float, seconds: float) -> Order:
+    def spec(self, run: int, rate: float, begin: float, seconds: float) -> LoadSpec:
         """An order for this cell."""
         load = self._scenario.load
-        return Order(
+        return LoadSpec(
             run,
             rate,
             begin,
@@ -93,17 +94,17 @@ class Standing:
 
     def _first_messages(self) -> None:
         """Send a few messages and wait until they were processed."""
-        order = self.order(0, FIRST_MESSAGES / 0.5, time.monotonic(), 0.5)
-        self.load.start(order)
-        deadline, processed, sent = time.monotonic() + FIRST_DEADLINE, 0, list[Sent]()
+        spec = self.spec(0, FIRST_MESSAGES / 0.5, time.monotonic(), 0.5)
+        self.load.start(spec)
+        deadline, processed, sent = time.monotonic() + FIRST_DEADLINE, 0, list[SendProgress]()
         while processed < FIRST_MESSAGES or not (sent and sent[-1].done):
             sent += self.load.ask()
             processed += sum(_all_of(report) for report in self.framework.ask() if report.run <= 0)
             if sent and sent[-1].done and (refused := sent[-1].failed):
                 why = f"{self.cell.source} refused {refused} of the first {FIRST_MESSAGES} messages; the load's log says why"
-                raise RoomError(self.cell.system, "stand", why)
+                raise PluginError(self.cell.system, "stand", why)
             if time.monotonic() > deadline:
-                raise RoomError(
+                raise PluginError(
                     self.cell.system,
                     "stand",
                     f"of the first {FIRST_MESSAGES} messages {sent[-1].confirmed if sent else 0} were sent"
@@ -119,9 +120,9 @@ def work_of(cell: Cell, scenario: Scenario, stamped: Clock) -> Work:
 
 
 @contextmanager
-def standing(cell: Cell, scenario: Scenario, ground: Ground) -> Iterator[Standing]:
+def deployed(cell: Cell, scenario: Scenario, env: RunEnvironment) -> Iterator[Deployment]:
     """The rig of a cell, for as long as the block lasts."""
-    rig = Standing(cell, scenario, ground)
+    rig = Deployment(cell, scenario, env)
     rig.open()
     try:
         yield rig
@@ -129,15 +130,15 @@ def standing(cell: Cell, scenario: Scenario, ground: Ground) -> Iterator[Standin
         rig.close()
 
 
-def refusal(cell: Cell, scenario: Scenario, site: Site) -> str | None:
+def unsupported_reason(cell: Cell, scenario: Scenario, site: Site) -> str | None:
     """Why the rooms of a cell cannot do it on a site; None when they can. UsageError when there is no such room."""
     framework = registry.framework(cell.framework, scenario.settings)
     source = registry.source(cell.source, scenario.settings)
     return (
         _too_many_workers(cell, scenario)
         or no_keys(cell, scenario)
-        or framework.refuses(cell, cell.source)
-        or source.refuses(cell, float(scenario.load.entropy))
+        or framework.unsupported_reason(cell, cell.source)
+        or source.unsupported_reason(cell, float(scenario.load.entropy))
         or site.unseen(cell.framework, cell.source)
     )
 
@@ -160,7 +161,7 @@ def no_keys(cell: Cell, scenario: Scenario) -> str | None:
     )
 
 
-def roofs(cell: Cell, scenario: Scenario, site: Site, cores: int) -> list[Roof]:
+def roofs(cell: Cell, scenario: Scenario, site: Site, cores: int) -> list[Bound]:
     """The roofs over a cell, the lowest first: its CPU cost, and what site and source say of network and disk.
 
     `cores` are those of this machine that a framework here has.
@@ -177,5 +178,5 @@ def batch_interval(cell: Cell, scenario: Scenario) -> float:
     return registry.framework(cell.framework, scenario.settings).batch_interval
 
 
-def _all_of(report: Report) -> int:
+def _all_of(report: ProcessingReport) -> int:
     return report.count + report.corrupted

@@ -10,10 +10,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bench.analysis.verdict import Verdict
-from bench.config.scenario import Cell
+from bench.model.cell import Cell
 from bench.model.measurement import Measurement, Planned, Result
-from bench.runner.run import Watcher
-from bench.runner.trial import Glimpse
+from bench.runner.run import ProgressListener
+from bench.runner.trial import TrialProgress
 
 FILE = "now.json"
 EVERY = 0.5
@@ -42,10 +42,10 @@ class Now(Struct, frozen=True):
 
 
 @contextmanager
-def lit(folder: Path, watcher: Watcher) -> Iterator[Watcher]:
+def live_status(folder: Path, watcher: ProgressListener) -> Iterator[ProgressListener]:
     """A watcher that keeps a run's now.json and tells another one everything; the file is gone afterwards."""
     try:
-        yield Beacon(folder / FILE, watcher)
+        yield LiveStatus(folder / FILE, watcher)
     finally:
         (folder / FILE).unlink(missing_ok=True)
 
@@ -58,13 +58,13 @@ def read_now(folder: Path) -> Now | None:
         return None
 
 
-class Beacon:
+class LiveStatus:
     """Writes what it is told; a full disk does not stop a run here."""
 
-    def __init__(self, path: Path, watcher: Watcher) -> None:
+    def __init__(self, path: Path, watcher: ProgressListener) -> None:
         self._path, self._watcher = path, watcher
         self._now, self._written = Now(), 0.0
-        self._recent: list[Glimpse] = []
+        self._recent: list[TrialProgress] = []
 
     def note(self, text: str) -> None:
         self._write(replace(self._now, note=text))
@@ -80,11 +80,11 @@ class Beacon:
         self._write(Now(cell=now.cell, number=now.number, of=now.of, trial=planned))
         self._watcher.trial_begins(planned)
 
-    def glimpse(self, glimpse: Glimpse) -> None:
-        self._recent = [*(one for one in self._recent if one.elapsed >= glimpse.elapsed - SPAN), glimpse]
+    def trial_progress(self, trial_progress: TrialProgress) -> None:
+        self._recent = [*(one for one in self._recent if one.elapsed >= trial_progress.elapsed - SPAN), trial_progress]
         if time.monotonic() >= self._written + EVERY:
-            self._write(self._glimpsed(glimpse))
-        self._watcher.glimpse(glimpse)
+            self._write(self._glimpsed(trial_progress))
+        self._watcher.trial_progress(trial_progress)
 
     def trial_ends(self, seen: Measurement, verdict: Verdict) -> None:
         self._watcher.trial_ends(seen, verdict)
@@ -92,16 +92,16 @@ class Beacon:
     def cell_ends(self, result: Result) -> None:
         self._watcher.cell_ends(result)
 
-    def _glimpsed(self, glimpse: Glimpse) -> Now:
+    def _glimpsed(self, trial_progress: TrialProgress) -> Now:
         first = self._recent[0]
-        span = glimpse.elapsed - first.elapsed
+        span = trial_progress.elapsed - first.elapsed
         rates = [
-            (getattr(glimpse, name) - getattr(first, name)) / span if span > 0 else None
+            (getattr(trial_progress, name) - getattr(first, name)) / span if span > 0 else None
             for name in ("offered", "processed")
         ]
         return replace(
-            self._now, phase=glimpse.phase, elapsed=glimpse.elapsed, offered=glimpse.offered, sent=glimpse.sent,
-            processed=glimpse.processed, offered_hz=rates[0], processed_hz=rates[1],
+            self._now, phase=trial_progress.phase, elapsed=trial_progress.elapsed, offered=trial_progress.offered, sent=trial_progress.sent,
+            processed=trial_progress.processed, offered_hz=rates[0], processed_hz=rates[1],
         )  # fmt: skip
 
     def _write(self, now: Now) -> None:

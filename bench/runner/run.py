@@ -14,26 +14,27 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from bench.analysis import bounds
-from bench.analysis.sanity import alarm_of
+from bench.analysis.sanity import failed_sanity_check
 from bench.analysis.verdict import Rules, Verdict, judge
 from bench.calibration import generator_ceiling
-from bench.config.scenario import Cell, Scenario
+from bench.config.scenario import Scenario
 from bench.config.site import Site
-from bench.errors import HarnessError, Impossible, UsageError
-from bench.model.measurement import Measurement, Planned, Result, Roof
+from bench.errors import HarnessError, ImpossibleMeasurementError, UsageError
+from bench.model.cell import Cell
+from bench.model.measurement import Bound, Measurement, Planned, Result
 from bench.plugins import protocols, registry
-from bench.plugins.environment import Ground
+from bench.plugins.environment import RunEnvironment
 from bench.runner import deployment, trial
-from bench.search.priors import hint_of, tour
-from bench.search.problem import Question, Strategy
-from bench.storage.run_folder import Store
+from bench.search.priors import cell_order, hint_of
+from bench.search.problem import SearchProblem, Strategy
+from bench.storage.run_folder import RunFolder
 from bench.system import host_info
 from bench.system.supervisor import Role, Supervisor
 
 logger = logging.getLogger(__name__)
 
 
-class Watcher(Protocol):
+class ProgressListener(Protocol):
     """Whoever wants to see a run go on; the progress display is one."""
 
     def note(self, text: str) -> None:
@@ -43,21 +44,23 @@ class Watcher(Protocol):
 
     def trial_begins(self, planned: Planned) -> None: ...
 
-    def glimpse(self, glimpse: trial.Glimpse) -> None: ...
+    def trial_progress(self, trial_progress: trial.TrialProgress) -> None: ...
 
     def trial_ends(self, seen: Measurement, verdict: Verdict) -> None: ...
 
     def cell_ends(self, result: Result) -> None: ...
 
 
-def run(scenario: Scenario, site: Site, store: Store, watcher: Watcher, *, places: "Places") -> list[Result]:
+def run(
+    scenario: Scenario, site: Site, store: RunFolder, watcher: ProgressListener, *, places: "Places"
+) -> list[Result]:
     """Find the top rate of every cell of a scenario; resume where an earlier run in the same folder stopped."""
     store.open(scenario, site, host_info.describe(places.command))  # saved before anything can fail
-    cells = tour(scenario.cells())
+    cells = cell_order(scenario.cells())
     supervisor = Supervisor(places.registry, store.folder / "logs")
     supervisor.cores_of = cores_of(scenario)
     cores = len(supervisor.cores_of.get("framework", ())) or host_info.cores()
-    with Ground(
+    with RunEnvironment(
         site,
         supervisor,
         store.folder / "data",
@@ -66,12 +69,12 @@ def run(scenario: Scenario, site: Site, store: Store, watcher: Watcher, *, place
         note=watcher.note,
         workers=scenario.load.workers,
         web=places.web,
-    ) as ground:
+    ) as env:
         for number, cell in enumerate(cells, 1):
             if store.has_result(cell):
                 continue
             watcher.cell_begins(cell, number, len(cells))
-            result = result_of(cell, scenario, ground, store, watcher)
+            result = result_of(cell, scenario, env, store, watcher)
             store.finish(cell, result)
             watcher.cell_ends(result)
     return [result for result in store.results() if result.status]
@@ -89,19 +92,21 @@ def cores_of(scenario: Scenario) -> dict[Role, list[int]]:
     return {"load": all_of[-own:], "source": all_of[:-own], "framework": all_of[:-own]}
 
 
-def result_of(cell: Cell, scenario: Scenario, ground: Ground, store: Store, watcher: Watcher) -> Result:
+def result_of(
+    cell: Cell, scenario: Scenario, env: RunEnvironment, store: RunFolder, watcher: ProgressListener
+) -> Result:
     """The result of one cell, whatever becomes of it; only what the person must put right is raised."""
-    refused = deployment.refusal(cell, scenario, ground.site)
+    refused = deployment.unsupported_reason(cell, scenario, env.site)
     if refused is not None:
         return _without(cell, "unsupported", refused)
-    _calibrate(cell, scenario, ground, store)
+    _calibrate(cell, scenario, env, store)
     try:
-        search = resumed(cell, scenario, ground, store)
-        found = answer(search, cell, scenario, ground)
-        if search.next_trial() is None and not owed(cell, found, scenario, store):
+        search = resumed(cell, scenario, env, store)
+        found = answer(search, cell, scenario, env)
+        if search.next_trial() is None and not remaining_latency_trials(cell, found, scenario, store):
             return found  # its journal is whole, only the result was lost
-        with deployment.standing(cell, scenario, ground) as standing:
-            return search_cell(search, scenario, standing, store, watcher)
+        with deployment.deployed(cell, scenario, env) as deployed:
+            return search_cell(search, scenario, deployed, store, watcher)
     except UsageError:
         raise
     except HarnessError as problem:
@@ -110,76 +115,81 @@ def result_of(cell: Cell, scenario: Scenario, ground: Ground, store: Store, watc
 
 
 def search_cell(
-    search: Strategy, scenario: Scenario, standing: deployment.Standing, store: Store, watcher: Watcher
+    search: Strategy, scenario: Scenario, deployed: deployment.Deployment, store: RunFolder, watcher: ProgressListener
 ) -> Result:
     """Try rates until the search has its answer."""
     last: Measurement | None = None
     while (planned := search.next_trial()) is not None:
         if last is None and planned.number > 0 and planned.purpose != "warm-up":
-            last = warmed(planned, scenario, standing, watcher, after=last)
-        last, verdict = tried(planned, scenario, standing, store, watcher, after=last)
+            last = warm_up(planned, scenario, deployed, watcher, after=last)
+        last, verdict = run_trial(planned, scenario, deployed, store, watcher, after=last)
         search = search.after(last, verdict)
-    result = answer(search, standing.cell, scenario, standing.ground)
+    result = answer(search, deployed.cell, scenario, deployed.env)
     try:
-        for planned in owed(standing.cell, result, scenario, store):
+        for planned in remaining_latency_trials(deployed.cell, result, scenario, store):
             if last is None or not last.left_clean:
-                last = warmed(planned, scenario, standing, watcher, after=last)
-            last, _ = tried(planned, scenario, standing, store, watcher, after=last)
-    except (UsageError, Impossible):
+                last = warm_up(planned, scenario, deployed, watcher, after=last)
+            last, _ = run_trial(planned, scenario, deployed, store, watcher, after=last)
+    except (UsageError, ImpossibleMeasurementError):
         raise
     except HarnessError as problem:  # the rate is known all the same
-        logger.warning("%s: its latency is not measured: %s", standing.cell.name, problem)
+        logger.warning("%s: its latency is not measured: %s", deployed.cell.name, problem)
     return result
 
 
-def warmed(
-    planned: Planned, scenario: Scenario, standing: deployment.Standing, watcher: Watcher, *, after: Measurement | None
+def warm_up(
+    planned: Planned,
+    scenario: Scenario,
+    deployed: deployment.Deployment,
+    watcher: ProgressListener,
+    *,
+    after: Measurement | None,
 ) -> Measurement:
     """A trial at half the rate of the next one, on a rig that the search does not know to be fresh; nobody learns what it saw."""
-    _make_ready(standing, after)
+    _make_ready(deployed, after)
     half = replace(planned, rate=planned.rate / 2, purpose="warm-up")
     watcher.trial_begins(half)
-    seen = trial.run(standing, half, float(scenario.timing.drain), watcher.glimpse)
+    seen = trial.run(deployed, half, float(scenario.timing.drain), watcher.trial_progress)
     watcher.trial_ends(seen, judge(seen, rules_of(scenario)))
     return seen
 
 
-def resumed(cell: Cell, scenario: Scenario, ground: protocols.Ground, store: Store) -> Strategy:
+def resumed(cell: Cell, scenario: Scenario, env: protocols.RunEnvironment, store: RunFolder) -> Strategy:
     """The search for a cell, which knows the trials that the journal has of it."""
-    search = search_for(cell, scenario, ground, store)
+    search = search_for(cell, scenario, env, store)
     for seen in store.trials(cell):
-        _alarm(seen, cell, ground)
+        _check_sanity(seen, cell, env)
         if seen.planned.purpose != "latency":
             search = search.after(seen, judge(seen, rules_of(scenario)))
     return search
 
 
-def answer(search: Strategy, cell: Cell, scenario: Scenario, ground: protocols.Ground) -> Result:
+def answer(search: Strategy, cell: Cell, scenario: Scenario, env: protocols.RunEnvironment) -> Result:
     """What a search has found, with the roof that it came near."""
-    return _checked(under(deployment.roofs(cell, scenario, ground.site, ground.cores), search.result()))
+    return _checked(under(deployment.roofs(cell, scenario, env.site, env.cores), search.result()))
 
 
-def tried(
+def run_trial(
     planned: Planned,
     scenario: Scenario,
-    standing: deployment.Standing,
-    store: Store,
-    watcher: Watcher,
+    deployed: deployment.Deployment,
+    store: RunFolder,
+    watcher: ProgressListener,
     *,
     after: Measurement | None,
 ) -> tuple[Measurement, Verdict]:
     """One trial: made, saved, judged, shown; `after` is the one before it on the same rig."""
-    _make_ready(standing, after)
+    _make_ready(deployed, after)
     watcher.trial_begins(planned)
-    seen = trial.run(standing, planned, float(scenario.timing.drain), watcher.glimpse)
-    store.add(standing.cell, seen)  # saved before it is judged
-    _alarm(seen, standing.cell, standing.ground)
+    seen = trial.run(deployed, planned, float(scenario.timing.drain), watcher.trial_progress)
+    store.add(deployed.cell, seen)  # saved before it is judged
+    _check_sanity(seen, deployed.cell, deployed.env)
     verdict = judge(seen, rules_of(scenario))
     watcher.trial_ends(seen, verdict)
     return seen, verdict
 
 
-def owed(cell: Cell, result: Result, scenario: Scenario, store: Store) -> list[Planned]:
+def remaining_latency_trials(cell: Cell, result: Result, scenario: Scenario, store: RunFolder) -> list[Planned]:
     """The trials that measure latency, at the scenario's shares of the rate that was confirmed, less those that the journal has."""
     if result.confirmed_hz is None or not scenario.latency.at:
         return []
@@ -197,11 +207,11 @@ def rules_of(scenario: Scenario) -> Rules:
     return Rules(scenario.objectives, float(scenario.search.precision))
 
 
-def search_for(cell: Cell, scenario: Scenario, ground: protocols.Ground, store: Store) -> Strategy:
+def search_for(cell: Cell, scenario: Scenario, env: protocols.RunEnvironment, store: RunFolder) -> Strategy:
     """The scenario's search for a cell, which has not tried anything yet."""
-    lowest = next((roof for roof in deployment.roofs(cell, scenario, ground.site, ground.cores) if roof.hard), None)
+    lowest = next((roof for roof in deployment.roofs(cell, scenario, env.site, env.cores) if roof.hard), None)
     bound_hz = lowest.hz if lowest is not None else None
-    question = Question(
+    question = SearchProblem(
         cell,
         scenario.search,
         scenario.timing,
@@ -215,39 +225,39 @@ def search_for(cell: Cell, scenario: Scenario, ground: protocols.Ground, store: 
     return registry.strategy(scenario.search.strategy, question)
 
 
-def _calibrate(cell: Cell, scenario: Scenario, ground: Ground, store: Store) -> None:
+def _calibrate(cell: Cell, scenario: Scenario, env: RunEnvironment, store: RunFolder) -> None:
     """Have the load's own limit for a cell in the run's folder, before anything of the cell stands; a cell can do without it."""
     try:
-        generator_ceiling.generator_ceiling(cell, scenario, ground, store.folder)
+        generator_ceiling.generator_ceiling(cell, scenario, env, store.folder)
     except HarnessError as problem:
         logger.warning("%s: the load could not be calibrated: %s", cell.name, problem)
 
 
-def _make_ready(standing: deployment.Standing, seen: Measurement | None) -> None:
+def _make_ready(deployed: deployment.Deployment, seen: Measurement | None) -> None:
     """Empty the rig after an earlier trial; a fresh one where something was left in it or died."""
     if seen is None:
         return
     if seen.left_clean:
-        standing.source.clear()
+        deployed.source.clear()
     else:
-        standing.renew()
+        deployed.redeploy()
 
 
-def under(roofs: list[Roof], result: Result) -> Result:
+def under(roofs: list[Bound], result: Result) -> Result:
     """The result with its soft roofs; it carries the name of a roof that it comes near, whatever else of the system limited it."""
-    reached = bounds.roof_reached(result.estimate_hz or 0.0, roofs)
+    reached = bounds.reached_bound(result.estimate_hz or 0.0, roofs)
     named = result.limited_by if reached is None or result.limited_by == "generator" else reached.name
-    return replace(result, limited_by=named, roofs=tuple(roof for roof in roofs if not roof.hard))
+    return replace(result, limited_by=named, soft_bounds=tuple(roof for roof in roofs if not roof.hard))
 
 
-def _alarm(seen: Measurement, cell: Cell, ground: protocols.Ground) -> None:
+def _check_sanity(seen: Measurement, cell: Cell, env: protocols.RunEnvironment) -> None:
     """Raise Impossible where a trial's figures cannot be."""
-    bound = bounds.cpu_bound(cell, ground.site.cores_of(cell.framework, ground.cores))
-    link = (
-        ground.site.link(cell.framework, cell.source) if ground.site.load is None else None
-    )  # several hosts have several
-    if (why := alarm_of(seen, cell, bound_hz=bound, link=float(link) if link is not None else None)) is not None:
-        raise Impossible(f"trial {seen.planned.number}: {why}")
+    bound = bounds.cpu_bound(cell, env.site.cores_of(cell.framework, env.cores))
+    link = env.site.link(cell.framework, cell.source) if env.site.load is None else None  # several hosts have several
+    if (
+        why := failed_sanity_check(seen, cell, bound_hz=bound, link=float(link) if link is not None else None)
+    ) is not None:
+        raise ImpossibleMeasurementError(f"trial {seen.planned.number}: {why}")
 
 
 def _checked(result: Result) -> Result:

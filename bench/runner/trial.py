@@ -12,16 +12,16 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from bench.analysis.histogram import KINDS, Histogram, Seconds
-from bench.analysis.time_series import Columns
-from bench.errors import Died, HarnessError
+from bench.analysis.time_series import TimeSeries
+from bench.errors import HarnessError, ProcessDiedError
 from bench.model.measurement import Ending, Latency, Measurement, Planned
-from bench.runner.deployment import Standing
+from bench.runner.deployment import Deployment
 from bench.services import preflight
 from bench.storage.run_folder import now_text
 from bench.telemetry.cpu import Probe, Snapshot
-from bench.telemetry.resources import Account, Expense
-from bench.workload.delivery_counts import Report, Tally
-from bench.workload.load_spec import Sent
+from bench.telemetry.resources import Account, ResourceUsage
+from bench.workload.delivery_counts import DeliveryCounts, ProcessingReport
+from bench.workload.load_spec import SendProgress
 from bench.workload.processing import NO_RUN
 
 LEAD = 0.1
@@ -31,11 +31,11 @@ ROW_EVERY, SHOW_EVERY = 0.1, 0.25
 HOPELESS_LOSS = 0.25
 IDLE_CORES = 0.15
 """A framework that uses less CPU than this is not working on a backlog."""
-MOST_BACKLOG_BYTES = 2 * 10**9
+MAX_BACKLOG_BYTES = 2 * 10**9
 """A larger backlog has no place on the machine; what waits for its batch is no backlog."""
 
 
-class Glimpse(Struct, frozen=True):
+class TrialProgress(Struct, frozen=True):
     """What a trial looks like while it runs; rates over the last second or so, in messages/s."""
 
     planned: Planned
@@ -46,12 +46,12 @@ class Glimpse(Struct, frozen=True):
     processed: int
 
 
-Show = Callable[[Glimpse], None]
+Show = Callable[[TrialProgress], None]
 
 
-def run(standing: Standing, planned: Planned, drain: float, show: Show) -> Measurement:
+def run(deployed: Deployment, planned: Planned, drain: float, show: Show) -> Measurement:
     """Make one trial on a rig that stands idle; `drain` is the deadline of the drain in seconds."""
-    trial = _Trial(standing, planned, show)
+    trial = _Trial(deployed, planned, show)
     trial.start()
     ended = trial.through_the_window()
     trial.until_drained(drain)
@@ -62,16 +62,16 @@ def run(standing: Standing, planned: Planned, drain: float, show: Show) -> Measu
 class _Trial:
     """The counters of a trial under way."""
 
-    def __init__(self, standing: Standing, planned: Planned, show: Show) -> None:
-        self._standing, self._planned, self._show = standing, planned, show
+    def __init__(self, deployed: Deployment, planned: Planned, show: Show) -> None:
+        self._standing, self._planned, self._show = deployed, planned, show
         self._run = planned.number % 65535 + 1
-        self._tally, self._stale, self._latencies = Tally(), 0, Seconds()
-        self._sent: Sent | None = None
-        self._at_end: Sent | None = None
-        self._rows = Columns()
-        self._servers = [child for child in standing.ground.supervisor.children if child.role == "source"]
-        self._probe = Probe(standing.ground.supervisor)
-        self._expense = Expense()
+        self._tally, self._stale, self._latencies = DeliveryCounts(), 0, Seconds()
+        self._sent: SendProgress | None = None
+        self._at_end: SendProgress | None = None
+        self._rows = TimeSeries()
+        self._servers = [child for child in deployed.env.supervisor.children if child.role == "source"]
+        self._probe = Probe(deployed.env.supervisor)
+        self._expense = ResourceUsage()
         self._note = ""
         self._dead: Ending | None = None
         self._started, self._shown = now_text(), 0.0
@@ -80,7 +80,7 @@ class _Trial:
     def start(self) -> None:
         planned = self._planned
         self._window_end = planned.settle + planned.window
-        self._order = self._standing.order(self._run, planned.rate, time.monotonic() + LEAD, self._window_end)
+        self._order = self._standing.spec(self._run, planned.rate, time.monotonic() + LEAD, self._window_end)
         self._schedule = self._order.schedule()
         self._standing.load.start(self._order)
 
@@ -92,17 +92,17 @@ class _Trial:
             if self._dead:
                 break
             if account is None and now >= self._planned.settle:
-                account = Account(self._probe, self._standing.ground.supervisor)
+                account = Account(self._probe, self._standing.env.supervisor)
             if self._is_hopeless(now):
                 ended = "hopeless"
                 break
             time.sleep(TICK)
         if account is not None:
-            self._expense = account.expense(alone=not self._standing.ground.site.shared_machine)
+            self._expense = account.expense(alone=not self._standing.env.site.shared_machine)
         self._at_end = self._sent
         self._end = min(self._now(), self._window_end)
         if ended != "complete":
-            self._standing.load.halt()
+            self._standing.load.cancel()
         return self._dead or ended
 
     def until_drained(self, seconds: float) -> None:
@@ -127,11 +127,11 @@ class _Trial:
                     return
             time.sleep(TICK)
         if self._dead:
-            self._standing.load.halt()
+            self._standing.load.cancel()
 
     def _is_idle_since(self, quiet_from: Snapshot | None) -> bool:
         """Whether the framework has not even tried: what it has not processed by then, it has lost."""
-        if quiet_from is None or self._standing.ground.site.elsewhere(self._standing.cell.framework):
+        if quiet_from is None or self._standing.env.site.elsewhere(self._standing.cell.framework):
             return False
         used = self._probe.snapshot().since(quiet_from)
         return used.framework < IDLE_CORES * used.seconds
@@ -140,12 +140,12 @@ class _Trial:
         """Where not everything came through: what of the site died, or whose host is gone, which says nothing of a rate."""
         if ended == "complete" and self._done and self._exact and not self._dead:
             return
-        missing = preflight.gaps(self._standing.ground.site)
+        missing = preflight.gaps(self._standing.env.site)
         for gap in missing:
             died: Ending = "source died" if gap.endpoint.startswith(preflight.SOURCES) else "framework died"
             self._dead, self._note = died if gap.refused else "host gone", str(gap)
         if missing:
-            self._standing.load.halt()
+            self._standing.load.cancel()
 
     def measurement(self, ended: Ending) -> Measurement:
         """What was seen."""
@@ -164,13 +164,13 @@ class _Trial:
             processed=tally.count,
             lost=lost,
             duplicated=duplicated + self._stale,
-            disordered=tally.disordered if self._standing.ordered else 0,
+            out_of_order=tally.out_of_order if self._standing.ordered else 0,
             corrupted=tally.corrupted,
             drained=drained,
             late=self._late(at_end),
             blocked=at_end.blocked if at_end else 0.0,
-            asked=tally.asked,
-            burnt=tally.burnt,
+            cpu_requested_s=tally.cpu_requested_s,
+            cpu_used_s=tally.cpu_used_s,
             from_due=_quantiles(tally.from_due),
             from_sent=_quantiles(tally.from_sent),
             processing=_quantiles(tally.processing),
@@ -207,7 +207,7 @@ class _Trial:
         )  # what was refused has left its number free
         return max(0, lost - holes - self._tally.corrupted), duplicated - holes
 
-    def _late(self, told: Sent | None) -> float:
+    def _late(self, told: SendProgress | None) -> float:
         """By how much the generator was late at the end of the window; it said so a moment earlier, and lateness grows evenly."""
         if told is None:
             return self._end
@@ -237,7 +237,7 @@ class _Trial:
         except HarnessError as problem:
             self._die("framework died", problem)
         if any(not child.alive() for child in self._servers):
-            self._die("source died", Died("a server of the source ended"))
+            self._die("source died", ProcessDiedError("a server of the source ended"))
         now = self._now()
         self._add_row(now if moved is None else moved, moved is not None)
         if now >= self._shown + SHOW_EVERY:
@@ -245,7 +245,7 @@ class _Trial:
             self._show(self._glimpse(phase, now))
         return now
 
-    def _add_latencies(self, report: Report) -> None:
+    def _add_latencies(self, report: ProcessingReport) -> None:
         second = max(0, int(report.at - self._order.begin))
         for kind, sparse in zip(KINDS, (report.from_due, report.from_sent, report.processing), strict=True):
             self._latencies.add(second, kind, sparse)
@@ -261,14 +261,14 @@ class _Trial:
         at = max(at, last)
         self._rows.add(at, self._schedule.count(at), self._confirmed, self._processed)
 
-    def _glimpse(self, phase: str, now: float) -> Glimpse:
-        return Glimpse(self._planned, phase, now, self._schedule.count(now), self._confirmed, self._processed)
+    def _glimpse(self, phase: str, now: float) -> TrialProgress:
+        return TrialProgress(self._planned, phase, now, self._schedule.count(now), self._confirmed, self._processed)
 
     def _is_hopeless(self, now: float) -> bool:
         """Whether the backlog is too large for the machine, or has grown so much that the window cannot end well."""
         interval, settle, rows = self._standing.framework.batch_interval, self._planned.settle, self._rows
         in_batches = 2.5 * interval * self._planned.rate
-        if (rows.backlog - in_batches) * self._order.message_bytes > MOST_BACKLOG_BYTES:
+        if (rows.backlog - in_batches) * self._order.message_bytes > MAX_BACKLOG_BYTES:
             return True
         elapsed = now - settle
         if elapsed < max(2.0, 3 * interval):

@@ -11,14 +11,14 @@ from msgspec.structs import replace
 from bench.analysis.bounds import limited_by
 from bench.analysis.verdict import Verdict
 from bench.model.measurement import Measurement, Planned, Result
-from bench.search.problem import Question, Step
+from bench.search.problem import SearchProblem, Step
 from bench.search.trial_summary import bare_result, note_of, with_account
 
 GROWTH, CAREFUL_GROWTH = 7, 1.6
 """Of the rate from one sustained trial to the next: while nothing was ever too much, and after something was."""
-MOST_DEATHS = 2
-MOST_INVALID = 5
-MOST_CONTRADICTIONS = 3
+MAX_DEATHS = 2
+MAX_INVALID = 5
+MAX_CONTRADICTIONS = 3
 
 
 class Bracket(Struct, frozen=True):
@@ -101,7 +101,7 @@ class Bracket(Struct, frozen=True):
 class Bisection(Struct, frozen=True):
     """The plain strategy; everything follows from the question and the steps."""
 
-    question: Question
+    question: SearchProblem
     steps: tuple[Step, ...] = ()
 
     def after(self, seen: Measurement, verdict: Verdict) -> "Bisection":
@@ -141,9 +141,9 @@ class Bisection(Struct, frozen=True):
 
     def _hopeless(self, bracket: Bracket) -> bool:
         if (
-            bracket.deaths >= MOST_DEATHS
-            or bracket.invalid >= MOST_INVALID
-            or bracket.contradictions > MOST_CONTRADICTIONS
+            bracket.deaths >= MAX_DEATHS
+            or bracket.invalid >= MAX_INVALID
+            or bracket.contradictions > MAX_CONTRADICTIONS
         ):
             return True
         return bracket.top is not None and bracket.top <= self.question.search.lowest
@@ -212,11 +212,11 @@ class Bisection(Struct, frozen=True):
 
     def _with_status(self, result: Result, bracket: Bracket) -> Result:
         low, high = bracket.low, bracket.high
-        if bracket.deaths >= MOST_DEATHS:
+        if bracket.deaths >= MAX_DEATHS:
             return replace(result, reason=f"{self.steps[-1].seen.ended} {bracket.deaths} times: {note_of(self.steps)}")
-        if bracket.invalid >= MOST_INVALID:
+        if bracket.invalid >= MAX_INVALID:
             return replace(result, reason=f"no valid trial: {self.steps[-1].verdict.why}")
-        if bracket.contradictions > MOST_CONTRADICTIONS:
+        if bracket.contradictions > MAX_CONTRADICTIONS:
             return replace(result, status="unstable", reason="trials disagree", low_hz=low, high_hz=high)
         if low is None:
             return self._without_low(result, bracket)

@@ -5,13 +5,13 @@ import math
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bench.search.parameters import Recipe
+from bench.search.parameters import SearchParameters
 
 CLEARLY = 1.1
 """How far above a rate that was kept up with one must have failed to be believed."""
 
 
-class Climb(Struct, frozen=True):
+class Bracketing(Struct, frozen=True):
     """Next comes a probe at `rate`, unless `centre`, about where the ceiling is, is known.
 
     `best` is the highest rate that was kept up with, `failed` the lowest that was not.
@@ -28,7 +28,7 @@ class Climb(Struct, frozen=True):
     suspect: bool = False
     centre: float | None = None
 
-    def after(self, loss: float | None, recipe: Recipe, *, given_up: bool) -> "Climb":
+    def after(self, loss: float | None, recipe: SearchParameters, *, given_up: bool) -> "Bracketing":
         """The climb that knows one more probe and its loss; None when it was overloaded in a way that gives no reading."""
         if loss is not None and loss <= recipe.bracket_loss:
             return self._up(recipe)
@@ -43,7 +43,7 @@ class Climb(Struct, frozen=True):
             return replace(failed, rate=max(self.lowest, self.rate / recipe.growth))
         return failed.found(reading)
 
-    def beyond(self, rate: float, recipe: Recipe) -> "Climb":
+    def beyond(self, rate: float, recipe: SearchParameters) -> "Bracketing":
         """The climb that goes on because that rate was kept up with, though it lies above the centre found.
 
         It ends between that rate and one that failed above it; a failure below it was that of a cold system, and is forgotten.
@@ -52,18 +52,18 @@ class Climb(Struct, frozen=True):
             return replace(self, best=rate, centre=math.sqrt(rate * self.failed))
         return replace(self, best=rate, failed=math.inf, centre=None, rate=min(self.top, recipe.growth * rate))
 
-    def below(self, top: float) -> "Climb":
+    def below(self, top: float) -> "Bracketing":
         """The climb that has learned of a lower top."""
         return replace(self, top=top, rate=min(self.rate, top))
 
-    def _up(self, recipe: Recipe) -> "Climb":
+    def _up(self, recipe: SearchParameters) -> "Bracketing":
         passed = replace(self, best=self.rate, suspect=False)
         higher = min(recipe.growth * self.rate, self.top)
         if higher >= self.failed:
             return passed.found(None)
         return replace(passed, centre=self.rate) if higher <= self.rate else replace(passed, rate=higher)
 
-    def found(self, reading: float | None) -> "Climb":
+    def found(self, reading: float | None) -> "Bracketing":
         """The climb that ends: at the reading, or between what was kept up with and what was not."""
         if reading is None:
             reading = math.sqrt(self.best * self.failed) if self.best else self.rate

@@ -5,7 +5,7 @@ from msgspec import Struct
 from bench.config.scenario import Timing
 from bench.model.measurement import Planned, Purpose
 
-LONGEST_WINDOW, LONGEST_WARM_UP = 300.0, 60.0
+MAX_WINDOW, MAX_WARM_UP = 300.0, 60.0
 
 
 class Pace(Struct, frozen=True):
@@ -20,7 +20,7 @@ class Pace(Struct, frozen=True):
         settle = max(1.0, 2 * self.batch_interval) if self.timing.settle is None else float(self.timing.settle)
         window = self._window(rate)
         if purpose == "warm-up":  # it only steers
-            window = max(min(window / 2, LONGEST_WARM_UP), 2 * self.batch_interval)
+            window = max(min(window / 2, MAX_WARM_UP), 2 * self.batch_interval)
         return Planned(number, float(rate), settle, window, purpose)
 
     def _window(self, rate: float) -> float:
@@ -30,7 +30,7 @@ class Pace(Struct, frozen=True):
             usual = max(10.0, 5 * self.batch_interval, 0.75 * self.batch_interval / self.precision)
         else:
             usual = float(self.timing.window)
-        return max(usual, batches, min(LONGEST_WINDOW, 15 / (self.precision * rate)))
+        return max(usual, batches, min(MAX_WINDOW, 15 / (self.precision * rate)))
 
     def longest(self, rate: float) -> float:
         """About how long a trial at that rate takes, drain included."""

@@ -13,12 +13,12 @@ from msgspec.structs import replace
 from bench.analysis.stability import drift_of
 from bench.analysis.verdict import Verdict
 from bench.model.measurement import Measurement, Planned, Result, Series
-from bench.search.problem import Question, Step
+from bench.search.problem import SearchProblem, Step
 from bench.search.trial_summary import bare_result, note_of, with_account
 
 LOSS, EXCEED, TRIAL, SUM = 0.01, 0.5, 5.0, 60.0
 NEVER = 1e9
-MOST_INVALID = 3
+MAX_INVALID = 3
 SETTLE = 1.0
 
 
@@ -33,7 +33,7 @@ class _WantedError(Exception):
 class MlrSearch(Struct, frozen=True):
     """A search as a value; `losses` are those of the valid steps, in order."""
 
-    question: Question
+    question: SearchProblem
     steps: tuple[Step, ...] = ()
     losses: tuple[float, ...] = ()
 
@@ -98,7 +98,7 @@ class MlrSearch(Struct, frozen=True):
     @property
     def _gone(self) -> bool:
         deaths = sum(step.seen.ended == "framework died" for step in self.steps)
-        return deaths >= 2 or len(self.steps) - len(self.losses) >= MOST_INVALID
+        return deaths >= 2 or len(self.steps) - len(self.losses) >= MAX_INVALID
 
     def _bounds(self) -> tuple[float | None, float | None]:
         """What the package says of the trials so far; raises _WantedError where it needs another."""

@@ -11,7 +11,7 @@ from msgspec import Struct
 from bench.analysis.stability import Drift
 from bench.config.scenario import Objectives
 from bench.model.measurement import Measurement, ObjectiveResult
-from bench.search.observations import Evidence
+from bench.search.observations import Observations
 from bench.search.posterior import Kind, Observation, Prior
 
 
@@ -34,18 +34,18 @@ def _result(
     name: str, looks: Sequence[Look], objectives: Objectives, prior: Prior, *, inflation: float
 ) -> ObjectiveResult:
     seen = [found for look in looks if (found := _observation(name, look, objectives)) is not None]
-    kept = [found.rate for found in seen if found.kind == "at least"]
+    cached_resource = [found.rate for found in seen if found.kind == "at least"]
     if not seen:
         return ObjectiveResult(name)
     if all(found.kind == "at least" for found in seen):
-        return ObjectiveResult(name, low_hz=max(kept), kept_hz=max(kept))
-    low, middle, high = Evidence.of(prior).after(*seen).quantiles(0.025, 0.5, 0.975)
+        return ObjectiveResult(name, low_hz=max(cached_resource), kept_hz=max(cached_resource))
+    low, middle, high = Observations.of(prior).after(*seen).quantiles(0.025, 0.5, 0.975)
     return ObjectiveResult(
         name,
         middle,
         middle * (low / middle) ** inflation,
         middle * (high / middle) ** inflation,
-        max(kept, default=None),
+        max(cached_resource, default=None),
     )
 
 
@@ -59,12 +59,12 @@ def _observation(name: str, look: Look, objectives: Objectives) -> Observation |
     p99 = look.seen.from_due.p99
     if name == "p99":
         assert objectives.p99 is not None
-        return None if p99 is None else Observation(_side(kept=p99 <= objectives.p99), rate, seconds)
+        return None if p99 is None else Observation(_side(cached_resource=p99 <= objectives.p99), rate, seconds)
     if not look.seen.drained:
         return None  # what still waits is not lost
-    wrong = look.seen.failed + look.seen.lost + look.seen.duplicated + look.seen.corrupted + look.seen.disordered
-    return Observation(_side(kept=wrong <= objectives.loss), rate, seconds)
+    wrong = look.seen.failed + look.seen.lost + look.seen.duplicated + look.seen.corrupted + look.seen.out_of_order
+    return Observation(_side(cached_resource=wrong <= objectives.loss), rate, seconds)
 
 
-def _side(*, kept: bool) -> Kind:
-    return "at least" if kept else "at most"
+def _side(*, cached_resource: bool) -> Kind:
+    return "at least" if cached_resource else "at most"

@@ -6,20 +6,20 @@ from statistics import median, variance
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bench.search.posterior import LEAST_SD, LEAST_SLICE, LEAST_SLICES, Observation, Posterior, Prior
+from bench.search.posterior import MIN_SD, MIN_SLICE, MIN_SLICES, Observation, Posterior, Prior
 
-LEAST_NOISE, MOST_NOISE = 0.08, 0.18
+MIN_NOISE, MAX_NOISE = 0.08, 0.18
 """Noise of one second that is granted to a system when trials are held against each other: a change from one mode to another within
 a trial is no noise (without an upper limit two modes passed for one in 4 of 100 runs; S6 stays as it is up to 0.16)."""
 
 BEYOND_RANGE = 1.1
-MOST_OUTSIDE = 2
+MAX_OUTSIDE = 2
 """So many readings outside the grid move it."""
 WHOLE = 0.5
 """Of the longest trial: a shorter one, made only for a first look, does not count as a whole trial."""
 
 
-class Evidence(Struct, frozen=True, eq=False):
+class Observations(Struct, frozen=True, eq=False):
     """Observations and the posterior that they make of the prior.
 
     `breached`: an objective other than the backlog was broken by a rate that the system kept up with. The ceiling asked for then
@@ -32,17 +32,17 @@ class Evidence(Struct, frozen=True, eq=False):
     breached: bool = False
 
     @classmethod
-    def of(cls, prior: Prior) -> "Evidence":
+    def of(cls, prior: Prior) -> "Observations":
         return cls(prior, Posterior.of(prior))
 
-    def after(self, *observations: Observation) -> "Evidence":
+    def after(self, *observations: Observation) -> "Observations":
         """The evidence with these trials as well; the grid moves on when the ceiling seems to lie beyond it."""
         known = self
         for seen in observations:
             known = known._with(seen)
         return known
 
-    def _with(self, seen: Observation) -> "Evidence":
+    def _with(self, seen: Observation) -> "Observations":
         breached = self.breached or seen.kind == "at most"
         within = min(BEYOND_RANGE * self.prior.highest, max(self.prior.lowest / BEYOND_RANGE, seen.rate))
         seen = replace(seen, rate=within)  # what lies far outside would be no news for any ceiling of the range
@@ -55,7 +55,7 @@ class Evidence(Struct, frozen=True, eq=False):
             known = replace(self, observations=observations, breached=breached).rebuilt(self.prior)
         return known.within_its_grid()
 
-    def below(self, highest: float) -> "Evidence":
+    def below(self, highest: float) -> "Observations":
         """The evidence with a lower end to the range."""
         prior = self.prior
         return self.rebuilt(replace(prior, centre=min(prior.centre, highest), highest=min(prior.highest, highest)))
@@ -78,9 +78,7 @@ class Evidence(Struct, frozen=True, eq=False):
     def disagreeing(self, surprise: float) -> int:
         """How many trials cannot be right whatever the ceiling is; two that are `surprise` standard deviations apart disagree."""
         seen, noise = self._heeded(), self._noise()
-        places = [
-            (o.kind, math.log(o.rate), surprise * math.hypot(noise / math.sqrt(o.seconds), LEAST_SD)) for o in seen
-        ]
+        places = [(o.kind, math.log(o.rate), surprise * math.hypot(noise / math.sqrt(o.seconds), MIN_SD)) for o in seen]
         agreeing = (sum(_agrees(*place, theta) for place in places) for _, theta, _ in places)
         return len(seen) - max(agreeing, default=0)
 
@@ -91,14 +89,14 @@ class Evidence(Struct, frozen=True, eq=False):
         up within seconds is no reading; three of them that say less than a rate that was kept up with are taken for a pair.
         """
         noise, seen = self._noise(), self._heeded()
-        kept = sorted((one for one in seen if one.kind == "at least"), key=lambda one: -one.rate)
+        cached_resource = sorted((one for one in seen if one.kind == "at least"), key=lambda one: -one.rate)
         readings = sorted((one for one in seen if one.kind == "reading"), key=lambda one: one.rate)
         given_up = sorted(one.rate for one in self.observations if one.kind == "given up")
         far = sum(
             math.log(above.rate / below.rate) > clearly * noise * math.sqrt(1 / below.seconds + 1 / above.seconds)
-            for below, above in zip(readings, kept, strict=False)
+            for below, above in zip(readings, cached_resource, strict=False)
         )
-        return max(far, sum(below < above.rate for below, above in zip(given_up, kept, strict=False)) // 3)
+        return max(far, sum(below < above.rate for below, above in zip(given_up, cached_resource, strict=False)) // 3)
 
     def _heeded(self) -> list[Observation]:
         """The observations as the posterior takes them, less those of trials that were given up."""
@@ -108,21 +106,21 @@ class Evidence(Struct, frozen=True, eq=False):
         """The noise of one second as the slices within overloaded trials show it, not the spread between trials."""
         logs = [
             (o.slice_seconds, [math.log(rate) for rate in o.slices if rate > 0])
-            for o in self.observations if o.kind == "reading" and o.slice_seconds >= LEAST_SLICE
+            for o in self.observations if o.kind == "reading" and o.slice_seconds >= MIN_SLICE
         ]  # fmt: skip
-        spreads = [seconds * variance(slices) for seconds, slices in logs if len(slices) >= LEAST_SLICES]
-        return min(MOST_NOISE, max(LEAST_NOISE, math.sqrt(median(spreads)) if spreads else 2 * LEAST_NOISE))
+        spreads = [seconds * variance(slices) for seconds, slices in logs if len(slices) >= MIN_SLICES]
+        return min(MAX_NOISE, max(MIN_NOISE, math.sqrt(median(spreads)) if spreads else 2 * MIN_NOISE))
 
-    def rebuilt(self, prior: Prior) -> "Evidence":
+    def rebuilt(self, prior: Prior) -> "Observations":
         """The same trials on another prior."""
         bounded = [_bounded(seen, breached=self.breached) for seen in self.observations]
         return replace(self, prior=prior, posterior=Posterior.of(prior, bounded))
 
-    def within_its_grid(self) -> "Evidence":
+    def within_its_grid(self) -> "Observations":
         """The same on a grid farther up or down, when the ceiling seems to lie at its end and the range goes on."""
         edge, prior, (low, high) = self.posterior.edge(), self.prior, self.posterior.ends
         outside = [seen.rate for seen in self.observations if seen.kind == "reading" and not low <= seen.rate <= high]
-        wanted = median(outside) if len(outside) >= MOST_OUTSIDE else prior.centre * 4.0**edge
+        wanted = median(outside) if len(outside) >= MAX_OUTSIDE else prior.centre * 4.0**edge
         centre = min(prior.highest, max(prior.lowest, wanted))
         same = abs(math.log(centre / prior.centre)) < 0.1
         return self if same else self.rebuilt(replace(prior, centre=centre))

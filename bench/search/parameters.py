@@ -7,10 +7,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bench.model.measurement import Planned, Purpose
-from bench.search.problem import Question
+from bench.search.problem import SearchProblem
 
 
-class Recipe(Struct, frozen=True):
+class SearchParameters(Struct, frozen=True):
     """The constants; times in seconds, `*_batches` in batch intervals, widths and losses as shares."""
 
     probe: float = 5.0
@@ -72,7 +72,7 @@ class Recipe(Struct, frozen=True):
     """for the kit, which shows that its gates notice"""
 
     @property
-    def hasty(self) -> "Recipe":
+    def hasty(self) -> "SearchParameters":
         """The same for a budget that holds but a few trials: the first overload is believed, however large it is."""
         return replace(self, bracket_stop=self.bracket_loss, readable=0.995)
 
@@ -80,8 +80,8 @@ class Recipe(Struct, frozen=True):
 class Durations(Struct, frozen=True):
     """How long the parts of a search last for one cell."""
 
-    question: Question
-    recipe: Recipe
+    question: SearchProblem
+    recipe: SearchParameters
 
     def probe(self, rate: float, times: float = 1.0) -> Planned:
         """A short look, for the bracket and for reading it again."""

@@ -17,12 +17,12 @@ SPAN = 8.0
 BEYOND_TOP = 1.02
 SIGMAS = (0.02, 0.04, 0.08, 0.16, 0.32, 0.64)
 """Noise of the mean rate over one second, relative; over T seconds it is this / sqrt(T)."""
-LEAST_SD = 0.004
+MIN_SD = 0.004
 LENIENCE = 0.5
 """A backlog may come back to its floor at the very ceiling: there 7 of 10 trials are sustained, not 5 (reference: 0)."""
 FREAK = math.exp(-7)
 PRIOR_FLOOR = 0.01
-LEAST_SLICES, LEAST_SLICE = 3, 5.0
+MIN_SLICES, MIN_SLICE = 3, 5.0
 """How many slices show noise, and how long in seconds each must be: shorter ones are alike only because noise lasts."""
 
 Kind = Literal["reading", "at least", "at most", "given up"]
@@ -104,7 +104,7 @@ class Posterior(Struct, frozen=True, eq=False):
 
 
 def _log_likelihood(thetas: Grid, seen: Observation) -> Grid:
-    sd = np.sqrt(np.array(SIGMAS) ** 2 / seen.seconds + LEAST_SD**2)[:, None]
+    sd = np.sqrt(np.array(SIGMAS) ** 2 / seen.seconds + MIN_SD**2)[:, None]
     z = (thetas - math.log(seen.rate)) / sd
     if seen.kind == "reading":
         return np.asarray(-0.5 * z * z - np.log(sd))
@@ -114,7 +114,7 @@ def _log_likelihood(thetas: Grid, seen: Observation) -> Grid:
 def _noise_likelihood(seen: Observation) -> Grid:
     """What the spread between the slices of an overloaded trial says of the noise, one value for each of SIGMAS."""
     positive = [rate for rate in seen.slices if rate > 0]
-    if seen.kind != "reading" or len(positive) < LEAST_SLICES or seen.slice_seconds < LEAST_SLICE:
+    if seen.kind != "reading" or len(positive) < MIN_SLICES or seen.slice_seconds < MIN_SLICE:
         return np.zeros(len(SIGMAS))
     logs = np.log(positive)
     variance = np.array(SIGMAS) ** 2 / seen.slice_seconds

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from bench.config.scenario import Cell
+from bench.model.cell import Cell
 from bench.model.measurement import Result
 
 BANDWIDTH = 200e6
@@ -27,7 +27,7 @@ def hint_of(cell: Cell, known: Sequence[Result], bound_hz: float | None = None) 
     return min((guess for guess in beyond if guess is not None), default=None)
 
 
-def tour(cells: Sequence[Cell]) -> tuple[Cell, ...]:
+def cell_order(cells: Sequence[Cell]) -> tuple[Cell, ...]:
     """The cells of one system after the other, from its corners inwards: a coarse map stands early, neighbours know more."""
     systems = list(dict.fromkeys(cell.system for cell in cells))
     found: list[Cell] = []

@@ -5,7 +5,8 @@ from typing import Protocol
 from msgspec import Struct
 
 from bench.analysis.verdict import Verdict
-from bench.config.scenario import Cell, Objectives, Search, Timing
+from bench.config.scenario import Objectives, Search, Timing
+from bench.model.cell import Cell
 from bench.model.measurement import Measurement, Planned, Result
 from bench.search.durations import Pace
 
@@ -13,7 +14,7 @@ MODEST_HZ, MODEST_BYTES = 2_000.0, 50e6
 """Messages/s and bytes/s that any machine of today moves."""
 
 
-class Question(Struct, frozen=True):
+class SearchProblem(Struct, frozen=True):
     """Find the highest sustained rate of `cell`; rates in messages/s, times in seconds."""
 
     cell: Cell

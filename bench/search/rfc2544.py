@@ -8,17 +8,17 @@ from msgspec.structs import replace
 
 from bench.analysis.verdict import Verdict
 from bench.model.measurement import Measurement, Planned, Result, Series
-from bench.search.problem import Question, Step
+from bench.search.problem import SearchProblem, Step
 from bench.search.trial_summary import bare_result, note_of, with_account
 
 TRIAL, SETTLE = 60.0, 1.0
-MOST_INVALID, MOST_DEATHS = 3, 2
+MAX_INVALID, MAX_DEATHS = 3, 2
 
 
 class Rfc2544(Struct, frozen=True):
     """Halves the range on a logarithmic scale until it is as narrow as the precision."""
 
-    question: Question
+    question: SearchProblem
     steps: tuple[Step, ...] = ()
 
     def after(self, seen: Measurement, verdict: Verdict) -> "Rfc2544":
@@ -97,7 +97,7 @@ class Rfc2544(Struct, frozen=True):
     def _gone(self) -> bool:
         deaths = sum(step.seen.ended == "framework died" for step in self.steps)
         invalid = sum(step.verdict.word == "invalid" and step.verdict.why != "generator" for step in self.steps)
-        return deaths >= MOST_DEATHS or invalid >= MOST_INVALID
+        return deaths >= MAX_DEATHS or invalid >= MAX_INVALID
 
 
 def _is_failed(step: Step) -> bool:

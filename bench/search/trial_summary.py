@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from bench.model.measurement import Measurement, Result
-from bench.search.problem import Question, Step
+from bench.search.problem import SearchProblem, Step
 
 ROLES = ("framework", "source", "load", "harness", "busy", "steal")
 
 
-def bare_result(question: Question, steps: Sequence[Step], generator_hz: float | None) -> Result:
+def bare_result(question: SearchProblem, steps: Sequence[Step], generator_hz: float | None) -> Result:
     """The result of a cell of which only the trials are known yet: "failed", without a rate."""
     cell = question.cell
     return Result(

@@ -13,25 +13,25 @@ from bench.analysis.stability import drift_of
 from bench.analysis.verdict import Verdict
 from bench.model.measurement import Measurement, Planned, Result, Series
 from bench.search.objectives import each_objective
-from bench.search.parameters import Durations, Recipe
-from bench.search.problem import Question, Step
-from bench.search.state import Course, Read
+from bench.search.parameters import Durations, SearchParameters
+from bench.search.problem import SearchProblem, Step
+from bench.search.state import Read, SearchState
 from bench.search.trial_summary import bare_result, note_of, reached, with_account
 
 
 class TwoCounter(Struct, frozen=True, eq=False):
     """A search as a value: everything follows from the question and the steps, so that a resumed one is the same."""
 
-    question: Question
-    recipe: Recipe = Recipe()
+    question: SearchProblem
+    recipe: SearchParameters = SearchParameters()
     read: Read = drift_of
     steps: tuple[Step, ...] = ()
-    so_far: Course | None = None
+    so_far: SearchState | None = None
 
     @property
-    def course(self) -> Course:
+    def course(self) -> SearchState:
         """Where the search stands."""
-        return self.so_far or Course.of(self.question, self.recipe, self.read)
+        return self.so_far or SearchState.of(self.question, self.recipe, self.read)
 
     def after(self, seen: Measurement, verdict: Verdict) -> "TwoCounter":
         course = self.course.after(Step(seen, verdict))
@@ -54,8 +54,8 @@ class TwoCounter(Struct, frozen=True, eq=False):
     def result(self) -> Result:
         course = self.course
         result = self._with_rates(bare_result(self.question, self.steps, self._generator()), course)
-        if course.evidence is not None:
-            asked, prior, inflation = self.question.objectives, course.evidence.prior, self.recipe.inflation
+        if course.observations is not None:
+            asked, prior, inflation = self.question.objectives, course.observations.prior, self.recipe.inflation
             result = replace(result, objectives=each_objective(course.looks, asked, prior, inflation))
         best = self._best(result)
         if result.status == "failed" or best is None:
@@ -66,7 +66,7 @@ class TwoCounter(Struct, frozen=True, eq=False):
         """Seconds that the trials took, and what the restarts between them may have cost."""
         return sum(step.seen.seconds + self.recipe.restart * (not step.seen.left_clean) for step in self.steps)
 
-    def _with_rates(self, bare: Result, course: Course) -> Result:
+    def _with_rates(self, bare: Result, course: SearchState) -> Result:
         end, lowest = course.end, course.climb.lowest
         if end == "died":
             return replace(bare, reason=f"the framework died {course.deaths} times: {note_of(self.steps)}")
@@ -78,7 +78,7 @@ class TwoCounter(Struct, frozen=True, eq=False):
         if end in ("generator", "range"):
             reason, top = "generator" if end == "generator" else "highest", course.top
             return replace(bare, status="lower-bound", reason=reason, estimate_hz=top, low_hz=top, confirmed_hz=top)
-        if course.evidence is None:
+        if course.observations is None:
             return self._without_trials(bare, course)
         found = _with_interval(bare, course)
         if end == "unstable":
@@ -89,7 +89,7 @@ class TwoCounter(Struct, frozen=True, eq=False):
             found, status="lower-bound", reason="budget", high_hz=None if course.open_above else found.high_hz
         )
 
-    def _without_trials(self, bare: Result, course: Course) -> Result:
+    def _without_trials(self, bare: Result, course: SearchState) -> Result:
         """What the climb alone says, when the budget ended it."""
         best, failed = course.climb.best * (1 - self.recipe.bracket_loss), course.climb.failed
         if best > 0:
@@ -116,18 +116,18 @@ class TwoCounter(Struct, frozen=True, eq=False):
         if result.reason == "generator":
             return "generator"
         top = result.confirmed_hz or result.low_hz or 0.0
-        tried = [
+        run_trial = [
             step for step in self.steps if step.verdict.word == "overloaded" and step.seen.planned.purpose != "warm-up"
         ]
-        over = [step for step in tried if step.seen.planned.rate > top]
+        over = [step for step in run_trial if step.seen.planned.rate > top]
         nearest = min(over, key=lambda step: step.seen.planned.rate, default=None)
         return limited_by(nearest.verdict.why, nearest.seen.cpu) if nearest is not None else None
 
 
-def _with_interval(bare: Result, course: Course) -> Result:
+def _with_interval(bare: Result, course: SearchState) -> Result:
     """The posterior's median and 95 % interval, whose half-widths are inflated to what they proved to be."""
-    assert course.evidence is not None
-    low, middle, high = course.evidence.quantiles(0.025, 0.5, 0.975)
+    assert course.observations is not None
+    low, middle, high = course.observations.quantiles(0.025, 0.5, 0.975)
     power = course.recipe.inflation
     return replace(
         bare,

@@ -12,14 +12,14 @@ from typing import NamedTuple
 
 import yaml
 
-from bench.errors import NotReady, ServiceError, UsageError
+from bench.errors import NotReadyError, ServiceError, UsageError
 from bench.services.java import java
 from bench.system.child import Child
 from bench.system.supervisor import Supervisor
 
 LOCK = Path(__file__).with_name("jars.lock")
 
-_PATIENCE = 900.0
+_TIMEOUT_S = 900.0
 """Seconds for one set of jars, waiting for another process's download included."""
 
 _SETTINGS = """<ivysettings>
@@ -29,7 +29,7 @@ _SETTINGS = """<ivysettings>
 """
 """Ivy's ordinary repository without its metadata: the lock file lists every jar, and 46 jars take 6 s instead of 30 s."""
 
-_MOST_AT_ONCE, _WORTH_ONE_MORE = 4, 20
+_MAX_AT_ONCE, _WORTH_ONE_MORE = 4, 20
 """Ivy takes one jar after the other: a set of many is shared among several, one more for so many jars."""
 
 
@@ -119,7 +119,7 @@ def _complete(folder: Path, pins: Sequence[Pin]) -> bool:
 @contextlib.contextmanager
 def _locked(path: Path, waiting: Callable[[], None]) -> Iterator[None]:
     """Nobody else holds this lock file; `waiting` is called once if somebody did."""
-    deadline, told = time.monotonic() + _PATIENCE, False
+    deadline, told = time.monotonic() + _TIMEOUT_S, False
     with path.open("w") as file:
         while True:
             try:
@@ -127,7 +127,7 @@ def _locked(path: Path, waiting: Callable[[], None]) -> Iterator[None]:
                 break
             except BlockingIOError as error:
                 if time.monotonic() >= deadline:
-                    raise ServiceError(f"{path} is held by another process for {_PATIENCE:g} s already") from error
+                    raise ServiceError(f"{path} is held by another process for {_TIMEOUT_S:g} s already") from error
             if not told:
                 waiting()
             told = True
@@ -139,7 +139,7 @@ def _download(set_name: str, pins: Sequence[Pin], part: Path, note: Callable[[st
     """Let Ivy put the jars into part/jars, several of it side by side; what else they make stays in `part`."""
     part.mkdir()
     (part / "settings.xml").write_text(_SETTINGS, encoding="utf-8")
-    at_once = min(_MOST_AT_ONCE, 1 + len(pins) // _WORTH_ONE_MORE)
+    at_once = min(_MAX_AT_ONCE, 1 + len(pins) // _WORTH_ONE_MORE)
     with Supervisor(part / "running", part / "logs") as supervisor:
         children = [
             _ivy_child(supervisor, set_name, pins[share::at_once], part / f"share-{share}") for share in range(at_once)
@@ -166,14 +166,14 @@ def _ivy_child(supervisor: Supervisor, set_name: str, pins: Sequence[Pin], share
 
 def _watch(children: Sequence[Child], set_name: str, count: int, note: Callable[[str], None]) -> None:
     """Tell how many jars have come until all have."""
-    deadline, told = time.monotonic() + _PATIENCE, -1
+    deadline, told = time.monotonic() + _TIMEOUT_S, -1
     while any(child.alive() for child in children):
         come = sum(child.log.read_text(errors="replace").count("[SUCCESSFUL ]") for child in children)
         if come != told:
             note(f"{set_name} jars: {come} of {count} downloaded")
         told = come
         if time.monotonic() >= deadline:
-            raise NotReady(f"the {set_name} jars could not be downloaded within {_PATIENCE:g} s", children[0].log)
+            raise NotReadyError(f"the {set_name} jars could not be downloaded within {_TIMEOUT_S:g} s", children[0].log)
         time.sleep(0.5)
     for child in children:
         if child.exit_code != 0:

@@ -16,7 +16,7 @@ from bench.services.maven_jars import cached
 
 SOURCES = ("kafka", "pulsar")
 """What of a site is a source; the rest are frameworks."""
-PATIENCE = 2.0
+TIMEOUT_S = 2.0
 """Seconds for a connection to an endpoint of the site."""
 PACKAGES = {"kafka": ("confluent_kafka", "kafka"), "pulsar": ("pulsar",), "spark": ("pyspark",)}
 _CERTIFICATES = ("certificate.pem", "key.pem", "authority.pem")
@@ -136,7 +136,7 @@ def require(site: Site) -> None:
 
 def _gap(kind: str, address: str) -> Gap | None:
     try:
-        socket.create_connection(host_and_port(address), timeout=PATIENCE).close()
+        socket.create_connection(host_and_port(address), timeout=TIMEOUT_S).close()
     except (OSError, ValueError) as problem:
         return Gap(
             f"{kind} at {address}",

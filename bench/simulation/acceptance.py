@@ -9,15 +9,15 @@ from msgspec import Struct
 from bench.simulation.cases import Adversary
 from bench.simulation.driver import Outcome
 
-MOST_MEDIAN_ERROR = 0.015
-MOST_SPREAD, MOST_SPREAD_NOISY = 0.07, 0.09
-LEAST_COVERAGE = 0.90
-MOST_ABOVE = 0.10
-LEAST_MEASURED = 0.95
+MAX_MEDIAN_ERROR = 0.015
+MAX_SPREAD, MAX_SPREAD_NOISY = 0.07, 0.09
+MIN_COVERAGE = 0.90
+MAX_ABOVE = 0.10
+MIN_MEASURED = 0.95
 FAST = ("S1 ", "S2 ", "S3 ", "S4 ")
-MOST_SECONDS = 460.0
-LEAST_WITHIN, WITHIN = 0.98, 0.05
-LEAST_SAVED = 0.30
+MAX_SECONDS = 460.0
+MIN_WITHIN, WITHIN = 0.98, 0.05
+MIN_SAVED = 0.30
 """How much of the time neighbours save."""
 
 
@@ -45,7 +45,7 @@ class Row(Struct, frozen=True):
     statuses: dict[str, int]
 
 
-class Gate(Struct, frozen=True):
+class Criterion(Struct, frozen=True):
     """A demand on one case: `value` must be at most, or at least, `limit`."""
 
     case: str
@@ -83,58 +83,58 @@ def row_of(outcomes: Sequence[Outcome]) -> Row:
     )  # fmt: skip
 
 
-def scenario_gates(row: Row) -> list[Gate]:
+def scenario_gates(row: Row) -> list[Criterion]:
     """What is asked of a scenario with a known ceiling."""
-    spread = MOST_SPREAD_NOISY if row.case.startswith("S6") else MOST_SPREAD
+    spread = MAX_SPREAD_NOISY if row.case.startswith("S6") else MAX_SPREAD
     low, middle, high = (1.0 if error is None else abs(error) for error in (row.low_error, row.error, row.high_error))
     gates = [
-        Gate(row.case, "median error", middle, MOST_MEDIAN_ERROR),
-        Gate(row.case, "5-95 % of errors", max(low, high), spread),
-        Gate(row.case, "coverage", row.coverage, LEAST_COVERAGE, least=True),
-        Gate(row.case, "stuck at zero", row.zeros, 0),
-        Gate(row.case, "confirmed above truth", row.above, MOST_ABOVE),
-        Gate(row.case, "measured", row.statuses.get("measured", 0) / row.runs, LEAST_MEASURED, least=True),
+        Criterion(row.case, "median error", middle, MAX_MEDIAN_ERROR),
+        Criterion(row.case, "5-95 % of errors", max(low, high), spread),
+        Criterion(row.case, "coverage", row.coverage, MIN_COVERAGE, least=True),
+        Criterion(row.case, "stuck at zero", row.zeros, 0),
+        Criterion(row.case, "confirmed above truth", row.above, MAX_ABOVE),
+        Criterion(row.case, "measured", row.statuses.get("measured", 0) / row.runs, MIN_MEASURED, least=True),
         *_ending_gates(row),
     ]
-    return [*gates, Gate(row.case, "mean seconds", row.seconds, MOST_SECONDS)] if row.case[:3] in FAST else gates
+    return [*gates, Criterion(row.case, "mean seconds", row.seconds, MAX_SECONDS)] if row.case[:3] in FAST else gates
 
 
-def neighbour_gates(row: Row) -> list[Gate]:
+def neighbour_gates(row: Row) -> list[Criterion]:
     """What is asked of a scenario whose neighbour is known."""
     return [gate for gate in scenario_gates(row) if gate.name != "mean seconds"]
 
 
-def saving_gate(with_hint: Sequence[Row], without: Sequence[Row]) -> Gate:
+def saving_gate(with_hint: Sequence[Row], without: Sequence[Row]) -> Criterion:
     """What neighbours must save over the continuous systems and those with short batches."""
     times = [sum(row.seconds for row in rows if row.case[:3] in FAST) for rows in (with_hint, without)]
-    return Gate("S1-S4", "time saved by neighbours", 1 - times[0] / times[1], LEAST_SAVED, least=True)
+    return Criterion("S1-S4", "time saved by neighbours", 1 - times[0] / times[1], MIN_SAVED, least=True)
 
 
-def family_gates(row: Row) -> list[Gate]:
+def family_gates(row: Row) -> list[Criterion]:
     """What is asked of systems with random ceilings."""
     return [
-        Gate(row.case, f"within {WITHIN:.0%}", row.within, LEAST_WITHIN, least=True),
-        Gate(row.case, "coverage", row.coverage, LEAST_COVERAGE, least=True),
-        Gate(row.case, "stuck at zero", row.zeros, 0),
+        Criterion(row.case, f"within {WITHIN:.0%}", row.within, MIN_WITHIN, least=True),
+        Criterion(row.case, "coverage", row.coverage, MIN_COVERAGE, least=True),
+        Criterion(row.case, "stuck at zero", row.zeros, 0),
         *_ending_gates(row),
     ]
 
 
-def hasty_gates(row: Row) -> list[Gate]:
+def hasty_gates(row: Row) -> list[Criterion]:
     """What is asked of systems that are given half a minute each: an interval that holds, however wide."""
     return [
-        Gate(row.case, "coverage", row.coverage, LEAST_COVERAGE, least=True),
-        Gate(row.case, "stuck at zero", row.zeros, 0),
-        Gate(row.case, "confirmed above truth", row.above, MOST_ABOVE),
-        Gate(row.case, "never ended", row.unfinished, 0),
+        Criterion(row.case, "coverage", row.coverage, MIN_COVERAGE, least=True),
+        Criterion(row.case, "stuck at zero", row.zeros, 0),
+        Criterion(row.case, "confirmed above truth", row.above, MAX_ABOVE),
+        Criterion(row.case, "never ended", row.unfinished, 0),
     ]
 
 
-def adversary_gates(adversary: Adversary, outcomes: Sequence[Outcome]) -> list[Gate]:
+def adversary_gates(adversary: Adversary, outcomes: Sequence[Outcome]) -> list[Criterion]:
     """What is asked of a case that tries to fool the search: right every time."""
     right = sum(is_right(adversary, outcome) for outcome in outcomes)
     return [
-        Gate(adversary.case.name, "right", right / len(outcomes), 1.0, least=True),
+        Criterion(adversary.case.name, "right", right / len(outcomes), 1.0, least=True),
         *_ending_gates(row_of(outcomes)),
     ]
 
@@ -150,5 +150,8 @@ def is_right(adversary: Adversary, outcome: Outcome) -> bool:
     return any(adversary.least <= (result.estimate_hz or 0.0) / truth <= adversary.most for truth in truths)
 
 
-def _ending_gates(row: Row) -> list[Gate]:
-    return [Gate(row.case, "over budget", row.over_budget, 0), Gate(row.case, "never ended", row.unfinished, 0)]
+def _ending_gates(row: Row) -> list[Criterion]:
+    return [
+        Criterion(row.case, "over budget", row.over_budget, 0),
+        Criterion(row.case, "never ended", row.unfinished, 0),
+    ]

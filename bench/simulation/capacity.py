@@ -11,7 +11,7 @@ Ticks = NDArray[np.float64]
 
 CORRELATION = 0.8
 PAUSE_SHORTEST, PAUSE_LONGEST = 0.2, 1.0
-LEAST_CAPACITY = 0.2
+MIN_CAPACITY = 0.2
 COLD_SHARE = 0.6
 _BLOCK, _CHUNK = 64, 1024
 
@@ -84,7 +84,7 @@ class Capacity:
             blocks[place] += last * _DECAY
             last = float(blocks[place, -1])
         self._last_noise = last
-        return np.asarray(np.maximum(1 + blocks.ravel(), LEAST_CAPACITY))
+        return np.asarray(np.maximum(1 + blocks.ravel(), MIN_CAPACITY))
 
     def _paused(self, first: int, count: int) -> Ticks:
         """The share of each tick that is a pause."""

@@ -5,16 +5,17 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from bench.analysis.verdict import Rules, judge
-from bench.config.scenario import Cell, Search, Timing
+from bench.config.scenario import Search, Timing
+from bench.model.cell import Cell
 from bench.model.measurement import Result
-from bench.search.problem import Question, Strategy
+from bench.search.problem import SearchProblem, Strategy
 from bench.simulation.capacity import Traits
 from bench.simulation.faults import Faults
 from bench.simulation.fluid import Fluid
 from bench.units import Rate, Seconds, Share
 
-MOST_TRIALS = 1000
-Maker = Callable[[Question], Strategy]
+MAX_TRIALS = 1000
+Maker = Callable[[SearchProblem], Strategy]
 
 
 class Case(Struct, frozen=True):
@@ -36,11 +37,11 @@ class Case(Struct, frozen=True):
     drains: bool = True
     timing: Timing = Timing()
 
-    def question(self) -> Question:
+    def question(self) -> SearchProblem:
         """What the search is told."""
         lowest, highest = Rate(self.lowest), Rate(self.highest)
         search = Search(precision=Share(self.precision), budget=Seconds(self.budget), lowest=lowest, highest=highest)
-        return Question(
+        return SearchProblem(
             Cell("simulated", "fluid", 100, 0.0), search, self.timing, self.traits.batch_interval,
             bound_hz=None,
             hint_hz=None if self.hint is None else self.hint * self.traits.truth,
@@ -77,7 +78,7 @@ def outcome_of(case: Case, seed: int, maker: Maker) -> Outcome:
     question, rules = case.question(), Rules(precision=case.precision)
     system, search = Fluid(case.traits, case.faults, seed, drains=case.drains), maker(question)
     drain, ended = float(question.timing.drain), False
-    for _ in range(MOST_TRIALS):
+    for _ in range(MAX_TRIALS):
         planned = search.next_trial()
         if planned is None:
             ended = True

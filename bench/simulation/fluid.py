@@ -186,9 +186,9 @@ def _measurement(
         sent=int(counters.sent[-1]),
         failed=0,
         processed=int(counters.processed[-1]),
-        lost=0, duplicated=0, disordered=0, corrupted=0, drained=False,
+        lost=0, duplicated=0, out_of_order=0, corrupted=0, drained=False,
         late=max(0.0, offered - sent_by_then) / planned.rate,
-        blocked=0.0, asked=0.0, burnt=0.0,
+        blocked=0.0, cpu_requested_s=0.0, cpu_used_s=0.0,
         series=_series(counters),
     )  # fmt: skip
 

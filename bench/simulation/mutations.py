@@ -7,10 +7,10 @@ from msgspec.structs import replace
 
 from bench.analysis.stability import Drift, drift_of
 from bench.model.measurement import Measurement
-from bench.search.parameters import Recipe
-from bench.search.problem import Question, Strategy
+from bench.search.parameters import SearchParameters
+from bench.search.problem import SearchProblem, Strategy
 from bench.search.two_counter import TwoCounter
-from bench.simulation.acceptance import Gate, Row, neighbour_gates, row_of, saving_gate, scenario_gates
+from bench.simulation.acceptance import Criterion, Row, neighbour_gates, row_of, saving_gate, scenario_gates
 from bench.simulation.cases import NEIGHBOURS, SCENARIOS
 from bench.simulation.driver import Case, Maker, outcome_of
 
@@ -26,9 +26,9 @@ class Mutation(Struct, frozen=True):
     mistaken: Callable[[Case], Case] = lambda case: case
 
 
-def broken_gates(mutation: Mutation, seeds: range) -> list[Gate]:
+def broken_gates(mutation: Mutation, seeds: range) -> list[Criterion]:
     """The gates that the mistake breaks; there must be one."""
-    gates: list[Gate] = []
+    gates: list[Criterion] = []
     rows: dict[bool, list[Row]] = {False: [], True: []}
     for case in mutation.cases:
         row = row_of([outcome_of(mutation.mistaken(case), seed, mutation.maker) for seed in seeds])
@@ -39,7 +39,7 @@ def broken_gates(mutation: Mutation, seeds: range) -> list[Gate]:
     return [gate for gate in gates if not gate.passed]
 
 
-def _flipped(question: Question) -> Strategy:
+def _flipped(question: SearchProblem) -> Strategy:
     return TwoCounter(question, read=_read_flipped)
 
 
@@ -48,7 +48,7 @@ def _read_flipped(seen: Measurement) -> Drift:
     return replace(drift, overloaded=not drift.overloaded, loss=0.3 if drift.loss == 0 else 0.0)
 
 
-def _limited(question: Question) -> Strategy:
+def _limited(question: SearchProblem) -> Strategy:
     return TwoCounter(question, read=_read_with_limit)
 
 
@@ -61,8 +61,8 @@ def _read_with_limit(seen: Measurement) -> Drift:
     return replace(drift, overloaded=over, loss=max(0.1, drift.loss) if over else 0.0)
 
 
-def _cold(question: Question) -> Strategy:
-    return TwoCounter(question, Recipe(skip_warm_up=True))
+def _cold(question: SearchProblem) -> Strategy:
+    return TwoCounter(question, SearchParameters(skip_warm_up=True))
 
 
 _SIMPLE, _BATCHED, _COLLAPSING = SCENARIOS[0], SCENARIOS[2], SCENARIOS[5]

@@ -6,7 +6,7 @@ from typing import Literal
 from msgspec import Struct
 
 from bench.simulation.acceptance import (
-    Gate,
+    Criterion,
     Row,
     adversary_gates,
     family_gates,
@@ -59,13 +59,13 @@ class Part(Struct, frozen=True):
 
     kind: Kind
     name: str
-    gates: list[Gate]
+    gates: list[Criterion]
     row: Row | None = None
     errors: tuple[float, ...] = ()
     """estimate / truth - 1 of every run that has an estimate"""
 
 
-class Certificate(Struct, frozen=True):
+class ValidationReport(Struct, frozen=True):
     """What the kit says of a strategy."""
 
     format: int
@@ -74,7 +74,7 @@ class Certificate(Struct, frozen=True):
     parts: list[Part]
 
     @property
-    def gates(self) -> list[Gate]:
+    def gates(self) -> list[Criterion]:
         return [gate for part in self.parts for gate in part.gates]
 
 
@@ -102,7 +102,7 @@ def tasks(seeds: Seeds, *, only: str = "", at_once: int = 20, mutations: bool = 
     return found
 
 
-def done(task: Task, maker: Maker) -> "list[Outcome] | list[Gate]":
+def done(task: Task, maker: Maker) -> "list[Outcome] | list[Criterion]":
     """The outcomes of a task's runs; of a mutation the gates that it broke. The same task gives the same answer."""
     seeds = range(task.first, task.first + task.count)
     if task.kind == "mutation":
@@ -113,17 +113,17 @@ def done(task: Task, maker: Maker) -> "list[Outcome] | list[Gate]":
 
 
 def certificate(
-    strategy: str, seeds: Seeds, answers: Iterable[tuple[Task, "list[Outcome] | list[Gate]"]]
-) -> Certificate:
+    strategy: str, seeds: Seeds, answers: Iterable[tuple[Task, "list[Outcome] | list[Criterion]"]]
+) -> ValidationReport:
     """What all answers come to, in the order of the table whatever the order in which they came."""
-    by_case: dict[tuple[Kind, int], dict[int, list[Outcome] | list[Gate]]] = {}
+    by_case: dict[tuple[Kind, int], dict[int, list[Outcome] | list[Criterion]]] = {}
     for task, answer in answers:
         by_case.setdefault((task.kind, task.place), {})[task.first] = answer
     parts = []
     for kind, place in sorted(by_case, key=lambda case: (KINDS.index(case[0]), case[1])):
         pieces = by_case[kind, place]
         parts.append(_part(kind, place, [each for first in sorted(pieces) for each in pieces[first]]))
-    return Certificate(FORMAT, strategy, seeds, [*parts, *_saving(parts)])
+    return ValidationReport(FORMAT, strategy, seeds, [*parts, *_saving(parts)])
 
 
 def _case(task: Task, seed: int) -> Case:
@@ -146,21 +146,23 @@ def _names_of(kind: Kind) -> list[str]:
     return [str(case.name) for case in named.get(kind, SCENARIOS)]  # type: ignore[attr-defined]  # all have a name
 
 
-def _part(kind: Kind, place: int, answers: "Sequence[Outcome | Gate]") -> Part:
+def _part(kind: Kind, place: int, answers: "Sequence[Outcome | Criterion]") -> Part:
     name = _names_of(kind)[place]
-    gates = [answer for answer in answers if isinstance(answer, Gate)]
+    gates = [answer for answer in answers if isinstance(answer, Criterion)]
     outcomes = [answer for answer in answers if isinstance(answer, Outcome)]
     if kind == "mutation":
-        return Part(kind, name, [Gate(name, "gates broken by the mutation", len(gates), 1, least=True)])
+        return Part(kind, name, [Criterion(name, "gates broken by the mutation", len(gates), 1, least=True)])
     if kind == "repeat":
-        return Part(kind, name, [Gate(name, "same seed, another result", sum(o != outcomes[0] for o in outcomes), 0)])
+        return Part(
+            kind, name, [Criterion(name, "same seed, another result", sum(o != outcomes[0] for o in outcomes), 0)]
+        )
     row = row_of(outcomes)
     return Part(
         kind, name, _gates(kind, place, row, outcomes), row, tuple(o.error for o in outcomes if o.error is not None)
     )
 
 
-def _gates(kind: Kind, place: int, row: Row, outcomes: Sequence[Outcome]) -> list[Gate]:
+def _gates(kind: Kind, place: int, row: Row, outcomes: Sequence[Outcome]) -> list[Criterion]:
     if kind == "adversary":
         return adversary_gates(ADVERSARIES[place], outcomes)
     return {"scenario": scenario_gates, "neighbour": neighbour_gates, "hasty": hasty_gates}.get(kind, family_gates)(row)

@@ -20,9 +20,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bench.analysis.histogram import KINDS, hgrm_text, histogram_of
-from bench.config.scenario import Cell, Scenario
+from bench.config.scenario import Scenario
 from bench.config.site import Site
 from bench.errors import UsageError
+from bench.model.cell import Cell
 from bench.model.measurement import Buckets, Measurement, Result, Series
 from bench.model.message_sizes import MessageSize
 from bench.units import Bandwidth, Rate, Seconds, Share, Size, exact_text
@@ -58,7 +59,7 @@ class Results(Struct, frozen=True):
     cells: list[Result]
 
 
-class Store:
+class RunFolder:
     """One run's folder, open for writing by one harness."""
 
     def __init__(self, folder: Path) -> None:
@@ -67,7 +68,7 @@ class Store:
         self._lock: IO[bytes] | None = None
 
     @classmethod
-    def fresh(cls, parent: Path, name: str) -> "Store":
+    def fresh(cls, parent: Path, name: str) -> "RunFolder":
         """A new folder parent/name-UTC; raises UsageError when it cannot be made."""
         stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
         for number in range(1, 100):

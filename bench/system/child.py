@@ -13,10 +13,9 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, TypeVar, cast
 
-from bench.errors import Died, NotReady, ServiceError
-from bench.system.ipc import Inbox
+from bench.errors import NotReadyError, ProcessDiedError, ServiceError
+from bench.system.ipc import Failure, Inbox
 from bench.system.procfs import members_of
-from bench.workload.load_spec import Trouble
 
 Said = TypeVar("Said")
 
@@ -42,11 +41,11 @@ class Child:
         self._socket: socket.socket | None = None
         self._inbox: Inbox[Any] | None = None
         self._exit_code: int | None = None
-        self._buried = False
+        self._reaped = False
 
-    def connect(self, end: socket.socket, heard: type | UnionType | None) -> None:
+    def connect(self, end: socket.socket, received: type | UnionType | None) -> None:
         """Listen at this end of its channel; the Supervisor does it once."""
-        self._socket, self._inbox = end, Inbox(end, cast("type[Any]", heard))
+        self._socket, self._inbox = end, Inbox(end, cast("type[Any]", received))
 
     @property
     def inbox(self) -> Inbox[Any]:
@@ -57,42 +56,42 @@ class Child:
     @property
     def exit_code(self) -> int | None:
         """As a shell's, but minus the signal's number when a signal ended it; None while it runs."""
-        if self._exit_code is None and not self._buried:
+        if self._exit_code is None and not self._reaped:
             ended = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)  # looks, does not reap
             if ended is not None:
                 self._exit_code = ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
         return self._exit_code
 
     def alive(self) -> bool:
-        return self.exit_code is None and not self._buried
+        return self.exit_code is None and not self._reaped
 
     def members(self) -> list[int]:
         """The pids of its session's running processes, whatever process group they are in."""
-        return [] if self._buried else [stat.pid for stat in members_of(self.pid)]
+        return [] if self._reaped else [stat.pid for stat in members_of(self.pid)]
 
-    def died(self) -> Died:
+    def died(self) -> ProcessDiedError:
         """An error to raise: that it has ended, how, and the last lines of its log."""
-        return Died(f"{self.name} ended with exit code {self.exit_code}", self.log, _last_lines(self.log))
+        return ProcessDiedError(f"{self.name} ended with exit code {self.exit_code}", self.log, _last_lines(self.log))
 
-    def heard(self, timeout: float = 0) -> list[Any]:
+    def received(self, timeout: float = 0) -> list[Any]:
         """What it has said since the last call, waiting `timeout` seconds for the first; raises Died where it tells of trouble."""
-        heard = list(self.inbox.heard(timeout))
-        for one in heard:
-            if isinstance(one, Trouble):
-                raise Died(f"{self.name} ended: {one.reason}", self.log)
-        return heard
+        received = list(self.inbox.received(timeout))
+        for one in received:
+            if isinstance(one, Failure):
+                raise ProcessDiedError(f"{self.name} ended: {one.reason}", self.log)
+        return received
 
     def answer(self, kind: type[Said], seconds: float) -> Said:
         """The first thing of a kind that it says; raises Died when it tells of trouble or ends, NotReady after the seconds."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             alive = self.alive()  # first: what it said last is still heard
-            for one in self.heard(0.05):
+            for one in self.received(0.05):
                 if isinstance(one, kind):
                     return one
             if not alive:
                 raise self.died()
-        raise NotReady(f"{self.name} did not answer within {seconds:g} s", self.log, _last_lines(self.log))
+        raise NotReadyError(f"{self.name} did not answer within {seconds:g} s", self.log, _last_lines(self.log))
 
     def wait_ready(self, probe: Callable[[], bool], seconds: float) -> None:
         """Return once the probe says yes; raises Died when the child ends before, NotReady when the seconds are over."""
@@ -101,7 +100,7 @@ class Child:
             if not self.alive():
                 raise self.died()
             if time.monotonic() >= deadline:
-                raise NotReady(f"{self.name} was not ready within {seconds:g} s", self.log, _last_lines(self.log))
+                raise NotReadyError(f"{self.name} was not ready within {seconds:g} s", self.log, _last_lines(self.log))
             time.sleep(0.05)
 
     def wait_end(self, seconds: float) -> int:
@@ -109,7 +108,7 @@ class Child:
         deadline = time.monotonic() + seconds
         while (code := self.exit_code) is None:
             if time.monotonic() >= deadline:
-                raise NotReady(f"{self.name} did not end within {seconds:g} s", self.log, _last_lines(self.log))
+                raise NotReadyError(f"{self.name} did not end within {seconds:g} s", self.log, _last_lines(self.log))
             time.sleep(_TICK)
         return code
 
@@ -118,7 +117,7 @@ class Child:
 
         Polite is the end of its channel, or SIGINT where it has none. Idempotent.
         """
-        if self._buried:
+        if self._reaped:
             return
         if self._socket is None:
             self._signal(signal.SIGINT)
@@ -132,12 +131,12 @@ class Child:
     def kill(self) -> None:
         """End what is left of its session at once and reap it. Idempotent."""
         deadline = time.monotonic() + _UNKILLABLE
-        while not self._buried and self.members():
+        while not self._reaped and self.members():
             if time.monotonic() >= deadline:
                 raise ServiceError(f"{self.name} (pid {self.pid}) does not end although it was killed", self.log)
             self._signal(signal.SIGKILL)
             time.sleep(_TICK / 4)
-        self._bury()
+        self._reap()
 
     def _signal(self, number: signal.Signals) -> None:
         for pid in self.members():
@@ -160,10 +159,10 @@ class Child:
             time.sleep(_TICK)
         return True
 
-    def _bury(self) -> None:
-        if self._buried:
+    def _reap(self) -> None:
+        if self._reaped:
             return
-        self._exit_code, self._buried = self._popen.wait(timeout=_UNKILLABLE), True
+        self._exit_code, self._reaped = self._popen.wait(timeout=_UNKILLABLE), True
         if self._socket is not None and self._inbox is not None:
             _shut(self._socket, socket.SHUT_RDWR)  # wakes the inbox's reader, which a close alone does not
             self._inbox.close()

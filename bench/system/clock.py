@@ -4,7 +4,7 @@ import functools
 import time
 from collections.abc import Callable
 
-from bench.model.measurement import Apart
+from bench.model.measurement import ClockOffset
 from bench.model.message_codec import Clock
 from bench.system.procfs import boot_id
 
@@ -21,7 +21,7 @@ def epoch() -> float:
     return now - (before + after) / 2
 
 
-def ours(apart: Apart | None = None, *, theirs: bool = False) -> Clock:
+def ours(apart: ClockOffset | None = None, *, theirs: bool = False) -> Clock:
     """This machine's clock, for messages that others read, or that they stamp."""
     return Clock(boot(), epoch(), apart.most if apart is not None else None, theirs)
 

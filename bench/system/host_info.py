@@ -63,8 +63,8 @@ def versions() -> dict[str, str]:
 
 def free_bytes(folder: Path) -> int:
     """Bytes that may still be written where a folder is, or would be."""
-    standing = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
-    return shutil.disk_usage(standing).free
+    deployed = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
+    return shutil.disk_usage(deployed).free
 
 
 def _cpu_model() -> str | None:

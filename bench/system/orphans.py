@@ -18,7 +18,7 @@ MARK = "STREAM_BENCH_CHILD"
 """The environment variable that carries the marker to a child and all its descendants."""
 
 
-class Leftover(NamedTuple):
+class Orphan(NamedTuple):
     """The record of one child."""
 
     marker: str
@@ -61,30 +61,30 @@ class Leftover(NamedTuple):
         self.path(registry).unlink(missing_ok=True)
 
 
-def records(registry: Path, supervisor: str = "*") -> list[Leftover]:
+def records(registry: Path, supervisor: str = "*") -> list[Orphan]:
     """The records of a registry, or of one Supervisor in it; what is not a record of ours is passed over."""
     found = []
     for path in sorted(registry.glob(f"{supervisor}.*.json")):
         try:
-            found.append(Leftover(**json.loads(path.read_text(encoding="utf-8"))))
+            found.append(Orphan(**json.loads(path.read_text(encoding="utf-8"))))
         except (FileNotFoundError, ValueError, TypeError):  # removed meanwhile; or not written by this version
             continue
     return found
 
 
-def leftovers(registry: Path) -> list[Leftover]:
+def orphans(registry: Path) -> list[Orphan]:
     """The records whose harness is gone, whether or not something of the child still runs."""
     return [record for record in records(registry) if not record.owned()]
 
 
-def end_leftovers(registry: Path) -> list[str]:
+def end_orphans(registry: Path) -> list[str]:
     """End what dead harnesses left running and remove their records; one line for each child that still ran."""
-    found = [(record, record.running()) for record in leftovers(registry)]
+    found = [(record, record.running()) for record in orphans(registry)]
     end([record for record, _ in found], registry)
     return [f"{record.name}: ended {_numbers(pids)}" for record, pids in found if pids]
 
 
-def end(found: Sequence[Leftover], registry: Path, patience: float = 3.0) -> None:
+def end(found: Sequence[Orphan], registry: Path, patience: float = 3.0) -> None:
     """Terminate, then kill, what runs of these records, and remove them; a record of what cannot be killed stays."""
     for number, seconds in ((signal.SIGTERM, patience), (signal.SIGKILL, 5.0)):
         deadline, told = time.monotonic() + seconds, set[int]()

@@ -27,9 +27,9 @@ def command_for(bandwidth: Bandwidth, command: Sequence[str]) -> list[str]:
             raise UsageError(f"a shaped link needs {tool}; run: apt-get install util-linux iproute2")
     rate, burst = f"{round(8 * bandwidth)}bit", str(BURST_BYTES)
     behind = ["unshare", "--net", "--", "sh", "-c", _INSIDE, rate, burst]
-    tried = subprocess.run([*behind, "true"], capture_output=True, text=True, timeout=30, check=False)
-    if tried.returncode != 0:
-        raise UsageError(f"this machine does not allow a shaped link: {tried.stderr.strip().splitlines()[-1]}")
+    run_trial = subprocess.run([*behind, "true"], capture_output=True, text=True, timeout=30, check=False)
+    if run_trial.returncode != 0:
+        raise UsageError(f"this machine does not allow a shaped link: {run_trial.stderr.strip().splitlines()[-1]}")
     return [*behind, *command]
 
 

@@ -17,14 +17,14 @@ from typing import IO
 
 from bench.errors import ServiceError
 from bench.system.child import Child, Role
-from bench.system.orphans import MARK, Leftover, end_leftovers, leftovers
+from bench.system.orphans import MARK, Orphan, end_orphans, orphans
 from bench.system.procfs import Stat, boot_id, stat_of
 
-__all__ = ["Child", "Leftover", "Role", "Supervisor", "end_leftovers", "leftovers", "output_of"]
+__all__ = ["Child", "Orphan", "Role", "Supervisor", "end_orphans", "orphans", "output_of"]
 
 logger = logging.getLogger(__name__)
 
-_GUARD = "import sys; sys.path.append(sys.argv[1]); from bench.system.reaper import main; main()"
+_REAPER = "import sys; sys.path.append(sys.argv[1]); from bench.system.reaper import main; main()"
 
 
 class Supervisor:
@@ -39,7 +39,7 @@ class Supervisor:
         self._children: list[Child] = []
         self.cores_of: Mapping[Role, Collection[int]] = {}
         """where children of a role may run; everywhere when it is left out"""
-        self._guard: subprocess.Popen[bytes] | None = None
+        self._reaper: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> "Supervisor":
         return self
@@ -60,7 +60,7 @@ class Supervisor:
         *,
         name: str,
         role: Role,
-        heard: type | UnionType | None = None,
+        received: type | UnionType | None = None,
         env: Mapping[str, str] | None = None,
         cwd: Path | None = None,
     ) -> "Child":
@@ -69,12 +69,12 @@ class Supervisor:
         With `heard`, the messages that it may send, it gets a channel: `--channel <number>` at the end of its command, and
         `child.inbox` here. `env` is added to the harness's environment. Raises ServiceError when it cannot be started.
         """
-        self._stand_guard()
+        self._start_reaper()
         log, path = _new_log(self._logs, name)
         harness = _stat(os.getpid())
-        record = Leftover(secrets.token_hex(16), self._name, name, str(path), boot_id(), harness.pid, harness.created)
+        record = Orphan(secrets.token_hex(16), self._name, name, str(path), boot_id(), harness.pid, harness.created)
         record.write(self._registry)  # first: a harness killed while it starts a child leaves no unknown one
-        ours, theirs = socket.socketpair() if heard is not None else (None, None)
+        ours, theirs = socket.socketpair() if received is not None else (None, None)
         try:
             popen = _spawn(command, log, theirs, {**os.environ, **(env or {}), MARK: record.marker}, cwd)
         except OSError as error:
@@ -89,7 +89,7 @@ class Supervisor:
         self._children.append(child)
         record._replace(session=popen.pid, created=_stat(popen.pid).created).write(self._registry)
         if ours is not None:
-            child.connect(ours, heard)
+            child.connect(ours, received)
         logger.debug("%s started: pid %d, log %s", name, popen.pid, path)
         return child
 
@@ -101,9 +101,9 @@ class Supervisor:
         finally:
             for child in reversed(self._children.copy()):
                 child.kill()
-            self._dismiss_guard()
+            self._stop_reaper()
 
-    def _forget(self, record: Leftover) -> "Callable[[Child], None]":
+    def _forget(self, record: Orphan) -> "Callable[[Child], None]":
         def forget(child: Child) -> None:
             record.remove(self._registry)
             self._children.remove(child)
@@ -111,13 +111,13 @@ class Supervisor:
 
         return forget
 
-    def _stand_guard(self) -> None:
-        if self._guard is not None and self._guard.poll() is None:
+    def _start_reaper(self) -> None:
+        if self._reaper is not None and self._reaper.poll() is None:
             return
         self._registry.mkdir(parents=True, exist_ok=True)
         root = Path(__file__).parents[2]
-        self._guard = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-c", _GUARD, str(root), str(self._registry), self._name],
+        self._reaper = subprocess.Popen(
+            [sys.executable, "-I", "-S", "-c", _REAPER, str(root), str(self._registry), self._name],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
@@ -125,8 +125,8 @@ class Supervisor:
             start_new_session=True,
         )
 
-    def _dismiss_guard(self) -> None:
-        guard, self._guard = self._guard, None
+    def _stop_reaper(self) -> None:
+        guard, self._reaper = self._reaper, None
         if guard is None or guard.stdin is None:
             return
         guard.stdin.close()

@@ -13,15 +13,15 @@ from msgspec.structs import replace
 
 from bench.config.site import Site
 from bench.errors import SiteError
-from bench.model.measurement import Apart
+from bench.model.measurement import ClockOffset
 
 logger = logging.getLogger(__name__)
 
-PATIENCE = 3.0
+TIMEOUT_S = 3.0
 """Seconds that an exporter has for its answer."""
 ASKED = 5
 """Times that a host is asked for the time: the quickest answer says most."""
-LARGEST_ANSWER = 2**22
+MAX_ANSWER = 2**22
 _DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # hosts of a site are no business of a proxy's
 _LINE = re.compile(r"^([a-zA-Z_]\w*)(?:\{(.*)\})? (\S+)$")
 _LABEL = re.compile(r'(\w+)="([^"\\]*)"')
@@ -60,9 +60,9 @@ def ask(address: str) -> Host:
     return Host(answers[-1][2], offset, bound)
 
 
-def apart(site: Site) -> Apart | None:
+def apart(site: Site) -> ClockOffset | None:
     """How far the clocks of a site's hosts are apart; None where there are no hosts, or one does not say what time it has."""
-    found: list[Apart] = []
+    found: list[ClockOffset] = []
     for name, host in sorted(site.hosts.items()):
         try:
             told = ask(host.probes)
@@ -72,7 +72,7 @@ def apart(site: Site) -> Apart | None:
         if told.offset is None:
             logger.warning("the clock of %s is not known: its exporter says no time", name)
             return None
-        found.append(Apart(name, told.offset, told.bound, abs(told.offset) + told.bound))
+        found.append(ClockOffset(name, told.offset, told.bound, abs(told.offset) + told.bound))
     found.sort(key=lambda one: -one.most)
     both = sum(one.most for one in found[: 1 if site.load is None else 2])
     return replace(found[0], most=both) if found else None
@@ -96,8 +96,8 @@ def _answer(address: str) -> tuple[float, float | None, tuple[Figure, ...]]:
     """(half of how long it took, offset of its clock in the middle of that, figures)."""
     began, clock = time.monotonic(), time.time()
     try:
-        with _DIRECT.open(f"http://{address}/metrics", timeout=PATIENCE) as answer:
-            text = _read(answer, began + PATIENCE).decode("utf-8", errors="replace")
+        with _DIRECT.open(f"http://{address}/metrics", timeout=TIMEOUT_S) as answer:
+            text = _read(answer, began + TIMEOUT_S).decode("utf-8", errors="replace")
     except (OSError, urllib.error.URLError, http.client.HTTPException, ValueError) as problem:
         reason = getattr(problem, "reason", None) or str(problem).strip() or type(problem).__name__
         raise SiteError(f"no figures from {address}: {reason}") from problem
@@ -113,8 +113,8 @@ def _read(answer: http.client.HTTPResponse, deadline: float) -> bytes:
     while part := answer.read1(2**16):
         parts.append(part)
         if time.monotonic() > deadline:
-            raise TimeoutError(f"its answer took longer than {PATIENCE:g} s")
-        if sum(map(len, parts)) > LARGEST_ANSWER:
+            raise TimeoutError(f"its answer took longer than {TIMEOUT_S:g} s")
+        if sum(map(len, parts)) > MAX_ANSWER:
             raise ValueError("its answer is too large")
     said, told = b"".join(parts), answer.headers.get("Content-Length", "")
     if told.isdigit() and len(said) < int(told):

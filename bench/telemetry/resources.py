@@ -9,7 +9,7 @@ from bench.telemetry.cpu import Probe, Snapshot
 from bench.telemetry.io import Usage, Used, usage
 
 
-class Expense(Struct, frozen=True):
+class ResourceUsage(Struct, frozen=True):
     """As a Measurement says it."""
 
     cpu: dict[str, float] = field(default_factory=dict)
@@ -25,13 +25,13 @@ class Account:
         self._probe, self._supervisor = probe, supervisor
         self._before: tuple[Snapshot, Usage] = probe.snapshot(), usage(supervisor)
 
-    def expense(self, *, alone: bool) -> Expense:
+    def expense(self, *, alone: bool) -> ResourceUsage:
         """Until now; `alone` unless other hosts of the site share the work, whose CPU nobody here can see."""
         (before, used_before), after = self._before, self._probe.snapshot()
         used = asdict(after.since(before))
         if alone:
             used["available"] = used["seconds"] * cores()
-        return Expense(used, after.memory, _slope(before, after), usage(self._supervisor).since(used_before))
+        return ResourceUsage(used, after.memory, _slope(before, after), usage(self._supervisor).since(used_before))
 
 
 def _slope(before: Snapshot, after: Snapshot) -> dict[str, float]:

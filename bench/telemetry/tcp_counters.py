@@ -16,7 +16,7 @@ _OWN_AT, _PEER_AT, _MAPPED, _LOOPBACK6 = 8, 24, bytes(10) + b"\xff\xff", bytes(1
 _INFO, _ALL_STATES = 2, 0xFFF
 _ACKED_AT = 120
 """Of tcp_info: bytes that the peer has acknowledged, then bytes that were received, eight bytes each."""
-_PATIENCE = 1.0
+_TIMEOUT_S = 1.0
 """Seconds for the kernel to answer."""
 _SOCKET = re.compile(r"socket:\[(\d+)\]")
 
@@ -34,7 +34,7 @@ def carried() -> dict[int, Carried] | None:
     """What every TCP socket of this network namespace has carried, by inode; None where the kernel does not tell."""
     try:
         with socket.socket(_NETLINK, socket.SOCK_RAW, _SOCK_DIAG) as netlink:
-            netlink.settimeout(_PATIENCE)
+            netlink.settimeout(_TIMEOUT_S)
             return {
                 inode: found for family in (socket.AF_INET, socket.AF_INET6) for inode, found in _dump(netlink, family)
             }

@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 from bench.model.message_codec import HEADER_BYTES, Writer, filler
 from bench.model.message_keys import KeyDrawing, names_of
 from bench.model.message_sizes import SizeDrawing
-from bench.workload.load_spec import Order
+from bench.workload.load_spec import LoadSpec
 
 Times = NDArray[np.float64]
 Filler = bytes | memoryview
-MOST_MESSAGES, MOST_BYTES, MOST_BYTES_IN_PIECES = 4096, 2**20, 2**23
+MAX_MESSAGES, MAX_BYTES, MAX_BYTES_IN_PIECES = 4096, 2**20, 2**23
 """Of one step: fresh messages stay in a core's cache until they are sent. Where they go in pieces nothing of their size is touched,
 and a step costs 0.1 ms besides, a third of what sending 1 MB takes."""
 
@@ -53,14 +53,14 @@ class Keyed(Protocol):
         """As `send`; message i has the key keys[i], and all of one key arrive in their order."""
 
 
-class Outlet:
+class BatchWriter:
     """Writes the messages of one order, at most `most` at once, and offers them to its client."""
 
-    def __init__(self, order: Order, client: Client) -> None:
+    def __init__(self, spec: LoadSpec, client: Client) -> None:
         self._client = client
-        most_bytes = MOST_BYTES_IN_PIECES if _in_pieces(order, client) else MOST_BYTES
-        self.most = max(1, min(MOST_MESSAGES, most_bytes // order.message_bytes))
-        self._form = _form_of(order, client, self.most)
+        most_bytes = MAX_BYTES_IN_PIECES if _in_pieces(spec, client) else MAX_BYTES
+        self.most = max(1, min(MAX_MESSAGES, most_bytes // spec.message_bytes))
+        self._form = _form_of(spec, client, self.most)
         self._first = 0
         self._waiting: Sequence[bytes] = ()
 
@@ -88,26 +88,26 @@ class _Form(Protocol):
     def offer(self, client: Client, first: int, waiting: Sequence[bytes]) -> int: ...
 
 
-def _in_pieces(order: Order, client: Client) -> bool:
-    return isinstance(client, Gathering) and order.message_bytes >= client.gathers_from and order.keys is None
+def _in_pieces(spec: LoadSpec, client: Client) -> bool:
+    return isinstance(client, Gathering) and spec.message_bytes >= client.gathers_from and spec.keys is None
 
 
-def _form_of(order: Order, client: Client, most: int) -> _Form:
+def _form_of(spec: LoadSpec, client: Client, most: int) -> _Form:
     form: _Form
-    if _in_pieces(order, client):
-        form = _Pieces(order)
+    if _in_pieces(spec, client):
+        form = _Pieces(spec)
     else:
-        form = _Whole(order) if order.sizes is None else _Mixed(order)
-        if order.keys is not None:
-            form = _WithKeys(form, order.keys, order.producer)
-    return form if order.stamped else _Constant(form, order.begin, most)
+        form = _Whole(spec) if spec.sizes is None else _Mixed(spec)
+        if spec.keys is not None:
+            form = _WithKeys(form, spec.keys, spec.producer)
+    return form if spec.stamped else _Constant(form, spec.begin, most)
 
 
 class _Whole:
     """Messages of one size."""
 
-    def __init__(self, order: Order) -> None:
-        self.write = _writer_of(order).write
+    def __init__(self, spec: LoadSpec) -> None:
+        self.write = _writer_of(spec).write
 
     def offer(self, client: Client, _first: int, waiting: Sequence[bytes]) -> int:
         return client.send(waiting)
@@ -116,8 +116,8 @@ class _Whole:
 class _Mixed:
     """Messages whose sizes differ."""
 
-    def __init__(self, order: Order) -> None:
-        self._writer, self._fillers = _writer_of(order), _Fillers(order)
+    def __init__(self, spec: LoadSpec) -> None:
+        self._writer, self._fillers = _writer_of(spec), _Fillers(spec)
 
     def write(self, first: int, due: Times, now: float) -> Sequence[bytes]:
         heads = self._writer.heads(first, due, now)
@@ -130,8 +130,8 @@ class _Mixed:
 class _Pieces:
     """Headers, which wait, and fillers, which are the same all the time."""
 
-    def __init__(self, order: Order) -> None:
-        self.write, self._fillers = _writer_of(order).heads, _Fillers(order)
+    def __init__(self, spec: LoadSpec) -> None:
+        self.write, self._fillers = _writer_of(spec).heads, _Fillers(spec)
 
     def offer(self, client: Client, first: int, waiting: Sequence[bytes]) -> int:
         assert isinstance(client, Gathering)
@@ -165,10 +165,10 @@ class _Constant:
 class _Fillers:
     """What follows the header of each message of an order; never copied."""
 
-    def __init__(self, order: Order) -> None:
-        self._sizes, self._producer = order.sizes, order.producer
-        largest = order.message_bytes if order.sizes is None else order.sizes.sizes.largest
-        self._longest = filler(largest, order.entropy)
+    def __init__(self, spec: LoadSpec) -> None:
+        self._sizes, self._producer = spec.sizes, spec.producer
+        largest = spec.message_bytes if spec.sizes is None else spec.sizes.sizes.largest
+        self._longest = filler(largest, spec.entropy)
 
     def of(self, first: int, count: int) -> Sequence[Filler]:
         if self._sizes is None:
@@ -182,7 +182,7 @@ def _sizes(drawing: SizeDrawing, producer: int, first: int, count: int) -> list[
     return drawn
 
 
-def _writer_of(order: Order) -> Writer:
+def _writer_of(spec: LoadSpec) -> Writer:
     return Writer(
-        run=order.run, producer=order.producer, size=order.message_bytes, cost=order.cpu_seconds, entropy=order.entropy
+        run=spec.run, producer=spec.producer, size=spec.message_bytes, cost=spec.cpu_seconds, entropy=spec.entropy
     )

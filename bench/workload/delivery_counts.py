@@ -28,10 +28,10 @@ class Sums(Struct, frozen=True, array_like=True):
         return Sums(self.producer, self.count + other.count, total % _MODULUS, squares % _MODULUS)
 
 
-class Report(Struct, frozen=True, tag="processed"):
+class ProcessingReport(Struct, frozen=True, tag="processed"):
     """What one process has done of one run since its previous report; the harness adds reports up.
 
-    `at` is CLOCK_MONOTONIC seconds when the work was done; `asked` and `burnt` are CPU seconds; `disordered` counts messages that
+    `at` is CLOCK_MONOTONIC seconds when the work was done; `asked` and `burnt` are CPU seconds; `out_of_order` counts messages that
     stand behind a later one of the same producer within a batch; `from_due` and `from_sent` are latency histograms.
     """
 
@@ -39,9 +39,9 @@ class Report(Struct, frozen=True, tag="processed"):
     run: int
     sums: list[Sums]
     corrupted: int = 0
-    disordered: int = 0
-    asked: float = 0.0
-    burnt: float = 0.0
+    out_of_order: int = 0
+    cpu_requested_s: float = 0.0
+    cpu_used_s: float = 0.0
     from_due: Sparse = field(default_factory=list)
     from_sent: Sparse = field(default_factory=list)
     processing: Sparse = field(default_factory=list)
@@ -55,24 +55,24 @@ class Report(Struct, frozen=True, tag="processed"):
         return sum(part.count for part in self.sums)
 
 
-def merged(reports: Sequence[Report]) -> list[Report]:
+def merged(reports: Sequence[ProcessingReport]) -> list[ProcessingReport]:
     """As few reports as say the same: one for each run, at the time of its last."""
-    by_run: dict[int, list[Report]] = {}
+    by_run: dict[int, list[ProcessingReport]] = {}
     for report in reports:
         by_run.setdefault(report.run, []).append(report)
     return [of_run[0] if len(of_run) == 1 else _sum_of(of_run) for of_run in by_run.values()]
 
 
-def _sum_of(reports: Sequence[Report]) -> Report:
+def _sum_of(reports: Sequence[ProcessingReport]) -> ProcessingReport:
     """The reports of one run as one."""
-    return Report(
+    return ProcessingReport(
         reports[-1].at,
         reports[-1].run,
         list(_added(part for report in reports for part in report.sums).values()),
         corrupted=sum(report.corrupted for report in reports),
-        disordered=sum(report.disordered for report in reports),
-        asked=sum(report.asked for report in reports),
-        burnt=sum(report.burnt for report in reports),
+        out_of_order=sum(report.out_of_order for report in reports),
+        cpu_requested_s=sum(report.cpu_requested_s for report in reports),
+        cpu_used_s=sum(report.cpu_used_s for report in reports),
         from_due=sparse_sum(report.from_due for report in reports),
         from_sent=sparse_sum(report.from_sent for report in reports),
         processing=sparse_sum(report.processing for report in reports),
@@ -89,21 +89,21 @@ def _added(parts: Iterable[Sums]) -> dict[int, Sums]:
     return sums
 
 
-class Tally:
+class DeliveryCounts:
     """The reports of one run, added up."""
 
     def __init__(self) -> None:
-        self.count = self.corrupted = self.disordered = self.negative = 0
-        self.asked = self.burnt = 0.0
+        self.count = self.corrupted = self.out_of_order = self.negative = 0
+        self.cpu_requested_s = self.cpu_used_s = 0.0
         self.from_due, self.from_sent, self.processing = Histogram(), Histogram(), Histogram()
         self._sums: dict[int, Sums] = {}
 
-    def add(self, report: Report) -> None:
+    def add(self, report: ProcessingReport) -> None:
         self.count += report.count
         self.corrupted += report.corrupted
-        self.disordered += report.disordered
-        self.asked += report.asked
-        self.burnt += report.burnt
+        self.out_of_order += report.out_of_order
+        self.cpu_requested_s += report.cpu_requested_s
+        self.cpu_used_s += report.cpu_used_s
         self.from_due.add(report.from_due)
         self.from_sent.add(report.from_sent)
         self.processing.add(report.processing)

@@ -3,14 +3,15 @@
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bench.config.scenario import Cell, Scenario
+from bench.config.scenario import Scenario
 from bench.model.arrivals import Part, Schedule, schedule_of
+from bench.model.cell import Cell
 from bench.model.message_codec import Clock
 from bench.model.message_keys import KeyDrawing
 from bench.model.message_sizes import SizeDrawing
 
 
-class Order(Struct, frozen=True, tag="order"):
+class LoadSpec(Struct, frozen=True, tag="order"):
     """One trial's worth of messages: which, when due, how large, at which CPU cost.
 
     `begin` is CLOCK_MONOTONIC seconds of the machine whose `clock` it is, and so is what messages carry; message i is due
@@ -45,7 +46,7 @@ class Order(Struct, frozen=True, tag="order"):
         whole = schedule_of(self.arrivals, self.rate, self.seconds, seed=self.seed, profile=self.profile)
         return whole if self.member is None else Part(whole, self.member, self.workers)
 
-    def share(self, member: int) -> "Order":
+    def share(self, member: int) -> "LoadSpec":
         """The order of one of its workers."""
         limit = self.limit / self.workers if self.limit is not None else None
         return replace(self, producer=member, member=member, limit=limit)
@@ -61,11 +62,11 @@ def key_drawing(scenario: Scenario) -> KeyDrawing | None:
     return KeyDrawing(scenario.load.keys, scenario.load.seed) if scenario.load.keys is not None else None
 
 
-class Halt(Struct, frozen=True, tag="halt"):
+class Cancel(Struct, frozen=True, tag="halt"):
     """Stop the order that is under way: what is not sent yet stays unsent."""
 
 
-class Sent(Struct, frozen=True, tag="sent"):
+class SendProgress(Struct, frozen=True, tag="sent"):
     """How far a load is with an order at the moment `at`; counts since the order began.
 
     `accepted` was taken by the source's client, `confirmed` by the source itself, `failed` by neither in the end. `late` is by how
@@ -96,9 +97,9 @@ class Together:
 
     def __init__(self, workers: int) -> None:
         self._workers = workers
-        self._last: dict[int, Sent] = {}
+        self._last: dict[int, SendProgress] = {}
 
-    def add(self, sent: Sent) -> Sent | None:
+    def add(self, sent: SendProgress) -> SendProgress | None:
         """The sum after this account; None until every worker has given one. Late is the one that is latest, with its excuse."""
         if self._last and next(iter(self._last.values())).run != sent.run:
             self._last = {}
@@ -107,7 +108,7 @@ class Together:
             return None
         all_of = self._last.values()
         latest = max(all_of, key=lambda one: one.late)
-        return Sent(
+        return SendProgress(
             sent.run,
             0,
             at=latest.at if latest.late > 0 else sent.at,
@@ -120,13 +121,3 @@ class Together:
             latest=max(one.latest for one in all_of),
             each={one.producer: one.confirmed for one in all_of},
         )
-
-
-class Ready(Struct, frozen=True, tag="ready"):
-    """A child process stands: it takes orders now."""
-
-
-class Trouble(Struct, frozen=True, tag="trouble"):
-    """A child process cannot do what it was told; it will end."""
-
-    reason: str

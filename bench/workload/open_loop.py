@@ -3,16 +3,16 @@
 import time
 from collections.abc import Callable
 
-from bench.workload.batch_writer import Client, Outlet, Waiting
-from bench.workload.load_spec import Order, Sent
+from bench.workload.batch_writer import BatchWriter, Client, Waiting
+from bench.workload.load_spec import LoadSpec, SendProgress
 
 DEADLINE, LAST_DEADLINE = 10.0, 60.0
 """Seconds in which the source takes or confirms something, and in which it confirms the last; after that, it never will."""
-LONGEST_STEP = 0.02
+MAX_STEP = 0.02
 """Seconds; a client in whose `send` a chunk takes longer (one file a message) is given smaller ones."""
-LONGEST_TURN = 0.005
+MAX_TURN = 0.005
 """Seconds of steps one after the other, before anything else of the process has its turn."""
-SHORTEST_PAUSE, SETTLING_PAUSE, LONGEST_PAUSE = 0.001, 0.005, 0.05
+MIN_PAUSE, SETTLING_PAUSE, MAX_PAUSE = 0.001, 0.005, 0.05
 """Seconds: a client with something to confirm is asked sooner than one without."""
 ASK_EVERY = 0.01
 """Seconds between two looks whether the order was halted: a look takes 0.05 ms of CPU, a tenth of a turn."""
@@ -25,7 +25,7 @@ TELL_EVERY, TELL_AT_LEAST_EVERY = 0.05, 0.25
 """Seconds between two accounts: while something changes, and while nothing does."""
 
 
-class Pump:
+class OpenLoopSender:
     """One order under way, in an open loop: due times are fixed by the order and do not move when a step comes late.
 
     A message is written once, when it is first offered: `sent` in its header is that moment, even if the source takes it later.
@@ -33,12 +33,12 @@ class Pump:
     which a client that waits for its source within a step says that it has.
     """
 
-    def __init__(self, order: Order, client: Client) -> None:
-        self._order, self._client, self._schedule = order, client, order.schedule()
-        self._outlet = Outlet(order, client)
+    def __init__(self, spec: LoadSpec, client: Client) -> None:
+        self._spec, self._client, self._schedule = spec, client, spec.schedule()
+        self._outlet = BatchWriter(spec, client)
         self._chunk = max(1, self._outlet.most // FIRST_PART)
-        self._total = self._schedule.count(order.seconds)
-        self._accepted, self._last_taken, self._latest = 0, order.begin, 0.0
+        self._total = self._schedule.count(spec.seconds)
+        self._accepted, self._last_taken, self._latest = 0, spec.begin, 0.0
         self._blocked, self._blocked_since = 0.0, -1.0
         self._confirmed_before, self._failed_before = client.confirmed()
         self._waiting = client if isinstance(client, Waiting) else None
@@ -61,28 +61,28 @@ class Pump:
 
     def took(self, seconds: float) -> None:
         """Fit the next chunk to how long the last step took, so that a step seldom takes longer than it should."""
-        if seconds > LONGEST_STEP:
+        if seconds > MAX_STEP:
             self._chunk = max(1, self._chunk // 2)
-        elif seconds < LONGEST_STEP / 4:
+        elif seconds < MAX_STEP / 4:
             self._chunk = min(self._outlet.most, self._chunk * 2)
 
     def pause(self, now: float) -> float:
         """Seconds until the next step has something to do; 0 when it has already."""
         if self.blocked:
-            return SHORTEST_PAUSE
+            return MIN_PAUSE
         if self._accepted == self._total:
             return 0.0
-        left = self._order.begin + self._next() - now
+        left = self._spec.begin + self._next() - now
         if left <= 0:
-            return 0.0 if self._due(now) - self._accepted >= self._chunk // WORTH_A_STEP else SHORTEST_PAUSE
-        usual = LONGEST_PAUSE if self.settled() else SETTLING_PAUSE
+            return 0.0 if self._due(now) - self._accepted >= self._chunk // WORTH_A_STEP else MIN_PAUSE
+        usual = MAX_PAUSE if self.settled() else SETTLING_PAUSE
         return max(
-            SHORTEST_PAUSE, left if left < 2 * usual else usual
+            MIN_PAUSE, left if left < 2 * usual else usual
         )  # rather one pause than two: each costs 0.2 ms of CPU
 
     def over(self, now: float) -> bool:
         """Whether everything was taken; or all is due, and the source has taken nothing for too long."""
-        quiet_since = max(self._last_taken, self._order.begin + self._order.seconds)
+        quiet_since = max(self._last_taken, self._spec.begin + self._spec.seconds)
         return self._accepted == self._total or now > quiet_since + DEADLINE
 
     def settled(self) -> bool:
@@ -93,13 +93,13 @@ class Pump:
         """How many of the messages that the source took it has neither confirmed nor refused yet."""
         return self._accepted - sum(self._settled())
 
-    def sent(self, now: float, *, done: bool = False) -> Sent:
+    def sent(self, now: float, *, done: bool = False) -> SendProgress:
         """How far the order is."""
         confirmed, failed = self._settled()
         self._count_waited()
-        return Sent(
-            run=self._order.run,
-            producer=self._order.producer,
+        return SendProgress(
+            run=self._spec.run,
+            producer=self._spec.producer,
             at=now,
             accepted=self._accepted,
             confirmed=confirmed,
@@ -115,15 +115,15 @@ class Pump:
         first = self._accepted
         last = min(self._due(now), first + self._chunk)
         if last > first:
-            due = self._order.begin + self._schedule.due(first, last)
+            due = self._spec.begin + self._schedule.due(first, last)
             self._latest = max(self._latest, now - float(due[0]))
             self._outlet.write(first, due, now)
 
     def _due(self, now: float) -> int:
         """How many messages may have been sent by now: those that are due, or fewer where the generator is slowed on purpose."""
-        elapsed = now - self._order.begin
+        elapsed = now - self._spec.begin
         due = self._schedule.count(elapsed)
-        return due if self._order.limit is None else min(due, int(self._order.limit * elapsed))
+        return due if self._spec.limit is None else min(due, int(self._spec.limit * elapsed))
 
     def _account(self, taken: int, now: float) -> None:
         self._accepted += taken
@@ -146,7 +146,7 @@ class Pump:
     def _next(self) -> float:
         """When the next message may be sent, in seconds after the order's begin."""
         due = self._next_due()
-        return due if self._order.limit is None else max(due, (self._accepted + 1) / self._order.limit)
+        return due if self._spec.limit is None else max(due, (self._accepted + 1) / self._spec.limit)
 
     def _next_due(self) -> float:
         return float(self._schedule.due(self._accepted, self._accepted + 1)[0])
@@ -154,7 +154,7 @@ class Pump:
     def _late(self, now: float) -> float:
         if self._accepted == self._total:
             return 0.0
-        return max(0.0, now - self._order.begin - self._next_due())
+        return max(0.0, now - self._spec.begin - self._next_due())
 
     def _settled(self) -> tuple[int, int]:
         """(confirmed, failed) of this order; never more than it sent, though an earlier one's are confirmed late."""
@@ -163,9 +163,9 @@ class Pump:
         return min(confirmed - self._confirmed_before, self._accepted - failed), failed
 
 
-def drive(
-    pump: Pump,
-    tell: Callable[[Sent], None],
+def run_load(
+    pump: OpenLoopSender,
+    send: Callable[[SendProgress], None],
     halted: Callable[[], bool],
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], object] = time.sleep,
@@ -175,7 +175,7 @@ def drive(
     What was taken is waited for until it is confirmed or refused, or the deadline has passed. `halted` is called often and may
     raise: that ends the order at once.
     """
-    account, asked = _Account(pump, tell), float("-inf")
+    account, asked = _Account(pump, send), float("-inf")
     while not pump.over(now := clock()):
         if now >= asked + ASK_EVERY:
             asked = now
@@ -190,14 +190,14 @@ def drive(
             quiet, left = clock() + DEADLINE, now_left
         halted()
         account.give(clock())
-        sleep(SHORTEST_PAUSE)
-    tell(pump.sent(clock(), done=True))
+        sleep(MIN_PAUSE)
+    send(pump.sent(clock(), done=True))
 
 
-def _turn(pump: Pump, clock: Callable[[], float]) -> float:
+def _turn(pump: OpenLoopSender, clock: Callable[[], float]) -> float:
     """Make steps until there is nothing to do or the turn is over; seconds until the next turn has something to do."""
     now = clock()
-    end = now + LONGEST_TURN
+    end = now + MAX_TURN
     while True:
         began = now
         stepped = pump.step(began)
@@ -211,8 +211,8 @@ def _turn(pump: Pump, clock: Callable[[], float]) -> float:
 class _Account:
     """Tells how far a pump is, often enough and not more often."""
 
-    def __init__(self, pump: Pump, tell: Callable[[Sent], None]) -> None:
-        self._pump, self._tell = pump, tell
+    def __init__(self, pump: OpenLoopSender, send: Callable[[SendProgress], None]) -> None:
+        self._pump, self._tell = pump, send
         self._asked = self._told = float("-inf")
         self._last = (0, 0, 0)
 

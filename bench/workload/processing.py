@@ -16,7 +16,7 @@ from bench.model.message_codec import Bytes, Clock, Headers
 from bench.model.message_keys import KeyDrawing
 from bench.model.message_sizes import SizeDrawing
 from bench.system import clock
-from bench.workload.delivery_counts import Report, sums_of
+from bench.workload.delivery_counts import ProcessingReport, sums_of
 
 
 class Work(Struct, frozen=True):
@@ -31,14 +31,14 @@ class Work(Struct, frozen=True):
     keys: KeyDrawing | None = None
     """where messages have keys: the order of each key is what is looked at"""
 
-    def done(self, messages: Sequence[bytes]) -> list[Report]:
+    def done(self, messages: Sequence[bytes]) -> list[ProcessingReport]:
         """Do the work on a batch that is in its source's order; one report for each run found in it."""
         began = time.monotonic()
         if self.sizes is not None:
             return self._worked(message_codec.read_mixed(messages, self._filler(), self.sizes.of), began)
         return self._worked(message_codec.read(messages, self.message_bytes, self._filler()), began)
 
-    def done_in_place(self, matrix: Bytes) -> list[Report]:
+    def done_in_place(self, matrix: Bytes) -> list[ProcessingReport]:
         """The same for a batch that lies in one piece: shape (messages, message_bytes)."""
         if self.sizes is not None:  # alike by chance
             return self.done([row.tobytes() for row in matrix])
@@ -49,10 +49,10 @@ class Work(Struct, frozen=True):
         largest = self.message_bytes if self.sizes is None else self.sizes.sizes.largest
         return message_codec.filler(largest, self.entropy)
 
-    def _worked(self, headers: Headers, began: float) -> list[Report]:
+    def _worked(self, headers: Headers, began: float) -> list[ProcessingReport]:
         asked = float(headers.cost.sum())
         started = time.monotonic()
-        burnt = burn(asked) if asked > 0 else 0.0
+        cpu_used_s = burn(asked) if asked > 0 else 0.0
         ended = time.monotonic()
         done = started + (ended - started) * np.arange(1, len(headers) + 1) / max(1, len(headers))
         runs = sorted(set(headers.run.tolist())) or [
@@ -69,7 +69,9 @@ class Work(Struct, frozen=True):
                 for report, part in zip(reports, parts, strict=True)
             ]
         last = reports[-1]
-        extra = Report(ended, last.run, [], corrupted=headers.corrupted, asked=asked, burnt=burnt)
+        extra = ProcessingReport(
+            ended, last.run, [], corrupted=headers.corrupted, cpu_requested_s=asked, cpu_used_s=cpu_used_s
+        )
         return [*reports, extra] if headers.corrupted or asked else reports
 
     def _here(self, headers: Headers) -> tuple[Headers, float | None]:
@@ -82,7 +84,9 @@ class Work(Struct, frozen=True):
         ), math.inf if apart is None else apart
 
 
-def _told_apart(report: Report, sent: NDArray[np.float64], done: NDArray[np.float64], apart: float) -> Report:
+def _told_apart(
+    report: ProcessingReport, sent: NDArray[np.float64], done: NDArray[np.float64], apart: float
+) -> ProcessingReport:
     """A report whose latencies are wrong by up to `apart`: only what is negative by more is impossible; by inf there are none."""
     if math.isinf(apart):
         return replace(report, from_due=[], from_sent=[], negative=0)
@@ -105,7 +109,7 @@ def burn(seconds: float) -> float:
 
 def _report(
     headers: Headers, run: int, done: NDArray[np.float64], keys: KeyDrawing | None, *, part: slice | NDArray[np.bool_], began: float
-) -> Report:  # fmt: skip
+) -> ProcessingReport:  # fmt: skip
     """The account of the part of a batch that is of one run; the batch was got at `began`, message i was done at done[i]."""
     producers, seqs, ended = headers.producer[part], headers.seq[part], done[part]
     names = sorted(set(producers.tolist()))
@@ -113,11 +117,11 @@ def _report(
     (from_due, _), (from_sent, negative), (processing, _) = (
         sparse_of(ended - since) for since in (headers.due[part], headers.sent[part], began)
     )
-    return Report(
+    return ProcessingReport(
         float(done[-1]) if len(done) else began,
         run,
         [sums_of(producer, seq) for producer, seq in groups],
-        disordered=sum(_disordered(producer, seq, keys) for producer, seq in groups),
+        out_of_order=sum(_disordered(producer, seq, keys) for producer, seq in groups),
         from_due=from_due,
         from_sent=from_sent,
         processing=processing,

@@ -5,11 +5,11 @@ from threading import Event, Thread
 
 from msgspec import Struct
 
-from bench.config.scenario import Cell
-from bench.errors import Died
+from bench.errors import ProcessDiedError
+from bench.model.cell import Cell
 from bench.plugins import registry
-from bench.plugins.protocols import Consumer, Endpoint, Ground
-from bench.workload.delivery_counts import Report
+from bench.plugins.protocols import Consumer, Endpoint, RunEnvironment
+from bench.workload.delivery_counts import ProcessingReport
 from bench.workload.processing import Work
 
 
@@ -27,28 +27,28 @@ class Framework:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._reports: SimpleQueue[Report] = SimpleQueue()
+        self._reports: SimpleQueue[ProcessingReport] = SimpleQueue()
         self._stopped = Event()
         self._thread: Thread | None = None
 
-    def refuses(self, cell: Cell, endpoint_source: str) -> str | None:  # noqa: ARG002  any cell can be tried
+    def unsupported_reason(self, cell: Cell, endpoint_source: str) -> str | None:  # noqa: ARG002  any cell can be tried
         return registry.without_consumer(endpoint_source)
 
-    def open(self, cell: Cell, endpoint: Endpoint, work: Work, ground: Ground) -> None:  # noqa: ARG002  it runs in this process
+    def open(self, cell: Cell, endpoint: Endpoint, work: Work, env: RunEnvironment) -> None:  # noqa: ARG002  it runs in this process
         consumer = registry.consumer(endpoint.source)
         consumer.open(endpoint, 0, 1)
         self._thread = Thread(target=self._run, args=(consumer, work), name="onethread", daemon=True)
         self._thread.start()
 
-    def ask(self) -> list[Report]:
-        reports: list[Report] = []
+    def ask(self) -> list[ProcessingReport]:
+        reports: list[ProcessingReport] = []
         try:
             while True:
                 reports.append(self._reports.get_nowait())
         except Empty:
             pass
         if not reports and self._thread is not None and not self._thread.is_alive() and not self._stopped.is_set():
-            raise Died("the thread of onethread ended")
+            raise ProcessDiedError("the thread of onethread ended")
         return reports
 
     def close(self) -> None:

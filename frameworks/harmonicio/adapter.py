@@ -9,13 +9,13 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from bench.config.scenario import Cell
-from bench.errors import Died, RoomError
+from bench.errors import PluginError, ProcessDiedError
+from bench.model.cell import Cell
 from bench.plugins import registry
-from bench.plugins.protocols import Endpoint, Ground
+from bench.plugins.protocols import Endpoint, RunEnvironment
+from bench.system.ipc import Failure, Ready
 from bench.system.supervisor import Child
-from bench.workload.delivery_counts import Report
-from bench.workload.load_spec import Ready, Trouble
+from bench.workload.delivery_counts import ProcessingReport
 from bench.workload.processing import Work
 from frameworks.harmonicio import job
 from frameworks.harmonicio.bridge import Bridging
@@ -58,14 +58,14 @@ class Framework:
         self._bridges: list[Child] = []
         self._stream = ""
 
-    def refuses(self, cell: Cell, endpoint_source: str) -> str | None:
+    def unsupported_reason(self, cell: Cell, endpoint_source: str) -> str | None:
         if endpoint_source == "memory":
             return "memory is a pipe within the harness's own process, and a bridge is a process of its own"
         return too_large(cell) or (None if endpoint_source == STREAM else registry.without_consumer(endpoint_source))
 
-    def open(self, cell: Cell, endpoint: Endpoint, work: Work, ground: Ground) -> None:
-        pes = self._settings.pes or ground.site.cores_of("harmonicio", ground.cores)
-        self._cluster = cluster_of(ground)
+    def open(self, cell: Cell, endpoint: Endpoint, work: Work, env: RunEnvironment) -> None:
+        pes = self._settings.pes or env.site.cores_of("harmonicio", env.cores)
+        self._cluster = cluster_of(env)
         self._accounts = Accounts(*self._cluster.listen)
         bridged = endpoint.source != STREAM
         self._stream = f"bridged-{token_hex(4)}" if bridged else endpoint.name
@@ -73,27 +73,27 @@ class Framework:
         wanted = {"c_name": self._stream, "image": IMAGE, "num": pes, "settings": msgspec.to_builtins(told)}
         try:
             if others := self._cluster.others(self._stream):
-                raise RoomError(
+                raise PluginError(
                     "harmonicio", "open", f"PEs of {', '.join(others)} are there; end them: harmonicio stop STREAM"
                 )
             self._cluster.operator.submit(wanted)
         except HarmonicError as problem:
-            raise RoomError("harmonicio", "open", str(problem)) from problem
+            raise PluginError("harmonicio", "open", str(problem)) from problem
         self._wait_for(pes)
         if bridged:
-            self._bridge(cell, endpoint, ground)
+            self._bridge(cell, endpoint, env)
 
-    def ask(self) -> list[Report]:
+    def ask(self) -> list[ProcessingReport]:
         assert self._cluster is not None, "open comes first"
         assert self._accounts is not None
         ended = self._accounts.ended()  # first: what a PE said last is still heard
-        reports = self._accounts.heard()
+        reports = self._accounts.received()
         for bridge in self._bridges:
-            if not bridge.heard() and not bridge.alive():
+            if not bridge.received() and not bridge.alive():
                 raise bridge.died()
         self._cluster.check()
         if ended and not reports:
-            raise Died(f"a PE of {self._stream} ended")
+            raise ProcessDiedError(f"a PE of {self._stream} ended")
         return reports
 
     def close(self) -> None:
@@ -141,7 +141,7 @@ class Framework:
         view: dict[str, Any] = self._cluster.operator.status()
         return sum(pe["c_name"] == self._stream and pe["state"] == "running" for pe in view["pes"])
 
-    def _bridge(self, cell: Cell, endpoint: Endpoint, ground: Ground) -> None:
+    def _bridge(self, cell: Cell, endpoint: Endpoint, env: RunEnvironment) -> None:
         assert self._cluster is not None
         members, reach = min(self._settings.bridges, endpoint.parts), self._cluster.reach
         fed = Options(
@@ -154,9 +154,9 @@ class Framework:
         )
         for member in range(members):
             command = [sys.executable, "-m", "frameworks.harmonicio.bridge"]
-            bridge = ground.supervisor.start(command, name=f"bridge-{member}", role="framework", heard=Ready | Trouble)
+            bridge = env.supervisor.start(command, name=f"bridge-{member}", role="framework", received=Ready | Failure)
             self._bridges.append(bridge)
-            bridge.inbox.tell(Bridging(endpoint, fed, member=member, members=members, most=_at_once(cell)))
+            bridge.inbox.send(Bridging(endpoint, fed, member=member, members=members, most=_at_once(cell)))
         for bridge in self._bridges:
             bridge.answer(Ready, READY_SECONDS)
 

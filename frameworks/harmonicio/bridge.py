@@ -9,12 +9,11 @@ from msgspec import Struct
 from bench.errors import HarnessError
 from bench.plugins import registry
 from bench.plugins.protocols import Consumer, Endpoint
-from bench.system.ipc import Channel
-from bench.workload.load_spec import Ready, Trouble
+from bench.system.ipc import Channel, Failure, Ready
 from frameworks.harmonicio.engine.connector import Feeder, Options
 from frameworks.harmonicio.engine.errors import HarmonicError
 
-_PATIENCE, _PAUSE = 0.02, 0.001
+_TIMEOUT_S, _PAUSE = 0.02, 0.001
 _LOOK_EVERY = 0.1
 
 
@@ -34,7 +33,7 @@ def main() -> None:
     """Serve the channel whose file number ends the command line."""
     channel = Channel.inherited(int(sys.argv[-1]), Bridging)
     try:
-        (told,) = channel.hear()
+        (told,) = channel.receive()
         consumer, feeder = (
             registry.consumer(told.endpoint.source),
             Feeder(told.fed),
@@ -42,7 +41,7 @@ def main() -> None:
         try:
             consumer.open(told.endpoint, told.member, told.members)
             feeder.step()
-            channel.tell(Ready())
+            channel.send(Ready())
             _carry(channel, consumer, feeder, told.most)
         finally:
             consumer.close()
@@ -50,7 +49,7 @@ def main() -> None:
     except (EOFError, OSError):
         return
     except (HarnessError, HarmonicError) as problem:
-        channel.tell(Trouble(str(problem)))
+        channel.send(Failure(str(problem)))
         sys.exit(1)
 
 
@@ -60,7 +59,7 @@ def _carry(channel: Channel[Bridging], consumer: Consumer, feeder: Feeder, most:
     looked = 0.0
     while True:
         if not waiting:
-            waiting = consumer.take(most, _PAUSE if feeder.unacked else _PATIENCE)
+            waiting = consumer.take(most, _PAUSE if feeder.unacked else _TIMEOUT_S)
         feeder.step()
         if waiting:
             waiting = waiting[feeder.offer(waiting) :]
@@ -68,7 +67,7 @@ def _carry(channel: Channel[Bridging], consumer: Consumer, feeder: Feeder, most:
                 time.sleep(_PAUSE)
         if time.monotonic() > looked + _LOOK_EVERY:
             looked = time.monotonic()
-            channel.hear(timeout=0)
+            channel.receive(timeout=0)
 
 
 if __name__ == "__main__":

@@ -4,10 +4,10 @@ import sys
 
 from msgspec import Struct
 
-from bench.config.scenario import Cell
 from bench.config.site import HarmonicioSite, host_and_port
-from bench.errors import NotReady, SiteError
-from bench.plugins.protocols import Ground
+from bench.errors import NotReadyError, SiteError
+from bench.model.cell import Cell
+from bench.plugins.protocols import RunEnvironment
 from bench.services.credentials import secret_in
 from bench.services.ports import LOOPBACK, free_ports
 from bench.system.supervisor import Child, Supervisor
@@ -46,7 +46,7 @@ class Cluster:
         self.reach, self.operator = Reach(LOOPBACK, port, LOOPBACK, data_port), Operator(LOOPBACK, port)
 
     @classmethod
-    def standing(cls, supervisor: Supervisor, state: str) -> "Cluster":
+    def deployed(cls, supervisor: Supervisor, state: str) -> "Cluster":
         """Start both, and wait until the worker has reported; raises Died or NotReady."""
         port, data_port, worker_port = free_ports(3)
         command = [sys.executable, "-m", "frameworks.harmonicio.engine.cli"]
@@ -67,9 +67,9 @@ class Cluster:
             if not child.alive():
                 raise child.died()
 
-    def not_ready(self, what: str) -> NotReady:
+    def not_ready(self, what: str) -> NotReadyError:
         """An error to raise, with the worker's log: its PEs write there."""
-        return NotReady(what, self._worker.log)
+        return NotReadyError(what, self._worker.log)
 
     def others(self, _: str) -> list[str]:
         """Nobody else knows of it."""
@@ -127,9 +127,9 @@ def too_large(cell: Cell) -> str | None:
     return f"HarmonicIO accepts messages of {most} bytes at most (message_bytes); the largest here has {cell.largest_bytes}"
 
 
-def cluster_of(ground: Ground) -> Cluster | SitesCluster:
+def cluster_of(env: RunEnvironment) -> Cluster | SitesCluster:
     """The cluster of a run."""
-    site = ground.site.harmonicio
+    site = env.site.harmonicio
     if site is not None:
-        return ground.kept(KEY, lambda: SitesCluster(site))
-    return ground.kept(KEY, lambda: Cluster.standing(ground.supervisor, str(ground.data / "harmonicio")))
+        return env.cached_resource(KEY, lambda: SitesCluster(site))
+    return env.cached_resource(KEY, lambda: Cluster.deployed(env.supervisor, str(env.data / "harmonicio")))

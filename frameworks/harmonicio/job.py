@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 from msgspec import Struct, convert
 
-from bench.system.ipc import Channel
-from bench.workload.delivery_counts import Report, merged
-from bench.workload.load_spec import Ready
+from bench.system.ipc import Channel, Ready
+from bench.workload.delivery_counts import ProcessingReport, merged
 from bench.workload.processing import Work
 from frameworks.harmonicio.engine.pe import Batch, of_batch
 
@@ -43,9 +42,9 @@ class Job:
         told = convert(settings, Settings)
         self._work, self.most = told.work, told.most
         self._channel: Channel[Ready] = Channel(socket.create_connection((told.host, told.port), timeout=10), Ready)
-        self._channel.tell(Hello(told.secret))
-        self._channel.tell(Ready())
-        self._reports: list[Report] = []
+        self._channel.send(Hello(told.secret))
+        self._channel.send(Ready())
+        self._reports: list[ProcessingReport] = []
         self._told = 0.0
 
     def __call__(self, batch: Batch) -> None:
@@ -73,4 +72,4 @@ class Job:
     def _tell(self) -> None:
         reports, self._reports, self._told = self._reports, [], time.monotonic()
         for report in merged(reports):
-            self._channel.tell(report)
+            self._channel.send(report)

@@ -9,12 +9,11 @@ from typing import Any
 
 from bench.errors import SiteError
 from bench.services.ports import LOOPBACK
-from bench.system.ipc import Inbox
-from bench.workload.delivery_counts import Report
-from bench.workload.load_spec import Ready
+from bench.system.ipc import Inbox, Ready
+from bench.workload.delivery_counts import ProcessingReport
 from frameworks.harmonicio.job import Hello
 
-_PATIENCE = 10.0
+_TIMEOUT_S = 10.0
 
 
 class Accounts:
@@ -37,21 +36,21 @@ class Accounts:
 
     def ready(self) -> int:
         """How many PEs can be worked with."""
-        self.heard()
+        self.received()
         return len(self._ready)
 
     def ended(self) -> bool:
         """Whether one of them has ended."""
         return any(inbox.ended for index, inbox in enumerate(self._inboxes) if index in self._ready)
 
-    def heard(self) -> list[Report]:
+    def received(self) -> list[ProcessingReport]:
         """What was told since the last call; whoever did not say the secret first is not listened to."""
-        reports: list[Report] = []
+        reports: list[ProcessingReport] = []
         for index, inbox in enumerate(list(self._inboxes)):
-            for one in inbox.heard():
+            for one in inbox.received():
                 if isinstance(one, Hello) and compare_digest(one.secret, self.secret):
                     self._ready.add(index)
-                elif isinstance(one, Report) and index in self._ready:
+                elif isinstance(one, ProcessingReport) and index in self._ready:
                     reports.append(one)
         return reports
 
@@ -69,4 +68,4 @@ class Accounts:
                 sock, _ = self._listener.accept()
             except OSError:
                 return
-            self._inboxes.append(Inbox(sock, Hello | Report | Ready))  # type: ignore[arg-type]  # a union of tagged structs
+            self._inboxes.append(Inbox(sock, Hello | ProcessingReport | Ready))  # type: ignore[arg-type]  # a union of tagged structs

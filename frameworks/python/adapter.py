@@ -4,12 +4,12 @@ import sys
 
 from msgspec import Struct
 
-from bench.config.scenario import Cell
+from bench.model.cell import Cell
 from bench.plugins import registry
-from bench.plugins.protocols import Endpoint, Ground
+from bench.plugins.protocols import Endpoint, RunEnvironment
+from bench.system.ipc import Failure, Ready
 from bench.system.supervisor import Child
-from bench.workload.delivery_counts import Report
-from bench.workload.load_spec import Ready, Trouble
+from bench.workload.delivery_counts import ProcessingReport
 from bench.workload.processing import Work
 from frameworks.python.worker import Reading
 
@@ -34,26 +34,26 @@ class Framework:
         self._settings = settings
         self._workers: list[Child] = []
 
-    def refuses(self, cell: Cell, endpoint_source: str) -> str | None:  # noqa: ARG002  any size and cost will do
+    def unsupported_reason(self, cell: Cell, endpoint_source: str) -> str | None:  # noqa: ARG002  any size and cost will do
         if endpoint_source == "memory":
             return "memory is a pipe within the harness's own process, and plain reads with processes of its own"
         return registry.without_consumer(endpoint_source)
 
-    def open(self, cell: Cell, endpoint: Endpoint, work: Work, ground: Ground) -> None:
-        members = self._settings.processes or ground.cores
+    def open(self, cell: Cell, endpoint: Endpoint, work: Work, env: RunEnvironment) -> None:
+        members = self._settings.processes or env.cores
         for member in range(members):
             command = [sys.executable, "-m", "frameworks.python.worker"]
-            worker = ground.supervisor.start(
-                command, name=f"plain-{member}", role="framework", heard=Report | Ready | Trouble
+            worker = env.supervisor.start(
+                command, name=f"plain-{member}", role="framework", received=ProcessingReport | Ready | Failure
             )
             self._workers.append(worker)
-            worker.inbox.tell(Reading(endpoint, work, member=member, members=members, most=_most(cell)))
+            worker.inbox.send(Reading(endpoint, work, member=member, members=members, most=_most(cell)))
         for worker in self._workers:
             worker.answer(Ready, READY_SECONDS)
 
-    def ask(self) -> list[Report]:
+    def ask(self) -> list[ProcessingReport]:
         alive = [worker.alive() for worker in self._workers]  # first: what a worker said last is still heard
-        reports = [one for worker in self._workers for one in worker.heard() if isinstance(one, Report)]
+        reports = [one for worker in self._workers for one in worker.received() if isinstance(one, ProcessingReport)]
         for worker, lives in zip(self._workers, alive, strict=True):
             if not lives and not reports:
                 raise worker.died()

@@ -8,14 +8,13 @@ from msgspec import Struct
 from bench.errors import HarnessError
 from bench.plugins import registry
 from bench.plugins.protocols import Consumer, Endpoint
-from bench.system.ipc import Channel
-from bench.workload.delivery_counts import Report, merged
-from bench.workload.load_spec import Ready, Trouble
+from bench.system.ipc import Channel, Failure, Ready
+from bench.workload.delivery_counts import ProcessingReport, merged
 from bench.workload.processing import Work
 
 TELL_EVERY = 0.05
 """Seconds between two accounts at high rates; at low ones every batch is told of at once."""
-PATIENCE = 0.05
+TIMEOUT_S = 0.05
 """Seconds for which messages are waited for before the channel is looked at."""
 
 
@@ -33,12 +32,12 @@ def main() -> None:
     """Serve the channel whose file number ends the command line."""
     channel = Channel.inherited(int(sys.argv[-1]), Reading)
     try:
-        (reading,) = channel.hear()
+        (reading,) = channel.receive()
         _read(channel, reading)
     except (EOFError, OSError):
         return
     except HarnessError as problem:
-        channel.tell(Trouble(str(problem)))
+        channel.send(Failure(str(problem)))
         sys.exit(1)
 
 
@@ -46,7 +45,7 @@ def _read(channel: Channel[Reading], reading: Reading) -> None:
     consumer = registry.consumer(reading.endpoint.source)
     try:
         consumer.open(reading.endpoint, reading.member, reading.members)
-        channel.tell(Ready())
+        channel.send(Ready())
         _work(channel, reading, consumer)
     finally:
         consumer.close()
@@ -54,17 +53,17 @@ def _read(channel: Channel[Reading], reading: Reading) -> None:
 
 def _work(channel: Channel[Reading], reading: Reading, consumer: Consumer) -> None:
     """Take, work, report; EOFError ends it."""
-    reports: list[Report] = []
+    reports: list[ProcessingReport] = []
     told = 0.0
     while True:
-        messages = consumer.take(reading.most, PATIENCE)
+        messages = consumer.take(reading.most, TIMEOUT_S)
         if messages:
             reports += reading.work.done(messages)
         now = time.monotonic()
         if not messages or now >= told + TELL_EVERY:
             for report in merged(reports):
-                channel.tell(report)
-            channel.hear(timeout=0)
+                channel.send(report)
+            channel.receive(timeout=0)
             reports, told = [], now
 
 

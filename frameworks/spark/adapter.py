@@ -4,11 +4,11 @@ import shutil
 from itertools import count
 from pathlib import Path
 
-from bench.config.scenario import Cell
-from bench.errors import RoomError
-from bench.plugins.protocols import Endpoint, Ground
+from bench.errors import PluginError
+from bench.model.cell import Cell
+from bench.plugins.protocols import Endpoint, RunEnvironment
 from bench.services.maven_jars import cached, jars
-from bench.workload.delivery_counts import Report
+from bench.workload.delivery_counts import ProcessingReport
 from bench.workload.processing import Work
 from frameworks.spark.conf import Settings, query_conf, reader_options, session_conf, storage_level
 from frameworks.spark.orders import Read, Reader
@@ -33,20 +33,20 @@ class Framework:
     def batch_interval(self) -> float:
         return float(self._settings.batch_interval)
 
-    def refuses(self, cell: Cell, endpoint_source: str) -> str | None:  # noqa: ARG002  every size and cost can be tried
+    def unsupported_reason(self, cell: Cell, endpoint_source: str) -> str | None:  # noqa: ARG002  every size and cost can be tried
         if endpoint_source in _SOURCES:
             return None
         return f"Spark reads {', '.join(_SOURCES)} here, not {endpoint_source}"
 
-    def open(self, cell: Cell, endpoint: Endpoint, work: Work, ground: Ground) -> None:  # noqa: ARG002  the work says it all
+    def open(self, cell: Cell, endpoint: Endpoint, work: Work, env: RunEnvironment) -> None:  # noqa: ARG002  the work says it all
         settings, reader = self._settings, self._settings.reader(endpoint.source)
         if endpoint.client.get("chunking"):
-            raise RoomError(
+            raise PluginError(
                 "spark", "open", "its source for Pulsar takes whole messages only; set settings.pulsar.chunking=false"
             )
-        self._session = ground.kept("spark", Slot).session(_plan(settings, reader, ground), ground)
-        self._checkpoint = ground.data / "spark" / f"checkpoint-{next(_NUMBERS)}"
-        self._session.tell(
+        self._session = env.cached_resource("spark", Slot).session(_plan(settings, reader, env), env)
+        self._checkpoint = env.data / "spark" / f"checkpoint-{next(_NUMBERS)}"
+        self._session.send(
             Read(
                 reader,
                 endpoint.address,
@@ -60,7 +60,7 @@ class Framework:
             )
         )
 
-    def ask(self) -> list[Report]:
+    def ask(self) -> list[ProcessingReport]:
         assert self._session is not None, "open comes first"
         return self._session.reports()
 
@@ -71,13 +71,13 @@ class Framework:
             shutil.rmtree(self._checkpoint, ignore_errors=True)
 
 
-def _plan(settings: Settings, reader: Reader, ground: Ground) -> Plan:
+def _plan(settings: Settings, reader: Reader, env: RunEnvironment) -> Plan:
     """The connector to Kafka is in every session whose jars are there, so that the cells of files and Kafka share one."""
-    cores = settings.cores or ground.site.cores_of("spark", ground.cores)
-    wanted = reader == "kafka" or (reader != "receiver" and cached(_CONNECTOR, ground.cache))
-    connector = jars(_CONNECTOR, ground.cache, ground.note) if wanted else None
+    cores = settings.cores or env.site.cores_of("spark", env.cores)
+    wanted = reader == "kafka" or (reader != "receiver" and cached(_CONNECTOR, env.cache))
+    connector = jars(_CONNECTOR, env.cache, env.note) if wanted else None
     return Plan(
-        session_conf(settings, reader, cores=cores, site=ground.site.spark, folder=ground.data / "spark"),
+        session_conf(settings, reader, cores=cores, site=env.site.spark, folder=env.data / "spark"),
         cores,
         connector,
     )

@@ -14,7 +14,7 @@ from frameworks.spark.orders import Reader
 from frameworks.spark.tasks import messages_at_once
 
 Value = str | int | float | bool
-SHORTEST_BLOCK = 0.05
+MIN_BLOCK = 0.05
 """Seconds; below it Spark's own advice is that launching the tasks costs more than they do."""
 
 FETCH_WAIT_MS = 10
@@ -71,7 +71,7 @@ def session_conf(
 
 def block_interval(batch_interval: float, cores: int) -> float:
     """Seconds of a receiver's block, which becomes a task: one for each core, so that a batch keeps all of them busy to its end."""
-    return max(SHORTEST_BLOCK, batch_interval / cores)
+    return max(MIN_BLOCK, batch_interval / cores)
 
 
 def query_conf(settings: Settings, reader: Reader, message_bytes: int) -> dict[str, str]:

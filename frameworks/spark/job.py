@@ -14,10 +14,9 @@ from pyspark import SparkConf
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from bench.system.ipc import Channel
-from bench.workload.delivery_counts import Report
-from bench.workload.load_spec import Ready, Trouble
-from frameworks.spark.orders import Read, Stand, Stop, Told, first_line
+from bench.system.ipc import Channel, Failure, Ready
+from bench.workload.delivery_counts import ProcessingReport
+from frameworks.spark.orders import Command, Read, Stand, Stop, first_line
 from frameworks.spark.receiver import Receiver
 from frameworks.spark.structured import Query
 
@@ -30,9 +29,9 @@ _STOPPED = 4.0
 class Driver:
     """Spark, and what it reads at present. Only this thread uses the channel; Spark's threads put their reports into a queue."""
 
-    def __init__(self, channel: "Channel[Told]") -> None:
+    def __init__(self, channel: "Channel[Command]") -> None:
         self._channel = channel
-        self._done: SimpleQueue[list[Report]] = SimpleQueue()
+        self._done: SimpleQueue[list[ProcessingReport]] = SimpleQueue()
         self._spark: SparkSession | None = None
         self._cores = 1
         self._reading: Query | Receiver | None = None
@@ -42,20 +41,20 @@ class Driver:
         try:
             trouble = None
             while trouble is None:
-                for order in self._channel.hear(_TICK):
+                for order in self._channel.receive(_TICK):
                     self._obey(order)
                 self._tell_what_is_done()
                 trouble = self._trouble()
-            self._channel.tell(Trouble(trouble))
+            self._channel.send(Failure(trouble))
         except EOFError:
             pass
         except (PySparkException, Py4JError, OSError) as error:
             traceback.print_exc()
-            self._channel.tell(Trouble(self._jvm_trouble() or first_line(error)))
+            self._channel.send(Failure(self._jvm_trouble() or first_line(error)))
         finally:
             self._end()
 
-    def _obey(self, order: Told) -> None:
+    def _obey(self, order: Command) -> None:
         match order:
             case Stand():
                 self._spark, self._cores = _standing(order.conf), order.cores
@@ -63,7 +62,7 @@ class Driver:
                 self._reading = self._reader(order)
             case Stop():
                 self._stop_reading()
-        self._channel.tell(Ready())
+        self._channel.send(Ready())
 
     def _reader(self, read: Read) -> Query | Receiver:
         assert self._spark is not None, "Stand comes first"
@@ -81,7 +80,7 @@ class Driver:
     def _tell_what_is_done(self) -> None:
         while not self._done.empty():
             for report in self._done.get():
-                self._channel.tell(report)
+                self._channel.send(report)
 
     def _trouble(self) -> str | None:
         return self._jvm_trouble() or (self._reading.trouble() if self._reading is not None else None)
@@ -105,7 +104,7 @@ def main() -> None:
     """Run the driver at the end of the channel that the harness gave it."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--channel", type=int, required=True)
-    Driver(Channel.inherited(parser.parse_args().channel, cast("type[Told]", Told))).run()
+    Driver(Channel.inherited(parser.parse_args().channel, cast("type[Command]", Command))).run()
 
 
 def _standing(conf: dict[str, str]) -> SparkSession:

@@ -39,7 +39,7 @@ class Stop(Struct, frozen=True, tag="stop"):
     """Stop reading; what is under way is given up. Spark stands on."""
 
 
-Told = Stand | Read | Stop
+Command = Stand | Read | Stop
 
 
 def first_line(error: Exception) -> str:

@@ -11,7 +11,7 @@ from pyspark.errors import PySparkException
 from pyspark.serializers import UTF8Deserializer
 from pyspark.streaming import DStream, StreamingContext, StreamingListener
 
-from bench.workload.delivery_counts import Report
+from bench.workload.delivery_counts import ProcessingReport
 from frameworks.spark.orders import Read, first_line
 from frameworks.spark.tasks import merged, on_lines
 
@@ -22,7 +22,9 @@ _STARTED = 20.0
 class Receiver:
     """One streaming context on Spark's context; it reads from when it is made until `stop`."""
 
-    def __init__(self, spark: SparkContext, read: Read, done: Callable[[list[Report]], None], cores: int) -> None:
+    def __init__(
+        self, spark: SparkContext, read: Read, done: Callable[[list[ProcessingReport]], None], cores: int
+    ) -> None:
         self._spark = spark
         _warm(spark, read, cores)
         self._done, self._work, self._failure = done, on_lines(read.work), ""

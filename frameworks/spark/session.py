@@ -9,11 +9,11 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from bench.errors import Died, HarnessError, NotReady, RoomError, UsageError
-from bench.plugins.protocols import Ground
-from bench.workload.delivery_counts import Report
-from bench.workload.load_spec import Ready, Trouble
-from frameworks.spark.orders import Read, Stand, Stop, Told
+from bench.errors import HarnessError, NotReadyError, PluginError, ProcessDiedError, UsageError
+from bench.plugins.protocols import RunEnvironment
+from bench.system.ipc import Failure, Ready
+from bench.workload.delivery_counts import ProcessingReport
+from frameworks.spark.orders import Command, Read, Stand, Stop
 
 _STANDS = 120.0
 """Seconds within which a session stands; usually 5 to 10."""
@@ -48,20 +48,20 @@ class Plan(Struct, frozen=True):
 class Session:
     """A driver that stands. Raises NotReady, Died or RoomError when it does not come to stand."""
 
-    def __init__(self, plan: Plan, folder: Path, ground: Ground) -> None:
+    def __init__(self, plan: Plan, folder: Path, env: RunEnvironment) -> None:
         self._folder, self._over = folder, False
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "log4j2.properties").write_text(_LOGGING)
-        self._child = ground.supervisor.start(
+        self._child = env.supervisor.start(
             [sys.executable, "-m", "frameworks.spark.job"],
             name="spark",
             role="framework",
-            heard=Ready | Trouble | Report,
+            received=Ready | Failure | ProcessingReport,
             env=_environment(folder, plan.conf),
             cwd=folder,
         )
         try:
-            self.tell(Stand(_with_jars(plan), plan.cores), seconds=_STANDS)
+            self.send(Stand(_with_jars(plan), plan.cores), seconds=_STANDS)
         except HarnessError:
             self.close()
             raise
@@ -69,31 +69,31 @@ class Session:
     def alive(self) -> bool:
         return not self._over and self._child.alive()
 
-    def tell(self, order: Told, seconds: float = _READS) -> None:
+    def send(self, order: Command, seconds: float = _READS) -> None:
         """Give an order; returns once it is carried out. What was reported before is dropped."""
-        self._child.inbox.tell(order)
+        self._child.inbox.send(order)
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
-            for answer in self._child.inbox.heard(0.2):
+            for answer in self._child.inbox.received(0.2):
                 if isinstance(answer, Ready):
                     return
-                if isinstance(answer, Trouble):
+                if isinstance(answer, Failure):
                     self._over = True
-                    raise RoomError("spark", _VERBS[type(order)], f"{answer.reason} (log: {self._child.log})")
+                    raise PluginError("spark", _VERBS[type(order)], f"{answer.reason} (log: {self._child.log})")
             if not self._child.alive():
                 raise self._child.died()
-        raise NotReady(f"spark did not {_VERBS[type(order)]} within {seconds:g} s", self._child.log)
+        raise NotReadyError(f"spark did not {_VERBS[type(order)]} within {seconds:g} s", self._child.log)
 
-    def reports(self) -> list[Report]:
+    def reports(self) -> list[ProcessingReport]:
         """What was done since the last call; raises Died once the session cannot go on."""
         gone = not self._child.alive()  # looked at first: what it said last is then heard
-        reports: list[Report] = []
-        for heard in self._child.inbox.heard():
-            if isinstance(heard, Trouble):
+        reports: list[ProcessingReport] = []
+        for received in self._child.inbox.received():
+            if isinstance(received, Failure):
                 self._over = True
-                raise Died(f"spark: {heard.reason}", self._child.log)
-            if isinstance(heard, Report):
-                reports.append(heard)
+                raise ProcessDiedError(f"spark: {received.reason}", self._child.log)
+            if isinstance(received, ProcessingReport):
+                reports.append(received)
         if gone and not reports:
             raise self._child.died()
         return reports
@@ -103,7 +103,7 @@ class Session:
         if not self.alive():
             return
         try:
-            self.tell(Stop(), seconds=_STOPS)
+            self.send(Stop(), seconds=_STOPS)
         except HarnessError:
             self._child.kill()
 
@@ -122,13 +122,13 @@ class Slot:
         self._plan: Plan | None = None
         self._number = 0
 
-    def session(self, plan: Plan, ground: Ground) -> Session:
+    def session(self, plan: Plan, env: RunEnvironment) -> Session:
         """The session of that plan; another one is ended before it is made."""
         if self._session is None or not self._session.alive() or plan != self._plan:
             self.close()
-            ground.note("starting Spark")
+            env.note("starting Spark")
             self._number += 1
-            self._session, self._plan = Session(plan, ground.data / "spark" / f"session-{self._number}", ground), plan
+            self._session, self._plan = Session(plan, env.data / "spark" / f"session-{self._number}", env), plan
         return self._session
 
     def alive(self) -> bool:
@@ -140,7 +140,7 @@ class Slot:
             session.close()
 
 
-_VERBS: dict[type[Told], str] = {Stand: "start", Read: "open", Stop: "close"}
+_VERBS: dict[type[Command], str] = {Stand: "start", Read: "open", Stop: "close"}
 
 
 def _with_jars(plan: Plan) -> dict[str, str]:

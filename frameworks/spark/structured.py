@@ -14,7 +14,7 @@ from pyspark.sql.pandas.functions import vectorized_udf  # type: ignore[attr-def
 from pyspark.sql.types import BinaryType, StructType
 from pyspark.util import PythonEvalType
 
-from bench.workload.delivery_counts import Report
+from bench.workload.delivery_counts import ProcessingReport
 from frameworks.spark.orders import Read, first_line
 from frameworks.spark.tasks import merged, on_arrow
 
@@ -27,7 +27,7 @@ _STARTED = 30.0
 class Query:
     """One query; it reads from when it is made until `stop`."""
 
-    def __init__(self, spark: SparkSession, read: Read, done: Callable[[list[Report]], None]) -> None:
+    def __init__(self, spark: SparkSession, read: Read, done: Callable[[list[ProcessingReport]], None]) -> None:
         session = spark.newSession()  # its SQL settings are its own; the context and its workers are shared
         for key, value in read.conf.items():
             session.conf.set(key, value)

@@ -10,18 +10,18 @@ from msgspec.structs import replace
 
 from bench.model.message_codec import Bytes
 from bench.workload import delivery_counts
-from bench.workload.delivery_counts import Report
+from bench.workload.delivery_counts import ProcessingReport
 from bench.workload.processing import Work
 
 BATCH_BYTES = 8_000_000
 """At most so much of a task's messages is taken at once: more gains nothing, and costs memory in JVM and worker."""
-MOST_MESSAGES = 20_000
+MAX_MESSAGES = 20_000
 """Nor more messages than this, however small they are: what is touched then stays in the cache."""
 
 
 def messages_at_once(message_bytes: int) -> int:
     """How many messages a worker takes at once."""
-    return max(1, min(MOST_MESSAGES, BATCH_BYTES // message_bytes))
+    return max(1, min(MAX_MESSAGES, BATCH_BYTES // message_bytes))
 
 
 def on_arrow(work: Work) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
@@ -46,13 +46,13 @@ def on_lines(work: Work) -> Callable[[Iterable[bytes]], Iterator[str]]:
     return tallied
 
 
-def merged(rows: Iterable[str], at: float) -> list[Report]:
+def merged(rows: Iterable[str], at: float) -> list[ProcessingReport]:
     """The reports of all tasks of a micro-batch as one for each run, done at the moment `at`."""
-    reports = [report for row in rows for report in msgspec.json.decode(row, type=list[Report])]
+    reports = [report for row in rows for report in msgspec.json.decode(row, type=list[ProcessingReport])]
     return [replace(report, at=at) for report in delivery_counts.merged(reports)]
 
 
-def _worked(work: Work, column: pa.Array) -> list[Report]:
+def _worked(work: Work, column: pa.Array) -> list[ProcessingReport]:
     matrix = _matrix_of(column, work.message_bytes)
     if matrix is not None:
         return work.done_in_place(matrix)
@@ -71,5 +71,5 @@ def _matrix_of(column: pa.Array, size: int) -> Bytes | None:
     )
 
 
-def _encoded(reports: list[Report]) -> str:
+def _encoded(reports: list[ProcessingReport]) -> str:
     return msgspec.json.encode(reports).decode()

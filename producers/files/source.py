@@ -17,11 +17,11 @@ from threading import Event
 
 from msgspec import Struct
 
-from bench.config.scenario import Cell
-from bench.errors import RoomError
+from bench.errors import PluginError
+from bench.model.cell import Cell
 from bench.model.message_codec import HEADER_BYTES
 from bench.plugins.environment import OURS
-from bench.plugins.protocols import Endpoint, Ground
+from bench.plugins.protocols import Endpoint, RunEnvironment
 from bench.workload.batch_writer import Filler
 from bench.workload.rate_meter import Meter, stamp
 
@@ -45,23 +45,23 @@ class Source:
         self._settings = settings
         self._folder: Path | None = None
 
-    def refuses(self, cell: Cell, entropy: float) -> str | None:
+    def unsupported_reason(self, cell: Cell, entropy: float) -> str | None:
         """A file can hold anything."""
 
-    def open(self, cell: Cell, ground: Ground) -> Endpoint:  # noqa: ARG002  all cells look alike to it
-        site = ground.site.files
+    def open(self, cell: Cell, env: RunEnvironment) -> Endpoint:  # noqa: ARG002  all cells look alike to it
+        site = env.site.files
         chosen = site.folder if site is not None else self._settings.folder
-        within = Path(chosen) if chosen else ground.data
+        within = Path(chosen) if chosen else env.data
         try:
             if site is None:  # what the site shares is not made here, where it would be a folder of this machine
                 within.mkdir(parents=True, exist_ok=True)
             self._folder = Path(tempfile.mkdtemp(prefix=OURS, dir=within)).resolve()
-            if within != ground.data:
-                (ground.data / self._folder.name).symlink_to(self._folder)  # so that it is found after a crash
+            if within != env.data:
+                (env.data / self._folder.name).symlink_to(self._folder)  # so that it is found after a crash
             for name in (COMPLETE, UNFINISHED):
                 (self._folder / name).mkdir()
         except OSError as problem:
-            raise RoomError("files", "open", f"no folder can be made in {within}: {problem.strerror}") from problem
+            raise PluginError("files", "open", f"no folder can be made in {within}: {problem.strerror}") from problem
         self._folder.chmod(0o755)  # a framework may run as somebody else
         return Endpoint("files", str(self._folder / COMPLETE), ordered=False)
 
@@ -92,7 +92,7 @@ class Sender:
             self._complete = os.open(complete, os.O_RDONLY | os.O_DIRECTORY)
             self._unfinished = os.open(complete.parent / UNFINISHED, os.O_RDONLY | os.O_DIRECTORY)
         except OSError as problem:
-            raise RoomError("files", "open", f"{problem.filename}: {problem.strerror}") from problem
+            raise PluginError("files", "open", f"{problem.filename}: {problem.strerror}") from problem
 
     def send(self, messages: Sequence[bytes]) -> int:
         for message in messages:
@@ -137,7 +137,7 @@ class Sender:
 
     def _count_failure(self, problem: OSError) -> None:
         if problem.errno not in (errno.ENOSPC, errno.EDQUOT):
-            raise RoomError("files", "send", f"{self._where}: {problem.strerror}") from problem
+            raise PluginError("files", "send", f"{self._where}: {problem.strerror}") from problem
         if self._failed == 0:
             logger.warning("the disk is full: messages cannot be written to %s", self._where)
         self._failed += 1
@@ -170,4 +170,4 @@ def bare(endpoint: Endpoint, message: bytes, meter: Meter, _: Path, *, stamped: 
         count += 1
 
 
-RIVALS = {"bare": bare, "bare-constant": partial(bare, stamped=False)}
+BASELINES = {"bare": bare, "bare-constant": partial(bare, stamped=False)}

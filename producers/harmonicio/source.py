@@ -10,9 +10,9 @@ from typing import Annotated, Literal
 
 from msgspec import Struct
 
-from bench.config.scenario import Cell
-from bench.errors import RoomError
-from bench.plugins.protocols import Endpoint, Ground
+from bench.errors import PluginError
+from bench.model.cell import Cell
+from bench.plugins.protocols import Endpoint, RunEnvironment
 from bench.units import Seconds, Size, limits
 from frameworks.harmonicio.cluster import cluster_of, too_large
 from frameworks.harmonicio.engine.connector import Feeder, Options
@@ -20,7 +20,7 @@ from frameworks.harmonicio.engine.connector.blocking import ready
 from frameworks.harmonicio.engine.errors import HarmonicError
 
 CONNECT_SECONDS = 20.0
-PATIENCE = 0.01
+TIMEOUT_S = 0.01
 """Seconds that a full connector waits for credit, once it has said that it is full: the load counts them as its source's."""
 LOOK_EVERY = 0.01
 """Seconds between two looks for acknowledgements while nothing is sent: a load asks far more often, and CPU is scarce."""
@@ -51,11 +51,11 @@ class Source:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
 
-    def refuses(self, cell: Cell, entropy: float) -> str | None:  # noqa: ARG002  every filler can pass
+    def unsupported_reason(self, cell: Cell, entropy: float) -> str | None:  # noqa: ARG002  every filler can pass
         return too_large(cell)
 
-    def open(self, cell: Cell, ground: Ground) -> Endpoint:  # noqa: ARG002  all cells look alike to it
-        reach, settings = cluster_of(ground).reach, self._settings
+    def open(self, cell: Cell, env: RunEnvironment) -> Endpoint:  # noqa: ARG002  all cells look alike to it
+        reach, settings = cluster_of(env).reach, self._settings
         client: dict[str, str | int | float | bool] = {
             "delivery": settings.delivery,
             "overflow": "never" if settings.delivery == "at-most-once" else settings.overflow,
@@ -65,7 +65,7 @@ class Source:
             "control": reach.port,
             "token": reach.token,
             "tls": reach.tls or "",
-            "elsewhere": ground.site.elsewhere("stream"),
+            "elsewhere": env.site.elsewhere("stream"),
         }
         name = f"stream-{token_hex(4)}"  # never used before: a master may have a queue of an earlier run
         return Endpoint("stream", f"{reach.data_host}:{reach.data_port}", name, ordered=False, client=client)
@@ -99,7 +99,7 @@ class Sender:
         while not self._feeder.connected:
             self._step(self._feeder)
             if time.monotonic() > deadline:
-                raise RoomError("stream", "open", f"no master answers at {endpoint.address}")
+                raise PluginError("stream", "open", f"no master answers at {endpoint.address}")
             time.sleep(0.005)
 
     def send(self, messages: Sequence[bytes]) -> int:
@@ -108,7 +108,7 @@ class Sender:
         self._step(feeder)
         taken = feeder.offer(messages)
         if not taken and self._full:
-            ready(feeder.watched(), PATIENCE)
+            ready(feeder.watched(), TIMEOUT_S)
             self._step(feeder)
             taken = feeder.offer(messages)
         self._full = taken < len(messages)
@@ -130,4 +130,4 @@ class Sender:
         try:
             feeder.step(self._looked)
         except HarmonicError as problem:
-            raise RoomError("stream", "send", str(problem)) from problem
+            raise PluginError("stream", "send", str(problem)) from problem

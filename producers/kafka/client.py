@@ -12,7 +12,7 @@ from kafka import KafkaProducer
 from kafka.errors import KafkaError
 from kafka.producer.future import FutureRecordMetadata
 
-from bench.errors import RoomError
+from bench.errors import PluginError
 from bench.model.message_codec import HEADER_BYTES
 from bench.plugins.protocols import Endpoint
 from bench.services import credentials
@@ -94,7 +94,7 @@ class Confluent:
     def _write(self, messages: list[dict[str, bytes]], partition: int) -> None:
         taken = self._producer.produce_batch(self._topic, messages, partition=partition)
         if taken != len(messages):
-            raise RoomError(
+            raise PluginError(
                 "kafka", "send", f"the client took {taken} of {len(messages)} messages although its queue had room"
             )
 
@@ -153,7 +153,7 @@ class KafkaPython:
         try:
             sent = [self._producer.send(self._topic, message, partition=partition) for message in messages]
         except KafkaError as problem:
-            raise RoomError("kafka", "send", f"{problem!r}") from problem
+            raise PluginError("kafka", "send", f"{problem!r}") from problem
         self._pending[partition].extend(sent)
 
     def write_pieces(self, heads: Sequence[bytes], fillers: Sequence[Filler], partition: int) -> None:
@@ -165,7 +165,7 @@ class KafkaPython:
                 self._producer.send(self._topic, message, key=key) for message, key in zip(messages, keys, strict=True)
             ]
         except KafkaError as problem:
-            raise RoomError("kafka", "send", f"{problem!r}") from problem
+            raise PluginError("kafka", "send", f"{problem!r}") from problem
         self._pending[-1].extend(sent)
 
     def close(self) -> None:

@@ -44,7 +44,7 @@ class KafkaServer:
         self._child, self._folder = child, folder
 
     @classmethod
-    def standing(
+    def deployed(
         cls,
         supervisor: Supervisor,
         broker: Broker | None = None,

@@ -15,11 +15,11 @@ from kafka.errors import KafkaError
 from msgspec import Meta, Struct
 
 from bench.analysis.bounds import Copies, kafka_copies
-from bench.config.scenario import Cell
 from bench.config.site import Site
-from bench.errors import RoomError, UsageError
-from bench.plugins.client_lint import Hazard, of_acks, of_compression, of_limit
-from bench.plugins.protocols import Endpoint, Ground
+from bench.errors import PluginError, UsageError
+from bench.model.cell import Cell
+from bench.plugins.client_lint import ConfigWarning, of_acks, of_compression, of_limit
+from bench.plugins.protocols import Endpoint, RunEnvironment
 from bench.services import credentials
 from bench.units import Seconds, Size, size_text
 from bench.workload.batch_writer import Filler
@@ -29,7 +29,7 @@ from producers.kafka.server import Broker, KafkaServer
 
 STORES = True
 KEYS = True
-RIVALS = {
+BASELINES = {
     "bare": bare,
     "bare-constant": partial(bare, stamped=False),
     "bare-batch": bare_batch,
@@ -76,7 +76,7 @@ class Source:
         self._bootstrap, self._topic = "", ""
         self._admission: dict[str, credentials.Value] = {}
 
-    def refuses(self, cell: Cell, entropy: float) -> str | None:  # noqa: ARG002  any size and cost will do
+    def unsupported_reason(self, cell: Cell, entropy: float) -> str | None:  # noqa: ARG002  any size and cost will do
         if self._settings.acks == 0:
             return "with acks 0 Kafka confirms nothing, so that nobody could say what was sent; use 1 or all"
         if self._settings.client == "kafka-python" and self._settings.compression not in ("none", "gzip"):
@@ -91,13 +91,13 @@ class Source:
         brokers = site.kafka.bootstrap.count(",") + 1 if site.kafka is not None else 1
         return kafka_copies(max(1, self._settings.replication), brokers=brokers)
 
-    def open(self, cell: Cell, ground: Ground) -> Endpoint:
-        self._bootstrap = ground.site.kafka.bootstrap if ground.site.kafka is not None else self._embedded(cell, ground)
-        self._admission = credentials.of_clients(ground.site.kafka.security if ground.site.kafka is not None else None)
+    def open(self, cell: Cell, env: RunEnvironment) -> Endpoint:
+        self._bootstrap = env.site.kafka.bootstrap if env.site.kafka is not None else self._embedded(cell, env)
+        self._admission = credentials.of_clients(env.site.kafka.security if env.site.kafka is not None else None)
         topic = {
             "num_partitions": self._settings.partitions,
             "replication_factor": self._settings.replication,
-            "configs": self._limits(cell, ground),
+            "configs": self._limits(cell, env),
         }
         name = f"{cell.name}-{secrets.token_hex(4)}"
         with self._admin("open") as admin:
@@ -118,7 +118,7 @@ class Source:
         topic, self._topic = self._topic, ""
         if topic and (self._server is None or self._server.alive()):
             with (
-                contextlib.suppress(RoomError),
+                contextlib.suppress(PluginError),
                 self._admin("close") as admin,
             ):  # a Kafka that is gone has no topic to delete
                 admin.delete_topics([topic], timeout_ms=5000)
@@ -135,25 +135,23 @@ class Source:
             with contextlib.closing(client) as admin:
                 yield admin
         except KafkaError as problem:
-            raise RoomError("kafka", verb, f"{self._bootstrap} answers {problem!r}") from problem
+            raise PluginError("kafka", verb, f"{self._bootstrap} answers {problem!r}") from problem
 
-    def _embedded(self, cell: Cell, ground: Ground) -> str:
+    def _embedded(self, cell: Cell, env: RunEnvironment) -> str:
         """Where a Kafka of ours stands that takes the cell's messages."""
         broker = Broker(
             message_bytes=int(self._settings.largest or max(Broker().message_bytes, 2 * cell.largest_bytes))
         )
-        self._server = ground.kept(
+        self._server = env.cached_resource(
             ("kafka", broker),
-            lambda: KafkaServer.standing(
-                ground.supervisor, broker, cache=ground.cache, data=ground.data, note=ground.note
-            ),
+            lambda: KafkaServer.deployed(env.supervisor, broker, cache=env.cache, data=env.data, note=env.note),
         )
         return self._server.bootstrap
 
-    def _limits(self, cell: Cell, ground: Ground) -> dict[str, str]:
+    def _limits(self, cell: Cell, env: RunEnvironment) -> dict[str, str]:
         retained = int(self._settings.retained)
         if self._server is not None:
-            retained = min(retained, shutil.disk_usage(ground.data).free // 4)
+            retained = min(retained, shutil.disk_usage(env.data).free // 4)
         each = max(1, retained // self._settings.partitions)
         return {"max.message.bytes": str(self._largest(cell)), "retention.ms": "3600000", "retention.bytes": str(each)}
 
@@ -177,7 +175,7 @@ class Source:
         )
 
 
-def hazards(settings: Settings, message_bytes: int, entropy: float) -> list[Hazard]:
+def config_warnings(settings: Settings, message_bytes: int, entropy: float) -> list[ConfigWarning]:
     """What is wrong with these settings for messages of that size and entropy."""
     limit = settings.message_limit
     return [
@@ -203,7 +201,7 @@ class Sender:
         try:
             self._client = client_of(endpoint)
         except (KafkaError, KafkaException) as problem:
-            raise RoomError("kafka", "open", f"no connection to {endpoint.address}: {problem}") from problem
+            raise PluginError("kafka", "open", f"no connection to {endpoint.address}: {problem}") from problem
         self._parts, self._most = endpoint.parts, int(endpoint.client["waiting"])
 
     def send(self, messages: Sequence[bytes]) -> int:

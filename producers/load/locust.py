@@ -16,11 +16,12 @@ from typing import NoReturn
 from msgspec import Struct
 
 from bench.config.site import host_and_port
-from bench.errors import Died, NotReady
-from bench.plugins.protocols import Endpoint, Ground
+from bench.errors import NotReadyError, ProcessDiedError
+from bench.plugins.protocols import Endpoint, RunEnvironment
 from bench.services.ports import LOOPBACK, free_ports
+from bench.system.ipc import Failure, Ready
 from bench.system.supervisor import Child
-from bench.workload.load_spec import Halt, Order, Ready, Sent, Together, Trouble
+from bench.workload.load_spec import Cancel, LoadSpec, SendProgress, Together
 
 READY_SECONDS = 60.0
 """For Locust to start (about 2 s) and a sender to open."""
@@ -40,29 +41,29 @@ class Closing(Struct, frozen=True, tag="closing"):
     """Close the sender, giving up an order that is under way; `Ready` follows."""
 
 
-Told = Opening | Closing | Order | Halt
-Heard = Sent | Ready | Trouble
+Command = Opening | Closing | LoadSpec | Cancel
+Reply = SendProgress | Ready | Failure
 
 
-class Load:
+class LoadGenerator:
     """The senders of one cell, in the run's Locust processes."""
 
     def __init__(self) -> None:
-        self._swarm: Swarm | None = None
+        self._swarm: LocustProcess | None = None
 
-    def open(self, endpoint: Endpoint, ground: Ground) -> None:
-        self._swarm = ground.kept("swarm", lambda: Swarm(ground))
-        self._swarm.tell(Opening(endpoint))
+    def open(self, endpoint: Endpoint, env: RunEnvironment) -> None:
+        self._swarm = env.cached_resource("swarm", lambda: LocustProcess(env))
+        self._swarm.send(Opening(endpoint))
         self._swarm.wait_ready(READY_SECONDS)
 
-    def start(self, order: Order) -> None:
-        self._standing.tell(order)
+    def start(self, spec: LoadSpec) -> None:
+        self._standing.send(spec)
 
-    def halt(self) -> None:
-        with contextlib.suppress(Died):  # `ask` tells of it
-            self._standing.tell(Halt())
+    def cancel(self) -> None:
+        with contextlib.suppress(ProcessDiedError):  # `ask` tells of it
+            self._standing.send(Cancel())
 
-    def ask(self) -> list[Sent]:
+    def ask(self) -> list[SendProgress]:
         return self._standing.sent()
 
     def close(self) -> None:
@@ -71,17 +72,17 @@ class Load:
             swarm.dismiss()
 
     @property
-    def _standing(self) -> "Swarm":
+    def _standing(self) -> "LocustProcess":
         assert self._swarm is not None, "open comes first"
         return self._swarm
 
 
-class Swarm:
+class LocustProcess:
     """A Locust process with one user, or a master and its workers with one each; without `web` nothing of it opens a page."""
 
-    def __init__(self, ground: Ground) -> None:
-        elsewhere = ground.site.load
-        self._members, self._web = ground.workers, ground.web
+    def __init__(self, env: RunEnvironment) -> None:
+        elsewhere = env.site.load
+        self._members, self._web = env.workers, env.web
         self._workers: list[Child] = []
         self._together = Together(self._members)
         alone = self._members == 1 and elsewhere is None
@@ -89,48 +90,48 @@ class Swarm:
             host_and_port(elsewhere.listen) if elsewhere else (LOOPBACK, 0 if alone else free_ports(1)[0])
         )
         self._alone = alone
-        start, env = ground.supervisor.start, MEMORY
-        self._child = start(self._command(alone=alone), name="locust", role="load", heard=Heard, env=env)
+        start, environ = env.supervisor.start, MEMORY
+        self._child = start(self._command(alone=alone), name="locust", role="load", received=Reply, env=environ)
         if elsewhere is not None:
-            ground.note(
+            env.note(
                 f"waiting for {self._members} workers of the load at {elsewhere.listen}: bench worker {elsewhere.listen}"
             )
         elif not alone:
             for number in range(self._members):
-                worker = start(self._worker_command(), name=f"locust-worker-{number}", role="load", env=env)
+                worker = start(self._worker_command(), name=f"locust-worker-{number}", role="load", env=environ)
                 self._workers.append(worker)
         if self._web:
-            ground.note(f"Locust's page: http://{LOOPBACK}:{self._web_port}")
+            env.note(f"Locust's page: http://{LOOPBACK}:{self._web_port}")
 
-    def tell(self, what: Told) -> None:
+    def send(self, what: Command) -> None:
         """Raises Died when it is gone."""
-        if not self._child.inbox.tell(what):
+        if not self._child.inbox.send(what):
             raise self._died()
 
-    def sent(self) -> list[Sent]:
+    def sent(self) -> list[SendProgress]:
         """What it has said of its order since the last call; raises Died once it has said the last."""
-        alive, heard = self.alive(), self._child.heard()
-        if not heard and not alive:
+        alive, received = self.alive(), self._child.received()
+        if not received and not alive:
             raise self._died()
-        told = [one for one in heard if isinstance(one, Sent)]
+        told = [one for one in received if isinstance(one, SendProgress)]
         return told if self._alone else [one for one in map(self._together.add, told) if one is not None]
 
     def wait_ready(self, seconds: float) -> None:
         """Return once all of it has done what it was told; raises Died or NotReady."""
         deadline, ready = time.monotonic() + seconds, 0
         while ready < self._members:
-            ready += sum(isinstance(one, Ready) for one in self._child.heard(0.05))
+            ready += sum(isinstance(one, Ready) for one in self._child.received(0.05))
             if not self.alive():
                 raise self._died()
             if time.monotonic() > deadline:
-                raise NotReady(f"Locust was not ready within {seconds:g} s", self._child.log)
+                raise NotReadyError(f"Locust was not ready within {seconds:g} s", self._child.log)
 
     def dismiss(self) -> None:
         """Have it close its senders; a process that does not is ended."""
         try:
-            self.tell(Closing())
+            self.send(Closing())
             self.wait_ready(READY_SECONDS)
-        except (Died, NotReady):
+        except (ProcessDiedError, NotReadyError):
             self.close()
 
     def alive(self) -> bool:
@@ -141,7 +142,7 @@ class Swarm:
         for worker in self._workers:
             worker.stop(patience=1.0)
 
-    def _died(self) -> Died:
+    def _died(self) -> ProcessDiedError:
         return next((worker.died() for worker in self._workers if not worker.alive()), None) or self._child.died()
 
     def _command(self, *, alone: bool) -> list[str]:

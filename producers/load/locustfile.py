@@ -22,10 +22,10 @@ from bench.errors import HarnessError
 from bench.plugins import registry
 from bench.plugins.protocols import Sender
 from bench.system import clock
-from bench.system.ipc import Channel
-from bench.workload.load_spec import Halt, Order, Ready, Sent, Trouble
-from bench.workload.open_loop import Pump, drive
-from producers.load.locust import Closing, Heard, Opening, Told
+from bench.system.ipc import Channel, Failure, Ready
+from bench.workload.load_spec import Cancel, LoadSpec, SendProgress
+from bench.workload.open_loop import OpenLoopSender, run_load
+from producers.load.locust import Closing, Command, Opening, Reply
 
 MASTER_SECONDS = 15
 """A worker on another host does not hear of a master that was killed: after so long without its heartbeat it ends (Locust: 60 s, as
@@ -37,26 +37,26 @@ ORDER, ACCOUNT = "stream-bench-order", "stream-bench-account"
 class Line(Protocol):
     """To whoever gives the orders."""
 
-    def hear(self, timeout: float | None = None) -> list[Told]: ...
+    def receive(self, timeout: float | None = None) -> list[Command]: ...
 
-    def tell(self, message: msgspec.Struct) -> None: ...
+    def send(self, message: msgspec.Struct) -> None: ...
 
 
 class MasterLine:
     """A worker's line: Locust's connection to its master."""
 
     def __init__(self, runner: WorkerRunner) -> None:
-        self._runner, self._told, self._came = runner, deque[Told](), Event()
+        self._runner, self._told, self._came = runner, deque[Command](), Event()
         self.member = 0
         """which of the run's workers this one is"""
 
     def take(self, environment: Environment, msg: Any, **_: object) -> None:  # noqa: ARG002  Locust gives these names
         """An order that Locust brings."""
         self.member = msg.data["member"]
-        self._told.append(msgspec.json.decode(msg.data["json"], type=cast("type[Told]", Told)))
+        self._told.append(msgspec.json.decode(msg.data["json"], type=cast("type[Command]", Command)))
         self._came.set()
 
-    def hear(self, timeout: float | None = None) -> list[Told]:
+    def receive(self, timeout: float | None = None) -> list[Command]:
         if timeout != 0:
             self._came.wait(timeout)
         self._came.clear()
@@ -64,7 +64,7 @@ class MasterLine:
         self._told.clear()
         return told
 
-    def tell(self, message: msgspec.Struct) -> None:
+    def send(self, message: msgspec.Struct) -> None:
         self._runner.send_message(ACCOUNT, {"json": msgspec.json.encode(message).decode()})
 
 
@@ -92,19 +92,19 @@ def relay_orders(environment: Environment, **_: object) -> None:
         gevent.spawn(_watch, environment.runner, channel)
 
 
-_HEARD: Any = Heard
+_HEARD: Any = Reply
 
 
-def _pass_on(channel: Channel[Told], msg: Any, **_: object) -> None:
-    channel.tell(msgspec.json.decode(msg.data["json"], type=_HEARD))
+def _pass_on(channel: Channel[Command], msg: Any, **_: object) -> None:
+    channel.send(msgspec.json.decode(msg.data["json"], type=_HEARD))
 
 
-def _relay(runner: MasterRunner, channel: Channel[Told]) -> None:
+def _relay(runner: MasterRunner, channel: Channel[Command]) -> None:
     """Each worker is told its number here: Locust's own count one of an earlier run, too, that still says something."""
     members = sorted(runner.clients)
     try:
         while True:
-            for told in channel.hear():
+            for told in channel.receive():
                 text = msgspec.json.encode(told).decode()
                 for member, client in enumerate(members):
                     runner.send_message(ORDER, {"json": text, "member": member}, client)
@@ -112,7 +112,7 @@ def _relay(runner: MasterRunner, channel: Channel[Told]) -> None:
         runner.quit()
 
 
-def _watch(runner: MasterRunner, channel: Channel[Told]) -> None:
+def _watch(runner: MasterRunner, channel: Channel[Command]) -> None:
     """Workers of other hosts are no children of the harness: that one is gone, only their master notices (after 3 s)."""
     began_with = set(runner.clients)
     while not (
@@ -122,13 +122,13 @@ def _watch(runner: MasterRunner, channel: Channel[Told]) -> None:
     ):
         gevent.sleep(0.5)
     with contextlib.suppress(OSError):
-        channel.tell(Trouble(f"{len(gone)} of {len(began_with)} workers of the load are gone"))
+        channel.send(Failure(f"{len(gone)} of {len(began_with)} workers of the load are gone"))
     runner.quit()
 
 
-def _channel(environment: Environment) -> Channel[Told]:
+def _channel(environment: Environment) -> Channel[Command]:
     assert environment.parsed_options is not None, "it was started by a command line"
-    return Channel.inherited(environment.parsed_options.channel, cast("type[Told]", Told))
+    return Channel.inherited(environment.parsed_options.channel, cast("type[Command]", Command))
 
 
 class Producer(User):
@@ -139,7 +139,7 @@ class Producer(User):
     def __init__(self, environment: Environment) -> None:
         super().__init__(environment)
         self._line: Line = LINES.get(environment) or _channel(environment)
-        self._told: deque[Told] = deque()
+        self._told: deque[Command] = deque()
         self._sender: Sender | None = None
         self._source, self._bytes, self._counted = "", 0, 0
 
@@ -155,43 +155,43 @@ class Producer(User):
     def fail(self, reason: str) -> None:
         """Say why the load cannot go on, and end."""
         with contextlib.suppress(OSError):
-            self._line.tell(Trouble(reason))
+            self._line.send(Failure(reason))
         self._leave(1)
 
-    def _next(self) -> Told:
+    def _next(self) -> Command:
         while not self._told:
-            self._told.extend(self._line.hear())
+            self._told.extend(self._line.receive())
         return self._told.popleft()
 
-    def _do(self, told: Told) -> None:
+    def _do(self, told: Command) -> None:
         match told:
             case Opening(endpoint):
                 self._close()
                 self._source, self._sender = endpoint.source, registry.sender(endpoint.source)
                 self._sender.open(endpoint)
-                self._line.tell(Ready())
+                self._line.send(Ready())
             case Closing():
                 self._close()
-                self._line.tell(Ready())
-            case Order() as order:
+                self._line.send(Ready())
+            case LoadSpec() as spec:
                 assert self._sender is not None, "an endpoint is opened before an order is given"
-                self._bytes, self._counted = order.message_bytes, 0
-                pump = Pump(self._share(order), self._sender)
-                drive(pump, self._tell, self._halted, clock=clock.reader(order.clock), sleep=gevent.sleep)
-            case Halt():
+                self._bytes, self._counted = spec.message_bytes, 0
+                pump = OpenLoopSender(self._share(spec), self._sender)
+                run_load(pump, self._tell, self._halted, clock=clock.reader(spec.clock), sleep=gevent.sleep)
+            case Cancel():
                 pass  # the order that it was meant for is over
 
-    def _share(self, order: Order) -> Order:
+    def _share(self, spec: LoadSpec) -> LoadSpec:
         """A worker's part of an order; all of it where there is but one."""
-        return order.share(self._line.member) if isinstance(self._line, MasterLine) else order
+        return spec.share(self._line.member) if isinstance(self._line, MasterLine) else spec
 
     def _halted(self) -> bool:
         """Whether anything was said since the order began: a halt, or that the sender is to be closed."""
-        self._told.extend(self._line.hear(timeout=0))
+        self._told.extend(self._line.receive(timeout=0))
         return bool(self._told)
 
-    def _tell(self, sent: Sent) -> None:
-        self._line.tell(sent)
+    def _tell(self, sent: SendProgress) -> None:
+        self._line.send(sent)
         new, self._counted = sent.accepted - self._counted, sent.accepted
         if new:
             self.environment.events.request.fire(

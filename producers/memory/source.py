@@ -7,8 +7,8 @@ from threading import Event, Thread
 
 from msgspec import Struct
 
-from bench.config.scenario import Cell
-from bench.plugins.protocols import Endpoint, Ground
+from bench.model.cell import Cell
+from bench.plugins.protocols import Endpoint, RunEnvironment
 from bench.system.pipe import Pipe
 from bench.workload.rate_meter import Meter, stamp
 
@@ -26,11 +26,11 @@ class Source:
         self._settings = settings
         self._name = ""
 
-    def refuses(self, cell: Cell, entropy: float) -> str | None:  # noqa: ARG002  every cell and entropy can pass
+    def unsupported_reason(self, cell: Cell, entropy: float) -> str | None:  # noqa: ARG002  every cell and entropy can pass
         return None
 
-    def open(self, cell: Cell, ground: Ground) -> Endpoint:
-        self._name = f"{ground.data}/{cell.name}"
+    def open(self, cell: Cell, env: RunEnvironment) -> Endpoint:
+        self._name = f"{env.data}/{cell.name}"
         Pipe.forget(self._name)
         return Endpoint("memory", self._name)
 
@@ -92,4 +92,4 @@ def bare(_: Endpoint, message: bytes, meter: Meter, __: Path) -> None:
     reader.join()
 
 
-RIVALS = {"bare": bare}
+BASELINES = {"bare": bare}

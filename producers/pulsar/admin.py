@@ -10,7 +10,7 @@ from urllib.parse import quote, urlsplit
 from msgspec import Struct
 
 from bench.config.site import PulsarSite
-from bench.errors import RoomError
+from bench.errors import PluginError
 from bench.services.credentials import secret_in
 
 
@@ -66,9 +66,9 @@ class Admin:
                 connection.close()
         except (OSError, http.client.HTTPException) as problem:
             why = str(problem) or type(problem).__name__
-            raise RoomError("pulsar", "ask", f"no answer from {self._site.admin_url}: {why}") from problem
+            raise PluginError("pulsar", "ask", f"no answer from {self._site.admin_url}: {why}") from problem
         if response.status >= 300:
-            raise RoomError(
+            raise PluginError(
                 "pulsar", "ask", f"{self._site.admin_url} refuses {method} {path}: {response.status} {_reason(text)}"
             )
         return json.loads(text) if text else None

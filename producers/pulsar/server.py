@@ -60,7 +60,7 @@ class PulsarServer:
         self._child, self._folder = child, folder
 
     @classmethod
-    def standing(
+    def deployed(
         cls,
         supervisor: Supervisor,
         broker: Broker | None = None,

@@ -17,11 +17,11 @@ import pulsar
 from msgspec import Meta, Struct
 
 from bench.analysis.bounds import Copies, pulsar_copies
-from bench.config.scenario import Cell
 from bench.config.site import PulsarSite, Site
-from bench.errors import RoomError, UsageError
-from bench.plugins.client_lint import Hazard, of_compression
-from bench.plugins.protocols import Endpoint, Ground
+from bench.errors import PluginError, UsageError
+from bench.model.cell import Cell
+from bench.plugins.client_lint import ConfigWarning, of_compression
+from bench.plugins.protocols import Endpoint, RunEnvironment
 from bench.units import Seconds, Size, size_text
 from producers.pulsar.admin import Admin
 from producers.pulsar.connection import TIMEOUT, connected
@@ -33,7 +33,7 @@ OVERHEAD = 2**12
 """Bytes that a message may be larger than what it carries."""
 USUAL_LARGEST = 5 * 2**20
 """Bytes of the largest message that a Pulsar takes as shipped (maxMessageSize)."""
-MOST_PIECES = 10**6
+MAX_PIECES = 10**6
 """That may wait in a client: a message sent in pieces takes a place for each."""
 Count = Annotated[int, Meta(ge=1)]
 _COMPRESSION = {
@@ -89,7 +89,7 @@ class Source:
         self._admin: Admin | None = None
         self._topic = ""
 
-    def refuses(self, cell: Cell, entropy: float) -> str | None:  # noqa: ARG002  any cost and content will do
+    def unsupported_reason(self, cell: Cell, entropy: float) -> str | None:  # noqa: ARG002  any cost and content will do
         settings = self._settings
         if settings.chunking and settings.subscription != "failover":
             return f"pieces of a message go to one reader only with the subscription failover, not with {settings.subscription}"
@@ -104,12 +104,14 @@ class Source:
             return None
         return pulsar_copies(there.write_quorum, bookies=there.bookies, brokers=there.service_url.count(",") + 1)
 
-    def open(self, cell: Cell, ground: Ground) -> Endpoint:
-        site = ground.site.pulsar or self._embedded(cell, ground)
-        if self._server is None and (refusal := self._too_large(cell, int(self._settings.largest or USUAL_LARGEST))):
-            raise RoomError("pulsar", "open", refusal)
+    def open(self, cell: Cell, env: RunEnvironment) -> Endpoint:
+        site = env.site.pulsar or self._embedded(cell, env)
+        if self._server is None and (
+            unsupported_reason := self._too_large(cell, int(self._settings.largest or USUAL_LARGEST))
+        ):
+            raise PluginError("pulsar", "open", unsupported_reason)
         if self._server is None and (without := self._without_effect()):
-            ground.note(f"the site's Pulsar keeps messages in its own way: settings.pulsar.{without} have no effect")
+            env.note(f"the site's Pulsar keeps messages in its own way: settings.pulsar.{without} have no effect")
         self._admin = Admin(site)
         name = f"{cell.name}-{secrets.token_hex(4)}"
         self._admin.make_topic(name, self._settings.partitions)
@@ -130,7 +132,7 @@ class Source:
     def close(self) -> None:
         topic, self._topic = self._topic, ""
         if topic and self._admin is not None and (self._server is None or self._server.alive()):
-            with contextlib.suppress(RoomError):  # a Pulsar that is gone has no topic to delete
+            with contextlib.suppress(PluginError):  # a Pulsar that is gone has no topic to delete
                 self._admin.delete_topic(topic)
 
     def _without_effect(self) -> str:
@@ -138,7 +140,7 @@ class Source:
         usual = Settings()
         return ", ".join(name for name in EMBEDDED if getattr(self._settings, name) != getattr(usual, name))
 
-    def _embedded(self, cell: Cell, ground: Ground) -> PulsarSite:
+    def _embedded(self, cell: Cell, env: RunEnvironment) -> PulsarSite:
         """Where a Pulsar of ours stands that takes the cell's messages."""
         settings = self._settings
         usual = max(Broker().message_bytes, 2 * cell.largest_bytes, self._batch(cell.message_bytes) + OVERHEAD)
@@ -150,11 +152,9 @@ class Source:
             write_quorum=settings.write_quorum,
             ack_quorum=settings.ack_quorum,
         )
-        self._server = ground.kept(
+        self._server = env.cached_resource(
             ("pulsar", broker),
-            lambda: PulsarServer.standing(
-                ground.supervisor, broker, cache=ground.cache, data=ground.data, note=ground.note
-            ),
+            lambda: PulsarServer.deployed(env.supervisor, broker, cache=env.cache, data=env.data, note=env.note),
         )
         return self._server.site
 
@@ -197,7 +197,7 @@ class Source:
         }
 
 
-def hazards(settings: Settings, message_bytes: int, entropy: float) -> list[Hazard]:  # noqa: ARG001  any size will do
+def config_warnings(settings: Settings, message_bytes: int, entropy: float) -> list[ConfigWarning]:  # noqa: ARG001  any size will do
     """What is wrong with these settings for messages of that entropy."""
     return list(of_compression(settings.compression, entropy, "settings.pulsar.compression"))
 
@@ -220,7 +220,7 @@ class Sender:
                 producer = self._client.create_producer(f"{endpoint.name}-partition-{part}", **options)
                 self._parts.append(counted(producer, int(endpoint.client["keys"])))
         except pulsar.PulsarException as problem:
-            raise RoomError("pulsar", "open", f"no producer at {endpoint.address}: {problem}") from problem
+            raise PluginError("pulsar", "open", f"no producer at {endpoint.address}: {problem}") from problem
 
     def send(self, messages: Sequence[bytes]) -> int:
         count = len(self._parts)
@@ -352,7 +352,7 @@ def _producer_options(endpoint: Endpoint) -> dict[str, Any]:
         "send_timeout_millis": int(TIMEOUT * 1000),
         "compression_type": _COMPRESSION[str(client["compression"])],
         # we bound the queue, so that what is taken is always the first part
-        "max_pending_messages": MOST_PIECES if client["chunking"] else int(client["waiting"]) + 1,
+        "max_pending_messages": MAX_PIECES if client["chunking"] else int(client["waiting"]) + 1,
         "batching_enabled": bool(client["batch"]),
         "batching_max_messages": int(client["batch_messages"]),
         "batching_max_allowed_size_in_bytes": max(1, int(client["batch"])),

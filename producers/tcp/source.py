@@ -19,22 +19,22 @@ from threading import Event
 
 from msgspec import Struct
 
-from bench.config.scenario import Cell
 from bench.config.site import host_and_port
 from bench.errors import SiteError
-from bench.model.message_codec import HEADER_BYTES, LARGEST_TEXT_ENTROPY
-from bench.plugins.protocols import Endpoint, Ground
+from bench.model.cell import Cell
+from bench.model.message_codec import HEADER_BYTES, MAX_TEXT_ENTROPY
+from bench.plugins.protocols import Endpoint, RunEnvironment
 from bench.workload.batch_writer import Filler
 from bench.workload.rate_meter import Meter, stamp
 
 ALONE = True
 JOINED_BYTES, JOINED_BELOW = 2**18, 4096
 """Small messages are handed to the kernel as one copy, up to so many bytes of them."""
-GATHERED_BYTES, MOST_BUFFERS = 2**17, 768
+GATHERED_BYTES, MAX_BUFFERS = 2**17, 768
 """Larger ones go together where they lie, up to so many bytes: two of 100 kB at once are slower (3.0 GB/s) than one (3.5-3.8)."""
 BUFFER_BYTES = 2**19
 """Asked of the kernel, which doubles it: small enough that a slow reader is soon noticed."""
-PATIENCE, LONGEST_SEND = 0.004, 0.012
+TIMEOUT_S, MAX_SEND = 0.004, 0.012
 """Seconds that a full socket has to make room before it counts as full, and that one `send` may take: waiting in the kernel
 costs a third of the time of asking again (3.0 against 0.9 GB/s at 100 kB)."""
 NO_WAIT = 0.0005
@@ -56,15 +56,15 @@ class Source:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
 
-    def refuses(self, cell: Cell, entropy: float) -> str | None:  # noqa: ARG002  any size and cost will do
-        if entropy > LARGEST_TEXT_ENTROPY:
-            return f"a line cannot carry a binary filler: entropy {entropy:g} is above {LARGEST_TEXT_ENTROPY:g}"
+    def unsupported_reason(self, cell: Cell, entropy: float) -> str | None:  # noqa: ARG002  any size and cost will do
+        if entropy > MAX_TEXT_ENTROPY:
+            return f"a line cannot carry a binary filler: entropy {entropy:g} is above {MAX_TEXT_ENTROPY:g}"
         return None
 
-    def open(self, cell: Cell, ground: Ground) -> Endpoint:  # noqa: ARG002  all cells look alike to it
+    def open(self, cell: Cell, env: RunEnvironment) -> Endpoint:  # noqa: ARG002  all cells look alike to it
         host, port = self._settings.host, self._settings.port
-        if ground.site.tcp is not None:
-            host, port = host_and_port(ground.site.tcp.listen)
+        if env.site.tcp is not None:
+            host, port = host_and_port(env.site.tcp.listen)
         try:
             with socket.create_server((host, port)) as probe:
                 port = probe.getsockname()[1]
@@ -111,7 +111,7 @@ class Sender:
 
     def _sent(self, offered: int, hold: Callable[[int], int]) -> int:
         """How many of the messages offered were taken; `hold` takes the next ones, from a number on, and says how many."""
-        deadline, taken = time.monotonic() + LONGEST_SEND, 0
+        deadline, taken = time.monotonic() + MAX_SEND, 0
         if not self._connected():
             return 0
         while self._flushed(deadline) and self._reader is not None and taken < offered:
@@ -149,7 +149,7 @@ class Sender:
     def _hold_pieces(self, heads: Sequence[bytes], fillers: Sequence[Filler], first: int) -> int:
         """Take the next of the messages, whose pieces lie where they lie."""
         count = max(
-            1, min(len(heads) - first, GATHERED_BYTES // (HEADER_BYTES + len(fillers[first])), MOST_BUFFERS // 3)
+            1, min(len(heads) - first, GATHERED_BYTES // (HEADER_BYTES + len(fillers[first])), MAX_BUFFERS // 3)
         )
         if count == 1:  # of 100 kB, every µs of this way is a 30th
             return self._take([heads[first], fillers[first], b"\n"], 3, 1)
@@ -201,7 +201,7 @@ class Sender:
     def _greet(self, reader: socket.socket) -> None:
         reader.settimeout(0)
         reader.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        reader.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("@ll", 0, round(PATIENCE * 1e6)))
+        reader.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("@ll", 0, round(TIMEOUT_S * 1e6)))
         os.set_blocking(reader.fileno(), True)  # for `writev`, which waits in the kernel, also under gevent
         self._reader = reader
 
@@ -265,4 +265,4 @@ def bare(endpoint: Endpoint, message: bytes, meter: Meter, _: Path, *, stamped: 
                 count += some
 
 
-RIVALS = {"bare": bare, "bare-constant": partial(bare, stamped=False)}
+BASELINES = {"bare": bare, "bare-constant": partial(bare, stamped=False)}

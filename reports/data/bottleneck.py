@@ -8,11 +8,11 @@ from typing import Literal
 
 from msgspec import Struct
 
-from bench.analysis.bounds import roof_reached
+from bench.analysis.bounds import reached_bound
 from bench.model.measurement import Measurement
 from bench.units import rate_text, seconds_text, size_text
 from reports.data.derived import bound_of, cores_of, given_cores, rate_of
-from reports.data.run_data import Evidence, Judged, Known
+from reports.data.run_data import CellData, JudgedTrial, RunData
 
 Kind = Literal[
     "the work", "framework CPU", "broker CPU", "shared CPU", "one thread", "batches", "source", "network", "disk", "garbage",
@@ -38,20 +38,20 @@ class Limit(Struct, frozen=True):
     evidence: str = ""
 
 
-def limit_of(evidence: Evidence, known: Known) -> Limit | None:
+def limit_of(run_data: RunData, known: CellData) -> Limit | None:
     """What limits a cell; None where it has no rate, or no trial to tell it from."""
     if known.result is None or known.result.status in ("unsupported", "failed") or not known.trials:
         return None
     framework = known.cell.framework
-    above, cores, given = _trial_above(known), cores_of(evidence, framework), given_cores(evidence, framework)
+    above, cores, given = _trial_above(known), cores_of(run_data, framework), given_cores(run_data, framework)
     seen = above or known.deciding
     if known.result.reason == "generator":
         return _generator(known)
-    found = _theory(evidence, known)
+    found = _theory(run_data, known)
     if found is None and above is not None:
         found = (
             _verdict(above)
-            or _probed(evidence, above.seen)
+            or _probed(run_data, above.seen)
             or (_cpu(above.seen, cores, given) if cores and given else None)
         )
     if found is None and known.result.status == "lower-bound" and known.result.reason == "budget":
@@ -61,17 +61,21 @@ def limit_of(evidence: Evidence, known: Known) -> Limit | None:
     return found or Limit("not known", "No probe of this run was at its limit.", _used(seen, cores))
 
 
-def _trial_above(known: Known) -> Judged | None:
+def _trial_above(known: CellData) -> JudgedTrial | None:
     """The overloaded trial that is nearest above what was sustained; one below it, of a cold system, says nothing."""
-    kept = known.deciding
-    top = kept.seen.planned.rate if kept is not None and kept.verdict.word == "sustained" else 0.0
+    cached_resource = known.deciding
+    top = (
+        cached_resource.seen.planned.rate
+        if cached_resource is not None and cached_resource.verdict.word == "sustained"
+        else 0.0
+    )
     over = [one for one in known.trials if one.verdict.word == "overloaded" and one.seen.planned.purpose != "warm-up"]
     return min(
         (one for one in over if one.seen.planned.rate > top), key=lambda one: one.seen.planned.rate, default=None
     )
 
 
-def _generator(known: Known) -> Limit:
+def _generator(known: CellData) -> Limit:
     late = [one.seen for one in known.trials if one.verdict.word == "invalid" and one.verdict.why == "generator"]
     if not late:
         reached = known.result.generator_hz if known.result is not None else None
@@ -84,9 +88,9 @@ def _generator(known: Known) -> Limit:
     return Limit("generator", "Our own generator could not send more; the system may well take it.", figures)
 
 
-def _theory(evidence: Evidence, known: Known) -> Limit | None:
-    bound, rate = bound_of(evidence, known), rate_of(known.result)
-    if known.result is not None and rate is not None and (roof := roof_reached(rate, known.result.roofs)):
+def _theory(run_data: RunData, known: CellData) -> Limit | None:
+    bound, rate = bound_of(run_data, known), rate_of(known.result)
+    if known.result is not None and rate is not None and (roof := reached_bound(rate, known.result.soft_bounds)):
         figures = f"{rate_text(rate)} is {rate / roof.hz:.0%} of {rate_text(roof.hz)}"
         kind: Kind = "disk" if roof.name == "disk" else "network"
         return Limit(kind, f"The source’s {kind} is full with what it makes of each message.", figures)
@@ -100,7 +104,7 @@ def _theory(evidence: Evidence, known: Known) -> Limit | None:
     return Limit("the work", "The messages’ own CPU cost takes nearly all cores.", f"{figures}, cores ÷ cost")
 
 
-def _verdict(above: Judged) -> Limit | None:
+def _verdict(above: JudgedTrial) -> Limit | None:
     """What the judge itself named."""
     seen, why = above.seen, above.verdict.why
     at = f"at {rate_text(seen.planned.rate)}"
@@ -115,11 +119,11 @@ def _verdict(above: Judged) -> Limit | None:
     return None
 
 
-def _probed(evidence: Evidence, seen: Measurement) -> Limit | None:
+def _probed(run_data: RunData, seen: Measurement) -> Limit | None:
     """What the probes of garbage collection, network and disk say of an overloaded trial."""
     span, site, at = (
         seen.cpu.get("seconds") or seen.planned.window,
-        evidence.record.site,
+        run_data.record.site,
         f"at {rate_text(seen.planned.rate)}",
     )
     for role, name in JVMS.items():
@@ -206,7 +210,7 @@ def _batches_take_longer(seen: Measurement) -> bool:
     return len(within) > 1 and (within[-1] - within[0]) / (len(within) - 1) > 1.15 * seen.batch_interval
 
 
-def _used(judged: Judged | None, cores: int | None) -> str:
+def _used(judged: JudgedTrial | None, cores: int | None) -> str:
     if judged is None or cores is None or not judged.seen.cpu.get("busy") or "framework" not in judged.seen.cpu:
         return ""
     seen = judged.seen

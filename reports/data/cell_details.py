@@ -12,14 +12,14 @@ from reports.data.log_excerpt import Logs, Tail
 from reports.data.metadata import repeat_cell
 from reports.data.posterior_curve import Belief, belief_of
 from reports.data.resources import costs_of
-from reports.data.run_data import Evidence, Judged, Known
+from reports.data.run_data import CellData, JudgedTrial, RunData
 from reports.figures.svg_timeline import Sketch, sketch_of
 from reports.figures.timeline import title_of, trace_of
 from reports.formats.csv_table import known_text, time_text
 
-MOST_SKETCHED = 4000
+MAX_SKETCHED = 4000
 """Trials of a run whose timelines are all in its page; with more, only those that the answers rest on."""
-MOST_CELLS_SKETCHED = 1500
+MAX_CELLS_SKETCHED = 1500
 """Cells of a run whose page has timelines at all."""
 
 
@@ -34,13 +34,13 @@ class Attempt(Struct, frozen=True, omit_defaults=True):
     sent: str = ""
     processed: str = ""
     wrong: str = ""
-    """lost / duplicated / disordered / corrupted"""
+    """lost / duplicated / out_of_order / corrupted"""
     late: str = ""
     blocked: str = ""
     drained: str = ""
     p50: str = ""
     p99: str = ""
-    burnt: str = ""
+    cpu_used_s: str = ""
     """of the CPU time that was asked for"""
     cpu: str = ""
     """cores by role"""
@@ -69,17 +69,17 @@ class Dossier(Struct, frozen=True, omit_defaults=True):
     command: str = ""
 
 
-def dossiers_of(evidence: Evidence) -> Mapping[str, Dossier]:
+def dossiers_of(run_data: RunData) -> Mapping[str, Dossier]:
     """The dossier of every cell, by its anchor."""
-    logs, total = Logs(evidence.folder), sum(len(known.trials) for known in evidence.cells)
-    some = len(evidence.cells) <= MOST_CELLS_SKETCHED
+    logs, total = Logs(run_data.folder), sum(len(known.trials) for known in run_data.cells)
+    some = len(run_data.cells) <= MAX_CELLS_SKETCHED
     return {
-        known.anchor: _dossier_of(evidence, known, logs, every=some and total <= MOST_SKETCHED, some=some)
-        for known in evidence.cells
+        known.anchor: _dossier_of(run_data, known, logs, every=some and total <= MAX_SKETCHED, some=some)
+        for known in run_data.cells
     }
 
 
-def _dossier_of(evidence: Evidence, known: Known, logs: Logs, *, every: bool, some: bool) -> Dossier:
+def _dossier_of(run_data: RunData, known: CellData, logs: Logs, *, every: bool, some: bool) -> Dossier:
     result = known.result
     return Dossier(
         known.cell.system,
@@ -87,19 +87,19 @@ def _dossier_of(evidence: Evidence, known: Known, logs: Logs, *, every: bool, so
         claim_of(result),
         status_of(known),
         interval_text(result.low_hz, result.high_hz) if result is not None else "",
-        tuple(_sentences(evidence, known)),
+        tuple(_sentences(run_data, known)),
         attempts=tuple(
             _attempt_of(judged, drawn=every or (some and judged is known.deciding)) for judged in known.trials
         ),
-        belief=belief_of(known, evidence.record.scenario.search) if some else None,
+        belief=belief_of(known, run_data.record.scenario.search) if some else None,
         latency=_latency_of(known),
         costs=costs_of(known.deciding),
         logs=logs.of(known) if some else (),
-        command=repeat_cell(evidence, known),
+        command=repeat_cell(run_data, known),
     )
 
 
-def _sentences(evidence: Evidence, known: Known) -> list[str]:
+def _sentences(run_data: RunData, known: CellData) -> list[str]:
     """What else is known of a cell."""
     result = known.result
     if result is None:
@@ -109,7 +109,7 @@ def _sentences(evidence: Evidence, known: Known) -> list[str]:
         said.append(
             f"Sizes of messages differ: {known.cell.sizes.text}; {size_text(known.cell.message_bytes)} is their mean."
         )
-    limit, bound, share = limit_of(evidence, known), bound_of(evidence, known), efficiency_of(evidence, known)
+    limit, bound, share = limit_of(run_data, known), bound_of(run_data, known), efficiency_of(run_data, known)
     if limit is not None:
         said.append(
             f"Limited by {limit.kind}: {limit.sentence}{f' Evidence: {limit.evidence}.' if limit.evidence else ''}"
@@ -124,7 +124,7 @@ def _sentences(evidence: Evidence, known: Known) -> list[str]:
     return said
 
 
-def _latency_of(known: Known) -> tuple[tuple[str, ...], ...]:
+def _latency_of(known: CellData) -> tuple[tuple[str, ...], ...]:
     """How latency rises with the load: one row for each sustained rate, slow ones first."""
     top = known.result.estimate_hz or known.result.low_hz if known.result is not None else None
     sustained = [one for one in known.trials if one.verdict.word == "sustained" and one.seen.from_due.p50 is not None]
@@ -139,7 +139,7 @@ def _latency_of(known: Known) -> tuple[tuple[str, ...], ...]:
     )
 
 
-def _attempt_of(judged: Judged, *, drawn: bool) -> Attempt:
+def _attempt_of(judged: JudgedTrial, *, drawn: bool) -> Attempt:
     seen, verdict = judged.seen, judged.verdict
     ended = "" if seen.ended in ("complete", "hopeless") else f" [{seen.ended}]"
     return Attempt(
@@ -150,13 +150,13 @@ def _attempt_of(judged: Judged, *, drawn: bool) -> Attempt:
         verdict.why + ended,
         _grouped(seen.sent),
         _grouped(seen.processed),
-        wrong=f"{seen.lost} / {seen.duplicated} / {seen.disordered} / {seen.corrupted}",
+        wrong=f"{seen.lost} / {seen.duplicated} / {seen.out_of_order} / {seen.corrupted}",
         late=time_text(seen.late),
         blocked=time_text(seen.blocked),
         drained="yes" if seen.drained else "no",
         p50=known_text(judged, seen.from_due.p50),
         p99=known_text(judged, seen.from_due.p99),
-        burnt=f"{100 * seen.burnt / seen.asked:.1f} %" if seen.asked else "",
+        cpu_used_s=f"{100 * seen.cpu_used_s / seen.cpu_requested_s:.1f} %" if seen.cpu_requested_s else "",
         cpu=_cores_text(judged),
         seconds=seconds_text(seen.seconds),
         note=seen.note,
@@ -165,7 +165,7 @@ def _attempt_of(judged: Judged, *, drawn: bool) -> Attempt:
     )
 
 
-def _cores_text(judged: Judged) -> str:
+def _cores_text(judged: JudgedTrial) -> str:
     cpu = judged.seen.cpu
     span = cpu.get("seconds") or judged.seen.planned.window
     return ", ".join(

@@ -5,9 +5,9 @@ from typing import Literal
 from msgspec import Struct
 
 from bench.analysis import bounds
-from bench.config.scenario import Cell
+from bench.model.cell import Cell
 from bench.model.measurement import Result
-from reports.data.run_data import Evidence, Known
+from reports.data.run_data import CellData, RunData
 
 Kind = Literal["cpu", "network"]
 
@@ -19,50 +19,50 @@ class Bound(Struct, frozen=True):
     hertz: float
 
 
-def cores_of(evidence: Evidence, framework: str) -> int | None:
+def cores_of(run_data: RunData, framework: str) -> int | None:
     """The cores that a framework had; None when the run does not say."""
-    record, site = evidence.record, evidence.record.site
+    record, site = run_data.record, run_data.record.site
     of_machine = record.facts.get("cores")
     here = of_machine - (record.scenario.load.cores or 0) if isinstance(of_machine, int) else 0
     return max(0, site.cores_of(framework, here)) or None
 
 
-def given_cores(evidence: Evidence, framework: str) -> int | None:
+def given_cores(run_data: RunData, framework: str) -> int | None:
     """The cores that a framework can use, where its settings name fewer than it had; None when the run does not say."""
-    cores, settings = cores_of(evidence, framework), evidence.record.scenario.settings.get(framework, {})
+    cores, settings = cores_of(run_data, framework), run_data.record.scenario.settings.get(framework, {})
     named = [int(settings[name]) for name in ("cores", "processes", "pes") if isinstance(settings.get(name), int)]
     return min([*named, cores]) if cores is not None else None
 
 
-def cpu_bound(evidence: Evidence, framework: str, cost: float) -> float | None:
+def cpu_bound(run_data: RunData, framework: str, cost: float) -> float | None:
     """Messages/s at which the messages' own cost needs all cores of a framework."""
-    cores = cores_of(evidence, framework)
+    cores = cores_of(run_data, framework)
     return bounds.cpu_bound(Cell("", "", 0, cost), cores) if cores is not None else None
 
 
-def network_bound(evidence: Evidence, size: float) -> float | None:
+def network_bound(run_data: RunData, size: float) -> float | None:
     """Messages/s at which the messages alone fill the site's link; None within one machine."""
-    bandwidth = evidence.record.site.bandwidth
+    bandwidth = run_data.record.site.bandwidth
     return float(bandwidth) / size if bandwidth is not None else None
 
 
-def bound_of(evidence: Evidence, known: Known) -> Bound | None:
+def bound_of(run_data: RunData, known: CellData) -> Bound | None:
     """The lowest known bound of a cell: the one that its result was held against, where it has one."""
     cell, result = known.cell, known.result
     if result is not None and result.bound_hz is not None:
         return Bound("network" if result.bound == "network" else "cpu", result.bound_hz)
     found: list[Bound] = []
-    link = evidence.record.site.link(cell.framework, cell.source)
+    link = run_data.record.site.link(cell.framework, cell.source)
     network = float(link) / cell.message_bytes if link is not None else None
-    for kind, hertz in (("cpu", cpu_bound(evidence, cell.framework, cell.cpu_seconds)), ("network", network)):
+    for kind, hertz in (("cpu", cpu_bound(run_data, cell.framework, cell.cpu_seconds)), ("network", network)):
         if hertz is not None:
             found.append(Bound("cpu" if kind == "cpu" else "network", hertz))
     return min(found, key=lambda bound: bound.hertz) if found else None
 
 
-def efficiency_of(evidence: Evidence, known: Known) -> float | None:
+def efficiency_of(run_data: RunData, known: CellData) -> float | None:
     """The measured rate as a share of the bound; None where either is unknown."""
-    rate, bound = rate_of(known.result), bound_of(evidence, known)
+    rate, bound = rate_of(known.result), bound_of(run_data, known)
     return rate / bound.hertz if rate is not None and bound is not None else None
 
 
@@ -76,7 +76,7 @@ def rate_of(result: Result | None) -> float | None:
     return first if first is not None else second
 
 
-def useful_share(known: Known) -> float | None:
+def useful_share(known: CellData) -> float | None:
     """Which share of the CPU that framework and source used went into the messages' own cost, at the confirmed rate.
 
     None where messages cost nothing, or where the CPU was not accounted. Both are of the trial that the result rests on.
@@ -88,7 +88,7 @@ def useful_share(known: Known) -> float | None:
     return seen.planned.rate * known.cell.cpu_seconds / cores if cores else None
 
 
-def used_cores(known: Known) -> float | None:
+def used_cores(known: CellData) -> float | None:
     """Cores that framework and source used in the sustained trial that the result rests on; None where that is unknown."""
     seen = known.deciding.seen if known.deciding is not None and known.deciding.verdict.word == "sustained" else None
     if seen is None or not seen.cpu.get("framework") or "source" not in seen.cpu:

@@ -9,7 +9,7 @@ from msgspec import Struct
 from bench.units import rate_text, seconds_text, size_text
 from reports.data.derived import bound_of, efficiency_of, rate_of, used_cores, useful_share
 from reports.data.labels import MISSING, claim_of, interval_text, reason_of, sign_of, status_of
-from reports.data.run_data import Evidence, Known
+from reports.data.run_data import CellData, RunData
 from reports.figures.figure import LEFT, Picture
 from reports.figures.heatmap import (
     HEIGHT,
@@ -41,11 +41,11 @@ class Layer(Struct, frozen=True):
     title: str
     about: str
     """what it shows, in a sentence or two"""
-    words_of: Callable[[Evidence, Known], Words]
+    words_of: Callable[[RunData, CellData], Words]
     scale_of: Callable[[list[float]], Scale]
 
 
-def frequency_of(_: Evidence, known: Known) -> Words:
+def frequency_of(_: RunData, known: CellData) -> Words:
     """The highest frequency that was sustained, and the interval in which the top rate lies."""
     result, status = known.result, status_of(known)
     if result is None:
@@ -60,9 +60,9 @@ def frequency_of(_: Evidence, known: Known) -> Words:
     )
 
 
-def efficiency_words(evidence: Evidence, known: Known) -> Words:
+def efficiency_words(run_data: RunData, known: CellData) -> Words:
     """The rate as a share of what theory allows."""
-    bound, share, sign = bound_of(evidence, known), efficiency_of(evidence, known), sign_of(known.result)
+    bound, share, sign = bound_of(run_data, known), efficiency_of(run_data, known), sign_of(known.result)
     if known.result is None or (share is None and known.result.status in ("failed", "unsupported")):
         return None, claim_of(known.result), ()
     if bound is None:
@@ -71,7 +71,7 @@ def efficiency_words(evidence: Evidence, known: Known) -> Words:
     return (None, "no rate", (allowed,)) if share is None else (share, f"{sign}{100 * share:.3g} %", (allowed,))
 
 
-def throughput_words(_: Evidence, known: Known) -> Words:
+def throughput_words(_: RunData, known: CellData) -> Words:
     """The rate in bytes a second."""
     result = known.result
     rate = result.high_hz if result is not None and result.status == "upper-bound" else rate_of(result)
@@ -85,7 +85,7 @@ def throughput_words(_: Evidence, known: Known) -> Words:
     )
 
 
-def cpu_words(_: Evidence, known: Known) -> Words:
+def cpu_words(_: RunData, known: CellData) -> Words:
     """Useful CPU as a share of what framework and source used; where messages cost nothing, what each one took."""
     cores, share = used_cores(known), useful_share(known)
     if known.result is None or known.result.status in ("failed", "unsupported"):
@@ -130,32 +130,32 @@ LAYERS = (
 )  # fmt: skip
 
 
-def tiles_of(evidence: Evidence, system: str, layer: Layer = LAYERS[0]) -> list[Tile]:
+def tiles_of(run_data: RunData, system: str, layer: Layer = LAYERS[0]) -> list[Tile]:
     """The tiles of one system's map; a point at which the scenario has no cell has no tile."""
-    columns, rows = ({at: n for n, at in enumerate(axis)} for axis in (evidence.sizes, evidence.costs))
+    columns, rows = ({at: n for n, at in enumerate(axis)} for axis in (run_data.sizes, run_data.costs))
     return [
         Tile(columns[known.cell.message_bytes], rows[known.cell.cpu_seconds], status_of(known), *words, known.anchor)
-        for known in evidence.of_system(system)
-        for words in (layer.words_of(evidence, known),)
+        for known in run_data.of_system(system)
+        for words in (layer.words_of(run_data, known),)
     ]
 
 
-def layer_pictures(evidence: Evidence, layer: Layer) -> list[Picture]:
+def layer_pictures(run_data: RunData, layer: Layer) -> list[Picture]:
     """The map of each system, on one scale; none where no cell has a value to show."""
-    tiles = {system: tiles_of(evidence, system, layer) for system in evidence.systems}
+    tiles = {system: tiles_of(run_data, system, layer) for system in run_data.systems}
     values = [tile.value for group in tiles.values() for tile in group if tile.value]
     if not values and layer is not LAYERS[0]:
         return []
     scale = layer.scale_of(values)
-    return [_picture(evidence, layer, system, tiles=tiles[system], scale=scale) for system in evidence.systems]
+    return [_picture(run_data, layer, system, tiles=tiles[system], scale=scale) for system in run_data.systems]
 
 
-def _picture(evidence: Evidence, layer: Layer, system: str, *, tiles: list[Tile], scale: Scale) -> Picture:
-    compact = is_compact(evidence.sizes, evidence.costs)
+def _picture(run_data: RunData, layer: Layer, system: str, *, tiles: list[Tile], scale: Scale) -> Picture:
+    compact = is_compact(run_data.sizes, run_data.costs)
 
     def draw(figure: Figure) -> None:
         frame = Frame((SMALL, SMALL) if compact else (WIDTH, HEIGHT), right=1.0)
-        ax, inches = grid_axes(figure, evidence.sizes, evidence.costs, frame)
+        ax, inches = grid_axes(figure, run_data.sizes, run_data.costs, frame)
         ax.set_title(f"{system}: {layer.title}")
         if compact:
             draw_compact(ax, tiles, partial(colour_of, scale=scale))

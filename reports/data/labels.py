@@ -3,7 +3,7 @@
 from bench.model.measurement import Result
 from bench.units import rate_text
 from reports.data.derived import rate_of
-from reports.data.run_data import Known
+from reports.data.run_data import CellData
 
 MISSING = "not measured"
 GLOSSARY = {
@@ -43,7 +43,7 @@ DOUBTS = {
 """How a result can be wrong: what, and what is known of it."""
 
 
-def status_of(known: Known) -> str:
+def status_of(known: CellData) -> str:
     """A cell's status, also of one without a result."""
     return known.result.status if known.result is not None else MISSING
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from reports.data.run_data import Known
+from reports.data.run_data import CellData
 
 LINES, WIDEST = 12, 240
-MOST_BYTES = 8 * 2**20
+MAX_BYTES = 8 * 2**20
 """Of a log's end that is read."""
 BEFORE, AFTER = timedelta(seconds=15), timedelta(seconds=45)
 _STAMP = re.compile(r"^\W{0,2}((?:\d\d)?\d\d)[-/](\d\d)[-/](\d\d)[ T](\d\d):(\d\d):(\d\d)")
@@ -29,7 +29,7 @@ class Logs:
         files = [folder / "harness.log", *sorted((folder / "logs").glob("*.log"))]
         self._logs = {file.name: _stamped(file) for file in files if file.is_file()}
 
-    def of(self, known: Known) -> tuple[Tail, ...]:
+    def of(self, known: CellData) -> tuple[Tail, ...]:
         """The tails of what was written during a cell's trials; lines without a time belong to the line before them."""
         if not known.trials:
             return ()
@@ -48,7 +48,7 @@ class Logs:
 def _stamped(file: Path) -> list[tuple[datetime | None, str]]:
     """The lines of a log, each with its time (taken for UTC) or that of the line before it."""
     with file.open("rb") as log:
-        log.seek(max(0, file.stat().st_size - MOST_BYTES))
+        log.seek(max(0, file.stat().st_size - MAX_BYTES))
         text = log.read().decode("utf-8", "replace")
     at: datetime | None = None
     found = []

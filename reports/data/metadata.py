@@ -5,9 +5,10 @@ import shlex
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from bench.config.scenario import Cell, Scenario
+from bench.config.scenario import Scenario
+from bench.model.cell import Cell
 from bench.units import Seconds, exact_text, rate_text, seconds_text, size_text
-from reports.data.run_data import Evidence, Known
+from reports.data.run_data import CellData, RunData
 
 Pairs = list[tuple[str, str]]
 LABELS = {
@@ -17,28 +18,28 @@ LABELS = {
 REPEAT = ("command", "revision")
 
 
-def subject_of(evidence: Evidence) -> Pairs:
+def subject_of(run_data: RunData) -> Pairs:
     """What was compared, and by which rules."""
-    scenario = evidence.record.scenario
-    finished = len(evidence.cells) - len(evidence.missing)
-    trials = [judged.seen for known in evidence.cells for judged in known.trials]
+    scenario = run_data.record.scenario
+    finished = len(run_data.cells) - len(run_data.missing)
+    trials = [judged.seen for known in run_data.cells for judged in known.trials]
     spent = seconds_text(sum(seen.seconds for seen in trials))
     what = [
         ("Scenario", scenario.name),
-        ("Systems", ", ".join(evidence.systems)),
-        ("Message sizes", "; ".join(dict.fromkeys(_size_text(known.cell) for known in evidence.cells))),
+        ("Systems", ", ".join(run_data.systems)),
+        ("Message sizes", "; ".join(dict.fromkeys(_size_text(known.cell) for known in run_data.cells))),
     ]
-    if evidence.imported:
-        return [*what, ("Measured", f"by another tool, which did not count losses; {len(evidence.cells)} files")]
+    if run_data.imported:
+        return [*what, ("Measured", f"by another tool, which did not count losses; {len(run_data.cells)} files")]
     return [
         *what,
-        ("CPU costs", ", ".join(seconds_text(cost) for cost in evidence.costs)),
+        ("CPU costs", ", ".join(seconds_text(cost) for cost in run_data.costs)),
         ("Load", _load_text(scenario)),
         ("Search", _search_text(scenario)),
         ("Asked for", _objectives_text(scenario)),
         *((f"Settings of {room}", _listed(settings)) for room, settings in sorted(scenario.settings.items())),
-        ("Measured", f"{finished} of {len(evidence.cells)} cells, {len(trials)} trials, {spent}"),
-        ("Started", evidence.record.started),
+        ("Measured", f"{finished} of {len(run_data.cells)} cells, {len(trials)} trials, {spent}"),
+        ("Started", run_data.record.started),
     ]
 
 
@@ -65,9 +66,9 @@ def _objectives_text(scenario: Scenario) -> str:
     return ", ".join(["a backlog that does not grow", *wanted])
 
 
-def machine_of(evidence: Evidence) -> Pairs:
+def machine_of(run_data: RunData) -> Pairs:
     """On what it was measured: what the run knows of its machine, the well-known facts first, the rest as they are called."""
-    facts = evidence.record.facts
+    facts = run_data.record.facts
     known = [name for name in LABELS if name in facts and name not in REPEAT]
     rest = sorted(name for name in facts if name not in LABELS and name != "versions")
     pairs = [
@@ -75,23 +76,23 @@ def machine_of(evidence: Evidence) -> Pairs:
     ]
     if facts.get("versions"):
         pairs.append(("Versions", _fact_text("versions", facts["versions"])))
-    site = evidence.record.site
+    site = run_data.record.site
     return [("Site", site.name), *pairs]
 
 
-def repeat_of(evidence: Evidence) -> Pairs:
+def repeat_of(run_data: RunData) -> Pairs:
     """How to repeat it."""
-    facts = evidence.record.facts
+    facts = run_data.record.facts
     return [(LABELS[name], str(facts[name])) for name in REPEAT if facts.get(name)]
 
 
-def repeat_cell(evidence: Evidence, known: Known) -> str:
+def repeat_cell(run_data: RunData, known: CellData) -> str:
     """The command that measures one cell again; empty when the run does not say how it was made."""
-    words = shlex.split(str(evidence.record.facts.get("command") or ""))
+    words = shlex.split(str(run_data.record.facts.get("command") or ""))
     if words[:2] != ["bench", "run"] or len(words) < 3:
         return ""
     resumed = {n + offset for n, word in enumerate(words) if word == "--resume" for offset in (0, 1)}
-    cell, kept = (
+    cell, cached_resource = (
         known.cell,
         [word for n, word in enumerate(words) if n not in resumed and not word.startswith("--resume=")],
     )
@@ -100,7 +101,7 @@ def repeat_cell(evidence: Evidence, known: Known) -> str:
         f"grid.message_size={f'{cell.message_bytes}B' if cell.sizes is None else json.dumps(cell.sizes.written)}",
         f"grid.cpu_cost={exact_text(Seconds(cell.cpu_seconds))}",
     )
-    return shlex.join([*kept, *(word for one in chosen for word in ("--set", one.replace(" ", "")))])
+    return shlex.join([*cached_resource, *(word for one in chosen for word in ("--set", one.replace(" ", "")))])
 
 
 def _size_text(cell: Cell) -> str:

@@ -10,7 +10,7 @@ from bench.config.scenario import Search
 from bench.search.posterior import Observation, Posterior, Prior
 from bench.units import rate_text
 from reports.data.derived import rate_of
-from reports.data.run_data import Judged, Known
+from reports.data.run_data import CellData, JudgedTrial
 from reports.figures.svg_timeline import Mark, path_of
 
 WIDTH, HEIGHT = 600, 110
@@ -30,7 +30,7 @@ class Belief(Struct, frozen=True):
     overloaded: tuple[int, ...]
 
 
-def belief_of(known: Known, search: Search) -> Belief | None:
+def belief_of(known: CellData, search: Search) -> Belief | None:
     """The belief about a cell's top rate; None when it has no rate, or no trial that tells anything."""
     rate = rate_of(known.result)
     trials = [
@@ -69,7 +69,7 @@ def _curve(posterior: Posterior, begin: float, end: float) -> str:
     return path_of(xs, [HEIGHT * (1 - float(height) / top) for height in heights])
 
 
-def _observation(judged: Judged) -> Observation:
+def _observation(judged: JudgedTrial) -> Observation:
     """A trial as an observation, by the rules of the two-counter search."""
     seen, verdict = judged.seen, judged.verdict
     drift, rate = drift_of(seen), seen.planned.rate

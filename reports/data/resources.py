@@ -2,7 +2,7 @@
 
 from bench.model.measurement import Measurement
 from bench.units import size_text
-from reports.data.run_data import Judged
+from reports.data.run_data import JudgedTrial
 
 HEADS = ("Role", "CPU (cores)", "Memory", "TCP sent", "TCP received", "Disk read", "Disk written", "GC")
 NAMES = {
@@ -15,7 +15,7 @@ NAMES = {
 MACHINE = {"busy": "whole machine", "steal": "stolen by its host"}
 
 
-def costs_of(judged: Judged | None) -> tuple[tuple[str, ...], ...]:
+def costs_of(judged: JudgedTrial | None) -> tuple[tuple[str, ...], ...]:
     """A row for each role, in the order of HEADS; a value that nobody could see is a dash. None where nothing was accounted."""
     if judged is None or not judged.seen.cpu:
         return ()

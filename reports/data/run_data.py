@@ -8,9 +8,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bench.analysis.verdict import Rules, Verdict, judge
-from bench.config.scenario import Cell
 from bench.config.site import Site
 from bench.errors import UsageError
+from bench.model.cell import Cell
 from bench.model.measurement import Measurement, Result
 from bench.storage.run_folder import RunRecord, cell_of, read_results, read_run, read_trials
 from bench.units import seconds_text
@@ -20,19 +20,19 @@ class MeanSize(int):
     """A size of the grid that is the mean of messages that differ in size; a map says so."""
 
 
-class Judged(Struct, frozen=True):
+class JudgedTrial(Struct, frozen=True):
     """A trial and its verdict."""
 
     seen: Measurement
     verdict: Verdict
 
 
-class Known(Struct, frozen=True):
+class CellData(Struct, frozen=True):
     """What is known of one cell; `result` is None until its search has ended."""
 
     cell: Cell
     result: Result | None
-    trials: tuple[Judged, ...]
+    trials: tuple[JudgedTrial, ...]
 
     @property
     def anchor(self) -> str:
@@ -48,7 +48,7 @@ class Known(Struct, frozen=True):
         return f"{self.cell.size_text}, {seconds_text(self.cell.cpu_seconds)}"
 
     @property
-    def deciding(self) -> Judged | None:
+    def deciding(self) -> JudgedTrial | None:
         """The trial that its answer rests on: the one that confirmed it, else the fastest sustained one, else the last one."""
         confirmed = self.result.confirmed_hz if self.result is not None else None
         sustained = [
@@ -61,12 +61,12 @@ class Known(Struct, frozen=True):
         return [*self.trials[-1:], *fastest, *behind][-1] if self.trials else None
 
 
-class Evidence(Struct, frozen=True, dict=True):
+class RunData(Struct, frozen=True, dict=True):
     """A whole run: its folder, its record, and every cell of its scenario in the scenario's order."""
 
     folder: Path
     record: RunRecord
-    cells: tuple[Known, ...]
+    cells: tuple[CellData, ...]
 
     @property
     def title(self) -> str:
@@ -92,38 +92,38 @@ class Evidence(Struct, frozen=True, dict=True):
         return tuple(sorted({known.cell.cpu_seconds for known in self.cells}))
 
     @property
-    def missing(self) -> tuple[Known, ...]:
+    def missing(self) -> tuple[CellData, ...]:
         """The cells that have no result yet."""
         return tuple(known for known in self.cells if known.result is None)
 
-    def of_system(self, system: str) -> tuple[Known, ...]:
+    def of_system(self, system: str) -> tuple[CellData, ...]:
         return tuple(known for known in self.cells if known.cell.system == system)
 
-    def at(self, size: int, cost: float) -> tuple[Known, ...]:
+    def at(self, size: int, cost: float) -> tuple[CellData, ...]:
         """What is known of every system at one point of the grid."""
         return tuple(self._points.get((size, cost), ()))
 
     @cached_property
-    def _points(self) -> dict[tuple[int, float], list[Known]]:
-        found: dict[tuple[int, float], list[Known]] = {}
+    def _points(self) -> dict[tuple[int, float], list[CellData]]:
+        found: dict[tuple[int, float], list[CellData]] = {}
         for known in self.cells:
             found.setdefault((known.cell.message_bytes, known.cell.cpu_seconds), []).append(known)
         return found
 
 
-def read_evidence(run: Path) -> Evidence:
+def read_run_data(run: Path) -> RunData:
     """What the folder of a run says; UsageError when it is none, or when nothing was measured in it yet."""
     record = read_run(run)
     results = {cell_of(result): _with_shares_of_here(result, record.site) for result in read_results(run)}
     rules = Rules(record.scenario.objectives, float(record.scenario.search.precision))
-    trials: dict[Cell, list[Judged]] = {}
+    trials: dict[Cell, list[JudgedTrial]] = {}
     for entry in read_trials(run):
         seen = _of_here(entry.measurement, entry.cell, record.site)
-        trials.setdefault(entry.cell, []).append(Judged(seen, judge(entry.measurement, rules)))
+        trials.setdefault(entry.cell, []).append(JudgedTrial(seen, judge(entry.measurement, rules)))
     if not results and not trials:
         raise UsageError(f"{run}: has no trial and no result yet; go on with `bench run --resume {run}`")
     cells = dict.fromkeys((*record.scenario.cells(), *results, *trials))
-    return Evidence(run, record, tuple(Known(cell, results.get(cell), tuple(trials.get(cell, ()))) for cell in cells))
+    return RunData(run, record, tuple(CellData(cell, results.get(cell), tuple(trials.get(cell, ()))) for cell in cells))
 
 
 def _elsewhere(framework: str, source: str, site: Site) -> set[str]:
@@ -136,8 +136,10 @@ def _of_here(seen: Measurement, cell: Cell, site: Site) -> Measurement:
     gone = _elsewhere(cell.framework, cell.source, site)
     if not gone:
         return seen
-    kept = {name: {role: value for role, value in getattr(seen, name).items() if role not in gone} for name in _BY_ROLE}
-    return replace(seen, **kept)
+    cached_resource = {
+        name: {role: value for role, value in getattr(seen, name).items() if role not in gone} for name in _BY_ROLE
+    }
+    return replace(seen, **cached_resource)
 
 
 _BY_ROLE = ("cpu", "memory", "memory_slope", "usage")

@@ -11,7 +11,7 @@ from bench.model.measurement import Result
 from bench.units import seconds_text, size_text
 from reports.data.derived import rate_of
 from reports.data.labels import claim_of
-from reports.data.run_data import Evidence, Known
+from reports.data.run_data import CellData, RunData
 
 WORTH_TELLING = 1.5
 """How many times faster the best must be for that to be said."""
@@ -22,12 +22,12 @@ UNSTABLE_REACH = 2.0
 Outcome = Literal["clear", "tie", "none"]
 
 
-class Contest(Struct, frozen=True):
+class BaselineRun(Struct, frozen=True):
     """Every system at one point of the grid; of `leaders` the first has the highest estimate, the rest may be as good."""
 
     size: int
     cost: float
-    known: tuple[Known, ...]
+    known: tuple[CellData, ...]
     leaders: tuple[str, ...]
 
     @property
@@ -44,21 +44,21 @@ class Contest(Struct, frozen=True):
         return next((known.result for known in self.known if self.leaders[:1] == (known.cell.system,)), None)
 
 
-def unanswered(known: Known) -> bool:
+def unanswered(known: CellData) -> bool:
     """Whether nothing is known of a system at a point: not measured yet, or failed, but not because the system died."""
     result = known.result
     return result is None or (result.status == "failed" and "died " not in (result.reason or ""))
 
 
-def contest_of(size: int, cost: float, known: Sequence[Known]) -> Contest:
+def contest_of(size: int, cost: float, known: Sequence[CellData]) -> BaselineRun:
     """The contest at one point. A system leads alone only when its sustained rate is above all that any other can reach."""
     results = [one.result for one in known if one.result is not None]
     rated = sorted((result for result in results if _is_rated(result)), key=lambda r: -(rate_of(r) or 0.0))
     if not rated:
-        return Contest(size, cost, tuple(known), ())
+        return BaselineRun(size, cost, tuple(known), ())
     floor = rated[0].low_hz if rated[0].low_hz is not None else 0.0
-    rivals = [result for result in (*rated[1:], *(r for r in results if not _is_rated(r))) if _reach(result) > floor]
-    return Contest(size, cost, tuple(known), (rated[0].system, *(rival.system for rival in rivals)))
+    baselines = [result for result in (*rated[1:], *(r for r in results if not _is_rated(r))) if _reach(result) > floor]
+    return BaselineRun(size, cost, tuple(known), (rated[0].system, *(baseline.system for baseline in baselines)))
 
 
 def _is_rated(result: Result) -> bool:
@@ -74,20 +74,20 @@ def _reach(result: Result) -> float:
     return float("inf") if rate_of(result) is not None else 0.0
 
 
-def contests_of(evidence: Evidence) -> tuple[Contest, ...]:
+def contests_of(run_data: RunData) -> tuple[BaselineRun, ...]:
     """One contest for each point of the grid, cheap and small ones first."""
-    return tuple(contest_of(size, cost, evidence.at(size, cost)) for cost in evidence.costs for size in evidence.sizes)
+    return tuple(contest_of(size, cost, run_data.at(size, cost)) for cost in run_data.costs for size in run_data.sizes)
 
 
-def finding_of(evidence: Evidence) -> str:
+def finding_of(run_data: RunData) -> str:
     """What the run found, in two or three sentences that a person can quote."""
-    contests = contests_of(evidence)
-    standings = _standings(contests) if len(evidence.systems) > 1 else ""
-    sentences = [standings, _peak(evidence), _contrast(contests), _gaps(evidence)]
+    contests = contests_of(run_data)
+    standings = _standings(contests) if len(run_data.systems) > 1 else ""
+    sentences = [standings, _peak(run_data), _contrast(contests), _gaps(run_data)]
     return " ".join(sentence for sentence in sentences if sentence)
 
 
-def _standings(contests: Sequence[Contest]) -> str:
+def _standings(contests: Sequence[BaselineRun]) -> str:
     """Who leads where; points at which a system is still missing are left out, since it may turn out the best."""
     finished = [contest for contest in contests if contest.complete]
     held = [contest for contest in finished if contest.outcome != "none"]
@@ -109,15 +109,15 @@ def _standings(contests: Sequence[Contest]) -> str:
     return f"{said} At {unknown} some system has no answer yet." if unknown else said
 
 
-def _peak(evidence: Evidence) -> str:
-    rated = [known.result for known in evidence.cells if known.result is not None and _is_rated(known.result)]
+def _peak(run_data: RunData) -> str:
+    rated = [known.result for known in run_data.cells if known.result is not None and _is_rated(known.result)]
     if not rated:
         return ""
     top = max(rated, key=lambda result: rate_of(result) or 0.0)
     return f"The highest that was seen is {claim_of(top)}, by {top.system} with {_point(top.message_bytes, top.cpu_seconds)}."
 
 
-def _contrast(contests: Sequence[Contest]) -> str:
+def _contrast(contests: Sequence[BaselineRun]) -> str:
     """Where the choice matters most, as far as intervals and bounds are certain of it."""
     ratios = []
     for contest in contests:
@@ -137,7 +137,7 @@ def _contrast(contests: Sequence[Contest]) -> str:
     return f"The choice matters most with {where}, where {best_system} reaches at least {times:g} times the rate of {slow_system}."
 
 
-def _ruled_out(held: Sequence[Contest]) -> str:
+def _ruled_out(held: Sequence[BaselineRun]) -> str:
     """Of which systems it is certain that they are not the best, and at how many points."""
     slower = Counter(
         known.cell.system
@@ -151,14 +151,14 @@ def _ruled_out(held: Sequence[Contest]) -> str:
     return f"; certainly not the best {'is' if len(said) == 1 else 'are'} {', '.join(said)}" if said else ""
 
 
-def _status(known: Known) -> str:
+def _status(known: CellData) -> str:
     return known.result.status if known.result is not None else ""
 
 
-def _gaps(evidence: Evidence) -> str:
-    missing = len(evidence.missing)
+def _gaps(run_data: RunData) -> str:
+    missing = len(run_data.missing)
     return (
-        f"{missing} of {len(evidence.cells)} cells {'has' if missing == 1 else 'have'} no result yet."
+        f"{missing} of {len(run_data.cells)} cells {'has' if missing == 1 else 'have'} no result yet."
         if missing
         else ""
     )

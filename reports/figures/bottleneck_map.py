@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from reports.data.bottleneck import Kind, limit_of
 from reports.data.labels import claim_of, status_of
-from reports.data.run_data import Evidence, Known
+from reports.data.run_data import CellData, RunData
 from reports.figures.figure import Picture
 from reports.figures.heatmap import (
     HEIGHT,
@@ -33,19 +33,19 @@ COLOURS: dict[Kind, str] = {
 }  # fmt: skip
 
 
-def limit_pictures(evidence: Evidence) -> list[Picture]:
+def limit_pictures(run_data: RunData) -> list[Picture]:
     """The map of each system; none where the limit of no cell is told."""
-    told = [known for known in evidence.cells if limit_of(evidence, known) is not None]
-    return [_picture(evidence, system) for system in evidence.systems] if told else []
+    told = [known for known in run_data.cells if limit_of(run_data, known) is not None]
+    return [_picture(run_data, system) for system in run_data.systems] if told else []
 
 
-def _picture(evidence: Evidence, system: str) -> Picture:
-    compact = is_compact(evidence.sizes, evidence.costs)
-    tiles = [_tile_of(evidence, known) for known in evidence.of_system(system)]
+def _picture(run_data: RunData, system: str) -> Picture:
+    compact = is_compact(run_data.sizes, run_data.costs)
+    tiles = [_tile_of(run_data, known) for known in run_data.of_system(system)]
 
     def draw(figure: Figure) -> None:
         frame = Frame((SMALL, SMALL) if compact else (WIDTH, HEIGHT), right=0.2)
-        ax, _ = grid_axes(figure, evidence.sizes, evidence.costs, frame)
+        ax, _ = grid_axes(figure, run_data.sizes, run_data.costs, frame)
         ax.set_title(f"{system}: what limits it")
         if compact:
             draw_compact(ax, tiles, _colour_of)
@@ -56,9 +56,9 @@ def _picture(evidence: Evidence, system: str) -> Picture:
     return Picture(f"limits-{system.replace('/', '-')}", draw, f"{system}: what limits it")
 
 
-def _tile_of(evidence: Evidence, known: Known) -> Tile:
-    limit = limit_of(evidence, known)
-    place = evidence.sizes.index(known.cell.message_bytes), evidence.costs.index(known.cell.cpu_seconds)
+def _tile_of(run_data: RunData, known: CellData) -> Tile:
+    limit = limit_of(run_data, known)
+    place = run_data.sizes.index(known.cell.message_bytes), run_data.costs.index(known.cell.cpu_seconds)
     word = limit.kind if limit is not None else status_of(known)
     return Tile(
         *place, status_of(known), None, word, (claim_of(known.result),) if limit is not None else (), known.anchor
@@ -79,13 +79,13 @@ def _colour_of(tile: Tile) -> RGB:
 
 def _draw_words(ax: Axes, tile: Tile) -> list[Artist]:
     ink = {"failed": RED, "unsupported": GREY}.get(tile.status, INK if tile.notes else GREY)
-    ground = {"facecolor": _colour_of(tile), "edgecolor": "none", "pad": 1.0} if tile.status != "measured" else None
+    env = {"facecolor": _colour_of(tile), "edgecolor": "none", "pad": 1.0} if tile.status != "measured" else None
     lines = [(tile.claim, 8.0, "bold" if tile.notes else "normal"), *((note, 6.8, "normal") for note in tile.notes)]
     top = tile.row + 0.5 + 0.11 * (len(lines) - 1)
     texts: list[Artist] = [
         ax.text(
             tile.column + 0.5, top - 0.24 * n, text,
-            color=ink, fontsize=size, fontweight=weight, ha="center", va="center", bbox=ground,
+            color=ink, fontsize=size, fontweight=weight, ha="center", va="center", bbox=env,
         )
         for n, (text, size, weight) in enumerate(lines)
     ]  # fmt: skip

@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 from reports.data.heatmap_kinds import LAYERS, layer_pictures
-from reports.data.run_data import Evidence
+from reports.data.run_data import RunData
 from reports.figures.bottleneck_map import limit_pictures
 from reports.figures.figure import Picture
 from reports.figures.latency import latency_pictures
@@ -34,32 +34,32 @@ LATENCY = (
 )
 
 
-def groups_of(evidence: Evidence) -> tuple[Group, ...]:
+def groups_of(run_data: RunData) -> tuple[Group, ...]:
     """The groups that this run has something to show for."""
     found = [
-        Group(layer.name, _capital(layer.title), layer.about, tuple(layer_pictures(evidence, layer)))
+        Group(layer.name, _capital(layer.title), layer.about, tuple(layer_pictures(run_data, layer)))
         for layer in LAYERS
     ]
-    found.append(Group("limits", "What limits it", LIMITS, tuple(limit_pictures(evidence))))
+    found.append(Group("limits", "What limits it", LIMITS, tuple(limit_pictures(run_data))))
     return tuple(group for group in found if group.pictures)
 
 
-def wide_groups_of(evidence: Evidence) -> tuple[Group, ...]:
+def wide_groups_of(run_data: RunData) -> tuple[Group, ...]:
     """The groups whose pictures are not one a system: frequency over size, and latency below the limit."""
-    curves = Group("curves", "Frequency over message size", CURVES, tuple(curve_pictures(evidence)))
-    latency = Group("latency", "Latency below the limit", LATENCY, tuple(latency_pictures(evidence)))
+    curves = Group("curves", "Frequency over message size", CURVES, tuple(curve_pictures(run_data)))
+    latency = Group("latency", "Latency below the limit", LATENCY, tuple(latency_pictures(run_data)))
     return tuple(group for group in (curves, latency) if group.pictures)
 
 
-def winners_of_run(evidence: Evidence) -> Picture | None:
+def winners_of_run(run_data: RunData) -> Picture | None:
     """The winner map, where there is something to win."""
-    return winners_of(evidence) if len(evidence.systems) > 1 else None
+    return winners_of(run_data) if len(run_data.systems) > 1 else None
 
 
-def figures_of(evidence: Evidence) -> list[Picture]:
+def figures_of(run_data: RunData) -> list[Picture]:
     """All of them, the winner map first."""
-    winners = winners_of_run(evidence)
-    groups = (*groups_of(evidence), *wide_groups_of(evidence))
+    winners = winners_of_run(run_data)
+    groups = (*groups_of(run_data), *wide_groups_of(run_data))
     return [*([winners] if winners is not None else []), *(picture for group in groups for picture in group.pictures)]
 
 

@@ -21,7 +21,7 @@ WIDTH, HEIGHT = 1.16, 0.64
 """Of one cell, in inches."""
 SMALL = 0.15
 """Of one cell of a map that has too many for words."""
-MOST_WITH_WORDS = 18
+MAX_WITH_WORDS = 18
 """Columns or rows; with more, a map is drawn without words."""
 NARROWEST = 3.6
 """Inches for a title, however few the cells below it."""
@@ -53,7 +53,7 @@ class Frame(Struct, frozen=True):
 
 def is_compact(sizes: Sequence[int], costs: Sequence[float]) -> bool:
     """Whether a map has too many cells for words in them."""
-    return max(len(sizes), len(costs)) > MOST_WITH_WORDS
+    return max(len(sizes), len(costs)) > MAX_WITH_WORDS
 
 
 def _size_label(size: int) -> str:
@@ -116,10 +116,10 @@ def colour_of(tile: Tile, scale: Scale) -> RGB:
 def draw_ground(ax: Axes, tile: Tile, colour: RGB) -> list[Artist]:
     """A tile's field: hatched for a bound, crossed where unsupported, outlined where unstable, failed or missing."""
     place = (tile.column + 0.015, tile.row + 0.025)
-    ground = Rectangle(place, 0.97, 0.95, facecolor=colour)
+    env = Rectangle(place, 0.97, 0.95, facecolor=colour)
     if hatch := HATCHES.get(tile.status):
-        ground.set(hatch=hatch, edgecolor=_hatch_colour(tile.status, colour), linewidth=0)
-    artists: list[Artist] = [ax.add_patch(ground)]
+        env.set(hatch=hatch, edgecolor=_hatch_colour(tile.status, colour), linewidth=0)
+    artists: list[Artist] = [ax.add_patch(env)]
     if tile.status == MISSING:
         artists.append(_draw_dots(ax, tile))
     if outline := OUTLINES.get(tile.status):
@@ -141,21 +141,21 @@ def _draw_dots(ax: Axes, tile: Tile) -> Artist:
     return dots
 
 
-def _hatch_colour(status: str, ground: RGB) -> str:
+def _hatch_colour(status: str, env: RGB) -> str:
     if status == "unsupported":
         return "#c8ced6"
-    return "#ffffff66" if is_dark(ground) else "#02060a38"
+    return "#ffffff66" if is_dark(env) else "#02060a38"
 
 
-def _draw_words(ax: Axes, tile: Tile, ground: RGB) -> list[Artist]:
-    ink = {"failed": RED, "unsupported": GREY, MISSING: GREY}.get(tile.status, PALE if is_dark(ground) else INK)
+def _draw_words(ax: Axes, tile: Tile, env: RGB) -> list[Artist]:
+    ink = {"failed": RED, "unsupported": GREY, MISSING: GREY}.get(tile.status, PALE if is_dark(env) else INK)
     plain = tile.value is None
     bold = tile.status == "failed" or not plain
     lines = [(tile.claim, 8.5 if plain else 10.5, "bold" if bold else "normal")]
     lines += [(shortened(note, 19), 6.8, "normal") for note in tile.notes]
     pitch = 0.22
     top = tile.row + 0.5 + pitch * (len(lines) - 1) / 2
-    halo = {"facecolor": ground, "edgecolor": "none", "pad": 1.2} if tile.status in (*HATCHES, MISSING) else None
+    halo = {"facecolor": env, "edgecolor": "none", "pad": 1.2} if tile.status in (*HATCHES, MISSING) else None
     return [
         ax.text(
             tile.column + 0.5, top - pitch * n, text,

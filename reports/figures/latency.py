@@ -10,7 +10,7 @@ from msgspec import Struct
 from bench.analysis.histogram import KINDS, Percentile, histogram_of, percentiles
 from bench.storage.run_folder import read_latencies
 from bench.units import rate_text
-from reports.data.run_data import Evidence, Judged, Known
+from reports.data.run_data import CellData, JudgedTrial, RunData
 from reports.figures.figure import Picture
 from reports.formats.csv_table import time_text
 
@@ -30,7 +30,7 @@ class Curve(Struct, frozen=True):
     percentiles: dict[str, list[Percentile]]
 
 
-def curves_of(evidence: Evidence, known: Known) -> list[Curve]:
+def curves_of(run_data: RunData, known: CellData) -> list[Curve]:
     """The latency trials of a cell that say something of the system, the slowest first; all processed since their windows began.
 
     The load stops with the window: what is processed later was due in it, and has waited longest.
@@ -38,18 +38,18 @@ def curves_of(evidence: Evidence, known: Known) -> list[Curve]:
     found = []
     for one in latency_trials(known):
         seen = one.seen
-        buckets, begin = read_latencies(evidence.folder, known.cell, seen), int(seen.planned.settle)
+        buckets, begin = read_latencies(run_data.folder, known.cell, seen), int(seen.planned.settle)
         of_kind = {kind: percentiles(histogram_of(buckets, kind, begin)) for kind in KINDS}
         found.append(Curve(seen.planned.rate, _title_of(known, one), of_kind))
     return sorted(found, key=lambda curve: curve.rate)
 
 
-def latency_trials(known: Known) -> list[Judged]:
+def latency_trials(known: CellData) -> list[JudgedTrial]:
     """Those whose load was as it was asked for."""
     return [one for one in known.trials if one.seen.planned.purpose == "latency" and one.verdict.word != "invalid"]
 
 
-def _title_of(known: Known, one: Judged) -> str:
+def _title_of(known: CellData, one: JudgedTrial) -> str:
     seen, top = one.seen, known.result.confirmed_hz if known.result is not None else None
     share = f"{seen.planned.rate / top:.0%}: " if top else ""
     doubt = f", clocks ± {time_text(seen.clocks.most)}" if seen.clocks is not None else ""
@@ -57,13 +57,13 @@ def _title_of(known: Known, one: Judged) -> str:
     return f"{share}{rate_text(seen.planned.rate)}{doubt}{over}"
 
 
-def latency_pictures(evidence: Evidence) -> list[Picture]:
+def latency_pictures(run_data: RunData) -> list[Picture]:
     """A picture for each cell that has latency trials, of at most MOST cells."""
-    measured = [known for known in evidence.cells if latency_trials(known)]
-    return [_picture(known, curves_of(evidence, known)) for known in measured[:MOST]]
+    measured = [known for known in run_data.cells if latency_trials(known)]
+    return [_picture(known, curves_of(run_data, known)) for known in measured[:MOST]]
 
 
-def _picture(known: Known, curves: Sequence[Curve]) -> Picture:
+def _picture(known: CellData, curves: Sequence[Curve]) -> Picture:
     """One panel for each rate."""
     title = f"{known.cell.system}, {known.point}"
 

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from bench.units import rate_text, seconds_text, size_text
 from reports.data.derived import cpu_bound, network_bound, rate_of
-from reports.data.run_data import Evidence
+from reports.data.run_data import RunData
 from reports.figures.figure import Picture
 from reports.figures.palette import colours_of
 
@@ -53,13 +53,13 @@ class Curves(Struct, frozen=True):
     bounds: tuple[tuple[str, tuple[tuple[float, float], ...]], ...]
 
 
-def curves_of(evidence: Evidence, cost: float) -> Curves:
+def curves_of(run_data: RunData, cost: float) -> Curves:
     """The lines and the bounds at one cost."""
-    lines = tuple(Line(system, _points_of(evidence, system, cost)) for system in evidence.systems)
-    ends = (float(evidence.sizes[0]) / 1.3, float(evidence.sizes[-1]) * 1.3)
-    network = [(size, network_bound(evidence, size)) for size in ends]
-    frameworks = dict.fromkeys(system.partition("/")[0] for system in evidence.systems)
-    found = {framework: cpu_bound(evidence, framework, cost) for framework in frameworks}
+    lines = tuple(Line(system, _points_of(run_data, system, cost)) for system in run_data.systems)
+    ends = (float(run_data.sizes[0]) / 1.3, float(run_data.sizes[-1]) * 1.3)
+    network = [(size, network_bound(run_data, size)) for size in ends]
+    frameworks = dict.fromkeys(system.partition("/")[0] for system in run_data.systems)
+    found = {framework: cpu_bound(run_data, framework, cost) for framework in frameworks}
     alike = len(set(found.values())) == 1
     bounds: list[tuple[str, tuple[tuple[float, float], ...]]] = []
     for cpu in dict.fromkeys(found.values()):
@@ -68,26 +68,26 @@ def curves_of(evidence: Evidence, cost: float) -> Curves:
             bounds.append((f"CPU bound: cores ÷ cost{of}", tuple((size, cpu) for size in ends)))
     if filled := tuple((size, hertz) for size, hertz in network if hertz is not None):
         bounds.append(("network bound: bandwidth ÷ size", filled))
-    bounds += _roofs_of(evidence, cost)
+    bounds += _roofs_of(run_data, cost)
     seen = tuple(line for line in lines if any(point.rate > 0 for point in line.points))
     return Curves(cost, seen, tuple(bounds))
 
 
-def _roofs_of(evidence: Evidence, cost: float) -> list[tuple[str, tuple[tuple[float, float], ...]]]:
+def _roofs_of(run_data: RunData, cost: float) -> list[tuple[str, tuple[tuple[float, float], ...]]]:
     """The roofs of each source's network and disks over the sizes; systems of one source have the same."""
     found: dict[str, dict[float, float]] = {}
-    for known in evidence.cells:
+    for known in run_data.cells:
         if known.result is None or known.cell.cpu_seconds != cost:
             continue
-        for roof in known.result.roofs:
+        for roof in known.result.soft_bounds:
             name = f"{known.cell.source}’s {roof.name}"
             found.setdefault(name, {})[known.cell.message_bytes] = roof.hz
     return [(name, tuple(sorted(points.items()))) for name, points in sorted(found.items())]
 
 
-def _points_of(evidence: Evidence, system: str, cost: float) -> tuple[Point, ...]:
+def _points_of(run_data: RunData, system: str, cost: float) -> tuple[Point, ...]:
     points = []
-    for known in evidence.of_system(system):
+    for known in run_data.of_system(system):
         result = known.result
         if known.cell.cpu_seconds != cost:
             continue
@@ -105,19 +105,19 @@ def _points_of(evidence: Evidence, system: str, cost: float) -> tuple[Point, ...
     return tuple(sorted(points, key=lambda point: point.size))
 
 
-def curve_pictures(evidence: Evidence) -> list[Picture]:
+def curve_pictures(run_data: RunData) -> list[Picture]:
     """A picture for each cost, of at most MOST; none where there is only one size."""
-    if len(evidence.sizes) < 2:
+    if len(run_data.sizes) < 2:
         return []
-    costs = evidence.costs
+    costs = run_data.costs
     chosen = (
         sorted({costs[round(n * (len(costs) - 1) / (MOST - 1))] for n in range(MOST)}) if len(costs) > MOST else costs
     )
-    found = [curves_of(evidence, cost) for cost in chosen]
-    return [_picture(evidence, number, curves) for number, curves in enumerate(found) if curves.lines]
+    found = [curves_of(run_data, cost) for cost in chosen]
+    return [_picture(run_data, number, curves) for number, curves in enumerate(found) if curves.lines]
 
 
-def _picture(evidence: Evidence, number: int, curves: Curves) -> Picture:
+def _picture(run_data: RunData, number: int, curves: Curves) -> Picture:
     title = f"Maximum frequency over message size, {seconds_text(curves.cost)} a message"
 
     def draw(figure: Figure) -> None:
@@ -126,8 +126,8 @@ def _picture(evidence: Evidence, number: int, curves: Curves) -> Picture:
         figure.set_size_inches(5.6, height)
         ax = figure.add_axes((0.145, 0.5 / height, 0.835, 2.5 / height))
         figure.text(0.012, 1 - 0.24 / height, title, fontsize=10.5, fontweight="bold")
-        draw_curves(ax, curves, evidence.systems)
-        label_sizes(ax, evidence.sizes)
+        draw_curves(ax, curves, run_data.systems)
+        label_sizes(ax, run_data.sizes)
 
     return Picture(f"curves-{number}", draw, title)
 

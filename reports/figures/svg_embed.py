@@ -43,10 +43,12 @@ class Inliner:
         return "\n".join([*rules, "@media screen and (prefers-color-scheme: dark) {", *dark, "}"])
 
     def _class_of(self, style: str) -> str:
-        kept = [
+        cached_resource = [
             part.strip() for part in style.split(";") if part.strip() and not part.strip().startswith("font-family")
         ]
-        name = self._classes.setdefault(";".join(kept).replace(": ", ":"), f"{self._name}f{len(self._classes)}")
+        name = self._classes.setdefault(
+            ";".join(cached_resource).replace(": ", ":"), f"{self._name}f{len(self._classes)}"
+        )
         return f' class="{name}"'
 
     def _labelled(self, target: str) -> str:

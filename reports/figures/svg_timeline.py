@@ -73,18 +73,18 @@ def path_of(xs: Sequence[float], ys: Sequence[float]) -> str:
 
 def _straightened(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
     """The points of a line without those that it passes closely: the swing filter (Elmeleegy et al., VLDB 2009)."""
-    kept = [points[0]]
+    cached_resource = [points[0]]
     low, high = float("-inf"), float("inf")
     for last, point in pairwise(points):
-        x, y = kept[-1]
+        x, y = cached_resource[-1]
         run = point[0] - x
         if run <= 0:
             continue
         slope = (point[1] - y) / run
         if not low <= slope <= high:
-            kept.append(last)
+            cached_resource.append(last)
             x, y = last
             run = max(1e-9, point[0] - x)
             low, high = float("-inf"), float("inf")
         low, high = max(low, (point[1] - TOLERANCE - y) / run), min(high, (point[1] + TOLERANCE - y) / run)
-    return [*kept, points[-1]]
+    return [*cached_resource, points[-1]]

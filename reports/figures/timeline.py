@@ -9,10 +9,10 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from msgspec import Struct
 
 from bench.units import rate_text
-from reports.data.run_data import Judged, Known
+from reports.data.run_data import CellData, JudgedTrial
 from reports.figures.figure import Picture
 
-MOST_POINTS = 200
+MAX_POINTS = 200
 LINES = {"offered": ("#6b7480", (0, (4, 2))), "sent": ("#56B4E9", "-"), "processed": ("#0B3C6F", "-")}
 """Colour and dashes of each counter, in the order in which they are drawn."""
 BACKLOG, SHADE = "#D55E00", "#f2f5f8"
@@ -29,16 +29,21 @@ class Trace(Struct, frozen=True):
     window: tuple[float, float]
 
 
-def trace_of(judged: Judged, most: int = MOST_POINTS) -> Trace:
+def trace_of(judged: JudgedTrial, most: int = MAX_POINTS) -> Trace:
     """A trial's counters at no more than `most` instants; the peaks and troughs of its backlog are among them."""
     seen = judged.seen
     series, begin = seen.series, seen.planned.settle
     backlog = [max(0, offered - processed) for offered, processed in zip(series.offered, series.processed, strict=True)]
-    kept = _extremes(backlog, most)
+    cached_resource = _extremes(backlog, most)
     columns = (series.offered, series.sent, series.processed, backlog)
-    offered, sent, processed, left = (tuple(column[n] for n in kept) for column in columns)
+    offered, sent, processed, left = (tuple(column[n] for n in cached_resource) for column in columns)
     return Trace(
-        tuple(series.at[n] for n in kept), offered, sent, processed, left, (begin, begin + seen.planned.window)
+        tuple(series.at[n] for n in cached_resource),
+        offered,
+        sent,
+        processed,
+        left,
+        (begin, begin + seen.planned.window),
     )
 
 
@@ -47,21 +52,21 @@ def _extremes(values: Sequence[int], most: int) -> list[int]:
     if len(values) <= most:
         return list(range(len(values)))
     parts = max(1, (most - 2) // 2)
-    kept = {0, len(values) - 1}
+    cached_resource = {0, len(values) - 1}
     for part in range(parts):
         span = range(part * len(values) // parts, (part + 1) * len(values) // parts)
-        kept |= {min(span, key=values.__getitem__), max(span, key=values.__getitem__)}
-    return sorted(kept)
+        cached_resource |= {min(span, key=values.__getitem__), max(span, key=values.__getitem__)}
+    return sorted(cached_resource)
 
 
-def title_of(judged: Judged) -> str:
+def title_of(judged: JudgedTrial) -> str:
     """A trial in a line: its number, its rate and its verdict."""
     planned, verdict = judged.seen.planned, judged.verdict
     why = f" ({verdict.why})" if verdict.why else ""
     return f"trial {planned.number} at {rate_text(planned.rate)}: {verdict.word}{why}"
 
 
-def timeline_of(known: Known, judged: Judged) -> Picture:
+def timeline_of(known: CellData, judged: JudgedTrial) -> Picture:
     """The picture of one trial's timeline."""
     trace = trace_of(judged)
 

@@ -12,8 +12,8 @@ from msgspec import Struct
 from bench.model.measurement import Result
 from reports.data.derived import rate_of
 from reports.data.labels import MISSING, claim_of, status_of
-from reports.data.run_data import Evidence, Known
-from reports.data.winners import Contest, contests_of
+from reports.data.run_data import CellData, RunData
+from reports.data.winners import BaselineRun, contests_of
 from reports.figures.figure import RIGHT, TOP, Picture
 from reports.figures.heatmap import NARROWEST, SMALL, Frame, grid_axes, is_compact
 from reports.figures.palette import EMPTY, GREY, INK, PALE, RGB, UNSUPPORTED, colours_of, tint
@@ -46,12 +46,12 @@ class WinnerTile(Struct, frozen=True):
     """the section of each row's cell"""
 
 
-def winner_tiles_of(evidence: Evidence) -> list[WinnerTile]:
+def winner_tiles_of(run_data: RunData) -> list[WinnerTile]:
     """The tiles of the winner map."""
-    return [_tile_of(contest, evidence) for contest in contests_of(evidence)]
+    return [_tile_of(contest, run_data) for contest in contests_of(run_data)]
 
 
-def _tile_of(contest: Contest, evidence: Evidence) -> WinnerTile:
+def _tile_of(contest: BaselineRun, run_data: RunData) -> WinnerTile:
     rows = tuple(
         Row(known.cell.system, claim_of(known.result), known.cell.system in contest.leaders, not _has_rate(known))
         for known in contest.known
@@ -64,11 +64,11 @@ def _tile_of(contest: Contest, evidence: Evidence) -> WinnerTile:
         remarks = f"{remarks}, so far".lstrip(", ")
     anchors = tuple(known.anchor for known in contest.known)
     return WinnerTile(
-        evidence.sizes.index(contest.size), evidence.costs.index(contest.cost), contest.leaders, rows, remarks, anchors
+        run_data.sizes.index(contest.size), run_data.costs.index(contest.cost), contest.leaders, rows, remarks, anchors
     )
 
 
-def _lead_of(contest: Contest, best: Result) -> str:
+def _lead_of(contest: BaselineRun, best: Result) -> str:
     """By how much the best is ahead of the next one: a factor between two measured rates, else no more than what is certain."""
     others = [known.result for known in contest.known if known.result is not None and known.cell.system != best.system]
     reached = [rate for other in others if other.status == "measured" and (rate := rate_of(other))]
@@ -80,24 +80,24 @@ def _lead_of(contest: Contest, best: Result) -> str:
     return f"{'≥ ' if best.status == 'lower-bound' else ''}{factor:.2g} × the next" if factor >= 1.05 else ""
 
 
-def _has_rate(known: Known) -> bool:
+def _has_rate(known: CellData) -> bool:
     return status_of(known) not in (MISSING, "failed", "unsupported")
 
 
-def winners_of(evidence: Evidence) -> Picture:
+def winners_of(run_data: RunData) -> Picture:
     """The picture of the winner map, with its legend."""
-    tiles, colours = winner_tiles_of(evidence), colours_of(evidence.systems)
-    compact = is_compact(evidence.sizes, evidence.costs)
-    longest = max(len(system) for system in evidence.systems)
+    tiles, colours = winner_tiles_of(run_data), colours_of(run_data.systems)
+    compact = is_compact(run_data.sizes, run_data.costs)
+    longest = max(len(system) for system in run_data.systems)
     width = 0.27 + 0.07 * (longest + 11.5)
-    height = LINE * (len(evidence.systems) + 1.6)
+    height = LINE * (len(run_data.systems) + 1.6)
 
-    columns = max(1, int(max(NARROWEST, width * len(evidence.sizes)) / (0.5 + 0.072 * longest)))
-    above = 0.2 * -(-len(evidence.systems) // columns) + 0.05
+    columns = max(1, int(max(NARROWEST, width * len(run_data.sizes)) / (0.5 + 0.072 * longest)))
+    above = 0.2 * -(-len(run_data.systems) // columns) + 0.05
 
     def draw(figure: Figure) -> None:
         frame = Frame((SMALL, SMALL) if compact else (width, height), right=RIGHT, top=TOP + above, bottom=0.52)
-        ax, _ = grid_axes(figure, evidence.sizes, evidence.costs, frame)
+        ax, _ = grid_axes(figure, run_data.sizes, run_data.costs, frame)
         ax.set_title(COMPACT_TITLE if compact else TITLE, pad=8 + 72 * above)
         (draw_compact_winners if compact else draw_winners)(ax, tiles, colours)
         draw_legend(ax, colours, columns=columns)
@@ -125,15 +125,15 @@ def draw_compact_winners(ax: Axes, tiles: Sequence[WinnerTile], colours: Mapping
 def _draw_ground(ax: Axes, tile: WinnerTile, colours: Mapping[str, str]) -> list[Artist]:
     left, bottom, width, height = tile.column + 0.012, tile.row + 0.02, 0.976, 0.96
     alone = len(tile.leaders) == 1
-    ground = Rectangle((left, bottom), width, height, facecolor=tint(colours[tile.leaders[0]]) if alone else "#f1f3f5")
+    env = Rectangle((left, bottom), width, height, facecolor=tint(colours[tile.leaders[0]]) if alone else "#f1f3f5")
     if alone:
-        return [ax.add_patch(ground)]
+        return [ax.add_patch(env)]
     share, strip = width / max(1, len(tile.leaders)), 0.95 / (len(tile.rows) + 1.6)
     bands = [
         Rectangle((left + number * share, bottom), share, strip, facecolor=tint(colours[system]))
         for number, system in enumerate(tile.leaders)
     ]
-    return [ax.add_patch(patch) for patch in (ground, *bands)]
+    return [ax.add_patch(patch) for patch in (env, *bands)]
 
 
 def _draw_rows(ax: Axes, tile: WinnerTile, colours: Mapping[str, str]) -> list[Artist]:

@@ -11,20 +11,20 @@ from msgspec import Struct
 
 from bench.analysis import comparison
 from bench.analysis.repeatability import agreements
-from bench.config.scenario import Cell
 from bench.errors import UsageError
+from bench.model.cell import Cell
 from bench.model.measurement import Result
 from bench.units import seconds_text
 from reports.data.labels import claim_of, interval_text
 from reports.data.metadata import machine_of, subject_of
-from reports.data.run_data import Evidence, read_evidence
+from reports.data.run_data import RunData, read_run_data
 from reports.data.winners import finding_of
 from reports.figures.catalog import winners_of_run
 from reports.figures.forest import forest_picture
 from reports.figures.svg_embed import Inliner
 from reports.formats.html_page import templates
 
-MOST_SENTENCES = 3
+MAX_SENTENCES = 3
 """Of a summary; with more runs there is one for all."""
 
 
@@ -67,11 +67,11 @@ class Repeat(Struct, frozen=True):
 
 def write(runs: Sequence[Path], out: Path) -> Path:
     """Write a page of these runs; the first is what the others are held against."""
-    found = [read_evidence(run) for run in runs]
+    found = [read_run_data(run) for run in runs]
     names = [run.resolve().name for run in runs]
     lines = lines_of(found)
     inliners = [Inliner({}, name=f"r{number}-") for number in range(len(found))]
-    columns = [_column(name, evidence, inliner) for name, evidence, inliner in zip(names, found, inliners, strict=True)]
+    columns = [_column(name, run_data, inliner) for name, run_data, inliner in zip(names, found, inliners, strict=True)]
     forests = Inliner({}, name="forest-")
     repeats = repeats_of(found, forests)
     text = (
@@ -95,14 +95,14 @@ def write(runs: Sequence[Path], out: Path) -> Path:
     return path
 
 
-def lines_of(found: Sequence[Evidence]) -> list[Line]:
+def lines_of(found: Sequence[RunData]) -> list[Line]:
     """A line for every cell that any of the runs has, in the order of the first that has it."""
     results: list[dict[Cell, Result]] = [
-        {known.cell: known.result for known in evidence.cells if known.result is not None} for evidence in found
+        {known.cell: known.result for known in run_data.cells if known.result is not None} for run_data in found
     ]
     base = list(results[0].values())
     compared = [{each.cell: each for each in comparison.compare(base, list(known.values()))} for known in results[1:]]
-    cells = dict.fromkeys(known.cell for evidence in found for known in evidence.cells)
+    cells = dict.fromkeys(known.cell for run_data in found for known in run_data.cells)
     return [
         Line(
             cell.system, cell.size_text, seconds_text(cell.cpu_seconds),
@@ -112,9 +112,9 @@ def lines_of(found: Sequence[Evidence]) -> list[Line]:
     ]  # fmt: skip
 
 
-def repeats_of(found: Sequence[Evidence], inliner: Inliner) -> list[Repeat]:
+def repeats_of(found: Sequence[RunData], inliner: Inliner) -> list[Repeat]:
     """A repeat for each cell that enough of the runs measured with an interval."""
-    results = [[known.result for known in evidence.cells if known.result is not None] for evidence in found]
+    results = [[known.result for known in run_data.cells if known.result is not None] for run_data in found]
     repeats = []
     for number, agreed in enumerate(agreements(results)):
         rows = [
@@ -139,7 +139,7 @@ def _side(result: Result | None, each: comparison.Compared | None) -> Side:
 def summary_of(lines: Sequence[Line], names: Sequence[str]) -> list[str]:
     """A sentence for each run but the first; one for all of them where there are many."""
     words = [[line.sides[number].word for line in lines] for number in range(1, len(names))]
-    if len(words) > MOST_SENTENCES:
+    if len(words) > MAX_SENTENCES:
         return [
             _sentence(
                 names[0],
@@ -158,8 +158,8 @@ def _sentence(first: str, name: str, words: Sequence[str]) -> str:
     )
 
 
-def _column(name: str, evidence: Evidence, inliner: Inliner) -> Column:
-    winners = winners_of_run(evidence)
-    facts = [*subject_of(evidence), *machine_of(evidence)]
+def _column(name: str, run_data: RunData, inliner: Inliner) -> Column:
+    winners = winners_of_run(run_data)
+    facts = [*subject_of(run_data), *machine_of(run_data)]
     element = Markup(inliner.element(winners)) if winners is not None else None  # noqa: S704 escaped by matplotlib
-    return Column(name, evidence.title, finding_of(evidence), tuple(facts), element)
+    return Column(name, run_data.title, finding_of(run_data), tuple(facts), element)

@@ -10,7 +10,7 @@ from bench.units import seconds_text, size_text
 from reports.data.bottleneck import limit_of
 from reports.data.derived import efficiency_of, rate_of
 from reports.data.labels import MISSING, claim_of, interval_text, sign_of
-from reports.data.run_data import Evidence, Judged, Known, read_evidence
+from reports.data.run_data import CellData, JudgedTrial, RunData, read_run_data
 
 PLAIN = (
     "system", "framework", "source", "message_bytes", "cpu_seconds", "status", "reason", "estimate_hz", "low_hz", "high_hz",
@@ -19,7 +19,7 @@ PLAIN = (
 )  # fmt: skip
 SIDES = ("estimate_hz", "low_hz", "high_hz", "kept_hz")
 """Of each objective."""
-ROOFS = ("roofs.network", "roofs.disk")
+ROOFS = ("soft_bounds.network", "soft_bounds.disk")
 """The lowest of each, in messages/s."""
 Value = str | int | float | None
 COLUMNS = (
@@ -55,13 +55,13 @@ class Line(Struct, frozen=True):
 
 def write(run: Path) -> list[Path]:
     """Write cells.csv: a line for every cell of the scenario, those without a result with the status "not measured"."""
-    evidence = read_evidence(run)
-    roles, goals = roles_of(evidence), goals_of(evidence)
+    run_data = read_run_data(run)
+    roles, goals = roles_of(run_data), goals_of(run_data)
     path = run / "cells.csv"
     with path.open("w", newline="", encoding="utf-8") as file:
         lines = csv.DictWriter(file, columns_of(roles, goals), lineterminator="\n")
         lines.writeheader()
-        lines.writerows(row_of(known, roles, goals, imported=evidence.imported) for known in evidence.cells)
+        lines.writerows(row_of(known, roles, goals, imported=run_data.imported) for known in run_data.cells)
     return [path]
 
 
@@ -78,16 +78,16 @@ def columns_of(roles: tuple[str, ...], goals: tuple[str, ...]) -> tuple[str, ...
     )
 
 
-def goals_of(evidence: Evidence) -> tuple[str, ...]:
+def goals_of(run_data: RunData) -> tuple[str, ...]:
     """Every objective that some cell has an answer of its own for."""
-    results = [known.result for known in evidence.cells if known.result is not None]
+    results = [known.result for known in run_data.cells if known.result is not None]
     return tuple(sorted({each.name for result in results for each in result.objectives}))
 
 
-def roles_of(evidence: Evidence) -> tuple[str, ...]:
+def roles_of(run_data: RunData) -> tuple[str, ...]:
     """Every role whose CPU was accounted in some cell."""
     return tuple(
-        sorted({role for known in evidence.cells if known.result is not None for role in known.result.cpu_share})
+        sorted({role for known in run_data.cells if known.result is not None for role in known.result.cpu_share})
     )
 
 
@@ -96,7 +96,7 @@ COUNTED = ("lost", "duplicated", "corrupted")
 
 
 def row_of(
-    known: Known, roles: tuple[str, ...], goals: tuple[str, ...], *, imported: bool = False
+    known: CellData, roles: tuple[str, ...], goals: tuple[str, ...], *, imported: bool = False
 ) -> Mapping[str, Value]:
     """One cell by column; None, which is written as nothing, where there is no value."""
     cell, result = known.cell, known.result
@@ -111,22 +111,25 @@ def row_of(
     row |= {f"latency_s.{q}": getattr(result.latency_s, q) for q in QUANTILES}
     row |= {f"objectives.{each.name}.{side}": getattr(each, side) for each in result.objectives for side in SIDES}
     row |= {f"cpu_share.{role}": result.cpu_share.get(role) for role in roles}
-    row |= {name: next((roof.hz for roof in result.roofs if name == f"roofs.{roof.name}"), None) for name in ROOFS}
+    row |= {
+        name: next((roof.hz for roof in result.soft_bounds if name == f"soft_bounds.{roof.name}"), None)
+        for name in ROOFS
+    }
     return row | dict.fromkeys(COUNTED) if imported else row
 
 
-def lines_of(evidence: Evidence) -> list[Line]:
+def lines_of(run_data: RunData) -> list[Line]:
     """The table that people read."""
-    return [_line_of(evidence, known) for known in evidence.cells]
+    return [_line_of(run_data, known) for known in run_data.cells]
 
 
-def _line_of(evidence: Evidence, known: Known) -> Line:
+def _line_of(run_data: RunData, known: CellData) -> Line:
     cell, result = known.cell, known.result
     place = (known.anchor, cell.system, cell.size_text, seconds_text(cell.cpu_seconds))
     if result is None:
         keys = (cell.system, cell.message_bytes, cell.cpu_seconds, MISSING, *(None,) * 7, len(known.trials), None, None)
         return Line(*place, MISSING, trials=len(known.trials), keys=keys)
-    share, limit, rate = efficiency_of(evidence, known), limit_of(evidence, known), rate_of(result)
+    share, limit, rate = efficiency_of(run_data, known), limit_of(run_data, known), rate_of(result)
     volume = rate * cell.message_bytes if rate is not None else None
     wrong = result.lost + result.duplicated + result.corrupted
     return Line(
@@ -141,7 +144,7 @@ def _line_of(evidence: Evidence, known: Known) -> Line:
         p99=known_text(known.deciding, result.latency_s.p99),
         trials=result.trials,
         seconds=time_text(result.seconds) if result.trials else "",
-        wrong=f"{result.lost} / {result.duplicated} / {result.corrupted}" if result.trials and not evidence.imported else "",
+        wrong=f"{result.lost} / {result.duplicated} / {result.corrupted}" if result.trials and not run_data.imported else "",
         keys=(
             cell.system, cell.message_bytes, cell.cpu_seconds, result.status, rate or result.high_hz, result.low_hz, volume, share,
             limit.kind if limit else None, result.latency_s.p50, result.latency_s.p99, result.trials, result.seconds, wrong,
@@ -149,7 +152,7 @@ def _line_of(evidence: Evidence, known: Known) -> Line:
     )  # fmt: skip
 
 
-def known_text(judged: Judged | None, latency: float | None) -> str:
+def known_text(judged: JudgedTrial | None, latency: float | None) -> str:
     """A latency, with how far the clocks of several hosts may be apart."""
     clocks = judged.seen.clocks if judged is not None else None
     return (

@@ -11,7 +11,7 @@ from bench.units import seconds_text, size_text
 from reports.data.cell_details import dossiers_of
 from reports.data.labels import DOUBTS, GLOSSARY, claim_of, status_of
 from reports.data.metadata import machine_of, repeat_of, subject_of
-from reports.data.run_data import Evidence, read_evidence
+from reports.data.run_data import RunData, read_run_data
 from reports.data.winners import finding_of
 from reports.figures.catalog import Group, groups_of, wide_groups_of, winners_of_run
 from reports.figures.figure import Picture
@@ -34,41 +34,41 @@ class Drawn(Struct, frozen=True):
 def write(run: Path) -> list[Path]:
     """Write report.html."""
     path = run / "report.html"
-    path.write_text(page_of(read_evidence(run)), encoding="utf-8")
+    path.write_text(page_of(read_run_data(run)), encoding="utf-8")
     return [path]
 
 
-def page_of(evidence: Evidence) -> str:
+def page_of(run_data: RunData) -> str:
     """The whole page."""
-    inliner = Inliner(labels_of(evidence))
-    winners = winners_of_run(evidence)
+    inliner = Inliner(labels_of(run_data))
+    winners = winners_of_run(run_data)
     layers = [
-        Drawn(group.name, group.title, group.about, _of_systems(inliner, group.pictures, evidence))
-        for group in groups_of(evidence)
+        Drawn(group.name, group.title, group.about, _of_systems(inliner, group.pictures, run_data))
+        for group in groups_of(run_data)
     ]
     return (
         templates()
         .get_template("report.html")
         .render(
-            title=evidence.title,
-            finding=finding_of(evidence),
+            title=run_data.title,
+            finding=finding_of(run_data),
             winners=_element(inliner, winners) if winners is not None else None,
             layers=layers,
-            wide=[_wide(inliner, group) for group in wide_groups_of(evidence)],
+            wide=[_wide(inliner, group) for group in wide_groups_of(run_data)],
             columns=COLUMNS,
-            lines=lines_of(evidence),
+            lines=lines_of(run_data),
             statuses=STATUSES,
-            systems=evidence.systems,
-            sizes=[(size, size_text(size)) for size in evidence.sizes],
-            costs=[(cost, seconds_text(cost)) for cost in evidence.costs],
-            subject=subject_of(evidence),
-            machine=machine_of(evidence),
-            repeat=repeat_of(evidence),
-            missing=evidence.missing,
+            systems=run_data.systems,
+            sizes=[(size, size_text(size)) for size in run_data.sizes],
+            costs=[(cost, seconds_text(cost)) for cost in run_data.costs],
+            subject=subject_of(run_data),
+            machine=machine_of(run_data),
+            repeat=repeat_of(run_data),
+            missing=run_data.missing,
             doubts=DOUBTS,
             glossary=GLOSSARY,
             box=(WIDTH, TALL, LOW),
-            data=embedded(dossiers_of(evidence)),
+            data=embedded(dossiers_of(run_data)),
             styles=Markup(inliner.css()),  # noqa: S704 made of matplotlib's styles
         )
     )
@@ -91,17 +91,17 @@ def embedded(data: object) -> Markup:
     return Markup(text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029"))  # noqa: S704 that is what it is for
 
 
-def labels_of(evidence: Evidence) -> dict[str, str]:
+def labels_of(run_data: RunData) -> dict[str, str]:
     """What a screen reader says of a map's cell, and a mouse shows."""
     return {
         f"#{known.anchor}": f"{known.cell.system}, {known.point}: {claim_of(known.result)} ({status_of(known)})"
-        for known in evidence.cells
+        for known in run_data.cells
     }
 
 
-def _of_systems(inliner: Inliner, pictures: tuple[Picture, ...], evidence: Evidence) -> tuple[tuple[str, Markup], ...]:
+def _of_systems(inliner: Inliner, pictures: tuple[Picture, ...], run_data: RunData) -> tuple[tuple[str, Markup], ...]:
     return tuple(
-        (system, _element(inliner, picture)) for system, picture in zip(evidence.systems, pictures, strict=True)
+        (system, _element(inliner, picture)) for system, picture in zip(run_data.systems, pictures, strict=True)
     )
 
 

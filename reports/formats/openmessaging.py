@@ -17,18 +17,19 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bench.analysis.verdict import Rules, judge
-from bench.config.scenario import Cell, Grid, Scenario
+from bench.config.scenario import Grid, Scenario
 from bench.config.site import Site
 from bench.errors import UsageError
+from bench.model.cell import Cell
 from bench.model.measurement import Latency, Measurement, Planned, Result, Series
 from bench.model.message_sizes import MessageSize
-from bench.storage.run_folder import Store, now_text
+from bench.storage.run_folder import RunFolder, now_text
 from bench.units import Seconds
-from reports.data.run_data import Known, read_evidence
+from reports.data.run_data import CellData, read_run_data
 
 STEP = 10.0
 """Seconds between two values of a list."""
-MOST_BYTES = 64 * 2**20
+MAX_BYTES = 64 * 2**20
 FRAMEWORK = "openmessaging"
 UNCOUNTED = "the OpenMessaging Benchmark counts neither loss nor duplicates"
 
@@ -67,7 +68,7 @@ def read(files: Sequence[Path], out: Path, command: str) -> Path:
 def _foreign(path: Path) -> Foreign:
     """A result file, read strictly where we read it."""
     try:
-        if path.stat().st_size > MOST_BYTES:
+        if path.stat().st_size > MAX_BYTES:
             raise UsageError(f"{path}: {path.stat().st_size / 1e6:.0f} MB is too long for a result file; at most 64 MB")
         foreign = msgspec.json.decode(path.read_bytes(), type=Foreign)
     except OSError as problem:
@@ -104,7 +105,7 @@ def _stored(found: dict[Cell, tuple[Path, Foreign]], out: Path, command: str) ->
     scenario = Scenario(
         "imported", systems, Grid(sizes, (Seconds(0),)), title="Imported from the OpenMessaging Benchmark"
     )
-    store = Store.fresh(out, "imported")
+    store = RunFolder.fresh(out, "imported")
     store.open(scenario, Site("unknown"), {"imported": [path.name for path, _ in found.values()], "command": command})
     try:
         for cell, (_, foreign) in found.items():
@@ -128,8 +129,8 @@ def measurement_of(foreign: Foreign) -> Measurement:
     seconds = [None if ms is None else ms / 1000 for ms in (foreign.p50, None, foreign.p99, foreign.most)]
     return Measurement(
         Planned(0, offered[-1] / window, 0.0, window, "search"), now_text(), "complete", 0.0, window,
-        offered=offered[-1], sent=offered[-1], failed=0, processed=processed[-1], lost=0, duplicated=0, disordered=0, corrupted=0,
-        drained=left < 0.02, late=0.0, blocked=0.0, asked=0.0, burnt=0.0, from_sent=Latency(*seconds), note=UNCOUNTED,
+        offered=offered[-1], sent=offered[-1], failed=0, processed=processed[-1], lost=0, duplicated=0, out_of_order=0, corrupted=0,
+        drained=left < 0.02, late=0.0, blocked=0.0, cpu_requested_s=0.0, cpu_used_s=0.0, from_sent=Latency(*seconds), note=UNCOUNTED,
         series=Series([STEP * (n + 1) for n in range(len(offered))], offered, offered, processed),
     )  # fmt: skip
 
@@ -148,11 +149,11 @@ def _result_of(cell: Cell, seen: Measurement) -> Result:
 
 def write(run: Path) -> list[Path]:
     """Write omb/*.json: for each cell the sustained trial that its answer rests on, as a result file."""
-    evidence = read_evidence(run)
-    folder, scenario = run / "omb", evidence.record.scenario
+    run_data = read_run_data(run)
+    folder, scenario = run / "omb", run_data.record.scenario
     folder.mkdir(exist_ok=True)
     written = []
-    for known in evidence.cells:
+    for known in run_data.cells:
         if known.deciding is None or known.deciding.verdict.word != "sustained":
             continue
         said = {"workload": f"{scenario.name} {known.point}", **_object_of(known, known.deciding.seen, scenario)}
@@ -162,7 +163,7 @@ def write(run: Path) -> list[Path]:
     return written
 
 
-def _object_of(known: Known, seen: Measurement, scenario: Scenario) -> dict[str, object]:
+def _object_of(known: CellData, seen: Measurement, scenario: Scenario) -> dict[str, object]:
     """A result object; what we do not know (CPU cost has no field there) is left out rather than set to 0."""
     settings = scenario.settings.get(known.cell.source, {})
     partitions = settings.get("partitions")

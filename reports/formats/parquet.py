@@ -6,12 +6,12 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from reports.data.run_data import Judged, Known, read_evidence
+from reports.data.run_data import CellData, JudgedTrial, read_run_data
 from reports.formats.csv_table import QUANTILES, columns_of, goals_of, roles_of, row_of
 
 NUMBERS = (
-    "seconds", "offered", "sent", "failed", "processed", "lost", "duplicated", "disordered", "corrupted", "late", "blocked",
-    "asked", "burnt", "batch_interval",
+    "seconds", "offered", "sent", "failed", "processed", "lost", "duplicated", "out_of_order", "corrupted", "late", "blocked",
+    "cpu_requested_s", "cpu_used_s", "batch_interval",
 )  # fmt: skip
 WORDS = {
     "system",
@@ -39,7 +39,7 @@ WHOLE = {
     "processed",
     "lost",
     "duplicated",
-    "disordered",
+    "out_of_order",
     "corrupted",
 }
 TRUTHS = {"drained"}
@@ -48,10 +48,10 @@ Row = Mapping[str, object]
 
 def write(run: Path) -> list[Path]:
     """Write cells.parquet and trials.parquet."""
-    evidence = read_evidence(run)
-    roles, goals = roles_of(evidence), goals_of(evidence)
-    cells = [row_of(known, roles, goals) for known in evidence.cells]
-    trials = [_row_of(known, judged) for known in evidence.cells for judged in known.trials]
+    run_data = read_run_data(run)
+    roles, goals = roles_of(run_data), goals_of(run_data)
+    cells = [row_of(known, roles, goals) for known in run_data.cells]
+    trials = [_row_of(known, judged) for known in run_data.cells for judged in known.trials]
     used = tuple(sorted({role for row in trials for role in row if role.startswith(("cpu.", "usage."))}))
     files = (
         (run / "cells.parquet", columns_of(roles, goals), cells),
@@ -70,7 +70,7 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-def _row_of(known: Known, judged: Judged) -> Row:
+def _row_of(known: CellData, judged: JudgedTrial) -> Row:
     seen, verdict = judged.seen, judged.verdict
     row: dict[str, object] = {name: getattr(known.cell, name) for name in _PLACE}
     row |= {name: getattr(seen.planned, name) for name in _PLANNED}

@@ -8,8 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bench.errors import UsageError
-from bench.simulation.acceptance import LEAST_COVERAGE, MOST_SECONDS, MOST_SPREAD
-from bench.simulation.validation_report import Certificate, Part
+from bench.simulation.acceptance import MAX_SECONDS, MAX_SPREAD, MIN_COVERAGE
+from bench.simulation.validation_report import Part, ValidationReport
 from reports.figures.figure import Picture
 
 LINE, HEAD, WIDTH = 0.23, 1.0, 9.6
@@ -17,7 +17,7 @@ LINE, HEAD, WIDTH = 0.23, 1.0, 9.6
 INK, GREY, RED, BLUE = "#1d2733", "#6b7480", "#b3261e", "#2560a3"
 
 
-def write(certificate: Certificate, file: Path) -> Path:
+def write(certificate: ValidationReport, file: Path) -> Path:
     """Write the plot; its kind is the file's ending, .png or .svg."""
     picture = Picture("certificate", lambda figure: _draw(figure, certificate), "Certificate of a search strategy")
     if file.suffix not in (".png", ".svg"):
@@ -29,7 +29,7 @@ def write(certificate: Certificate, file: Path) -> Path:
     return file
 
 
-def _draw(figure: Figure, certificate: Certificate) -> None:
+def _draw(figure: Figure, certificate: ValidationReport) -> None:
     parts = [part for part in certificate.parts if part.row is not None]
     figure.set_size_inches(WIDTH, HEAD + LINE * max(4, len(parts)))
     axes = figure.subplots(1, 3, sharey=True, width_ratios=(3, 1.2, 1.2))
@@ -44,7 +44,7 @@ def _draw(figure: Figure, certificate: Certificate) -> None:
 
 def draw_errors(ax: Axes, parts: Sequence[Part]) -> list[Artist]:
     """Median and 5-95 % of the errors of each case with an estimate; the band is what the gates allow."""
-    band = 100 * MOST_SPREAD
+    band = 100 * MAX_SPREAD
     drawn: list[Artist] = [ax.axvspan(-band, band, color="#eef2f6", zorder=0), ax.axvline(0, color=GREY, linewidth=0.6)]
     for place, part in enumerate(parts):
         row = part.row
@@ -61,7 +61,7 @@ def draw_errors(ax: Axes, parts: Sequence[Part]) -> list[Artist]:
 
 def draw_coverage(ax: Axes, parts: Sequence[Part]) -> list[Artist]:
     """In how many runs of each case the interval held the truth."""
-    drawn: list[Artist] = [ax.axvline(100 * LEAST_COVERAGE, color=GREY, linewidth=0.6, linestyle="--")]
+    drawn: list[Artist] = [ax.axvline(100 * MIN_COVERAGE, color=GREY, linewidth=0.6, linestyle="--")]
     shown = [(place, part) for place, part in enumerate(parts) if part.row is not None and part.row.width is not None]
     for place, part in shown:
         assert part.row is not None
@@ -73,7 +73,7 @@ def draw_coverage(ax: Axes, parts: Sequence[Part]) -> list[Artist]:
 
 def draw_seconds(ax: Axes, parts: Sequence[Part]) -> list[Artist]:
     """Seconds of system time for one answer, on average."""
-    drawn: list[Artist] = [ax.axvline(MOST_SECONDS, color=GREY, linewidth=0.6, linestyle="--")]
+    drawn: list[Artist] = [ax.axvline(MAX_SECONDS, color=GREY, linewidth=0.6, linestyle="--")]
     seconds = [part.row.seconds if part.row is not None else 0.0 for part in parts]
     drawn += ax.barh(range(len(parts)), seconds, height=0.55, color=[_colour(part) for part in parts])
     ax.set_xlabel("seconds per answer")

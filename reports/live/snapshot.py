@@ -5,7 +5,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from bench.config.scenario import Cell
+from bench.model.cell import Cell
 from bench.model.measurement import Result
 from bench.runner.live_status import Now, read_now
 from bench.storage.run_folder import cell_of, read_results, read_run
@@ -26,7 +26,7 @@ class Field(Struct, frozen=True):
     claim: str
     small: str
     status: str
-    ground: str
+    env: str
     ink: str
     now: bool
 

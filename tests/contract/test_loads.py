@@ -9,38 +9,38 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from bench.config.scenario import Cell
 from bench.config.site import Site
-from bench.errors import Died
+from bench.errors import ProcessDiedError
+from bench.model.cell import Cell
 from bench.model.message_codec import Clock, filler, read
 from bench.plugins import registry
-from bench.plugins.environment import Ground
+from bench.plugins.environment import RunEnvironment
 from bench.plugins.protocols import Endpoint
 from bench.system.clock import epoch
 from bench.system.supervisor import Supervisor
-from bench.workload.load_spec import Order
+from bench.workload.load_spec import LoadSpec
 
 LOADS = pytest.mark.parametrize("name", registry.names("load"))
 DEADLINE = 30.0
 
 
 @pytest.fixture
-def files(ground):
+def files(env):
     """A folder that takes whatever is sent."""
     source = registry.source("files", {})
-    yield source.open(Cell("plain", "files", 100, 0.0), ground)
+    yield source.open(Cell("plain", "files", 100, 0.0), env)
     source.close()
 
 
 @pytest.fixture
-def opened(ground, files):
+def opened(env, files):
     """Opens a load at the folder; closed afterwards."""
     loads = []
 
     def make(name):
         load = registry.load(name)
         loads.append(load)
-        load.open(files, ground)
+        load.open(files, env)
         return load
 
     yield make
@@ -48,8 +48,8 @@ def opened(ground, files):
         load.close()
 
 
-def order(run=1, rate=2000.0, seconds=0.5):
-    return Order(run, rate, time.monotonic() + 0.05, seconds, message_bytes=100, cpu_seconds=0.0, entropy=0.5)
+def spec(run=1, rate=2000.0, seconds=0.5):
+    return LoadSpec(run, rate, time.monotonic() + 0.05, seconds, message_bytes=100, cpu_seconds=0.0, entropy=0.5)
 
 
 def told_until(load, condition):
@@ -65,7 +65,7 @@ def told_until(load, condition):
 @LOADS
 def test_an_order_is_sent_as_it_was_given(opened, files, name):
     """Every message once, due when the schedule says, never sent before; the accounts ascend to all of it."""
-    load, given = opened(name), order()
+    load, given = opened(name), spec()
     load.start(given)
     told = told_until(load, lambda sent: sent.done)
     assert (told[-1].accepted, told[-1].confirmed, told[-1].failed) == (1000, 1000, 0)
@@ -79,7 +79,7 @@ def test_an_order_is_sent_as_it_was_given(opened, files, name):
 @LOADS
 def test_the_clock_of_another_machine_is_followed(opened, files, name):
     """Due times, accounts and what stands in messages are by the clock of whoever gave the order: here 100 s ahead of ours."""
-    load, ours = opened(name), order()
+    load, ours = opened(name), spec()
     given = replace(ours, begin=ours.begin + 100, clock=Clock("another boot", epoch() - 100))
     load.start(given)
     told = told_until(load, lambda sent: sent.done)
@@ -95,7 +95,7 @@ def test_orders_follow_each_other(opened, name):
     """Each is counted from its own begin."""
     load = opened(name)
     for run in (1, 2):
-        load.start(order(run))
+        load.start(spec(run))
         last = told_until(load, lambda sent: sent.done)[-1]
         assert (last.run, last.confirmed) == (run, 1000)
 
@@ -104,9 +104,9 @@ def test_orders_follow_each_other(opened, name):
 def test_a_halt_ends_an_order(opened, files, name):
     """What was sent by then is all that there is."""
     load = opened(name)
-    load.start(order(rate=100, seconds=600))
+    load.start(spec(rate=100, seconds=600))
     told_until(load, lambda sent: sent.accepted > 0)
-    load.halt()
+    load.cancel()
     last = told_until(load, lambda sent: sent.done)[-1]
     assert last.confirmed == last.accepted == len(list(Path(files.address).iterdir())) < 60_000
 
@@ -115,65 +115,65 @@ def test_a_halt_ends_an_order(opened, files, name):
 def test_closing_gives_up_an_order(opened, name):
     """The next load sends its own order only."""
     load = opened(name)
-    load.start(order(rate=100, seconds=600))
+    load.start(spec(rate=100, seconds=600))
     told_until(load, lambda sent: sent.accepted > 0)
     load.close()
     again = opened(name)
-    again.start(order(run=2))
+    again.start(spec(run=2))
     assert {sent.run for sent in told_until(again, lambda sent: sent.done)} == {2}
 
 
-def test_locust_that_was_killed_is_gone_and_replaced(opened, ground):
+def test_locust_that_was_killed_is_gone_and_replaced(opened, env):
     """Asking it raises Died; the next load gets a new one."""
     load = opened("swarm")
-    load.start(order(rate=100, seconds=600))
-    os.kill(locust(ground).pid, signal.SIGKILL)
-    with pytest.raises(Died):
+    load.start(spec(rate=100, seconds=600))
+    os.kill(locust(env).pid, signal.SIGKILL)
+    with pytest.raises(ProcessDiedError):
         told_until(load, lambda sent: sent.done)
     load.close()
     again = opened("swarm")
-    again.start(order())
+    again.start(spec())
     assert told_until(again, lambda sent: sent.done)[-1].confirmed == 1000
 
 
-def test_a_halt_to_a_load_that_is_gone_is_no_error(opened, ground):
+def test_a_halt_to_a_load_that_is_gone_is_no_error(opened, env):
     """That it is gone is told where it is asked; a trial that it ends is not lost."""
     load = opened("swarm")
-    load.start(order(rate=100, seconds=600))
-    process = locust(ground)
+    load.start(spec(rate=100, seconds=600))
+    process = locust(env)
     os.kill(process.pid, signal.SIGKILL)
     deadline = time.monotonic() + DEADLINE
     while process.alive() and time.monotonic() < deadline:
         time.sleep(0.01)
-    load.halt()
-    with pytest.raises(Died):
+    load.cancel()
+    with pytest.raises(ProcessDiedError):
         told_until(load, lambda sent: sent.done)
 
 
-def test_locust_says_why_it_cannot_go_on(ground, tmp_path):
+def test_locust_says_why_it_cannot_go_on(env, tmp_path):
     """The reason is in the error, not only in its log."""
     load = registry.load("swarm")
-    with pytest.raises(Died, match="No such file"):
-        load.open(Endpoint("files", str(tmp_path / "nowhere" / "complete")), ground)
+    with pytest.raises(ProcessDiedError, match="No such file"):
+        load.open(Endpoint("files", str(tmp_path / "nowhere" / "complete")), env)
     load.close()
 
 
-def test_one_locust_serves_all_loads(opened, ground):
+def test_one_locust_serves_all_loads(opened, env):
     """It is kept on the ground between cells."""
     opened("swarm")
-    first = locust(ground).pid
+    first = locust(env).pid
     opened("swarm").close()
-    assert locust(ground).pid == first
+    assert locust(env).pid == first
 
 
 @pytest.fixture
 def two(tmp_path):
     """Ground whose load has two workers."""
     cache = Path.home() / ".cache" / "stream-bench"
-    with Ground(
+    with RunEnvironment(
         Site(), Supervisor(tmp_path / "r", tmp_path / "logs"), tmp_path / "data", cache, cores=2, workers=2
-    ) as ground:
-        yield ground
+    ) as env:
+        yield env
 
 
 @pytest.mark.parametrize("arrivals", ["constant", "poisson"])
@@ -182,7 +182,7 @@ def test_two_locust_workers_send_one_schedule(two, arrivals):
     source, load = registry.source("files", {}), registry.load("swarm")
     endpoint = source.open(Cell("plain", "files", 100, 0.0), two)
     load.open(endpoint, two)
-    given = replace(order(), workers=2, arrivals=arrivals, seed=5)
+    given = replace(spec(), workers=2, arrivals=arrivals, seed=5)
     load.start(given)
     last = told_until(load, lambda sent: sent.done)[-1]
     load.close()
@@ -195,6 +195,6 @@ def test_two_locust_workers_send_one_schedule(two, arrivals):
         assert np.allclose(np.sort(heads.due[heads.producer == worker]), given.begin + whole[worker::2], atol=2e-6)
 
 
-def locust(ground):
+def locust(env):
     """The Locust process."""
-    return next(child for child in ground.supervisor.children if child.role == "load")
+    return next(child for child in env.supervisor.children if child.role == "load")

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench.config.scenario import Cell
 from bench.errors import UsageError
+from bench.model.cell import Cell
 from bench.model.message_codec import Writer, filler, read
 from bench.plugins import registry
 from bench.workload.batch_writer import Gathering
@@ -24,13 +24,13 @@ SOURCES = [pytest.param(name, {}, id=name, marks=REAL.get(name, [])) for name in
 KAFKA_PYTHON = pytest.param("kafka", OTHER_CLIENT, id="kafka with kafka-python", marks=pytest.mark.real)
 
 
-class Standing:
+class Deployment:
     """A source, its sender, and a reader that began before anything was sent."""
 
-    def __init__(self, name, settings, ground, size):
-        self.size, self.ground, self._next = size, ground, 0
+    def __init__(self, name, settings, env, size):
+        self.size, self.env, self._next = size, env, 0
         self.source = registry.source(name, settings)
-        self.endpoint = self.source.open(Cell("plain", name, size, 0.0), ground)
+        self.endpoint = self.source.open(Cell("plain", name, size, 0.0), env)
         self.sender = registry.sender(name)
         self.sender.open(self.endpoint)
         self.reader = registry.consumer(name)
@@ -84,12 +84,12 @@ class Standing:
 
 
 @pytest.fixture
-def stand(ground):
+def stand(env):
     """Makes a source stand; closed afterwards."""
     standing = []
 
     def make(name, settings, size=100):
-        standing.append(Standing(name, settings, ground, size))
+        standing.append(Deployment(name, settings, env, size))
         return standing[-1]
 
     yield make
@@ -216,7 +216,7 @@ def test_closing_twice_does_no_harm(stand, name, settings):
 
 def test_tcp_refuses_a_binary_filler():
     """A line cannot carry a newline."""
-    assert "binary" in registry.source("tcp", {}).refuses(Cell("spark", "tcp", 100, 0.0), 0.9)
+    assert "binary" in registry.source("tcp", {}).unsupported_reason(Cell("spark", "tcp", 100, 0.0), 0.9)
 
 
 def test_tcp_takes_nothing_without_a_reader(stand):
@@ -267,7 +267,7 @@ def test_files_leave_nothing_behind(stand):
 
 def test_kafka_refuses_acks_that_confirm_nothing():
     """What was sent could not be counted."""
-    assert "confirms nothing" in registry.source("kafka", {"kafka": {"acks": 0}}).refuses(
+    assert "confirms nothing" in registry.source("kafka", {"kafka": {"acks": 0}}).unsupported_reason(
         Cell("plain", "kafka", 100, 0.0), 0.5
     )
 
@@ -294,13 +294,13 @@ def test_kafka_shares_messages_evenly_among_partitions(stand):
 
 
 @pytest.mark.real
-def test_what_a_dead_kafka_did_not_confirm_has_failed(stand, ground, monkeypatch):
+def test_what_a_dead_kafka_did_not_confirm_has_failed(stand, env, monkeypatch):
     """After the time-out everything taken is one of both, exactly."""
     monkeypatch.setattr("producers.kafka.client.TIMEOUT", 2.0)
     standing = stand("kafka", {}, size=11 * 10**6)  # so large that it gets a broker of its own
     standing.send(standing.written(3))
     assert standing.settled() == (3, 0)
-    [child for child in ground.supervisor.children if child.name == "kafka"][-1].kill()
+    [child for child in env.supervisor.children if child.name == "kafka"][-1].kill()
     standing.send(standing.written(2))
     assert standing.settled() == (3, 2)
 

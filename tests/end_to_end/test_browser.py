@@ -23,8 +23,8 @@ from playwright.sync_api import Browser, Page, sync_playwright  # noqa: E402
 from sample_runs import QUICK, a_run  # noqa: E402
 
 from bench.config.site import Site  # noqa: E402
-from bench.storage.run_folder import Store  # noqa: E402
-from reports.formats import comparison, html_page
+from bench.storage.run_folder import RunFolder  # noqa: E402
+from reports.formats import comparison, html_page  # noqa: E402
 from reports.live import server  # noqa: E402
 
 RULES = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]}}
@@ -238,10 +238,10 @@ def test_axe_finds_nothing_in_a_comparison(chromium: Browser, tmp_path: Path) ->
 def test_axe_finds_nothing_in_the_live_page(chromium: Browser, tmp_path: Path) -> None:
     """Of a run that a harness has open."""
     run, said = a_run(tmp_path / "run"), list[str]()
-    with closing(Store(run)) as store:
+    with closing(RunFolder(run)) as store:
         store.open(QUICK, Site(), {})
-        server = Thread(target=server.serve, args=(run,), kwargs={"host": "127.0.0.1", "port": 0, "say": said.append})
-        server.start()
+        serving = Thread(target=server.serve, args=(run,), kwargs={"host": "127.0.0.1", "port": 0, "say": said.append})
+        serving.start()
         end = time.monotonic() + 30
         while not said and time.monotonic() < end:
             time.sleep(0.02)
@@ -250,6 +250,6 @@ def test_axe_finds_nothing_in_the_live_page(chromium: Browser, tmp_path: Path) -
         window.get_by_text("spark/kafka").first.wait_for()
         found = violations(window)
         window.close()
-    server.join(timeout=60)
+    serving.join(timeout=60)
     assert found == []
-    assert not server.is_alive()
+    assert not serving.is_alive()

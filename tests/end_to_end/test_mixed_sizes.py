@@ -9,7 +9,7 @@ from bench.config.validation import changed, scenario_of
 from bench.config.yaml_document import Document
 from bench.model.message_sizes import Sizes
 from bench.runner import run
-from bench.storage.run_folder import Store, cell_of, read_results, read_run, read_trials
+from bench.storage.run_folder import RunFolder, cell_of, read_results, read_run, read_trials
 
 CHOICE = Sizes(choice=((100, 0.9), (10_000, 0.1)))
 MEMORY = ["systems=capacity/memory", "load.by=inline", "settings.capacity.ceiling=4 k/s", "search.highest=1 M/s"]
@@ -29,7 +29,7 @@ def ran(tmp_path, monkeypatch):
     monkeypatch.setattr(verdict, "LEAST_FOREIGN", 2.0)
 
     def go(*changes, cache=tmp_path / "cache"):
-        scenario, store = scenario_of(changed(Document("test", WRITTEN), changes)), Store.fresh(tmp_path, "mixed")
+        scenario, store = scenario_of(changed(Document("test", WRITTEN), changes)), RunFolder.fresh(tmp_path, "mixed")
         run.run(scenario, Site(), store, Silent(), places=run.Places(cache, tmp_path / "registry", "bench run"))
         store.close()
         return store.folder
@@ -42,7 +42,7 @@ def exact(folder):
     trials = [entry.measurement for entry in read_trials(folder)]
     assert trials
     assert all(seen.processed == seen.sent > 0 for seen in trials)
-    return all(seen.lost == seen.duplicated == seen.corrupted == seen.disordered == 0 for seen in trials)
+    return all(seen.lost == seen.duplicated == seen.corrupted == seen.out_of_order == 0 for seen in trials)
 
 
 def test_a_cell_of_mixed_sizes_is_measured(ran):
@@ -54,7 +54,7 @@ def test_a_cell_of_mixed_sizes_is_measured(ran):
     assert read_run(folder).scenario.cells() == (cell_of(result),)
 
 
-@pytest.mark.parametrize(("mistake", "found"), [("flip", "corrupted"), ("lose", "lost"), ("swap", "disordered")])
+@pytest.mark.parametrize(("mistake", "found"), [("flip", "corrupted"), ("lose", "lost"), ("swap", "out_of_order")])
 def test_a_mistake_among_mixed_sizes_is_found(ran, mistake, found):
     """As among equal ones."""
     folder = ran(*MEMORY, f"settings.capacity.mistake={mistake}", "settings.capacity.every=500", "timing.drain=3 s")

@@ -15,7 +15,7 @@ from bench.config.site import Site
 from bench.config.validation import changed, scenario_of
 from bench.config.yaml_document import read_document
 from bench.runner import run
-from bench.storage.run_folder import Store, read_results, read_run, read_trials
+from bench.storage.run_folder import RunFolder, read_results, read_run, read_trials
 
 CEILING = 4000.0
 
@@ -31,15 +31,15 @@ ALONE = """
 import sys
 from pathlib import Path
 from bench import run, verdict
-from bench.document import read_document
-from bench.progress import Silent
-from bench.reading import changed, scenario_of
-from bench.site import Site
-from bench.store import Store
+from bench.config.yaml_document import read_document
+from bench.cli.terminal import Silent
+from bench.config.validation import changed, scenario_of
+from bench.config.site import Site
+from bench.storage.run_folder import RunFolder
 
 verdict.MOST_FOREIGN = verdict.LEAST_FOREIGN = 2.0
 folder, file, *changes = sys.argv[1:]
-store = Store.fresh(Path(folder), "smoke")
+store = RunFolder.fresh(Path(folder), "smoke")
 places = run.Places(Path(folder, "cache"), Path(folder, "registry"), "bench run")
 run.run(scenario_of(changed(read_document(Path(file)), changes)), Site(), store, Silent(), places=places)
 store.close()
@@ -102,12 +102,12 @@ def test_in_every_sustained_trial_all_that_was_sent_was_processed(ran):
     assert sustained
     for seen in sustained:
         assert seen.processed == seen.sent > 0
-        assert seen.lost == seen.duplicated == seen.corrupted == seen.disordered == 0
+        assert seen.lost == seen.duplicated == seen.corrupted == seen.out_of_order == 0
 
 
 @pytest.mark.parametrize(
     ("mistake", "found"),
-    [("lose", "lost"), ("duplicate", "duplicated"), ("swap", "disordered"), ("flip", "corrupted")],
+    [("lose", "lost"), ("duplicate", "duplicated"), ("swap", "out_of_order"), ("flip", "corrupted")],
 )
 def test_a_mistake_in_a_thousand_is_found(ran, mistake, found):
     """Every trial shows it, under its own name only."""
@@ -115,7 +115,7 @@ def test_a_mistake_in_a_thousand_is_found(ran, mistake, found):
         f"settings.capacity.mistake={mistake}", "settings.capacity.every=500", "search.budget=8 s", "timing.drain=3 s"
     )
     seen = read_trials(folder)[0].measurement
-    counts = {what: getattr(seen, what) for what in ("lost", "duplicated", "disordered", "corrupted")}
+    counts = {what: getattr(seen, what) for what in ("lost", "duplicated", "out_of_order", "corrupted")}
     assert counts[found] > 0
     assert sum(counts.values()) == counts[found]
 
@@ -145,7 +145,7 @@ def test_lost_results_are_made_again_from_the_journal(ran, tmp_path, smoke, monk
     before, trials = read_results(folder), len(read_trials(folder))
     (folder / "cells.json").unlink()
     monkeypatch.setattr(run.rig, "standing", None)
-    store = Store(folder)
+    store = RunFolder(folder)
     run.run(
         smoke(*changes),
         Site(),
@@ -179,12 +179,12 @@ def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path, smoke):
     """Finished cells are not measured again; the search of an unfinished cell knows its earlier trials."""
     whole = smoke("grid.message_size=100 B, 1 kB")
     places = run.Places(tmp_path / "cache", tmp_path / "registry", "bench run")
-    store = Store.fresh(tmp_path, "smoke")
+    store = RunFolder.fresh(tmp_path, "smoke")
     with pytest.raises(KeyboardInterrupt):
         run.run(whole, Site(), store, _InterruptsAfter(7), places=places)
     store.close()
     before = (store.folder / "trials.jsonl").read_bytes()
-    again = Store(store.folder)
+    again = RunFolder(store.folder)
     run.run(whole, Site(), again, Silent(), places=places)
     again.close()
     assert (store.folder / "trials.jsonl").read_bytes().startswith(before)

@@ -18,7 +18,7 @@ from sample_runs import QUICK, a_run, an_open_store, result_of
 
 from bench.config.scenario import Grid, Scenario
 from bench.errors import SiteError, UsageError
-from bench.storage.run_folder import Store
+from bench.storage.run_folder import RunFolder
 from bench.units import Size
 from reports.live import server
 from reports.live.snapshot import is_running, pulse_of
@@ -37,10 +37,10 @@ def until(true: Callable[[], object]) -> None:
 
 
 @pytest.fixture(scope="module")
-def standing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[int, Store]]:
+def standing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[int, RunFolder]]:
     """The port of a page of a run that a harness has open."""
     run = a_run(tmp_path_factory.mktemp("watch") / "run")
-    store = Store(run)
+    store = RunFolder(run)
     store.open(QUICK, server.read_run(run).site, {})
     said: list[str] = []
     serving = threading.Thread(
@@ -63,7 +63,7 @@ def answer(port: int, path: str, method: str = "GET", **headers: str) -> tuple[i
     return got.status, body
 
 
-def test_the_page_shows_the_map_filling(standing: tuple[int, Store]) -> None:
+def test_the_page_shows_the_map_filling(standing: tuple[int, RunFolder]) -> None:
     """How many cells are done, and each one's rate with its interval."""
     port, _ = standing
     status, body = answer(port, "/pulse.json")
@@ -76,18 +76,18 @@ def test_the_page_shows_the_map_filling(standing: tuple[int, Store]) -> None:
 @pytest.mark.parametrize(
     "path", ["/run.json", "/../run.json", "/%2e%2e/%2e%2e/etc/passwd", "/logs/", "//etc/passwd", "/pulse.json/.."]
 )
-def test_nothing_but_the_page_is_served(standing: tuple[int, Store], path: str) -> None:
+def test_nothing_but_the_page_is_served(standing: tuple[int, RunFolder], path: str) -> None:
     """No request names a file."""
     assert answer(standing[0], path) == (404, b"there is only /\n")
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"])
-def test_it_can_only_be_read(standing: tuple[int, Store], method: str) -> None:
+def test_it_can_only_be_read(standing: tuple[int, RunFolder], method: str) -> None:
     """Whatever else is asked is refused."""
     assert answer(standing[0], "/", method)[0] == 501
 
 
-def test_a_foreign_name_is_refused(standing: tuple[int, Store]) -> None:
+def test_a_foreign_name_is_refused(standing: tuple[int, RunFolder]) -> None:
     """A page elsewhere whose name leads here cannot read a run through a person's browser."""
     assert answer(standing[0], "/pulse.json", Host="evil.example")[0] == 403
     assert answer(standing[0], "/pulse.json", Host="localhost:80")[0] == 200
@@ -97,7 +97,7 @@ def test_looking_does_not_take_the_run_s_lock(tmp_path: Path) -> None:
     """A harness can open the folder however often somebody looks."""
     run = a_run(tmp_path / "run")
     assert not is_running(run)
-    store = Store(run)
+    store = RunFolder(run)
     store.open(QUICK, server.read_run(run).site, {})
     assert is_running(run)
     store.close()

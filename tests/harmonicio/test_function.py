@@ -5,7 +5,7 @@ from collections import deque
 
 from pe_functions import Busy
 
-from frameworks.harmonicio.engine.pe.batch_merging import MOST_BYTES, joined, portion
+from frameworks.harmonicio.engine.pe.batch_merging import MAX_BYTES, joined, portion
 from frameworks.harmonicio.engine.pe.function import Function
 from frameworks.harmonicio.engine.wire.frame import Batch, seal
 from frameworks.harmonicio.engine.wire.frame_reader import Buffers, Reader
@@ -39,7 +39,7 @@ def test_what_differs_stays_apart():
     """Other lengths, large ones, another guest's, and what is more than the function takes."""
     assert taken([b"ab"], [b"c"]) == (1, [1])
     assert taken([b"a", b"bcd"], [b"ef"]) == (1, [2])
-    assert taken([bytes(MOST_BYTES)], [bytes(MOST_BYTES)]) == (1, [1])
+    assert taken([bytes(MAX_BYTES)], [bytes(MAX_BYTES)]) == (1, [1])
     assert taken([b"ab"], [b"cd"], most=1) == (1, [1])
     inbox = deque(zip(("one", "other"), frames([b"ab"], [b"cd"]), strict=True))
     assert len(portion(inbox, 100)[1]) == 1

@@ -5,16 +5,17 @@ import time
 import psutil
 import pytest
 
-from bench.config.scenario import Cell, Grid, Load, Scenario
-from bench.errors import Died
+from bench.config.scenario import Grid, LoadSettings, Scenario
+from bench.errors import ProcessDiedError
+from bench.model.cell import Cell
 from bench.model.measurement import Planned
 from bench.plugins import registry
-from bench.plugins.environment import Ground
+from bench.plugins.environment import RunEnvironment
 from bench.runner import trial
-from bench.runner.deployment import standing
+from bench.runner.deployment import deployed
 from bench.units import Size
-from bench.workload.delivery_counts import Tally
-from bench.workload.load_spec import Order
+from bench.workload.delivery_counts import DeliveryCounts
+from bench.workload.load_spec import LoadSpec
 from bench.workload.processing import Work
 
 DEADLINE = 60.0
@@ -24,20 +25,22 @@ pytestmark = pytest.mark.real
 class Rig:
     """Source, load and framework of one cell."""
 
-    def __init__(self, ground: Ground, source: str, size: int, cost: float) -> None:
+    def __init__(self, env: RunEnvironment, source: str, size: int, cost: float) -> None:
         self.cell = Cell("harmonicio", source, size, cost)
         self.rooms = [registry.source(source, {}), registry.load("inline"), registry.framework("harmonicio", {})]
         self.source, self.load, self.framework = self.rooms
-        self.endpoint = self.source.open(self.cell, ground)
-        self.load.open(self.endpoint, ground)
-        self.framework.open(self.cell, self.endpoint, Work(size, 0.5), ground)
+        self.endpoint = self.source.open(self.cell, env)
+        self.load.open(self.endpoint, env)
+        self.framework.open(self.cell, self.endpoint, Work(size, 0.5), env)
 
-    def tally(self, count: int, rate: float = 2000.0) -> Tally:
+    def tally(self, count: int, rate: float = 2000.0) -> DeliveryCounts:
         """Send so many messages; the tally once all were worked on."""
         size, cost = self.cell.message_bytes, self.cell.cpu_seconds
-        order = Order(1, rate, time.monotonic() + 0.05, count / rate, message_bytes=size, cpu_seconds=cost, entropy=0.5)
+        order = LoadSpec(
+            1, rate, time.monotonic() + 0.05, count / rate, message_bytes=size, cpu_seconds=cost, entropy=0.5
+        )
         self.load.start(order)
-        tally, deadline = Tally(), time.monotonic() + DEADLINE
+        tally, deadline = DeliveryCounts(), time.monotonic() + DEADLINE
         while tally.count + tally.corrupted < count:
             assert time.monotonic() < deadline, f"{tally.count} of {count} messages were processed"
             for report in self.framework.ask():
@@ -51,12 +54,12 @@ class Rig:
 
 
 @pytest.fixture
-def stand(ground):
+def stand(env):
     """Opens rigs; closed afterwards."""
     rigs = []
 
     def make(source, size, cost=0.0):
-        rigs.append(Rig(ground, source, size, cost))
+        rigs.append(Rig(env, source, size, cost))
         return rigs[-1]
 
     yield make
@@ -78,7 +81,7 @@ def test_a_cost_is_burnt(stand):
     """By both PEs."""
     tally = stand("stream", 1000, 0.002).tally(300, rate=300)
     assert tally.against({0: 300}) == (0, 0)
-    assert tally.burnt >= tally.asked == pytest.approx(0.6)
+    assert tally.cpu_used_s >= tally.cpu_requested_s == pytest.approx(0.6)
 
 
 @pytest.mark.parametrize("source", ["kafka", "pulsar", "tcp", "files"])
@@ -90,41 +93,41 @@ def test_a_bridge_carries_what_a_source_has(stand, request, source):
     assert (tally.against({0: 2000}), tally.corrupted) == ((0, 0), 0)
 
 
-def test_what_a_bridge_hands_on_need_not_be_in_order(kafka, ground):
+def test_what_a_bridge_hands_on_need_not_be_in_order(kafka, env):
     """It reads one part of its source after the other, and what waits for a PE is put together: no mistake of anybody's."""
     cell = Cell("harmonicio", "kafka", 100, 0.0)
-    scenario = Scenario("bridged", ("harmonicio/kafka",), Grid((Size(100),)), load=Load(by="inline"))
-    with standing(cell, scenario, ground) as rig:
+    scenario = Scenario("bridged", ("harmonicio/kafka",), Grid((Size(100),)), load=LoadSettings(by="inline"))
+    with deployed(cell, scenario, env) as rig:
         seen = trial.run(rig, Planned(0, 20_000.0, 0.5, 2.0, "search"), 20.0, lambda _: None)
-    assert (seen.sent, seen.lost, seen.duplicated, seen.disordered) == (seen.processed, 0, 0, 0)
+    assert (seen.sent, seen.lost, seen.duplicated, seen.out_of_order) == (seen.processed, 0, 0, 0)
     assert seen.sent > 0
 
 
 def test_a_pipe_within_the_harness_is_refused():
     """A bridge could not read it."""
     room = registry.framework("harmonicio", {})
-    assert "memory is a pipe" in room.refuses(Cell("harmonicio", "memory", 100, 0.0), "memory")
+    assert "memory is a pipe" in room.unsupported_reason(Cell("harmonicio", "memory", 100, 0.0), "memory")
 
 
 @pytest.mark.parametrize("source", ["stream", "kafka"])
 def test_messages_that_are_longer_than_are_accepted_are_refused(source):
     """Before anything starts, with the bound; the longest that is accepted is not."""
     room, most = registry.framework("harmonicio", {}), 128 * 2**20
-    assert room.refuses(Cell("harmonicio", source, most, 0.0), source) is None
-    assert f"{most} bytes at most" in room.refuses(Cell("harmonicio", source, most + 1, 0.0), source)
+    assert room.unsupported_reason(Cell("harmonicio", source, most, 0.0), source) is None
+    assert f"{most} bytes at most" in room.unsupported_reason(Cell("harmonicio", source, most + 1, 0.0), source)
 
 
 def test_messages_that_are_longer_than_are_accepted_are_refused_by_their_source():
     """In the same words."""
     source, most = registry.source("stream", {}), 128 * 2**20
-    assert source.refuses(Cell("plain", "stream", most, 0.0), 0.5) is None
-    assert f"{most} bytes at most" in source.refuses(Cell("plain", "stream", most + 1, 0.0), 0.5)
+    assert source.unsupported_reason(Cell("plain", "stream", most, 0.0), 0.5) is None
+    assert f"{most} bytes at most" in source.unsupported_reason(Cell("plain", "stream", most + 1, 0.0), 0.5)
 
 
-def test_a_dead_pe_is_told(stand, ground):
+def test_a_dead_pe_is_told(stand, env):
     """Asking raises Died."""
     rig = stand("stream", 100)
-    worker = next(child for child in ground.supervisor.children if child.name == "harmonicio-worker")
+    worker = next(child for child in env.supervisor.children if child.name == "harmonicio-worker")
     psutil.Process(worker.pid).children()[0].kill()
-    with pytest.raises(Died, match="PE"):
+    with pytest.raises(ProcessDiedError, match="PE"):
         rig.tally(10_000_000)

@@ -11,8 +11,8 @@ import pytest
 from legacy_peers import OldPe, asked, pushed
 from processes import numbered, until
 
-from bench.config.scenario import Cell
 from bench.errors import UsageError
+from bench.model.cell import Cell
 from bench.plugins import registry
 from frameworks.harmonicio.engine.connector import Connector
 from frameworks.harmonicio.engine.master.dispatch import Dispatcher

@@ -7,10 +7,10 @@ import pytest
 from processes import free_port, until
 
 from bench.cli import diagnosis
-from bench.config.scenario import Grid, Load, Scenario
+from bench.config.scenario import Grid, LoadSettings, Scenario
 from bench.config.site import FilesSite, HarmonicioSite, Site, TcpSite
-from bench.errors import RoomError, SiteError
-from bench.plugins.environment import Ground
+from bench.errors import PluginError, SiteError
+from bench.plugins.environment import RunEnvironment
 from bench.runner import deployment
 from bench.services import preflight
 from bench.system.supervisor import Supervisor
@@ -51,12 +51,12 @@ def standing_on(tmp_path):
     """Has the first messages go through a system on a site; which children of ours that took."""
 
     def stands(site, system):
-        scenario = Scenario("site", (system,), Grid((Size(1000),)), load=Load(by="inline"))
+        scenario = Scenario("site", (system,), Grid((Size(1000),)), load=LoadSettings(by="inline"))
         (cell,) = scenario.cells()
         supervisor = Supervisor(tmp_path / "running", tmp_path / "logs")
         with (
-            Ground(site, supervisor, tmp_path / "data", tmp_path, cores=2, note=logging.info) as ground,
-            deployment.standing(cell, scenario, ground),
+            RunEnvironment(site, supervisor, tmp_path / "data", tmp_path, cores=2, note=logging.info) as env,
+            deployment.deployed(cell, scenario, env),
         ):
             pass
         return {path.stem.rstrip("-0123456789") for path in (tmp_path / "logs").glob("*.log")}
@@ -82,7 +82,7 @@ def test_a_cluster_that_others_use_is_refused(stand, site, standing_on):
     """Their PEs would take the CPU that is measured."""
     stand.submit("Record")
     stand.wait_pes(1)
-    with pytest.raises(RoomError, match="PEs of s are there"):
+    with pytest.raises(PluginError, match="PEs of s are there"):
         standing_on(site, "harmonicio/stream")
 
 

@@ -13,7 +13,7 @@ from frameworks.harmonicio.engine.wire.control_messages import Hello
 from frameworks.harmonicio.engine.wire.frame import Kind, ack, control, read_ack, seal
 from frameworks.harmonicio.engine.wire.frame_reader import Buffers, Reader
 from frameworks.harmonicio.engine.wire.handshake import Greeting
-from frameworks.harmonicio.engine.wire.literal import MOST_BYTES, read_literal, write_literal
+from frameworks.harmonicio.engine.wire.literal import MAX_BYTES, read_literal, write_literal
 from frameworks.harmonicio.engine.wire.sequence_ranges import Seen
 
 MESSAGES = st.lists(st.binary(min_size=1, max_size=300), min_size=1, max_size=20)
@@ -148,7 +148,7 @@ def test_texts_of_both_eras_are_read(text):
 
 @pytest.mark.parametrize(
     "text",
-    ["__import__('os')", "[" * 100 + "]" * 100, "x" * (MOST_BYTES + 1), "-" * 1000 + "1", "{'a': ", b"\xff", "1 or 2"],
+    ["__import__('os')", "[" * 100 + "]" * 100, "x" * (MAX_BYTES + 1), "-" * 1000 + "1", "{'a': ", b"\xff", "1 or 2"],
 )
 def test_other_texts_are_refused(text):
     """Without being evaluated, and without a deep recursion."""

@@ -55,7 +55,7 @@ def run(*words: str, seconds: float = 900) -> Done:
     )
 
 
-def standing() -> dict[str, list[str]]:
+def deployed() -> dict[str, list[str]]:
     """By kind: the names of what stands in the cloud."""
     looked = run(sys.executable, str(MADE / "look.py"))
     assert looked.returncode == 0, looked.stderr[-2000:]
@@ -166,7 +166,7 @@ def test_the_inventory_leads_to_the_servers() -> None:
 def test_an_address_of_the_outside_world_is_a_new_one() -> None:
     """Not the one that was free: that may be kept for something else."""
     assert address_outside().startswith("203.0.113.")
-    assert [address_outside()] == [address for address in standing()["addresses"] if address not in THEIRS["addresses"]]
+    assert [address_outside()] == [address for address in deployed()["addresses"] if address not in THEIRS["addresses"]]
 
 
 @pytest.fixture
@@ -193,10 +193,10 @@ def test_real_hosts_are_reached(play: Play, way_in: None) -> None:
 
 def test_nothing_of_the_site_is_left(play: Play, arguments: list[str]) -> None:
     """Absent removes what present has made, also what is asked for no longer, and nothing else."""
-    assert sum(map(len, standing().values())) > sum(map(len, THEIRS.values()))
+    assert sum(map(len, deployed().values())) > sum(map(len, THEIRS.values()))
     fewer = json.dumps({"openstack_groups": WITHOUT_FRAMEWORK, "openstack_state": "absent"})
     play("openstack.yml", Path("localhost,"), *arguments, "-e", fewer)
-    assert {kind: names for kind, names in standing().items() if names} == THEIRS
+    assert {kind: names for kind, names in deployed().items() if names} == THEIRS
 
 
 def test_absent_twice_changes_nothing(play: Play, arguments: list[str]) -> None:

@@ -70,9 +70,9 @@ def test_a_second_command_draws_a_map(play: Play, cells: Cells, tmp_path: Path) 
     assert [cell["status"] for cell in found if cell["status"] in ("failed", "unsupported")] == [], found
     assert all(cell["processed"] and not cell["lost"] and not cell["duplicated"] for cell in found), found
     (packed,) = tmp_path.glob("*.tar.gz")
-    kept = subprocess.run(["tar", "-tzf", packed], capture_output=True, text=True, check=True).stdout
-    assert "report.html" in kept
-    assert "trials.jsonl" in kept
+    cached_resource = subprocess.run(["tar", "-tzf", packed], capture_output=True, text=True, check=True).stdout
+    assert "report.html" in cached_resource
+    assert "trials.jsonl" in cached_resource
 
 
 def test_one_variable_secures_it(play: Play, hosts: Hosts, tmp_path: Path) -> None:

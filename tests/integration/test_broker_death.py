@@ -12,7 +12,7 @@ from bench.cli.terminal import Silent
 from bench.config.scenario import Grid, Scenario, Search, Timing
 from bench.config.site import Site
 from bench.runner import run
-from bench.storage.run_folder import Store, read_results, read_trials
+from bench.storage.run_folder import RunFolder, read_results, read_trials
 from bench.units import Seconds, Share, Size
 
 pytestmark = pytest.mark.real
@@ -26,8 +26,8 @@ class Killer(Silent):
     def __init__(self, source, folder):
         self._main, self._folder, self.killed = MAINS[source], str(folder), None
 
-    def glimpse(self, glimpse):
-        if self.killed is None and glimpse.planned.number == 1 and glimpse.phase == "measuring":
+    def trial_progress(self, trial_progress):
+        if self.killed is None and trial_progress.planned.number == 1 and trial_progress.phase == "measuring":
             for process in psutil.Process().children(recursive=True):
                 words = _words(process)
                 if self._main in words and any(self._folder in word for word in words):
@@ -52,7 +52,7 @@ def _words(process):
         ("spark/pulsar", (10_000,)),
     ],
 )
-def test_a_killed_broker_is_a_finding_and_comes_back(system, sizes, tmp_path, ground):
+def test_a_killed_broker_is_a_finding_and_comes_back(system, sizes, tmp_path, env):
     """The trial says so, and its rate is asked for again; later trials of the cell are whole, and the next cell has its own."""
     framework, _, source = system.partition("/")
     scenario = Scenario(
@@ -64,8 +64,8 @@ def test_a_killed_broker_is_a_finding_and_comes_back(system, sizes, tmp_path, gr
         settings={"spark": {"batch_interval": "500 ms"}} if framework == "spark" else {},
     )
     killer = Killer(source, tmp_path)
-    with contextlib.closing(Store.fresh(tmp_path, "death")) as store:
-        run.run(scenario, Site(), store, killer, places=run.Places(ground.cache, tmp_path / "registry", "bench run"))
+    with contextlib.closing(RunFolder.fresh(tmp_path, "death")) as store:
+        run.run(scenario, Site(), store, killer, places=run.Places(env.cache, tmp_path / "registry", "bench run"))
     assert killer.killed is not None
     trials, results = read_trials(store.folder), read_results(store.folder)
     endings = [entry.measurement.ended for entry in trials]

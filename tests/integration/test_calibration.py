@@ -5,9 +5,9 @@ import pytest
 from bench.calibration import generator_ceiling
 from bench.cli import calibration_table
 from bench.cli.app import _registry
-from bench.config.scenario import Cell
 from bench.config.validation import read_scenario
 from bench.errors import UsageError
+from bench.model.cell import Cell
 from bench.plugins import registry
 from bench.workload.rate_meter import Meter
 
@@ -31,31 +31,31 @@ def test_a_meter_of_nothing_is_zero():
     assert Meter(1).rate == 0
 
 
-def test_the_ceiling_of_a_cell_is_measured_once(tmp_path, ground, monkeypatch):
+def test_the_ceiling_of_a_cell_is_measured_once(tmp_path, env, monkeypatch):
     """The second question is answered from the run's folder."""
     cell, given = Cell("plain", "files", 1000, 0.0), scenario(tmp_path)
     assert generator_ceiling.known_ceiling(cell, given, tmp_path) is None
-    found = generator_ceiling.generator_ceiling(cell, given, ground, tmp_path)
+    found = generator_ceiling.generator_ceiling(cell, given, env, tmp_path)
     assert found > 100
     monkeypatch.setattr(generator_ceiling, "load_rate", None)
-    assert generator_ceiling.generator_ceiling(cell, given, ground, tmp_path) == found
+    assert generator_ceiling.generator_ceiling(cell, given, env, tmp_path) == found
     assert [ceiling.by for ceiling in generator_ceiling.read_calibration(tmp_path)] == ["load"]
 
 
-def test_a_slowed_load_has_its_limit_as_ceiling(tmp_path, ground):
+def test_a_slowed_load_has_its_limit_as_ceiling(tmp_path, env):
     """What the search may count on is what the load does."""
     given = scenario(tmp_path, "load.limit=200 /s")
     assert generator_ceiling.generator_ceiling(
-        Cell("plain", "files", 1000, 0.0), given, ground, tmp_path
+        Cell("plain", "files", 1000, 0.0), given, env, tmp_path
     ) == pytest.approx(200, rel=0.15)
 
 
-def test_a_source_that_needs_a_reader_and_has_none_is_not_calibrated(tmp_path, ground, monkeypatch):
+def test_a_source_that_needs_a_reader_and_has_none_is_not_calibrated(tmp_path, env, monkeypatch):
     """A full source would be taken for a slow load."""
     monkeypatch.delattr("producers.files.source.discard")
     assert not registry.calibrates("files")
     assert (
-        generator_ceiling.generator_ceiling(Cell("plain", "files", 1000, 0.0), scenario(tmp_path), ground, tmp_path)
+        generator_ceiling.generator_ceiling(Cell("plain", "files", 1000, 0.0), scenario(tmp_path), env, tmp_path)
         is None
     )
 

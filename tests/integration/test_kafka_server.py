@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.errors import Died
+from bench.errors import ProcessDiedError
 from bench.system.supervisor import Supervisor
 from producers.kafka.server import Broker, KafkaServer
 
@@ -33,7 +33,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def server(supervisor: Supervisor, data: Path) -> Iterator[KafkaServer]:
     broker = Broker(heap_bytes=2**29, segment_bytes=2**20, message_bytes=11 * 10**6, retained_bytes=4 * 10**6)
-    server = KafkaServer.standing(supervisor, broker, cache=CACHE, data=data, note=lambda _: None)
+    server = KafkaServer.deployed(supervisor, broker, cache=CACHE, data=data, note=lambda _: None)
     yield server
     server.close()
 
@@ -93,7 +93,7 @@ def test_broker_is_reached_from_this_machine_only(server: KafkaServer) -> None:
 def test_closed_server_is_gone(supervisor: Supervisor, data: Path) -> None:
     """After close there is no process, no child and no data; closing again does nothing."""
     before = set(data.iterdir()), supervisor.children
-    server = KafkaServer.standing(supervisor, cache=CACHE, data=data, note=lambda _: None)
+    server = KafkaServer.deployed(supervisor, cache=CACHE, data=data, note=lambda _: None)
     assert server.alive()
     server.close()
     server.close()
@@ -104,6 +104,6 @@ def test_closed_server_is_gone(supervisor: Supervisor, data: Path) -> None:
 def test_server_that_does_not_come_up_leaves_nothing(supervisor: Supervisor, data: Path) -> None:
     """A broker that cannot start is an error with its log's last lines, and neither process nor data stay."""
     before = set(data.iterdir()), supervisor.children
-    with pytest.raises(Died, match="Too small maximum heap"):
-        KafkaServer.standing(supervisor, Broker(heap_bytes=2**20), cache=CACHE, data=data, note=lambda _: None)
+    with pytest.raises(ProcessDiedError, match="Too small maximum heap"):
+        KafkaServer.deployed(supervisor, Broker(heap_bytes=2**20), cache=CACHE, data=data, note=lambda _: None)
     assert (set(data.iterdir()), supervisor.children) == before

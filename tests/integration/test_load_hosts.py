@@ -49,7 +49,7 @@ def test_a_wrong_address_is_one_line(text):
 
 
 @pytest.fixture
-def standing(tmp_path, kafka, request):
+def deployed(tmp_path, kafka, request):
     """Two workers that wait; a harness, them, and the words that start a run of theirs. Nothing of them is left."""
     (port,) = free_ports(1)
     scenario, site = files(tmp_path, kafka.bootstrap, port)
@@ -73,9 +73,9 @@ def begun(harness, words, folder):
 
 
 @pytest.mark.real
-def test_two_workers_send_one_schedule(tmp_path, standing):
+def test_two_workers_send_one_schedule(tmp_path, deployed):
     """Every message arrives once, from two producers; they wait for the next run; that one is gone ends a trial, not the run."""
-    harness, workers, words = standing
+    harness, workers, words = deployed
     code, said = harness.done(*words, str(tmp_path))
     assert code == 0, said
     (folder,) = tmp_path.glob("hosts-*")
@@ -97,9 +97,9 @@ def test_two_workers_send_one_schedule(tmp_path, standing):
 
 
 @pytest.mark.real
-def test_workers_of_a_run_that_was_killed_join_the_next(tmp_path, standing):
+def test_workers_of_a_run_that_was_killed_join_the_next(tmp_path, deployed):
     """Nobody told them that it is over."""
-    harness, _, words = standing
+    harness, _, words = deployed
     first = begun(harness, words, tmp_path / "first")
     first.kill()
     first.communicate()

@@ -4,16 +4,16 @@ import threading
 import time
 
 from bench.system.pipe import Pipe
-from bench.workload.delivery_counts import Tally
-from bench.workload.load_spec import Order
-from bench.workload.open_loop import Pump, drive
+from bench.workload.delivery_counts import DeliveryCounts
+from bench.workload.load_spec import LoadSpec
+from bench.workload.open_loop import OpenLoopSender, run_load
 from bench.workload.processing import Work
 from producers.memory.source import Sender
 
 
 def passed(count, size=100):
     """(sent, tally) of so many messages that one thread sends as fast as it can and another one works on."""
-    name, tally, over = f"volume-{count}", Tally(), threading.Event()
+    name, tally, over = f"volume-{count}", DeliveryCounts(), threading.Event()
     sender, pipe = Sender(), Pipe.named(name)
     sender._pipe = pipe
 
@@ -29,8 +29,8 @@ def passed(count, size=100):
     reader = threading.Thread(target=consume)
     reader.start()
     told = []
-    order = Order(1, 1e9, time.monotonic(), count / 1e9, message_bytes=size, cpu_seconds=0.0, entropy=0.5)
-    drive(Pump(order, sender), told.append, lambda: False)
+    spec = LoadSpec(1, 1e9, time.monotonic(), count / 1e9, message_bytes=size, cpu_seconds=0.0, entropy=0.5)
+    run_load(OpenLoopSender(spec, sender), told.append, lambda: False)
     over.set()
     reader.join(timeout=60)
     Pipe.forget(name)
@@ -42,4 +42,4 @@ def test_a_million_messages_pass_exactly():
     sent, tally = passed(1_000_000)
     assert sent.confirmed == tally.count == 1_000_000
     assert tally.against(sent.by_producer()) == (0, 0)
-    assert (tally.corrupted, tally.disordered) == (0, 0)
+    assert (tally.corrupted, tally.out_of_order) == (0, 0)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from bench.workload.load_spec import Order
-from bench.workload.open_loop import Pump, drive
+from bench.workload.load_spec import LoadSpec
+from bench.workload.open_loop import OpenLoopSender, run_load
 
 
 class Taking:
@@ -37,8 +37,8 @@ def test_the_offered_rate_is_within_one_percent(rate):
     """At any moment after enough messages: no more is sent than is due, and no less but for a moment's worth."""
     clock, client, told = Clock(), Taking(), []
     seconds = max(1.0, 200 / rate)
-    pump = Pump(Order(1, rate, 1000.0, seconds, message_bytes=64, cpu_seconds=0.0, entropy=0.5), client)
-    drive(pump, told.append, lambda: clock.now >= 1000 + 0.9 * seconds, clock, clock.sleep)
+    pump = OpenLoopSender(LoadSpec(1, rate, 1000.0, seconds, message_bytes=64, cpu_seconds=0.0, entropy=0.5), client)
+    run_load(pump, told.append, lambda: clock.now >= 1000 + 0.9 * seconds, clock, clock.sleep)
     elapsed = told[-1].at - 1000
     assert told[-1].accepted == pytest.approx(rate * elapsed, rel=0.01, abs=1)
 
@@ -46,7 +46,7 @@ def test_the_offered_rate_is_within_one_percent(rate):
 def test_a_generator_that_keeps_up_rests_between_its_steps():
     """About a thousand steps a second at most: what is due meanwhile goes together."""
     clock, client = Clock(), Taking()
-    pump = Pump(Order(1, 1e5, 1000.0, 1.0, message_bytes=64, cpu_seconds=0.0, entropy=0.5), client)
-    drive(pump, lambda _: None, lambda: False, clock, clock.sleep)
+    pump = OpenLoopSender(LoadSpec(1, 1e5, 1000.0, 1.0, message_bytes=64, cpu_seconds=0.0, entropy=0.5), client)
+    run_load(pump, lambda _: None, lambda: False, clock, clock.sleep)
     assert client.count == 100_000
     assert client.calls <= 1100

@@ -7,9 +7,9 @@ import psutil
 import pytest
 from pyspark.sql.types import StructType
 
-from bench.config.scenario import Cell
 from bench.config.site import PulsarSite, Site
-from bench.errors import RoomError, UsageError
+from bench.errors import PluginError, UsageError
+from bench.model.cell import Cell
 from bench.model.message_codec import Writer
 from bench.plugins import registry
 from consumers.pulsar import backlog
@@ -32,19 +32,19 @@ def until(condition, seconds=DEADLINE):
 
 
 @pytest.fixture
-def opened(ground):
+def opened(env):
     """Opens a source with its sender for a size; closed afterwards."""
-    standing = []
+    deployed = []
 
     def make(size=1000, **settings):
         source, sender = registry.source("pulsar", {"pulsar": settings}), registry.sender("pulsar")
-        standing.extend([source, sender])
-        endpoint = source.open(Cell("plain", "pulsar", size, 0.0), ground)
+        deployed.extend([source, sender])
+        endpoint = source.open(Cell("plain", "pulsar", size, 0.0), env)
         sender.open(endpoint)
         return endpoint, sender
 
     yield make
-    for room in reversed(standing):
+    for room in reversed(deployed):
         room.close()
 
 
@@ -65,16 +65,16 @@ def read_all(readers, count):
 
 
 @pytest.mark.real
-def test_it_listens_on_loopback_only(pulsar, ground):
+def test_it_listens_on_loopback_only(pulsar, env):
     """Broker, administration and bookie alike."""
-    child = next(child for child in ground.supervisor.children if child.name == "pulsar")
+    child = next(child for child in env.supervisor.children if child.name == "pulsar")
     listening = [c.laddr.ip for c in psutil.Process(child.pid).net_connections("tcp") if c.status == psutil.CONN_LISTEN]
     assert len(listening) >= 3
     assert {address.rpartition(":")[2] for address in listening} == {"127.0.0.1"}
 
 
 @pytest.mark.real
-def test_a_message_of_10_mb_passes_and_nothing_storms(pulsar, opened, ground):
+def test_a_message_of_10_mb_passes_and_nothing_storms(pulsar, opened, env):
     """The bookie's frames are larger than the broker's messages: no frame is refused, in batches neither."""
     endpoint, sender = opened(10**7)
     reader = registry.consumer("pulsar")
@@ -84,7 +84,7 @@ def test_a_message_of_10_mb_passes_and_nothing_storms(pulsar, opened, ground):
     assert read_all([reader], 6) == [6]
     reader.close()
     until(lambda: sender.confirmed() == (6, 0))
-    log = next(child.log for child in ground.supervisor.children if child.name == "pulsar")
+    log = next(child.log for child in env.supervisor.children if child.name == "pulsar")
     assert "TooLongFrame" not in log.read_text()
 
 
@@ -157,25 +157,25 @@ def test_a_message_in_pieces_is_not_skipped_by_the_data_source(opened):
 def test_a_message_above_the_limit_is_refused_clearly():
     """Before anything starts."""
     source = registry.source("pulsar", {"pulsar": {"largest": "5 MB"}})
-    assert "settings.pulsar.largest" in source.refuses(Cell("plain", "pulsar", 10**7, 0.0), 0.5)
-    assert source.refuses(Cell("plain", "pulsar", 10**6, 0.0), 0.5) is None
+    assert "settings.pulsar.largest" in source.unsupported_reason(Cell("plain", "pulsar", 10**7, 0.0), 0.5)
+    assert source.unsupported_reason(Cell("plain", "pulsar", 10**6, 0.0), 0.5) is None
 
 
 def test_a_batch_above_the_limit_is_refused_clearly():
     """It would fail as a whole; where messages are too large to be put together there is none."""
     source = registry.source("pulsar", {"pulsar": {"largest": "5 MB", "batch": "8 MB"}})
-    assert "settings.pulsar.batch is 8 MB" in source.refuses(Cell("plain", "pulsar", 1000, 0.0), 0.5)
-    assert source.refuses(Cell("plain", "pulsar", 4_500_000, 0.0), 0.5) is None
+    assert "settings.pulsar.batch is 8 MB" in source.unsupported_reason(Cell("plain", "pulsar", 1000, 0.0), 0.5)
+    assert source.unsupported_reason(Cell("plain", "pulsar", 4_500_000, 0.0), 0.5) is None
 
 
 @pytest.mark.real
-def test_what_a_dead_pulsar_did_not_confirm_has_failed(opened, ground, monkeypatch):
+def test_what_a_dead_pulsar_did_not_confirm_has_failed(opened, env, monkeypatch):
     """After the time-out everything taken is one of both, exactly; the next cell finds another Pulsar."""
     monkeypatch.setattr("producers.pulsar.source.TIMEOUT", 2.0)
     _, sender = opened(LARGE)
     sender.send(written(LARGE, 3))
     until(lambda: sender.confirmed() == (3, 0))
-    [child for child in ground.supervisor.children if child.name == "pulsar"][-1].kill()
+    [child for child in env.supervisor.children if child.name == "pulsar"][-1].kill()
     sender.send(written(LARGE, 2))
     until(lambda: sum(sender.confirmed()) == 5)
     assert sender.confirmed() == (3, 2)
@@ -187,7 +187,7 @@ def test_what_a_dead_pulsar_did_not_confirm_has_failed(opened, ground, monkeypat
 
 def test_an_administration_that_is_not_there_is_one_line():
     """It names the address."""
-    with pytest.raises(RoomError, match=r"no answer from http://127\.0\.0\.1:9: "):
+    with pytest.raises(PluginError, match=r"no answer from http://127\.0\.0\.1:9: "):
         Admin(PulsarSite("pulsar://127.0.0.1:9", "http://127.0.0.1:9"), seconds=2).make_topic("x", 1)
 
 
@@ -204,23 +204,23 @@ def test_the_bookies_frames_are_larger_than_the_brokers_messages():
     assert f"nettyMaxFrameSizeBytes={7 * 2**20 + FRAME_ROOM}\n" in text
 
 
-def test_a_sites_pulsar_takes_what_pulsar_ships(ground, monkeypatch):
+def test_a_sites_pulsar_takes_what_pulsar_ships(env, monkeypatch):
     """Without settings.pulsar.largest a message above 5 MiB is refused before a topic is made."""
-    monkeypatch.setattr(ground, "site", Site(pulsar=PulsarSite("pulsar://127.0.0.1:9", "http://127.0.0.1:9")))
+    monkeypatch.setattr(env, "site", Site(pulsar=PulsarSite("pulsar://127.0.0.1:9", "http://127.0.0.1:9")))
     monkeypatch.setattr(Admin, "make_topic", lambda *_: None)
-    with pytest.raises(RoomError, match=r"settings\.pulsar\.largest"):
-        registry.source("pulsar", {}).open(Cell("plain", "pulsar", 10**7, 0.0), ground)
+    with pytest.raises(PluginError, match=r"settings\.pulsar\.largest"):
+        registry.source("pulsar", {}).open(Cell("plain", "pulsar", 10**7, 0.0), env)
 
 
 @pytest.mark.real
-def test_closed_server_is_gone(pulsar, ground):
+def test_closed_server_is_gone(pulsar, env):
     """Neither process nor data stay; closing again does nothing."""
-    before = set(ground.data.iterdir()), ground.supervisor.children
-    server = PulsarServer.standing(
-        ground.supervisor,
+    before = set(env.data.iterdir()), env.supervisor.children
+    server = PulsarServer.deployed(
+        env.supervisor,
         Broker(bookies=2, write_quorum=2, ack_quorum=2),
-        cache=ground.cache,
-        data=ground.data,
+        cache=env.cache,
+        data=env.data,
         note=print,
     )
     Admin(server.site).make_topic("copied", 1)
@@ -228,4 +228,4 @@ def test_closed_server_is_gone(pulsar, ground):
     server.close()
     server.close()
     assert not server.alive()
-    assert (set(ground.data.iterdir()), ground.supervisor.children) == before
+    assert (set(env.data.iterdir()), env.supervisor.children) == before

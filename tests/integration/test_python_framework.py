@@ -6,18 +6,18 @@ import time
 
 import pytest
 
-from bench.config.scenario import Cell
-from bench.errors import Died
+from bench.errors import ProcessDiedError
+from bench.model.cell import Cell
 from bench.plugins import registry
-from bench.workload.delivery_counts import Tally
-from bench.workload.load_spec import Order
+from bench.workload.delivery_counts import DeliveryCounts
+from bench.workload.load_spec import LoadSpec
 from bench.workload.processing import Work
 
 DEADLINE = 30.0
 
 
 @pytest.fixture(params=["kafka", "pulsar", "tcp", "files"])
-def rig(request, ground):
+def rig(request, env):
     """Plain before a source, the real broker where it is one, and a load that writes to it."""
     if request.param in ("kafka", "pulsar"):
         request.getfixturevalue(request.param)
@@ -27,21 +27,21 @@ def rig(request, ground):
         registry.load("inline"),
         registry.framework("plain", {}),
     )
-    endpoint = source.open(cell, ground)
-    load.open(endpoint, ground)
-    framework.open(cell, endpoint, Work(1000, 0.5), ground)
+    endpoint = source.open(cell, env)
+    load.open(endpoint, env)
+    framework.open(cell, endpoint, Work(1000, 0.5), env)
     yield load, framework
     for room in (framework, load, source):
         room.close()
 
 
-def order(rate=500.0, seconds=1.0):
-    return Order(1, rate, time.monotonic() + 0.05, seconds, message_bytes=1000, cpu_seconds=0.001, entropy=0.5)
+def spec(rate=500.0, seconds=1.0):
+    return LoadSpec(1, rate, time.monotonic() + 0.05, seconds, message_bytes=1000, cpu_seconds=0.001, entropy=0.5)
 
 
 def tallied(framework, count):
     """The tally of a framework once it has worked on so many messages."""
-    tally, deadline = Tally(), time.monotonic() + DEADLINE
+    tally, deadline = DeliveryCounts(), time.monotonic() + DEADLINE
     while tally.count < count:
         assert time.monotonic() < deadline, f"{tally.count} of {count} messages were processed"
         for report in framework.ask():
@@ -54,32 +54,32 @@ def tallied(framework, count):
 def test_plain_works_on_every_message_once(rig):
     """What was sent is what was processed, at the CPU cost that was asked for."""
     load, framework = rig
-    load.start(order())
+    load.start(spec())
     tally = tallied(framework, 500)
     assert tally.against({0: 500}) == (0, 0)
-    assert (tally.corrupted, tally.disordered) == (0, 0)
-    assert tally.asked == pytest.approx(0.5)
-    assert tally.burnt >= tally.asked
+    assert (tally.corrupted, tally.out_of_order) == (0, 0)
+    assert tally.cpu_requested_s == pytest.approx(0.5)
+    assert tally.cpu_used_s >= tally.cpu_requested_s
 
 
 @pytest.mark.real
-def test_every_core_has_a_process_of_its_own(rig, ground):
+def test_every_core_has_a_process_of_its_own(rig, env):
     """As many as the framework has cores."""
-    assert sum(child.name.startswith("plain") for child in ground.supervisor.children) == ground.cores
+    assert sum(child.name.startswith("plain") for child in env.supervisor.children) == env.cores
 
 
 @pytest.mark.real
-def test_a_dead_worker_is_told(rig, ground):
+def test_a_dead_worker_is_told(rig, env):
     """Asking raises Died."""
     _, framework = rig
-    worker = next(child for child in ground.supervisor.children if child.name.startswith("plain"))
+    worker = next(child for child in env.supervisor.children if child.name.startswith("plain"))
     os.kill(worker.pid, signal.SIGKILL)
-    with pytest.raises(Died, match="plain"):
+    with pytest.raises(ProcessDiedError, match="plain"):
         tallied(framework, 1)
 
 
 def test_plain_refuses_a_source_that_it_cannot_read():
     """The reason says what it could read."""
     plain = registry.framework("plain", {})
-    assert "kafka" in plain.refuses(Cell("plain", "carrier-pigeon", 100, 0.0), "carrier-pigeon")
-    assert "own process" in plain.refuses(Cell("plain", "memory", 100, 0.0), "memory")
+    assert "kafka" in plain.unsupported_reason(Cell("plain", "carrier-pigeon", 100, 0.0), "carrier-pigeon")
+    assert "own process" in plain.unsupported_reason(Cell("plain", "memory", 100, 0.0), "memory")

@@ -8,15 +8,16 @@ from hmac import digest
 import pytest
 
 from bench.cli.terminal import Silent
-from bench.config.scenario import Cell, Grid, Scenario, Search, Timing
+from bench.config.scenario import Grid, Scenario, Search, Timing
 from bench.config.site import KafkaSite, PulsarSite, Security, Site
 from bench.errors import HarnessError
+from bench.model.cell import Cell
 from bench.plugins import registry
 from bench.runner import run
 from bench.services.java import java
 from bench.services.maven_jars import jars
 from bench.services.ports import LOOPBACK, free_ports
-from bench.storage.run_folder import Store, read_results, read_trials
+from bench.storage.run_folder import RunFolder, read_results, read_trials
 from bench.units import Seconds, Share, Size
 from producers.kafka import server as kafka_server
 from producers.pulsar import server as pulsar_server
@@ -53,7 +54,7 @@ def token(subject, secret):
 
 
 @pytest.fixture(scope="module")
-def secured_kafka(ground, tls, tmp_path_factory):
+def secured_kafka(env, tls, tmp_path_factory):
     """A real Kafka whose clients come by SASL_SSL."""
     folder = tmp_path_factory.mktemp("kafka")
     port, controller, secured = free_ports(3)
@@ -67,11 +68,11 @@ def secured_kafka(ground, tls, tmp_path_factory):
     text += f"ssl.keystore.type=PEM\nssl.keystore.location={tls / 'both.pem'}\n"
     (folder / "server.properties").write_text(text)
     (folder / "log4j2.properties").write_text(kafka_server._LOGGING)
-    class_path = jars("kafka", ground.cache, ground.note) / "*"
+    class_path = jars("kafka", env.cache, env.note) / "*"
     command = [java(), *kafka_server._java_options(kafka_server.Broker(), folder), "-cp", str(class_path)]
-    kafka_server._format(ground.supervisor, command, folder)
+    kafka_server._format(env.supervisor, command, folder)
     command += ["kafka.Kafka", str(folder / "server.properties")]
-    child = ground.supervisor.start(command, name="kafka-secured", role="source", cwd=folder)
+    child = env.supervisor.start(command, name="kafka-secured", role="source", cwd=folder)
     answers = kafka_server._probe()
     child.wait_ready(lambda: answers(port), 60)
     yield f"{LOOPBACK}:{secured}"
@@ -79,7 +80,7 @@ def secured_kafka(ground, tls, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def secured_pulsar(ground, tls, tmp_path_factory):
+def secured_pulsar(env, tls, tmp_path_factory):
     """A real Pulsar that asks for a token, over TLS; its addresses."""
     folder = tmp_path_factory.mktemp("pulsar")
     broker = pulsar_server.Broker(heap_bytes=2**29)
@@ -102,10 +103,10 @@ def secured_pulsar(ground, tls, tmp_path_factory):
     text += "".join(f"{name}={value}\n" for name, value in more.items())
     (folder / "standalone.conf").write_text(text)
     (folder / "log4j2.properties").write_text(pulsar_server._LOGGING)
-    class_path = jars("pulsar", ground.cache, ground.note) / "*"
+    class_path = jars("pulsar", env.cache, env.note) / "*"
     command = [java(), *pulsar_server._java_options(broker, folder), "-cp", str(class_path)]
     command += pulsar_server._starter(broker, folder, bookie)
-    child = ground.supervisor.start(command, name="pulsar-secured", role="source", cwd=folder)
+    child = env.supervisor.start(command, name="pulsar-secured", role="source", cwd=folder)
     service, admin = f"pulsar+ssl://{LOOPBACK}:{secured}", f"https://{LOOPBACK}:{secured_web}"
     site = PulsarSite(service, admin, ca_file=str(tls / "cert.pem"), token_file=str(tls / "token"))
     child.wait_ready(lambda: pulsar_server._answers(site), 90)
@@ -113,7 +114,7 @@ def secured_pulsar(ground, tls, tmp_path_factory):
     child.stop()
 
 
-def run_one(system, site, folder, ground):
+def run_one(system, site, folder, env):
     """A short run of one cell at that site; its results, and the trials that are drained."""
     scenario = Scenario(
         "secured",
@@ -122,9 +123,9 @@ def run_one(system, site, folder, ground):
         search=Search("bisection", Share(0.5), Seconds(8)),
         timing=Timing(Seconds(0.5), Seconds(2), Seconds(10)),
     )
-    store = Store.fresh(folder, "secured")
+    store = RunFolder.fresh(folder, "secured")
     try:
-        run.run(scenario, site, store, Silent(), places=run.Places(ground.cache, folder / "registry", "bench run"))
+        run.run(scenario, site, store, Silent(), places=run.Places(env.cache, folder / "registry", "bench run"))
     finally:
         store.close()
     trials = [entry.measurement for entry in read_trials(store.folder)]
@@ -132,20 +133,20 @@ def run_one(system, site, folder, ground):
 
 
 @pytest.mark.parametrize("framework", ["plain", "spark"])
-def test_a_secured_kafka_serves_whom_the_site_lets_in(framework, secured_kafka, tls, tmp_path, ground):
+def test_a_secured_kafka_serves_whom_the_site_lets_in(framework, secured_kafka, tls, tmp_path, env):
     """Every message comes through, and the password stands in no record of the run."""
     security = Security("bench", str(tls / "password"), str(tls / "cert.pem"))
     results, trials, folder = run_one(
-        f"{framework}/kafka", Site(kafka=KafkaSite(secured_kafka, security)), tmp_path, ground
+        f"{framework}/kafka", Site(kafka=KafkaSite(secured_kafka, security)), tmp_path, env
     )
     check(results, trials, folder, PASSWORD)
 
 
 @pytest.mark.parametrize("framework", ["plain", "spark"])
-def test_a_secured_pulsar_serves_whom_the_site_lets_in(framework, secured_pulsar, tls, tmp_path, ground):
+def test_a_secured_pulsar_serves_whom_the_site_lets_in(framework, secured_pulsar, tls, tmp_path, env):
     """Every message comes through, and the token stands in no record of the run."""
     site = Site(pulsar=PulsarSite(*secured_pulsar, ca_file=str(tls / "cert.pem"), token_file=str(tls / "token")))
-    results, trials, folder = run_one(f"{framework}/pulsar", site, tmp_path, ground)
+    results, trials, folder = run_one(f"{framework}/pulsar", site, tmp_path, env)
     check(results, trials, folder, (tls / "token").read_text())
 
 
@@ -169,11 +170,11 @@ def test_an_unknown_certificate_is_refused(secured_pulsar, tls):
         Admin(site).make_topic("x", 1)
 
 
-def test_a_wrong_password_is_refused(secured_kafka, tls, tmp_path, ground, monkeypatch):
+def test_a_wrong_password_is_refused(secured_kafka, tls, tmp_path, env, monkeypatch):
     """Before the cell begins."""
     security = Security("bench", str(tls / "wrong"), str(tls / "cert.pem"))
-    monkeypatch.setattr(ground, "site", Site(kafka=KafkaSite(secured_kafka, security)))
+    monkeypatch.setattr(env, "site", Site(kafka=KafkaSite(secured_kafka, security)))
     source = registry.source("kafka", {})
     with pytest.raises(HarnessError, match="kafka"):
-        source.open(Cell("plain", "kafka", 10_000, 0.0), ground)
+        source.open(Cell("plain", "kafka", 10_000, 0.0), env)
     source.close()

@@ -8,15 +8,15 @@ import psutil
 import pyarrow as pa
 import pytest
 
-from bench.config.scenario import Cell
 from bench.config.site import SparkSite
-from bench.errors import Died, UsageError
+from bench.errors import ProcessDiedError, UsageError
 from bench.model import message_codec
+from bench.model.cell import Cell
 from bench.plugins import registry
 from bench.plugins.protocols import Endpoint
 from bench.units import Seconds
-from bench.workload.delivery_counts import Tally
-from bench.workload.load_spec import Order
+from bench.workload.delivery_counts import DeliveryCounts
+from bench.workload.load_spec import LoadSpec
 from bench.workload.processing import Work
 from frameworks.spark.conf import Settings, block_interval, query_conf, reader_options, session_conf
 from frameworks.spark.orders import first_line
@@ -29,7 +29,7 @@ SYSTEMS = {"kafka": {}, "pulsar": {}, "files": {}, "tcp by Structured Streaming"
 
 
 @contextmanager
-def reading(ground, source_name, size, settings=None):
+def reading(env, source_name, size, settings=None):
     """A source, a load that writes to it, and Spark reading it: (endpoint, load, framework)."""
     cell = Cell("spark", source_name, size, 0.0)
     source, load, framework = (
@@ -37,10 +37,10 @@ def reading(ground, source_name, size, settings=None):
         registry.load("inline"),
         registry.framework("spark", {"spark": settings or {}}),
     )
-    endpoint = source.open(cell, ground)
-    load.open(endpoint, ground)
+    endpoint = source.open(cell, env)
+    load.open(endpoint, env)
     try:
-        framework.open(cell, endpoint, Work(size, ENTROPY), ground)
+        framework.open(cell, endpoint, Work(size, ENTROPY), env)
         yield endpoint, load, framework
     finally:
         for room in (framework, load, source):
@@ -50,13 +50,13 @@ def reading(ground, source_name, size, settings=None):
 def send(load, run, size, count, cost=0.0):
     """Have so many messages sent within two seconds."""
     load.start(
-        Order(run, count / 2, time.monotonic() + 0.05, 2.0, message_bytes=size, cpu_seconds=cost, entropy=ENTROPY)
+        LoadSpec(run, count / 2, time.monotonic() + 0.05, 2.0, message_bytes=size, cpu_seconds=cost, entropy=ENTROPY)
     )
 
 
 def tallied(framework, count):
     """The tally of a framework once it has worked on so many messages."""
-    tally, deadline = Tally(), time.monotonic() + DEADLINE
+    tally, deadline = DeliveryCounts(), time.monotonic() + DEADLINE
     while tally.count + tally.corrupted < count:
         assert time.monotonic() < deadline, f"{tally.count} of {count} messages were processed"
         for report in framework.ask():
@@ -65,20 +65,20 @@ def tallied(framework, count):
     return tally
 
 
-def check_three_cells(ground, source):
+def check_three_cells(env, source):
     """Three cells, one after the other, each count their own messages, in one process."""
     pids = []
     for run in (1, 2, 3):
-        with reading(ground, source, 100) as (_, load, framework):
+        with reading(env, source, 100) as (_, load, framework):
             send(load, run, 100, 50)
             assert tallied(framework, 50).against({0: 50}) == (0, 0)
-            pids.append(spark_child(ground).pid)
+            pids.append(spark_child(env).pid)
     assert len(set(pids)) == 1
 
 
-def spark_child(ground):
+def spark_child(env):
     """The one Spark that stands."""
-    (child,) = (child for child in ground.supervisor.children if child.name == "spark")
+    (child,) = (child for child in env.supervisor.children if child.name == "spark")
     return child
 
 
@@ -88,37 +88,37 @@ def jvm_of(child):
 
 
 @pytest.mark.real
-def test_the_cost_is_burnt(ground):
+def test_the_cost_is_burnt(env):
     """At least what was asked for, and hardly more."""
-    with reading(ground, "files", 100) as (_, load, framework):
+    with reading(env, "files", 100) as (_, load, framework):
         send(load, 1, 100, 20, cost=0.05)
         tally = tallied(framework, 20)
-    assert tally.asked == pytest.approx(1.0)
-    assert 1.0 <= tally.burnt / tally.asked < 1.01
+    assert tally.cpu_requested_s == pytest.approx(1.0)
+    assert 1.0 <= tally.cpu_used_s / tally.cpu_requested_s < 1.01
 
 
 @pytest.mark.real
-def test_a_batch_that_lasts_for_ever_does_not_keep_a_cell_open(ground):
+def test_a_batch_that_lasts_for_ever_does_not_keep_a_cell_open(env):
     """Close gives up what is under way, and the session serves the next cell."""
-    with reading(ground, "files", 100) as (_, load, framework):
+    with reading(env, "files", 100) as (_, load, framework):
         send(load, 1, 100, 8, cost=100.0)
-        first = spark_child(ground).pid
+        first = spark_child(env).pid
         busy = psutil.Process(first)
         deadline = time.monotonic() + DEADLINE
         while not any(
             child.cpu_percent(0.1) > 50 for child in busy.children(recursive=True) if "python" in child.name()
         ):
             assert time.monotonic() < deadline, "no worker burns"
-    with reading(ground, "files", 100) as (_, load, framework):
+    with reading(env, "files", 100) as (_, load, framework):
         send(load, 2, 100, 8)
         assert tallied(framework, 8).against({0: 8}) == (0, 0)
-    assert spark_child(ground).pid == first
+    assert spark_child(env).pid == first
 
 
 @pytest.mark.real
-def test_a_flipped_and_a_short_message_are_counted(ground, tmp_path):
+def test_a_flipped_and_a_short_message_are_counted(env, tmp_path):
     """They are corrupted; their neighbours are not."""
-    with reading(ground, "files", 100) as (endpoint, _, framework):
+    with reading(env, "files", 100) as (endpoint, _, framework):
         whole = written(100, 4)
         for number, text in enumerate([whole[0], whole[1][:-1], whole[2][:-1] + b"\x01", whole[3]]):
             (tmp_path / "part").write_bytes(text)
@@ -128,46 +128,46 @@ def test_a_flipped_and_a_short_message_are_counted(ground, tmp_path):
 
 
 @pytest.mark.real
-def test_a_killed_jvm_is_told_and_replaced(ground):
+def test_a_killed_jvm_is_told_and_replaced(env):
     """Asking raises Died; the next cell gets a new session."""
-    with reading(ground, "files", 100) as (_, _, framework):
-        first = spark_child(ground)
+    with reading(env, "files", 100) as (_, _, framework):
+        first = spark_child(env)
         jvm_of(first).kill()
-        with pytest.raises(Died, match="JVM"):
+        with pytest.raises(ProcessDiedError, match="JVM"):
             tallied(framework, 1)
-    with reading(ground, "files", 100) as (_, load, framework):
+    with reading(env, "files", 100) as (_, load, framework):
         send(load, 1, 100, 50)
         assert tallied(framework, 50).against({0: 50}) == (0, 0)
-        assert spark_child(ground).pid != first.pid
+        assert spark_child(env).pid != first.pid
 
 
 @pytest.mark.real
-def test_a_session_serves_many_cells(ground):
+def test_a_session_serves_many_cells(env):
     """The next cell finds the process of the one before, and only its own messages."""
-    check_three_cells(ground, "files")
+    check_three_cells(env, "files")
 
 
 @pytest.mark.real
 @pytest.mark.parametrize(("size", "count"), [SMALL, LARGE], ids=["small", "large"])
 @pytest.mark.parametrize("system", SYSTEMS)
-def test_every_message_is_worked_on_once(ground, kafka, pulsar, system, size, count):
+def test_every_message_is_worked_on_once(env, kafka, pulsar, system, size, count):
     """What was sent is what was processed, in order where the source has one."""
-    with reading(ground, system.split()[0], size, SYSTEMS[system]) as (endpoint, load, framework):
+    with reading(env, system.split()[0], size, SYSTEMS[system]) as (endpoint, load, framework):
         send(load, 1, size, count)
         tally = tallied(framework, count)
     assert tally.against({0: count}) == (0, 0)
-    assert (tally.corrupted, tally.disordered if endpoint.ordered else 0) == (0, 0)
+    assert (tally.corrupted, tally.out_of_order if endpoint.ordered else 0) == (0, 0)
 
 
 @pytest.mark.real
-def test_receivers_follow_one_another(ground):
+def test_receivers_follow_one_another(env):
     """Each on the same session, after the one before has let it go."""
-    check_three_cells(ground, "tcp")
+    check_three_cells(env, "tcp")
 
 
 def test_spark_refuses_a_source_that_it_cannot_read():
     """The reason says what it could read."""
-    assert "kafka" in registry.framework("spark", {}).refuses(Cell("spark", "memory", 100, 0.0), "memory")
+    assert "kafka" in registry.framework("spark", {}).unsupported_reason(Cell("spark", "memory", 100, 0.0), "memory")
 
 
 def test_a_wrong_setting_is_told():

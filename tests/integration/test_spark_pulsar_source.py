@@ -142,14 +142,14 @@ def _readable(reader, span):
 
 
 @pytest.mark.real
-def test_a_query_that_is_killed_goes_on_from_its_checkpoint_exactly(pulsar, topic, ground, tmp_path, request):
+def test_a_query_that_is_killed_goes_on_from_its_checkpoint_exactly(pulsar, topic, env, tmp_path, request):
     """Killed with -9 in the middle, started again while messages come: each is in one batch, once, and in its place."""
     name, write = topic
     program = str(request.config.rootpath / "tests" / "programs" / "pulsar_query.py")
     command = [sys.executable, program, pulsar.site.service_url, name, str(tmp_path), "subscription=restarted"]
     began = time.time() - 1
     write(0, 3000)
-    query = ground.supervisor.start(command, name="pulsar-query", role="framework", cwd=request.config.rootpath)
+    query = env.supervisor.start(command, name="pulsar-query", role="framework", cwd=request.config.rootpath)
     written = 3000
     deadline = time.monotonic() + DEADLINE
     while len(saved(tmp_path)) < 4:
@@ -160,7 +160,7 @@ def test_a_query_that_is_killed_goes_on_from_its_checkpoint_exactly(pulsar, topi
     query.kill()
     write(written, 500)
     written += 500
-    query = ground.supervisor.start(command, name="pulsar-query", role="framework", cwd=request.config.rootpath)
+    query = env.supervisor.start(command, name="pulsar-query", role="framework", cwd=request.config.rootpath)
     while sum(map(len, saved(tmp_path).values())) < written:
         assert time.monotonic() < deadline, query.log.read_text()[-2000:]
         time.sleep(0.1)

@@ -16,9 +16,9 @@ from frameworks.harmonicio.engine.errors import HarmonicError, Refused, Unreacha
 
 logger = logging.getLogger(__name__)
 
-MOST_BODY = 2**20
+MAX_BODY = 2**20
 NO_TOKEN = "Token is required."  # noqa: S105  a text of the old wire
-_MOST_ADDRESSES, _LONGEST_HOST = 4096, 255
+_MAX_ADDRESSES, _MAX_HOST = 4096, 255
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -33,7 +33,7 @@ def guarded(requests_per_second: int) -> list[Middleware]:
         tokens, then = buckets.pop(who, (2.0 * requests_per_second, now))
         tokens = min(2.0 * requests_per_second, tokens + (now - then) * requests_per_second)
         buckets[who] = (max(0.0, tokens - 1), now)
-        while len(buckets) > _MOST_ADDRESSES:
+        while len(buckets) > _MAX_ADDRESSES:
             buckets.popitem(last=False)
         if tokens < 1:
             return web.Response(status=429, text="too many requests")
@@ -71,7 +71,7 @@ def _equal(one: str, other: str) -> bool:
 
 def can_be_host(text: str) -> bool:
     """Whether a text can be an address or a name of a host; for others Python's resolver raises ValueError."""
-    if not 0 < len(text) <= _LONGEST_HOST or not text.isprintable():
+    if not 0 < len(text) <= _MAX_HOST or not text.isprintable():
         return False
     try:
         text.encode("idna")

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from frameworks.harmonicio.engine.errors import Refused, Unreachable
 from frameworks.harmonicio.engine.tls import http_connection
 
-_PATIENCE = 30.0
+_TIMEOUT_S = 30.0
 
 
 class Operator:
@@ -39,7 +39,7 @@ class Operator:
 
     def _ask(self, verb: str, path: str, body: object = None) -> dict[str, Any]:
         headers = {"Authorization": f"Bearer {self._token}"} if self._token else {}
-        connection = http_connection(self._host, self._port, _PATIENCE, self._tls)
+        connection = http_connection(self._host, self._port, _TIMEOUT_S, self._tls)
         try:
             connection.request(verb, path, json.dumps(body) if body is not None else None, headers)
             answer = connection.getresponse()

@@ -17,7 +17,7 @@ import msgspec
 
 from bench.config.site import Site
 from bench.errors import HarnessError
-from bench.plugins.environment import Ground
+from bench.plugins.environment import RunEnvironment
 from bench.system.supervisor import Supervisor
 from bench.units import Size, size_text
 from frameworks.spark.benchmark.backlog import PARTS, filled
@@ -25,7 +25,7 @@ from frameworks.spark.benchmark.reading import Reading, Turn, by_client, by_spar
 
 SOURCES = ("kafka", "pulsar", "memory")
 BAR = 0.8
-MOST_MESSAGES = 2_000_000
+MAX_MESSAGES = 2_000_000
 CACHE = Path.home() / ".cache" / "stream-bench"
 
 
@@ -34,25 +34,25 @@ def main() -> None:
     asked = _asked()
     with tempfile.TemporaryDirectory(prefix="spark-benchmark-", dir=asked.data) as name:
         folder = Path(name)
-        with Ground(
+        with RunEnvironment(
             Site(),
             Supervisor(folder / "running", folder / "logs"),
             folder / "data",
             CACHE,
             cores=asked.cores,
             note=_say,
-        ) as ground:
+        ) as env:
             try:
                 for size in map(int, asked.size):
                     found = measured(
-                        size, max(PARTS, min(MOST_MESSAGES, asked.bytes // size) // PARTS * PARTS), asked, ground
+                        size, max(PARTS, min(MAX_MESSAGES, asked.bytes // size) // PARTS * PARTS), asked, env
                     )
                     sys.stdout.write(_json(found) if asked.json else table(found))
             except HarnessError as problem:
                 sys.exit(f"error: {problem}")
 
 
-def measured(size: int, count: int, asked: argparse.Namespace, ground: Ground) -> list[Reading]:
+def measured(size: int, count: int, asked: argparse.Namespace, env: RunEnvironment) -> list[Reading]:
     """Everybody's readings of `count` messages."""
     conf = dict(one.split("=", 1) for one in asked.conf)
     turns: dict[tuple[str, str], list[Turn]] = {}
@@ -61,20 +61,20 @@ def measured(size: int, count: int, asked: argparse.Namespace, ground: Ground) -
         endpoints = {}
         for source in asked.source:
             _say(f"{size_text(size)}: filling {source} with {count} messages")
-            endpoints[source] = stack.enter_context(filled(source, size, count, ground, {}))
+            endpoints[source] = stack.enter_context(filled(source, size, count, env, {}))
         for turn in range(asked.turns + 1):
             for source in asked.source[turn % len(asked.source) :] + asked.source[: turn % len(asked.source)]:
                 _say(
                     f"{size_text(size)}: spark/{source}, " + (f"turn {turn} of {asked.turns}" if turn else "to warm up")
                 )
-                one = by_spark(endpoints[source], size, count, next(number), ground, conf)
+                one = by_spark(endpoints[source], size, count, next(number), env, conf)
                 turns.setdefault((source, "spark"), []).extend(
                     [one] if turn else []
                 )  # at first half of the time goes to the JIT
         for source in asked.source:
             if source != "memory" and not asked.no_clients:
                 _say(f"{size_text(size)}: {source}'s client")
-                turns[source, "client"] = [by_client(endpoints[source], size, count, ground)]
+                turns[source, "client"] = [by_client(endpoints[source], size, count, env)]
     return [
         Reading(source, size, by, [t.hz for t in seen], seen[-1].core_seconds, all(t.exact for t in seen))
         for (source, by), seen in turns.items()

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from bench.config.scenario import Cell
-from bench.errors import NotReady
+from bench.errors import NotReadyError
+from bench.model.cell import Cell
 from bench.model.message_codec import Writer
 from bench.plugins import registry
-from bench.plugins.protocols import Endpoint, Ground, Sender
+from bench.plugins.protocols import Endpoint, RunEnvironment, Sender
 
 PARTS = 2
 ENTROPY = 0.75
@@ -23,7 +23,9 @@ _STEP_BYTES, _STEP_MESSAGES = 4_000_000, 4096
 
 
 @contextmanager
-def filled(source_name: str, size: int, count: int, ground: Ground, settings: Mapping[str, Any]) -> Iterator[Endpoint]:
+def filled(
+    source_name: str, size: int, count: int, env: RunEnvironment, settings: Mapping[str, Any]
+) -> Iterator[Endpoint]:
     """A topic with messages 0 to `count` - 1 of producer 0, written to the disk; for as long as the block lasts."""
     if source_name == "memory":
         yield Endpoint("memory", "", parts=PARTS)
@@ -33,7 +35,7 @@ def filled(source_name: str, size: int, count: int, ground: Ground, settings: Ma
         registry.sender(source_name),
     )
     try:
-        endpoint = source.open(Cell("spark", source_name, size, 0.0), ground)
+        endpoint = source.open(Cell("spark", source_name, size, 0.0), env)
         if source_name == "pulsar":
             _keep(endpoint)
         sender.open(endpoint)
@@ -73,11 +75,11 @@ def _fill(sender: Sender, size: int, count: int) -> None:
                 time.sleep(_PAUSE)
     while (confirmed := sender.confirmed())[0] < count:
         if confirmed[1]:
-            raise NotReady(f"{confirmed[1]} messages of {size} B were refused")
+            raise NotReadyError(f"{confirmed[1]} messages of {size} B were refused")
         _check(deadline)
         time.sleep(_PAUSE)
 
 
 def _check(deadline: float) -> None:
     if time.monotonic() > deadline:
-        raise NotReady(f"the topic was not full within {_FILLING:g} s")
+        raise NotReadyError(f"the topic was not full within {_FILLING:g} s")

@@ -8,12 +8,12 @@ from threading import Thread
 
 from msgspec import Struct
 
-from bench.config.scenario import Cell
-from bench.errors import NotReady
-from bench.plugins.environment import Ground
+from bench.errors import NotReadyError
+from bench.model.cell import Cell
+from bench.plugins.environment import RunEnvironment
 from bench.plugins.protocols import Endpoint
 from bench.telemetry.cpu import Probe
-from bench.workload.delivery_counts import Tally
+from bench.workload.delivery_counts import DeliveryCounts
 from bench.workload.processing import Work
 from frameworks.spark.adapter import Framework, Settings
 from frameworks.spark.benchmark.backlog import ENTROPY, PARTS
@@ -52,12 +52,14 @@ class Turn(Struct, frozen=True):
     exact: bool
 
 
-def by_spark(endpoint: Endpoint, size: int, count: int, number: int, ground: Ground, conf: Mapping[str, Value]) -> Turn:
+def by_spark(
+    endpoint: Endpoint, size: int, count: int, number: int, env: RunEnvironment, conf: Mapping[str, Value]
+) -> Turn:
     """Read everything with a query of its own; timed from when the query looks at the source to the end of its last batch."""
     framework = Framework(Settings(options=_options(endpoint, size, count, number), conf=conf))
-    probe, tally = Probe(ground.supervisor), Tally()
+    probe, tally = Probe(env.supervisor), DeliveryCounts()
     try:
-        framework.open(Cell("spark", endpoint.source, size, 0.0), endpoint, Work(size, ENTROPY), ground)
+        framework.open(Cell("spark", endpoint.source, size, 0.0), endpoint, Work(size, ENTROPY), env)
         before = probe.snapshot()
         ended = before.at
         while tally.count + tally.corrupted < count:
@@ -65,7 +67,7 @@ def by_spark(endpoint: Endpoint, size: int, count: int, number: int, ground: Gro
                 tally.add(report)
                 ended = report.at
             if time.monotonic() > before.at + _READING:
-                raise NotReady(
+                raise NotReadyError(
                     f"spark/{endpoint.source} has read {tally.count} of {count} messages within {_READING:g} s"
                 )
             time.sleep(0.01)
@@ -77,7 +79,7 @@ def by_spark(endpoint: Endpoint, size: int, count: int, number: int, ground: Gro
     return Turn(count / (ended - before.at), each, tally.against(producers) == (0, 0))
 
 
-def by_client(endpoint: Endpoint, size: int, count: int, ground: Ground) -> Turn:
+def by_client(endpoint: Endpoint, size: int, count: int, env: RunEnvironment) -> Turn:
     """Read everything with the broker's client, each message as bytes of Python, and look at none of them."""
     drain, found = _DRAINS[endpoint.source], [0] * PARTS
 
@@ -85,7 +87,7 @@ def by_client(endpoint: Endpoint, size: int, count: int, ground: Ground) -> Turn
         found[part] = drain(endpoint, part, size, count // PARTS)
 
     threads = [Thread(target=read, args=(part,), daemon=True) for part in range(PARTS)]
-    probe = Probe(ground.supervisor)
+    probe = Probe(env.supervisor)
     before = probe.snapshot()
     for thread in threads:
         thread.start()

@@ -20,7 +20,7 @@ from pyspark.sql.types import BinaryType, DataType, IntegerType, StringType, Str
 from frameworks.spark.pulsarsource.options import Options, connected
 from frameworks.spark.pulsarsource.position import Position
 
-_PATIENCE_MS = 200
+_WAIT_MS = 200
 """After which, where the end does not name its last message, Pulsar is asked whether there is more."""
 _IDLE_SECONDS = 30.0
 
@@ -60,16 +60,16 @@ def arrow_schema(schema: StructType) -> pa.Schema:
 def batches(options: Options, span: Range, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """Everything of the span, once, in batches of bounded size; RuntimeError where a message does not come in time."""
     end = Position.parse(span.end)
-    standing = _standing(options, span.part, Position.parse(span.start))
+    deployed = _standing(options, span.part, Position.parse(span.start))
     with (
         contextlib.ExitStack() as undo
     ):  # also when a task is given up in the middle: nobody knows where its reader stands
-        undo.callback(standing.reader.close)
-        while (batch := standing.next_batch(options, end, schema)) is not None:
+        undo.callback(deployed.reader.close)
+        while (batch := deployed.next_batch(options, end, schema)) is not None:
             yield batch
-        if not standing.held_back:
-            standing.used = time.monotonic()
-            _kept[options.serviceUrl, span.part] = standing
+        if not deployed.held_back:
+            deployed.used = time.monotonic()
+            _resources[options.serviceUrl, span.part] = deployed
             undo.pop_all()
 
 
@@ -132,7 +132,7 @@ class _Standing:
         deadline = time.monotonic() + seconds
         while True:
             try:
-                return self.reader.read_next(_PATIENCE_MS)
+                return self.reader.read_next(_WAIT_MS)
             except pulsar.Timeout:
                 if end.whole_entry and self._has_reached(end) and not self.reader.has_message_available():
                     return None
@@ -151,13 +151,13 @@ class _Standing:
 
 
 _clients: dict[str, pulsar.Client] = {}
-_kept: dict[tuple[str, str], _Standing] = {}
+_resources: dict[tuple[str, str], _Standing] = {}
 """Of this worker process: a client of each cluster, and a reader of each partition that it has read to the end of a batch."""
 
 
 def _standing(options: Options, part: str, start: Position) -> _Standing:
     """The worker's reader of the partition if it stands at `start`, or a new one there."""
-    known = _kept.pop((options.serviceUrl, part), None)
+    known = _resources.pop((options.serviceUrl, part), None)
     _close_idle()
     if known is not None and known.position == start and known.reader.is_connected():
         return known
@@ -173,7 +173,7 @@ def _standing(options: Options, part: str, start: Position) -> _Standing:
 
 def _close_idle() -> None:
     """Let go of readers that nobody has asked for lately: their query may have ended, and their topic be gone."""
-    for place, standing in list(_kept.items()):
-        if time.monotonic() > standing.used + _IDLE_SECONDS:
-            del _kept[place]
-            standing.reader.close()
+    for place, deployed in list(_resources.items()):
+        if time.monotonic() > deployed.used + _IDLE_SECONDS:
+            del _resources[place]
+            deployed.reader.close()

@@ -3,10 +3,11 @@
 import pytest
 from msgspec.structs import replace
 
-from bench.analysis.bounds import Copies, kafka_copies, pulsar_copies, roof_reached, roofs
-from bench.config.scenario import Cell, Grid, Scenario
+from bench.analysis.bounds import Copies, kafka_copies, pulsar_copies, reached_bound, roofs
+from bench.config.scenario import Grid, Scenario
 from bench.config.site import KafkaSite, LoadSite, PulsarSite, Site
-from bench.model.measurement import Result, Roof
+from bench.model.cell import Cell
+from bench.model.measurement import Bound, Result
 from bench.runner import deployment, run
 from bench.units import Bandwidth, Size
 
@@ -40,8 +41,8 @@ def test_a_larger_quorum_has_a_lower_roof():
 def test_the_lowest_roof_comes_first():
     """125 MB/s carry 125,000 messages of 1 kB, and a third of it where each goes to three; two cores work on 200 of 10 ms."""
     known = roofs(CELL, 2, kafka_copies(3), network=125e6, disk=900e6)
-    network = [Roof("network", 125e6 / 3000, hard=False), Roof("network", 125_000.0)]
-    assert known == [Roof("cpu", 200.0), network[0], network[1], Roof("disk", 300_000.0, hard=False)]
+    network = [Bound("network", 125e6 / 3000, hard=False), Bound("network", 125_000.0)]
+    assert known == [Bound("cpu", 200.0), network[0], network[1], Bound("disk", 300_000.0, hard=False)]
 
 
 def test_what_is_not_known_is_no_roof():
@@ -51,9 +52,9 @@ def test_what_is_not_known_is_no_roof():
 
 def test_a_rate_near_a_roof_has_reached_it():
     """From nine tenths on."""
-    known = [Roof("network", 100.0), Roof("disk", 1000.0, hard=False)]
-    assert roof_reached(89.0, known) is None
-    assert roof_reached(90.0, known) == known[0]
+    known = [Bound("network", 100.0), Bound("disk", 1000.0, hard=False)]
+    assert reached_bound(89.0, known) is None
+    assert reached_bound(90.0, known) == known[0]
 
 
 @pytest.mark.parametrize(
@@ -73,7 +74,7 @@ def test_within_one_machine_there_is_no_network():
     scenario = Scenario("x", ("plain/kafka", "plain/tcp"), Grid((Size(1000),)))
     site = Site(bandwidth=Bandwidth(300e6), kafka=KafkaSite("a:1"))
     found = {cell.source: deployment.roofs(cell, scenario, site, 2) for cell in scenario.cells()}
-    assert (found["kafka"], found["tcp"]) == ([Roof("network", 300_000.0)], [])
+    assert (found["kafka"], found["tcp"]) == ([Bound("network", 300_000.0)], [])
     several = replace(site, load=LoadSite("a:2", 2))
     assert [roof.hard for cell in scenario.cells() for roof in deployment.roofs(cell, scenario, several, 2)] == [
         False,
@@ -84,8 +85,8 @@ def test_within_one_machine_there_is_no_network():
 def test_a_cell_at_a_roof_carries_its_name():
     """Whatever else limited the trial."""
     result = Result("plain/kafka", "plain", "kafka", 1000, 0.0, "measured", estimate_hz=950.0, limited_by="cpu")
-    assert run.under([Roof("network", 1000.0)], result).limited_by == "network"
-    assert run.under([Roof("network", 2000.0)], result) == result
+    assert run.under([Bound("network", 1000.0)], result).limited_by == "network"
+    assert run.under([Bound("network", 2000.0)], result) == result
 
 
 def test_a_generators_limit_stays_one_near_a_roof():
@@ -93,7 +94,7 @@ def test_a_generators_limit_stays_one_near_a_roof():
     result = Result(
         "plain/kafka", "plain", "kafka", 1000, 0.0, "lower-bound", estimate_hz=950.0, limited_by="generator"
     )
-    assert run.under([Roof("network", 1000.0)], result) == result
+    assert run.under([Bound("network", 1000.0)], result) == result
 
 
 def test_what_lies_above_a_hard_roof_alone_is_an_alarm():
@@ -129,9 +130,9 @@ def test_an_interval_ends_where_theory_does():
 
 def test_a_cell_keeps_its_soft_roofs_for_the_report():
     """What lies above a hard one alone is no figure, so the hard one is the result's bound."""
-    known = [Roof("disk", 90.0, hard=False), Roof("cpu", 100.0)]
+    known = [Bound("disk", 90.0, hard=False), Bound("cpu", 100.0)]
     found = run.under(known, Result("plain/kafka", "plain", "kafka", 1000, 0.0, "measured", estimate_hz=85.0))
-    assert (found.roofs, found.limited_by) == ((known[0],), "disk")
+    assert (found.soft_bounds, found.limited_by) == ((known[0],), "disk")
 
 
 def test_a_sites_pulsar_keeps_messages_in_its_own_way():

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.analysis.histogram import Histogram, Seconds, hgrm_text, histogram_of, percentiles, sparse_of
-from bench.workload.delivery_counts import Tally
-from bench.workload.load_spec import Order
-from bench.workload.open_loop import Pump, drive
+from bench.workload.delivery_counts import DeliveryCounts
+from bench.workload.load_spec import LoadSpec
+from bench.workload.open_loop import OpenLoopSender, run_load
 from bench.workload.processing import Work
 
 durations = st.lists(st.floats(1e-6, 1e5), min_size=1, max_size=200)
@@ -105,7 +105,7 @@ class Stalling:
     """A source and a framework in one: nothing is taken within the stall, and what is taken is processed at once."""
 
     def __init__(self, clock, begin, end):
-        self.clock, self.begin, self.end, self.tally, self.count = clock, begin, end, Tally(), 0
+        self.clock, self.begin, self.end, self.tally, self.count = clock, begin, end, DeliveryCounts(), 0
 
     def send(self, messages):
         if self.begin <= self.clock.now < self.end:
@@ -133,9 +133,9 @@ def test_a_stall_shows_from_due_and_not_in_the_processing(monkeypatch):
     """Two seconds without progress are waited for by the messages that fell due meanwhile: coordinated omission would hide them."""
     clock = Clock()
     monkeypatch.setattr("bench.workload.processing.time.monotonic", clock)
-    order = Order(1, 100.0, 1000.0, 5.0, message_bytes=100, cpu_seconds=0.0, entropy=0.5)
+    spec = LoadSpec(1, 100.0, 1000.0, 5.0, message_bytes=100, cpu_seconds=0.0, entropy=0.5)
     source = Stalling(clock, 1001.0, 1003.0)
-    drive(Pump(order, source), lambda _: None, lambda: False, clock, clock.sleep)
+    run_load(OpenLoopSender(spec, source), lambda _: None, lambda: False, clock, clock.sleep)
     assert source.tally.count == 500
     assert source.tally.from_due.quantile(1.0) == pytest.approx(2, rel=0.02)
     assert source.tally.from_due.quantile(0.8) > 0.9  # 200 of 500 waited, 1 s at the mean
@@ -146,13 +146,13 @@ def test_a_stall_of_the_generator_shows_from_due_only(monkeypatch):
     """The system had the message for a moment; who waits for it did not."""
     clock = Clock()
     monkeypatch.setattr("bench.workload.processing.time.monotonic", clock)
-    order = Order(1, 100.0, 1000.0, 5.0, message_bytes=100, cpu_seconds=0.0, entropy=0.5)
+    spec = LoadSpec(1, 100.0, 1000.0, 5.0, message_bytes=100, cpu_seconds=0.0, entropy=0.5)
     source = Stalling(clock, 0, 0)
 
     def stall(seconds):
         clock.sleep(2.0 if 1001 < clock.now < 1001.5 else seconds)
 
-    drive(Pump(order, source), lambda _: None, lambda: False, clock, stall)
+    run_load(OpenLoopSender(spec, source), lambda _: None, lambda: False, clock, stall)
     assert source.tally.from_due.quantile(1.0) == pytest.approx(2, rel=0.02)
     assert source.tally.from_sent.quantile(1.0) < 0.01
     assert source.tally.processing.quantile(1.0) < 0.01

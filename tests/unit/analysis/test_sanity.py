@@ -3,21 +3,21 @@
 import pytest
 from msgspec.structs import replace
 
-from bench.analysis.sanity import alarm_of
-from bench.config.scenario import Cell
+from bench.analysis.sanity import failed_sanity_check
+from bench.model.cell import Cell
 from bench.model.measurement import Measurement, Planned
 from bench.model.message_sizes import Sizes
 
 CELL = Cell("plain", "kafka", 10_000, 0.0)
 GOOD = Measurement(
     planned=Planned(1, 1000.0, 1.0, 9.0, "search"), started="", ended="complete", batch_interval=0.0, seconds=10.0, offered=10_000,
-    sent=10_000, failed=0, processed=10_000, lost=0, duplicated=0, disordered=0, corrupted=0, drained=True, late=0.0, blocked=0.0,
-    asked=0.0, burnt=0.0,
+    sent=10_000, failed=0, processed=10_000, lost=0, duplicated=0, out_of_order=0, corrupted=0, drained=True, late=0.0, blocked=0.0,
+    cpu_requested_s=0.0, cpu_used_s=0.0,
 )  # fmt: skip
 
 
 def told(seen, *, bound=None, link=None):
-    return alarm_of(seen, CELL, bound_hz=bound, link=link)
+    return failed_sanity_check(seen, CELL, bound_hz=bound, link=link)
 
 
 def test_a_good_trial_raises_no_alarm():
@@ -52,5 +52,5 @@ def test_a_few_messages_of_mixed_sizes_say_nothing_of_a_link():
     """They may all be small; from a whole table of sizes on, their mean is the cell's."""
     mixed = replace(CELL, sizes=Sizes(choice=((100, 0.5), (19_900, 0.5))))
     few = replace(GOOD, processed=4000, sent=4000)
-    assert alarm_of(few, mixed, bound_hz=None, link=1e6) is None
-    assert "the link carries 1 MB/s" in (alarm_of(GOOD, mixed, bound_hz=None, link=1e6) or "")
+    assert failed_sanity_check(few, mixed, bound_hz=None, link=1e6) is None
+    assert "the link carries 1 MB/s" in (failed_sanity_check(GOOD, mixed, bound_hz=None, link=1e6) or "")

@@ -19,7 +19,7 @@ def seen(capacity=2000.0, interval=0.0, **changes):
     processed = [round(min(RATE, capacity) * max(0.0, time - interval)) for time in at]
     measurement = Measurement(
         Planned(1, RATE, SETTLE, WINDOW, "search"), "", "complete", interval, 12.5, offered[-1], offered[-1], 0, offered[-1],
-        0, 0, 0, 0, drained=True, late=0.0, blocked=0.0, asked=0.0, burnt=0.0, series=Series(at, offered, offered, processed),
+        0, 0, 0, 0, drained=True, late=0.0, blocked=0.0, cpu_requested_s=0.0, cpu_used_s=0.0, series=Series(at, offered, offered, processed),
     )  # fmt: skip
     return replace(measurement, **changes)
 
@@ -94,7 +94,7 @@ def test_a_dead_framework_is_a_finding():
 
 def test_cpu_cost_that_was_not_burnt_makes_the_trial_invalid():
     """A cost that burns nothing measures another cell."""
-    assert word(seen(asked=10.0, burnt=9.0))[0] == "invalid"
+    assert word(seen(cpu_requested_s=10.0, cpu_used_s=9.0))[0] == "invalid"
 
 
 def test_a_machine_that_did_other_work_makes_the_trial_invalid():
@@ -121,7 +121,7 @@ def test_an_overload_that_other_work_may_have_made_is_none(share, capacity, expe
     assert word(seen(capacity, cpu=cpu))[0] == expected
 
 
-@pytest.mark.parametrize("what", ["lost", "duplicated", "corrupted", "disordered"])
+@pytest.mark.parametrize("what", ["lost", "duplicated", "corrupted", "out_of_order"])
 def test_what_the_tallies_find_is_overload(what):
     """A rate at which messages go wrong is not sustained."""
     assert word(seen(**{what: 1})) == ("overloaded", f"1 {what}")

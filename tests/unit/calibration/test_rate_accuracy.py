@@ -7,11 +7,11 @@ import pytest
 from bench.calibration.rate_accuracy import decades, rate_in
 from bench.cli.app import _cache, _registry
 from bench.cli.calibration_table import Asked, lines
-from bench.workload.load_spec import Sent
+from bench.workload.load_spec import SendProgress
 
 
 def told(*points):
-    return [Sent(1, 0, at, count, count, 0, 0.0, 0.0, False) for at, count in points]
+    return [SendProgress(1, 0, at, count, count, 0, 0.0, 0.0, False) for at, count in points]
 
 
 def test_decades_end_with_the_top_rate():

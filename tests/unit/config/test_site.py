@@ -12,7 +12,7 @@ from typing import cast
 import pytest
 
 from bench.cli import diagnosis
-from bench.config.scenario import Cell, Grid, Scenario
+from bench.config.scenario import Grid, Scenario
 from bench.config.site import (
     FilesSite,
     HarmonicioSite,
@@ -25,9 +25,10 @@ from bench.config.site import (
     SparkSite,
     TcpSite,
 )
-from bench.errors import RoomError, SiteError
+from bench.errors import PluginError, SiteError
+from bench.model.cell import Cell
 from bench.plugins import registry
-from bench.plugins.environment import Ground
+from bench.plugins.environment import RunEnvironment
 from bench.runner import deployment
 from bench.services import credentials, preflight
 from bench.storage.run_folder import RunRecord
@@ -35,7 +36,7 @@ from bench.telemetry import node_exporter
 from bench.units import Seconds, Size
 from producers.pulsar.admin import Admin
 from reports.data.derived import cpu_bound
-from reports.data.run_data import Evidence
+from reports.data.run_data import RunData
 
 AHEAD = 5.0
 """Seconds by which the clock of the exporter below is ahead of ours when it is asked to be."""
@@ -226,7 +227,7 @@ HARMONICIO = HarmonicioSite("f1:8090", "f1:8091", "127.0.0.1:7215")
 def why_not(system: str, site: Site) -> str | None:
     """What the rig says to a cell of a system."""
     scenario = Scenario("x", (system,), Grid((Size(1000),)))
-    return deployment.refusal(scenario.cells()[0], scenario, site)
+    return deployment.unsupported_reason(scenario.cells()[0], scenario, site)
 
 
 @pytest.mark.parametrize(
@@ -288,28 +289,30 @@ def test_a_reports_bound_is_that_of_the_framework() -> None:
     """Spark's twelve cores of the site are not those of plain processes on this machine."""
     scenario = Scenario("x", ("spark/kafka", "plain/kafka"), Grid((Size(1000),)))
     run = RunRecord(1, scenario, Site(spark=SPARK), {"cores": 2}, "2026-05-04T10:00:00Z")
-    evidence = Evidence(Path(), run, ())
-    assert [cpu_bound(evidence, name, 0.01) for name in ("spark", "plain")] == [1200.0, 200.0]
+    run_data = RunData(Path(), run, ())
+    assert [cpu_bound(run_data, name, 0.01) for name in ("spark", "plain")] == [1200.0, 200.0]
 
 
-def test_tcp_listens_where_the_site_says(ground: Ground, nobody: str) -> None:
+def test_tcp_listens_where_the_site_says(env: RunEnvironment, nobody: str) -> None:
     """And on loopback where it says nothing."""
     cell, on_site = Cell("spark", "tcp", 1000, 0.0), Site(tcp=TcpSite(nobody))
-    assert registry.source("tcp", {}).open(cell, cast("Ground", SimpleNamespace(site=on_site))).address == nobody
-    assert registry.source("tcp", {}).open(cell, ground).address.startswith("127.0.0.1:")
+    assert (
+        registry.source("tcp", {}).open(cell, cast("RunEnvironment", SimpleNamespace(site=on_site))).address == nobody
+    )
+    assert registry.source("tcp", {}).open(cell, env).address.startswith("127.0.0.1:")
 
 
-def test_files_lie_in_the_sites_folder(ground: Ground, tmp_path: Path) -> None:
+def test_files_lie_in_the_sites_folder(env: RunEnvironment, tmp_path: Path) -> None:
     """A new folder in it for each cell, gone when the cell is over; a folder that nobody has mounted is not made."""
     cell, source = Cell("spark", "files", 1000, 0.0), registry.source("files", {"files": {"folder": "/dev/shm"}})
-    shared = SimpleNamespace(site=Site(files=FilesSite(str(tmp_path))), data=ground.data)
-    endpoint = source.open(cell, cast("Ground", shared))
+    shared = SimpleNamespace(site=Site(files=FilesSite(str(tmp_path))), data=env.data)
+    endpoint = source.open(cell, cast("RunEnvironment", shared))
     assert Path(endpoint.address).parent.parent == tmp_path
     source.close()
     assert not list(tmp_path.iterdir())
     shared.site = Site(files=FilesSite(str(tmp_path / "unmounted")))
-    with pytest.raises(RoomError, match="unmounted: No such file"):
-        registry.source("files", {}).open(cell, cast("Ground", shared))
+    with pytest.raises(PluginError, match="unmounted: No such file"):
+        registry.source("files", {}).open(cell, cast("RunEnvironment", shared))
 
 
 def test_what_this_machine_should_serve_is_looked_at(tmp_path: Path) -> None:

@@ -252,7 +252,7 @@ class TestUnreadable:
     def test_many_mistakes_are_cut_short(self, tmp_path: Path) -> None:
         """A file of another kind does not fill the screen."""
         path = written(tmp_path, "".join(f"key{number}: 1\n" for number in range(100)))
-        assert len(mistake(read_scenario, path).splitlines()) == validation.MOST_MISTAKES
+        assert len(mistake(read_scenario, path).splitlines()) == validation.MAX_MISTAKES
 
     @given(st.text(max_size=40))
     def test_any_text_is_a_document_or_a_mistake_of_one_line(self, text: str) -> None:

@@ -81,7 +81,7 @@ def test_no_message_holds_a_newline(entropy, size):
     assert b"\n" not in written(size, count=1, entropy=entropy)[0]
 
 
-@given(entropy=st.floats(0, message_codec.LARGEST_TEXT_ENTROPY))
+@given(entropy=st.floats(0, message_codec.MAX_TEXT_ENTROPY))
 def test_filler_up_to_the_text_limit_is_ascii(entropy):
     """A source that decodes text does not change it."""
     assert message_codec.filler(2000, entropy).isascii()

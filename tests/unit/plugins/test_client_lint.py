@@ -4,9 +4,9 @@ import sys
 
 import pytest
 
-from bench.config.scenario import Cell
 from bench.config.validation import read_scenario
 from bench.errors import UsageError
+from bench.model.cell import Cell
 from bench.plugins import client_lint, registry
 
 
@@ -17,7 +17,7 @@ def scenario(tmp_path, *changes):
 
 
 def told(tmp_path, *changes):
-    return registry.hazards(scenario(tmp_path, *changes))
+    return registry.config_warnings(scenario(tmp_path, *changes))
 
 
 def test_our_own_senders_have_no_hazard(tmp_path):
@@ -55,7 +55,9 @@ def test_kafka_python_without_crc32c_is_refused(monkeypatch):
     """It would move 8.5 MB/s at any size."""
     monkeypatch.setitem(sys.modules, "crc32c", None)
     with pytest.raises(UsageError, match="crc32c"):
-        registry.source("kafka", {"kafka": {"client": "kafka-python"}}).refuses(Cell("plain", "kafka", 100, 0.0), 0.5)
+        registry.source("kafka", {"kafka": {"client": "kafka-python"}}).unsupported_reason(
+            Cell("plain", "kafka", 100, 0.0), 0.5
+        )
 
 
 PUT = "def put(self, m):\n    try:\n        self.p.produce('t', m)\n    except BufferError:\n"

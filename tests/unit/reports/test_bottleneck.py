@@ -11,16 +11,17 @@ from msgspec.structs import replace
 from sample_runs import QUICK, result_of, seen
 
 from bench.analysis.verdict import Verdict
-from bench.config.scenario import Cell, Load
+from bench.config.scenario import LoadSettings
 from bench.config.site import KafkaSite, Site
-from bench.model.measurement import Measurement, Planned, Result, Roof, Series
+from bench.model.cell import Cell
+from bench.model.measurement import Bound, Measurement, Planned, Result, Series
 from bench.storage.run_folder import RunRecord
 from bench.units import Bandwidth
 from reports.data.bottleneck import limit_of
 from reports.data.heatmap_kinds import cpu_words
 from reports.data.log_excerpt import Logs
 from reports.data.posterior_curve import belief_of
-from reports.data.run_data import Evidence, Judged, Known
+from reports.data.run_data import CellData, JudgedTrial, RunData
 from reports.figures.rate_curves import curves_of
 
 FREE = Cell("spark", "kafka", 10_000, 0.0)
@@ -28,15 +29,17 @@ DEAR = Cell("spark", "kafka", 10_000, 0.01)
 IDLE = {"framework": 4.0, "source": 0.5, "load": 0.5, "busy": 5.5, "seconds": 10.0, "available": 20.0}
 
 
-def evidence(**site: Any) -> Evidence:
-    return Evidence(Path(), RunRecord(1, QUICK, Site(**site), {"cores": 2}, "2026-05-04T10:00:00Z"), ())
+def run_data(**site: Any) -> RunData:
+    return RunData(Path(), RunRecord(1, QUICK, Site(**site), {"cores": 2}, "2026-05-04T10:00:00Z"), ())
 
 
-def known(cell: Cell, trial: Measurement, why: str = "backlog grew", word: Any = "overloaded", **result: Any) -> Known:
+def known(
+    cell: Cell, trial: Measurement, why: str = "backlog grew", word: Any = "overloaded", **result: Any
+) -> CellData:
     """A cell at 100 /s with one trial above it."""
     rates = {"estimate_hz": 100.0, "low_hz": 97.0, "high_hz": 103.0}
     found: Result = result_of(cell, result.pop("status", "measured"), **(rates | result))
-    return Known(cell, found, (Judged(trial, Verdict(word, why, 0.1)),))
+    return CellData(cell, found, (JudgedTrial(trial, Verdict(word, why, 0.1)),))
 
 
 def overloaded(batch: float = 0.0, **said: Any) -> Measurement:
@@ -56,7 +59,7 @@ def overloaded(batch: float = 0.0, **said: Any) -> Measurement:
 )
 def test_the_accounts_of_the_cpu_say_who_is_busy(cpu: dict[str, float], kind: str) -> None:
     """In the trial just above the top rate; the evidence has the figures."""
-    limit = limit_of(evidence(), known(FREE, overloaded(cpu=cpu | {"seconds": 10.0, "available": 20.0})))
+    limit = limit_of(run_data(), known(FREE, overloaded(cpu=cpu | {"seconds": 10.0, "available": 20.0})))
     assert limit is not None
     assert limit.kind == kind
     assert f"framework {cpu['framework'] / 10:.2f}" in limit.evidence
@@ -64,7 +67,7 @@ def test_the_accounts_of_the_cpu_say_who_is_busy(cpu: dict[str, float], kind: st
 
 def test_a_rate_near_the_bound_is_limited_by_the_work_itself() -> None:
     """Whatever the cores did."""
-    limit = limit_of(evidence(), known(DEAR, overloaded(), estimate_hz=190.0))
+    limit = limit_of(run_data(), known(DEAR, overloaded(), estimate_hz=190.0))
     assert limit is not None
     assert (limit.kind, "95%" in limit.evidence) == ("the work", True)
 
@@ -72,30 +75,30 @@ def test_a_rate_near_the_bound_is_limited_by_the_work_itself() -> None:
 @pytest.mark.parametrize(("name", "kind"), [("disk", "disk"), ("network", "network")])
 def test_a_rate_near_a_roof_of_the_source_is_limited_by_it(name: str, kind: str) -> None:
     """With the share of it that was reached; one that lies far above is nobody's limit."""
-    near, far = Roof(name, 105.0, hard=False), Roof(name, 400.0, hard=False)
-    limit = limit_of(evidence(), known(FREE, overloaded(cpu=IDLE), roofs=(near,)))
+    near, far = Bound(name, 105.0, hard=False), Bound(name, 400.0, hard=False)
+    limit = limit_of(run_data(), known(FREE, overloaded(cpu=IDLE), soft_bounds=(near,)))
     assert limit is not None
     assert (limit.kind, "95%" in limit.evidence) == (kind, True)
-    limit = limit_of(evidence(), known(FREE, overloaded(cpu=IDLE), roofs=(far,)))
+    limit = limit_of(run_data(), known(FREE, overloaded(cpu=IDLE), soft_bounds=(far,)))
     assert limit is not None
     assert limit.kind == "not known"
 
 
 def test_the_roofs_of_each_source_are_drawn_over_the_sizes() -> None:
     """Once, whichever systems read it; a source without one has none."""
-    sizes, roofs = (10_000, 1_000_000), {"kafka": (Roof("disk", 900.0, hard=False),), "tcp": ()}
+    sizes, roofs = (10_000, 1_000_000), {"kafka": (Bound("disk", 900.0, hard=False),), "tcp": ()}
     cells = [
         Cell(framework, source, size, 0.0) for framework in ("plain", "spark") for source in roofs for size in sizes
     ]
-    seen = tuple(Known(cell, result_of(cell, roofs=roofs[cell.source]), ()) for cell in cells)
-    found = curves_of(replace(evidence(), cells=seen), 0.0)
+    seen = tuple(CellData(cell, result_of(cell, soft_bounds=roofs[cell.source]), ()) for cell in cells)
+    found = curves_of(replace(run_data(), cells=seen), 0.0)
     assert found.bounds == (("kafka’s disk", ((10_000, 900.0), (1_000_000, 900.0))),)
 
 
 def test_a_full_link_is_the_limit() -> None:
     """Where the site names its bandwidth."""
     limit = limit_of(
-        evidence(bandwidth=Bandwidth(1.05e6), kafka=KafkaSite("h:9092")), known(FREE, overloaded(cpu=IDLE))
+        run_data(bandwidth=Bandwidth(1.05e6), kafka=KafkaSite("h:9092")), known(FREE, overloaded(cpu=IDLE))
     )
     assert limit is not None
     assert limit.kind == "network"
@@ -123,7 +126,7 @@ def test_a_full_link_is_the_limit() -> None:
 )
 def test_what_a_probe_saw_at_its_limit_is_the_limit(site: Any, usage: Any, kind: str, figures: str) -> None:
     """Garbage collection anywhere; network and disk where the site says what they can do."""
-    limit = limit_of(evidence(**site), known(FREE, overloaded(cpu=IDLE, usage=usage)))
+    limit = limit_of(run_data(**site), known(FREE, overloaded(cpu=IDLE, usage=usage)))
     assert limit is not None
     assert limit.kind == kind
     assert figures in limit.evidence
@@ -134,8 +137,8 @@ def test_what_a_probe_saw_at_its_limit_is_the_limit(site: Any, usage: Any, kind:
     [
         ({"settings": {"spark": {"cores": 2}}}, {"framework": 19.0, "busy": 25.0},
          "The framework uses all of the 2 cores it was given."),
-        ({"load": Load(cores=6)}, {"framework": 14.0, "source": 5.0, "busy": 30.0}, "All cores are busy, most with the framework."),
-        ({"load": Load(cores=7)}, {"framework": 9.5, "source": 0.2, "busy": 20.0}, "All cores are busy, most with the framework."),
+        ({"load": LoadSettings(cores=6)}, {"framework": 14.0, "source": 5.0, "busy": 30.0}, "All cores are busy, most with the framework."),
+        ({"load": LoadSettings(cores=7)}, {"framework": 9.5, "source": 0.2, "busy": 20.0}, "All cores are busy, most with the framework."),
     ],
     ids=["settings", "pinned", "one core left"],
 )  # fmt: skip
@@ -143,7 +146,7 @@ def test_a_framework_that_uses_what_it_was_given_is_limited_by_that(scenario: An
     """However many cores of the machine are free: they were not for it."""
     run = RunRecord(1, replace(QUICK, **scenario), Site(), {"cores": 8}, "2026-05-04T10:00:00Z")
     usage = {"source": 0.5, "load": 0.5, "seconds": 10.0, "available": 80.0} | cpu
-    limit = limit_of(Evidence(Path(), run, ()), known(FREE, overloaded(1.0, cpu=usage)))
+    limit = limit_of(RunData(Path(), run, ()), known(FREE, overloaded(1.0, cpu=usage)))
     assert limit is not None
     assert (limit.kind, limit.sentence) == ("framework CPU", sentence)
 
@@ -151,10 +154,13 @@ def test_a_framework_that_uses_what_it_was_given_is_limited_by_that(scenario: An
 def test_a_trial_below_the_rate_says_nothing_of_its_limit() -> None:
     """A cold system's, say, that was too much for it."""
     busy = {"framework": 19.0, "source": 0.5, "load": 0.5, "busy": 20.0, "seconds": 10.0, "available": 20.0}
-    kept, cold = seen(2, 100.0, 100.0, "confirm"), seen(1, 60.0, 40.0, "search", cpu=busy)
+    cached_resource, cold = seen(2, 100.0, 100.0, "confirm"), seen(1, 60.0, 40.0, "search", cpu=busy)
     found = result_of(FREE, "lower-bound", reason="highest", estimate_hz=100.0, low_hz=100.0, confirmed_hz=100.0)
-    trials = (Judged(cold, Verdict("overloaded", "backlog grew", 0.3)), Judged(kept, Verdict("sustained")))
-    limit = limit_of(evidence(), Known(FREE, found, trials))
+    trials = (
+        JudgedTrial(cold, Verdict("overloaded", "backlog grew", 0.3)),
+        JudgedTrial(cached_resource, Verdict("sustained")),
+    )
+    limit = limit_of(run_data(), CellData(FREE, found, trials))
     assert limit is not None
     assert limit.sentence == "It sustained the highest rate that the scenario asks for."
 
@@ -162,7 +168,7 @@ def test_a_trial_below_the_rate_says_nothing_of_its_limit() -> None:
 def test_a_late_generator_is_named_with_its_lateness() -> None:
     """And the source is cleared of it."""
     late = seen(1, 500.0, 500.0, late=1.2, blocked=0.0)
-    limit = limit_of(evidence(), known(FREE, late, "generator", "invalid", status="lower-bound", reason="generator"))
+    limit = limit_of(run_data(), known(FREE, late, "generator", "invalid", status="lower-bound", reason="generator"))
     assert limit is not None
     assert limit.kind == "generator"
     assert "1.2 s late; the source refused for 0 ms" in limit.evidence
@@ -173,14 +179,14 @@ def test_batches_that_outlast_their_interval_with_idle_cores_are_the_limit() -> 
     at = [2.0 * n for n in range(1, 7)]
     counts = [240 * n for n in range(1, 7)]
     series = Series(at, counts, counts, [200 * n for n in range(1, 7)])
-    limit = limit_of(evidence(), known(FREE, overloaded(1.0, series=series, cpu=IDLE)))
+    limit = limit_of(run_data(), known(FREE, overloaded(1.0, series=series, cpu=IDLE)))
     assert limit is not None
     assert limit.kind == "batches"
 
 
 def test_a_source_that_refuses_while_cores_are_idle_is_the_limit() -> None:
     """Back-pressure without work."""
-    limit = limit_of(evidence(), known(FREE, overloaded(blocked=6.0, cpu=IDLE), "the source pushed back"))
+    limit = limit_of(run_data(), known(FREE, overloaded(blocked=6.0, cpu=IDLE), "the source pushed back"))
     assert limit is not None
     assert limit.kind == "source"
 
@@ -192,7 +198,7 @@ def test_a_source_that_refuses_while_cores_are_idle_is_the_limit() -> None:
 )
 def test_what_the_judge_named_is_the_limit(said: dict[str, Any], why: str, kind: str) -> None:
     """A death, or a latency that was asked for."""
-    limit = limit_of(evidence(), known(FREE, overloaded(**said), why))
+    limit = limit_of(run_data(), known(FREE, overloaded(**said), why))
     assert limit is not None
     assert limit.kind == kind
 
@@ -200,23 +206,23 @@ def test_what_the_judge_named_is_the_limit(said: dict[str, Any], why: str, kind:
 @pytest.mark.parametrize("status", ["failed", "unsupported"])
 def test_a_cell_without_a_rate_has_no_limit(status: str) -> None:
     """Its reason is said elsewhere."""
-    assert limit_of(evidence(), known(FREE, overloaded(), status=status)) is None
+    assert limit_of(run_data(), known(FREE, overloaded(), status=status)) is None
 
 
 def test_more_useful_cpu_than_was_used_is_impossible() -> None:
     """It is called that, and drawn without a colour."""
     trial = seen(5, 180.0, 200.0, "confirm", cpu={"framework": 10.0, "source": 0.0, "seconds": 10.0})
-    value, claim, _ = cpu_words(evidence(), known(DEAR, trial, "", "sustained", confirmed_hz=180.0))
+    value, claim, _ = cpu_words(run_data(), known(DEAR, trial, "", "sustained", confirmed_hz=180.0))
     assert (value, claim) == (None, "impossible")
 
 
 def test_the_belief_lies_where_trials_put_it() -> None:
     """Between the highest sustained rate and the lowest overloaded one."""
     trials = (
-        Judged(seen(1, 95.0, 100.0), Verdict("sustained")),
-        Judged(seen(2, 130.0, 100.0), Verdict("overloaded", "backlog grew", 0.23)),
+        JudgedTrial(seen(1, 95.0, 100.0), Verdict("sustained")),
+        JudgedTrial(seen(2, 130.0, 100.0), Verdict("overloaded", "backlog grew", 0.23)),
     )
-    belief = belief_of(Known(FREE, result_of(FREE, estimate_hz=100.0), trials), QUICK.search)
+    belief = belief_of(CellData(FREE, result_of(FREE, estimate_hz=100.0), trials), QUICK.search)
     assert belief is not None
     (sustained,), (over,) = belief.sustained, belief.overloaded
     assert belief.interval[0] < (sustained + over) / 2 < belief.interval[1]
@@ -234,6 +240,6 @@ def test_a_log_s_tail_is_of_the_cell_s_own_time(tmp_path: Path) -> None:
     ]
     (tmp_path / "logs" / "spark.log").write_text("\n".join(lines))
     planned = Planned(0, 1.0, 1.0, 1.0, "search")
-    trial = Judged(replace(overloaded(), planned=planned), Verdict("sustained"))
-    (tail,) = Logs(tmp_path).of(Known(FREE, None, (trial,)))
+    trial = JudgedTrial(replace(overloaded(), planned=planned), Verdict("sustained"))
+    (tail,) = Logs(tmp_path).of(CellData(FREE, None, (trial,)))
     assert (tail.file, tail.text) == ("spark.log", "26/05/04 10:00:05 WARN mine\n\tat Some.java")

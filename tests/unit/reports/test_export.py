@@ -17,7 +17,7 @@ from sample_runs import a_run
 
 from bench.errors import UsageError
 from bench.storage.run_folder import read_results, read_run
-from reports.data.run_data import read_evidence
+from reports.data.run_data import read_run_data
 from reports.formats import comparison, html_page, openmessaging, parquet
 
 GOOD: dict[str, Any] = {
@@ -56,7 +56,7 @@ def test_our_cells_come_back_as_bounds(run: Path, tmp_path: Path) -> None:
     """Written as results of the OpenMessaging Benchmark and read again: at least the rate that was sustained."""
     files = openmessaging.write(run)
     (back,) = read_results(openmessaging.read(files[:1], tmp_path, "bench import"))
-    deciding = read_evidence(run).cells[0].deciding
+    deciding = read_run_data(run).cells[0].deciding
     assert deciding is not None
     assert back.status == "lower-bound"
     assert back.low_hz == pytest.approx(deciding.seen.planned.rate, rel=0.02)
@@ -81,7 +81,7 @@ def test_an_imported_run_has_a_report(tmp_path: Path) -> None:
     """With its latency from sent to received, in seconds."""
     folder = openmessaging.read([a_file(tmp_path)], tmp_path / "results", "")
     assert html_page.write(folder)[0].exists()
-    assert read_evidence(folder).cells[0].trials[0].seen.from_sent.p99 == 0.012
+    assert read_run_data(folder).cells[0].trials[0].seen.from_sent.p99 == 0.012
 
 
 @pytest.mark.parametrize(

@@ -80,7 +80,7 @@ def test_a_gradient_gets_darker_all_the_way(sight: str, gradient) -> None:
 def test_words_on_a_gradient_can_be_read(gradient) -> None:
     """Black or white, whichever is chosen: 4.5 to 1 at least (WCAG 2, AA)."""
     grounds = [to_rgb(gradient(x)) for x in np.linspace(0, 1, 101)]
-    assert min(contrast(ground, PALE if is_dark(ground) else INK) for ground in grounds) >= 4.5
+    assert min(contrast(env, PALE if is_dark(env) else INK) for env in grounds) >= 4.5
 
 
 @pytest.mark.parametrize("colour", [*SYSTEMS, *COLOURS.values()])

@@ -15,12 +15,13 @@ pytest.importorskip("typst", reason="the extra `report` is not installed")
 from sample_runs import QUICK, a_run, an_open_store, large, result_of, seen
 
 from bench.analysis.verdict import Verdict
-from bench.config.scenario import Cell, Grid, Scenario
+from bench.config.scenario import Grid, Scenario
 from bench.errors import UsageError
+from bench.model.cell import Cell
 from bench.model.measurement import Buckets, Result, Series
-from bench.storage.run_folder import Store
+from bench.storage.run_folder import RunFolder
 from bench.units import Size
-from reports.data.run_data import Judged, Known, read_evidence
+from reports.data.run_data import CellData, JudgedTrial, read_run_data
 from reports.data.winners import contest_of, finding_of
 from reports.figures.timeline import trace_of
 from reports.formats import csv_table, html_page, images, json_report, pdf
@@ -30,7 +31,7 @@ from reports.formats import csv_table, html_page, images, json_report, pdf
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run with every status and one unfinished cell, with all its reports."""
     folder = a_run(tmp_path_factory.mktemp("results") / "quick")
-    for report in (html_page, pdf, images, json_report, table):
+    for report in (html_page, pdf, images, json_report, csv_table):
         report.write(folder)
     return folder
 
@@ -90,7 +91,7 @@ def test_every_cell_of_a_map_leads_to_its_line(run: Path, html: str) -> None:
     """Each cell is linked from the winner map, from its system's maps and from the csv_table, and each link has its target."""
     elements = Elements(html)
     targets = [href[1:] for href in elements.all("href") if href.startswith("#cell-")]
-    assert set(targets) == {known.anchor for known in read_evidence(run).cells}
+    assert set(targets) == {known.anchor for known in read_run_data(run).cells}
     assert all(targets.count(target) >= 3 for target in set(targets))  # two maps and the table
     assert set(targets) <= set(elements.all("id"))
 
@@ -217,7 +218,7 @@ def test_latency_trials_are_drawn_for_their_cell(tmp_path: Path) -> None:
         for number, rate in enumerate((50.0, 80.0, 95.0)):
             store.add(cell, seen(number, rate, 100.0, "latency", latencies=buckets))
         store.finish(cell, result_of(cell))
-    text = html_page.page_of(read_evidence(tmp_path / "run"))
+    text = html_page.page_of(read_run_data(tmp_path / "run"))
     assert '<section id="latency">' in text
     assert text.count("share of messages") == 3
     assert pdf.write(tmp_path / "run")
@@ -243,7 +244,7 @@ def test_an_unfinished_run_says_what_is_missing(html: str) -> None:
 def test_trials_without_any_result_make_a_report(tmp_path: Path, report: Any) -> None:
     """A run that was killed in its first cell can be looked at."""
     run = a_run(tmp_path / "run", unfinished=QUICK.cells())
-    store = Store(run)
+    store = RunFolder(run)
     store.add(QUICK.cells()[0], seen(0, 50.0, 40.0))
     assert all(path.exists() for path in report.write(run))
 
@@ -254,7 +255,7 @@ def test_trials_without_any_result_make_a_report(tmp_path: Path, report: Any) ->
 def test_a_trial_without_counters_makes_a_report(tmp_path: Path, report: Any) -> None:
     """A load that died at once leaves an empty series."""
     run = a_run(tmp_path / "run", unfinished=QUICK.cells())
-    Store(run).add(QUICK.cells()[0], seen(0, 50.0, 40.0, ended="load died", offered=0, series=Series()))
+    RunFolder(run).add(QUICK.cells()[0], seen(0, 50.0, 40.0, ended="load died", offered=0, series=Series()))
     assert all(path.exists() for path in report.write(run))
 
 
@@ -291,7 +292,9 @@ CELLS = [Cell(framework, "kafka", 100, 0.0) for framework in ("a", "b", "c")]
 
 def leaders_of(*results: Result) -> tuple[str, ...]:
     """Who leads among the first cells' results."""
-    return contest_of(100, 0.0, [Known(cell, result, ()) for cell, result in zip(CELLS, results, strict=False)]).leaders
+    return contest_of(
+        100, 0.0, [CellData(cell, result, ()) for cell, result in zip(CELLS, results, strict=False)]
+    ).leaders
 
 
 def rated(cell: Cell, low: float | None, high: float | None, status: str = "measured") -> Result:
@@ -340,7 +343,7 @@ def test_nobody_wins_where_nothing_was_sustained() -> None:
 
 def test_the_finding_counts_only_points_at_which_all_were_measured(run: Path) -> None:
     """A system that is still missing may turn out the best."""
-    said = finding_of(read_evidence(run))
+    said = finding_of(read_run_data(run))
     assert said.startswith(
         "plain/kafka sustains the highest frequency at 3 of 6 points of the map; 2 are too close to call."
     )
@@ -352,7 +355,7 @@ def test_a_thinned_timeline_keeps_its_peaks() -> None:
     at = [0.1 * n for n in range(5000)]
     processed = [0 if n == 3333 else n for n in range(5000)]
     counts = list(range(5000))
-    evidence = Judged(seen(0, 10.0, 10.0, series=Series(at, counts, counts, processed)), Verdict("sustained"))
-    trace = trace_of(evidence)
+    run_data = JudgedTrial(seen(0, 10.0, 10.0, series=Series(at, counts, counts, processed)), Verdict("sustained"))
+    trace = trace_of(run_data)
     assert len(trace.at) <= 200
     assert max(trace.backlog) == 3333

@@ -8,12 +8,13 @@ from msgspec.structs import replace
 from sample_runs import QUICK, a_run, seen
 
 from bench.analysis.verdict import Verdict
-from bench.config.scenario import Cell, Grid
-from bench.model.measurement import Apart
+from bench.config.scenario import Grid
+from bench.model.cell import Cell
+from bench.model.measurement import ClockOffset
 from bench.model.message_sizes import MessageSize, Sizes
 from reports.data.cell_details import dossiers_of
 from reports.data.resources import HEADS, costs_of
-from reports.data.run_data import Judged, MeanSize, read_evidence
+from reports.data.run_data import JudgedTrial, MeanSize, read_run_data
 from reports.formats.csv_table import write
 
 CHOICE = MessageSize.read({"choice": {"100 B": "90 %", "10 kB": "10 %"}})
@@ -21,16 +22,16 @@ MIXED = replace(QUICK, systems=("plain/kafka",), grid=Grid((MessageSize(100), CH
 
 
 @pytest.fixture(scope="module")
-def evidence(tmp_path_factory):
+def run_data(tmp_path_factory):
     """Of a run with a cell of one size and a cell of a distribution."""
     run = a_run(tmp_path_factory.mktemp("mixed") / "run", MIXED, unfinished=())
     write(run)
-    return read_evidence(run)
+    return read_run_data(run)
 
 
 def costs(**more):
     """The cost table of a trial, by role and head."""
-    judged = Judged(seen(1, 100.0, 200.0, **more), Verdict("sustained"))
+    judged = JudgedTrial(seen(1, 100.0, 200.0, **more), Verdict("sustained"))
     return {row[0]: dict(zip(HEADS, row, strict=True)) for row in costs_of(judged)}
 
 
@@ -55,40 +56,40 @@ def test_what_nobody_could_see_is_a_dash_and_not_zero():
     assert (row["TCP sent"], row["GC"], row["Disk read"]) == ("–", "–", "0 B/s")
 
 
-def test_latencies_of_several_hosts_carry_how_far_clocks_are_apart(evidence):
+def test_latencies_of_several_hosts_carry_how_far_clocks_are_apart(run_data):
     """Beside each one, in a cell's trials and in its table of latencies."""
-    first, *rest = evidence.cells
+    first, *rest = run_data.cells
     trials = tuple(
-        replace(one, seen=replace(one.seen, clocks=Apart("b1", -0.0004, 0.0008, 0.0012))) for one in first.trials
+        replace(one, seen=replace(one.seen, clocks=ClockOffset("b1", -0.0004, 0.0008, 0.0012))) for one in first.trials
     )
-    dossier = dossiers_of(replace(evidence, cells=(replace(first, trials=trials), *rest)))[first.anchor]
+    dossier = dossiers_of(replace(run_data, cells=(replace(first, trials=trials), *rest)))[first.anchor]
     assert all(attempt.p99.endswith("± 1.2 ms") for attempt in dossier.attempts if attempt.p99)
     assert any("±" in text for row in dossier.latency for text in row)
 
 
 def test_without_accounts_there_is_no_table():
     """Of a run whose hosts share the work."""
-    assert costs_of(None) == costs_of(Judged(seen(1, 100.0, 200.0, cpu={}), Verdict("sustained"))) == ()
+    assert costs_of(None) == costs_of(JudgedTrial(seen(1, 100.0, 200.0, cpu={}), Verdict("sustained"))) == ()
 
 
-def test_a_cell_says_what_it_took_and_how_its_sizes_differ(evidence):
+def test_a_cell_says_what_it_took_and_how_its_sizes_differ(run_data):
     """In its dossier, beside the mean that it is named for."""
-    dossier = next(one for one in dossiers_of(evidence).values() if "mean" in one.point)
+    dossier = next(one for one in dossiers_of(run_data).values() if "mean" in one.point)
     assert dossier.costs
     assert any("90 % 100 B, 10 % 10 kB" in sentence for sentence in dossier.sentences)
 
 
-def test_a_map_marks_the_size_that_is_a_mean(evidence):
+def test_a_map_marks_the_size_that_is_a_mean(run_data):
     """And no other."""
-    assert [isinstance(size, MeanSize) for size in evidence.sizes] == [False, True]
+    assert [isinstance(size, MeanSize) for size in run_data.sizes] == [False, True]
 
 
-def test_the_command_for_a_mixed_cell_names_its_distribution(evidence):
+def test_the_command_for_a_mixed_cell_names_its_distribution(run_data):
     """It measures the same cell again."""
     from bench.config.validation import changed, scenario_of
     from bench.config.yaml_document import Document
 
-    dossier = next(one for one in dossiers_of(evidence).values() if "mean" in one.point)
+    dossier = next(one for one in dossiers_of(run_data).values() if "mean" in one.point)
     words = shlex.split(dossier.command)
     changes = [after for word, after in pairwise(words) if word == "--set"]
     base = Document("", {"name": "x", "systems": ["a/b"], "grid": {"message_size": ["1 kB"]}})
@@ -96,9 +97,9 @@ def test_the_command_for_a_mixed_cell_names_its_distribution(evidence):
     assert (cell.sizes, cell.message_bytes) == (CHOICE.sizes, int(CHOICE))
 
 
-def test_the_csv_names_the_distribution(evidence):
+def test_the_csv_names_the_distribution(run_data):
     """In a column of its own; empty where all messages have one size."""
-    text = (evidence.folder / "cells.csv").read_text()
+    text = (run_data.folder / "cells.csv").read_text()
     assert "sizes" in text.splitlines()[0].split(",")
     assert "90 % 100 B, 10 % 10 kB" in text
 

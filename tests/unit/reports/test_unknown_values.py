@@ -9,11 +9,11 @@ from sample_runs import QUICK, a_run, result_of, seen
 
 from bench.analysis.comparison import claim_text
 from bench.analysis.verdict import Verdict
-from bench.config.scenario import Cell
 from bench.config.site import KafkaSite, Site, SparkSite
+from bench.model.cell import Cell
 from reports.data.bottleneck import limit_of
 from reports.data.derived import Bound, bound_of, used_cores
-from reports.data.run_data import Judged, Known, read_evidence
+from reports.data.run_data import CellData, JudgedTrial, read_run_data
 from reports.data.winners import contest_of, finding_of
 from reports.figures.latency import curves_of, latency_trials
 from reports.formats.csv_table import lines_of
@@ -28,11 +28,11 @@ def run(tmp_path_factory):
 
 
 def measured(cell, rate=100.0):
-    return Known(cell, result_of(cell, "measured", estimate_hz=rate, low_hz=0.97 * rate, high_hz=1.03 * rate), ())
+    return CellData(cell, result_of(cell, "measured", estimate_hz=rate, low_hz=0.97 * rate, high_hz=1.03 * rate), ())
 
 
 def failed(cell, reason):
-    return Known(cell, replace(result_of(cell, "failed"), reason=reason), ())
+    return CellData(cell, replace(result_of(cell, "failed"), reason=reason), ())
 
 
 @pytest.mark.parametrize(
@@ -53,34 +53,34 @@ def test_only_a_system_that_died_is_beaten(reason, complete):
 
 def test_points_without_every_answer_are_not_counted_as_won(run):
     """The finding says at how many of all points somebody wins, and at how many it is open."""
-    evidence = read_evidence(run)
-    point = (evidence.sizes[0], evidence.costs[0])
+    run_data = read_run_data(run)
+    point = (run_data.sizes[0], run_data.costs[0])
     cells = tuple(
         replace(known, result=replace(known.result, status="failed", reason="no valid trial: generator"))
-        if (known.cell.message_bytes, known.cell.cpu_seconds) == point and known.cell.system == evidence.systems[0]
+        if (known.cell.message_bytes, known.cell.cpu_seconds) == point and known.cell.system == run_data.systems[0]
         else known
-        for known in evidence.cells
+        for known in run_data.cells
     )
-    said = finding_of(replace(evidence, cells=cells))
+    said = finding_of(replace(run_data, cells=cells))
     assert "at all" not in said
     assert "At 1 some system has no answer yet." in said or "At no point" in said
 
 
 def test_the_bound_is_the_one_that_the_result_was_held_against(run):
     """Also where the load had a core of its own, or a source puts each byte on the link twice."""
-    evidence = read_evidence(run)
+    run_data = read_run_data(run)
     known = measured(FAST)
     bounded = replace(known, result=replace(known.result, bound="network", bound_hz=150.0))
-    assert bound_of(evidence, bounded) == Bound("network", 150.0)
-    own = replace(evidence.record, scenario=replace(QUICK, load=replace(QUICK.load, cores=1)))
+    assert bound_of(run_data, bounded) == Bound("network", 150.0)
+    own = replace(run_data.record, scenario=replace(QUICK, load=replace(QUICK.load, cores=1)))
     unbounded = replace(known, result=replace(known.result, bound=None, bound_hz=None))
-    assert bound_of(replace(evidence, record=own), unbounded) == Bound("cpu", 100.0)
+    assert bound_of(replace(run_data, record=own), unbounded) == Bound("cpu", 100.0)
 
 
 def test_bounds_keep_their_sign(run):
     """In every column that follows from the rate, and where runs are compared."""
-    evidence = read_evidence(run)
-    for line, known in zip(lines_of(evidence), evidence.cells, strict=True):
+    run_data = read_run_data(run)
+    for line, known in zip(lines_of(run_data), run_data.cells, strict=True):
         if known.result is not None and known.result.status == "lower-bound":
             assert line.volume.startswith("≥ ")
             assert claim_text(known.result).startswith("≥ ")
@@ -99,24 +99,25 @@ def test_the_cpu_of_what_stands_elsewhere_is_not_known(run):
     }
     sites = [Site(spark=SparkSite("spark://h:7077"), cores=16), Site(kafka=KafkaSite("h:9092"))]
     for site in sites:
-        evidence = read_evidence(run)
-        trial = Judged(seen(1, 120.0, 100.0, cpu=_of(site, busy)), Verdict("overloaded", "backlog grew", 0.1))
+        run_data = read_run_data(run)
+        trial = JudgedTrial(seen(1, 120.0, 100.0, cpu=_of(site, busy)), Verdict("overloaded", "backlog grew", 0.1))
         known = replace(measured(SLOW), trials=(trial,))
-        limit = limit_of(replace(evidence, record=replace(evidence.record, site=site)), known)
+        limit = limit_of(replace(run_data, record=replace(run_data.record, site=site)), known)
         assert limit is None or limit.kind in ("not known", "the work")
-        sustained = replace(known, trials=(Judged(trial.seen, Verdict("sustained")),))
+        sustained = replace(known, trials=(JudgedTrial(trial.seen, Verdict("sustained")),))
         assert used_cores(sustained) is None
 
 
 def test_latencies_of_a_load_that_was_late_are_not_drawn(run):
     """An invalid trial says nothing of the system; an overloaded one says that it was."""
-    evidence = read_evidence(run)
+    run_data = read_run_data(run)
     trials = [
-        Judged(seen(n, 95.0, 95.0, "latency"), Verdict(word, "")) for n, word in enumerate(("invalid", "overloaded"))
+        JudgedTrial(seen(n, 95.0, 95.0, "latency"), Verdict(word, ""))
+        for n, word in enumerate(("invalid", "overloaded"))
     ]
     known = replace(measured(SLOW), trials=tuple(trials))
     assert latency_trials(known) == trials[1:]
-    (curve,) = curves_of(evidence, known)
+    (curve,) = curves_of(run_data, known)
     assert "overloaded" in curve.title
 
 
@@ -132,6 +133,6 @@ def _of(site, cpu):
 )
 def test_a_cell_that_is_sustained_only_sometimes_wins_nothing(high, leaders):
     """It may be as good as the best where twice its interval's end comes near."""
-    unstable = Known(SLOW, result_of(SLOW, "unstable", estimate_hz=0.9 * high, low_hz=0.8 * high, high_hz=high), ())
+    unstable = CellData(SLOW, result_of(SLOW, "unstable", estimate_hz=0.9 * high, low_hz=0.8 * high, high_hz=high), ())
     assert contest_of(1000, 0.01, [measured(FAST), unstable]).leaders == leaders
     assert contest_of(1000, 0.01, [unstable]).leaders == ()

@@ -42,5 +42,5 @@ def test_a_child_stays_where_its_role_may_run(tmp_path):
     """With everything that it starts."""
     with Supervisor(tmp_path / "running", tmp_path / "logs") as supervisor:
         supervisor.cores_of = {"load": host_info.core_numbers()[-1:]}
-        child = supervisor.start([sys.executable, "-c", "input()"], name="child", role="load", heard=int)
+        child = supervisor.start([sys.executable, "-c", "input()"], name="child", role="load", received=int)
         assert os.sched_getaffinity(child.pid) == set(host_info.core_numbers()[-1:])

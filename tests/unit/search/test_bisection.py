@@ -8,10 +8,11 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from bench.analysis.verdict import Verdict
-from bench.config.scenario import Cell, Search, Timing
+from bench.config.scenario import Search, Timing
+from bench.model.cell import Cell
 from bench.model.measurement import Measurement
 from bench.search.bisection import Bisection
-from bench.search.problem import Question
+from bench.search.problem import SearchProblem
 from bench.units import Rate, Seconds, Share
 
 CELL = Cell("capacity", "memory", 100, 0.0)
@@ -19,7 +20,7 @@ CELL = Cell("capacity", "memory", 100, 0.0)
 
 def question(precision=0.05, budget=3000.0, highest=1e6, bound=None, hint=None):
     search = Search(precision=Share(precision), budget=Seconds(budget), highest=Rate(highest))
-    return Question(CELL, search, Timing(), batch_interval=0.0, bound_hz=bound, hint_hz=hint)
+    return SearchProblem(CELL, search, Timing(), batch_interval=0.0, bound_hz=bound, hint_hz=hint)
 
 
 def trial_of(planned, verdict, **changes):
@@ -27,7 +28,7 @@ def trial_of(planned, verdict, **changes):
     count = round(planned.rate * seconds)
     seen = Measurement(
         planned, "", "complete", 0.0, seconds, count, count, 0, count, 0, 0, 0, 0,
-        drained=True, late=0.0, blocked=0.0, asked=0.0, burnt=0.0,
+        drained=True, late=0.0, blocked=0.0, cpu_requested_s=0.0, cpu_used_s=0.0,
     )  # fmt: skip
     return replace(seen, **changes), verdict
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from bench.config.scenario import Cell
+from bench.model.cell import Cell
 from bench.model.measurement import Result
-from bench.search.priors import hint_of, tour
+from bench.search.priors import cell_order, hint_of
 
 
 def cell(size, cost=0.0, system="spark/kafka"):
@@ -57,7 +57,7 @@ def test_the_corners_come_first():
     cells = [
         cell(size, cost, system) for system in ("a/x", "b/x") for cost in (0.0, 0.1, 1.0) for size in (1, 2, 3, 4, 5)
     ]
-    order = tour(cells)
+    order = cell_order(cells)
     assert sorted(order, key=cells.index) == cells
     assert [each.system for each in order] == ["a/x"] * 15 + ["b/x"] * 15
     assert {(c.message_bytes, c.cpu_seconds) for c in order[:4]} == {(1, 0.0), (5, 0.0), (1, 1.0), (5, 1.0)}
@@ -65,5 +65,5 @@ def test_the_corners_come_first():
 
 def test_a_map_of_one_row_is_toured():
     """And of one cell."""
-    assert tour([cell(100)]) == (cell(100),)
-    assert [c.message_bytes for c in tour([cell(size) for size in (1, 2, 3)])] == [1, 3, 2]
+    assert cell_order([cell(100)]) == (cell(100),)
+    assert [c.message_bytes for c in cell_order([cell(size) for size in (1, 2, 3)])] == [1, 3, 2]

@@ -14,14 +14,14 @@ from bench.simulation.capacity import Traits
 from bench.simulation.driver import Case
 from bench.simulation.faults import Faults
 from bench.simulation.fluid import Fluid
-from bench.storage.run_folder import Store
+from bench.storage.run_folder import RunFolder
 
 RULES = Rules(precision=0.1)
 
 
 def resumed(question, folder):
     """The search that learns its trials from a folder, and how many there are."""
-    store = Store(folder)
+    store = RunFolder(folder)
     store.open(Scenario("x", ("simulated/fluid",), None), Site(), {})
     search, trials = TwoCounter(question), store.trials(question.cell)
     for seen in trials:
@@ -44,7 +44,7 @@ def test_the_same_journal_gives_the_same_next_trial(ceiling, interval, hint, fau
     case = Case("any", Traits(ceiling, batch_interval=interval), lowest=0.1, hint=hint, faults=fault)
     question, system = case.question(), Fluid(case.traits, case.faults, 3)
     with tempfile.TemporaryDirectory() as place:
-        store = Store(Path(place))
+        store = RunFolder(Path(place))
         store.open(Scenario("x", ("simulated/fluid",), None), Site(), {})
         search, plans = TwoCounter(question), []
         while (planned := search.next_trial()) is not None:
@@ -57,11 +57,11 @@ def test_the_same_journal_gives_the_same_next_trial(ceiling, interval, hint, fau
         store.close()
         journal = Path(place) / "trials.jsonl"
         lines = journal.read_bytes().splitlines(keepends=True)
-        kept = round(cut * len(lines))
-        half = lines[kept][:torn].rstrip(b"\n") if kept < len(lines) else b""
-        journal.write_bytes(b"".join(lines[:kept]) + half)
+        cached_resource = round(cut * len(lines))
+        half = lines[cached_resource][:torn].rstrip(b"\n") if cached_resource < len(lines) else b""
+        journal.write_bytes(b"".join(lines[:cached_resource]) + half)
         again, count = resumed(question, Path(place))
-        assert count == kept
-        assert again.next_trial() == ([*plans, None][kept])
-        if kept == len(lines):
+        assert count == cached_resource
+        assert again.next_trial() == ([*plans, None][cached_resource])
+        if cached_resource == len(lines):
             assert again.result() == search.result()

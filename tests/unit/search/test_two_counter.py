@@ -9,9 +9,9 @@ from msgspec.structs import replace
 from bench.analysis.stability import drift_of
 from bench.analysis.verdict import Rules, Verdict, judge
 from bench.model.measurement import Planned, Series
-from bench.search.bracketing import Climb
-from bench.search.observations import Evidence
-from bench.search.parameters import Recipe
+from bench.search.bracketing import Bracketing
+from bench.search.observations import Observations
+from bench.search.parameters import SearchParameters
 from bench.search.posterior import Observation, Posterior, Prior
 from bench.search.two_counter import TwoCounter
 from bench.simulation.capacity import Traits
@@ -138,24 +138,26 @@ def test_spread_between_slices_is_noise():
 @pytest.mark.parametrize("rate", [30.0, 60_000.0], ids=["far below", "far above"])
 def test_the_grid_moves_to_a_ceiling_beyond_it(rate):
     """A wrong centre is overruled."""
-    evidence = Evidence.of(PRIOR)
+    observations = Observations.of(PRIOR)
     for _ in range(8):
-        evidence = evidence.after(Observation("reading", rate, 60.0))
-    assert evidence.quantiles(0.5)[0] == pytest.approx(rate, rel=0.02)
+        observations = observations.after(Observation("reading", rate, 60.0))
+    assert observations.quantiles(0.5)[0] == pytest.approx(rate, rel=0.02)
 
 
 def test_readings_are_upper_bounds_once_an_objective_was_broken():
     """A rate at which latency breaks lies below the ceiling of the backlog."""
-    evidence = Evidence.of(PRIOR).after(Observation("reading", 1000.0, 60.0)).after(Observation("at most", 600.0, 60.0))
-    assert evidence.after(Observation("at least", 500.0, 60.0)).quantiles(0.5)[0] < 650
+    observations = (
+        Observations.of(PRIOR).after(Observation("reading", 1000.0, 60.0)).after(Observation("at most", 600.0, 60.0))
+    )
+    assert observations.after(Observation("at least", 500.0, 60.0)).quantiles(0.5)[0] < 650
 
 
 def test_trials_that_cannot_both_be_right_disagree():
     """Sustained at 1000, but a reading of 600."""
-    evidence = Evidence.of(PRIOR)
+    observations = Observations.of(PRIOR)
     for kind, rate in (("at least", 1000.0), ("reading", 600.0), ("reading", 1010.0)):
-        evidence = evidence.after(Observation(kind, rate, 60.0))
-    assert evidence.disagreeing(5.0) == 1
+        observations = observations.after(Observation(kind, rate, 60.0))
+    assert observations.disagreeing(5.0) == 1
 
 
 # --- the climb
@@ -163,28 +165,36 @@ def test_trials_that_cannot_both_be_right_disagree():
 
 def test_a_clear_overload_ends_the_climb():
     """4 messages/s kept up with, 16 overloaded by half: about 8."""
-    climb = Climb(4.0, 1.0, 1e6).after(0.0, Recipe(), given_up=False).after(0.5, Recipe(), given_up=False)
+    climb = (
+        Bracketing(4.0, 1.0, 1e6)
+        .after(0.0, SearchParameters(), given_up=False)
+        .after(0.5, SearchParameters(), given_up=False)
+    )
     assert climb.centre == pytest.approx(8.0)
 
 
 def test_a_slight_overload_is_tried_again():
     """Before it is believed."""
-    once = Climb(16.0, 1.0, 1e6, best=4.0).after(0.1, Recipe(), given_up=False)
+    once = Bracketing(16.0, 1.0, 1e6, best=4.0).after(0.1, SearchParameters(), given_up=False)
     assert (once.rate, once.centre) == (16.0, None)
-    assert once.after(0.1, Recipe(), given_up=False).centre == pytest.approx(14.4)
+    assert once.after(0.1, SearchParameters(), given_up=False).centre == pytest.approx(14.4)
 
 
 def test_an_overload_without_a_reading_is_bracketed():
     """Latency broke at 16 but not at 4."""
-    climb = Climb(16.0, 1.0, 1e6, best=4.0).after(None, Recipe(), given_up=False).after(None, Recipe(), given_up=False)
+    climb = (
+        Bracketing(16.0, 1.0, 1e6, best=4.0)
+        .after(None, SearchParameters(), given_up=False)
+        .after(None, SearchParameters(), given_up=False)
+    )
     assert climb.centre == pytest.approx(8.0)
 
 
 def test_the_climb_goes_down_from_a_hopeless_start():
     """To a quarter, and no lower than asked."""
-    climb = Climb(3.0, 1.0, 1e6).after(0.99, Recipe(), given_up=False)
+    climb = Bracketing(3.0, 1.0, 1e6).after(0.99, SearchParameters(), given_up=False)
     assert climb.rate == 1.0
-    assert climb.after(0.0, Recipe(), given_up=False).centre == pytest.approx(3**0.5)
+    assert climb.after(0.0, SearchParameters(), given_up=False).centre == pytest.approx(3**0.5)
 
 
 # --- the search

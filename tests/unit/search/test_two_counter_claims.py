@@ -3,9 +3,10 @@
 import pytest
 
 from bench.analysis.verdict import Verdict
-from bench.config.scenario import Cell, Search, Timing
+from bench.config.scenario import Search, Timing
+from bench.model.cell import Cell
 from bench.model.measurement import Measurement, Series
-from bench.search.problem import Question
+from bench.search.problem import SearchProblem
 from bench.search.two_counter import TwoCounter
 from bench.units import Seconds, Share
 
@@ -14,23 +15,23 @@ class System:
     """Loses what `losses` says of a trial, given its number and rate; its generator reaches `reach`."""
 
     def __init__(self, losses, reach=float("inf")):
-        self.losses, self.reach, self.tried = losses, reach, []
+        self.losses, self.reach, self.run_trial = losses, reach, []
 
     def judged(self, planned):
         """What a trial of it sees, and the verdict."""
-        rate, span, loss = planned.rate, planned.settle + planned.window, self.losses(len(self.tried), planned.rate)
+        rate, span, loss = planned.rate, planned.settle + planned.window, self.losses(len(self.run_trial), planned.rate)
         whole, late = int(rate * span), max(0.0, span * (1 - self.reach / planned.rate))
         at = [0.5 * i for i in range(int(span / 0.5) + 1)]
         offered = [int(rate * moment) for moment in at]
         processed = [int(count * (1 - loss)) for count in offered]
         seen = Measurement(
             planned, "", "complete", 0.0, span + 0.1, whole, whole, 0, int(whole * (1 - loss)), 0, 0, 0, 0,
-            drained=True, late=late, blocked=0.0, asked=0.0, burnt=0.0, series=Series(at, offered, offered, processed),
-            cpu={"busy": 0.0 if self.tried else 2.0, "available": 2.0},
+            drained=True, late=late, blocked=0.0, cpu_requested_s=0.0, cpu_used_s=0.0, series=Series(at, offered, offered, processed),
+            cpu={"busy": 0.0 if self.run_trial else 2.0, "available": 2.0},
         )  # fmt: skip
         if late > 0:
             return seen, Verdict("invalid", "generator")
-        self.tried.append((planned, loss))
+        self.run_trial.append((planned, loss))
         return seen, Verdict("overloaded", "backlog grew", loss) if loss else Verdict("sustained")
 
 
@@ -38,7 +39,9 @@ def found_of(system, precision="10 %", budget="1200 s"):
     """Where a search of such a system ends."""
     asked = Search(precision=Share.read(precision), budget=Seconds.read(budget))
     search = TwoCounter(
-        Question(Cell("simulated", "fluid", 100, 0.0), asked, Timing(), batch_interval=0.0, bound_hz=None, hint_hz=None)
+        SearchProblem(
+            Cell("simulated", "fluid", 100, 0.0), asked, Timing(), batch_interval=0.0, bound_hz=None, hint_hz=None
+        )
     )
     while (planned := search.next_trial()) is not None:
         search = search.after(*system.judged(planned))
@@ -60,7 +63,7 @@ def test_a_bound_is_no_higher_than_what_was_processed(budget, ceiling):
     """However sure the evidence is of more; and where the range ends, nothing is said of what lies above."""
     system = System(lambda _, rate: max(0.0, 1 - ceiling / rate))
     found = found_of(system, precision="5 %", budget=budget)
-    processed = max(planned.rate * (1 - lost) for planned, lost in system.tried)
+    processed = max(planned.rate * (1 - lost) for planned, lost in system.run_trial)
     assert found.status in ("measured", "lower-bound")
     assert found.low_hz <= 1.001 * processed
     assert found.high_hz is None or found.high_hz >= min(ceiling, 1e8)

@@ -10,7 +10,7 @@ from bench.cli.validation_table import failure, show
 from bench.model.measurement import Planned
 from bench.search.bisection import Bisection
 from bench.search.two_counter import TwoCounter
-from bench.simulation.acceptance import Gate, adversary_gates, row_of, scenario_gates
+from bench.simulation.acceptance import Criterion, adversary_gates, row_of, scenario_gates
 from bench.simulation.capacity import TICK, Capacity, Traits
 from bench.simulation.cases import ADVERSARIES, FAMILIES, HASTY, NEIGHBOURS, SCENARIOS
 from bench.simulation.driver import outcome_of
@@ -190,7 +190,7 @@ def test_only_the_cases_that_were_asked_for_are_run():
 
 def test_a_failed_gate_says_what_was_asked():
     """With both figures."""
-    gates = [Gate("S1", "coverage", 0.5, 0.9, least=True), Gate("S1", "median error", 0.01, 0.015)]
+    gates = [Criterion("S1", "coverage", 0.5, 0.9, least=True), Criterion("S1", "median error", 0.01, 0.015)]
     assert [failure(gate) for gate in gates if not gate.passed] == ["S1: coverage 0.5, asked >= 0.9"]
 
 

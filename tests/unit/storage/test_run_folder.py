@@ -4,12 +4,12 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from bench.config.scenario import Cell
 from bench.config.site import KafkaSite, Site
 from bench.config.validation import read_scenario
 from bench.errors import UsageError
+from bench.model.cell import Cell
 from bench.model.measurement import Measurement, Planned, Result, Series
-from bench.storage.run_folder import Store, cell_of, read_results, read_run, read_trials
+from bench.storage.run_folder import RunFolder, cell_of, read_results, read_run, read_trials
 from bench.units import Bandwidth
 
 CELL = Cell("plain", "kafka", 100, 0.01)
@@ -23,7 +23,7 @@ def scenario(request):
 
 @pytest.fixture
 def store(tmp_path, scenario):
-    store = Store.fresh(tmp_path, "quick")
+    store = RunFolder.fresh(tmp_path, "quick")
     store.open(scenario, Site(bandwidth=Bandwidth(1.25e8), kafka=KafkaSite("localhost:9092")), {"cores": 2})
     yield store
     store.close()
@@ -33,7 +33,7 @@ def seen(number):
     planned = Planned(number, 100.0, 1.0, 5.0, "search")
     return Measurement(
         planned, "", "complete", 0.0, 6.5, 600, 600, 0, 600, 0, 0, 0, 0,
-        drained=True, late=0.0, blocked=0.0, asked=6.0, burnt=6.001, series=SERIES,
+        drained=True, late=0.0, blocked=0.0, cpu_requested_s=6.0, cpu_used_s=6.001, series=SERIES,
     )  # fmt: skip
 
 
@@ -70,7 +70,7 @@ def test_half_a_line_is_forgotten(store, scenario):
     with (store.folder / "trials.jsonl").open("ab") as journal:
         journal.write(b'{"format": 1, "cell"')
     store.close()
-    again = Store(store.folder)
+    again = RunFolder(store.folder)
     again.open(scenario, Site(), {})
     again.add(CELL, seen(1))
     assert [one.planned.number for one in again.trials(CELL)] == [0, 1]
@@ -81,7 +81,7 @@ def test_a_finished_cell_is_known_to_the_next_run(store, scenario):
     """It is passed over."""
     store.finish(CELL, result())
     store.close()
-    again = Store(store.folder)
+    again = RunFolder(store.folder)
     again.open(scenario, Site(), {})
     assert again.has_result(CELL)
     again.close()
@@ -99,12 +99,12 @@ def test_results_are_one_object_a_cell_with_every_field(store):
 def test_a_second_harness_is_kept_out(store, scenario):
     """Two would overwrite each other."""
     with pytest.raises(UsageError, match="another bench writes to this run"):
-        Store(store.folder).open(scenario, Site(), {})
+        RunFolder(store.folder).open(scenario, Site(), {})
 
 
 def test_two_runs_of_one_second_have_two_folders(tmp_path):
     """No run overwrites another."""
-    assert Store.fresh(tmp_path, "x").folder != Store.fresh(tmp_path, "x").folder
+    assert RunFolder.fresh(tmp_path, "x").folder != RunFolder.fresh(tmp_path, "x").folder
 
 
 def test_a_folder_that_is_no_run_is_refused_in_one_line(tmp_path):
@@ -140,4 +140,4 @@ def test_a_place_that_cannot_be_written_is_refused(tmp_path):
     """A file stands where the folder should."""
     (tmp_path / "results").write_text("")
     with pytest.raises(UsageError, match="choose another place with --out"):
-        Store.fresh(tmp_path / "results", "x")
+        RunFolder.fresh(tmp_path / "results", "x")

@@ -11,11 +11,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from bench.errors import Died, NotReady, ServiceError
-from bench.system.orphans import MARK, Leftover
+from bench.errors import NotReadyError, ProcessDiedError, ServiceError
+from bench.system.ipc import Failure, Ready
+from bench.system.orphans import MARK, Orphan
 from bench.system.procfs import boot_id, environment_of, stat_of
-from bench.system.supervisor import Child, Supervisor, end_leftovers, leftovers, output_of
-from bench.workload.load_spec import Halt, Ready, Trouble
+from bench.system.supervisor import Child, Supervisor, end_orphans, orphans, output_of
+from bench.workload.load_spec import Cancel
 
 SLEEPS = "import time; print('up', flush=True); time.sleep(600)"
 STUBBORN = "import signal\nfor s in (signal.SIGINT, signal.SIGTERM): signal.signal(s, signal.SIG_IGN)\n" + SLEEPS
@@ -37,7 +38,7 @@ except KeyboardInterrupt:
 HARNESS = f"""
 import sys
 from pathlib import Path
-from bench.process import Supervisor
+from bench.system.supervisor import Supervisor
 with Supervisor(Path(sys.argv[1]) / "registry", Path(sys.argv[1]) / "logs") as supervisor:
     child = supervisor.start([sys.executable, "-c", {FAMILY!r}], name="family", role="framework")
     child.wait_ready(lambda: "up" in child.log.read_text(), 20)
@@ -46,13 +47,14 @@ with Supervisor(Path(sys.argv[1]) / "registry", Path(sys.argv[1]) / "logs") as s
 """
 TALKS = """
 import socket, sys
-from bench.channel import Channel
-from bench.order import Halt, Ready
-channel = Channel.inherited(int(sys.argv[sys.argv.index("--channel") + 1]), Halt)
+from bench.system.ipc import Channel
+from bench.system.ipc import Failure, Ready
+from bench.workload.load_spec import Cancel
+channel = Channel.inherited(int(sys.argv[sys.argv.index("--channel") + 1]), Cancel)
 try:
     while True:
-        for _ in channel.hear(60):
-            channel.tell(Ready())
+        for _ in channel.receive(60):
+            channel.send(Ready())
 except EOFError:
     print("asked to end", flush=True)
 """
@@ -126,41 +128,41 @@ def test_environment_is_added_to(supervisor: Supervisor) -> None:
 def test_unknown_command_is_a_service_error(supervisor: Supervisor, registry: Path) -> None:
     """A command that does not exist is said in one line, and nothing of it stays recorded."""
     with pytest.raises(ServiceError, match=r"ghost cannot be started: .*no-such-command"):
-        supervisor.start(["no-such-command"], name="ghost", role="load", heard=Ready)
+        supervisor.start(["no-such-command"], name="ghost", role="load", received=Ready)
     assert not list(registry.iterdir())
 
 
 def test_child_is_talked_to(supervisor: Supervisor) -> None:
     """A child started with `heard` answers through its channel."""
-    child = supervisor.start([sys.executable, "-c", TALKS], name="talker", role="load", heard=Ready)
-    child.inbox.tell(Halt())
-    assert list(child.inbox.heard(timeout=20)) == [Ready()]
+    child = supervisor.start([sys.executable, "-c", TALKS], name="talker", role="load", received=Ready)
+    child.inbox.send(Cancel())
+    assert list(child.inbox.received(timeout=20)) == [Ready()]
 
 
 @pytest.mark.parametrize(
-    ("said", "told"), [("channel.tell(Trouble('no bread'))", "talker ended: no bread"), ("sys.exit(7)", "exit code 7")]
+    ("said", "told"), [("channel.send(Failure('no bread'))", "talker ended: no bread"), ("sys.exit(7)", "exit code 7")]
 )
 def test_a_child_that_cannot_answer_says_why(supervisor: Supervisor, said: str, told: str) -> None:
     """Whether it tells of its trouble, or ends without a word."""
-    program = TALKS.replace("channel.tell(Ready())", said).replace("Halt, Ready", "Halt, Trouble")
-    child = supervisor.start([sys.executable, "-c", program], name="talker", role="load", heard=Ready | Trouble)
-    child.inbox.tell(Halt())
-    with pytest.raises(Died, match=told):
+    program = TALKS.replace("channel.send(Ready())", said)
+    child = supervisor.start([sys.executable, "-c", program], name="talker", role="load", received=Ready | Failure)
+    child.inbox.send(Cancel())
+    with pytest.raises(ProcessDiedError, match=told):
         child.answer(Ready, 20)
 
 
 def test_a_child_is_waited_for_until_it_answers(supervisor: Supervisor) -> None:
     """What else it says meanwhile is passed over; one that never answers is given up."""
-    child = supervisor.start([sys.executable, "-c", TALKS], name="talker", role="load", heard=Ready | Trouble)
-    child.inbox.tell(Halt())
+    child = supervisor.start([sys.executable, "-c", TALKS], name="talker", role="load", received=Ready | Failure)
+    child.inbox.send(Cancel())
     assert child.answer(Ready, 20) == Ready()
-    with pytest.raises(NotReady, match="talker did not answer"):
+    with pytest.raises(NotReadyError, match="talker did not answer"):
         child.answer(Ready, 0.1)
 
 
 def test_closed_channel_is_the_polite_end(supervisor: Supervisor) -> None:
     """A child with a channel is asked to end by its closing, and no signal is needed."""
-    child = supervisor.start([sys.executable, "-c", TALKS], name="talker", role="load", heard=Ready)
+    child = supervisor.start([sys.executable, "-c", TALKS], name="talker", role="load", received=Ready)
     child.stop(patience=20)
     assert (child.exit_code, child.log.read_text()) == (0, "asked to end\n")
 
@@ -175,7 +177,7 @@ def test_probe_makes_ready(supervisor: Supervisor) -> None:
 def test_not_ready_carries_the_last_lines(supervisor: Supervisor) -> None:
     """A child that is not ready in time is reported with its log and the log's last ten lines."""
     child = python(supervisor, "for i in range(30): print('line', i)\n" + SLEEPS)
-    with pytest.raises(NotReady, match="child was not ready within 0 s") as caught:
+    with pytest.raises(NotReadyError, match="child was not ready within 0 s") as caught:
         child.wait_ready(lambda: False, 0)
     assert caught.value.log == child.log
     assert str(caught.value).split("\n    ")[1:] == [*(f"line {i}" for i in range(21, 30)), "up"]
@@ -184,13 +186,13 @@ def test_not_ready_carries_the_last_lines(supervisor: Supervisor) -> None:
 def test_died_carries_exit_code_and_last_lines(supervisor: Supervisor) -> None:
     """A child that ends before it is ready is reported with how it ended and its log's last lines."""
     child = supervisor.start(["sh", "-c", "echo no room; exit 7"], name="child", role="load")
-    with pytest.raises(Died, match=r"child ended with exit code 7 \(log: .*child.log\)\n    no room"):
+    with pytest.raises(ProcessDiedError, match=r"child ended with exit code 7 \(log: .*child.log\)\n    no room"):
         child.wait_ready(lambda: False, 20)
 
 
 def test_unfinished_tool_is_not_ready(supervisor: Supervisor) -> None:
     """wait_end does not wait for longer than it says."""
-    with pytest.raises(NotReady, match="did not end within 0 s"):
+    with pytest.raises(NotReadyError, match="did not end within 0 s"):
         python(supervisor, SLEEPS).wait_end(0)
 
 
@@ -263,7 +265,7 @@ def test_interrupted_harness_leaves_nothing(
         until(lambda: not runs(pids[0]) or not runs(process.pid))
     until(lambda: not any(map(runs, [process.pid, *pids])))
     until(lambda: not list(registry.iterdir()))
-    assert not leftovers(registry)
+    assert not orphans(registry)
 
 
 def test_leftovers_are_ended(harness: tuple["subprocess.Popen[str]", list[int]], registry: Path) -> None:
@@ -273,26 +275,26 @@ def test_leftovers_are_ended(harness: tuple["subprocess.Popen[str]", list[int]],
     guard.kill()
     process.kill()
     process.wait(timeout=20)
-    assert [leftover.running() for leftover in leftovers(registry)] == [pids]
-    assert end_leftovers(registry) == [f"family: ended processes {pids[0]}, {pids[1]}"]
+    assert [leftover.running() for leftover in orphans(registry)] == [pids]
+    assert end_orphans(registry) == [f"family: ended processes {pids[0]}, {pids[1]}"]
     assert not any(map(runs, pids))
-    assert not leftovers(registry)
+    assert not orphans(registry)
 
 
 def test_running_harness_has_no_leftovers(supervisor: Supervisor, registry: Path) -> None:
     """A record whose harness is alive is nobody's leftover, and its child goes on."""
     child = python(supervisor, SLEEPS)
-    assert not leftovers(registry)
-    assert end_leftovers(registry) == []
+    assert not orphans(registry)
+    assert end_orphans(registry) == []
     assert child.alive()
 
 
-def record_of(child: Child, **changed: object) -> Leftover:
+def record_of(child: Child, **changed: object) -> Orphan:
     """A record that says of a running process that a dead harness started it."""
     born = stat_of(child.pid)
     assert born is not None
     marker = environment_of(child.pid)[MARK]
-    return Leftover(marker, "other", "old", "old.log", boot_id(), child.pid, 1, child.pid, born.created)._replace(
+    return Orphan(marker, "other", "old", "old.log", boot_id(), child.pid, 1, child.pid, born.created)._replace(
         **changed
     )
 
@@ -306,17 +308,17 @@ def test_strangers_are_left_alone(supervisor: Supervisor, registry: Path, change
     """A process that has only some of what the record says is not touched, and the record goes."""
     child = python(supervisor, SLEEPS)
     record_of(child, **changed).write(registry)
-    assert len(leftovers(registry)) == 1
-    assert end_leftovers(registry) == []
+    assert len(orphans(registry)) == 1
+    assert end_orphans(registry) == []
     assert child.alive()
-    assert not leftovers(registry)
+    assert not orphans(registry)
 
 
 def test_child_without_session_yet_is_found(supervisor: Supervisor, registry: Path) -> None:
     """A harness killed while it started a child has recorded the marker only, and that is enough to end the child."""
     child = python(supervisor, SLEEPS)
     record_of(child, session=0, created=0).write(registry)
-    assert end_leftovers(registry) == [f"old: ended process {child.pid}"]
+    assert end_orphans(registry) == [f"old: ended process {child.pid}"]
     assert not runs(child.pid)
 
 
@@ -325,7 +327,7 @@ def test_foreign_files_in_the_registry_are_passed_over(registry: Path) -> None:
     registry.mkdir()
     (registry / "a.b.json").write_text("{}")
     (registry / "c.d.json").write_text("not JSON")
-    assert leftovers(registry) == []
+    assert orphans(registry) == []
 
 
 def test_output_of_a_tool() -> None:

@@ -76,7 +76,7 @@ def test_memory_is_told_by_role(tmp_path):
     """A child that holds 60 MB shows on its role's account."""
     code = "import time; held = bytearray(b'x' * 60_000_000); time.sleep(120)"
     with Supervisor(tmp_path / "registry", tmp_path / "logs") as supervisor:
-        supervisor.start([sys.executable, "-c", code], name="holder", role="framework", heard=int)
+        supervisor.start([sys.executable, "-c", code], name="holder", role="framework", received=int)
         probe, deadline = Probe(supervisor), time.monotonic() + 20
         while probe.snapshot().memory.get("framework", 0) < 60e6:
             assert time.monotonic() < deadline

@@ -6,8 +6,8 @@ import pytest
 from bench.model.message_codec import filler, read, read_mixed
 from bench.model.message_keys import KeyDrawing, Keys, names_of
 from bench.model.message_sizes import SizeDrawing, Sizes
-from bench.workload.batch_writer import Outlet
-from bench.workload.load_spec import Order
+from bench.workload.batch_writer import BatchWriter
+from bench.workload.load_spec import LoadSpec
 
 MIXED = SizeDrawing(Sizes(choice=((100, 0.5), (9000, 0.5))), 3)
 
@@ -43,13 +43,13 @@ class Keyed(Taking):
         return self.send(messages)
 
 
-def order(**more):
-    return Order(1, 1000.0, 0.0, 1.0, **{"message_bytes": 4550, "cpu_seconds": 0.0, "entropy": 0.5, **more})
+def spec(**more):
+    return LoadSpec(1, 1000.0, 0.0, 1.0, **{"message_bytes": 4550, "cpu_seconds": 0.0, "entropy": 0.5, **more})
 
 
 def sent(client, count=50, **more):
     """The client after so many messages were written and offered until all were taken."""
-    outlet = Outlet(order(**more), client)
+    outlet = BatchWriter(spec(**more), client)
     outlet.write(0, np.zeros(count), 0.0)
     while outlet.waiting:
         outlet.offer()
@@ -83,7 +83,7 @@ def test_each_message_keeps_its_key(most):
 def test_without_headers_of_their_own_messages_are_the_same_every_time():
     """What a calibration holds the load against."""
     client = Taking()
-    outlet = Outlet(order(stamped=False), client)
+    outlet = BatchWriter(spec(stamped=False), client)
     for first in (0, 10):
         outlet.write(first, np.full(10, float(first)), float(first))
         outlet.offer()

@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.workload.delivery_counts import Report, Tally, merged, sums_of, sums_of_first
+from bench.workload.delivery_counts import DeliveryCounts, ProcessingReport, merged, sums_of, sums_of_first
 
 
 def tally_of(seq, producer=0):
-    tally = Tally()
-    tally.add(Report(0.0, 1, [sums_of(producer, np.array(seq, dtype=np.uint64))]))
+    tally = DeliveryCounts()
+    tally.add(ProcessingReport(0.0, 1, [sums_of(producer, np.array(seq, dtype=np.uint64))]))
     return tally
 
 
@@ -27,7 +27,7 @@ def test_any_order_and_any_split_is_complete(count, chance):
     chance.shuffle(seq)
     cut = chance.randint(0, count)
     tally = tally_of(seq[:cut])
-    tally.add(Report(0.0, 1, [sums_of(0, np.array(seq[cut:], dtype=np.uint64))]))
+    tally.add(ProcessingReport(0.0, 1, [sums_of(0, np.array(seq[cut:], dtype=np.uint64))]))
     assert tally.against({0: count}) == (0, 0)
 
 
@@ -62,7 +62,7 @@ def test_sums_wrap_around_without_losing_exactness():
 def test_merged_reports_say_what_they_said_one_by_one(parts):
     """One for each run."""
     reports = [
-        Report(
+        ProcessingReport(
             number,
             run,
             [sums_of_first(producer, count)],
@@ -80,16 +80,16 @@ def test_merged_reports_say_what_they_said_one_by_one(parts):
     together = merged(reports)
     assert sorted(report.run for report in together) == sorted({report.run for report in reports})
     for one in together:
-        apart, at_once = Tally(), Tally()
+        apart, at_once = DeliveryCounts(), DeliveryCounts()
         for report in reports:
             if report.run == one.run:
                 apart.add(report)
         at_once.add(one)
         assert at_once.against({}) == apart.against({})
-        assert (one.count, one.corrupted, one.asked, one.negative) == (
+        assert (one.count, one.corrupted, one.cpu_requested_s, one.negative) == (
             apart.count,
             apart.corrupted,
-            apart.asked,
+            apart.cpu_requested_s,
             apart.negative,
         )
         for name in ("from_due", "from_sent", "processing"):

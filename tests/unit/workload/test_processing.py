@@ -27,22 +27,22 @@ WORK = Work(100, 0.75)
 def test_a_batch_is_accounted_for():
     """Count, sums and both latencies of every message are in the report."""
     report = WORK.done(messages(10))[0]
-    assert (report.run, report.count, report.disordered) == (5, 10, 0)
+    assert (report.run, report.count, report.out_of_order) == (5, 10, 0)
     assert sum(count for _, count in report.from_due) == sum(count for _, count in report.from_sent) == 10
 
 
 def test_a_swap_is_found():
-    """A message behind a later one of its producer is disordered."""
+    """A message behind a later one of its producer is out_of_order."""
     batch = messages(10)
     batch[3], batch[4] = batch[4], batch[3]
-    assert WORK.done(batch)[0].disordered == 1
+    assert WORK.done(batch)[0].out_of_order == 1
 
 
 def test_producers_that_interleave_are_in_order():
     """Order is only promised within one producer."""
     ours, theirs = messages(3, producer=0), messages(3, producer=1)
     mixed = [one for pair in zip(ours, theirs, strict=True) for one in pair]
-    assert WORK.done(mixed)[0].disordered == 0
+    assert WORK.done(mixed)[0].out_of_order == 0
 
 
 def test_two_runs_in_a_batch_make_two_reports():
@@ -73,9 +73,9 @@ def test_burning_spends_the_cpu_time_asked_for(seconds):
 def test_the_cost_in_the_header_is_burnt():
     """What was asked and what was burnt stand in the report."""
     reports = WORK.done(messages(4, cost=0.005))
-    asked, burnt = (sum(getattr(report, what) for report in reports) for what in ("asked", "burnt"))
+    asked, cpu_used_s = (sum(getattr(report, what) for report in reports) for what in ("cpu_requested_s", "cpu_used_s"))
     assert asked == pytest.approx(0.02)
-    assert burnt >= asked
+    assert cpu_used_s >= asked
 
 
 def test_a_matrix_in_place_gives_the_same_account():

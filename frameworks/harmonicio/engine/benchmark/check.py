@@ -21,12 +21,12 @@ ACCOUNT = Struct("<QQQ")
 """Messages, sum of their numbers modulo 2^64, messages that are not as they should be."""
 _CLOCK = Struct("<Qd")
 _MODULUS = 2**64
-_SET_BYTES, _MOST_MESSAGES = 32 * 10**6, 65536
+_SET_BYTES, _MAX_MESSAGES = 32 * 10**6, 65536
 
 
 def messages_of(size: int) -> list[bytes]:
     """A set of messages of that length, numbered from 0; it is sent again and again."""
-    count = max(2, min(_MOST_MESSAGES, _SET_BYTES // size))
+    count = max(2, min(_MAX_MESSAGES, _SET_BYTES // size))
     filler = _filler(size).tobytes()
     return [NUMBER.pack(number) + filler for number in range(count)]
 

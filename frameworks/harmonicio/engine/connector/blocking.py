@@ -11,7 +11,7 @@ from frameworks.harmonicio.engine.connector.feeder import Feeder, Options
 from frameworks.harmonicio.engine.errors import Unreachable
 from frameworks.harmonicio.engine.wire.frame import Buffer
 
-_LONGEST_WAIT, _UNCONNECTED_WAIT = 0.05, 0.01
+_MAX_WAIT, _UNCONNECTED_WAIT = 0.05, 0.01
 
 
 class Connector:
@@ -88,7 +88,7 @@ class Connector:
         progress, deadline = (feeder.taken, feeder.acked), time.monotonic() + self._timeout
         while not done():
             watched = feeder.watched()
-            ready(watched, _LONGEST_WAIT if watched else _UNCONNECTED_WAIT)
+            ready(watched, _MAX_WAIT if watched else _UNCONNECTED_WAIT)
             feeder.step()
             if (feeder.taken, feeder.acked) != progress:
                 progress, deadline = (feeder.taken, feeder.acked), time.monotonic() + self._timeout

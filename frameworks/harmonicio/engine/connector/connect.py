@@ -9,12 +9,12 @@ from frameworks.harmonicio.engine.connector.legacy_master import OldMasterConnec
 from frameworks.harmonicio.engine.errors import Unreachable
 from frameworks.harmonicio.engine.tls import http_connection
 
-_PATIENCE = 10.0
+_TIMEOUT_S = 10.0
 
 
 def connect(c_name: str, host: str = "127.0.0.1", port: int = 8080, **options: Any) -> Connector | OldMasterConnector:
     """A connector for the master whose control plane is at host:port; raises Unreachable when nobody answers."""
-    connection = http_connection(host, port, _PATIENCE, options.get("tls"))
+    connection = http_connection(host, port, _TIMEOUT_S, options.get("tls"))
     try:
         connection.request("GET", "/v1/info")
         answer = connection.getresponse()

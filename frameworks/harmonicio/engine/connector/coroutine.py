@@ -12,7 +12,7 @@ from frameworks.harmonicio.engine.connector.feeder import Feeder, Options
 from frameworks.harmonicio.engine.errors import Refused, Unreachable
 from frameworks.harmonicio.engine.wire.frame import Buffer
 
-_LONGEST_WAIT = 0.05
+_MAX_WAIT = 0.05
 
 
 async def readiness(watched: Sequence[tuple[object, bool]], timeout: float, event: asyncio.Event) -> None:
@@ -121,7 +121,7 @@ class AsyncConnector:
             while True:
                 self._feeder.step()
                 await self._tell()
-                await readiness(self._feeder.watched(), _LONGEST_WAIT, self._event)
+                await readiness(self._feeder.watched(), _MAX_WAIT, self._event)
         finally:
             await self._tell()  # who waits for the next step is to see that there will be none
 

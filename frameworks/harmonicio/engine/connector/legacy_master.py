@@ -17,17 +17,17 @@ from frameworks.harmonicio.engine.wire.frame import Buffer
 from frameworks.harmonicio.engine.wire.literal import read_literal
 
 _PE, _QUEUE = 2, 4
-_PATIENCE = 30.0
+_TIMEOUT_S = 30.0
 _PAUSE = 0.05
-_LONGEST_NAME = 999
+_MAX_NAME = 999
 
 
 class OldMasterConnector:
     """Feeds an image at an old master."""
 
     def __init__(self, c_name: str, host: str, port: int, *, source: str = "harmonicio", attempts: int = 5) -> None:
-        if not 0 < len(c_name.encode()) <= _LONGEST_NAME:
-            raise Refused(f"the old wire carries names of 1 to {_LONGEST_NAME} bytes")
+        if not 0 < len(c_name.encode()) <= _MAX_NAME:
+            raise Refused(f"the old wire carries names of 1 to {_MAX_NAME} bytes")
         self._c_name, self._host, self._port, self._source, self._attempts = c_name, host, port, source, attempts
         self.sent = self.queued = 0
 
@@ -71,7 +71,7 @@ class OldMasterConnector:
         name = self._c_name.encode()
         head = b"%03d%s" % (len(name), name) if role == _QUEUE else b""
         with socket.create_connection(
-            (str(place["node_addr"]), int(str(place["node_port"]))), timeout=_PATIENCE
+            (str(place["node_addr"]), int(str(place["node_port"]))), timeout=_TIMEOUT_S
         ) as sock:
             sock.sendall(head + message)
         self.queued += role == _QUEUE
@@ -81,7 +81,7 @@ class OldMasterConnector:
         query = urlencode(
             {"token": "None", "c_name": self._c_name, "c_os": platform.system(), "source": self._source, "digest": digest}
         )  # fmt: skip
-        connection = http.client.HTTPConnection(self._host, self._port, timeout=_PATIENCE)
+        connection = http.client.HTTPConnection(self._host, self._port, timeout=_TIMEOUT_S)
         try:
             connection.request("GET", f"/streamRequest?{query}")
             answer = connection.getresponse()

@@ -8,7 +8,7 @@ from secrets import token_hex
 from frameworks.harmonicio.engine.errors import WireError
 from frameworks.harmonicio.engine.wire.connection import Peer
 from frameworks.harmonicio.engine.wire.control_messages import Bye, Hello, Leases, Place, Welcome
-from frameworks.harmonicio.engine.wire.frame import MOST_BODY, Frame, Kind, Sealed, control, read_ack
+from frameworks.harmonicio.engine.wire.frame import MAX_BODY, Frame, Kind, Sealed, control, read_ack
 from frameworks.harmonicio.engine.wire.frame_reader import Buffers
 
 CONNECT_SECONDS = 30.0
@@ -18,8 +18,8 @@ RETRY_SECONDS = (0.02, 0.1, 0.5, 1.0)
 GRACE_SECONDS = 1.0
 SILENT_SECONDS = 10.0
 """For which a place that is not leased any more may say nothing before what is on its way there goes elsewhere."""
-_MOST_CONTROL = 4 * 2**20
-_MOST_UNSENT = 2**20
+_MAX_CONTROL = 4 * 2**20
+_MAX_UNSENT = 2**20
 """Bytes that wait for the kernel, from which on nothing more is added."""
 
 _LARGE = 3
@@ -40,7 +40,7 @@ class Link:
         self.messages = self.bytes = 0
         self._credit = (0, 0)
         self.instance = self._known = ""
-        self.most_bytes = MOST_BODY
+        self.most_bytes = MAX_BODY
         """of a frame that is accepted there"""
         self.draining = self.shares = False
         self.lapsed: float | None = None
@@ -85,7 +85,7 @@ class Link:
 
     def room(self, message_bytes: int) -> int:
         """How many messages of that length it may be sent now; a large one is sent alone where nothing is on its way."""
-        if not self.ready or self.unsent > _MOST_UNSENT or self._credit[0] == 0:
+        if not self.ready or self.unsent > _MAX_UNSENT or self._credit[0] == 0:
             return 0
         by_bytes = max((self._credit[1] - self.bytes) // max(1, message_bytes), int(len(self.unacked) < _LARGE))
         return max(min(self._credit[0] - self.messages, by_bytes), int(not self.unacked), 0)
@@ -145,7 +145,7 @@ class Link:
         self._next_attempt = now + RETRY_SECONDS[min(self._attempts, len(RETRY_SECONDS) - 1)]
         self._attempts += 1
         self._dialled = now
-        self._peer = Peer.dial(self.place.host, self.place.port, self._buffers, _MOST_CONTROL, self._tls)
+        self._peer = Peer.dial(self.place.host, self.place.port, self._buffers, _MAX_CONTROL, self._tls)
         self._peer.send([control(Kind.HELLO, self._hello)])
 
     def _heard(self, frame: Frame, settled: Settled, leased: Callable[[Leases], None]) -> None:
@@ -184,7 +184,7 @@ class Link:
             self.draining = True
             raise EOFError
         self.instance, self._credit = words.instance, (words.credit_messages, words.credit_bytes)
-        self.shares, self.most_bytes = words.shared, min(words.most_bytes, MOST_BODY)
+        self.shares, self.most_bytes = words.shared, min(words.most_bytes, MAX_BODY)
         self._attempts, self.draining = 0, False
         if self._peer is not None:
             for sealed in self.unacked.values():

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-MOST_HISTORY = 10_000
+MAX_HISTORY = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +16,7 @@ class Profile:
     def after(self, reading: float, smallest: float) -> "Profile":
         """With one more: m <- (h m + x) / (h + 1), h at most 10,000, never below `smallest`."""
         mean = (self.history * self.mean + reading) / (self.history + 1)
-        return Profile(max(smallest, mean), min(MOST_HISTORY, self.history + 1))
+        return Profile(max(smallest, mean), min(MAX_HISTORY, self.history + 1))
 
 
 def reading_of(reports: Iterable[tuple[float | None, int]]) -> float | None:

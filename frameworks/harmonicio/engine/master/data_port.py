@@ -21,12 +21,12 @@ from frameworks.harmonicio.engine.wire.connection import Peer
 from frameworks.harmonicio.engine.wire.control_messages import Bye, Hello, Leases, Welcome
 from frameworks.harmonicio.engine.wire.frame import EQUAL, Frame, Header, Kind, ack, control, header_bytes
 from frameworks.harmonicio.engine.wire.frame_reader import Buffers
-from frameworks.harmonicio.engine.wire.handshake import PATIENCE
+from frameworks.harmonicio.engine.wire.handshake import TIMEOUT_S
 from frameworks.harmonicio.engine.wire.tls_socket import Line
 
 logger = logging.getLogger(__name__)
 
-MOST_VISITS = 4096
+MAX_VISITS = 4096
 _HELLO_BYTES = 2**16
 _NAME_DIGITS, _NAME_BYTES = 3, 1002
 _SHARE = (65536, 64 * 2**20)
@@ -79,7 +79,7 @@ class DataPort:
         """Close what is overdue; give credit to whoever waits for room in the queue."""
         self._doorstep.drop_overdue(now)
         for visit in list(self._visits):
-            if not visit.c_name and now > visit.began + PATIENCE:
+            if not visit.c_name and now > visit.began + TIMEOUT_S:
                 self._part(visit, None)
             elif visit.starved and (credit := self._credit())[0] > 0:
                 self._tell_credit(visit, credit)
@@ -95,7 +95,7 @@ class DataPort:
     # connections
 
     def _accept(self) -> None:
-        self._doorstep.accept(MOST_VISITS - len(self._visits))
+        self._doorstep.accept(MAX_VISITS - len(self._visits))
 
     def watch(self, sock: Line, hear: Callable[[], None]) -> None:
         self._loop.add_reader(sock.fileno(), hear)

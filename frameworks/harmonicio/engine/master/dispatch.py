@@ -11,7 +11,7 @@ from frameworks.harmonicio.engine.connector.link import GRACE_SECONDS, Link
 from frameworks.harmonicio.engine.master.queue import Backlog, Entry
 from frameworks.harmonicio.engine.master.registry import Pe, Registry
 from frameworks.harmonicio.engine.wire.control_messages import Hello, Leases
-from frameworks.harmonicio.engine.wire.frame import HEADER_BYTES, MOST_BODY, Sealed
+from frameworks.harmonicio.engine.wire.frame import HEADER_BYTES, MAX_BODY, Sealed
 from frameworks.harmonicio.engine.wire.frame_reader import Buffers
 
 logger = logging.getLogger(__name__)
@@ -113,7 +113,7 @@ class Dispatcher:
 
     def _take_up(self, ready: list[Link]) -> None:
         """Have what was set aside wait again where a PE accepts it, or where there are none of ours."""
-        most_bytes = max((link.most_bytes for link in ready), default=MOST_BODY)
+        most_bytes = max((link.most_bytes for link in ready), default=MAX_BODY)
         for entry in [one for one in self._aside if one.header.size <= most_bytes]:
             self._aside.remove(entry)
             self._backlog.back(self._c_name, entry.key)

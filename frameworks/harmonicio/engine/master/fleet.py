@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 
 START_SECONDS = 30.0
 """In which a started PE must have been heard of; else it is started again."""
-_PATIENCE = aiohttp.ClientTimeout(total=15)
+_TIMEOUT_S = aiohttp.ClientTimeout(total=15)
 
 
 class Wanted(Struct, frozen=True, kw_only=True):
@@ -128,7 +128,7 @@ class Fleet:
 
     async def _ask(self, worker: Worker, verb: str, command: str, *, body: object = None, **query: str) -> str:
         if self._session is None:
-            self._session = aiohttp.ClientSession(timeout=_PATIENCE)
+            self._session = aiohttp.ClientSession(timeout=_TIMEOUT_S)
         host = f"[{worker.node_addr}]" if ":" in worker.node_addr else worker.node_addr
         where = f"{'http' if self._tls is None else 'https'}://{host}:{worker.node_port}/docker"
         headers = {"Authorization": f"Bearer {self._token}"} if self._token else {}

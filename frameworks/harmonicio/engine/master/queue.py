@@ -15,7 +15,7 @@ from frameworks.harmonicio.engine.errors import Refused
 from frameworks.harmonicio.engine.master.journal import Journal, Place
 from frameworks.harmonicio.engine.wire.frame import (
     HEADER_BYTES,
-    MOST_BODY,
+    MAX_BODY,
     Batch,
     Buffer,
     Frame,
@@ -27,7 +27,7 @@ from frameworks.harmonicio.engine.wire.sequence_ranges import Seen
 
 logger = logging.getLogger(__name__)
 
-MOST_STREAMS, MOST_SESSIONS = 10_000, 4096
+MAX_STREAMS, MAX_SESSIONS = 10_000, 4096
 _COMPACTED = 4
 """Segments at a time: more than one, so that the journal does not grow faster; not all, so that nobody waits for long."""
 
@@ -96,13 +96,13 @@ class Backlog:
     def add(self, c_name: str, head: bytes, body: Buffer, *, bounded: bool = True) -> bool:
         """Put a frame in; False when it was there before, raises Refused when a part of it was, or the queue is full."""
         header = read_header(head)
-        if c_name not in self.streams and len(self.streams) >= MOST_STREAMS:
+        if c_name not in self.streams and len(self.streams) >= MAX_STREAMS:
             self.streams = {name: stream for name, stream in self.streams.items() if stream.messages}
-            if len(self.streams) >= MOST_STREAMS:
-                raise Refused(f"messages of {MOST_STREAMS} streams are waiting")
+            if len(self.streams) >= MAX_STREAMS:
+                raise Refused(f"messages of {MAX_STREAMS} streams are waiting")
         stream = self.streams.setdefault(c_name, Stream())
         seen = stream.seen.setdefault(header.session, Seen())
-        while len(stream.seen) > MOST_SESSIONS:
+        while len(stream.seen) > MAX_SESSIONS:
             stream.seen.popitem(last=False)
         seen.raise_floor(header.floor)
         whole = (header.first, header.first + header.count)
@@ -153,7 +153,7 @@ class Backlog:
 
     def add_message(self, c_name: str, message: Buffer, *, bounded: bool = True) -> None:
         """Put a message of the old wire in; raises Refused when the queue is full."""
-        self._add_ours(c_name, [message], MOST_BODY, bounded=bounded)
+        self._add_ours(c_name, [message], MAX_BODY, bounded=bounded)
 
     def take_message(self, c_name: str) -> tuple[Entry, bytes] | None:
         """The oldest message alone, for an old PE; it is out until `done` or `back`. A batch is taken apart first."""
@@ -168,7 +168,7 @@ class Backlog:
             self.back(c_name, entry.key)
             raise
 
-    def split(self, c_name: str, most: int, most_bytes: int = MOST_BODY) -> None:
+    def split(self, c_name: str, most: int, most_bytes: int = MAX_BODY) -> None:
         """Have the oldest frame be several, of so many messages and bytes at most, one message at least; they wait at its place.
 
         Raises OSError when the journal does not take them: then it waits as it was.

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from frameworks.harmonicio.engine.config import MasterConfig
 from frameworks.harmonicio.engine.errors import ConfigError, Refused
-from frameworks.harmonicio.engine.http import MOST_BODY, can_be_host, guarded, require
+from frameworks.harmonicio.engine.http import MAX_BODY, can_be_host, guarded, require
 from frameworks.harmonicio.engine.master.api import Api
 from frameworks.harmonicio.engine.master.data_port import DataPort
 from frameworks.harmonicio.engine.master.dispatch import Dispatcher
@@ -83,7 +83,7 @@ class Master:
                 listener, self.registry, self.backlog, self._durable, token=config.tokens.connector, compat=config.old_wire,
                 most_message=config.message_bytes, queued=self._queued, tls=self._tls[0],
             )  # fmt: skip
-            app = web.Application(client_max_size=MOST_BODY, middlewares=guarded(config.requests_per_second))
+            app = web.Application(client_max_size=MAX_BODY, middlewares=guarded(config.requests_per_second))
             app.add_routes(Api(self).routes())
             if config.old_wire:
                 app.add_routes(OldWire(self).routes())

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from frameworks.harmonicio.engine.wire.frame import EQUAL, Batch, Frame, Header
 
-MOST_BYTES = 2**17
+MAX_BYTES = 2**17
 """Put together, which copies them."""
 
 Guest = TypeVar("Guest")
@@ -21,7 +21,7 @@ def portion(inbox: "deque[tuple[Guest, Frame]]", most: int) -> tuple[Guest, list
     frames, size, count = [first], first.header.size, first.header.count
     while inbox and inbox[0][0] is guest and _alike(first.header, inbox[0][1].header):
         size, count = size + inbox[0][1].header.size, count + inbox[0][1].header.count
-        if size > MOST_BYTES or count > most:
+        if size > MAX_BYTES or count > most:
             break
         frames.append(inbox.popleft()[1])
     return guest, frames
@@ -31,7 +31,7 @@ def joined(parts: Sequence[Batch]) -> list[Batch]:
     """Batches of messages of one length as one; others as they are."""
     if len(parts) < 2 or len({part.message_bytes for part in parts}) > 1 or parts[0].message_bytes is None:
         return list(parts)
-    if sum(len(part.payload) for part in parts) > MOST_BYTES:
+    if sum(len(part.payload) for part in parts) > MAX_BYTES:
         return list(parts)
     return [Batch(memoryview(b"".join(part.payload for part in parts)), None, sum(map(len, parts)))]
 

@@ -28,7 +28,7 @@ from frameworks.harmonicio.engine.wire.tls_socket import Line
 
 logger = logging.getLogger(__name__)
 
-MOST_GUESTS = 1024
+MAX_GUESTS = 1024
 _LISTEN_BACKLOG = 512
 _HELLO_BYTES = 2**16
 _SLOW = 0.0005
@@ -107,7 +107,7 @@ class Engine:
     # what comes in
 
     def _accept(self) -> None:
-        self._doorstep.accept(MOST_GUESTS - len(self._guests))
+        self._doorstep.accept(MAX_GUESTS - len(self._guests))
 
     def watch(self, sock: Line, hear: Callable[[], None]) -> None:
         self._selector.register(sock, selectors.EVENT_READ, lambda *_: hear())

@@ -17,7 +17,7 @@ __all__ = ["Batch", "Function", "of_batch"]
 logger = logging.getLogger(__name__)
 
 Callable_ = TypeVar("Callable_", bound=Callable[..., Any])
-_MOST_TOLD = 20
+_MAX_TOLD = 20
 """Exceptions of a PE's life whose traceback is logged; the others are counted."""
 
 
@@ -81,7 +81,7 @@ class Function:
         try:
             self._call(argument)
         except (Exception, SystemExit):
-            if self.failed < _MOST_TOLD:
+            if self.failed < _MAX_TOLD:
                 logger.exception("the function raised an exception")
             return False
         return True

@@ -5,7 +5,7 @@ from collections import OrderedDict
 from frameworks.harmonicio.engine.wire.frame import Header
 from frameworks.harmonicio.engine.wire.sequence_ranges import Seen
 
-MOST_SESSIONS = 16384
+MAX_SESSIONS = 16384
 
 
 class History:
@@ -40,7 +40,7 @@ class History:
         seen = self._seen.get((session, queued))
         if seen is None:
             seen = self._seen[session, queued] = Seen()
-            while len(self._seen) > MOST_SESSIONS:
+            while len(self._seen) > MAX_SESSIONS:
                 self._seen.popitem(last=False)
         else:
             self._seen.move_to_end((session, queued))

@@ -7,16 +7,16 @@ from frameworks.harmonicio.engine.wire.connection import Peer
 from frameworks.harmonicio.engine.wire.control_messages import Hello, Welcome
 from frameworks.harmonicio.engine.wire.frame import Frame, Header, Kind, ack, control
 from frameworks.harmonicio.engine.wire.frame_reader import Buffers
-from frameworks.harmonicio.engine.wire.handshake import PATIENCE
+from frameworks.harmonicio.engine.wire.handshake import TIMEOUT_S
 from frameworks.harmonicio.engine.wire.shared_memory import opened
 from frameworks.harmonicio.engine.wire.tls_socket import Line
 
-_MOST_HELD = 64
+_MAX_HELD = 64
 """Frames whose acknowledgement may wait for those behind them."""
-_LONGEST_HELD = 0.002
+_MAX_HELD_S = 0.002
 _LENIENCE = 4
 """So many times its credit, an earlier and larger one, may a guest have sent."""
-_LEAST_BYTES = 256 * 2**20
+_MIN_BYTES = 256 * 2**20
 
 
 class Guest:
@@ -44,7 +44,7 @@ class Guest:
         """Answer its greeting; from now on it may send messages."""
         self.welcome, self.is_master = True, hello.role == "master"
         self.peer.reader.most_body = most_message
-        self._most_bytes = max(_LENIENCE * credit[1], _LEAST_BYTES) + most_message
+        self._most_bytes = max(_LENIENCE * credit[1], _MIN_BYTES) + most_message
         self.memory = opened(hello.shared) if hello.shared is not None else None
         welcome = Welcome(instance, *credit, shared=self.memory is not None, most_bytes=most_message)
         self.peer.send([control(Kind.WELCOME, welcome)])
@@ -68,7 +68,7 @@ class Guest:
             last[2] += header.count
         else:
             self._owed.append([header.session, header.first, header.count])
-        return self._frames < _MOST_HELD and now < self._since + _LONGEST_HELD
+        return self._frames < _MAX_HELD and now < self._since + _MAX_HELD_S
 
     def acknowledge(self, credit: tuple[int, int]) -> None:
         """Send what is owed; raises OSError when the connection is gone."""
@@ -80,4 +80,4 @@ class Guest:
 
     def overdue(self, now: float) -> bool:
         """Whether it has not greeted in time."""
-        return not self.welcome and now > self._began + PATIENCE
+        return not self.welcome and now > self._began + TIMEOUT_S

@@ -10,7 +10,7 @@ from frameworks.harmonicio.engine.pe.engine import Engine
 
 logger = logging.getLogger(__name__)
 
-_PATIENCE = 10.0
+_TIMEOUT_S = 10.0
 _PAUSE = 1.0
 
 
@@ -23,7 +23,7 @@ def poll_old_master(config: PeConfig, engine: Engine, over: threading.Event) -> 
     while not over.is_set():
         before = engine.function.processed + engine.function.failed
         try:
-            connection = http.client.HTTPConnection(config.master_host, config.master_port, timeout=_PATIENCE)
+            connection = http.client.HTTPConnection(config.master_host, config.master_port, timeout=_TIMEOUT_S)
             connection.request("POST", f"/streamRequest?{query}")
             answer = connection.getresponse()
             body = answer.read(config.message_bytes + 1)

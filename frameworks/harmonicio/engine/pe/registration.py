@@ -15,7 +15,7 @@ from frameworks.harmonicio.engine.tls import http_connection
 logger = logging.getLogger(__name__)
 
 BEAT_SECONDS = 1.0
-_PATIENCE = 5.0
+_TIMEOUT_S = 5.0
 
 
 class Registration:
@@ -35,7 +35,7 @@ class Registration:
     def finish(self) -> None:
         """Say that this PE is gone; gives up after a moment."""
         self._over.set()
-        self._thread.join(timeout=_PATIENCE)
+        self._thread.join(timeout=_TIMEOUT_S)
         with contextlib.suppress(OSError, http.client.HTTPException):
             self._say("gone")
         self._hang_up()
@@ -92,7 +92,7 @@ class Registration:
                 "worker": config.worker, "state": state, "stats": stats}  # fmt: skip
         headers = {"Authorization": f"Bearer {config.token}"} if config.token else {}
         if self._connection is None:
-            self._connection = http_connection(config.master_host, config.master_port, _PATIENCE, config.tls)
+            self._connection = http_connection(config.master_host, config.master_port, _TIMEOUT_S, config.tls)
         self._connection.request("POST", "/v1/beat", json.dumps(body), headers)
         answer = self._connection.getresponse()
         text = answer.read(2**16)

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from frameworks.harmonicio.engine.wire.frame import MOST_BODY
+from frameworks.harmonicio.engine.wire.frame import MAX_BODY
 from frameworks.harmonicio.engine.wire.shared_memory import Shared
 
 Name = Annotated[str, Meta(min_length=1, max_length=999)]
@@ -30,7 +30,7 @@ class Welcome(Struct, frozen=True):
     credit_bytes: int
     shared: bool = False
     """whether frames may refer to the memory that was offered"""
-    most_bytes: int = MOST_BODY
+    most_bytes: int = MAX_BODY
     """of a frame's body that is accepted; who does not say it is believed to accept any"""
 
 

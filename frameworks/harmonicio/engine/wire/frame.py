@@ -32,7 +32,7 @@ HEADER = Struct("<4sBBHIQQQI")
 _SUM = Struct("<I")
 HEADER_BYTES = HEADER.size + 2 * _SUM.size
 ACK_BODY = Struct("<IIQ")
-MOST_BODY = 2**32 - 1
+MAX_BODY = 2**32 - 1
 JOINED_BYTES = 16 * 1024
 """Messages shorter than this are copied together; longer ones are handed to the kernel where they lie."""
 
@@ -210,7 +210,7 @@ def seal(
     floor: int,
     memory: Memory | None = None,
     *,
-    most_bytes: int = MOST_BODY,
+    most_bytes: int = MAX_BODY,
 ) -> Sealed:  # six arguments: lengths are looked at once, here, so the bound has to be known here
     """A DATA frame of these messages; large ones are not copied, unless they could be changed while they are on their way.
 

@@ -5,7 +5,7 @@ import sys
 from crc32c import crc32c
 
 from frameworks.harmonicio.engine.errors import WireError
-from frameworks.harmonicio.engine.wire.frame import HEADER_BYTES, MOST_BODY, SHARED, Frame, Header, Kind, read_header
+from frameworks.harmonicio.engine.wire.frame import HEADER_BYTES, MAX_BODY, SHARED, Frame, Header, Kind, read_header
 from frameworks.harmonicio.engine.wire.tls_socket import Line, Secure
 
 SCRATCH_BYTES = 2**16
@@ -111,7 +111,7 @@ class Reader:
             header = read_header(self._view, self._begin)
             if header.size > self.most_body:
                 raise WireError(f"a body of {header.size} bytes; at most {self.most_body} are accepted here")
-            most = MOST_BODY if header.flags & SHARED else max(1, header.size)
+            most = MAX_BODY if header.flags & SHARED else max(1, header.size)
             if header.kind == Kind.DATA and not 0 < header.count <= most:
                 raise WireError(f"{header.count} messages in a body of {header.size} bytes")
             self._begin += HEADER_BYTES

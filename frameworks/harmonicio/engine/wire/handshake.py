@@ -9,12 +9,12 @@ from frameworks.harmonicio.engine.errors import WireError
 from frameworks.harmonicio.engine.wire.frame import HEADER_BYTES, MAGIC, read_header
 from frameworks.harmonicio.engine.wire.tls_socket import Line, Secure
 
-PATIENCE = 30.0
+TIMEOUT_S = 30.0
 """Seconds within which an old peer's message must be whole, and a new one's greeting."""
 _CHUNK = 2**18
 
 
-MOST_RAW_BYTES = 256 * 2**20
+MAX_RAW_BYTES = 256 * 2**20
 """Of all old peers' messages under way together."""
 
 
@@ -55,12 +55,12 @@ class Greeting:
 
     def check_room(self, others: "Iterable[Greeting]") -> None:
         """Raise WireError when this large message and the others' are more than is taken at a time."""
-        if len(self.data) > _CHUNK and sum(len(one.data) for one in others) > MOST_RAW_BYTES:
+        if len(self.data) > _CHUNK and sum(len(one.data) for one in others) > MAX_RAW_BYTES:
             raise WireError("too many large messages of the old wire at a time")
 
     def overdue(self, now: float) -> bool:
         """Whether it has taken too long."""
-        return now > self.began + PATIENCE
+        return now > self.began + TIMEOUT_S
 
     def _is_frames(self) -> bool:
         if not self.data.startswith(MAGIC) or len(self.data) < HEADER_BYTES:

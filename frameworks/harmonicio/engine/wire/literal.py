@@ -10,21 +10,21 @@ from typing import Any
 
 from frameworks.harmonicio.engine.errors import WireError
 
-MOST_BYTES = 2**20
-MOST_DEPTH = 32
+MAX_BYTES = 2**20
+MAX_DEPTH = 32
 _INTEGERS = range(-(2**63), 2**64)
 
 
 def read_literal(data: bytes | str) -> Any:
     """The value that a text says, which JSON can say; raises WireError when it is too long, too deep, or something else."""
-    if len(data) > MOST_BYTES:
-        raise WireError(f"a text of {len(data)} characters; at most {MOST_BYTES} are read")
+    if len(data) > MAX_BYTES:
+        raise WireError(f"a text of {len(data)} characters; at most {MAX_BYTES} are read")
     try:
         text = data if isinstance(data, str) else data.decode()
     except UnicodeDecodeError:
         raise WireError("a text is not UTF-8") from None
-    if _depth(text) > MOST_DEPTH:
-        raise WireError(f"a text is nested deeper than {MOST_DEPTH}")
+    if _depth(text) > MAX_DEPTH:
+        raise WireError(f"a text is nested deeper than {MAX_DEPTH}")
     value = _parsed(text)
     _check(value)
     return value

@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 
-MOST_RANGES = 4096
+MAX_RANGES = 4096
 """Kept of one session; with a floor that rises there are few, without one the lowest are forgotten first."""
 
 
@@ -51,5 +51,5 @@ class Seen:
         if left < right:
             start, end = min(start, self._starts[left]), max(end, self._ends[right - 1])
         self._starts[left:right], self._ends[left:right] = [start], [end]
-        excess = max(0, len(self._starts) - MOST_RANGES)
+        excess = max(0, len(self._starts) - MAX_RANGES)
         del self._starts[:excess], self._ends[:excess]

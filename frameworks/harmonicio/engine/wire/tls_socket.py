@@ -9,7 +9,7 @@ from typing import cast
 Buffer = bytes | bytearray | memoryview
 
 _CHUNK = 2**18
-_MOST_ENCRYPTED = 2**18
+_MAX_ENCRYPTED = 2**18
 """Bytes that are encrypted before the kernel has taken those before them."""
 
 
@@ -89,7 +89,7 @@ class Secure:
         with contextlib.suppress(ssl.SSLWantReadError):
             for buffer in buffers:
                 at = 0
-                while at < len(buffer) and taken < _MOST_ENCRYPTED:
+                while at < len(buffer) and taken < _MAX_ENCRYPTED:
                     wrote = self._tls.write(memoryview(buffer)[at:])
                     at, taken = at + wrote, taken + wrote
                 if at < len(buffer):

@@ -13,9 +13,9 @@ _API = "/v1.41"
 _LABEL = "harmonicio.c_name"
 _INSIDE = 80
 """The port that a PE listens at within its container."""
-_PATIENCE = 30.0
-_MOST_ANSWER = 16 * 2**20
-_FEWEST_SHARES = 2
+_TIMEOUT_S = 30.0
+_MAX_ANSWER = 16 * 2**20
+_MIN_SHARES = 2
 _STOP_SECONDS = 30
 
 
@@ -23,12 +23,12 @@ class _Connection(http.client.HTTPConnection):
     """HTTP over a unix socket."""
 
     def __init__(self, path: str) -> None:
-        super().__init__("localhost", timeout=_PATIENCE)
+        super().__init__("localhost", timeout=_TIMEOUT_S)
         self._path = path
 
     def connect(self) -> None:
         self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(_PATIENCE)
+        self.sock.settimeout(_TIMEOUT_S)
         self.sock.connect(self._path)
 
 
@@ -44,7 +44,7 @@ class DockerRuntime:
         environment += [f"HARMONICIO_SETTINGS={json.dumps(start.settings)}", "HARMONICIO_LISTEN=0.0.0.0"]
         limits: dict[str, Any] = {}
         if start.cpu_share is not None:
-            limits["CpuShares"] = max(_FEWEST_SHARES, int(1024 * start.cpu_share))
+            limits["CpuShares"] = max(_MIN_SHARES, int(1024 * start.cpu_share))
         if start.memory_bytes is not None:
             limits["Memory"] = start.memory_bytes
         host_ip = start.environment.get("HARMONICIO_LISTEN", "127.0.0.1")
@@ -118,7 +118,7 @@ class DockerRuntime:
             headers = {"Content-Type": "application/json"}
             connection.request(verb, _API + path, json.dumps(body) if body is not None else None, headers)
             answer = connection.getresponse()
-            data = answer.read(_MOST_ANSWER)
+            data = answer.read(_MAX_ANSWER)
         except (OSError, http.client.HTTPException) as problem:
             raise Unreachable(f"no Docker engine answers at {self._path}: {problem}; use --runtime process") from None
         finally:

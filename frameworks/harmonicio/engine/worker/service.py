@@ -17,7 +17,7 @@ from msgspec import convert
 
 from frameworks.harmonicio.engine.config import WorkerConfig
 from frameworks.harmonicio.engine.errors import ConfigError, HarmonicError, Refused
-from frameworks.harmonicio.engine.http import MOST_BODY, guarded, loads, raw_query, require, text, wrong_token
+from frameworks.harmonicio.engine.http import MAX_BODY, guarded, loads, raw_query, require, text, wrong_token
 from frameworks.harmonicio.engine.metrics import label_text
 from frameworks.harmonicio.engine.tls import client_context, server_context
 from frameworks.harmonicio.engine.wire.literal import read_literal, write_literal
@@ -55,7 +55,7 @@ class Worker:
 
     async def open(self) -> None:
         """Listen and begin to report; raises ConfigError when the port cannot be had."""
-        app = web.Application(client_max_size=MOST_BODY, middlewares=guarded(_REQUESTS_PER_SECOND))
+        app = web.Application(client_max_size=MAX_BODY, middlewares=guarded(_REQUESTS_PER_SECOND))
         app.add_routes([web.get("/status", self.status), web.get("/docker", self.ask), web.post("/docker", self.create),
                         web.delete("/docker", self.remove), web.get("/health", self.health), web.get("/ready", self.ready),
                         web.get("/metrics", self.metrics)])  # fmt: skip
