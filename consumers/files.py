@@ -9,13 +9,14 @@ from pathlib import Path
 from zlib import crc32
 
 from bench.errors import PluginError
+from bench.plugins.plugin import ConsumerPlugin
 from bench.plugins.protocols import Endpoint
 
 LOOK_EVERY = 0.005
 """Seconds between two looks into an empty folder."""
 
 
-class Consumer:
+class FilesConsumer:
     """Reads the files whose names are the member's share; all members together read each file once."""
 
     def __init__(self) -> None:
@@ -56,3 +57,6 @@ class Consumer:
             with contextlib.suppress(FileNotFoundError):  # the source may have been cleared
                 (self._folder / name).unlink()
         self._given = []
+
+
+plugin = ConsumerPlugin(open=FilesConsumer)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from secrets import token_hex
 
 from bench.errors import PluginError
+from bench.plugins.plugin import ConsumerPlugin
 from bench.plugins.protocols import Endpoint
 from bench.services.ports import LOOPBACK
 from bench.system.pipe import Pipe
@@ -47,7 +48,7 @@ _PIPES: dict[str, Pipe] = {}
 _OPEN: dict[str, Into] = {}
 
 
-class Consumer:
+class StreamConsumer:
     """One PE of the stream; several members share it by their credit."""
 
     def __init__(self) -> None:
@@ -102,3 +103,6 @@ class Consumer:
                     return
             pause.wait(0.05)
         raise PluginError("stream", "open", f"the master did not hear of PE {self._id} within {READY_SECONDS:g} s")
+
+
+plugin = ConsumerPlugin(open=StreamConsumer)

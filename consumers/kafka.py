@@ -8,8 +8,9 @@ from confluent_kafka import Consumer as Client
 from confluent_kafka import KafkaException, Message, TopicPartition
 
 from bench.errors import PluginError
+from bench.plugins.plugin import ConsumerPlugin
 from bench.plugins.protocols import Endpoint
-from bench.services import credentials
+from producers.kafka import security
 
 logger = logging.getLogger(__name__)
 
@@ -17,7 +18,7 @@ TIMEOUT = 30.0
 """Seconds after which Kafka's answer is not waited for any more."""
 
 
-class Consumer:
+class KafkaConsumer:
     """Reads the partitions whose number, modulo the number of members, is the member's."""
 
     def __init__(self) -> None:
@@ -53,10 +54,10 @@ class Consumer:
             client.close()
 
 
-def _configuration(endpoint: Endpoint) -> dict[str, credentials.Value]:
+def _configuration(endpoint: Endpoint) -> dict[str, security.Value]:
     """A reader that is never waiting for the sake of politeness, and can take messages of 10 MB and more."""
     return {
-        **credentials.for_librdkafka(endpoint.client),
+        **security.for_librdkafka(endpoint.client),
         "bootstrap.servers": endpoint.address,
         "group.id": "stream-bench",  # the client asks for one, and we never commit
         "enable.auto.commit": False,
@@ -77,3 +78,6 @@ def _by_partition(messages: Sequence[Message]) -> list[list[bytes]]:
             raise PluginError("kafka", "take", str(message.error()))
         found.setdefault(message.partition(), []).append(message.value() or b"")
     return list(found.values())
+
+
+plugin = ConsumerPlugin(open=KafkaConsumer)

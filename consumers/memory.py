@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 
+from bench.plugins.plugin import ConsumerPlugin
 from bench.plugins.protocols import Endpoint
 from bench.system.pipe import Pipe
 
 
-class Consumer:
+class MemoryConsumer:
     """Every member reads from the same pipe; each message goes to one of them."""
 
     def open(self, endpoint: Endpoint, member: int, members: int) -> None:  # noqa: ARG002  a pipe has no parts
@@ -17,3 +18,6 @@ class Consumer:
 
     def close(self) -> None:
         """The pipe belongs to the source."""
+
+
+plugin = ConsumerPlugin(open=MemoryConsumer)

@@ -5,11 +5,12 @@ from collections.abc import Sequence
 
 import pulsar
 
-from bench.config.site import PulsarSite
 from bench.errors import PluginError
+from bench.plugins.plugin import ConsumerPlugin
 from bench.plugins.protocols import Endpoint
 from producers.pulsar.admin import Admin, Backlog
 from producers.pulsar.connection import connected
+from producers.pulsar.site import PulsarSite
 
 SUBSCRIPTION = "stream-bench"
 QUEUE_BYTES, QUEUE_MESSAGES = 32 * 10**6, 10_000
@@ -21,7 +22,7 @@ _TYPES = {
 }
 
 
-class Consumer:
+class PulsarConsumer:
     """One member of the subscription; Pulsar decides which partitions, messages or keys it gets."""
 
     def __init__(self) -> None:
@@ -103,3 +104,6 @@ def backlog(endpoint: Endpoint) -> Backlog:
     )
     site = PulsarSite(endpoint.address, admin_url, namespace, ca_file or None, token_file or None)
     return Admin(site).backlog(endpoint.name.rpartition("/")[2], SUBSCRIPTION)
+
+
+plugin = ConsumerPlugin(open=PulsarConsumer)

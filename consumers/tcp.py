@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Sequence
 
 from bench.errors import PluginError
+from bench.plugins.plugin import ConsumerPlugin
 from bench.plugins.protocols import Endpoint
 
 PIECE_BYTES = 2**20
@@ -14,7 +15,7 @@ TIMEOUT = 10.0
 """Seconds in which the source must take the connection."""
 
 
-class Consumer:
+class TcpConsumer:
     """The first member reads. The source writes to one reader, so that the other members have nothing to do."""
 
     def __init__(self) -> None:
@@ -62,3 +63,6 @@ class Consumer:
             for line in others:
                 self._lines.append(b"".join(self._begun))
                 self._begun = [line]
+
+
+plugin = ConsumerPlugin(open=TcpConsumer)

@@ -22,19 +22,6 @@ class Copies(Struct, frozen=True):
     disk: float
 
 
-def kafka_copies(replication: int, consumers: int = 1, brokers: int = 1) -> Copies:
-    """Of Kafka: each copy goes in somewhere; out to each follower and consumer; and is written once, on one of the brokers.
-
-    The project's reference adds both directions of a leader's card, which would call it full at half its load.
-    """
-    return Copies(network=max(replication, replication - 1 + consumers) / brokers, disk=replication / brokers)
-
-
-def pulsar_copies(write_quorum: int, consumers: int = 1, bookies: int = 1, brokers: int = 1) -> Copies:
-    """Of Pulsar: in from the producer, out to each bookie of the quorum and each consumer; a bookie writes journal and ledger."""
-    return Copies(network=(write_quorum + consumers) / brokers, disk=2 * write_quorum / bookies)
-
-
 def roofs(
     cell: Cell, cores: int, copies: Copies | None, *, network: float | None, disk: float | None, cards: bool = False
 ) -> list[Bound]:

@@ -1,9 +1,10 @@
-"""How fast the load itself is: its top rate into a source whose messages nobody keeps; beside it, loops without anything of ours.
+"""The maximum rate of the load generator itself, into a source whose messages nobody keeps; beside it, baseline producers.
 
 What a calibration confirms is an upper end for every cell of that source and size: a rate above it is not the framework's to miss.
-Kafka keeps what nobody reads (the topic is deleted afterwards); TCP, files and memory get a reader that throws everything away.
+A source that retains unread messages needs no reader; any other one gets a reader that discards everything.
 """
 
+import logging
 import sys
 import threading
 import time
@@ -18,36 +19,43 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bench.calibration.worker import BaselineRun, Discarding, Outcome, run_baseline
+from bench.calibration.worker import BaselineRun, Discarding, MeasuredRate, run_baseline
 from bench.config.scenario import Scenario
+from bench.errors import HarnessError
 from bench.model.cell import Cell
 from bench.model.message_keys import Keys
 from bench.model.message_sizes import Sizes
 from bench.plugins import registry
-from bench.plugins.protocols import Endpoint, LoadGenerator, RunEnvironment
+from bench.plugins.environment import RunEnvironment
+from bench.plugins.plugin import LoadGeneratorPlugin
+from bench.plugins.protocols import Endpoint, LoadGenerator
 from bench.system import clock, host_info
+from bench.system.child import Child
 from bench.system.ipc import Failure, Ready
-from bench.system.supervisor import Child
 from bench.workload.load_spec import LoadSpec, SendProgress, key_drawing, size_drawing
 from bench.workload.rate_meter import Meter
 
+logger = logging.getLogger(__name__)
+
 FORMAT = 1
 FILE = "calibration.json"
-QUICK, TIMES, WARMER = 1.2, 4, 1.15
-"""Of the calibration before a cell: its seconds, and how many of them there are at most, as long as each is so many times the best
-before it: a cold Kafka takes 10 MB messages at a third of its rate."""
-SETTLE = 0.5
-"""Seconds between two races: a broker deletes the topic of the one before."""
-TIMEOUT_S = 60.0
-"""Seconds that an order may last longer than it should, and a rival may take to start."""
+QUICK_S, MAX_REPEATS, MIN_GAIN = 1.2, 4, 1.15
+"""Of the calibration before a cell: its seconds, and the number of repetitions as long as each exceeds the best before it by this
+factor: a cold Kafka takes 10 MB messages at a third of its rate."""
+SETTLE_S = 0.5
+"""Between two measurements: a broker deletes the topic of the one before."""
+EXTRA_TIMEOUT_S = 60.0
+"""That a load may last longer than it should, and a baseline producer may take to start."""
+LOAD = "load"
+"""The name of the load generator among the producers that are compared."""
 CONSTANT = "constant"
-"""The rival that is the load itself, sending the same messages over and over: what it is faster by is what the headers cost."""
-UNREACHABLE = 1e9
+"""The load generator sending one message over and over: what it is faster by is what writing headers costs."""
+UNREACHABLE_HZ = 1e9
 """Messages/s that nothing reaches: everything is due at once."""
 
 
 class Ceiling(Struct, frozen=True):
-    """The confirmed rates, in messages/s, of the load or of a rival ("bare"...) on one source and size; one for each repetition."""
+    """The confirmed rates, in messages/s, of the load generator or of a baseline producer; one for each repetition."""
 
     source: str
     message_bytes: int
@@ -62,7 +70,7 @@ class Ceiling(Struct, frozen=True):
 
     @property
     def hz(self) -> float:
-        """The median."""
+        """Return the median."""
         return median(self.rates)
 
 
@@ -75,80 +83,91 @@ class Calibration(Struct, frozen=True):
     ceilings: list[Ceiling]
 
 
-def generator_ceiling(cell: Cell, scenario: Scenario, env: RunEnvironment, folder: Path) -> float | None:
-    """The top rate of the load for a cell's source and size, in messages/s; None where it cannot be known.
+class GeneratorCeilings:
+    """The ceilings that a run has measured so far, kept in its folder, from where a resumed run takes them."""
 
-    Measured once a run (about 4 s; nothing of the cell may stand: it takes the load's process) and kept in the run's folder
-    (calibration.json), from where a report and a resumed run take it. Raises a HarnessError when source or load cannot be opened.
-    """
-    if scenario.load.by == "inline" or not registry.calibrates(cell.source):
-        return None
-    known = read_calibration(folder)
-    asked = _ceiling(cell, scenario, "load", [])
-    if all(_question(ceiling) != asked for ceiling in known):
-        rates = [load_rate(cell, scenario, env, QUICK)]
-        while len(rates) < TIMES and (len(rates) == 1 or rates[-1] > WARMER * max(rates[:-1])):
-            rates.append(load_rate(cell, scenario, env, QUICK))
-        write_calibration(folder, [*known, replace(asked, rates=rates)])
-    return known_ceiling(cell, scenario, folder)
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._ceilings = read_calibration(folder)
+
+    def measure(self, cell: Cell, scenario: Scenario, env: RunEnvironment) -> float | None:
+        """Return the load generator's maximum rate for a cell's source and size, in messages/s; None where it cannot be known.
+
+        Measured once a run, in about 4 s. Nothing of the cell may be deployed: it uses the load generator's process. A source or
+        load generator that cannot be opened is logged: the cell can do without.
+        """
+        question = _ceiling(cell, scenario, LOAD, [])
+        known = self._find(question)
+        if known is None and calibrates(cell.source) and not _load_generator(cell, scenario).in_process:
+            try:
+                known = self._measure(question, cell, scenario, env)
+            except HarnessError as problem:
+                logger.warning("%s: the load generator could not be calibrated: %s", cell.name, problem)
+        return known or None
+
+    def _find(self, question: Ceiling) -> float | None:
+        return next((max(one.rates) for one in self._ceilings if replace(one, rates=[]) == question), None)
+
+    def _measure(self, question: Ceiling, cell: Cell, scenario: Scenario, env: RunEnvironment) -> float:
+        rates = [measure_load(cell, scenario, env, QUICK_S)]
+        while len(rates) < MAX_REPEATS and (len(rates) == 1 or rates[-1] > MIN_GAIN * max(rates[:-1])):
+            rates.append(measure_load(cell, scenario, env, QUICK_S))
+        self._ceilings.append(replace(question, rates=rates))
+        write_calibration(self._folder, self._ceilings)
+        return max(rates)
 
 
-def known_ceiling(cell: Cell, scenario: Scenario, folder: Path) -> float | None:
-    """What `generator_ceiling` found in this run, the best that it saw; None where it found nothing."""
-    asked = _ceiling(cell, scenario, "load", [])
-    found = next((max(ceiling.rates) for ceiling in read_calibration(folder) if _question(ceiling) == asked), 0.0)
-    return found if found > 0 else None
+def calibrates(source: str) -> bool:
+    """Return whether a load can be measured against the source alone: it retains unread messages, or has a discarding reader."""
+    plugin = registry.source_plugin(source)
+    return plugin.capabilities.retains_unread or plugin.discard is not None
 
 
-def _question(ceiling: Ceiling) -> Ceiling:
-    """A ceiling without its answer."""
-    return replace(ceiling, rates=[])
-
-
-def calibrated(
+def measure_ceilings(
     cells: Sequence[Cell], scenario: Scenario, env: RunEnvironment, *, against: Sequence[str], runs: int, seconds: float
 ) -> Iterator[list[Ceiling]]:
-    """For each cell the ceilings of the load and of those rivals that its source has; all take turns, `runs` times."""
+    """Yield for each cell the ceilings of the load generator and of those baseline producers that its source has.
+
+    All take turns, `runs` times, `seconds` each.
+    """
     for cell in cells:
-        baselines = [name for name in against if name in registry.baselines(cell.source)]
-        racers: dict[str, Callable[[], float]] = {"load": partial(load_rate, cell, scenario, env, seconds)}
+        names = [name for name in against if name in registry.source_plugin(cell.source).baselines]
+        producers: dict[str, Callable[[], float]] = {LOAD: partial(measure_load, cell, scenario, env, seconds)}
         if CONSTANT in against:
-            racers[CONSTANT] = partial(load_rate, cell, scenario, env, seconds, stamped=False)
-        racers |= {name: partial(baseline_rate, name, cell, scenario, env, seconds) for name in baselines}
-        rates: dict[str, list[float]] = {name: [] for name in racers}
-        if runs > 1:  # a server's first race is its warm-up, whoever runs it
+            producers[CONSTANT] = partial(measure_load, cell, scenario, env, seconds, stamped=False)
+        producers |= {name: partial(measure_baseline, name, cell, scenario, env, seconds) for name in names}
+        rates: dict[str, list[float]] = {name: [] for name in producers}
+        if runs > 1:  # a server's first load is its warm-up, whoever sends it
             env.note(f"{cell.source} {cell.message_bytes} B: warm-up")
-            load_rate(cell, scenario, env, QUICK)
+            measure_load(cell, scenario, env, QUICK_S)
         for turn in range(runs):
-            names = list(racers)
-            for name in (
-                names[turn % len(names) :] + names[: turn % len(names)]
-            ):  # whoever is first meets what was left behind
+            order = list(producers)
+            for name in order[turn % len(order) :] + order[: turn % len(order)]:  # the first meets what was left behind
                 env.note(f"{cell.source} {cell.message_bytes} B: {name}, run {turn + 1} of {runs}")
-                rates[name].append(racers[name]())
-                time.sleep(SETTLE)
+                rates[name].append(producers[name]())
+                time.sleep(SETTLE_S)
         yield [_ceiling(cell, scenario, name, found) for name, found in rates.items()]
 
 
-def load_rate(cell: Cell, scenario: Scenario, env: RunEnvironment, seconds: float, *, stamped: bool = True) -> float:
-    """Messages/s that the scenario's load sends and the source confirms when everything is due at once."""
-    with standing_load(cell, scenario, env) as load:
-        spec = load_spec_of(cell, scenario, UNREACHABLE, seconds, stamped=stamped)
+def measure_load(cell: Cell, scenario: Scenario, env: RunEnvironment, seconds: float, *, stamped: bool = True) -> float:
+    """Return messages/s that the scenario's load generator sends and the source confirms when everything is due at once."""
+    with open_load(cell, scenario, env) as load:
+        spec = load_spec_of(cell, scenario, UNREACHABLE_HZ, seconds, stamped=stamped)
         meter = Meter(seconds)
-        for sent in accounts(load, spec):
-            if sent.at <= spec.begin + seconds:
-                meter.look(sent.at, sent.confirmed)
+        for progress in send_load(load, spec):
+            if progress.at <= spec.begin + seconds:
+                meter.look(progress.at, progress.confirmed)
         return meter.rate
 
 
 @contextmanager
-def standing_load(cell: Cell, scenario: Scenario, env: RunEnvironment) -> Iterator[LoadGenerator]:
-    """The load of a cell before a source of which nobody keeps anything."""
+def open_load(cell: Cell, scenario: Scenario, env: RunEnvironment) -> Iterator[LoadGenerator]:
+    """Yield the load generator of a cell, open at a source of which nobody keeps anything."""
     with _endpoint(cell, scenario, env) as endpoint:
-        load = registry.load(registry.only_load(cell.source) or scenario.load.by)
+        load = _load_generator(cell, scenario).open()
         try:
             load.open(endpoint, env)
-            with _reader(endpoint, env):
+            with _discarding(endpoint, env):
                 yield load
         finally:
             load.close()
@@ -157,7 +176,7 @@ def standing_load(cell: Cell, scenario: Scenario, env: RunEnvironment) -> Iterat
 def load_spec_of(
     cell: Cell, scenario: Scenario, rate: float, seconds: float, *, run: int = 1, stamped: bool = True
 ) -> LoadSpec:
-    """An order for a cell whose messages cost nothing, to begin now."""
+    """Return a spec for a cell whose messages cost nothing, to begin now."""
     return LoadSpec(
         run,
         rate,
@@ -175,40 +194,59 @@ def load_spec_of(
     )
 
 
-def accounts(load: LoadGenerator, spec: LoadSpec) -> Iterator[SendProgress]:
-    """Have an order sent; what the load says of it until it is done, and it is halted when its seconds are over."""
+def send_load(load: LoadGenerator, spec: LoadSpec) -> Iterator[SendProgress]:
+    """Have a spec sent; yield the progress until it is done. It is cancelled when its seconds are over."""
     load.start(spec)
-    deadline, halted = spec.begin + spec.seconds + TIMEOUT_S, False
+    deadline, cancelled = spec.begin + spec.seconds + EXTRA_TIMEOUT_S, False
     while time.monotonic() < deadline:
-        for sent in load.ask():
-            if sent.run == spec.run:
-                yield sent
-                if sent.done:
+        for progress in load.poll():
+            if progress.run == spec.run:
+                yield progress
+                if progress.done:
                     return
-        if not halted and time.monotonic() > spec.begin + spec.seconds:
+        if not cancelled and time.monotonic() > spec.begin + spec.seconds:
             load.cancel()
-            halted = True
+            cancelled = True
         time.sleep(0.01)
 
 
-def baseline_rate(name: str, cell: Cell, scenario: Scenario, env: RunEnvironment, seconds: float) -> float:
-    """Messages/s that a rival of a source confirms, in a process of its own."""
+def measure_baseline(name: str, cell: Cell, scenario: Scenario, env: RunEnvironment, seconds: float) -> float:
+    """Return messages/s that a baseline producer of a source confirms, in a process of its own where the source allows it."""
     with _endpoint(cell, scenario, env) as endpoint:
-        contest = BaselineRun(name, endpoint, cell.message_bytes, seconds, str(env.cache))
-        if registry.only_load(cell.source):
-            return run_baseline(contest)
-        child = _apart(env, name="rival", received=Outcome | Failure)
+        task = BaselineRun(name, endpoint, cell.message_bytes, seconds, str(env.cache))
+        if registry.source_plugin(cell.source).capabilities.in_process:
+            return run_baseline(task)
+        child = _start_worker(env, name="baseline-producer", replies=MeasuredRate | Failure)
         try:
-            child.inbox.send(contest)
-            with _reader(endpoint, env):
-                return child.answer(Outcome, seconds + 2 * TIMEOUT_S).rate
+            child.inbox.send(task)
+            with _discarding(endpoint, env):
+                return child.answer(MeasuredRate, seconds + 2 * EXTRA_TIMEOUT_S).rate
         finally:
             child.stop()
 
 
+def read_calibration(folder: Path) -> list[Ceiling]:
+    """Return what was calibrated in a run; nothing where there is no such file."""
+    path = folder / FILE
+    return msgspec.json.decode(path.read_bytes(), type=Calibration).ceilings if path.exists() else []
+
+
+def write_calibration(folder: Path, ceilings: Sequence[Ceiling]) -> None:
+    """Replace a run's calibration in one step."""
+    part = folder / f".{FILE}.part"
+    packages = registry.installed_packages()
+    whole = Calibration(FORMAT, host_info.cores(), host_info.versions(packages), list(ceilings))
+    part.write_bytes(msgspec.json.format(msgspec.json.encode(whole), indent=1))
+    part.replace(folder / FILE)
+
+
+def _load_generator(cell: Cell, scenario: Scenario) -> LoadGeneratorPlugin:
+    return registry.load_generator_for(registry.source_plugin(cell.source), scenario)
+
+
 @contextmanager
 def _endpoint(cell: Cell, scenario: Scenario, env: RunEnvironment) -> Iterator[Endpoint]:
-    """The cell's source, empty."""
+    """Yield the cell's source, empty."""
     source = registry.source(cell.source, scenario.settings)
     try:
         yield source.open(cell, env)
@@ -217,13 +255,14 @@ def _endpoint(cell: Cell, scenario: Scenario, env: RunEnvironment) -> Iterator[E
 
 
 @contextmanager
-def _reader(endpoint: Endpoint, env: RunEnvironment) -> Iterator[None]:
-    """Something that takes messages off and throws them away, where the source needs it."""
-    if not registry.discards(endpoint.source):
+def _discarding(endpoint: Endpoint, env: RunEnvironment) -> Iterator[None]:
+    """Read and discard messages during the block, where the source needs it."""
+    plugin = registry.source_plugin(endpoint.source)
+    if plugin.discard is None:
         yield
-    elif registry.only_load(endpoint.source):
+    elif plugin.capabilities.in_process:
         over = threading.Event()
-        thread = threading.Thread(target=registry.discarding(endpoint.source), args=(endpoint, over), daemon=True)
+        thread = threading.Thread(target=plugin.discard, args=(endpoint, over), daemon=True)
         thread.start()
         try:
             yield
@@ -231,42 +270,36 @@ def _reader(endpoint: Endpoint, env: RunEnvironment) -> Iterator[None]:
             over.set()
             thread.join(timeout=5)
     else:
-        child = _apart(env, name="null-reader", received=Ready | Failure)
+        child = _start_worker(env, name="discarding-reader", replies=Ready | Failure)
         try:
             child.inbox.send(Discarding(endpoint))
-            child.answer(Ready, TIMEOUT_S)
+            child.answer(Ready, EXTRA_TIMEOUT_S)
             yield
         finally:
             child.stop()
 
 
-def _apart(env: RunEnvironment, *, name: str, received: Any) -> Child:
-    return env.supervisor.start(
-        [sys.executable, "-m", "bench.calibration.worker"], name=name, role="framework", received=received
-    )
-
-
-def read_calibration(folder: Path) -> list[Ceiling]:
-    """What was calibrated in a run; nothing where there is no such file."""
-    path = folder / FILE
-    return msgspec.json.decode(path.read_bytes(), type=Calibration).ceilings if path.exists() else []
-
-
-def write_calibration(folder: Path, ceilings: Sequence[Ceiling]) -> None:
-    """Replace a run's calibration in one step."""
-    part = folder / f".{FILE}.part"
-    whole = Calibration(FORMAT, host_info.cores(), host_info.versions(), list(ceilings))
-    part.write_bytes(msgspec.json.format(msgspec.json.encode(whole), indent=1))
-    part.replace(folder / FILE)
+def _start_worker(env: RunEnvironment, *, name: str, replies: Any) -> Child:
+    command = [sys.executable, "-m", "bench.calibration.worker"]
+    return env.supervisor.start(command, name=name, role="framework", received=replies)
 
 
 def _ceiling(cell: Cell, scenario: Scenario, by: str, rates: list[float]) -> Ceiling:
     load, settings = scenario.load, scenario.settings.get(cell.source, {})
-    told = (cell.source, cell.message_bytes, by, float(load.entropy), load.workers, _plain(settings), rates)
-    return Ceiling(*told, cell.sizes, load.keys)
+    return Ceiling(
+        cell.source,
+        cell.message_bytes,
+        by,
+        float(load.entropy),
+        load.workers,
+        _plain(settings),
+        rates,
+        cell.sizes,
+        load.keys,
+    )
 
 
 def _plain(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings as JSON keeps them, so that what was written equals what is asked for again."""
+    """Return settings as JSON keeps them, so that what was written equals what is asked for again."""
     plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(dict(settings), enc_hook=str))
     return plain

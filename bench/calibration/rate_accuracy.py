@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from bench.calibration.generator_ceiling import FORMAT, accounts, load_rate, load_spec_of, standing_load
+from bench.calibration.generator_ceiling import FORMAT, load_spec_of, measure_load, open_load, send_load
 from bench.config.scenario import Scenario
 from bench.errors import PluginError
 from bench.model.cell import Cell
@@ -39,14 +39,14 @@ class Offered(Struct, frozen=True):
 
 def offered_rates(cell: Cell, scenario: Scenario, env: RunEnvironment, seconds: float) -> Iterator[Offered]:
     """A reading for each decade below the ceiling of the load, which is measured first, and for SHARE of it."""
-    top = SHARE * load_rate(cell, scenario, env, seconds)
+    top = SHARE * measure_load(cell, scenario, env, seconds)
     if top <= 0:
         raise PluginError(cell.source, "calibrate", f"nothing was confirmed within {seconds:g} s; give more --seconds")
-    with standing_load(cell, scenario, env) as load:
+    with open_load(cell, scenario, env) as load:
         for number, rate in enumerate(decades(top), 1):
             env.note(f"{cell.source} {cell.message_bytes} B at {rate:g} messages/s")
             spec = load_spec_of(cell, scenario, rate, max(SHORTEST, (INTERVALS + 1) / rate), run=number)
-            told = [sent for sent in accounts(load, spec) if sent.at <= spec.begin + spec.seconds]
+            told = [sent for sent in send_load(load, spec) if sent.at <= spec.begin + spec.seconds]
             yield Offered(
                 cell.source, cell.message_bytes, rate, rate_in(told), max((sent.latest for sent in told), default=0.0)
             )

@@ -1,4 +1,4 @@
-"""A loop of a source's room in a process of its own: a rival that the load is measured against, or a null reader."""
+"""Calibration worker: a process that runs a baseline producer, or a consumer that discards messages."""
 
 import sys
 import threading
@@ -6,15 +6,15 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from bench.errors import HarnessError
+from bench.errors import HarnessError, UsageError
 from bench.plugins import registry
 from bench.plugins.protocols import Endpoint
 from bench.system.ipc import Channel, Failure, Ready
 from bench.workload.rate_meter import Meter
 
 
-class BaselineRun(Struct, frozen=True, tag="contest"):
-    """Run that rival of a source for some seconds; `Outcome` follows."""
+class BaselineRun(Struct, frozen=True, tag="baseline-run"):
+    """A command: run that baseline producer of a source for some seconds; `MeasuredRate` follows."""
 
     baseline: str
     endpoint: Endpoint
@@ -24,30 +24,30 @@ class BaselineRun(Struct, frozen=True, tag="contest"):
 
 
 class Discarding(Struct, frozen=True, tag="discarding"):
-    """Take messages off an endpoint and throw them away until the channel ends."""
+    """A command: read an endpoint and discard its messages until the channel ends."""
 
     endpoint: Endpoint
 
 
-class Outcome(Struct, frozen=True, tag="outcome"):
-    """What a rival confirmed in a second."""
+class MeasuredRate(Struct, frozen=True, tag="measured-rate"):
+    """What a baseline producer confirmed, in messages/s."""
 
     rate: float
 
 
 Command = BaselineRun | Discarding
-Reply = Outcome | Ready | Failure
+Reply = MeasuredRate | Ready | Failure
 
 
 def main() -> None:
-    """Serve the channel whose file number ends the command line: one task, then its end."""
+    """Serve the channel whose file number ends the command line: one command, then its end."""
     channel: Channel[Command] = Channel.inherited(int(sys.argv[-1]), Command)  # type: ignore[arg-type]  # a union of Structs
     try:
-        (told,) = channel.receive()
-        if isinstance(told, BaselineRun):
-            channel.send(Outcome(run_baseline(told)))
+        (command,) = channel.receive()
+        if isinstance(command, BaselineRun):
+            channel.send(MeasuredRate(run_baseline(command)))
         else:
-            threading.Thread(target=_discard, args=(channel, told.endpoint), daemon=True).start()
+            threading.Thread(target=_discard, args=(channel, command.endpoint), daemon=True).start()
             channel.send(Ready())
         channel.receive()
     except (EOFError, OSError):
@@ -57,18 +57,20 @@ def main() -> None:
         sys.exit(1)
 
 
-def run_baseline(contest: BaselineRun) -> float:
-    """The rate of a rival, run here and now."""
-    meter = Meter(contest.seconds)
-    registry.baselines(contest.endpoint.source)[contest.baseline](
-        contest.endpoint, b"x" * contest.message_bytes, meter, Path(contest.cache)
-    )
+def run_baseline(task: BaselineRun) -> float:
+    """Run a baseline producer in this process; return its rate in messages/s."""
+    meter = Meter(task.seconds)
+    produce = registry.source_plugin(task.endpoint.source).baselines[task.baseline]
+    produce(task.endpoint, b"x" * task.message_bytes, meter, Path(task.cache))
     return meter.rate
 
 
 def _discard(channel: Channel[Command], endpoint: Endpoint) -> None:
+    discard = registry.source_plugin(endpoint.source).discard
     try:
-        registry.discarding(endpoint.source)(endpoint, threading.Event())
+        if discard is None:
+            raise UsageError(f"{endpoint.source} has no discarding reader")
+        discard(endpoint, threading.Event())
     except HarnessError as problem:
         channel.send(Failure(str(problem)))
 

@@ -1,6 +1,5 @@
-"""The verb `bench calibrate`: which sources and sizes, and the table of what was measured, line by line as it comes."""
+"""The table of `bench calibrate`, line by line as it is measured."""
 
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -8,19 +7,19 @@ from pathlib import Path
 import numpy as np
 from msgspec import Struct
 
-from bench.calibration.generator_ceiling import CONSTANT, Ceiling, calibrated, write_calibration
+from bench.calibration.generator_ceiling import CONSTANT, LOAD, Ceiling, calibrates, measure_ceilings, write_calibration
 from bench.calibration.rate_accuracy import Offered, offered_rates, write_offered
+from bench.cli.output import complain
 from bench.config.scenario import Scenario
 from bench.config.site import Site
-from bench.config.validation import changed, placed, read_site, scenario_of
+from bench.config.validation import changed, scenario_of
 from bench.config.yaml_document import Document
 from bench.errors import UsageError
 from bench.model import message_codec
 from bench.plugins import registry
 from bench.plugins.environment import RunEnvironment
-from bench.plugins.registry import check
-from bench.runner.deployment import no_keys
-from bench.storage.run_folder import RunFolder
+from bench.plugins.scenario_check import check_scenario, scenario_on_site
+from bench.runner.cell_plan import missing_keys_reason
 from bench.system import host_info
 from bench.system.supervisor import Supervisor
 from bench.units import rate_text, seconds_text, size_text
@@ -30,93 +29,96 @@ _OFFERED_HEAD = f"{'source':10} {'size':>8}  {'asked':>10}  {'sent':>17}  {'erro
 _BLOCK_BYTES, _BLOCK_MESSAGES = 4 * 10**6, 4096
 
 
-class Asked(Struct, frozen=True):
-    """What the person asks for."""
+class CalibrationRequest(Struct, frozen=True):
+    """What the user asks for."""
 
     names: list[str]
+    """of systems or sources"""
     against: list[str]
+    """baseline producers"""
     sizes: str
+    """as a list that is separated by commas"""
     runs: int
     seconds: float
     changes: list[str]
+    """PATH=VALUE each"""
     offered: bool = False
-    """whether to measure how truly rates are kept, instead of the highest rate"""
+    """whether to measure how accurately rates are kept, instead of the maximum rate"""
 
 
-def folder_for(out: Path) -> Path:
-    """A new folder for the results."""
-    return RunFolder.fresh(out, "calibrate").folder
+def table_lines(request: CalibrationRequest, folder: Path, site: Site, cache: Path, children: Path) -> Iterator[str]:
+    """Yield the table's lines; calibration.json in `folder` is complete after each.
 
-
-def lines(asked: Asked, folder: Path, site: Path | None, cache: Path, children: Path) -> Iterator[str]:
-    """The table; calibration.json in `folder` is complete after each line. Raises UsageError before anything starts."""
-    where = read_site(site) if site else Site()
-    scenarios = [placed(_scenario(name, asked), where) for name in asked.names if name != CODEC]
-    known = {
-        baseline for scenario in scenarios for cell in scenario.cells() for baseline in registry.baselines(cell.source)
-    }
+    Raises:
+        UsageError: before anything starts.
+    """
+    scenarios = [scenario_on_site(_scenario(name, request), site) for name in request.names if name != CODEC]
+    sources = {cell.source for scenario in scenarios for cell in scenario.cells()}
+    known = {baseline for source in sources for baseline in registry.source_plugin(source).baselines}
     known |= {CONSTANT} if scenarios else set()
-    for name in asked.against:
+    for name in request.against:
         if name not in known:
-            raise UsageError(
-                f"--against {name}: no such rival of these sources; known: {', '.join(sorted(known)) or 'none'}"
-            )
-    yield _OFFERED_HEAD if asked.offered else _head(asked.against)
-    if CODEC in asked.names:
+            listed = ", ".join(sorted(known)) or "none"
+            raise UsageError(f"--against {name}: no such baseline producer of these sources; known: {listed}")
+    yield _OFFERED_HEAD if request.offered else _head(request.against)
+    if CODEC in request.names:
         yield from (_codec_line(size) for size in (100, 1000, 10_000, 100_000, 1_000_000))
     if not scenarios:
         return
-    cores = host_info.cores()
-    supervisor, workers = (
-        Supervisor(children, folder / "logs"),
-        scenarios[0].load.workers,
-    )  # all were changed in the same way
-    with RunEnvironment(where, supervisor, folder / "data", cache, cores=cores, note=_note, workers=workers) as env:
-        yield from (_offered_lines if asked.offered else _ceiling_lines)(asked, scenarios, folder, env)
+    supervisor, cores = Supervisor(children, folder / "logs"), host_info.cores()
+    workers = scenarios[0].load.workers  # the same for all: every scenario was changed in the same way
+    with RunEnvironment(site, supervisor, folder / "data", cache, cores=cores, note=complain, workers=workers) as env:
+        yield from (_offered_lines if request.offered else _ceiling_lines)(request, scenarios, folder, env)
 
 
-def _ceiling_lines(asked: Asked, scenarios: Sequence[Scenario], folder: Path, env: RunEnvironment) -> Iterator[str]:
+def _ceiling_lines(
+    request: CalibrationRequest, scenarios: Sequence[Scenario], folder: Path, env: RunEnvironment
+) -> Iterator[str]:
     found: list[Ceiling] = []
     for scenario in scenarios:
-        rows = calibrated(
-            scenario.cells(), scenario, env, against=asked.against, runs=asked.runs, seconds=asked.seconds
+        rows = measure_ceilings(
+            scenario.cells(), scenario, env, against=request.against, runs=request.runs, seconds=request.seconds
         )
         for row in rows:
             found += row
             write_calibration(folder, found)
-            yield _line(row, asked.against)
+            yield _line(row, request.against)
 
 
-def _offered_lines(asked: Asked, scenarios: Sequence[Scenario], folder: Path, env: RunEnvironment) -> Iterator[str]:
+def _offered_lines(
+    request: CalibrationRequest, scenarios: Sequence[Scenario], folder: Path, env: RunEnvironment
+) -> Iterator[str]:
     found: list[Offered] = []
     for scenario in scenarios:
         for cell in scenario.cells():
-            for one in offered_rates(cell, scenario, env, asked.seconds):
+            for one in offered_rates(cell, scenario, env, request.seconds):
                 found.append(one)
                 write_offered(folder, found)
                 yield _offered_line(one)
 
 
-def _scenario(name: str, asked: Asked) -> Scenario:
-    """One that has the cells to calibrate; its rooms exist and can take them."""
-    system = name if "/" in name else f"plain/{name}"
+def _scenario(name: str, request: CalibrationRequest) -> Scenario:
+    """Return a scenario with the cells to calibrate; its plugins exist and can take them."""
+    framework = registry.names("frameworks")[0]  # of no consequence: nothing reads the source but to discard
+    system = name if "/" in name else f"{framework}/{name}"
     values: dict[str, object] = {
         "name": "calibrate",
         "systems": [system],
-        "grid": {"message_size": asked.sizes.split(",")},
+        "grid": {"message_size": request.sizes.split(",")},
     }
-    document = changed(Document("bench calibrate", values), asked.changes)
+    document = changed(Document("bench calibrate", values), request.changes)
     scenario = scenario_of(document)
-    check(document, scenario)
+    check_scenario(document, scenario)
     for cell in scenario.cells():
-        if not registry.calibrates(cell.source):
+        if not calibrates(cell.source):
             raise UsageError(
-                f"{cell.source} cannot be calibrated: it has no null reader and does not keep what nobody reads"
+                f"{cell.source} cannot be calibrated: it has no discarding reader and does not retain unread messages"
             )
         source = registry.source(cell.source, scenario.settings)
-        refused = no_keys(cell, scenario) or source.unsupported_reason(cell, float(scenario.load.entropy))
-        if refused is not None:
-            raise UsageError(f"{cell.source} cannot be calibrated with {size_text(cell.message_bytes)}: {refused}")
+        entropy = float(scenario.load.entropy)
+        reason = missing_keys_reason(cell, scenario) or source.unsupported_reason(cell, entropy)
+        if reason is not None:
+            raise UsageError(f"{cell.source} cannot be calibrated with {size_text(cell.message_bytes)}: {reason}")
     return scenario
 
 
@@ -128,7 +130,7 @@ def _head(against: Sequence[str]) -> str:
 def _line(row: Sequence[Ceiling], against: Sequence[str]) -> str:
     """The load's median, in messages and bytes a second, and its ratio to each rival's median."""
     by = {ceiling.by: ceiling.hz for ceiling in row}
-    size, load = row[0].message_bytes, by["load"]
+    size, load = row[0].message_bytes, by[LOAD]
     baselines = "".join(
         f"  {rate_text(by[name]):>14} {load / by[name]:6.2f}" if by.get(name) else f"  {'–':>14} {'–':>6}"
         for name in against
@@ -178,8 +180,3 @@ def _median_seconds(work: Callable[[], object], seconds: float = 0.3) -> float:
         work()
         took.append(time.perf_counter() - began)
     return float(np.median(took))
-
-
-def _note(text: str) -> None:
-    """Progress, where the table does not go."""
-    print(text, file=sys.stderr)  # noqa: T201  the verb's own progress line

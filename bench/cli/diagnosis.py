@@ -1,4 +1,4 @@
-"""Whether this machine, and the site where one is given, have what a run needs; one finding a line."""
+"""Findings of `bench doctor`: whether this machine, and the site where one is given, have what a run needs; one finding a line."""
 
 import resource
 import socket
@@ -11,7 +11,7 @@ from msgspec import Struct
 from bench.config.site import HostSite, Site
 from bench.errors import SiteError
 from bench.plugins.registry import KINDS, names
-from bench.services import preflight
+from bench.plugins.site_preflight import endpoints, missing_for, site_services
 from bench.system import host_info
 from bench.system.supervisor import orphans
 from bench.telemetry import node_exporter
@@ -30,7 +30,7 @@ class Finding(Struct, frozen=True):
     what: str
 
 
-def findings(site: Site, results: Path, cache: Path, registry: Path) -> Iterator[Finding]:
+def findings(site: Site, results: Path, cache: Path, children: Path) -> Iterator[Finding]:
     """Everything that is worth knowing before a first run, the cheap things first."""
     yield _python()
     facts = host_info.describe("")
@@ -40,38 +40,27 @@ def findings(site: Site, results: Path, cache: Path, registry: Path) -> Iterator
     yield Finding(free >= MIN_DISK, f"{free / 1e9:.0f} GB of disk are free at {results}")
     yield _files()
     yield Finding(_loopback(), "the loopback interface takes connections")
-    wanted = set(preflight.PACKAGES) | set(preflight.JARS)
-    gaps = preflight.missing(wanted, site, cache)
+    plugins = [(kind, name) for kind in ("frameworks", "sources") for name in names(kind)]
+    gaps = missing_for(plugins, site, cache)
     for gap in gaps:
         yield Finding("downloaded first" in gap, gap)
     if not gaps:
         yield Finding(good=True, what="Java, packages, jars and endpoints are all there")
-    for kind, address in preflight.endpoints(site):
-        if not any(gap.startswith(f"{kind} at {address}:") for gap in gaps):
-            yield Finding(good=True, what=f"{kind} at {address} takes connections")
-    yield from (Finding(good=True, what=said) for said in _open_tokens(site))
+    for service, address in endpoints(site):
+        if not any(gap.startswith(f"{service.key} at {address}:") for gap in gaps):
+            yield Finding(good=True, what=f"{service.key} at {address} takes connections")
+    yield from (Finding(good=True, what=text) for each in site_services(site) for text in each.service.warnings)
     for name, host in sorted(site.hosts.items()):
         yield from _host(name, host)
     for kind in KINDS:
         yield Finding(bool(names(kind)), f"{kind}: {', '.join(names(kind)) or 'none installed'}")
-    left = orphans(registry)
+    left = orphans(children)
     said = (
         f"{len(left)} children of a killed run are left; run: bench clean"
         if left
         else "nothing of an earlier run is left"
     )
     yield Finding(not left, said)
-
-
-def _open_tokens(site: Site) -> Iterator[str]:
-    """Where a token goes over a connection that is not encrypted: it works, and whoever listens there can use it as well."""
-    said = "its token goes over an unencrypted connection, where others can read it"
-    if site.pulsar is not None and site.pulsar.token_file is not None:
-        urls = (site.pulsar.service_url, site.pulsar.admin_url)
-        yield from (f"pulsar at {url}: {said}" for url in urls if url.startswith(("pulsar://", "http://")))
-    told = site.harmonicio
-    if told is not None and told.tls is None and (told.token_file or told.connector_token_file):
-        yield f"harmonicio at {told.master}: {said}"
 
 
 def _python() -> Finding:

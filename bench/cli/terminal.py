@@ -1,4 +1,4 @@
-"""How a run looks while it goes on: a live display in a terminal, plain lines where the output is none, or nothing."""
+"""How a run looks while it goes on: a live display in a terminal, plain lines elsewhere, or nothing."""
 
 import sys
 import time
@@ -12,103 +12,102 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from bench.analysis.verdict import Verdict
 from bench.model.cell import Cell
-from bench.model.measurement import Measurement, Planned, Result
-from bench.runner.run import ProgressListener
-from bench.runner.trial import TrialProgress
+from bench.model.measurement import Planned, Result
+from bench.runner.progress import (
+    CellFinished,
+    CellStarted,
+    Note,
+    Notify,
+    ProgressEvent,
+    RateWindow,
+    TrialFinished,
+    TrialProgress,
+    TrialStarted,
+)
 from bench.units import rate_text, seconds_text
 
 MARKS = {"sustained": "✓", "overloaded": "✗", "invalid": "?"}
-RATE_SPAN = 1.0
-"""Seconds over which the rates of the display are taken."""
+RATE_SPAN_S = 1.0
+"""Over which the rates of the display are taken."""
 
 
 @contextmanager
-def watcher(cells: int, folder: Path, *, quiet: bool) -> Iterator[ProgressListener]:
-    """The watcher that suits where the output goes."""
+def terminal(cells: int, folder: Path, *, quiet: bool) -> Iterator[Notify]:
+    """Yield the listener that suits where the output goes."""
     console = Console(file=sys.stderr, highlight=False)
     if quiet:
-        yield Silent()
-    elif not console.is_terminal:
-        console.print(f"run folder: {folder}")
+        yield ignore
+        return
+    console.print(f"run folder: {folder}")
+    if not console.is_terminal:
         yield Lines(console)
-    else:
-        console.print(f"run folder: {folder}")
-        screen = Screen(console, cells)
-        with Live(screen, console=console, refresh_per_second=4, transient=True):
-            yield screen
+        return
+    screen = Screen(console, cells)
+    with Live(screen, console=console, refresh_per_second=4, transient=True):
+        yield screen
 
 
-class Silent:
-    """Watches and says nothing."""
-
-    def note(self, text: str) -> None: ...
-
-    def cell_begins(self, cell: Cell, number: int, of: int) -> None: ...
-
-    def trial_begins(self, planned: Planned) -> None: ...
-
-    def trial_progress(self, trial_progress: TrialProgress) -> None: ...
-
-    def trial_ends(self, seen: Measurement, verdict: Verdict) -> None: ...
-
-    def cell_ends(self, result: Result) -> None: ...
+def ignore(_event: ProgressEvent) -> None:
+    """Print nothing."""
 
 
-class Lines(Silent):
-    """A line for each thing that happened."""
+class Lines:
+    """A listener that prints a line for each thing that happened."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
 
-    def note(self, text: str) -> None:
-        self._console.print(f"  {text}", markup=False)
+    def __call__(self, event: ProgressEvent) -> None:
+        """Take in an event."""
+        match event:
+            case Note():
+                self._print(f"  {event.text}")
+            case CellStarted():
+                self._print(f"[{event.number}/{event.total}] {_title(event.cell)}")
+            case TrialFinished():
+                self._print(f"  {_trial_line(event)}")
+            case CellFinished():
+                self._print(f"  = {result_line(event.result)}")
+            case _:
+                pass
 
-    def cell_begins(self, cell: Cell, number: int, of: int) -> None:
-        self._console.print(f"[{number}/{of}] {_title(cell)}", markup=False)
-
-    def trial_ends(self, seen: Measurement, verdict: Verdict) -> None:
-        self._console.print(f"  {_trial_line(seen, verdict)}", markup=False)
-
-    def cell_ends(self, result: Result) -> None:
-        self._console.print(f"  = {result_line(result)}", markup=False)
+    def _print(self, text: str) -> None:
+        self._console.print(text, markup=False)
 
 
-class Screen(Lines):
-    """What is going on now, redrawn in place; what is over scrolls by above it."""
+class Screen:
+    """A listener that redraws what is going on now in place; what is over scrolls by above it."""
 
     def __init__(self, console: Console, cells: int) -> None:
-        super().__init__(console)
+        self._lines = Lines(console)
         self._cells, self._done, self._measured = cells, 0, 0
         self._began = time.monotonic()
-        self._doing: Text = Text("starting")
+        self._title: Text = Text("starting")
         self._note = ""
         self._planned: Planned | None = None
-        self._glimpses: list[TrialProgress] = []
+        self._rates = RateWindow(RATE_SPAN_S)
 
-    def note(self, text: str) -> None:
-        self._note = text
-
-    def cell_begins(self, cell: Cell, number: int, of: int) -> None:
-        self._done, self._doing, self._note = (
-            number - 1,
-            Text(f"{number}/{of}  {_title(cell)}", style="bold"),
-            "standing up",
-        )
-        self._planned, self._glimpses = None, []
-
-    def trial_begins(self, planned: Planned) -> None:
-        self._planned, self._glimpses, self._note = planned, [], ""
-
-    def trial_progress(self, trial_progress: TrialProgress) -> None:
-        recent = [earlier for earlier in self._glimpses if earlier.elapsed >= trial_progress.elapsed - RATE_SPAN]
-        self._glimpses = [*recent, trial_progress]
-
-    def cell_ends(self, result: Result) -> None:
-        self._measured += 1
-        self._done += 1
-        super().cell_ends(result)
+    def __call__(self, event: ProgressEvent) -> None:
+        """Take in an event."""
+        match event:
+            case Note():
+                self._note = event.text
+            case CellStarted():
+                self._done, self._note, self._planned = event.number - 1, "deploying", None
+                self._title = Text(f"{event.number}/{event.total}  {_title(event.cell)}", style="bold")
+                self._rates.clear()
+            case TrialStarted():
+                self._planned, self._note = event.planned, ""
+                self._rates.clear()
+            case TrialProgress():
+                self._rates.add(event)
+            case TrialFinished():
+                self._lines(event)
+            case CellFinished():
+                self._measured += 1
+                self._done += 1
+                self._lines(event)
 
     def __rich__(self) -> RenderableType:
         spent = time.monotonic() - self._began
@@ -120,30 +119,26 @@ class Screen(Lines):
             f"{seconds_text(round(spent))} so far",
             f"about {seconds_text(round(left))} left" if left is not None else "",
         )
-        return Group(head, self._doing, Text(self._note, style="dim") if self._note else self._numbers())
+        return Group(head, self._title, Text(self._note, style="dim") if self._note else self._counters())
 
-    def _numbers(self) -> RenderableType:
-        if self._planned is None or not self._glimpses:
+    def _counters(self) -> RenderableType:
+        planned, now = self._planned, self._rates.last
+        if planned is None or now is None:
             return Text("")
-        planned, now = self._planned, self._glimpses[-1]
-        begin = self._glimpses[0]
-        span = max(1e-9, now.elapsed - begin.elapsed)
         table = Table.grid(padding=(0, 2))
         whole = planned.settle + planned.window
         table.add_row(
             f"trial {planned.number + 1} ({planned.purpose}), {now.phase}", f"{now.elapsed:.0f} of {whole:.0f} s"
         )
-        for what in ("offered", "sent", "processed"):
-            count, before = getattr(now, what), getattr(begin, what)
-            table.add_row(
-                what, f"{count:,}", rate_text(max(0.0, (count - before) / span)) if len(self._glimpses) > 1 else ""
-            )
+        for counter in ("offered", "sent", "processed"):
+            rate = self._rates.rate(counter)
+            table.add_row(counter, f"{getattr(now, counter):,}", rate_text(rate) if rate is not None else "")
         table.add_row("backlog", f"{now.offered - now.processed:,}")
         return table
 
 
 def result_line(result: Result) -> str:
-    """A cell's result in a line."""
+    """Return a cell's result in a line."""
     if result.estimate_hz is None:
         return f"{result.status}: {result.reason}"
     sign, rate = ("≥ ", result.low_hz) if result.status == "lower-bound" else ("", result.estimate_hz)
@@ -157,9 +152,8 @@ def _title(cell: Cell) -> str:
     return f"{cell.system}  {cell.size_text}  {seconds_text(cell.cpu_seconds)}"
 
 
-def _trial_line(seen: Measurement, verdict: Verdict) -> str:
+def _trial_line(event: TrialFinished) -> str:
+    planned, verdict = event.measurement.planned, event.verdict
     why = f": {verdict.why}" if verdict.why else ""
     loss = f", {verdict.loss:.0%} left behind" if verdict.loss > 0.005 else ""
-    return (
-        f"{MARKS[verdict.word]} {rate_text(seen.planned.rate):>10}  {seen.planned.purpose:8} {verdict.word}{why}{loss}"
-    )
+    return f"{MARKS[verdict.word]} {rate_text(planned.rate):>10}  {planned.purpose:8} {verdict.word}{why}{loss}"

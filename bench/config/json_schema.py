@@ -1,8 +1,7 @@
-"""The JSON Schemas of scenarios, sites and results, made from their types; `python -m bench.config.json_schema` rewrites bench/schemas/."""
+"""JSON Schemas made from types (see bench.plugins.schemas for the published files)."""
 
 import json
 import re
-from pathlib import Path
 from types import UnionType
 from typing import Any, Union, get_args, get_origin
 
@@ -10,25 +9,10 @@ import msgspec
 from msgspec import Struct
 
 from bench.config.scenario import Scenario
-from bench.config.site import Site
-from bench.model.measurement import Result
 from bench.model.message_sizes import MessageSize
 from bench.units import Quantity, Rate, Seconds, Share, Size, rate_text, seconds_text, size_text
 
-FOLDER = Path(__file__).parent / "schemas"
-KINDS: dict[str, type[Struct]] = {
-    "scenario.schema.json": Scenario,
-    "site.schema.json": Site,
-    "result.schema.json": Result,
-}
-
 Schema = dict[str, Any]
-
-
-def write(folder: Path) -> None:
-    """The files in a folder are those of the types as they are now."""
-    for name, kind in KINDS.items():
-        (folder / name).write_text(text_of(kind), encoding="utf-8")
 
 
 def text_of(kind: type[Struct]) -> str:
@@ -117,7 +101,3 @@ def _as_written(quantity: object) -> str:
         return f"{100 * quantity:g} %"
     texts = ((Size, size_text), (Seconds, seconds_text), (Rate, rate_text))
     return next(text(quantity) for kind, text in texts if isinstance(quantity, kind))
-
-
-if __name__ == "__main__":
-    write(FOLDER)

@@ -53,7 +53,8 @@ class Steps(Struct, frozen=True, forbid_unknown_fields=True):
 class LoadSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """How messages are offered."""
 
-    by: Literal["swarm", "inline"] = "swarm"
+    by: str | None = None
+    """The load generator; the installed default one when left out."""
     arrivals: Literal["constant", "poisson", "bursts", "steps", "trace"] = "constant"
     bursts: Bursts = Bursts()
     steps: Steps = Steps()

@@ -16,10 +16,9 @@ from typing import Annotated, Any, Literal, TypeGuard, TypeVar, Union, get_args,
 
 import msgspec
 from msgspec import Meta, Struct
-from msgspec.structs import replace
 
 from bench.config.scenario import Scenario
-from bench.config.site import Address, Site
+from bench.config.site import Address
 from bench.config.yaml_document import (
     DEEPEST,
     MAX_SHOWN,
@@ -57,10 +56,10 @@ def read_scenario(path: Path, changes: Sequence[str] = ()) -> Scenario:
     return scenario_of(changed(read_document(path), changes))
 
 
-def read_site(path: Path) -> Site:
-    """The site of a file; UsageError, a line per mistake, otherwise."""
+def read_site(path: Path, kind: type[T]) -> T:
+    """Return the site file as its type (bench.config.site.file_type). Raises UsageError, a line per mistake."""
     document = read_document(path)
-    return _converted(Site, document.values, "", document)
+    return _converted(kind, document.values, "", document)
 
 
 def read_address(text: str) -> str:
@@ -89,23 +88,6 @@ def scenario_of(document: Document) -> Scenario:
         allowed = f"a rate from search.lowest ({lowest}) to search.highest ({highest})"
         raise located(document, "search.start", rate_text(search.start), allowed=allowed)
     return scenario
-
-
-def placed(scenario: Scenario, site: Site) -> Scenario:
-    """The scenario as it runs on a site: with the workers of the site's load; UsageError where they do not reach a source."""
-    if site.load is None:
-        return scenario
-    if scenario.load.by == "inline":
-        raise UsageError(
-            "site.load names workers, but the scenario's load is inline, one thread of this machine; use load.by=swarm"
-        )
-    for cell in scenario.cells():
-        if not site.elsewhere(cell.source):
-            raise UsageError(
-                f"{cell.system}: {cell.source} stands on this machine, where workers of other hosts do not reach it; "
-                f"leave site.load out, or name a source of the site"
-            )
-    return replace(scenario, load=replace(scenario.load, workers=site.load.workers))
 
 
 def _with_sizes_listed(document: Document) -> Document:

@@ -22,7 +22,7 @@ class ConfigWarning(Struct, frozen=True):
     refused: bool = False
 
 
-def of_compression(compression: str, entropy: float, path: str) -> Iterator[ConfigWarning]:
+def warn_of_compression(compression: str, entropy: float, path: str) -> Iterator[ConfigWarning]:
     """Where a message shrinks on its way, its size is not what is measured."""
     if compression != "none" and entropy < COMPRESSIBLE_BELOW:
         yield ConfigWarning(
@@ -31,7 +31,7 @@ def of_compression(compression: str, entropy: float, path: str) -> Iterator[Conf
         )
 
 
-def of_limit(limit: int, message_bytes: int, path: str) -> Iterator[ConfigWarning]:
+def warn_of_message_limit(limit: int, message_bytes: int, path: str) -> Iterator[ConfigWarning]:
     """A limit below the size refuses every message."""
     if limit < message_bytes:
         yield ConfigWarning(
@@ -41,7 +41,7 @@ def of_limit(limit: int, message_bytes: int, path: str) -> Iterator[ConfigWarnin
         )
 
 
-def of_acks(acks: object, path: str) -> Iterator[ConfigWarning]:
+def warn_of_acks(acks: object, path: str) -> Iterator[ConfigWarning]:
     """What is not confirmed cannot be counted as sent."""
     if acks in (0, "0"):
         yield ConfigWarning(

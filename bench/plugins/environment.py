@@ -1,4 +1,4 @@
-"""What rooms stand on during a run: the site, child processes, folders, and what is kept between cells."""
+"""The environment of a run: the site, child processes, folders, and the resources that are kept between cells."""
 
 import logging
 import shutil
@@ -12,31 +12,44 @@ from bench.system.supervisor import Supervisor
 
 logger = logging.getLogger(__name__)
 
-OURS = "stream-bench-"
-"""How the name of a folder begins that we made outside the run's folder."""
+FOLDER_PREFIX = "stream-bench-"
+"""Of folders that we make outside the run folder."""
 
 
 def delete_data(folder: Path) -> None:
     """Delete a run's data, and what links in it lead to: a source may keep its data on another disk."""
     for entry in folder.glob("*"):
-        if entry.is_symlink() and entry.readlink().name.startswith(OURS):
+        if entry.is_symlink() and entry.readlink().name.startswith(FOLDER_PREFIX):
             shutil.rmtree(entry.readlink(), ignore_errors=True)
     shutil.rmtree(folder, ignore_errors=True)
 
 
-class Closable(Protocol):
-    """Something that stands between cells (bench.plugins.protocols)."""
+class Resource(Protocol):
+    """What is kept between cells: a server, a session, a load generator's process."""
 
-    def alive(self) -> bool: ...
+    def alive(self) -> bool:
+        """Return whether it can go on serving."""
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """End it; idempotent."""
 
 
-Resource = TypeVar("Resource", bound=Closable)
+R = TypeVar("R", bound=Resource)
 
 
 class RunEnvironment:
-    """One for a run. Leaving it closes what was kept, the last first, ends every child, and deletes the data."""
+    """One per run. On exit it closes the resources, the last first, ends every child process, and deletes the data.
+
+    Attributes:
+        site: where services exist already.
+        supervisor: starts child processes.
+        data: folder for data of sources; deleted at the end of the run.
+        cache: folder for downloads; outlives the run.
+        cores: cores of this machine that a framework may use.
+        note: tells the user what takes its time.
+        workers: processes of the load generator.
+        web: whether the load generator opens a page of its own, on loopback.
+    """
 
     def __init__(
         self,
@@ -50,16 +63,9 @@ class RunEnvironment:
         workers: int = 1,
         web: bool = False,
     ) -> None:
-        self.site, self.supervisor, self.data, self.cache, self.cores, self.note = (
-            site,
-            supervisor,
-            data,
-            cache,
-            cores,
-            note,
-        )
-        self.workers, self.web = workers, web
-        self._resources: dict[Hashable, Closable] = {}
+        self.site, self.supervisor, self.data, self.cache = site, supervisor, data, cache
+        self.cores, self.note, self.workers, self.web = cores, note, workers, web
+        self._resources: dict[Hashable, Resource] = {}
 
     def __enter__(self) -> "RunEnvironment":
         self.data.mkdir(parents=True, exist_ok=True)
@@ -75,19 +81,19 @@ class RunEnvironment:
             self.supervisor.close()
             delete_data(self.data)
 
-    def cached_resource(self, key: Hashable, opened: Callable[[], Resource]) -> Resource:
-        """The thing of that key: the one that stands, or, where none stands or it died, a new one."""
-        deployed = self._resources.get(key)
-        if deployed is not None and not deployed.alive():
+    def cached_resource(self, key: Hashable, factory: Callable[[], R]) -> R:
+        """Return the cached resource for `key`; create it with `factory` if it is missing or dead."""
+        resource = self._resources.get(key)
+        if resource is not None and not resource.alive():
             del self._resources[key]
-            deployed.close()
-            deployed = None
-        if deployed is None:
-            deployed = self._resources[key] = opened()
-        return cast("Resource", deployed)
+            resource.close()
+            resource = None
+        if resource is None:
+            resource = self._resources[key] = factory()
+        return cast("R", resource)
 
     def release(self, key: Hashable) -> None:
-        """Close the thing of that key, if it stands."""
-        deployed = self._resources.pop(key, None)
-        if deployed is not None:
-            deployed.close()
+        """Close the resource for `key`, if there is one."""
+        resource = self._resources.pop(key, None)
+        if resource is not None:
+            resource.close()

@@ -1,149 +1,142 @@
-"""Rooms by kind and name, through entry points: our own are listed in our pyproject.toml like anybody's."""
+"""Plugins by kind and name, found through entry points: our own are listed in our pyproject.toml like anybody's."""
 
 import difflib
 import importlib
-import inspect
-import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
-from types import ModuleType
-from typing import Any, Literal, NoReturn, cast
+from typing import Any, TypeVar
 
 from msgspec import Struct
 
-from bench.config.load_profile import profile_of
 from bench.config.scenario import Scenario
-from bench.config.validation import located, settings_as
-from bench.config.yaml_document import Document
-from bench.errors import UsageError
-from bench.plugins.client_lint import ConfigWarning
-from bench.plugins.client_lint import in_code as hazards_in
-from bench.plugins.protocols import BaselineProducer, Consumer, Discard, Framework, LoadGenerator, Sender, Source
+from bench.config.site import Site, file_type, from_file
+from bench.config.validation import settings_as
+from bench.errors import PluginError, UsageError
+from bench.plugins.plugin import ConsumerPlugin, FrameworkPlugin, LoadGeneratorPlugin, ReportPlugin, SourcePlugin
+from bench.plugins.protocols import Consumer, Framework, Sender, Source
+from bench.plugins.site_section import Section
 from bench.search.problem import SearchProblem, Strategy
 
-Kind = Literal["producers", "consumers", "frameworks", "load", "search", "reports", "plots", "views"]
-KINDS: tuple[Kind, ...] = ("producers", "consumers", "frameworks", "load", "search", "reports", "plots", "views")
-Settings = Mapping[str, Mapping[str, Any]]
-_SINGULAR = {"producers": "source", "consumers": "consumer", "frameworks": "framework", "load": "load", "search": "search strategy",
-             "reports": "report format", "plots": "plot", "views": "view"}  # fmt: skip
+KINDS: Mapping[str, str] = {
+    "sources": "source",
+    "consumers": "consumer",
+    "frameworks": "framework",
+    "load_generators": "load generator",
+    "search": "search strategy",
+    "reports": "report format",
+}
+"""By entry point group (without "bench."): the word for one plugin of it."""
+
+P = TypeVar("P")
+SettingsByPlugin = Mapping[str, Mapping[str, object]]
 
 
-def source(name: str, settings: Settings) -> Source:
-    """The source of that name, with its settings."""
-    module = _module("producers", name)
-    return cast("Source", module.Source(_settings(module, name, settings)))
+def names(kind: str) -> list[str]:
+    """Return the names of the installed plugins of a kind, in alphabetical order."""
+    return sorted(_entry_points(kind))
+
+
+def source_plugin(name: str) -> "SourcePlugin[Struct]":
+    """Return the declaration of a source. Raises UsageError where there is none of that name."""
+    return _load("sources", name, SourcePlugin)
+
+
+def framework_plugin(name: str) -> "FrameworkPlugin[Struct]":
+    """Return the declaration of a framework. Raises UsageError where there is none of that name."""
+    return _load("frameworks", name, FrameworkPlugin)
+
+
+def load_generator_plugin(name: str | None) -> LoadGeneratorPlugin:
+    """Return the declaration of a load generator, of the default one for None."""
+    return _load("load_generators", name or default_load_generator(), LoadGeneratorPlugin)
+
+
+def default_load_generator() -> str:
+    """Return the name of the load generator that is used where a scenario names none."""
+    found = [name for name in names("load_generators") if _load("load_generators", name, LoadGeneratorPlugin).default]
+    if not found:
+        raise UsageError(f"load.by: no default load generator is installed; name one of: {_listed('load_generators')}")
+    return found[0]
+
+
+def load_generator_for(source: "SourcePlugin[Struct]", scenario: Scenario) -> LoadGeneratorPlugin:
+    """Return the load generator of a scenario for a source; where it names none, one that can reach the source.
+
+    Raises UsageError where there is none.
+    """
+    if scenario.load.by is not None or not source.capabilities.in_process:
+        return load_generator_plugin(scenario.load.by)
+    inside = [name for name in names("load_generators") if load_generator_plugin(name).in_process]
+    return load_generator_plugin(inside[0] if inside else None)
+
+
+def report_plugin(name: str) -> ReportPlugin:
+    """Return the declaration of a report format. Raises UsageError where there is none of that name."""
+    return _load("reports", name, ReportPlugin)
+
+
+def report_plugins() -> Iterator[tuple[str, ReportPlugin]]:
+    """Yield every installed report format with its name; one whose packages are missing is passed over."""
+    for name in names("reports"):
+        try:
+            yield name, report_plugin(name)
+        except UsageError:
+            continue
+
+
+def source(name: str, settings: SettingsByPlugin) -> Source:
+    """Return the source of that name, closed, with its part of a scenario's settings."""
+    plugin = source_plugin(name)
+    return plugin.open(_settings(plugin.settings, name, settings))
 
 
 def sender(name: str) -> Sender:
-    """A client of the source of that name."""
-    return cast("Sender", _module("producers", name).Sender())
-
-
-def config_warnings(scenario: Scenario) -> list[ConfigWarning]:
-    """What a scenario's sources say of their settings, and what their senders' code shows; once each."""
-    found: dict[ConfigWarning, None] = {}
-    for cell in scenario.cells():
-        module = _module("producers", cell.source)
-        told = getattr(module, "config_warnings", None)
-        if told is not None:
-            settings = _settings(module, cell.source, scenario.settings)
-            found |= dict.fromkeys(told(settings, cell.largest_bytes, float(scenario.load.entropy)))
-        found |= dict.fromkeys(hazard for part in _sender_modules(module) for hazard in hazards_in(*part))
-    return list(found)
-
-
-def _sender_modules(module: ModuleType) -> list[tuple[str, str]]:
-    """(text, name) of a source's module and of those beside it that it takes anything from."""
-    package = module.__name__.rpartition(".")[0]
-    names = {module.__name__} | {str(getattr(value, "__module__", "")) for value in vars(module).values()}
-    near = sorted(name for name in names if package and name.startswith(f"{package}.") and name in sys.modules)
-    texts = [(sys.modules[name], name) for name in near or [module.__name__]]
-    return [(inspect.getsource(one), name) for one, name in texts]
-
-
-def baselines(name: str) -> Mapping[str, BaselineProducer]:
-    """The loops that a load for the source of that name is measured against, by name; empty where its room offers none."""
-    found: Mapping[str, BaselineProducer] = getattr(_module("producers", name), "BASELINES", {})
-    return found
-
-
-def discarding(name: str) -> Discard:
-    """What reads the source of that name for nothing; only where `discards` says that there is such a thing."""
-    return cast("Discard", _module("producers", name).discard)
-
-
-def calibrates(name: str) -> bool:
-    """Whether a load can be measured against the source of that name alone: it keeps what nobody reads, or has a null reader."""
-    return bool(getattr(_module("producers", name), "STORES", False)) or discards(name)
-
-
-def discards(name: str) -> bool:
-    """Whether the source of that name needs a reader in order to go on taking messages."""
-    return hasattr(_module("producers", name), "discard")
-
-
-def one_sender(name: str) -> bool:
-    """Whether only one sender at a time can serve the source of that name."""
-    return bool(getattr(_module("producers", name), "ALONE", False))
-
-
-def has_keys(name: str) -> bool:
-    """Whether messages of the source of that name can have keys."""
-    return bool(getattr(_module("producers", name), "KEYS", False))
-
-
-def only_load(name: str) -> str | None:
-    """The one load that can send to the source of that name; None when any can."""
-    found: str | None = getattr(_module("producers", name), "LOAD", None)
-    return found
+    """Return a client of the source of that name, closed."""
+    return source_plugin(name).sender()
 
 
 def consumer(name: str) -> Consumer:
-    """A reader of the source of that name."""
-    return cast("Consumer", _module("consumers", name).Consumer())
+    """Return a reader of the source of that name, closed."""
+    return _load("consumers", name, ConsumerPlugin).open()
 
 
-def without_consumer(name: str) -> str | None:
-    """Why no code of ours can read that source; None when it can."""
-    return (
-        None
-        if name in names("consumers")
-        else f"there is no consumer for the source {name}; there are: {_listed('consumers')}"
-    )
+def missing_consumer(name: str) -> str | None:
+    """Return why no code of ours can read the source of that name; None when it can."""
+    if name in names("consumers"):
+        return None
+    return f"there is no consumer for the source {name}; there are: {_listed('consumers')}"
 
 
-def framework(name: str, settings: Settings) -> Framework:
-    """The framework of that name, with its settings."""
-    module = _module("frameworks", name)
-    return cast("Framework", module.Framework(_settings(module, name, settings)))
+def framework(name: str, settings: SettingsByPlugin) -> Framework:
+    """Return the framework of that name, closed, with its part of a scenario's settings."""
+    plugin = framework_plugin(name)
+    return plugin.open(_settings(plugin.settings, name, settings))
 
 
-def keeps_order(name: str) -> bool:
-    """Whether the framework of that name hands messages of one part of a source on in the order in which it read them."""
-    return not getattr(_module("frameworks", name), "UNORDERED", False)
+def settings_of_source(name: str, settings: SettingsByPlugin) -> Struct:
+    """Return the typed settings of a source."""
+    return _settings(source_plugin(name).settings, name, settings)
 
 
-def load(name: str) -> LoadGenerator:
-    """The load of that name."""
-    return cast("LoadGenerator", _module("load", name).LoadGenerator())
+def settings_type(name: str) -> type[Struct] | None:
+    """Return the type of the settings of the framework or source of that name; None when there is none of that name."""
+    if name in names("frameworks"):
+        return framework_plugin(name).settings
+    return source_plugin(name).settings if name in names("sources") else None
 
 
-def load_worker(name: str) -> Callable[[str, Callable[[str], None]], NoReturn]:
-    """What makes this process a worker of the load of that name; called with its master's address and what says how it goes."""
-    return cast("Callable[[str, Callable[[str], None]], NoReturn]", _module("load", name).joined)
+def strategy(name: str, problem: SearchProblem) -> Strategy:
+    """Return a search of that name that has not planned anything yet."""
+    return strategy_factory(name)(problem)
 
 
-def strategy(name: str, question: SearchProblem) -> Strategy:
-    """A search of that name that has not tried anything yet."""
-    return maker(name)(question)
-
-
-def maker(name: str) -> Callable[[SearchProblem], Strategy]:
-    """What makes searches: of the strategy of that name, or of one's own that is given as module:Class."""
+def strategy_factory(name: str) -> Callable[[SearchProblem], Strategy]:
+    """Return what makes searches: the strategy of that name, or one that is given as module:Class."""
     module, colon, attribute = name.partition(":")
     if not colon:
-        return cast("Callable[[SearchProblem], Strategy]", _loaded("search", name))
+        made: Callable[[SearchProblem], Strategy] = _load_object("search", name)
+        return made
     try:
         found = getattr(importlib.import_module(module), attribute, None)
     except ModuleNotFoundError as problem:
@@ -154,107 +147,103 @@ def maker(name: str) -> Callable[[SearchProblem], Strategy]:
         ) from None
     if not callable(found):
         raise UsageError(f"{name}: {module} has no class {attribute!r}")
-    return cast("Callable[[SearchProblem], Strategy]", found)
+    factory: Callable[[SearchProblem], Strategy] = found
+    return factory
 
 
-def plot(name: str) -> ModuleType:
-    """The plotter of that name; it offers write(what it plots, file)."""
-    return _module("plots", name)
+def site_sections() -> dict[str, type[Struct]]:
+    """Return the sections that the installed plugins add to a site file, by key."""
+    return {section.key: section.type for _, _, section in sections()}
 
 
-def report(name: str) -> ModuleType:
-    """The report writer of that name; it offers write(run folder) -> files."""
-    return _module("reports", name)
+def sections() -> Iterator[tuple[str, str, Section]]:
+    """Yield (kind, plugin, section) of every installed plugin with a section in the site file; frameworks come first.
+
+    A plugin whose packages are missing is passed over.
+    """
+    for kind in ("frameworks", "sources"):
+        for name in names(kind):
+            try:
+                plugin = framework_plugin(name) if kind == "frameworks" else source_plugin(name)
+            except UsageError:
+                continue
+            if plugin.site is not None:
+                yield kind, name, plugin.site
 
 
-def view(name: str) -> ModuleType:
-    """What shows a run in another way than as files of its own: the live page, several runs side by side."""
-    return _module("views", name)
+def site_file_type() -> type[Struct]:
+    """Return the type of a site file with the sections of all installed plugins."""
+    return file_type(site_sections())
 
 
-def names(kind: Kind) -> list[str]:
-    """The names of the installed rooms of a kind."""
-    return sorted(_found(kind))
+def site_of(values: Struct) -> Site:
+    """Return the site that a file of `site_file_type` describes."""
+    return from_file(values)
 
 
-def settings_type(name: str) -> type[Any] | None:
-    """The type of the settings of the framework or source of that name; None when there is none of that name."""
-    both: tuple[Kind, ...] = ("frameworks", "producers")
-    return next((cast("type[Any]", _module(kind, name).Settings) for kind in both if name in names(kind)), None)
+def packages(scenario: Scenario) -> list[str]:
+    """Return the distributions whose versions a run of the scenario records: those that its plugins name."""
+    found = set(load_generator_plugin(scenario.load.by).packages)
+    for cell in scenario.cells():
+        found |= {*source_plugin(cell.source).packages, *framework_plugin(cell.framework).packages}
+    return sorted(found)
 
 
-def missing(kind: Kind, name: str) -> UsageError:
-    """The error for a name that is not installed: it lists those that are."""
+def installed_packages() -> list[str]:
+    """Return the distributions that any installed plugin names; one whose packages are missing is passed over."""
+    found: set[str] = set()
+    for kind, load in (
+        ("sources", source_plugin),
+        ("frameworks", framework_plugin),
+        ("load_generators", load_generator_plugin),
+    ):
+        for name in names(kind):
+            try:
+                found |= set(load(name).packages)
+            except UsageError:
+                continue
+    return sorted(found)
+
+
+def unknown_plugin(kind: str, name: str) -> UsageError:
+    """Return the error for a name that is not installed; it lists those that are."""
     near = difflib.get_close_matches(name, names(kind), 1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
-    return UsageError(f"unknown {_SINGULAR[kind]} {name!r}; installed: {_listed(kind)}{hint}")
+    return UsageError(f"unknown {KINDS[kind]} {name!r}; installed: {_listed(kind)}{hint}")
 
 
-def _module(kind: Kind, name: str) -> ModuleType:
-    return cast("ModuleType", _loaded(kind, name))
+def _load(kind: str, name: str, declaration: type[P]) -> P:
+    plugin = _load_object(kind, name)
+    if not isinstance(plugin, declaration):
+        raise PluginError(name, "load", f"the entry point bench.{kind} gives no {declaration.__name__}")
+    return plugin
 
 
-def _loaded(kind: Kind, name: str) -> Any:
-    entry = _found(kind).get(name)
+def _load_object(kind: str, name: str) -> Any:
+    entry = _entry_points(kind).get(name)
     if entry is None:
-        raise missing(kind, name)
+        raise unknown_plugin(kind, name)
     try:
         return entry.load()
     except ModuleNotFoundError as problem:
-        ours = entry.module.partition(".")[0]
-        if problem.name is None or problem.name.partition(".")[0] in (ours, "bench"):
+        own = entry.module.partition(".")[0]
+        if problem.name is None or problem.name.partition(".")[0] in (own, "bench"):
             raise
         extras = ", ".join(entry.dist.metadata.get_all("Provides-Extra") or []) if entry.dist is not None else ""
         raise UsageError(
-            f"the {_SINGULAR[kind]} {name!r} needs the package {problem.name!r}, which is not installed;"
+            f"the {KINDS[kind]} {name!r} needs the package {problem.name!r}, which is not installed;"
             f" install the extra that brings it: pip install 'stream-bench[all]' (extras: {extras})"
         ) from None
 
 
 @cache
-def _found(kind: Kind) -> dict[str, EntryPoint]:
+def _entry_points(kind: str) -> dict[str, EntryPoint]:
     return {entry.name: entry for entry in entry_points(group=f"bench.{kind}")}
 
 
-def _listed(kind: Kind) -> str:
+def _listed(kind: str) -> str:
     return ", ".join(names(kind)) or "none"
 
 
-def _settings(module: ModuleType, name: str, settings: Settings) -> Any:
-    return settings_as(module.Settings, settings.get(name, {}), f"settings.{name}")
-
-
-def check(document: Document, scenario: Scenario) -> None:
-    """Raise a UsageError, with the line of the file, when a scenario names a room or a setting that there is not."""
-    for index, system in enumerate(scenario.systems):
-        framework_name, _, source_name = system.partition("/")
-        parts: tuple[tuple[Kind, str], ...] = (("frameworks", framework_name), ("producers", source_name))
-        for kind, name in parts:
-            known = names(kind)
-            if name not in known:
-                allowed = f"one of the installed {_SINGULAR[kind]}s: {', '.join(known)}"
-                raise located(
-                    document, f"systems[{index}]", system, allowed=allowed, names=_systems(framework_name, source_name)
-                )
-    if scenario.search.strategy not in names("search"):
-        raise located(
-            document, "search.strategy", scenario.search.strategy, allowed=_listed("search"), names=names("search")
-        )
-    profile_of(scenario.load)
-    for room, settings in scenario.settings.items():
-        type_of_room = settings_type(room)
-        if type_of_room is None:
-            rooms = sorted({*names("frameworks"), *names("producers")})
-            raise located(document, f"settings.{room}", room, allowed=", ".join(rooms), names=rooms)
-        settings_as(cast("type[Struct]", type_of_room), settings, f"settings.{room}", document)
-
-
-def _systems(framework_name: str, source_name: str) -> list[str]:
-    """The systems that may be meant: with the framework as written, or with the source as written."""
-    with_source = (
-        [f"{known}/{source_name}" for known in names("frameworks")] if source_name in names("producers") else []
-    )
-    with_framework = (
-        [f"{framework_name}/{known}" for known in names("producers")] if framework_name in names("frameworks") else []
-    )
-    return with_source + with_framework
+def _settings(kind: type[Struct], name: str, settings: SettingsByPlugin) -> Struct:
+    return settings_as(kind, settings.get(name, {}), f"settings.{name}")

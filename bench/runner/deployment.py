@@ -1,182 +1,175 @@
-"""The rig of one cell: source, load and framework standing together; opened in that order, closed in reverse.
+"""The deployment of one cell: source, load generator and framework, opened in this order and closed in reverse.
 
-A rig counts as standing only when a few messages have gone all the way through.
+A deployment counts as running only when a few messages have passed through all of it.
 """
 
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from bench.analysis import bounds
+from msgspec import Struct
+
 from bench.config.load_profile import profile_of
-from bench.config.scenario import Scenario
-from bench.config.site import Site
 from bench.errors import PluginError
-from bench.model.cell import Cell
-from bench.model.measurement import Bound, ClockOffset
+from bench.model.measurement import ClockOffset
 from bench.model.message_codec import Clock
 from bench.plugins import registry
-from bench.plugins.protocols import Copying, Framework, LoadGenerator, RunEnvironment, Source
-from bench.services import preflight
+from bench.plugins.environment import RunEnvironment
+from bench.plugins.protocols import Framework, LoadGenerator, Source
+from bench.plugins.site_preflight import require_site
+from bench.runner.cell_plan import CellPlan
 from bench.system import clock
 from bench.telemetry import node_exporter
-from bench.workload.delivery_counts import ProcessingReport
 from bench.workload.load_spec import LoadSpec, SendProgress, key_drawing, size_drawing
 from bench.workload.processing import Work
 
 FIRST_MESSAGES = 8
-FIRST_DEADLINE = 90.0
-"""Seconds in which the first messages must have gone through: a cold framework starts its workers with them."""
+FIRST_MESSAGES_TIMEOUT_S = 90.0
+"""For the first messages to pass: a cold framework starts its workers with them."""
+
+
+class _Parts(Struct, frozen=True):
+    """What is open."""
+
+    source: Source
+    load_generator: LoadGenerator
+    framework: Framework
+    ordered: bool
+    clocks: ClockOffset | None
 
 
 class Deployment:
-    """A rig that stands; `renew` replaces it by a fresh one when a trial left a backlog or a corpse behind."""
+    """A running deployment for one cell. `redeploy` replaces it after a trial that left messages or a dead process behind."""
 
-    def __init__(self, cell: Cell, scenario: Scenario, env: RunEnvironment) -> None:
-        self.cell, self._scenario, self.env = cell, scenario, env
-        self._stack = ExitStack()
-        self.source: Source
-        self.load: LoadGenerator
-        self.framework: Framework
-        self.ordered = True
-        """whether messages that are worked on behind later ones are a mistake"""
-        self.clocks: ClockOffset | None = None
+    def __init__(self, plan: CellPlan, env: RunEnvironment) -> None:
+        self.plan, self.env = plan, env
+        self._stack, self._parts = _open_parts(plan, env)
 
-    def open(self) -> None:
-        """Open the rooms and send the first messages through; raises a HarnessError, leaving nothing open."""
-        preflight.require(self.env.site)
-        with ExitStack() as opening:
-            settings, cell = self._scenario.settings, self.cell
-            self.source = registry.source(cell.source, settings)
-            opening.callback(self.source.close)
-            endpoint = self.source.open(cell, self.env)
-            ordered = endpoint.ordered or (endpoint.ordered_by_key and self._scenario.load.keys is not None)
-            self.ordered = ordered and registry.keeps_order(cell.framework)
-            self.load = registry.load(self._scenario.load.by)
-            opening.callback(self.load.close)
-            self.load.open(endpoint, self.env)
-            self.framework = registry.framework(cell.framework, settings)
-            opening.callback(self.framework.close)
-            self.clocks = node_exporter.apart(self.env.site)
-            work = work_of(cell, self._scenario, clock.ours(self.clocks, theirs=self.env.site.load is not None))
-            self.framework.open(cell, endpoint, work, self.env)
-            self._first_messages()
-            self._stack = opening.pop_all()
+    @property
+    def source(self) -> Source:
+        """Return the open source."""
+        return self._parts.source
+
+    @property
+    def load_generator(self) -> LoadGenerator:
+        """Return the open load generator."""
+        return self._parts.load_generator
+
+    @property
+    def framework(self) -> Framework:
+        """Return the open framework."""
+        return self._parts.framework
+
+    @property
+    def ordered(self) -> bool:
+        """Return whether messages that are processed behind later ones are a fault."""
+        return self._parts.ordered
+
+    @property
+    def clocks(self) -> ClockOffset | None:
+        """Return how far the clocks of the site's hosts were apart; None on one machine."""
+        return self._parts.clocks
 
     def close(self) -> None:
+        """Close everything; idempotent."""
         self._stack.close()
 
     def redeploy(self) -> None:
-        """Close, and open again."""
+        """Close everything, and open it anew."""
         self.close()
-        self.open()
+        self._stack, self._parts = _open_parts(self.plan, self.env)
 
-    def spec(self, run: int, rate: float, begin: float, seconds: float) -> LoadSpec:
-        """An order for this cell."""
-        load = self._scenario.load
-        return LoadSpec(
-            run,
-            rate,
-            begin,
-            seconds,
-            message_bytes=self.cell.message_bytes,
-            cpu_seconds=self.cell.cpu_seconds,
-            entropy=float(load.entropy),
-            arrivals=load.arrivals,
-            limit=float(load.limit) if load.limit is not None else None,
-            workers=load.workers,
-            seed=load.seed * 2**16 + run,
-            profile=tuple(profile_of(load)),
-            sizes=size_drawing(self.cell, self._scenario),
-            keys=key_drawing(self._scenario),
-            clock=clock.ours(),
-        )
+    def load_spec(self, run: int, rate: float, begin: float, seconds: float) -> LoadSpec:
+        """Return what a trial of this cell asks of the load generator.
 
-    def _first_messages(self) -> None:
-        """Send a few messages and wait until they were processed."""
-        spec = self.spec(0, FIRST_MESSAGES / 0.5, time.monotonic(), 0.5)
-        self.load.start(spec)
-        deadline, processed, sent = time.monotonic() + FIRST_DEADLINE, 0, list[SendProgress]()
-        while processed < FIRST_MESSAGES or not (sent and sent[-1].done):
-            sent += self.load.ask()
-            processed += sum(_all_of(report) for report in self.framework.ask() if report.run <= 0)
-            if sent and sent[-1].done and (refused := sent[-1].failed):
-                why = f"{self.cell.source} refused {refused} of the first {FIRST_MESSAGES} messages; the load's log says why"
-                raise PluginError(self.cell.system, "stand", why)
-            if time.monotonic() > deadline:
-                raise PluginError(
-                    self.cell.system,
-                    "stand",
-                    f"of the first {FIRST_MESSAGES} messages {sent[-1].confirmed if sent else 0} were sent"
-                    f" and {processed} processed within {FIRST_DEADLINE:g} s",
-                )
-            time.sleep(0.02)
+        Args:
+            run: number of the trial, from 1; 0 for messages that belong to none.
+            rate: messages/s.
+            begin: first due time, CLOCK_MONOTONIC seconds.
+            seconds: from the first due time to the last one.
+        """
+        return _load_spec(self.plan, run, rate, begin, seconds)
 
 
-def work_of(cell: Cell, scenario: Scenario, stamped: Clock) -> Work:
-    """What every framework does with each message of a cell, which is stamped by that clock."""
+@contextmanager
+def deployed(plan: CellPlan, env: RunEnvironment) -> Iterator[Deployment]:
+    """Yield the deployment of a cell; it is closed at the end of the block."""
+    deployment = Deployment(plan, env)
+    try:
+        yield deployment
+    finally:
+        deployment.close()
+
+
+def message_work(plan: CellPlan, stamped: Clock) -> Work:
+    """Return what every framework does with each message of a cell, which is stamped by that clock."""
+    cell, scenario = plan.cell, plan.scenario
     entropy = float(scenario.load.entropy)
     return Work(cell.message_bytes, entropy, stamped, size_drawing(cell, scenario), key_drawing(scenario))
 
 
-@contextmanager
-def deployed(cell: Cell, scenario: Scenario, env: RunEnvironment) -> Iterator[Deployment]:
-    """The rig of a cell, for as long as the block lasts."""
-    rig = Deployment(cell, scenario, env)
-    rig.open()
-    try:
-        yield rig
-    finally:
-        rig.close()
+def _open_parts(plan: CellPlan, env: RunEnvironment) -> tuple[ExitStack, _Parts]:
+    """Open the plugins and send the first messages through. Raises a HarnessError, leaving nothing open."""
+    require_site(env.site)
+    cell, settings = plan.cell, plan.scenario.settings
+    with ExitStack() as opening:
+        source = registry.source(cell.source, settings)
+        opening.callback(source.close)
+        endpoint = source.open(cell, env)
+        ordered = endpoint.ordered or (endpoint.ordered_by_key and plan.scenario.load.keys is not None)
+        load_generator = plan.load_generator.open()
+        opening.callback(load_generator.close)
+        load_generator.open(endpoint, env)
+        framework = registry.framework(cell.framework, settings)
+        opening.callback(framework.close)
+        clocks = node_exporter.apart(env.site)
+        stamped = clock.ours(clocks, theirs=env.site.load is not None)
+        framework.open(cell, endpoint, message_work(plan, stamped), env)
+        ordered = ordered and plan.framework.capabilities.ordered
+        parts = _Parts(source, load_generator, framework, ordered, clocks)
+        _pass_first_messages(plan, parts)
+        return opening.pop_all(), parts
 
 
-def unsupported_reason(cell: Cell, scenario: Scenario, site: Site) -> str | None:
-    """Why the rooms of a cell cannot do it on a site; None when they can. UsageError when there is no such room."""
-    framework = registry.framework(cell.framework, scenario.settings)
-    source = registry.source(cell.source, scenario.settings)
-    return (
-        _too_many_workers(cell, scenario)
-        or no_keys(cell, scenario)
-        or framework.unsupported_reason(cell, cell.source)
-        or source.unsupported_reason(cell, float(scenario.load.entropy))
-        or site.unseen(cell.framework, cell.source)
+def _pass_first_messages(plan: CellPlan, parts: _Parts) -> None:
+    """Send a few messages and wait until they were processed."""
+    parts.load_generator.start(_load_spec(plan, 0, FIRST_MESSAGES / 0.5, time.monotonic(), 0.5))
+    deadline, processed, sent = time.monotonic() + FIRST_MESSAGES_TIMEOUT_S, 0, list[SendProgress]()
+    while processed < FIRST_MESSAGES or not (sent and sent[-1].done):
+        sent += parts.load_generator.poll()
+        reports = [report for report in parts.framework.poll() if report.run <= 0]
+        processed += sum(report.count + report.corrupted for report in reports)
+        if sent and sent[-1].done and (refused := sent[-1].failed):
+            why = (
+                f"{plan.cell.source} refused {refused} of the first {FIRST_MESSAGES} messages; the load's log says why"
+            )
+            raise PluginError(plan.cell.system, "open", why)
+        if time.monotonic() > deadline:
+            raise PluginError(
+                plan.cell.system,
+                "open",
+                f"of the first {FIRST_MESSAGES} messages {sent[-1].confirmed if sent else 0} were sent"
+                f" and {processed} processed within {FIRST_MESSAGES_TIMEOUT_S:g} s",
+            )
+        time.sleep(0.02)
+
+
+def _load_spec(plan: CellPlan, run: int, rate: float, begin: float, seconds: float) -> LoadSpec:
+    cell, load = plan.cell, plan.scenario.load
+    return LoadSpec(
+        run,
+        rate,
+        begin,
+        seconds,
+        message_bytes=cell.message_bytes,
+        cpu_seconds=cell.cpu_seconds,
+        entropy=float(load.entropy),
+        arrivals=load.arrivals,
+        limit=float(load.limit) if load.limit is not None else None,
+        workers=load.workers,
+        seed=load.seed * 2**16 + run,
+        profile=tuple(profile_of(load)),
+        sizes=size_drawing(cell, plan.scenario),
+        keys=key_drawing(plan.scenario),
+        clock=clock.ours(),
     )
-
-
-def _too_many_workers(cell: Cell, scenario: Scenario) -> str | None:
-    workers = scenario.load.workers
-    if workers > 1 and scenario.load.by == "inline":
-        return f"load.workers: {workers}, but the inline load is one thread; use load.by=swarm"
-    if workers > 1 and registry.one_sender(cell.source):
-        return f"load.workers: {workers}, but {cell.source} takes messages of one sender"
-    return None
-
-
-def no_keys(cell: Cell, scenario: Scenario) -> str | None:
-    """Why messages of a cell's source cannot have the keys that the scenario's load asks for; None when they can, or need none."""
-    if scenario.load.keys is None or registry.has_keys(cell.source):
-        return None
-    return (
-        f"load.keys: messages of {cell.source} have no keys; leave it out, or use a source that has them, such as kafka"
-    )
-
-
-def roofs(cell: Cell, scenario: Scenario, site: Site, cores: int) -> list[Bound]:
-    """The roofs over a cell, the lowest first: its CPU cost, and what site and source say of network and disk.
-
-    `cores` are those of this machine that a framework here has.
-    """
-    source = registry.source(cell.source, scenario.settings)
-    copies = source.copies(site) if isinstance(source, Copying) else None
-    rates = {"network": site.link(cell.framework, cell.source), "disk": site.disk}
-    known = {name: None if rate is None else float(rate) for name, rate in rates.items()}
-    return bounds.roofs(cell, site.cores_of(cell.framework, cores), copies, **known, cards=site.load is not None)
-
-
-def batch_interval(cell: Cell, scenario: Scenario) -> float:
-    """Seconds between two moments at which the cell's framework shows progress."""
-    return registry.framework(cell.framework, scenario.settings).batch_interval
-
-
-def _all_of(report: ProcessingReport) -> int:
-    return report.count + report.corrupted

@@ -1,4 +1,4 @@
-"""What a run is doing now, in a file of its folder that others may read while it runs: now.json, replaced twice a second."""
+"""What a run is doing now, in a file of its folder that others may read while it runs: status.json, replaced twice a second."""
 
 import time
 from collections.abc import Iterator
@@ -9,26 +9,22 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bench.analysis.verdict import Verdict
 from bench.model.cell import Cell
-from bench.model.measurement import Measurement, Planned, Result
-from bench.runner.run import ProgressListener
-from bench.runner.trial import TrialProgress
+from bench.model.measurement import Planned
+from bench.runner.progress import CellStarted, Note, ProgressEvent, RateWindow, TrialProgress, TrialStarted
 
-FILE = "now.json"
-EVERY = 0.5
-"""Seconds from one writing to the next."""
-SPAN = 1.5
-"""Seconds over which rates are taken."""
+FILE = "status.json"
+WRITE_INTERVAL_S = 0.5
+RATE_SPAN_S = 1.5
 
 
-class Now(Struct, frozen=True):
+class Status(Struct, frozen=True):
     """The cell and the trial under way; rates are messages/s over the last moments, None before there are any."""
 
-    format: int = 1
+    format: int = 2
     cell: Cell | None = None
     number: int = 0
-    of: int = 0
+    total: int = 0
     note: str = ""
     trial: Planned | None = None
     phase: str = ""
@@ -42,71 +38,63 @@ class Now(Struct, frozen=True):
 
 
 @contextmanager
-def live_status(folder: Path, watcher: ProgressListener) -> Iterator[ProgressListener]:
-    """A watcher that keeps a run's now.json and tells another one everything; the file is gone afterwards."""
+def live_status(folder: Path) -> Iterator["StatusWriter"]:
+    """Yield a listener that keeps a run's status.json; the file is gone afterwards."""
     try:
-        yield LiveStatus(folder / FILE, watcher)
+        yield StatusWriter(folder / FILE)
     finally:
         (folder / FILE).unlink(missing_ok=True)
 
 
-def read_now(folder: Path) -> Now | None:
-    """What a run is doing; None when it does not say, as when it is over."""
+def read_status(folder: Path) -> Status | None:
+    """Return what a run is doing; None when it does not say, as when it is over."""
     try:
-        return msgspec.json.decode((folder / FILE).read_bytes(), type=Now)
+        return msgspec.json.decode((folder / FILE).read_bytes(), type=Status)
     except (OSError, msgspec.MsgspecError):
         return None
 
 
-class LiveStatus:
-    """Writes what it is told; a full disk does not stop a run here."""
+class StatusWriter:
+    """A listener that writes what it is told; a full disk does not stop a run here."""
 
-    def __init__(self, path: Path, watcher: ProgressListener) -> None:
-        self._path, self._watcher = path, watcher
-        self._now, self._written = Now(), 0.0
-        self._recent: list[TrialProgress] = []
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._status, self._written = Status(), 0.0
+        self._rates = RateWindow(RATE_SPAN_S)
 
-    def note(self, text: str) -> None:
-        self._write(replace(self._now, note=text))
-        self._watcher.note(text)
+    def __call__(self, event: ProgressEvent) -> None:
+        """Take in an event."""
+        match event:
+            case Note():
+                self._write(replace(self._status, note=event.text))
+            case CellStarted():
+                self._write(Status(cell=event.cell, number=event.number, total=event.total, note="deploying"))
+            case TrialStarted():
+                self._rates.clear()
+                now = self._status
+                self._write(Status(cell=now.cell, number=now.number, total=now.total, trial=event.planned))
+            case TrialProgress():
+                self._rates.add(event)
+                if time.monotonic() >= self._written + WRITE_INTERVAL_S:
+                    self._write(self._with_counters(event))
+            case _:
+                pass
 
-    def cell_begins(self, cell: Cell, number: int, of: int) -> None:
-        self._write(Now(cell=cell, number=number, of=of, note="standing up"))
-        self._watcher.cell_begins(cell, number, of)
-
-    def trial_begins(self, planned: Planned) -> None:
-        now = self._now
-        self._recent = []
-        self._write(Now(cell=now.cell, number=now.number, of=now.of, trial=planned))
-        self._watcher.trial_begins(planned)
-
-    def trial_progress(self, trial_progress: TrialProgress) -> None:
-        self._recent = [*(one for one in self._recent if one.elapsed >= trial_progress.elapsed - SPAN), trial_progress]
-        if time.monotonic() >= self._written + EVERY:
-            self._write(self._glimpsed(trial_progress))
-        self._watcher.trial_progress(trial_progress)
-
-    def trial_ends(self, seen: Measurement, verdict: Verdict) -> None:
-        self._watcher.trial_ends(seen, verdict)
-
-    def cell_ends(self, result: Result) -> None:
-        self._watcher.cell_ends(result)
-
-    def _glimpsed(self, trial_progress: TrialProgress) -> Now:
-        first = self._recent[0]
-        span = trial_progress.elapsed - first.elapsed
-        rates = [
-            (getattr(trial_progress, name) - getattr(first, name)) / span if span > 0 else None
-            for name in ("offered", "processed")
-        ]
+    def _with_counters(self, progress: TrialProgress) -> Status:
         return replace(
-            self._now, phase=trial_progress.phase, elapsed=trial_progress.elapsed, offered=trial_progress.offered, sent=trial_progress.sent,
-            processed=trial_progress.processed, offered_hz=rates[0], processed_hz=rates[1],
-        )  # fmt: skip
+            self._status,
+            phase=progress.phase,
+            elapsed=progress.elapsed,
+            offered=progress.offered,
+            sent=progress.sent,
+            processed=progress.processed,
+            offered_hz=self._rates.rate("offered"),
+            processed_hz=self._rates.rate("processed"),
+        )
 
-    def _write(self, now: Now) -> None:
-        self._now, self._written = now, time.monotonic()
+    def _write(self, status: Status) -> None:
+        self._status, self._written = status, time.monotonic()
         part = self._path.with_name(f".{self._path.name}.part")
         with suppress(OSError):
-            part.write_bytes(msgspec.json.encode(now))
+            part.write_bytes(msgspec.json.encode(status))
             part.replace(self._path)

@@ -4,17 +4,16 @@ import os
 import platform
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-PACKAGES = (
-    "stream-bench", "pyspark", "kafka-python", "confluent-kafka", "pulsar-client", "locust", "numpy", "pyarrow", "matplotlib",
-)  # fmt: skip
+PACKAGES = ("stream-bench", "numpy", "pyarrow", "matplotlib")
+"""Distributions whose versions every run records, besides those that its plugins name."""
 
 
-def describe(command: str) -> dict[str, Any]:
+def describe(command: str, packages: Iterable[str] = ()) -> dict[str, Any]:
     """Cores, memory, kernel, versions, the git revision and the command that repeats the run."""
     return {
         "cores": cores(),
@@ -24,7 +23,7 @@ def describe(command: str) -> dict[str, Any]:
         "clock_source": _first_line(Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")),
         "python": platform.python_version(),
         "java": _said(["java", "-version"]),
-        "versions": versions(),
+        "versions": versions(packages),
         "revision": _said(["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--abbrev=12"]),
         "command": command,
     }
@@ -34,7 +33,7 @@ def changed(facts: Mapping[str, Any]) -> str | None:
     """What results depend on and is not as it was when these facts were noted, with what it was; None when all is."""
     now: dict[str, Any] = {"cores": cores(), "cpu": _cpu_model(), "python": platform.python_version()}
     known = {name: facts[name] for name in now if name in facts} | facts.get("versions", {})
-    present = now | versions()
+    present = now | versions(known)
     return next(
         (f"{name} {was}, not {present.get(name)}" for name, was in known.items() if present.get(name) != was), None
     )
@@ -50,10 +49,10 @@ def core_numbers() -> list[int]:
     return sorted(os.sched_getaffinity(0))
 
 
-def versions() -> dict[str, str]:
+def versions(packages: Iterable[str] = ()) -> dict[str, str]:
     """The versions of the packages that a result depends on; what is not installed is left out."""
     found = {}
-    for package in PACKAGES:
+    for package in dict.fromkeys([*PACKAGES, *packages]):
         try:
             found[package] = version(package)
         except PackageNotFoundError:

@@ -13,26 +13,26 @@ from bench.workload.delivery_counts import ProcessingReport
 from bench.workload.processing import Work
 
 
-class Settings(Struct, frozen=True, forbid_unknown_fields=True):
+class OneThreadSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """How it reads."""
 
     most: int = 1000
     """messages taken at once"""
 
 
-class Framework:
+class OneThreadFramework:
     """Takes messages and does their work, one batch after the other."""
 
     batch_interval = 0.0
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: OneThreadSettings) -> None:
         self._settings = settings
         self._reports: SimpleQueue[ProcessingReport] = SimpleQueue()
         self._stopped = Event()
         self._thread: Thread | None = None
 
     def unsupported_reason(self, cell: Cell, endpoint_source: str) -> str | None:  # noqa: ARG002  any cell can be tried
-        return registry.without_consumer(endpoint_source)
+        return registry.missing_consumer(endpoint_source)
 
     def open(self, cell: Cell, endpoint: Endpoint, work: Work, env: RunEnvironment) -> None:  # noqa: ARG002  it runs in this process
         consumer = registry.consumer(endpoint.source)
@@ -40,7 +40,7 @@ class Framework:
         self._thread = Thread(target=self._run, args=(consumer, work), name="onethread", daemon=True)
         self._thread.start()
 
-    def ask(self) -> list[ProcessingReport]:
+    def poll(self) -> list[ProcessingReport]:
         reports: list[ProcessingReport] = []
         try:
             while True:

@@ -12,6 +12,7 @@ from msgspec import Struct
 from bench.errors import PluginError, ProcessDiedError
 from bench.model.cell import Cell
 from bench.plugins import registry
+from bench.plugins.placement import place
 from bench.plugins.protocols import Endpoint, RunEnvironment
 from bench.system.ipc import Failure, Ready
 from bench.system.supervisor import Child
@@ -24,12 +25,10 @@ from frameworks.harmonicio.engine.connector import Options
 from frameworks.harmonicio.engine.errors import HarmonicError
 from frameworks.harmonicio.report_server import Accounts
 
-__all__ = ["Framework", "Settings"]
+__all__ = ["HarmonicioFramework", "HarmonicioSettings"]
 
 logger = logging.getLogger(__name__)
 
-UNORDERED = True
-"""A bridge offers one part of its source after the other, and what waits for a PE is put together."""
 STREAM = "stream"
 """The source that is HarmonicIO's own connector; every other one is read by a bridge."""
 BATCH_SECONDS, BATCH_BYTES, BATCH_MESSAGES = 0.1, 8 * 10**6, 10_000
@@ -37,7 +36,7 @@ BATCH_SECONDS, BATCH_BYTES, BATCH_MESSAGES = 0.1, 8 * 10**6, 10_000
 STOP_SECONDS = 40.0
 
 
-class Settings(Struct, frozen=True, forbid_unknown_fields=True):
+class HarmonicioSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """How many PEs do the work, and how many bridges feed them where they are fed by some."""
 
     pes: int | None = None
@@ -46,25 +45,23 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     """processes of this machine, also where the cluster is the site's"""
 
 
-class Framework:
+class HarmonicioFramework:
     """PEs of one stream, in a cluster that outlives the cell."""
 
     batch_interval = 0.0
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: HarmonicioSettings) -> None:
         self._settings = settings
         self._cluster: Cluster | SitesCluster | None = None
         self._accounts: Accounts | None = None
         self._bridges: list[Child] = []
         self._stream = ""
 
-    def unsupported_reason(self, cell: Cell, endpoint_source: str) -> str | None:
-        if endpoint_source == "memory":
-            return "memory is a pipe within the harness's own process, and a bridge is a process of its own"
-        return too_large(cell) or (None if endpoint_source == STREAM else registry.without_consumer(endpoint_source))
+    def unsupported_reason(self, cell: Cell, source: str) -> str | None:
+        return too_large(cell) or (None if source == STREAM else registry.missing_consumer(source))
 
     def open(self, cell: Cell, endpoint: Endpoint, work: Work, env: RunEnvironment) -> None:
-        pes = self._settings.pes or env.site.cores_of("harmonicio", env.cores)
+        pes = self._settings.pes or place("harmonicio", endpoint.source, env.site, env.cores).cores
         self._cluster = cluster_of(env)
         self._accounts = Accounts(*self._cluster.listen)
         bridged = endpoint.source != STREAM
@@ -83,7 +80,7 @@ class Framework:
         if bridged:
             self._bridge(cell, endpoint, env)
 
-    def ask(self) -> list[ProcessingReport]:
+    def poll(self) -> list[ProcessingReport]:
         assert self._cluster is not None, "open comes first"
         assert self._accounts is not None
         ended = self._accounts.ended()  # first: what a PE said last is still heard

@@ -4,16 +4,17 @@ import sys
 
 from msgspec import Struct
 
-from bench.config.site import HarmonicioSite, host_and_port
+from bench.config.site import host_and_port
 from bench.errors import NotReadyError, SiteError
 from bench.model.cell import Cell
 from bench.plugins.protocols import RunEnvironment
-from bench.services.credentials import secret_in
+from bench.services.credentials import read_secret
 from bench.services.ports import LOOPBACK, free_ports
 from bench.system.supervisor import Child, Supervisor
 from frameworks.harmonicio.engine.config import MasterConfig
 from frameworks.harmonicio.engine.errors import HarmonicError
 from frameworks.harmonicio.engine.operator_client import Operator
+from frameworks.harmonicio.site import HARMONICIO_SITE, HarmonicioSite
 
 IMAGE = "python:frameworks.harmonicio.job:Job"
 READY_SECONDS = 60.0
@@ -90,7 +91,7 @@ class SitesCluster:
     """The site's, which is neither started nor stopped here."""
 
     def __init__(self, site: HarmonicioSite) -> None:
-        told = {of: secret_in(path) if path is not None else "" for of, path in _token_files(site).items()}
+        told = {of: read_secret(path) if path is not None else "" for of, path in _token_files(site).items()}
         self.reach = Reach(*host_and_port(site.master), *host_and_port(site.data), told["connector"], site.tls)
         self.operator = Operator(self.reach.host, self.reach.port, told["operator"], tls=site.tls)
         self.listen = host_and_port(site.listen)
@@ -129,7 +130,7 @@ def too_large(cell: Cell) -> str | None:
 
 def cluster_of(env: RunEnvironment) -> Cluster | SitesCluster:
     """The cluster of a run."""
-    site = env.site.harmonicio
+    site = HARMONICIO_SITE.read(env.site)
     if site is not None:
         return env.cached_resource(KEY, lambda: SitesCluster(site))
     return env.cached_resource(KEY, lambda: Cluster.deployed(env.supervisor, str(env.data / "harmonicio")))

@@ -18,26 +18,24 @@ BATCH_SECONDS, BATCH_BYTES, BATCH_MESSAGES = 0.05, 8 * 10**6, 10_000
 """Bounds of a batch: by the CPU time that its messages ask for, and by what must lie in memory."""
 
 
-class Settings(Struct, frozen=True, forbid_unknown_fields=True):
+class PythonSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """How many processes share the source's partitions."""
 
     processes: int | None = None
     """the framework's cores when left out"""
 
 
-class Framework:
+class PythonFramework:
     """Worker processes; each reads its share of the partitions and reports what it has done."""
 
     batch_interval = 0.0
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: PythonSettings) -> None:
         self._settings = settings
         self._workers: list[Child] = []
 
-    def unsupported_reason(self, cell: Cell, endpoint_source: str) -> str | None:  # noqa: ARG002  any size and cost will do
-        if endpoint_source == "memory":
-            return "memory is a pipe within the harness's own process, and plain reads with processes of its own"
-        return registry.without_consumer(endpoint_source)
+    def unsupported_reason(self, cell: Cell, source: str) -> str | None:  # noqa: ARG002  any size and cost will do
+        return registry.missing_consumer(source)
 
     def open(self, cell: Cell, endpoint: Endpoint, work: Work, env: RunEnvironment) -> None:
         members = self._settings.processes or env.cores
@@ -51,7 +49,7 @@ class Framework:
         for worker in self._workers:
             worker.answer(Ready, READY_SECONDS)
 
-    def ask(self) -> list[ProcessingReport]:
+    def poll(self) -> list[ProcessingReport]:
         alive = [worker.alive() for worker in self._workers]  # first: what a worker said last is still heard
         reports = [one for worker in self._workers for one in worker.received() if isinstance(one, ProcessingReport)]
         for worker, lives in zip(self._workers, alive, strict=True):

@@ -6,25 +6,27 @@ from pathlib import Path
 
 from bench.errors import PluginError
 from bench.model.cell import Cell
+from bench.plugins.placement import place
 from bench.plugins.protocols import Endpoint, RunEnvironment
 from bench.services.maven_jars import cached, jars
 from bench.workload.delivery_counts import ProcessingReport
 from bench.workload.processing import Work
-from frameworks.spark.conf import Settings, query_conf, reader_options, session_conf, storage_level
+from frameworks.spark.conf import SparkSettings, query_conf, reader_options, session_conf, storage_level
 from frameworks.spark.orders import Read, Reader
 from frameworks.spark.session import Plan, Session, Slot
+from frameworks.spark.site import SPARK_SITE
 
-__all__ = ["Framework", "Settings"]
+__all__ = ["SparkFramework", "SparkSettings"]
 
 _SOURCES = ("tcp", "files", "kafka", "pulsar")
-_CONNECTOR = "spark-kafka"
+CONNECTOR_JARS = "spark-kafka"
 _NUMBERS = count(1)
 
 
-class Framework:
+class SparkFramework:
     """One cell's reading, in a Spark session that outlives it."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: SparkSettings) -> None:
         self._settings = settings
         self._session: Session | None = None
         self._checkpoint: Path | None = None
@@ -33,10 +35,10 @@ class Framework:
     def batch_interval(self) -> float:
         return float(self._settings.batch_interval)
 
-    def unsupported_reason(self, cell: Cell, endpoint_source: str) -> str | None:  # noqa: ARG002  every size and cost can be tried
-        if endpoint_source in _SOURCES:
+    def unsupported_reason(self, cell: Cell, source: str) -> str | None:  # noqa: ARG002  every size and cost can be tried
+        if source in _SOURCES:
             return None
-        return f"Spark reads {', '.join(_SOURCES)} here, not {endpoint_source}"
+        return f"Spark reads {', '.join(_SOURCES)} here, not {source}"
 
     def open(self, cell: Cell, endpoint: Endpoint, work: Work, env: RunEnvironment) -> None:  # noqa: ARG002  the work says it all
         settings, reader = self._settings, self._settings.reader(endpoint.source)
@@ -44,7 +46,7 @@ class Framework:
             raise PluginError(
                 "spark", "open", "its source for Pulsar takes whole messages only; set settings.pulsar.chunking=false"
             )
-        self._session = env.cached_resource("spark", Slot).session(_plan(settings, reader, env), env)
+        self._session = env.cached_resource("spark", Slot).session(_plan(settings, reader, endpoint.source, env), env)
         self._checkpoint = env.data / "spark" / f"checkpoint-{next(_NUMBERS)}"
         self._session.send(
             Read(
@@ -60,7 +62,7 @@ class Framework:
             )
         )
 
-    def ask(self) -> list[ProcessingReport]:
+    def poll(self) -> list[ProcessingReport]:
         assert self._session is not None, "open comes first"
         return self._session.reports()
 
@@ -71,13 +73,13 @@ class Framework:
             shutil.rmtree(self._checkpoint, ignore_errors=True)
 
 
-def _plan(settings: Settings, reader: Reader, env: RunEnvironment) -> Plan:
+def _plan(settings: SparkSettings, reader: Reader, source: str, env: RunEnvironment) -> Plan:
     """The connector to Kafka is in every session whose jars are there, so that the cells of files and Kafka share one."""
-    cores = settings.cores or env.site.cores_of("spark", env.cores)
-    wanted = reader == "kafka" or (reader != "receiver" and cached(_CONNECTOR, env.cache))
-    connector = jars(_CONNECTOR, env.cache, env.note) if wanted else None
+    cores = settings.cores or place("spark", source, env.site, env.cores).cores
+    wanted = reader == "kafka" or (reader != "receiver" and cached(CONNECTOR_JARS, env.cache))
+    connector = jars(CONNECTOR_JARS, env.cache, env.note) if wanted else None
     return Plan(
-        session_conf(settings, reader, cores=cores, site=env.site.spark, folder=env.data / "spark"),
+        session_conf(settings, reader, cores=cores, site=SPARK_SITE.read(env.site), folder=env.data / "spark"),
         cores,
         connector,
     )

@@ -6,11 +6,11 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from bench.config.site import SparkSite
 from bench.plugins.protocols import Endpoint
 from bench.services import credentials
 from bench.units import Seconds
 from frameworks.spark.orders import Reader
+from frameworks.spark.site import SparkSite
 from frameworks.spark.tasks import messages_at_once
 
 Value = str | int | float | bool
@@ -25,7 +25,7 @@ _CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSyste
 """Writes a batch's two checkpoint files in 30 ms instead of 100: the other one starts a `chmod` for each on a local disk."""
 
 
-class Settings(Struct, frozen=True, forbid_unknown_fields=True):
+class SparkSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """How Spark is run; README.md says why the defaults are what they are."""
 
     cores: Annotated[int, Meta(ge=1)] | None = None
@@ -50,7 +50,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def session_conf(
-    settings: Settings, reader: Reader, *, cores: int, site: SparkSite | None, folder: Path
+    settings: SparkSettings, reader: Reader, *, cores: int, site: SparkSite | None, folder: Path
 ) -> dict[str, str]:
     """What the whole session runs with; another one needs another session."""
     slots = cores + 1 if reader == "receiver" else cores
@@ -74,7 +74,7 @@ def block_interval(batch_interval: float, cores: int) -> float:
     return max(MIN_BLOCK, batch_interval / cores)
 
 
-def query_conf(settings: Settings, reader: Reader, message_bytes: int) -> dict[str, str]:
+def query_conf(settings: SparkSettings, reader: Reader, message_bytes: int) -> dict[str, str]:
     """SQL settings of one cell's query."""
     if settings.preset == "shipped":
         return {}
@@ -88,7 +88,7 @@ def query_conf(settings: Settings, reader: Reader, message_bytes: int) -> dict[s
     return _texts({key: value for key, value in conf.items() if key not in settings.conf})
 
 
-def reader_options(settings: Settings, reader: Reader, endpoint: Endpoint) -> dict[str, str]:
+def reader_options(settings: SparkSettings, reader: Reader, endpoint: Endpoint) -> dict[str, str]:
     """Options of the stream's reader."""
     options: dict[str, Value] = {}
     if reader == "files" and settings.clean == "delete":
@@ -106,7 +106,7 @@ def reader_options(settings: Settings, reader: Reader, endpoint: Endpoint) -> di
     return _texts({**options, **settings.options})
 
 
-def storage_level(settings: Settings) -> str:
+def storage_level(settings: SparkSettings) -> str:
     """Where a receiver keeps what it took: in memory, or, as shipped, twice and on disk too."""
     return "MEMORY_ONLY" if settings.preset == "competent" else "MEMORY_AND_DISK_2"
 
@@ -122,7 +122,7 @@ def _here(slots: int) -> dict[str, Value]:
 def _there(site: SparkSite, slots: int) -> dict[str, Value]:
     conf: dict[str, Value] = {"spark.master": site.master, "spark.cores.max": slots, **site.conf}
     if site.password_file is not None:
-        secret = credentials.secret_in(site.password_file)
+        secret = credentials.read_secret(site.password_file)
         conf |= {"spark.authenticate": True, "spark.authenticate.secret": secret, "spark.network.crypto.enabled": True}
     return conf if site.driver_host is None else {**conf, "spark.driver.host": site.driver_host}
 

@@ -1,9 +1,8 @@
-"""The two libraries that can write to Kafka, behind one face; and the plainest loop around each, to measure the load against."""
+"""The two libraries that can write to Kafka, behind one protocol."""
 
 import logging
 from collections import deque
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Protocol
 
 import numpy as np
@@ -15,14 +14,16 @@ from kafka.producer.future import FutureRecordMetadata
 from bench.errors import PluginError
 from bench.model.message_codec import HEADER_BYTES
 from bench.plugins.protocols import Endpoint
-from bench.services import credentials
 from bench.workload.batch_writer import Filler
-from bench.workload.rate_meter import Meter, stamp
+from producers.kafka import security
 
 logger = logging.getLogger(__name__)
 
+
 _BY_KEY = -1
 """The partition that leaves the choice to the client."""
+
+
 TIMEOUT = 30.0
 """Seconds after which Kafka's answer is not waited for any more, and an unconfirmed message has failed."""
 
@@ -136,7 +137,7 @@ class KafkaPython:
             max_request_size=client["largest"],
             request_timeout_ms=int(TIMEOUT * 1000 / 2),
             delivery_timeout_ms=int(TIMEOUT * 1000),
-            **credentials.for_kafka_python(client),
+            **security.for_kafka_python(client),
         )
         self._producer.partitions_for(self._topic)  # from now on it need not wait for metadata
 
@@ -187,43 +188,10 @@ def configuration(endpoint: Endpoint) -> dict[str, str | int | float | bool]:
         "queue.buffering.max.messages": 10**7,  # we bound the queue, so that what is taken is always the first part
         "queue.buffering.max.kbytes": 2**31 - 1,
         "partitioner": "murmur2_random",  # of keys, as Kafka's own client
-        **credentials.for_librdkafka(client),
+        **security.for_librdkafka(client),
     }
 
 
 def _warn_of_quota(event: object) -> None:
     """A quota of the broker slows this client down: what is measured then is the quota."""
     logger.warning("Kafka's quota throttles the load: %s", event)
-
-
-def bare(endpoint: Endpoint, message: bytes, meter: Meter, _: Path, *, stamped: bool = True) -> None:
-    """The plainest loop of confluent-kafka that confirms: no Locust, no schedule; one `produce` a message, with number and time."""
-    producer = Producer({**configuration(endpoint), "delivery.report.only.error": True}, logger=logger)
-    most, some = int(endpoint.client["waiting"]), max(1, min(1000, 4 * 10**6 // len(message)))
-    topic, parts, count, filler = endpoint.name, endpoint.parts, 0, message[HEADER_BYTES:]
-    while meter.goes_on(count - len(producer)):
-        if len(producer) + some <= max(some, most):
-            for number in range(count, count + some):
-                producer.produce(topic, stamp(number) + filler if stamped else message, partition=number % parts)
-            count += some
-            producer.poll(0)
-        else:
-            producer.poll(0.001)
-    producer.purge()
-    producer.flush(1)
-
-
-def bare_batch(endpoint: Endpoint, message: bytes, meter: Meter, _: Path) -> None:
-    """The same with `produce_batch` of a list that is made once: the client's own limit, which no real data comes to."""
-    producer = Producer({**configuration(endpoint), "delivery.report.only.error": True}, logger=logger)
-    most, some = int(endpoint.client["waiting"]), max(1, min(4096, 4 * 10**6 // len(message)))
-    batch, count, turn = [{"value": message}] * some, 0, 0
-    while meter.goes_on(count - len(producer)):
-        if len(producer) + some <= max(some, most):
-            count += producer.produce_batch(endpoint.name, batch, partition=turn % endpoint.parts)
-            turn += 1
-            producer.poll(0)
-        else:
-            producer.poll(0.001)
-    producer.purge()
-    producer.flush(1)

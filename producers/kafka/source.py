@@ -1,46 +1,31 @@
-"""Messages through Kafka: a fresh topic for each cell, its partitions written in turn, and counted when Kafka confirms them."""
+"""Kafka as a source: a topic for each cell, on the site's brokers or an embedded one."""
 
 import contextlib
 import importlib.util
 import secrets
 import shutil
-from collections.abc import Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator
 from typing import Annotated, Literal
 
-from confluent_kafka import KafkaException
 from kafka import TopicPartition
 from kafka.admin import KafkaAdminClient, OffsetSpec
 from kafka.errors import KafkaError
 from msgspec import Meta, Struct
 
-from bench.analysis.bounds import Copies, kafka_copies
-from bench.config.site import Site
 from bench.errors import PluginError, UsageError
 from bench.model.cell import Cell
-from bench.plugins.client_lint import ConfigWarning, of_acks, of_compression, of_limit
 from bench.plugins.protocols import Endpoint, RunEnvironment
-from bench.services import credentials
 from bench.units import Seconds, Size, size_text
-from bench.workload.batch_writer import Filler
-from producers.kafka.client import TIMEOUT, Client, bare, bare_batch, client_of
-from producers.kafka.perf_test import perf_test
+from producers.kafka import security
+from producers.kafka.client import TIMEOUT
 from producers.kafka.server import Broker, KafkaServer
-
-STORES = True
-KEYS = True
-BASELINES = {
-    "bare": bare,
-    "bare-constant": partial(bare, stamped=False),
-    "bare-batch": bare_batch,
-    "kafka-producer-perf-test": perf_test,
-}
+from producers.kafka.site import KAFKA_SITE
 
 BATCH_OVERHEAD = 2**16
 """Bytes that a batch may be larger than its only message."""
 
 
-class Settings(Struct, frozen=True, forbid_unknown_fields=True):
+class KafkaSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """A topic, and the client that writes to it."""
 
     client: Literal["confluent", "kafka-python"] = "confluent"
@@ -62,10 +47,10 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     """that a topic keeps; on an embedded Kafka a quarter of the free disk at most"""
 
 
-class Source:
+class KafkaSource:
     """A topic for each cell, on the site's Kafka or an embedded one that serves all cells of a run."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: KafkaSettings) -> None:
         if settings.client == "kafka-python" and importlib.util.find_spec("crc32c") is None:
             raise UsageError(
                 "settings.kafka.client: kafka-python is limited to about 8 MB/s without the package 'crc32c';"
@@ -74,7 +59,7 @@ class Source:
         self._settings = settings
         self._server: KafkaServer | None = None
         self._bootstrap, self._topic = "", ""
-        self._admission: dict[str, credentials.Value] = {}
+        self._security: dict[str, security.Value] = {}
 
     def unsupported_reason(self, cell: Cell, entropy: float) -> str | None:  # noqa: ARG002  any size and cost will do
         if self._settings.acks == 0:
@@ -86,14 +71,10 @@ class Source:
             return f"a batch may have {needed} (settings.kafka.batch, or one message); settings.kafka.largest allows {taken}"
         return None
 
-    def copies(self, site: Site) -> Copies:
-        """What Kafka makes of each byte, read once, on the brokers that the site names; its own choice of copies is one."""
-        brokers = site.kafka.bootstrap.count(",") + 1 if site.kafka is not None else 1
-        return kafka_copies(max(1, self._settings.replication), brokers=brokers)
-
     def open(self, cell: Cell, env: RunEnvironment) -> Endpoint:
-        self._bootstrap = env.site.kafka.bootstrap if env.site.kafka is not None else self._embedded(cell, env)
-        self._admission = credentials.of_clients(env.site.kafka.security if env.site.kafka is not None else None)
+        site = KAFKA_SITE.read(env.site)
+        self._bootstrap = site.bootstrap if site is not None else self._embedded(cell, env)
+        self._security = security.client_settings(site.security if site is not None else None)
         topic = {
             "num_partitions": self._settings.partitions,
             "replication_factor": self._settings.replication,
@@ -104,10 +85,10 @@ class Source:
             admin.create_topics({name: topic}, timeout_ms=int(TIMEOUT * 1000), wait_for_metadata=True)
         self._topic = name
         return Endpoint(
-            "kafka", self._bootstrap, name, self._settings.partitions, client=self._client(cell) | self._admission
+            "kafka", self._bootstrap, name, self._settings.partitions, client=self._client(cell) | self._security
         )
 
-    def clear(self) -> None:
+    def reset(self) -> None:
         """Let Kafka delete what is in the topic; the partitions go on counting."""
         parts = [TopicPartition(self._topic, part) for part in range(self._settings.partitions)]
         with self._admin("clear") as admin:
@@ -130,7 +111,7 @@ class Source:
             client = KafkaAdminClient(
                 bootstrap_servers=self._bootstrap.split(","),
                 bootstrap_timeout_ms=5000,
-                **credentials.for_kafka_python(self._admission),
+                **security.for_kafka_python(self._security),
             )
             with contextlib.closing(client) as admin:
                 yield admin
@@ -173,79 +154,3 @@ class Source:
             int(self._settings.message_limit or 0)
             or max(int(self._settings.batch), cell.largest_bytes) + BATCH_OVERHEAD
         )
-
-
-def config_warnings(settings: Settings, message_bytes: int, entropy: float) -> list[ConfigWarning]:
-    """What is wrong with these settings for messages of that size and entropy."""
-    limit = settings.message_limit
-    return [
-        *of_acks(settings.acks, "settings.kafka.acks"),
-        *(of_limit(int(limit), message_bytes, "settings.kafka.message_limit") if limit is not None else ()),
-        *of_compression(settings.compression, entropy, "settings.kafka.compression"),
-    ]
-
-
-class Sender:
-    """Writes message i to partition i modulo their number, or to that of its key; what it takes its queue has room for.
-
-    Confirmed is what was taken, minus what waits, minus what failed: exact once nothing waits, and never too many before.
-    """
-
-    gathers_from = 32_768
-
-    def __init__(self) -> None:
-        self._client: Client | None = None
-        self._taken = self._confirmed = 0
-
-    def open(self, endpoint: Endpoint) -> None:
-        try:
-            self._client = client_of(endpoint)
-        except (KafkaError, KafkaException) as problem:
-            raise PluginError("kafka", "open", f"no connection to {endpoint.address}: {problem}") from problem
-        self._parts, self._most = endpoint.parts, int(endpoint.client["waiting"])
-
-    def send(self, messages: Sequence[bytes]) -> int:
-        assert self._client is not None, "open comes first"
-        offered = messages[: self._room()]
-        for part, turns in self._turns(len(offered)):
-            self._client.write(offered[turns], part)
-        self._taken += len(offered)
-        return len(offered)
-
-    def send_pieces(self, heads: Sequence[bytes], fillers: Sequence[Filler]) -> int:
-        assert self._client is not None, "open comes first"
-        count = min(len(heads), self._room())
-        for part, turns in self._turns(count):
-            self._client.write_pieces(heads[:count][turns], fillers[:count][turns], part)
-        self._taken += count
-        return count
-
-    def send_keyed(self, messages: Sequence[bytes], keys: Sequence[bytes]) -> int:
-        assert self._client is not None, "open comes first"
-        count = min(len(messages), self._room())
-        if count:
-            self._client.write_keyed(messages[:count], keys[:count])
-        self._taken += count
-        return count
-
-    def _room(self) -> int:
-        assert self._client is not None, "open comes first"
-        return max(0, self._most - self._client.waiting())
-
-    def _turns(self, count: int) -> Iterator[tuple[int, slice]]:
-        """Which of the next messages go to which partition; only partitions that get any."""
-        for part in range(self._parts):
-            first = (part - self._taken) % self._parts
-            if first < count:
-                yield part, slice(first, None, self._parts)
-
-    def confirmed(self) -> tuple[int, int]:
-        assert self._client is not None, "open comes first"
-        waiting, failed = self._client.waiting(), self._client.failed()
-        self._confirmed = max(self._confirmed, self._taken - waiting - failed)
-        return self._confirmed, failed
-
-    def close(self) -> None:
-        client, self._client = self._client, None
-        if client is not None:
-            client.close()

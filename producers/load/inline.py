@@ -14,7 +14,7 @@ from bench.workload.open_loop import OpenLoopSender, run_load
 logger = logging.getLogger(__name__)
 
 
-class LoadGenerator:
+class InlineLoadGenerator:
     """One order at a time, each in a thread of its own."""
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ class LoadGenerator:
     def cancel(self) -> None:
         self._halted.set()
 
-    def ask(self) -> list[SendProgress]:
+    def poll(self) -> list[SendProgress]:
         told: list[SendProgress] = []
         try:
             while True:

@@ -45,7 +45,7 @@ Command = Opening | Closing | LoadSpec | Cancel
 Reply = SendProgress | Ready | Failure
 
 
-class LoadGenerator:
+class LocustLoadGenerator:
     """The senders of one cell, in the run's Locust processes."""
 
     def __init__(self) -> None:
@@ -63,7 +63,7 @@ class LoadGenerator:
         with contextlib.suppress(ProcessDiedError):  # `ask` tells of it
             self._standing.send(Cancel())
 
-    def ask(self) -> list[SendProgress]:
+    def poll(self) -> list[SendProgress]:
         return self._standing.sent()
 
     def close(self) -> None:
@@ -165,7 +165,7 @@ def worker_command(host: str, port: int) -> list[str]:
     return [*_LOCUST, "--worker", "--master-host", host, "--master-port", str(port)]
 
 
-def joined(address: str, say: Callable[[str], None]) -> NoReturn:
+def join_run(address: str, say: Callable[[str], None]) -> NoReturn:
     """Be a worker of one run after another, for whose master it waits at host:port; never returns."""
     host, port = host_and_port(address)
     while True:

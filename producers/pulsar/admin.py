@@ -9,9 +9,9 @@ from urllib.parse import quote, urlsplit
 
 from msgspec import Struct
 
-from bench.config.site import PulsarSite
 from bench.errors import PluginError
-from bench.services.credentials import secret_in
+from bench.services.credentials import read_secret
+from producers.pulsar.site import PulsarSite
 
 
 class Backlog(Struct, frozen=True):
@@ -83,7 +83,7 @@ class Admin:
     def _headers(self) -> Mapping[str, str]:
         headers = {"Content-Type": "application/json"}
         if self._site.token_file is not None:
-            headers["Authorization"] = f"Bearer {secret_in(self._site.token_file)}"
+            headers["Authorization"] = f"Bearer {read_secret(self._site.token_file)}"
         return headers
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from bench.services.credentials import secret_in
+from bench.services.credentials import read_secret
 
 if TYPE_CHECKING:
     import pulsar
@@ -20,7 +20,7 @@ def connected(address: str, settings: Mapping[str, str | int | float | bool]) ->
     import pulsar
 
     ca_file, token_file = str(settings.get("ca_file", "")), str(settings.get("token_file", ""))
-    token = pulsar.AuthenticationToken(lambda: secret_in(token_file)) if token_file else None
+    token = pulsar.AuthenticationToken(lambda: read_secret(token_file)) if token_file else None
     return pulsar.Client(
         address,
         authentication=token,

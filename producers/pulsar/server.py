@@ -10,7 +10,6 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from bench.config.site import PulsarSite
 from bench.errors import HarnessError, ServiceError, UsageError
 from bench.services.java import java
 from bench.services.maven_jars import jars
@@ -18,6 +17,7 @@ from bench.services.ports import LOOPBACK, free_ports
 from bench.system.supervisor import Child, Supervisor
 from producers.pulsar.admin import Admin
 from producers.pulsar.connection import connected
+from producers.pulsar.site import PulsarSite
 
 FRAME_ROOM = 2**20
 """Bytes by which the bookie takes larger frames than the broker takes messages: with less, a message near the limit is

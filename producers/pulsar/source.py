@@ -1,56 +1,39 @@
-"""Messages through Pulsar: a fresh partitioned topic for each cell, its partitions written in turn, counted when Pulsar confirms.
-
-A Python callback for each message is what makes the client slow (33,000 messages/s a process; 170,000 without). Each partition has
-a producer of its own, whose messages are confirmed in their order: so its last confirmed number says how many, and only the last
-message of each step has a callback, for failures.
-"""
+"""Pulsar as a source: a partitioned topic for each cell, on the site's brokers or an embedded server."""
 
 import contextlib
 import logging
 import secrets
-from collections.abc import Callable, Sequence
-from typing import Annotated, Any, Literal, Protocol
-from zlib import crc32
+from typing import Annotated, Literal
 
-import _pulsar
-import pulsar
 from msgspec import Meta, Struct
 
-from bench.analysis.bounds import Copies, pulsar_copies
-from bench.config.site import PulsarSite, Site
 from bench.errors import PluginError, UsageError
 from bench.model.cell import Cell
-from bench.plugins.client_lint import ConfigWarning, of_compression
 from bench.plugins.protocols import Endpoint, RunEnvironment
 from bench.units import Seconds, Size, size_text
 from producers.pulsar.admin import Admin
-from producers.pulsar.connection import TIMEOUT, connected
 from producers.pulsar.server import Broker, PulsarServer
+from producers.pulsar.site import PULSAR_SITE, PulsarSite
 
 logger = logging.getLogger(__name__)
 
+
 OVERHEAD = 2**12
 """Bytes that a message may be larger than what it carries."""
+
+
 USUAL_LARGEST = 5 * 2**20
 """Bytes of the largest message that a Pulsar takes as shipped (maxMessageSize)."""
-MAX_PIECES = 10**6
-"""That may wait in a client: a message sent in pieces takes a place for each."""
+
+
 Count = Annotated[int, Meta(ge=1)]
-_COMPRESSION = {
-    "none": pulsar.CompressionType.NONE,
-    "lz4": pulsar.CompressionType.LZ4,
-    "zlib": pulsar.CompressionType.ZLib,
-    "zstd": pulsar.CompressionType.ZSTD,
-    "snappy": pulsar.CompressionType.SNAPPY,
-}
 
 
-STORES = KEYS = True
 EMBEDDED = ("synced", "bookies", "write_quorum", "ack_quorum")
-"""Settings that say how the embedded Pulsar keeps messages; a site's has its own."""
+"""PulsarSettings that say how the embedded Pulsar keeps messages; a site's has its own."""
 
 
-class Settings(Struct, frozen=True, forbid_unknown_fields=True):
+class PulsarSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """A topic, the client that writes to it, how it is read, and the embedded Pulsar where there is no other."""
 
     partitions: Count = 2
@@ -78,10 +61,10 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     """of the embedded Pulsar: who keeps a message, and how many of them must have it before it is confirmed"""
 
 
-class Source:
+class PulsarSource:
     """A topic for each cell, on the site's Pulsar or an embedded one that serves all cells of a run."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: PulsarSettings) -> None:
         if not settings.ack_quorum <= settings.write_quorum <= settings.bookies:
             raise UsageError("settings.pulsar: ack_quorum <= write_quorum <= bookies must hold")
         self._settings = settings
@@ -95,17 +78,8 @@ class Source:
             return f"pieces of a message go to one reader only with the subscription failover, not with {settings.subscription}"
         return self._too_large(cell, int(settings.largest)) if settings.largest is not None else None
 
-    def copies(self, site: Site) -> Copies | None:
-        """What Pulsar makes of each byte, read once, on the site's brokers; None where it does not say who keeps it."""
-        there = site.pulsar
-        if there is None:
-            return pulsar_copies(self._settings.write_quorum, bookies=self._settings.bookies)
-        if there.write_quorum is None or there.bookies is None:
-            return None
-        return pulsar_copies(there.write_quorum, bookies=there.bookies, brokers=there.service_url.count(",") + 1)
-
     def open(self, cell: Cell, env: RunEnvironment) -> Endpoint:
-        site = env.site.pulsar or self._embedded(cell, env)
+        site = PULSAR_SITE.read(env.site) or self._embedded(cell, env)
         if self._server is None and (
             unsupported_reason := self._too_large(cell, int(self._settings.largest or USUAL_LARGEST))
         ):
@@ -126,7 +100,7 @@ class Source:
             client=self._client(cell, site),
         )
 
-    def clear(self) -> None:
+    def reset(self) -> None:
         """What every reader has acknowledged Pulsar forgets by itself."""
 
     def close(self) -> None:
@@ -137,7 +111,7 @@ class Source:
 
     def _without_effect(self) -> str:
         """The settings of the embedded Pulsar alone that were given, in one word; empty when none were."""
-        usual = Settings()
+        usual = PulsarSettings()
         return ", ".join(name for name in EMBEDDED if getattr(self._settings, name) != getattr(usual, name))
 
     def _embedded(self, cell: Cell, env: RunEnvironment) -> PulsarSite:
@@ -195,168 +169,3 @@ class Source:
             "compression": settings.compression,
             "waiting": max(2, min(settings.queue_messages, int(settings.queue) // cell.message_bytes)),
         }
-
-
-def config_warnings(settings: Settings, message_bytes: int, entropy: float) -> list[ConfigWarning]:  # noqa: ARG001  any size will do
-    """What is wrong with these settings for messages of that entropy."""
-    return list(of_compression(settings.compression, entropy, "settings.pulsar.compression"))
-
-
-class Sender:
-    """Writes message i to partition i modulo their number; what it takes is never more than the queue has room for."""
-
-    def __init__(self) -> None:
-        self._client: pulsar.Client | None = None
-        self._parts: list[_Part] = []
-        self._taken = self._most = 0
-        self._told = False
-
-    def open(self, endpoint: Endpoint) -> None:
-        self._client, self._most = connected(endpoint.address, endpoint.client), int(endpoint.client["waiting"])
-        counted = _EachCounted if endpoint.client["keys"] or endpoint.client["chunking"] else _LastCounted
-        try:
-            for part in range(endpoint.parts):
-                options = _producer_options(endpoint)
-                producer = self._client.create_producer(f"{endpoint.name}-partition-{part}", **options)
-                self._parts.append(counted(producer, int(endpoint.client["keys"])))
-        except pulsar.PulsarException as problem:
-            raise PluginError("pulsar", "open", f"no producer at {endpoint.address}: {problem}") from problem
-
-    def send(self, messages: Sequence[bytes]) -> int:
-        count = len(self._parts)
-        room = max(0, self._most - (self._taken - sum(self.confirmed())))
-        offered = messages[:room]
-        for number, part in enumerate(self._parts):
-            share = offered[(number - self._taken) % count :: count]
-            if share:
-                part.write(share)
-        self._taken += len(offered)
-        return len(offered)
-
-    def send_keyed(self, messages: Sequence[bytes], keys: Sequence[bytes]) -> int:
-        """Each to the partition that its key's checksum names: messages of one key keep their order."""
-        taken = min(len(messages), max(0, self._most - (self._taken - sum(self.confirmed()))))
-        places = [crc32(key) % len(self._parts) for key in keys[:taken]]
-        for number, part in enumerate(self._parts):
-            share = [place for place in range(taken) if places[place] == number]
-            if share:
-                part.write([messages[place] for place in share], [keys[place].decode() for place in share])
-        self._taken += taken
-        return taken
-
-    def confirmed(self) -> tuple[int, int]:
-        settled = [part.settled() for part in self._parts]
-        if not self._told and (why := next((part.refused for part in self._parts if part.refused), None)):
-            logger.warning("Pulsar refused a message: %s", why)
-            self._told = True
-        return sum(confirmed for confirmed, _ in settled), sum(failed for _, failed in settled)
-
-    def close(self) -> None:
-        client, self._client, self._parts = self._client, None, []
-        if client is not None:
-            client.shutdown()
-
-
-class _Part(Protocol):
-    """The producer of one partition."""
-
-    refused: str | None
-    """why the first message that failed did"""
-
-    def write(self, messages: Sequence[bytes], keys: Sequence[str] = ()) -> None:
-        """Write messages, with a key for each where there are any."""
-
-    def settled(self) -> tuple[int, int]:
-        """(confirmed, failed) of what was written."""
-
-
-class _LastCounted:
-    """A producer whose messages Pulsar confirms in their order, so that the number of the last one counts them.
-
-    Callbacks run in the client's own thread, which knows nothing of gevent: they set numbers and do nothing else.
-    """
-
-    def __init__(self, producer: pulsar.Producer, _keys: int) -> None:
-        self._raw = producer._producer  # noqa: SLF001  the wrapper looks at eleven options for each message: half of the rate
-        self._written = 0
-        self.refused: str | None = None
-        self._given_up = (
-            0,
-            0,
-        )  # (how many failed, up to which message that is known); set at once, by the callbacks alone
-
-    def write(self, messages: Sequence[bytes], keys: Sequence[str] = ()) -> None:
-        send, builder = self._raw.send_async, _pulsar.MessageBuilder
-        if keys:
-            *built, last = [
-                builder().content(one).partition_key(key).build() for one, key in zip(messages, keys, strict=True)
-            ]
-            for message in built:
-                send(message, None)
-        else:
-            for content in messages[:-1]:
-                send(builder().content(content).build(), None)
-            last = builder().content(messages[-1]).build()
-        self._written += len(messages)
-        send(last, self._watching(self._written))
-
-    def settled(self) -> tuple[int, int]:
-        failed, upto = self._given_up  # first: what fails meanwhile is then not taken for confirmed
-        return max(self._raw.last_sequence_id() + 1, upto) - failed, failed
-
-    def _watching(self, written: int) -> Callable[[pulsar.Result, object], None]:
-        """A callback that, if the last message failed, takes all before it for failed that were not confirmed by then."""
-
-        def ended(result: pulsar.Result, _: object) -> None:
-            if result != pulsar.Result.Ok:
-                self.refused = self.refused or str(result)
-                failed, upto = self._given_up
-                settled = max(self._raw.last_sequence_id() + 1, upto)
-                self._given_up = (failed + max(0, written - settled), max(settled, written))
-
-        return ended
-
-
-class _EachCounted:
-    """A producer whose messages are confirmed in any order, as batches of different keys are: each has its callback."""
-
-    def __init__(self, producer: pulsar.Producer, keys: int) -> None:
-        self._raw = producer._producer  # noqa: SLF001  as above
-        self._keys, self._written = keys, 0
-        self._confirmed = self._failed = 0
-        self.refused: str | None = None
-
-    def write(self, messages: Sequence[bytes], keys: Sequence[str] = ()) -> None:
-        for place, message in enumerate(messages):
-            builder = _pulsar.MessageBuilder().content(message)
-            if self._keys or keys:
-                builder.partition_key(keys[place] if keys else str(self._written % self._keys))
-            self._written += 1
-            self._raw.send_async(builder.build(), self._count)
-
-    def settled(self) -> tuple[int, int]:
-        return self._confirmed, self._failed
-
-    def _count(self, result: pulsar.Result, _: object) -> None:
-        if result == pulsar.Result.Ok:
-            self._confirmed += 1
-        else:
-            self.refused = self.refused or str(result)
-            self._failed += 1
-
-
-def _producer_options(endpoint: Endpoint) -> dict[str, Any]:
-    """How a producer of one partition is made."""
-    client = endpoint.client
-    return {
-        "send_timeout_millis": int(TIMEOUT * 1000),
-        "compression_type": _COMPRESSION[str(client["compression"])],
-        # we bound the queue, so that what is taken is always the first part
-        "max_pending_messages": MAX_PIECES if client["chunking"] else int(client["waiting"]) + 1,
-        "batching_enabled": bool(client["batch"]),
-        "batching_max_messages": int(client["batch_messages"]),
-        "batching_max_allowed_size_in_bytes": max(1, int(client["batch"])),
-        "batching_max_publish_delay_ms": max(1, round(float(client["linger"]) * 1000)),
-        "batching_type": pulsar.BatchingType.KeyBased if client["keys"] else pulsar.BatchingType.Default,
-        "chunking_enabled": bool(client["chunking"]),
-    }

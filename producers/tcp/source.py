@@ -1,47 +1,18 @@
-"""Messages over one TCP connection, a line each: the source listens, the framework connects.
+"""A TCP socket as a source: the source listens, the framework connects and reads a line for each message."""
 
-TCP itself confirms nothing that a program could see: "confirmed" means here that the kernel has the whole message. What lies in
-the kernel's buffers when a reader goes away is lost, and shows as lost.
-"""
-
-import contextlib
-import fcntl
-import os
 import socket
-import struct
-import sys
-import termios
-import time
-from collections.abc import Callable, Sequence
-from functools import partial
-from pathlib import Path
-from threading import Event
 
 from msgspec import Struct
 
 from bench.config.site import host_and_port
 from bench.errors import SiteError
 from bench.model.cell import Cell
-from bench.model.message_codec import HEADER_BYTES, MAX_TEXT_ENTROPY
+from bench.model.message_codec import MAX_TEXT_ENTROPY
 from bench.plugins.protocols import Endpoint, RunEnvironment
-from bench.workload.batch_writer import Filler
-from bench.workload.rate_meter import Meter, stamp
-
-ALONE = True
-JOINED_BYTES, JOINED_BELOW = 2**18, 4096
-"""Small messages are handed to the kernel as one copy, up to so many bytes of them."""
-GATHERED_BYTES, MAX_BUFFERS = 2**17, 768
-"""Larger ones go together where they lie, up to so many bytes: two of 100 kB at once are slower (3.0 GB/s) than one (3.5-3.8)."""
-BUFFER_BYTES = 2**19
-"""Asked of the kernel, which doubles it: small enough that a slow reader is soon noticed."""
-TIMEOUT_S, MAX_SEND = 0.004, 0.012
-"""Seconds that a full socket has to make room before it counts as full, and that one `send` may take: waiting in the kernel
-costs a third of the time of asking again (3.0 against 0.9 GB/s at 100 kB)."""
-NO_WAIT = 0.0005
-"""Seconds within which a write has not waited for anybody."""
+from producers.tcp.site import TCP_SITE
 
 
-class Settings(Struct, frozen=True, forbid_unknown_fields=True):
+class TcpSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """Where the source listens, unless the site file says (`tcp.listen`)."""
 
     host: str = "127.0.0.1"
@@ -50,10 +21,10 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     """0 = any that is free"""
 
 
-class Source:
+class TcpSource:
     """A port; who listens there is the sender."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: TcpSettings) -> None:
         self._settings = settings
 
     def unsupported_reason(self, cell: Cell, entropy: float) -> str | None:  # noqa: ARG002  any size and cost will do
@@ -63,8 +34,8 @@ class Source:
 
     def open(self, cell: Cell, env: RunEnvironment) -> Endpoint:  # noqa: ARG002  all cells look alike to it
         host, port = self._settings.host, self._settings.port
-        if env.site.tcp is not None:
-            host, port = host_and_port(env.site.tcp.listen)
+        if (site := TCP_SITE.read(env.site)) is not None:
+            host, port = host_and_port(site.listen)
         try:
             with socket.create_server((host, port)) as probe:
                 port = probe.getsockname()[1]
@@ -72,197 +43,8 @@ class Source:
             raise SiteError(f"tcp cannot listen at {host}:{port}: {problem.strerror}") from problem
         return Endpoint("tcp", f"{host}:{port}")
 
-    def clear(self) -> None:
+    def reset(self) -> None:
         """Nothing stays behind."""
 
     def close(self) -> None:
         """Nothing was opened."""
-
-
-class Sender:
-    """Listens, and writes to the newest reader; where there is none, it takes nothing.
-
-    A message that a reader got only in part is written to its successor in whole.
-    """
-
-    gathers_from = JOINED_BELOW
-
-    def __init__(self) -> None:
-        self._listener: socket.socket | None = None
-        self._reader: socket.socket | None = None
-        self._buffers: list[Filler] = []  # one of joined lines, or `self._each` for each message, the last a newline
-        self._each, self._next, self._written, self._left, self._held = 1, 0, 0, 0, 0
-        self._taken, self.waited = 0, 0.0
-
-    def open(self, endpoint: Endpoint) -> None:
-        host, port = endpoint.address.rsplit(":", 1)
-        try:
-            self._listener = socket.create_server((host, int(port)), backlog=8)
-        except OSError as problem:
-            raise SiteError(f"tcp cannot listen at {endpoint.address}: {problem.strerror}") from problem
-        self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, BUFFER_BYTES)  # its connections inherit it
-        self._listener.settimeout(0)
-
-    def send(self, messages: Sequence[bytes]) -> int:
-        return self._sent(len(messages), partial(self._hold, messages))
-
-    def send_pieces(self, heads: Sequence[bytes], fillers: Sequence[Filler]) -> int:
-        return self._sent(len(heads), partial(self._hold_pieces, heads, fillers))
-
-    def _sent(self, offered: int, hold: Callable[[int], int]) -> int:
-        """How many of the messages offered were taken; `hold` takes the next ones, from a number on, and says how many."""
-        deadline, taken = time.monotonic() + MAX_SEND, 0
-        if not self._connected():
-            return 0
-        while self._flushed(deadline) and self._reader is not None and taken < offered:
-            taken += hold(taken)
-        self._taken += taken
-        return taken
-
-    def confirmed(self) -> tuple[int, int]:
-        if self._held and self._connected():
-            self._flushed(time.monotonic())
-        return self._taken - self._held, 0
-
-    def close(self) -> None:
-        self._part()
-        if self._listener is not None:
-            self._listener.close()
-
-    def _connected(self) -> bool:
-        """Whether there is a reader; a newer one replaces the one there was."""
-        assert self._listener is not None
-        with contextlib.suppress(BlockingIOError):
-            while True:
-                newest, _ = self._listener.accept()
-                self._part()
-                self._greet(newest)
-        if self._reader is not None and _gone(self._reader):
-            self._part()
-        return self._reader is not None
-
-    def _hold(self, messages: Sequence[bytes], first: int) -> int:
-        """Take the next of the messages, as one piece."""
-        count = max(1, min(len(messages) - first, JOINED_BYTES // len(messages[first])))
-        return self._take([b"\n".join([*messages[first : first + count], b""])], 1, count)
-
-    def _hold_pieces(self, heads: Sequence[bytes], fillers: Sequence[Filler], first: int) -> int:
-        """Take the next of the messages, whose pieces lie where they lie."""
-        count = max(
-            1, min(len(heads) - first, GATHERED_BYTES // (HEADER_BYTES + len(fillers[first])), MAX_BUFFERS // 3)
-        )
-        if count == 1:  # of 100 kB, every µs of this way is a 30th
-            return self._take([heads[first], fillers[first], b"\n"], 3, 1)
-        pairs = zip(heads[first : first + count], fillers[first : first + count], strict=True)
-        return self._take([part for head, rest in pairs for part in (head, rest, b"\n")], 3, count)
-
-    def _take(self, buffers: list[Filler], each: int, count: int) -> int:
-        """Hold so many messages, whose pieces (`each` of a message) come next."""
-        self._buffers, self._each, self._held = buffers, each, count
-        self._next, self._written, self._left = 0, 0, sum(map(len, buffers))
-        return count
-
-    def _flushed(self, deadline: float) -> bool:
-        """Whether nothing is held back any more."""
-        while self._held:
-            assert self._reader is not None
-            pieces = self._buffers
-            if self._next or self._written:
-                pieces = [memoryview(pieces[self._next])[self._written :], *pieces[self._next + 1 :]]
-            began = time.monotonic()
-            try:
-                self._advance(os.writev(self._reader.fileno(), pieces))
-                self._count_wait(time.monotonic() - began)
-            except BlockingIOError:  # none of it within PATIENCE
-                return False
-            except OSError:
-                self._part()
-                return False
-            if self._held and time.monotonic() > deadline:
-                return False
-        return True
-
-    def _count_wait(self, took: float) -> None:
-        """A write that took long, and left the buffer full of what nobody has read, has waited for the reader."""
-        if took > NO_WAIT and self._reader is not None and _unread(self._reader) > BUFFER_BYTES / 2:
-            self.waited += took
-
-    def _advance(self, count: int) -> None:
-        """So many bytes more are written."""
-        self._left -= count
-        if self._left == 0:
-            self._buffers, self._held = [], 0
-            return
-        self._written += count
-        while self._next < len(self._buffers) and self._written >= len(self._buffers[self._next]):
-            self._written -= len(self._buffers[self._next])
-            self._next += 1
-
-    def _greet(self, reader: socket.socket) -> None:
-        reader.settimeout(0)
-        reader.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        reader.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("@ll", 0, round(TIMEOUT_S * 1e6)))
-        os.set_blocking(reader.fileno(), True)  # for `writev`, which waits in the kernel, also under gevent
-        self._reader = reader
-
-    def _part(self) -> None:
-        """Let the reader go; the next one begins with the first message that this one did not get in whole."""
-        if self._reader is not None:
-            self._reader.close()
-            self._reader = None
-            if self._each == 1 and self._buffers:
-                self._written = bytes(self._buffers[0]).rfind(b"\n", 0, self._written) + 1
-            else:
-                self._next, self._written = self._next - self._next % self._each, 0
-            self._left = sum(map(len, self._buffers[self._next :])) - self._written
-
-
-def _unread(reader: socket.socket) -> int:
-    """Bytes of a connection that the other end has not got yet, tcp(7) SIOCOUTQ."""
-    return int.from_bytes(fcntl.ioctl(reader, termios.TIOCOUTQ, b"\0" * 4), sys.byteorder)
-
-
-def _gone(reader: socket.socket) -> bool:
-    """Whether the other end has closed; what it may have written is thrown away."""
-    try:
-        return reader.recv(4096, socket.MSG_DONTWAIT) == b""
-    except BlockingIOError:
-        return False
-    except OSError:
-        return True
-
-
-def discard(endpoint: Endpoint, over: Event) -> None:
-    """Connect, as soon as somebody listens, and read into nowhere."""
-    host, port = endpoint.address.rsplit(":", 1)
-    nowhere = bytearray(2**20)
-    while not over.is_set():
-        try:
-            with socket.create_connection((host, int(port)), timeout=5) as reader:
-                reader.settimeout(None)
-                while reader.recv_into(nowhere) and not over.is_set():
-                    pass
-        except OSError:
-            over.wait(0.02)
-
-
-def bare(endpoint: Endpoint, message: bytes, meter: Meter, _: Path, *, stamped: bool = True) -> None:
-    """The plainest loop: one `sendall` a message, whose number and time are written into one and the same memory.
-
-    What the kernel has counts as confirmed, as with the sender.
-    """
-    host, port = endpoint.address.rsplit(":", 1)
-    with socket.create_server((host, int(port)), backlog=1) as listener:
-        listener.settimeout(20)
-        writer, _peer = listener.accept()
-        with writer:
-            line, count, some = bytearray(message[:-1] + b"\n"), 0, max(1, min(1000, 10**6 // len(message)))
-            while meter.goes_on(count):
-                for number in range(count, count + some):
-                    if stamped:
-                        line[:HEADER_BYTES] = stamp(number)
-                    writer.sendall(line)
-                count += some
-
-
-BASELINES = {"bare": bare, "bare-constant": partial(bare, stamped=False)}

@@ -7,6 +7,7 @@ from msgspec import Struct
 from bench.analysis import bounds
 from bench.model.cell import Cell
 from bench.model.measurement import Result
+from bench.plugins.placement import place
 from reports.data.run_data import CellData, RunData
 
 Kind = Literal["cpu", "network"]
@@ -24,7 +25,7 @@ def cores_of(run_data: RunData, framework: str) -> int | None:
     record, site = run_data.record, run_data.record.site
     of_machine = record.facts.get("cores")
     here = of_machine - (record.scenario.load.cores or 0) if isinstance(of_machine, int) else 0
-    return max(0, site.cores_of(framework, here)) or None
+    return max(0, place(framework, "", site, here).cores) or None
 
 
 def given_cores(run_data: RunData, framework: str) -> int | None:
@@ -52,7 +53,7 @@ def bound_of(run_data: RunData, known: CellData) -> Bound | None:
     if result is not None and result.bound_hz is not None:
         return Bound("network" if result.bound == "network" else "cpu", result.bound_hz)
     found: list[Bound] = []
-    link = run_data.record.site.link(cell.framework, cell.source)
+    link = place(cell.framework, cell.source, run_data.record.site, 1).link
     network = float(link) / cell.message_bytes if link is not None else None
     for kind, hertz in (("cpu", cpu_bound(run_data, cell.framework, cell.cpu_seconds)), ("network", network)):
         if hertz is not None:

@@ -12,6 +12,7 @@ from bench.config.site import Site
 from bench.errors import UsageError
 from bench.model.cell import Cell
 from bench.model.measurement import Measurement, Result
+from bench.plugins.placement import place
 from bench.storage.run_folder import RunRecord, cell_of, read_results, read_run, read_trials
 from bench.units import seconds_text
 
@@ -128,7 +129,9 @@ def read_run_data(run: Path) -> RunData:
 
 def _elsewhere(framework: str, source: str, site: Site) -> set[str]:
     """The roles of a cell whose processes nobody sees from here: they stand at the site already, and only a client is here."""
-    return {role for role, room in (("framework", framework), ("source", source)) if site.elsewhere(room)}
+    placement = place(framework, source, site, 1)
+    remote = {"framework": placement.framework_remote, "source": placement.source_remote}
+    return {role for role, is_remote in remote.items() if is_remote}
 
 
 def _of_here(seen: Measurement, cell: Cell, site: Site) -> Measurement:

@@ -14,6 +14,7 @@ from bench.analysis.repeatability import agreements
 from bench.errors import UsageError
 from bench.model.cell import Cell
 from bench.model.measurement import Result
+from bench.plugins.plugin import ReportPlugin
 from bench.units import seconds_text
 from reports.data.labels import claim_of, interval_text
 from reports.data.metadata import machine_of, subject_of
@@ -163,3 +164,6 @@ def _column(name: str, run_data: RunData, inliner: Inliner) -> Column:
     facts = [*subject_of(run_data), *machine_of(run_data)]
     element = Markup(inliner.element(winners)) if winners is not None else None  # noqa: S704 escaped by matplotlib
     return Column(name, run_data.title, finding_of(run_data), tuple(facts), element)
+
+
+plugin = ReportPlugin(compare=write)

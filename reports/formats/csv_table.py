@@ -6,6 +6,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from bench.plugins.plugin import ReportPlugin
 from bench.units import seconds_text, size_text
 from reports.data.bottleneck import limit_of
 from reports.data.derived import efficiency_of, rate_of
@@ -165,3 +166,6 @@ def known_text(judged: JudgedTrial | None, latency: float | None) -> str:
 def time_text(seconds: float | None) -> str:
     """A duration as people read it; empty where there is none."""
     return "" if seconds is None else seconds_text(seconds)
+
+
+plugin = ReportPlugin(write=write, export=True)

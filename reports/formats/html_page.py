@@ -7,6 +7,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from msgspec import Struct
 
+from bench.plugins.plugin import ReportPlugin
 from bench.units import seconds_text, size_text
 from reports.data.cell_details import dossiers_of
 from reports.data.labels import DOUBTS, GLOSSARY, claim_of, status_of
@@ -113,3 +114,6 @@ def _wide(inliner: Inliner, group: Group) -> Drawn:
 
 def _element(inliner: Inliner, picture: Picture) -> Markup:
     return Markup(inliner.element(picture))  # noqa: S704 escaped by matplotlib
+
+
+plugin = ReportPlugin(write=write, default=True)

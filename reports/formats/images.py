@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from bench.plugins.plugin import ReportPlugin
 from reports.data.run_data import RunData, read_run_data
 from reports.figures.catalog import figures_of
 from reports.figures.figure import Picture
@@ -24,3 +25,6 @@ def write(run: Path) -> list[Path]:
 
 def _timelines_of(run_data: RunData) -> list[Picture]:
     return [timeline_of(known, known.deciding) for known in run_data.cells if known.deciding is not None]
+
+
+plugin = ReportPlugin(write=write)

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+from bench.plugins.plugin import ReportPlugin
 from bench.units import exact_text
 from reports.data.bottleneck import limit_of
 from reports.data.metadata import machine_of, repeat_of, subject_of
@@ -43,3 +44,6 @@ def _cell(run_data: RunData, known: CellData) -> dict[str, object]:
         "limit": limit and limit.sentence,
         "trials_made": trials,
     }
+
+
+plugin = ReportPlugin(write=write)

@@ -23,6 +23,7 @@ from bench.errors import UsageError
 from bench.model.cell import Cell
 from bench.model.measurement import Latency, Measurement, Planned, Result, Series
 from bench.model.message_sizes import MessageSize
+from bench.plugins.plugin import ReportPlugin
 from bench.storage.run_folder import RunFolder, now_text
 from bench.units import Seconds
 from reports.data.run_data import CellData, read_run_data
@@ -205,3 +206,6 @@ def _count_at(series: Series, counter: str, at: float) -> int:
 def _slug(name: str) -> str:
     """A driver's name as the part of a system's."""
     return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-")[:60] or "unnamed"
+
+
+plugin = ReportPlugin(write=write, export=True, read=read)

@@ -6,6 +6,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from bench.plugins.plugin import ReportPlugin
 from reports.data.run_data import CellData, JudgedTrial, read_run_data
 from reports.formats.csv_table import QUANTILES, columns_of, goals_of, roles_of, row_of
 
@@ -99,3 +100,6 @@ def _kind_of(name: str) -> pa.DataType:
     if name in TRUTHS:
         return pa.bool_()
     return pa.int64() if name in WHOLE else pa.float64()
+
+
+plugin = ReportPlugin(write=write, export=True)

@@ -8,6 +8,7 @@ from tempfile import TemporaryDirectory
 import typst
 from msgspec.structs import asdict
 
+from bench.plugins.plugin import ReportPlugin
 from reports.data.bottleneck import limit_of
 from reports.data.labels import DOUBTS, GLOSSARY
 from reports.data.metadata import machine_of, repeat_of, subject_of
@@ -101,3 +102,6 @@ def _typeset(said: Mapping[str, object], pictures: list[Picture]) -> bytes:
         source = root / "report.typ"
         source.write_bytes(TEMPLATE.read_bytes())
         return bytes(typst.compile(source, root=root, font_paths=[FONTS], ignore_system_fonts=True, format="pdf"))
+
+
+plugin = ReportPlugin(write=write, default=True)

@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bench.errors import UsageError
+from bench.plugins.plugin import ReportPlugin
 from bench.simulation.acceptance import MAX_SECONDS, MAX_SPREAD, MIN_COVERAGE
 from bench.simulation.validation_report import Part, ValidationReport
 from reports.figures.figure import Picture
@@ -84,3 +85,6 @@ def _colour(part: Part) -> str:
     if not all(gate.passed for gate in part.gates):
         return RED
     return BLUE if part.kind != "adversary" else INK
+
+
+plugin = ReportPlugin(draw_validation=write)

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from bench.errors import SiteError, UsageError
+from bench.plugins.plugin import ReportPlugin
 from bench.storage.run_folder import read_run
 from reports.formats.html_page import templates
 from reports.live.snapshot import is_running, pulse_of
@@ -126,3 +127,6 @@ def _pulse(run: Path) -> bytes:
         return msgspec.json.encode(pulse_of(run, running=is_running(run)))
     except UsageError as problem:
         return json.dumps({"trouble": str(problem)}).encode()
+
+
+plugin = ReportPlugin(serve=serve)

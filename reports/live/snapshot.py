@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from bench.model.cell import Cell
 from bench.model.measurement import Result
-from bench.runner.live_status import Now, read_now
+from bench.runner.live_status import Status, read_status
 from bench.storage.run_folder import cell_of, read_results, read_run
 from bench.units import rate_text, seconds_text, size_text
 from reports.data.derived import rate_of
@@ -61,7 +61,7 @@ def pulse_of(run: Path, *, running: bool) -> Pulse:
     """What the folder of a run says now; UsageError when it is none."""
     record = read_run(run)
     results = {cell_of(result): result for result in read_results(run)}
-    now = read_now(run) if running else None
+    now = read_status(run) if running else None
     cells = record.scenario.cells()
     done = sum(cell in results for cell in cells)
     spent = max(
@@ -89,15 +89,15 @@ def pulse_of(run: Path, *, running: bool) -> Pulse:
     )  # fmt: skip
 
 
-def _doing(now: Now | None) -> str:
+def _doing(now: Status | None) -> str:
     if now is None or now.cell is None:
         return ""
     cell, what = now.cell, now.phase if now.trial is not None else now.note
     point = f"{cell.size_text}, {seconds_text(cell.cpu_seconds)}"
-    return f"{now.number} of {now.of}: {cell.system}, {point}{f' ({what})' if what else ''}"
+    return f"{now.number} of {now.total}: {cell.system}, {point}{f' ({what})' if what else ''}"
 
 
-def _figures(now: Now | None) -> tuple[tuple[str, str], ...]:
+def _figures(now: Status | None) -> tuple[tuple[str, str], ...]:
     if now is None or now.trial is None:
         return ()
     backlog = max(0, now.offered - now.processed)

@@ -20,7 +20,7 @@ from bench.system.clock import epoch
 from bench.system.supervisor import Supervisor
 from bench.workload.load_spec import LoadSpec
 
-LOADS = pytest.mark.parametrize("name", registry.names("load"))
+LOADS = pytest.mark.parametrize("name", registry.names("load_generators"))
 DEADLINE = 30.0
 
 
@@ -28,7 +28,7 @@ DEADLINE = 30.0
 def files(env):
     """A folder that takes whatever is sent."""
     source = registry.source("files", {})
-    yield source.open(Cell("plain", "files", 100, 0.0), env)
+    yield source.open(Cell("python", "files", 100, 0.0), env)
     source.close()
 
 
@@ -57,7 +57,7 @@ def told_until(load, condition):
     told, deadline = [], time.monotonic() + DEADLINE
     while not (told and condition(told[-1])):
         assert time.monotonic() < deadline, "the load did not say it in time"
-        told += load.ask()
+        told += load.poll()
         time.sleep(0.005)
     return told
 
@@ -125,20 +125,20 @@ def test_closing_gives_up_an_order(opened, name):
 
 def test_locust_that_was_killed_is_gone_and_replaced(opened, env):
     """Asking it raises Died; the next load gets a new one."""
-    load = opened("swarm")
+    load = opened("locust")
     load.start(spec(rate=100, seconds=600))
     os.kill(locust(env).pid, signal.SIGKILL)
     with pytest.raises(ProcessDiedError):
         told_until(load, lambda sent: sent.done)
     load.close()
-    again = opened("swarm")
+    again = opened("locust")
     again.start(spec())
     assert told_until(again, lambda sent: sent.done)[-1].confirmed == 1000
 
 
 def test_a_halt_to_a_load_that_is_gone_is_no_error(opened, env):
     """That it is gone is told where it is asked; a trial that it ends is not lost."""
-    load = opened("swarm")
+    load = opened("locust")
     load.start(spec(rate=100, seconds=600))
     process = locust(env)
     os.kill(process.pid, signal.SIGKILL)
@@ -152,7 +152,7 @@ def test_a_halt_to_a_load_that_is_gone_is_no_error(opened, env):
 
 def test_locust_says_why_it_cannot_go_on(env, tmp_path):
     """The reason is in the error, not only in its log."""
-    load = registry.load("swarm")
+    load = registry.load("locust")
     with pytest.raises(ProcessDiedError, match="No such file"):
         load.open(Endpoint("files", str(tmp_path / "nowhere" / "complete")), env)
     load.close()
@@ -160,9 +160,9 @@ def test_locust_says_why_it_cannot_go_on(env, tmp_path):
 
 def test_one_locust_serves_all_loads(opened, env):
     """It is kept on the ground between cells."""
-    opened("swarm")
+    opened("locust")
     first = locust(env).pid
-    opened("swarm").close()
+    opened("locust").close()
     assert locust(env).pid == first
 
 
@@ -179,8 +179,8 @@ def two(tmp_path):
 @pytest.mark.parametrize("arrivals", ["constant", "poisson"])
 def test_two_locust_workers_send_one_schedule(two, arrivals):
     """Each its own share, both at their due times; together they are what one would have sent."""
-    source, load = registry.source("files", {}), registry.load("swarm")
-    endpoint = source.open(Cell("plain", "files", 100, 0.0), two)
+    source, load = registry.source("files", {}), registry.load("locust")
+    endpoint = source.open(Cell("python", "files", 100, 0.0), two)
     load.open(endpoint, two)
     given = replace(spec(), workers=2, arrivals=arrivals, seed=5)
     load.start(given)

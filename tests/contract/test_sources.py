@@ -20,7 +20,7 @@ KEYS_OF_PARTITIONS = [[1, 4, 9], [0, 7, 8], [2, 3, 5, 6]]
 """Of key-0 to key-9, by murmur2 modulo 3: where Kafka's own client sends them."""
 OTHER_CLIENT = {"kafka": {"client": "kafka-python"}}
 REAL = {"kafka": [pytest.mark.real], "pulsar": [pytest.mark.real]}
-SOURCES = [pytest.param(name, {}, id=name, marks=REAL.get(name, [])) for name in registry.names("producers")]
+SOURCES = [pytest.param(name, {}, id=name, marks=REAL.get(name, [])) for name in registry.names("sources")]
 KAFKA_PYTHON = pytest.param("kafka", OTHER_CLIENT, id="kafka with kafka-python", marks=pytest.mark.real)
 
 
@@ -30,7 +30,7 @@ class Deployment:
     def __init__(self, name, settings, env, size):
         self.size, self.env, self._next = size, env, 0
         self.source = registry.source(name, settings)
-        self.endpoint = self.source.open(Cell("plain", name, size, 0.0), env)
+        self.endpoint = self.source.open(Cell("python", name, size, 0.0), env)
         self.sender = registry.sender(name)
         self.sender.open(self.endpoint)
         self.reader = registry.consumer(name)
@@ -131,7 +131,7 @@ def test_messages_in_two_pieces_arrive_whole(stand, name, settings, size, count)
 @pytest.mark.parametrize(("name", "settings"), [*SOURCES, KAFKA_PYTHON])
 def test_messages_with_keys_arrive_once(stand, name, settings):
     """Where a source has keys; they change nothing of what arrives."""
-    if not registry.has_keys(name):
+    if not registry.source_plugin(name):
         pytest.skip(f"messages of {name} have no keys")
     standing, keys = stand(name, settings), [b"key-%d" % (number % 7) for number in range(500)]
     assert standing.sender.send_keyed(standing.written(500), keys) == 500
@@ -189,7 +189,7 @@ def test_what_was_read_can_be_cleared_away(stand, name, settings):
     standing = stand(name, settings)
     standing.send(standing.written(10))
     standing.receive(10)
-    standing.source.clear()
+    standing.source.reset()
     standing.send(standing.written(5))
     assert sorted(numbers(standing.receive(5))) == [10, 11, 12, 13, 14]
 
@@ -268,7 +268,7 @@ def test_files_leave_nothing_behind(stand):
 def test_kafka_refuses_acks_that_confirm_nothing():
     """What was sent could not be counted."""
     assert "confirms nothing" in registry.source("kafka", {"kafka": {"acks": 0}}).unsupported_reason(
-        Cell("plain", "kafka", 100, 0.0), 0.5
+        Cell("python", "kafka", 100, 0.0), 0.5
     )
 
 

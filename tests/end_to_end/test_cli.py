@@ -194,7 +194,7 @@ def test_a_wrong_word_is_one_line(bench, words, complaint):
 @pytest.mark.real
 def test_the_servers_find_their_files_below_a_relative_folder(bench, request, tmp_path):
     """Whoever runs it from any folder with the default --out gets a map."""
-    fast = ["systems=plain/kafka", "grid.message_size=1 kB", "grid.cpu_cost=10 ms", "search.budget=5 s"]
+    fast = ["systems=python/kafka", "grid.message_size=1 kB", "grid.cpu_cost=10 ms", "search.budget=5 s"]
     changes = [word for change in fast for word in ("--set", change)]
     code, said, complaints = bench(
         "run", str(request.config.rootpath / "scenarios/quick.yaml"), *changes, "--quiet", cwd=tmp_path

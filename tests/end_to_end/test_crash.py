@@ -15,7 +15,7 @@ pytestmark = pytest.mark.real
 
 SCENARIO = """
 name: crash
-systems: [plain/kafka]
+systems: [python/kafka]
 grid: {message_size: [100 B, 1 kB], cpu_cost: [10 ms]}
 search: {precision: 40 %, budget: 60 s}
 timing: {settle: 200 ms, window: 1 s}

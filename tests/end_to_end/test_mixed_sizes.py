@@ -15,7 +15,7 @@ CHOICE = Sizes(choice=((100, 0.9), (10_000, 0.1)))
 MEMORY = ["systems=capacity/memory", "load.by=inline", "settings.capacity.ceiling=4 k/s", "search.highest=1 M/s"]
 WRITTEN = {
     "name": "mixed",
-    "systems": ["plain/kafka"],
+    "systems": ["python/kafka"],
     "grid": {"message_size": [{"choice": {"100 B": 0.9, "10 kB": 0.1}}]},
     "search": {"start": "2 k/s", "lowest": "1.9 k/s", "highest": "2 k/s", "precision": "20 %", "budget": "20 s"},
     "timing": {"settle": "0.5 s", "window": "2 s"},
@@ -67,7 +67,7 @@ def test_a_mistake_among_mixed_sizes_is_found(ran, mistake, found):
 )
 def test_mixed_sizes_and_keys_pass_through_kafka(ran, keys):
     """Two partitions, two readers: nothing lost, and each key in its order."""
-    from bench.cli.app import _cache
+    from bench.cli.inputs import cache_folder as _cache
 
     assert exact(ran(keys, "settings.kafka.partitions=2", cache=_cache()))
 
@@ -75,6 +75,6 @@ def test_mixed_sizes_and_keys_pass_through_kafka(ran, keys):
 @pytest.mark.real
 def test_keys_pass_through_pulsar(ran):
     """To the partition of each key."""
-    from bench.cli.app import _cache
+    from bench.cli.inputs import cache_folder as _cache
 
     assert exact(ran("systems=plain/pulsar", "load.keys={count: 100}", cache=_cache()))

@@ -144,4 +144,4 @@ def test_a_real_run_is_watched_to_its_end(tmp_path: Path) -> None:
     assert run.wait(DEADLINE) in (0, 4)  # 4: this machine was busy with other work, which is no matter here
     assert looking.wait(DEADLINE) == 0
     looking.stdout.close()
-    assert not (folder / "now.json").exists()
+    assert not (folder / "status.json").exists()

@@ -43,7 +43,7 @@ class Rig:
         tally, deadline = DeliveryCounts(), time.monotonic() + DEADLINE
         while tally.count + tally.corrupted < count:
             assert time.monotonic() < deadline, f"{tally.count} of {count} messages were processed"
-            for report in self.framework.ask():
+            for report in self.framework.poll():
                 tally.add(report)
             time.sleep(0.01)
         return tally
@@ -120,8 +120,8 @@ def test_messages_that_are_longer_than_are_accepted_are_refused(source):
 def test_messages_that_are_longer_than_are_accepted_are_refused_by_their_source():
     """In the same words."""
     source, most = registry.source("stream", {}), 128 * 2**20
-    assert source.unsupported_reason(Cell("plain", "stream", most, 0.0), 0.5) is None
-    assert f"{most} bytes at most" in source.unsupported_reason(Cell("plain", "stream", most + 1, 0.0), 0.5)
+    assert source.unsupported_reason(Cell("python", "stream", most, 0.0), 0.5) is None
+    assert f"{most} bytes at most" in source.unsupported_reason(Cell("python", "stream", most + 1, 0.0), 0.5)
 
 
 def test_a_dead_pe_is_told(stand, env):

@@ -8,7 +8,7 @@ from processes import free_port, until
 
 from bench.cli import diagnosis
 from bench.config.scenario import Grid, LoadSettings, Scenario
-from bench.config.site import FilesSite, HarmonicioSite, Site, TcpSite
+from bench.config.site import Site
 from bench.errors import PluginError, SiteError
 from bench.plugins.environment import RunEnvironment
 from bench.runner import deployment
@@ -17,6 +17,9 @@ from bench.system.supervisor import Supervisor
 from bench.units import Size
 from frameworks.harmonicio.cluster import IMAGE
 from frameworks.harmonicio.engine.operator_client import Operator
+from frameworks.harmonicio.site import HarmonicioSite
+from producers.files.site import FilesSite
+from producers.tcp.site import TcpSite
 
 TOKENS = {role: f"the token of {role}" for role in ("operator", "worker", "pe", "connector")}
 HERE = "127.0.0.2"
@@ -43,7 +46,7 @@ def site(stand, tmp_path):
         cores=1,
     )
     tcp = TcpSite(f"{HERE}:{free_port()}")
-    return Site(harmonicio=harmonicio, files=FilesSite(str(tmp_path / "shared")), tcp=tcp)
+    return Site(sections={"harmonicio": harmonicio, "files": FilesSite(str(tmp_path / "shared")), "tcp": tcp})
 
 
 @pytest.fixture

@@ -70,7 +70,7 @@ def drawn(play: Play, cells: Cells, tmp_path: Path) -> Callable[..., None]:
         }
         play("run.yml", INVENTORY, "-e", json.dumps(asked), *arguments)
         found = cells()
-        assert [cell["system"] for cell in found] == ["plain/pulsar", "harmonicio/stream"]
+        assert [cell["system"] for cell in found] == ["python/pulsar", "harmonicio/stream"]
         assert [cell for cell in found if cell["status"] in ("failed", "unsupported")] == []
         assert all(cell["processed"] and not cell["lost"] and not cell["duplicated"] for cell in found), found
 

@@ -9,8 +9,11 @@ from typing import Any
 
 import pytest
 
-from bench.config.site import FilesSite, HarmonicioSite, PulsarSite, TcpSite
 from bench.config.validation import read_site
+from frameworks.harmonicio.site import HarmonicioSite
+from producers.files.site import FilesSite
+from producers.pulsar.site import PulsarSite
+from producers.tcp.site import TcpSite
 
 Play = Callable[..., Any]
 PLAYBOOK = [{"hosts": "load_master", "gather_facts": False, "roles": ["site_file"]}]

@@ -106,7 +106,7 @@ def test_a_host_that_is_gone_is_reported_as_such(hosts: Hosts, cells: Cells) -> 
     """A run whose broker loses its power says so: no rate, no verdict on Kafka, and the cells fail with the host's address."""
     hosts("exec", "load-1", "sh", "-c", "rm -rf /var/lib/stream-bench/results/*")
     command = [str(ANSIBLE / "tests" / "hosts.sh"), "exec", "load-1", "bench", "run", "scenarios/site-smoke.yaml"]
-    options = ["--site", "/etc/stream-bench/site.yaml", "--set", "systems=plain/kafka", "--set", "search.budget=120 s"]
+    options = ["--site", "/etc/stream-bench/site.yaml", "--set", "systems=python/kafka", "--set", "search.budget=120 s"]
     run = subprocess.Popen(
         [*command, *options], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, stdin=subprocess.DEVNULL
     )

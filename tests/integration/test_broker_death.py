@@ -46,8 +46,8 @@ def _words(process):
 @pytest.mark.parametrize(
     ("system", "sizes"),
     [
-        ("plain/kafka", (10_000, 20_000)),
-        ("plain/pulsar", (10_000, 20_000)),
+        ("python/kafka", (10_000, 20_000)),
+        ("python/pulsar", (10_000, 20_000)),
         ("spark/kafka", (10_000,)),
         ("spark/pulsar", (10_000,)),
     ],

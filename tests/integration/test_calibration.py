@@ -33,7 +33,7 @@ def test_a_meter_of_nothing_is_zero():
 
 def test_the_ceiling_of_a_cell_is_measured_once(tmp_path, env, monkeypatch):
     """The second question is answered from the run's folder."""
-    cell, given = Cell("plain", "files", 1000, 0.0), scenario(tmp_path)
+    cell, given = Cell("python", "files", 1000, 0.0), scenario(tmp_path)
     assert generator_ceiling.known_ceiling(cell, given, tmp_path) is None
     found = generator_ceiling.generator_ceiling(cell, given, env, tmp_path)
     assert found > 100
@@ -46,7 +46,7 @@ def test_a_slowed_load_has_its_limit_as_ceiling(tmp_path, env):
     """What the search may count on is what the load does."""
     given = scenario(tmp_path, "load.limit=200 /s")
     assert generator_ceiling.generator_ceiling(
-        Cell("plain", "files", 1000, 0.0), given, env, tmp_path
+        Cell("python", "files", 1000, 0.0), given, env, tmp_path
     ) == pytest.approx(200, rel=0.15)
 
 
@@ -55,7 +55,7 @@ def test_a_source_that_needs_a_reader_and_has_none_is_not_calibrated(tmp_path, e
     monkeypatch.delattr("producers.files.source.discard")
     assert not registry.calibrates("files")
     assert (
-        generator_ceiling.generator_ceiling(Cell("plain", "files", 1000, 0.0), scenario(tmp_path), env, tmp_path)
+        generator_ceiling.generator_ceiling(Cell("python", "files", 1000, 0.0), scenario(tmp_path), env, tmp_path)
         is None
     )
 
@@ -63,12 +63,12 @@ def test_a_source_that_needs_a_reader_and_has_none_is_not_calibrated(tmp_path, e
 @pytest.mark.parametrize("source", ["tcp", "files", "memory", pytest.param("kafka", marks=pytest.mark.real)])
 def test_the_verb_prints_a_line_for_each_size_with_the_ratio(tmp_path, source):
     """Both rates are above zero, and the file holds them."""
-    asked = calibration_table.Asked([source], ["bare"], "1kB", 1, 1.5, [])
+    asked = calibration_table.Asked([source], ["client-loop"], "1kB", 1, 1.5, [])
     lines = list(calibration_table.lines(asked, tmp_path, None, _cache(), _registry()))
     assert len(lines) == 2
     assert {(ceiling.by, ceiling.hz > 0) for ceiling in generator_ceiling.read_calibration(tmp_path)} == {
         ("load", True),
-        ("bare", True),
+        ("client-loop", True),
     }
 
 
@@ -89,6 +89,6 @@ def test_the_codec_has_a_line_for_each_size(tmp_path):
 
 
 def _cache():
-    from bench.cli.app import _cache as of_person
+    from bench.cli.inputs import cache_folder as of_person
 
     return of_person()

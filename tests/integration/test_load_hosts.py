@@ -14,7 +14,7 @@ from bench.storage.run_folder import read_results, read_run, read_trials
 
 SCENARIO = """
 name: hosts
-systems: [plain/kafka]
+systems: [python/kafka]
 grid: {message_size: [100 B]}
 search: {strategy: bisection, start: 2 k/s, lowest: 1.9 k/s, highest: 2 k/s, budget: 90 s}
 timing: {settle: 500 ms, window: 2 s}
@@ -30,7 +30,7 @@ def test_a_site_says_how_many_workers_there_are(tmp_path):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ("systems=[plain/kafka, plain/tcp]", "tcp stands on this machine"),
+        ("systems=[python/kafka, plain/tcp]", "tcp stands on this machine"),
         ("load.by=inline", "inline, one thread of this machine"),
     ],
 )
@@ -67,7 +67,9 @@ def begun(harness, words, folder):
     """A run that is in the middle of a long trial."""
     run = harness.started(*words, str(folder), "--set=timing.window=8s")
     wait_until(
-        lambda: any(b"measuring" in beacon.read_bytes() for beacon in folder.glob("hosts-*/now.json")), 90, "no trial"
+        lambda: any(b"measuring" in beacon.read_bytes() for beacon in folder.glob("hosts-*/status.json")),
+        90,
+        "no trial",
     )
     return run
 

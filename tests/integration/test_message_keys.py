@@ -63,6 +63,6 @@ def test_a_source_without_keys_refuses_them():
 
 def test_a_source_with_keys_takes_them():
     """Kafka and Pulsar have them."""
-    scenario = Scenario("x", ("plain/kafka",), Grid((MessageSize(100),)), load=LoadSettings(keys=Keys(10)))
-    assert unsupported_reason(Cell("plain", "kafka", 100, 0.0), scenario, Site()) is None
-    assert unsupported_reason(Cell("plain", "pulsar", 100, 0.0), scenario, Site()) is None
+    scenario = Scenario("x", ("python/kafka",), Grid((MessageSize(100),)), load=LoadSettings(keys=Keys(10)))
+    assert unsupported_reason(Cell("python", "kafka", 100, 0.0), scenario, Site()) is None
+    assert unsupported_reason(Cell("python", "pulsar", 100, 0.0), scenario, Site()) is None

@@ -7,7 +7,7 @@ import psutil
 import pytest
 from pyspark.sql.types import StructType
 
-from bench.config.site import PulsarSite, Site
+from bench.config.site import Site
 from bench.errors import PluginError, UsageError
 from bench.model.cell import Cell
 from bench.model.message_codec import Writer
@@ -18,6 +18,7 @@ from frameworks.spark.pulsarsource.reading import Range
 from frameworks.spark.pulsarsource.source import PulsarStreamReader
 from producers.pulsar.admin import Admin
 from producers.pulsar.server import FRAME_ROOM, Broker, PulsarServer, _properties
+from producers.pulsar.site import PulsarSite
 
 DEADLINE = 30.0
 LARGE = 11 * 10**6
@@ -39,7 +40,7 @@ def opened(env):
     def make(size=1000, **settings):
         source, sender = registry.source("pulsar", {"pulsar": settings}), registry.sender("pulsar")
         deployed.extend([source, sender])
-        endpoint = source.open(Cell("plain", "pulsar", size, 0.0), env)
+        endpoint = source.open(Cell("python", "pulsar", size, 0.0), env)
         sender.open(endpoint)
         return endpoint, sender
 
@@ -157,15 +158,15 @@ def test_a_message_in_pieces_is_not_skipped_by_the_data_source(opened):
 def test_a_message_above_the_limit_is_refused_clearly():
     """Before anything starts."""
     source = registry.source("pulsar", {"pulsar": {"largest": "5 MB"}})
-    assert "settings.pulsar.largest" in source.unsupported_reason(Cell("plain", "pulsar", 10**7, 0.0), 0.5)
-    assert source.unsupported_reason(Cell("plain", "pulsar", 10**6, 0.0), 0.5) is None
+    assert "settings.pulsar.largest" in source.unsupported_reason(Cell("python", "pulsar", 10**7, 0.0), 0.5)
+    assert source.unsupported_reason(Cell("python", "pulsar", 10**6, 0.0), 0.5) is None
 
 
 def test_a_batch_above_the_limit_is_refused_clearly():
     """It would fail as a whole; where messages are too large to be put together there is none."""
     source = registry.source("pulsar", {"pulsar": {"largest": "5 MB", "batch": "8 MB"}})
-    assert "settings.pulsar.batch is 8 MB" in source.unsupported_reason(Cell("plain", "pulsar", 1000, 0.0), 0.5)
-    assert source.unsupported_reason(Cell("plain", "pulsar", 4_500_000, 0.0), 0.5) is None
+    assert "settings.pulsar.batch is 8 MB" in source.unsupported_reason(Cell("python", "pulsar", 1000, 0.0), 0.5)
+    assert source.unsupported_reason(Cell("python", "pulsar", 4_500_000, 0.0), 0.5) is None
 
 
 @pytest.mark.real
@@ -206,10 +207,12 @@ def test_the_bookies_frames_are_larger_than_the_brokers_messages():
 
 def test_a_sites_pulsar_takes_what_pulsar_ships(env, monkeypatch):
     """Without settings.pulsar.largest a message above 5 MiB is refused before a topic is made."""
-    monkeypatch.setattr(env, "site", Site(pulsar=PulsarSite("pulsar://127.0.0.1:9", "http://127.0.0.1:9")))
+    monkeypatch.setattr(
+        env, "site", Site(sections={"pulsar": PulsarSite("pulsar://127.0.0.1:9", "http://127.0.0.1:9")})
+    )
     monkeypatch.setattr(Admin, "make_topic", lambda *_: None)
     with pytest.raises(PluginError, match=r"settings\.pulsar\.largest"):
-        registry.source("pulsar", {}).open(Cell("plain", "pulsar", 10**7, 0.0), env)
+        registry.source("pulsar", {}).open(Cell("python", "pulsar", 10**7, 0.0), env)
 
 
 @pytest.mark.real

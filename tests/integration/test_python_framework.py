@@ -21,11 +21,11 @@ def rig(request, env):
     """Plain before a source, the real broker where it is one, and a load that writes to it."""
     if request.param in ("kafka", "pulsar"):
         request.getfixturevalue(request.param)
-    cell = Cell("plain", request.param, 1000, 0.001)
+    cell = Cell("python", request.param, 1000, 0.001)
     source, load, framework = (
         registry.source(request.param, {}),
         registry.load("inline"),
-        registry.framework("plain", {}),
+        registry.framework("python", {}),
     )
     endpoint = source.open(cell, env)
     load.open(endpoint, env)
@@ -44,7 +44,7 @@ def tallied(framework, count):
     tally, deadline = DeliveryCounts(), time.monotonic() + DEADLINE
     while tally.count < count:
         assert time.monotonic() < deadline, f"{tally.count} of {count} messages were processed"
-        for report in framework.ask():
+        for report in framework.poll():
             tally.add(report)
         time.sleep(0.01)
     return tally
@@ -65,21 +65,21 @@ def test_plain_works_on_every_message_once(rig):
 @pytest.mark.real
 def test_every_core_has_a_process_of_its_own(rig, env):
     """As many as the framework has cores."""
-    assert sum(child.name.startswith("plain") for child in env.supervisor.children) == env.cores
+    assert sum(child.name.startswith("python") for child in env.supervisor.children) == env.cores
 
 
 @pytest.mark.real
 def test_a_dead_worker_is_told(rig, env):
     """Asking raises Died."""
     _, framework = rig
-    worker = next(child for child in env.supervisor.children if child.name.startswith("plain"))
+    worker = next(child for child in env.supervisor.children if child.name.startswith("python"))
     os.kill(worker.pid, signal.SIGKILL)
-    with pytest.raises(ProcessDiedError, match="plain"):
+    with pytest.raises(ProcessDiedError, match="python"):
         tallied(framework, 1)
 
 
 def test_plain_refuses_a_source_that_it_cannot_read():
     """The reason says what it could read."""
-    plain = registry.framework("plain", {})
-    assert "kafka" in plain.unsupported_reason(Cell("plain", "carrier-pigeon", 100, 0.0), "carrier-pigeon")
-    assert "own process" in plain.unsupported_reason(Cell("plain", "memory", 100, 0.0), "memory")
+    plain = registry.framework("python", {})
+    assert "kafka" in plain.unsupported_reason(Cell("python", "carrier-pigeon", 100, 0.0), "carrier-pigeon")
+    assert "own process" in plain.unsupported_reason(Cell("python", "memory", 100, 0.0), "memory")

@@ -9,7 +9,7 @@ import pytest
 
 from bench.cli.terminal import Silent
 from bench.config.scenario import Grid, Scenario, Search, Timing
-from bench.config.site import KafkaSite, PulsarSite, Security, Site
+from bench.config.site import Site
 from bench.errors import HarnessError
 from bench.model.cell import Cell
 from bench.plugins import registry
@@ -20,8 +20,10 @@ from bench.services.ports import LOOPBACK, free_ports
 from bench.storage.run_folder import RunFolder, read_results, read_trials
 from bench.units import Seconds, Share, Size
 from producers.kafka import server as kafka_server
+from producers.kafka.site import KafkaSecurity, KafkaSite
 from producers.pulsar import server as pulsar_server
 from producers.pulsar.admin import Admin
+from producers.pulsar.site import PulsarSite
 
 pytestmark = pytest.mark.real
 
@@ -132,20 +134,22 @@ def run_one(system, site, folder, env):
     return read_results(store.folder), [trial for trial in trials if trial.drained], store.folder
 
 
-@pytest.mark.parametrize("framework", ["plain", "spark"])
+@pytest.mark.parametrize("framework", ["python", "spark"])
 def test_a_secured_kafka_serves_whom_the_site_lets_in(framework, secured_kafka, tls, tmp_path, env):
     """Every message comes through, and the password stands in no record of the run."""
-    security = Security("bench", str(tls / "password"), str(tls / "cert.pem"))
+    security = KafkaSecurity("bench", str(tls / "password"), str(tls / "cert.pem"))
     results, trials, folder = run_one(
-        f"{framework}/kafka", Site(kafka=KafkaSite(secured_kafka, security)), tmp_path, env
+        f"{framework}/kafka", Site(sections={"kafka": KafkaSite(secured_kafka, security)}), tmp_path, env
     )
     check(results, trials, folder, PASSWORD)
 
 
-@pytest.mark.parametrize("framework", ["plain", "spark"])
+@pytest.mark.parametrize("framework", ["python", "spark"])
 def test_a_secured_pulsar_serves_whom_the_site_lets_in(framework, secured_pulsar, tls, tmp_path, env):
     """Every message comes through, and the token stands in no record of the run."""
-    site = Site(pulsar=PulsarSite(*secured_pulsar, ca_file=str(tls / "cert.pem"), token_file=str(tls / "token")))
+    site = Site(
+        sections={"pulsar": PulsarSite(*secured_pulsar, ca_file=str(tls / "cert.pem"), token_file=str(tls / "token"))}
+    )
     results, trials, folder = run_one(f"{framework}/pulsar", site, tmp_path, env)
     check(results, trials, folder, (tls / "token").read_text())
 
@@ -172,9 +176,9 @@ def test_an_unknown_certificate_is_refused(secured_pulsar, tls):
 
 def test_a_wrong_password_is_refused(secured_kafka, tls, tmp_path, env, monkeypatch):
     """Before the cell begins."""
-    security = Security("bench", str(tls / "wrong"), str(tls / "cert.pem"))
-    monkeypatch.setattr(env, "site", Site(kafka=KafkaSite(secured_kafka, security)))
+    security = KafkaSecurity("bench", str(tls / "wrong"), str(tls / "cert.pem"))
+    monkeypatch.setattr(env, "site", Site(sections={"kafka": KafkaSite(secured_kafka, security)}))
     source = registry.source("kafka", {})
     with pytest.raises(HarnessError, match="kafka"):
-        source.open(Cell("plain", "kafka", 10_000, 0.0), env)
+        source.open(Cell("python", "kafka", 10_000, 0.0), env)
     source.close()

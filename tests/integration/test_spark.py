@@ -8,7 +8,6 @@ import psutil
 import pyarrow as pa
 import pytest
 
-from bench.config.site import SparkSite
 from bench.errors import ProcessDiedError, UsageError
 from bench.model import message_codec
 from bench.model.cell import Cell
@@ -20,6 +19,7 @@ from bench.workload.load_spec import LoadSpec
 from bench.workload.processing import Work
 from frameworks.spark.conf import Settings, block_interval, query_conf, reader_options, session_conf
 from frameworks.spark.orders import first_line
+from frameworks.spark.site import SparkSite
 from frameworks.spark.tasks import merged, messages_at_once, on_arrow, on_lines
 
 DEADLINE = 60.0
@@ -59,7 +59,7 @@ def tallied(framework, count):
     tally, deadline = DeliveryCounts(), time.monotonic() + DEADLINE
     while tally.count + tally.corrupted < count:
         assert time.monotonic() < deadline, f"{tally.count} of {count} messages were processed"
-        for report in framework.ask():
+        for report in framework.poll():
             tally.add(report)
         time.sleep(0.02)
     return tally

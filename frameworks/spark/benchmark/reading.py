@@ -15,7 +15,7 @@ from bench.plugins.protocols import Endpoint
 from bench.telemetry.cpu import Probe
 from bench.workload.delivery_counts import DeliveryCounts
 from bench.workload.processing import Work
-from frameworks.spark.adapter import Framework, Settings
+from frameworks.spark.adapter import SparkFramework, SparkSettings
 from frameworks.spark.benchmark.backlog import ENTROPY, PARTS
 from frameworks.spark.conf import Value
 
@@ -56,14 +56,14 @@ def by_spark(
     endpoint: Endpoint, size: int, count: int, number: int, env: RunEnvironment, conf: Mapping[str, Value]
 ) -> Turn:
     """Read everything with a query of its own; timed from when the query looks at the source to the end of its last batch."""
-    framework = Framework(Settings(options=_options(endpoint, size, count, number), conf=conf))
+    framework = SparkFramework(SparkSettings(options=_options(endpoint, size, count, number), conf=conf))
     probe, tally = Probe(env.supervisor), DeliveryCounts()
     try:
         framework.open(Cell("spark", endpoint.source, size, 0.0), endpoint, Work(size, ENTROPY), env)
         before = probe.snapshot()
         ended = before.at
         while tally.count + tally.corrupted < count:
-            for report in framework.ask():
+            for report in framework.poll():
                 tally.add(report)
                 ended = report.at
             if time.monotonic() > before.at + _READING:

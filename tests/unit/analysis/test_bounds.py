@@ -5,13 +5,15 @@ from msgspec.structs import replace
 
 from bench.analysis.bounds import Copies, kafka_copies, pulsar_copies, reached_bound, roofs
 from bench.config.scenario import Grid, Scenario
-from bench.config.site import KafkaSite, LoadSite, PulsarSite, Site
+from bench.config.site import LoadHosts, Site
 from bench.model.cell import Cell
 from bench.model.measurement import Bound, Result
 from bench.runner import deployment, run
 from bench.units import Bandwidth, Size
+from producers.kafka.site import KafkaSite
+from producers.pulsar.site import PulsarSite
 
-CELL = Cell("plain", "kafka", 1000, 0.01)
+CELL = Cell("python", "kafka", 1000, 0.01)
 
 
 def test_kafka_sends_to_followers_and_consumers():
@@ -47,7 +49,7 @@ def test_the_lowest_roof_comes_first():
 
 def test_what_is_not_known_is_no_roof():
     """Neither a network within one machine nor a disk of which nobody said how fast it is."""
-    assert roofs(Cell("plain", "tcp", 100, 0.0), 2, None, network=None, disk=None) == []
+    assert roofs(Cell("python", "tcp", 100, 0.0), 2, None, network=None, disk=None) == []
 
 
 def test_a_rate_near_a_roof_has_reached_it():
@@ -64,18 +66,18 @@ def test_a_rate_near_a_roof_has_reached_it():
 )
 def test_the_sources_settings_make_the_roof(settings, brokers, network):
     """A site's 300 MB/s, less for each copy that a broker's card sees."""
-    scenario = Scenario("x", ("plain/kafka",), Grid((Size(1000),)), settings={"kafka": settings})
-    site = Site(bandwidth=Bandwidth(300e6), kafka=KafkaSite(brokers))
+    scenario = Scenario("x", ("python/kafka",), Grid((Size(1000),)), settings={"kafka": settings})
+    site = Site(bandwidth=Bandwidth(300e6), sections={"kafka": KafkaSite(brokers)})
     assert deployment.roofs(scenario.cells()[0], scenario, site, 2)[0].hz == network
 
 
 def test_within_one_machine_there_is_no_network():
     """The site's Kafka is elsewhere, a cell over TCP is not; where hosts of their own send, the link has several cards."""
-    scenario = Scenario("x", ("plain/kafka", "plain/tcp"), Grid((Size(1000),)))
-    site = Site(bandwidth=Bandwidth(300e6), kafka=KafkaSite("a:1"))
+    scenario = Scenario("x", ("python/kafka", "python/tcp"), Grid((Size(1000),)))
+    site = Site(bandwidth=Bandwidth(300e6), sections={"kafka": KafkaSite("a:1")})
     found = {cell.source: deployment.roofs(cell, scenario, site, 2) for cell in scenario.cells()}
     assert (found["kafka"], found["tcp"]) == ([Bound("network", 300_000.0)], [])
-    several = replace(site, load=LoadSite("a:2", 2))
+    several = replace(site, load=LoadHosts("a:2", 2))
     assert [roof.hard for cell in scenario.cells() for roof in deployment.roofs(cell, scenario, several, 2)] == [
         False,
         False,
@@ -84,7 +86,7 @@ def test_within_one_machine_there_is_no_network():
 
 def test_a_cell_at_a_roof_carries_its_name():
     """Whatever else limited the trial."""
-    result = Result("plain/kafka", "plain", "kafka", 1000, 0.0, "measured", estimate_hz=950.0, limited_by="cpu")
+    result = Result("python/kafka", "python", "kafka", 1000, 0.0, "measured", estimate_hz=950.0, limited_by="cpu")
     assert run.under([Bound("network", 1000.0)], result).limited_by == "network"
     assert run.under([Bound("network", 2000.0)], result) == result
 
@@ -92,15 +94,15 @@ def test_a_cell_at_a_roof_carries_its_name():
 def test_a_generators_limit_stays_one_near_a_roof():
     """The system itself was not at its limit."""
     result = Result(
-        "plain/kafka", "plain", "kafka", 1000, 0.0, "lower-bound", estimate_hz=950.0, limited_by="generator"
+        "python/kafka", "python", "kafka", 1000, 0.0, "lower-bound", estimate_hz=950.0, limited_by="generator"
     )
     assert run.under([Bound("network", 1000.0)], result) == result
 
 
 def test_what_lies_above_a_hard_roof_alone_is_an_alarm():
     """A disk may be passed for a while; a network never."""
-    scenario = Scenario("x", ("plain/kafka",), Grid((Size(1000),)))
-    site = Site(bandwidth=Bandwidth(200e6), disk=Bandwidth(50e6), kafka=KafkaSite("a:1"))
+    scenario = Scenario("x", ("python/kafka",), Grid((Size(1000),)))
+    site = Site(bandwidth=Bandwidth(200e6), disk=Bandwidth(50e6), sections={"kafka": KafkaSite("a:1")})
     known = deployment.roofs(scenario.cells()[0], scenario, site, 2)
     assert [(roof.name, roof.hz, roof.hard) for roof in known] == [
         ("disk", 50_000.0, False),
@@ -111,8 +113,8 @@ def test_what_lies_above_a_hard_roof_alone_is_an_alarm():
 def test_an_interval_ends_where_theory_does():
     """What lies above is possible for the statistics alone; a result above is none."""
     result = Result(
-        "plain/kafka",
-        "plain",
+        "python/kafka",
+        "python",
         "kafka",
         100,
         0.01,
@@ -131,28 +133,28 @@ def test_an_interval_ends_where_theory_does():
 def test_a_cell_keeps_its_soft_roofs_for_the_report():
     """What lies above a hard one alone is no figure, so the hard one is the result's bound."""
     known = [Bound("disk", 90.0, hard=False), Bound("cpu", 100.0)]
-    found = run.under(known, Result("plain/kafka", "plain", "kafka", 1000, 0.0, "measured", estimate_hz=85.0))
+    found = run.under(known, Result("python/kafka", "python", "kafka", 1000, 0.0, "measured", estimate_hz=85.0))
     assert (found.soft_bounds, found.limited_by) == ((known[0],), "disk")
 
 
 def test_a_sites_pulsar_keeps_messages_in_its_own_way():
     """Whatever the scenario says of an embedded one; where the site does not say, there is no such roof."""
     scenario = Scenario(
-        "x", ("plain/pulsar",), Grid((Size(1000),)), settings={"pulsar": {"bookies": 3, "write_quorum": 3}}
+        "x", ("python/pulsar",), Grid((Size(1000),)), settings={"pulsar": {"bookies": 3, "write_quorum": 3}}
     )
     brokers, disk = "pulsar://a:1,b:1,c:1", Bandwidth(900e6)
-    told = Site(disk=disk, pulsar=PulsarSite(brokers, "http://a:2", bookies=3, write_quorum=2))
+    told = Site(disk=disk, sections={"pulsar": PulsarSite(brokers, "http://a:2", bookies=3, write_quorum=2)})
     assert [(roof.name, round(roof.hz)) for roof in deployment.roofs(scenario.cells()[0], scenario, told, 2)] == [
         ("disk", 675_000)
     ]
-    silent = Site(disk=disk, pulsar=PulsarSite(brokers, "http://a:2"))
+    silent = Site(disk=disk, sections={"pulsar": PulsarSite(brokers, "http://a:2")})
     assert deployment.roofs(scenario.cells()[0], scenario, silent, 2) == []
 
 
 def test_an_interval_that_reaches_the_generators_limit_is_a_lower_bound():
     """Nobody could tell whose limit was met; below it the system's was."""
     rates = {"estimate_hz": 1998.0, "low_hz": 1924.0, "high_hz": 2074.0}
-    result = Result("plain/kafka", "plain", "kafka", 1000, 0.0, "measured", **rates, generator_hz=2000.0)
+    result = Result("python/kafka", "python", "kafka", 1000, 0.0, "measured", **rates, generator_hz=2000.0)
     found = run._checked(result)
     assert (found.status, found.reason, found.low_hz, found.high_hz) == ("lower-bound", "generator", 1924.0, None)
     assert run._checked(replace(result, generator_hz=2100.0)).status == "measured"

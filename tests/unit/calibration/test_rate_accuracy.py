@@ -5,8 +5,9 @@ import json
 import pytest
 
 from bench.calibration.rate_accuracy import decades, rate_in
-from bench.cli.app import _cache, _registry
 from bench.cli.calibration_table import Asked, lines
+from bench.cli.inputs import _registry
+from bench.cli.inputs import cache_folder as _cache
 from bench.workload.load_spec import SendProgress
 
 

@@ -39,7 +39,7 @@ def test_a_trace_that_is_not_there_is_refused_before_anything_starts(tmp_path):
     """By `bench check`, too."""
     path = tmp_path / "scenario.yaml"
     path.write_text(
-        "name: x\nsystems: [plain/kafka]\ngrid: {message_size: [1 kB]}\nload: {arrivals: trace, trace: nowhere.csv}\n"
+        "name: x\nsystems: [python/kafka]\ngrid: {message_size: [1 kB]}\nload: {arrivals: trace, trace: nowhere.csv}\n"
     )
     with pytest.raises(UsageError, match=r"nowhere\.csv cannot be read"):
         check(read_document(path), read_scenario(path))
@@ -49,7 +49,7 @@ def test_bursts_and_steps_are_profiles(tmp_path):
     """As the scenario writes them."""
     path = tmp_path / "scenario.yaml"
     path.write_text(
-        "name: x\nsystems: [plain/kafka]\ngrid: {message_size: [1 kB]}\nload: {bursts: {period: 2 s, share: 25 %}}\n"
+        "name: x\nsystems: [python/kafka]\ngrid: {message_size: [1 kB]}\nload: {bursts: {period: 2 s, share: 25 %}}\n"
     )
     bursts = read_scenario(path, ["load.arrivals=bursts"]).load
     assert profile_of(bursts) == ((0.5, 1.0), (1.5, 0.0))

@@ -13,18 +13,7 @@ import pytest
 
 from bench.cli import diagnosis
 from bench.config.scenario import Grid, Scenario
-from bench.config.site import (
-    FilesSite,
-    HarmonicioSite,
-    HostSite,
-    KafkaSite,
-    LoadSite,
-    PulsarSite,
-    Security,
-    Site,
-    SparkSite,
-    TcpSite,
-)
+from bench.config.site import HostSite, LoadHosts, Security, Site
 from bench.errors import PluginError, SiteError
 from bench.model.cell import Cell
 from bench.plugins import registry
@@ -34,7 +23,13 @@ from bench.services import credentials, preflight
 from bench.storage.run_folder import RunRecord
 from bench.telemetry import node_exporter
 from bench.units import Seconds, Size
+from frameworks.harmonicio.site import HarmonicioSite
+from frameworks.spark.site import SparkSite
+from producers.files.site import FilesSite
+from producers.kafka.site import KafkaSite
 from producers.pulsar.admin import Admin
+from producers.pulsar.site import PulsarSite
+from producers.tcp.site import TcpSite
 from reports.data.derived import cpu_bound
 from reports.data.run_data import RunData
 
@@ -102,7 +97,7 @@ def test_the_clock_that_is_off_most_is_told(address: str, nobody: str, monkeypat
     assert apart.host == "b1"
     assert abs(apart.offset - 0.25) <= apart.bound < 0.2
     assert apart.most == abs(apart.offset) + apart.bound
-    sent = Site(hosts={"b1": HostSite(address), "b2": HostSite(address)}, load=LoadSite("127.0.0.1:5557", 1))
+    sent = Site(hosts={"b1": HostSite(address), "b2": HostSite(address)}, load=LoadHosts("127.0.0.1:5557", 1))
     assert node_exporter.apart(sent).most > 0.45
     assert node_exporter.apart(Site(hosts={"b1": HostSite(address), "b2": HostSite(nobody)})) is None
     assert node_exporter.apart(Site()) is None
@@ -176,12 +171,14 @@ def test_a_host_that_says_something_else_is_one_line(answer: bytes) -> None:
 
 def test_an_endpoint_is_reached(address: str, tmp_path: Path) -> None:
     """Whoever takes connections is said to."""
-    assert said(Site(kafka=KafkaSite(address)), tmp_path) == {f"kafka at {address} takes connections": True}
+    assert said(Site(sections={"kafka": KafkaSite(address)}), tmp_path) == {
+        f"kafka at {address} takes connections": True
+    }
 
 
 def test_an_endpoint_where_nobody_listens_is_a_refusal(nobody: str) -> None:
     """Its host is there: what listened has died."""
-    (gap,) = preflight.gaps(Site(spark=SparkSite(f"spark://{nobody}")))
+    (gap,) = preflight.gaps(Site(sections={"spark": SparkSite(f"spark://{nobody}")}))
     assert gap.refused
     assert str(gap) == f"spark at {nobody}: no connection (Connection refused)"
 
@@ -189,17 +186,17 @@ def test_an_endpoint_where_nobody_listens_is_a_refusal(nobody: str) -> None:
 def test_a_run_needs_its_endpoints(nobody: str) -> None:
     """Without one of them nothing is begun."""
     with pytest.raises(SiteError, match=f"kafka at {nobody}: no connection"):
-        preflight.require(Site(kafka=KafkaSite(nobody)))
+        preflight.require(Site(sections={"kafka": KafkaSite(nobody)}))
 
 
 def test_what_stands_elsewhere_is_known() -> None:
     """Only what the site names does; a room may be called as a key of the site file is that is no service."""
-    site = Site(kafka=KafkaSite("b1:9092"), harmonicio=HARMONICIO, load=LoadSite("h:1", 1))
+    site = Site(load=LoadHosts("h:1", 1), sections={"kafka": KafkaSite("b1:9092"), "harmonicio": HARMONICIO})
     assert site.elsewhere("stream")
     assert not site.elsewhere("load")
     assert site.elsewhere("kafka")
     assert not site.elsewhere("spark")
-    assert not site.elsewhere("plain")
+    assert not site.elsewhere("python")
 
 
 def test_a_secured_kafka_lets_clients_in_by_their_own_names(tmp_path: Path) -> None:
@@ -233,11 +230,11 @@ def why_not(system: str, site: Site) -> str | None:
 @pytest.mark.parametrize(
     ("system", "site", "part"),
     [
-        ("spark/kafka", Site(spark=SPARK), "kafka"),
-        ("spark/pulsar", Site(spark=SPARK, kafka=KafkaSite("b1:9092")), "pulsar"),
-        ("spark/files", Site(spark=SPARK), "files"),
-        ("spark/tcp", Site(spark=SPARK, files=FilesSite("/srv/stream")), "tcp"),
-        ("harmonicio/kafka", Site(harmonicio=HARMONICIO), "kafka"),
+        ("spark/kafka", Site(sections={"spark": SPARK}), "kafka"),
+        ("spark/pulsar", Site(sections={"spark": SPARK, "kafka": KafkaSite("b1:9092")}), "pulsar"),
+        ("spark/files", Site(sections={"spark": SPARK}), "files"),
+        ("spark/tcp", Site(sections={"spark": SPARK, "files": FilesSite("/srv/stream")}), "tcp"),
+        ("harmonicio/kafka", Site(sections={"harmonicio": HARMONICIO}), "kafka"),
     ],
     ids=lambda part: part if isinstance(part, str) else "",
 )
@@ -254,12 +251,12 @@ def test_a_source_that_a_framework_of_the_site_would_not_see_is_refused(system: 
     ("system", "site"),
     [
         ("spark/kafka", Site()),
-        ("plain/tcp", Site(spark=SPARK)),
-        ("harmonicio/stream", Site(spark=SPARK)),
-        ("harmonicio/stream", Site(harmonicio=HARMONICIO)),
-        ("spark/files", Site(spark=SPARK, files=FilesSite("/srv/stream"))),
-        ("spark/tcp", Site(spark=SPARK, tcp=TcpSite("127.0.0.1:7200"))),
-        ("spark/kafka", Site(spark=SPARK, kafka=KafkaSite("b1:9092"))),
+        ("python/tcp", Site(sections={"spark": SPARK})),
+        ("harmonicio/stream", Site(sections={"spark": SPARK})),
+        ("harmonicio/stream", Site(sections={"harmonicio": HARMONICIO})),
+        ("spark/files", Site(sections={"spark": SPARK, "files": FilesSite("/srv/stream")})),
+        ("spark/tcp", Site(sections={"spark": SPARK, "tcp": TcpSite("127.0.0.1:7200")})),
+        ("spark/kafka", Site(sections={"spark": SPARK, "kafka": KafkaSite("b1:9092")})),
     ],
     ids=[
         "all here",
@@ -278,24 +275,24 @@ def test_a_source_that_is_seen_is_not_refused(system: str, site: Site) -> None:
 
 def test_cores_are_of_where_a_framework_stands() -> None:
     """Its own of the site, the site's for all, or those of this machine."""
-    site = Site(spark=SPARK, harmonicio=HARMONICIO, cores=16)
-    assert [site.cores_of(name, 2) for name in ("spark", "harmonicio", "plain")] == [12, 16, 2]
-    assert Site(kafka=KafkaSite("b1:9092"), cores=16).cores_of("spark", 2) == 2
-    dear = Scenario("x", ("spark/kafka", "plain/kafka"), Grid((Size(1000),), (Seconds(0.01),)))
+    site = Site(cores=16, sections={"spark": SPARK, "harmonicio": HARMONICIO})
+    assert [site.cores_of(name, 2) for name in ("spark", "harmonicio", "python")] == [12, 16, 2]
+    assert Site(cores=16, sections={"kafka": KafkaSite("b1:9092")}).cores_of("spark", 2) == 2
+    dear = Scenario("x", ("spark/kafka", "python/kafka"), Grid((Size(1000),), (Seconds(0.01),)))
     assert [deployment.roofs(cell, dear, site, 2)[0].hz for cell in dear.cells()] == [1200.0, 200.0]
 
 
 def test_a_reports_bound_is_that_of_the_framework() -> None:
     """Spark's twelve cores of the site are not those of plain processes on this machine."""
-    scenario = Scenario("x", ("spark/kafka", "plain/kafka"), Grid((Size(1000),)))
-    run = RunRecord(1, scenario, Site(spark=SPARK), {"cores": 2}, "2026-05-04T10:00:00Z")
+    scenario = Scenario("x", ("spark/kafka", "python/kafka"), Grid((Size(1000),)))
+    run = RunRecord(1, scenario, Site(sections={"spark": SPARK}), {"cores": 2}, "2026-05-04T10:00:00Z")
     run_data = RunData(Path(), run, ())
-    assert [cpu_bound(run_data, name, 0.01) for name in ("spark", "plain")] == [1200.0, 200.0]
+    assert [cpu_bound(run_data, name, 0.01) for name in ("spark", "python")] == [1200.0, 200.0]
 
 
 def test_tcp_listens_where_the_site_says(env: RunEnvironment, nobody: str) -> None:
     """And on loopback where it says nothing."""
-    cell, on_site = Cell("spark", "tcp", 1000, 0.0), Site(tcp=TcpSite(nobody))
+    cell, on_site = Cell("spark", "tcp", 1000, 0.0), Site(sections={"tcp": TcpSite(nobody)})
     assert (
         registry.source("tcp", {}).open(cell, cast("RunEnvironment", SimpleNamespace(site=on_site))).address == nobody
     )
@@ -305,19 +302,19 @@ def test_tcp_listens_where_the_site_says(env: RunEnvironment, nobody: str) -> No
 def test_files_lie_in_the_sites_folder(env: RunEnvironment, tmp_path: Path) -> None:
     """A new folder in it for each cell, gone when the cell is over; a folder that nobody has mounted is not made."""
     cell, source = Cell("spark", "files", 1000, 0.0), registry.source("files", {"files": {"folder": "/dev/shm"}})
-    shared = SimpleNamespace(site=Site(files=FilesSite(str(tmp_path))), data=env.data)
+    shared = SimpleNamespace(site=Site(sections={"files": FilesSite(str(tmp_path))}), data=env.data)
     endpoint = source.open(cell, cast("RunEnvironment", shared))
     assert Path(endpoint.address).parent.parent == tmp_path
     source.close()
     assert not list(tmp_path.iterdir())
-    shared.site = Site(files=FilesSite(str(tmp_path / "unmounted")))
+    shared.site = Site(sections={"files": FilesSite(str(tmp_path / "unmounted"))})
     with pytest.raises(PluginError, match="unmounted: No such file"):
         registry.source("files", {}).open(cell, cast("RunEnvironment", shared))
 
 
 def test_what_this_machine_should_serve_is_looked_at(tmp_path: Path) -> None:
     """An address that is not its own, and a folder that is not there."""
-    site = Site(tcp=TcpSite("192.0.2.1:7200"), files=FilesSite(str(tmp_path / "unmounted")))
+    site = Site(sections={"tcp": TcpSite("192.0.2.1:7200"), "files": FilesSite(str(tmp_path / "unmounted"))})
     listening, folder = preflight.unserved(site)
     assert listening.startswith("site.tcp.listen: cannot listen at 192.0.2.1:7200")
     assert folder == f"site.files.folder: {tmp_path / 'unmounted'} is no folder that can be written; is it mounted?"
@@ -327,10 +324,10 @@ def test_what_this_machine_should_serve_is_looked_at(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("site", "key"),
     [
-        (Site(kafka=KafkaSite("b1:9092", Security("bench", "/nowhere/it", "/dev/null"))), "kafka.security.password_file"),
-        (Site(pulsar=PulsarSite("pulsar://b1:6650", "http://b1:8080", ca_file="/nowhere/it")), "pulsar.ca_file"),
-        (Site(spark=SparkSite("yarn", password_file="/nowhere/it")), "spark.password_file"),
-        (Site(harmonicio=HarmonicioSite("a:1", "a:2", "a:3", connector_token_file="/nowhere/it")),
+        (Site(sections={"kafka": KafkaSite("b1:9092", Security("bench", "/nowhere/it", "/dev/null"))}), "kafka.security.password_file"),
+        (Site(sections={"pulsar": PulsarSite("pulsar://b1:6650", "http://b1:8080", ca_file="/nowhere/it")}), "pulsar.ca_file"),
+        (Site(sections={"spark": SparkSite("yarn", password_file="/nowhere/it")}), "spark.password_file"),
+        (Site(sections={"harmonicio": HarmonicioSite("a:1", "a:2", "a:3", connector_token_file="/nowhere/it")}),
          "harmonicio.connector_token_file"),
     ],
     ids=["kafka", "pulsar", "spark", "harmonicio"],
@@ -352,7 +349,7 @@ def test_a_token_in_the_open_is_told(nobody: str, tmp_path: Path) -> None:
     """Of each connection that is not encrypted."""
     (tmp_path / "token").write_text("a token")
     told = PulsarSite(f"pulsar+ssl://{nobody}", f"http://{nobody}", token_file=str(tmp_path / "token"))
-    found = diagnosis.findings(Site(pulsar=told), tmp_path, tmp_path / "cache", tmp_path / "registry")
+    found = diagnosis.findings(Site(sections={"pulsar": told}), tmp_path, tmp_path / "cache", tmp_path / "registry")
     assert [one.what for one in found if "unencrypted" in one.what] == [
         f"pulsar at http://{nobody}: its token goes over an unencrypted connection, where others can read it"
     ]

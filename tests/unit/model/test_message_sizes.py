@@ -99,7 +99,7 @@ def test_messages_alike_by_chance_are_verified_as_mixed():
 def test_a_cell_of_mixed_sizes_is_named_for_their_mean(tmp_path):
     """And carries the distribution and its largest size."""
     path = tmp_path / "mixed.yaml"
-    path.write_text("name: x\nsystems: [plain/kafka]\ngrid: {message_size: {choice: {100 B: 90 %, 1 MB: 10 %}}}\n")
+    path.write_text("name: x\nsystems: [python/kafka]\ngrid: {message_size: {choice: {100 B: 90 %, 1 MB: 10 %}}}\n")
     (cell,) = read_scenario(path).cells()
     assert cell.message_bytes == CHOICE.mean
     assert cell.sizes == CHOICE

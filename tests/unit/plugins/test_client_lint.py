@@ -12,7 +12,7 @@ from bench.plugins import client_lint, registry
 
 def scenario(tmp_path, *changes):
     path = tmp_path / "scenario.yaml"
-    path.write_text("name: x\nsystems: [plain/kafka]\ngrid: {message_size: [1 kB]}\n")
+    path.write_text("name: x\nsystems: [python/kafka]\ngrid: {message_size: [1 kB]}\n")
     return read_scenario(path, changes)
 
 
@@ -22,7 +22,7 @@ def told(tmp_path, *changes):
 
 def test_our_own_senders_have_no_hazard(tmp_path):
     """With the settings as they are."""
-    assert told(tmp_path, "systems=plain/kafka,spark/tcp,spark/files,capacity/memory") == []
+    assert told(tmp_path, "systems=python/kafka,spark/tcp,spark/files,capacity/memory") == []
 
 
 def test_compression_of_compressible_messages_is_warned_of(tmp_path):
@@ -56,7 +56,7 @@ def test_kafka_python_without_crc32c_is_refused(monkeypatch):
     monkeypatch.setitem(sys.modules, "crc32c", None)
     with pytest.raises(UsageError, match="crc32c"):
         registry.source("kafka", {"kafka": {"client": "kafka-python"}}).unsupported_reason(
-            Cell("plain", "kafka", 100, 0.0), 0.5
+            Cell("python", "kafka", 100, 0.0), 0.5
         )
 
 

@@ -12,11 +12,12 @@ from sample_runs import QUICK, result_of, seen
 
 from bench.analysis.verdict import Verdict
 from bench.config.scenario import LoadSettings
-from bench.config.site import KafkaSite, Site
+from bench.config.site import Site
 from bench.model.cell import Cell
 from bench.model.measurement import Bound, Measurement, Planned, Result, Series
 from bench.storage.run_folder import RunRecord
 from bench.units import Bandwidth
+from producers.kafka.site import KafkaSite
 from reports.data.bottleneck import limit_of
 from reports.data.heatmap_kinds import cpu_words
 from reports.data.log_excerpt import Logs
@@ -88,7 +89,7 @@ def test_the_roofs_of_each_source_are_drawn_over_the_sizes() -> None:
     """Once, whichever systems read it; a source without one has none."""
     sizes, roofs = (10_000, 1_000_000), {"kafka": (Bound("disk", 900.0, hard=False),), "tcp": ()}
     cells = [
-        Cell(framework, source, size, 0.0) for framework in ("plain", "spark") for source in roofs for size in sizes
+        Cell(framework, source, size, 0.0) for framework in ("python", "spark") for source in roofs for size in sizes
     ]
     seen = tuple(CellData(cell, result_of(cell, soft_bounds=roofs[cell.source]), ()) for cell in cells)
     found = curves_of(replace(run_data(), cells=seen), 0.0)

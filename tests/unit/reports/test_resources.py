@@ -18,7 +18,7 @@ from reports.data.run_data import JudgedTrial, MeanSize, read_run_data
 from reports.formats.csv_table import write
 
 CHOICE = MessageSize.read({"choice": {"100 B": "90 %", "10 kB": "10 %"}})
-MIXED = replace(QUICK, systems=("plain/kafka",), grid=Grid((MessageSize(100), CHOICE)))
+MIXED = replace(QUICK, systems=("python/kafka",), grid=Grid((MessageSize(100), CHOICE)))
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,10 @@ from sample_runs import QUICK, a_run, result_of, seen
 
 from bench.analysis.comparison import claim_text
 from bench.analysis.verdict import Verdict
-from bench.config.site import KafkaSite, Site, SparkSite
+from bench.config.site import Site
 from bench.model.cell import Cell
+from frameworks.spark.site import SparkSite
+from producers.kafka.site import KafkaSite
 from reports.data.bottleneck import limit_of
 from reports.data.derived import Bound, bound_of, used_cores
 from reports.data.run_data import CellData, JudgedTrial, read_run_data
@@ -18,7 +20,7 @@ from reports.data.winners import contest_of, finding_of
 from reports.figures.latency import curves_of, latency_trials
 from reports.formats.csv_table import lines_of
 
-FAST, SLOW = Cell("plain", "kafka", 1000, 0.01), Cell("spark", "kafka", 1000, 0.01)
+FAST, SLOW = Cell("python", "kafka", 1000, 0.01), Cell("spark", "kafka", 1000, 0.01)
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +99,10 @@ def test_the_cpu_of_what_stands_elsewhere_is_not_known(run):
         "seconds": 10.0,
         "available": 20.0,
     }
-    sites = [Site(spark=SparkSite("spark://h:7077"), cores=16), Site(kafka=KafkaSite("h:9092"))]
+    sites = [
+        Site(cores=16, sections={"spark": SparkSite("spark://h:7077")}),
+        Site(sections={"kafka": KafkaSite("h:9092")}),
+    ]
     for site in sites:
         run_data = read_run_data(run)
         trial = JudgedTrial(seen(1, 120.0, 100.0, cpu=_of(site, busy)), Verdict("overloaded", "backlog grew", 0.1))
@@ -129,7 +134,7 @@ def _of(site, cpu):
 
 @pytest.mark.parametrize(
     ("high", "leaders"),
-    [(44.0, ("plain/kafka",)), (60.0, ("plain/kafka", "spark/kafka")), (900.0, ("plain/kafka", "spark/kafka"))],
+    [(44.0, ("python/kafka",)), (60.0, ("python/kafka", "spark/kafka")), (900.0, ("python/kafka", "spark/kafka"))],
 )
 def test_a_cell_that_is_sustained_only_sometimes_wins_nothing(high, leaders):
     """It may be as good as the best where twice its interval's end comes near."""

@@ -15,7 +15,7 @@ from bench.system.supervisor import Supervisor
 @pytest.fixture
 def scenario(tmp_path):
     path = tmp_path / "scenario.yaml"
-    path.write_text("name: x\nsystems: [plain/kafka]\ngrid: {message_size: [1 kB]}\n")
+    path.write_text("name: x\nsystems: [python/kafka]\ngrid: {message_size: [1 kB]}\n")
     return lambda *changes: read_scenario(path, changes)
 
 

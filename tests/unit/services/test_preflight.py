@@ -4,8 +4,9 @@ import socket
 
 import pytest
 
-from bench.config.site import PulsarSite, Site
+from bench.config.site import Site
 from bench.services import preflight
+from producers.pulsar.site import PulsarSite
 
 
 @pytest.fixture
@@ -16,12 +17,12 @@ def listening():
 
 
 def site(address, **more):
-    return Site(pulsar=PulsarSite(f"pulsar://{address}", f"http://{address}", **more))
+    return Site(sections={"pulsar": PulsarSite(f"pulsar://{address}", f"http://{address}", **more)})
 
 
 def test_a_sites_pulsar_needs_no_jars(listening, tmp_path):
     """Nor Java."""
-    assert preflight.missing({"plain", "pulsar"}, site(listening), tmp_path) == []
+    assert preflight.missing({"python", "pulsar"}, site(listening), tmp_path) == []
 
 
 def test_an_embedded_pulsars_jars_are_announced(tmp_path):

@@ -24,7 +24,7 @@ def main() -> None:
         builder = builder.config(name, value)
     if spark.password_file:
         builder = builder.config("spark.authenticate", "true").config("spark.network.crypto.enabled", "true")
-        builder = builder.config("spark.authenticate.secret", credentials.secret_in(spark.password_file))
+        builder = builder.config("spark.authenticate.secret", credentials.read_secret(spark.password_file))
     if spark.driver_host:
         builder = builder.config("spark.driver.host", spark.driver_host)
     began = time.monotonic()

@@ -24,7 +24,7 @@ SAVED_MESSAGES, SAVED_PAUSES = 3, 1.25
 """What the token bucket holds, whichever is more: tokens, and what comes in while nobody looks."""
 
 
-class Settings(Struct, frozen=True, forbid_unknown_fields=True):
+class CapacitySettings(Struct, frozen=True, forbid_unknown_fields=True):
     """The ceiling in messages/s; the interval at which results show; one mistake in every so many messages."""
 
     ceiling: Rate = Rate(5000)
@@ -33,10 +33,10 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     every: int = 1000
 
 
-class Framework:
+class CapacityFramework:
     """One thread that takes messages no faster than the ceiling."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: CapacitySettings) -> None:
         self._settings = settings
         self._reports: SimpleQueue[ProcessingReport] = SimpleQueue()
         self._stopped = Event()
@@ -47,8 +47,8 @@ class Framework:
     def batch_interval(self) -> float:
         return float(self._settings.batch_interval)
 
-    def unsupported_reason(self, cell: Cell, endpoint_source: str) -> str | None:  # noqa: ARG002  any cell can be tried
-        return registry.without_consumer(endpoint_source)
+    def unsupported_reason(self, cell: Cell, source: str) -> str | None:  # noqa: ARG002  any cell can be tried
+        return registry.missing_consumer(source)
 
     def open(self, cell: Cell, endpoint: Endpoint, work: Work, env: RunEnvironment) -> None:  # noqa: ARG002  it runs in this process
         consumer = registry.consumer(endpoint.source)
@@ -56,7 +56,7 @@ class Framework:
         self._thread = Thread(target=self._run, args=(consumer, work), name="capacity", daemon=True)
         self._thread.start()
 
-    def ask(self) -> list[ProcessingReport]:
+    def poll(self) -> list[ProcessingReport]:
         reports: list[ProcessingReport] = []
         try:
             while True:

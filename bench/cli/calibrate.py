@@ -1,0 +1,51 @@
+"""`bench calibrate`."""
+
+from typing import Annotated
+
+import typer
+
+from bench.cli.inputs import (
+    DEFAULT_RESULTS,
+    Changes,
+    Results,
+    SiteFile,
+    cache_folder,
+    children_folder,
+    read_site_file,
+    split_names,
+)
+from bench.cli.output import say
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command(epilog="Example:  bench calibrate kafka tcp --against client-loop --sizes 100B,1MB")(calibrate)
+
+
+def calibrate(  # one argument for each option
+    names: Annotated[
+        list[str], typer.Argument(metavar="SYSTEM|SOURCE...", help="Such as kafka or spark/tcp; message: the codec.")
+    ],
+    *,
+    against: Annotated[
+        str, typer.Option(help="Baseline producers: client-loop, constant ...; separated by commas.")
+    ] = "",
+    sizes: Annotated[str, typer.Option(help="Message sizes, separated by commas.")] = "100B,1kB,10kB,100kB,1MB,10MB",
+    runs: Annotated[int, typer.Option(min=1, max=99, help="Repetitions; the median counts.")] = 3,
+    seconds: Annotated[float, typer.Option(min=0.5, max=600, help="Of one repetition.")] = 1.5,
+    offered: Annotated[
+        bool, typer.Option("--offered", help="How accurately rates are kept, from 0.1/s to 0.9 of the maximum.")
+    ] = False,
+    site: SiteFile = None,
+    out: Results = DEFAULT_RESULTS,
+    changes: Changes = None,
+) -> None:
+    """Measure how fast the load generator itself is, against sources whose messages nobody keeps."""
+    from bench.cli.calibration_table import CalibrationRequest, table_lines
+    from bench.storage.run_folder import RunFolder
+
+    folder = RunFolder.fresh(out, "calibrate").folder
+    request = CalibrationRequest(names, split_names(against), sizes, runs, seconds, changes or [], offered=offered)
+    for line in table_lines(request, folder, read_site_file(site), cache_folder(), children_folder()):
+        say(line)
+    say(f"saved    {folder}")

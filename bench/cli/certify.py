@@ -1,0 +1,61 @@
+"""`bench certify`."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bench.cli.output import say
+from bench.errors import UsageError
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command(epilog="Example:  bench certify --strategy two-counter --seeds 200 --plot validation.png")(certify)
+
+
+def certify(  # one argument for each option
+    *,
+    strategy: Annotated[
+        str, typer.Option("--strategy", metavar="NAME", help="An installed one, or module:Class.")
+    ] = "two-counter",
+    seeds: Annotated[
+        int, typer.Option("--seeds", min=1, max=100_000, help="Runs of each case; the criteria are meant for 200.")
+    ] = 200,
+    first: Annotated[int, typer.Option("--first-seed", min=0, help="The first seed.")] = 0,
+    scenario: Annotated[
+        str, typer.Option("--scenario", metavar="TEXT", help="Only cases whose names contain this.")
+    ] = "",
+    jobs: Annotated[int, typer.Option("--jobs", min=0, max=256, help="Processes; 0 for one a core.")] = 0,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", metavar="FILE", help="Draw error, coverage and time (.png, .svg).")
+    ] = None,
+) -> None:
+    """Test a search strategy on simulated systems of known capacity; exit code 4 when a criterion is not met."""
+    from functools import partial
+
+    from bench.cli import validation_table
+    from bench.plugins import registry
+    from bench.simulation import validation_report
+    from bench.system import host_info, process_pool
+
+    sys.path.insert(0, str(Path.cwd()))  # where a strategy of the user's own may lie
+    maker = registry.strategy_factory(strategy)
+    many = validation_report.Seeds(seeds, seeds, max(1, seeds // 2), first=first)
+    todo = validation_report.tasks(many, only=scenario, mutations=strategy == "two-counter")
+    if not todo:
+        known = ", ".join(validation_report.names())
+        raise UsageError(f"--scenario {scenario}: no case has that in its name; there are: {known}")
+    processes = min(len(todo), jobs or host_info.cores())
+    answers = process_pool.answers(partial(validation_report.done, maker=maker), todo, processes)
+    report = validation_report.certificate(strategy, many, validation_table.watched(answers, len(todo)))
+    validation_table.show(report)
+    if plot is not None:
+        draw = next(
+            (one.draw_validation for _, one in registry.report_plugins() if one.draw_validation is not None), None
+        )
+        if draw is None:
+            raise UsageError("--plot: no installed report format draws it; pip install 'stream-bench[report]'")
+        say(str(draw(report, plot)))
+    raise typer.Exit(0 if all(gate.passed for gate in report.gates) else 4)

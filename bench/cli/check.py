@@ -1,0 +1,33 @@
+"""`bench check`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bench.cli.inputs import Changes, read_inputs, warn_of_settings
+from bench.cli.output import say
+from bench.errors import UsageError
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command(epilog="Example:  bench check scenarios/*.yaml")(check)
+
+
+def check(
+    scenarios: Annotated[list[Path], typer.Argument(metavar="SCENARIO...", help="Scenario files.")],
+    *,
+    changes: Changes = None,
+) -> None:
+    """Check scenario files; every mistake is one line."""
+    mistakes = []
+    for path in scenarios:
+        try:
+            scenario, _ = read_inputs(path, None, changes)
+            warn_of_settings(scenario)
+            say(f"{path}: {len(scenario.cells())} cells of {len(scenario.systems)} systems")
+        except UsageError as mistake:
+            mistakes.append(str(mistake))
+    if mistakes:
+        raise UsageError("\n".join(mistakes))

@@ -1,0 +1,47 @@
+"""`bench compare`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bench.cli.output import say
+from bench.errors import UsageError
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    example = "Example:  bench compare results/quick-20261121T120000Z results/quick-20261122T120000Z --fail-if slower"
+    app.command(epilog=example)(compare)
+
+
+def compare(
+    first: Annotated[Path, typer.Argument(metavar="A", help="The folder of a run.")],
+    second: Annotated[Path, typer.Argument(metavar="B", help="The folder of another run of the same cells.")],
+    *,
+    fail_if: Annotated[
+        str, typer.Option("--fail-if", metavar="WORD", help="Exit code 4 if a cell of B is: slower, faster.")
+    ] = "",
+) -> None:
+    """Compare each cell of B with A: faster, slower or undecided; at most 1 in 20 maps of equal systems shows any change."""
+    from bench.analysis import comparison
+    from bench.storage.run_folder import read_results, read_run
+
+    if fail_if not in ("", "slower", "faster"):
+        raise UsageError(f"--fail-if {fail_if}: found no such verdict; allowed: slower, faster")
+    for folder in (first, second):
+        read_run(folder)
+    results = [read_results(folder) for folder in (first, second)]
+    rates = [{(r.system, r.message_bytes, r.cpu_seconds): comparison.claim_text(r) for r in found} for found in results]
+    compared = comparison.compare(results[0], results[1])
+    for each in compared:
+        key = (each.cell.system, each.cell.message_bytes, each.cell.cpu_seconds)
+        a, b = (known.get(key, "") for known in rates)
+        say(
+            f"{each.word:12} {each.cell.name:32} {a:>10} -> {b:>10}  {comparison.ratio_text(each)}{each.why and '  ' + each.why}"
+        )
+    counts = {
+        word: sum(each.word == word for each in compared) for word in ("faster", "slower", "undecided", "not compared")
+    }
+    say(", ".join(f"{count} {word}" for word, count in counts.items()))
+    raise typer.Exit(4 if counts.get(fail_if) else 0)

@@ -1,0 +1,83 @@
+"""What the verbs read: arguments that several of them have, scenario and site files, and our own folders."""
+
+import os
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bench.cli.output import complain
+from bench.errors import UsageError
+
+if TYPE_CHECKING:  # everything else is imported by the verb that needs it: `bench --help` stays fast
+    from bench.config.scenario import Scenario
+    from bench.config.site import Site
+
+ScenarioFile = Annotated[
+    Path, typer.Argument(metavar="SCENARIO", help="A scenario file, such as scenarios/quick.yaml.")
+]
+SiteFile = Annotated[
+    Path | None, typer.Option("--site", metavar="FILE", help="A site file; this machine when left out.")
+]
+Changes = Annotated[
+    list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="Change one value; may be repeated.")
+]
+Results = Annotated[Path, typer.Option("--out", metavar="DIR", help="Where run folders are made.")]
+RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")]
+DEFAULT_RESULTS = Path("results")
+
+
+def read_inputs(path: Path, site: Path | None, changes: list[str] | None) -> "tuple[Scenario, Site]":
+    """Return scenario and site, checked against the installed plugins. Raises UsageError, a line per mistake."""
+    from bench.config.validation import changed, scenario_of
+    from bench.config.yaml_document import read_document
+    from bench.plugins.scenario_check import check_scenario, scenario_on_site
+
+    document = changed(read_document(path), changes or [])
+    scenario = scenario_of(document)
+    check_scenario(document, scenario)
+    where = read_site_file(site)
+    return scenario_on_site(scenario, where), where
+
+
+def read_site_file(path: Path | None) -> "Site":
+    """Return the site of a file; this machine for None. Raises UsageError, a line per mistake."""
+    from bench.config.site import Site
+    from bench.config.validation import read_site
+    from bench.plugins import registry
+
+    return registry.site_of(read_site(path, registry.site_file_type())) if path is not None else Site()
+
+
+def warn_of_settings(scenario: "Scenario") -> None:
+    """Print the warnings about a scenario's settings. Raises UsageError where one must be corrected first."""
+    from bench.plugins.scenario_check import config_warnings
+
+    found = config_warnings(scenario)
+    for warning in found:
+        if not warning.refused:
+            complain(f"warning: {warning.text}")
+    if refused := [warning.text for warning in found if warning.refused]:
+        raise UsageError("\n".join(refused))
+
+
+def split_names(text: str) -> list[str]:
+    """Return the names in a list that is separated by commas."""
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def this_command() -> str:
+    """Return the command line that repeats this call."""
+    return shlex.join(["bench", *sys.argv[1:]])
+
+
+def cache_folder() -> Path:
+    """Return the folder for downloads."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "stream-bench"
+
+
+def children_folder() -> Path:
+    """Return the folder with the records of child processes."""
+    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local/state") / "stream-bench" / "children"

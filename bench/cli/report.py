@@ -1,0 +1,90 @@
+"""`bench report`, `bench export` and `bench import`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bench.cli.inputs import DEFAULT_RESULTS, Results, RunArgument, split_names, this_command
+from bench.cli.output import say
+from bench.errors import UsageError
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verbs."""
+    app.command(epilog="Example:  bench report results/quick-20261121T120000Z --format html,png")(report)
+    app.command(epilog="Example:  bench export results/quick-20261121T120000Z --format csv,parquet,omb")(export)
+    app.command("import", epilog="Example:  bench import kafka-10kB.json pulsar-10kB.json")(import_)
+
+
+def report(
+    folders: Annotated[list[Path], typer.Argument(metavar="RUN...", help="The folder of a run; several are compared.")],
+    *,
+    formats: Annotated[
+        str,
+        typer.Option(
+            "--format", help="Which files, separated by commas; see bench plugins. The page and the PDF when left out."
+        ),
+    ] = "",
+    out: Annotated[
+        Path, typer.Option("--out", metavar="DIR", help="Where a page of several runs is put.")
+    ] = DEFAULT_RESULTS,
+) -> None:
+    """Draw the maps of a run from its folder alone; of several runs, a page that shows them side by side."""
+    from bench.plugins import registry
+
+    if len(folders) > 1:
+        if formats not in ("", "html"):
+            raise UsageError(f"--format {formats}: several runs are put side by side in one page (html) only")
+        compare = next((plugin.compare for _, plugin in registry.report_plugins() if plugin.compare is not None), None)
+        if compare is None:
+            raise UsageError("no installed report format can show several runs; pip install 'stream-bench[report]'")
+        say(str(compare(folders, out)))
+        return
+    chosen = split_names(formats) or [name for name, plugin in registry.report_plugins() if plugin.default]
+    _write(folders[0], chosen)
+
+
+def export(
+    folder: RunArgument,
+    *,
+    formats: Annotated[
+        str, typer.Option("--format", help="Which tables, separated by commas; all of them when left out.")
+    ] = "",
+) -> None:
+    """Write a run's cells and trials as tables for other tools, into its folder."""
+    from bench.plugins import registry
+
+    chosen = split_names(formats) or [name for name, plugin in registry.report_plugins() if plugin.export]
+    _write(folder, chosen)
+
+
+def import_(
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE...", help="Result files of the OpenMessaging Benchmark.")
+    ],
+    *,
+    out: Results = DEFAULT_RESULTS,
+) -> None:
+    """Read other tools' results as a run that can be reported and compared, and never gone on with."""
+    from bench.plugins import registry
+
+    read = next((plugin.read for _, plugin in registry.report_plugins() if plugin.read is not None), None)
+    if read is None:
+        raise UsageError("no installed report format reads other tools' results")
+    say(str(read(files, out, this_command())))
+
+
+def _write(folder: Path, formats: list[str]) -> None:
+    """Write a run's files in these formats; every name is looked up before the first file is written."""
+    from bench.plugins import registry
+
+    writers = []
+    for name in formats:
+        write = registry.report_plugin(name).write
+        if write is None:
+            raise UsageError(f"--format {name}: it writes no files of a run")
+        writers.append(write)
+    for write in writers:
+        for file in write(folder):
+            say(str(file))

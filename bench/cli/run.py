@@ -1,0 +1,110 @@
+"""`bench run`."""
+
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bench.cli.inputs import (
+    DEFAULT_RESULTS,
+    Changes,
+    Results,
+    ScenarioFile,
+    SiteFile,
+    cache_folder,
+    children_folder,
+    read_inputs,
+    this_command,
+    warn_of_settings,
+)
+from bench.cli.output import say
+from bench.errors import InterruptedRunError, UsageError
+
+if TYPE_CHECKING:
+    from bench.config.scenario import Scenario
+    from bench.config.site import Site
+    from bench.storage.run_folder import RunFolder
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command(epilog="Example:  bench run scenarios/quick.yaml --set grid.message_size=1kB,1MB")(run)
+
+
+def run(  # one argument for each option
+    scenario: ScenarioFile,
+    *,
+    site: SiteFile = None,
+    out: Results = DEFAULT_RESULTS,
+    resume: Annotated[
+        Path | None, typer.Option("--resume", metavar="DIR", help="Go on with the run in this folder.")
+    ] = None,
+    changes: Changes = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print only how it ended.")] = False,
+    web: Annotated[
+        bool, typer.Option("--web", help="Open the load generator's own page while it runs, on loopback.")
+    ] = False,
+) -> None:
+    """Find the maximum sustainable throughput of every cell of a scenario, and report it."""
+    from bench.cli.terminal import terminal
+    from bench.plugins import registry
+    from bench.runner.live_status import live_status
+    from bench.runner.progress import notify_all
+    from bench.runner.run import RunOptions
+    from bench.runner.run import run as run_scenario
+    from bench.storage.run_folder import RunFolder
+
+    chosen, where = read_inputs(scenario, site, changes)
+    warn_of_settings(chosen)
+    folder = _resumed(resume, chosen, where) if resume else RunFolder.fresh(out, chosen.name)
+    _log_to(folder.folder / "harness.log")
+    options = RunOptions(this_command(), cache_folder(), children_folder(), web=web)
+    try:
+        with (
+            terminal(len(chosen.cells()), folder.folder, quiet=quiet) as screen,
+            live_status(folder.folder) as status,
+        ):
+            results = run_scenario(chosen, where, folder, notify_all(status, screen), options)
+    except KeyboardInterrupt:
+        raise InterruptedRunError(f"interrupted, everything is stopped; go on with --resume {folder.folder}") from None
+    for _, plugin in registry.report_plugins():
+        if plugin.default and plugin.write is not None:
+            for file in plugin.write(folder.folder):
+                say(str(file))
+    failed = sum(result.status == "failed" for result in results)
+    say(f"{len(results)} cells, {failed} failed: {folder.folder}")
+    raise typer.Exit(4 if failed else 0)
+
+
+def _resumed(folder: Path, scenario: "Scenario", site: "Site") -> "RunFolder":
+    """Return the folder of an earlier run; it must have been of the same scenario, on the same site and machine."""
+    from bench.config.site import same_site
+    from bench.storage.run_folder import RunFolder, read_run
+    from bench.system import host_info
+
+    record = read_run(folder)
+    if "imported" in record.facts:
+        raise UsageError(f"{folder}: was imported from another tool's results; it can be reported, not gone on with")
+    if record.scenario != scenario:
+        raise UsageError(
+            f"{folder}: is a run of another scenario or with other settings; give the ones in its run.json"
+        )
+    if not same_site(record.site, site):
+        raise UsageError(
+            f"{folder}: is a run on the site {record.site.name!r} as it was then; give that site's file with --site"
+        )
+    if changed := host_info.changed(record.facts):
+        raise UsageError(
+            f"{folder}: was begun with {changed}; its cells would not be comparable: begin a run of its own"
+        )
+    return RunFolder(folder)
+
+
+def _log_to(path: Path) -> None:
+    handler = logging.FileHandler(path)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
+    for name in ("bench", "producers", "consumers", "frameworks", "reports"):
+        logging.getLogger(name).setLevel(logging.INFO)
+    logging.getLogger().setLevel(logging.WARNING)  # what client libraries tell of themselves is not the run's

@@ -1,0 +1,83 @@
+"""The estimate of `bench plan`: what a scenario will take before anything starts: cells, time, disk, and what is missing."""
+
+from pathlib import Path
+
+from msgspec import Struct
+
+from bench.config.scenario import Scenario
+from bench.config.site import Site
+from bench.model.cell import Cell
+from bench.plugins.site_preflight import missing_for
+from bench.runner.cell_plan import CellPlan, plan_cell
+from bench.search.durations import Pace
+from bench.system import host_info
+
+USUAL_TRIALS = 5
+USUAL_HZ = 10_000.0
+START_S = 8.0
+"""About what a server, a session or a load generator takes to start; paid once for a system."""
+MAX_RETAINED_HZ_BYTES = 200e6
+"""Bytes/s that a source on this machine is taken to retain while a trial lasts."""
+
+
+class RunEstimate(Struct, frozen=True):
+    """An estimate of a run: seconds and bytes are usual figures, not bounds; `longest` is the bound that the budgets set."""
+
+    cells: tuple[Cell, ...]
+    unsupported: dict[str, str]
+    """by the cell's name: why its plugins cannot do it"""
+    seconds: float
+    longest: float
+    disk: float
+    free: int
+    missing: list[str]
+    """what the user must correct, or will be downloaded, a sentence each"""
+
+
+def estimate_run(scenario: Scenario, site: Site, results: Path, cache: Path) -> RunEstimate:
+    """Return the estimate of a scenario whose run folder will lie in `results`.
+
+    Raises:
+        UsageError: a plugin is not installed, or does not take its settings.
+    """
+    cells = scenario.cells()
+    plans = [plan_cell(cell, scenario, site, host_info.cores()) for cell in cells]
+    able = [one for one in plans if one.unsupported_reason is None]
+    starts = START_S * (1 + len(scenario.systems))
+    disk, free = max((_disk(one) for one in able), default=0.0), host_info.free_bytes(results)
+    plugins = {("frameworks", one.cell.framework) for one in able} | {("sources", one.cell.source) for one in able}
+    missing = missing_for(plugins, site, cache)
+    if disk > free:
+        missing.append(f"{disk / 1e9:.1f} GB of disk are needed at {results}, {free / 1e9:.1f} GB are free")
+    return RunEstimate(
+        cells,
+        {one.cell.name: one.unsupported_reason for one in plans if one.unsupported_reason is not None},
+        starts + sum(_usual_seconds(one) for one in able),
+        starts + len(able) * (float(scenario.search.budget) + float(scenario.timing.drain)),
+        disk,
+        free,
+        missing,
+    )
+
+
+def _usual_seconds(plan: CellPlan) -> float:
+    rate = min(USUAL_HZ, MAX_RETAINED_HZ_BYTES / plan.cell.message_bytes, _cpu_hz(plan) or USUAL_HZ)
+    return min(float(plan.scenario.search.budget), USUAL_TRIALS * _longest_trial(plan, rate)) + 2
+
+
+def _disk(plan: CellPlan) -> float:
+    """Return bytes that a source which writes to disk holds during one trial."""
+    rate = _cpu_hz(plan) or float("inf")
+    return (
+        plan.source.disk_copies
+        * min(rate * plan.cell.message_bytes, MAX_RETAINED_HZ_BYTES)
+        * _longest_trial(plan, USUAL_HZ)
+    )
+
+
+def _longest_trial(plan: CellPlan, rate: float) -> float:
+    return Pace(plan.scenario.timing, float(plan.scenario.search.precision), plan.batch_interval).longest(rate)
+
+
+def _cpu_hz(plan: CellPlan) -> float | None:
+    return next((bound.hz for bound in plan.bounds if bound.name == "cpu"), None)

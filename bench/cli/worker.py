@@ -1,0 +1,31 @@
+"""`bench worker`."""
+
+from typing import Annotated
+
+import typer
+
+from bench.cli.output import say
+from bench.errors import InterruptedRunError, UsageError
+
+
+def register(app: typer.Typer) -> None:
+    """Add the verb."""
+    app.command(epilog="Example:  bench worker 10.0.0.5:5557")(worker)
+
+
+def worker(
+    master: Annotated[
+        str, typer.Argument(metavar="HOST:PORT", help="What the site file of the runs calls load.listen.")
+    ],
+) -> None:
+    """Be a worker of the load generator on this host, for one run after another that a site file sends here."""
+    from bench.config.validation import read_address
+    from bench.plugins import registry
+
+    plugin = registry.load_generator_plugin(None)
+    if plugin.join is None:
+        raise UsageError(f"the load generator {registry.default_load_generator()!r} has no workers on other hosts")
+    try:
+        plugin.join(read_address(master), say)
+    except KeyboardInterrupt:
+        raise InterruptedRunError("no worker of the load any more") from None

@@ -1,0 +1,68 @@
+"""Where the parts of a system run, and what follows: cores, bandwidth, and why a system cannot run on a site."""
+
+from msgspec import Struct
+
+from bench.config.site import Site
+from bench.plugins import registry
+from bench.plugins.site_section import ExternalService, Section
+
+
+class Placement(Struct, frozen=True):
+    """Where the framework and the source of a system run."""
+
+    framework_remote: bool
+    source_remote: bool
+    cores: int
+    """that the framework has, wherever it runs"""
+    link: float | None
+    """bytes/s at which messages can reach the framework, in one direction; None within one machine, or where it is not known"""
+
+
+def place(framework: str, source: str, site: Site, cores: int) -> Placement:
+    """Return where a system runs.
+
+    Args:
+        framework: its plugin's name; one that is not installed counts as running here, so that old runs can be reported.
+        source: likewise.
+        site: the site of the run.
+        cores: cores of this machine that a framework here has.
+    """
+    service = framework_service(framework, site)
+    framework_remote = service is not None and service.remote
+    source_remote = _is_remote(_source_section(source), site)
+    if service is not None and framework_remote:
+        cores = service.cores or site.cores or cores
+    crosses = site.load is not None or framework_remote or source_remote
+    link = float(site.bandwidth) if crosses and site.bandwidth is not None else None
+    return Placement(framework_remote, source_remote, cores, link)
+
+
+def framework_service(framework: str, site: Site) -> ExternalService | None:
+    """Return what the site file says of a framework; None where it says nothing."""
+    if framework not in registry.names("frameworks"):
+        return None
+    section = registry.framework_plugin(framework).site
+    return None if section is None else section.service(site)
+
+
+def unreachable_reason(framework: str, source: str, site: Site) -> str | None:
+    """Return why a framework could not reach its source; None when it can, or when nothing is known of such a source."""
+    framework_remote = place(framework, source, site, 1).framework_remote
+    found, reads = registry.source_plugin(source), registry.framework_plugin(framework)
+    if found.capabilities.in_process and not reads.capabilities.in_process:
+        return f"{source} exists only within the harness's process, and {framework} reads with processes of its own"
+    if not framework_remote or found.site is None or found.site.service(site) is not None:
+        return None
+    return (
+        f"{framework} runs on the site, {source} on this machine, where it is not reached:"
+        f" the site file has no `{found.site.key}`"
+    )
+
+
+def _source_section(source: str) -> Section | None:
+    return registry.source_plugin(source).site if source in registry.names("sources") else None
+
+
+def _is_remote(section: Section | None, site: Site) -> bool:
+    service = None if section is None else section.service(site)
+    return service is not None and service.remote

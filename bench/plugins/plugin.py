@@ -1,0 +1,157 @@
+"""Plugin declarations: one frozen record per plugin, given by one entry point.
+
+    entry point group         record                 runs in
+    bench.sources             SourcePlugin           the harness; its sender in the load generator's process
+    bench.consumers           ConsumerPlugin         any process that reads a source with our own code
+    bench.frameworks          FrameworkPlugin        the harness, beside what it starts
+    bench.load_generators     LoadGeneratorPlugin    the harness, beside the processes that send
+    bench.reports             ReportPlugin           `bench report`; reads the run folder alone
+    bench.search              a class that makes a bench.search.problem.Strategy
+
+The name of a plugin is the name of its entry point. `docs/adding-a-plugin.md` is the checklist.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Event
+from types import ModuleType
+from typing import Generic, NoReturn, Protocol, TypeVar
+
+from msgspec import Struct
+
+from bench.analysis.bounds import Copies
+from bench.config.site import Site
+from bench.plugins.client_lint import ConfigWarning
+from bench.plugins.protocols import Consumer, Endpoint, Framework, LoadGenerator, Sender, Source
+from bench.plugins.site_section import Section
+from bench.simulation.validation_report import ValidationReport
+from bench.workload.rate_meter import Meter
+
+Settings = TypeVar("Settings", bound=Struct)
+
+BaselineProducer = Callable[[Endpoint, bytes, Meter, Path], None]
+"""Sends one message over and over until the meter, given the confirmed count, ends it. The path is the download cache."""
+
+Discard = Callable[[Endpoint, Event], None]
+"""Reads an endpoint and drops every message until the event is set or its process ends."""
+
+Preflight = Callable[[Site, Path], Sequence[str]]
+"""(site, download cache) -> what is missing here, one sentence each; a download that will happen counts as missing."""
+
+
+def _nothing_missing(_site: Site, _cache: Path) -> Sequence[str]:
+    return ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceCapabilities:
+    """Properties of a source that the harness plans with."""
+
+    retains_unread: bool = False
+    """accepts messages that nobody reads; needed for calibration unless there is a `discard`"""
+    keyed: bool = False
+    """messages can have keys: the sender has `send_keyed`, and messages of one key keep their order"""
+    single_writer: bool = False
+    """only one sender at a time can serve it (a port, a pipe)"""
+    in_process: bool = False
+    """exists only within the harness's process: load generator and framework must run there"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourcePlugin(Generic[Settings]):
+    """A source: how messages enter a framework."""
+
+    settings: type[Settings]
+    open: Callable[[Settings], Source]
+    """makes a closed Source from its settings; raises UsageError for settings that contradict each other"""
+    sender: Callable[[], Sender]
+    capabilities: SourceCapabilities = SourceCapabilities()
+    site: Section | None = None
+    """its part of the site file; a source without one exists on this machine only"""
+    preflight: Preflight = _nothing_missing
+    copies: Callable[[Settings, Site], Copies | None] | None = None
+    """how often network and disks see each byte, for bounds; None where it cannot be known"""
+    disk_copies: float = 0.0
+    """bytes on this machine's disk per byte of an unread message, for the estimate of `bench plan`"""
+    warnings: Callable[[Settings, int, float], Sequence[ConfigWarning]] | None = None
+    """(settings, bytes of the largest message, entropy) -> settings that distort a measurement"""
+    baselines: Mapping[str, BaselineProducer] = field(default_factory=dict)
+    """by name: loops around the source's own client that the load generator is compared with"""
+    discard: Discard | None = None
+    client_code: Sequence[ModuleType] = ()
+    """modules with the sender's code, searched for known mistakes of clients (bench.plugins.client_lint)"""
+    packages: Sequence[str] = ()
+    """distributions whose versions are recorded with each run"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConsumerPlugin:
+    """A reader of the source of the same name."""
+
+    open: Callable[[], Consumer]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FrameworkCapabilities:
+    """Properties of a framework that the harness plans with."""
+
+    ordered: bool = True
+    """processes the messages of one part of a source in the order in which it reads them"""
+    in_process: bool = False
+    """reads within the harness's process, and so a source that exists only there"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FrameworkPlugin(Generic[Settings]):
+    """A framework under test."""
+
+    settings: type[Settings]
+    open: Callable[[Settings], Framework]
+    """makes a closed Framework from its settings; raises UsageError for settings that contradict each other"""
+    capabilities: FrameworkCapabilities = FrameworkCapabilities()
+    site: Section | None = None
+    """its part of the site file; a framework without one runs on this machine only"""
+    preflight: Preflight = _nothing_missing
+    packages: Sequence[str] = ()
+    """distributions whose versions are recorded with each run"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoadGeneratorPlugin:
+    """A load generator."""
+
+    open: Callable[[], LoadGenerator]
+    in_process: bool = False
+    """one thread of the harness: a single worker, not calibrated, and able to reach a source in the process"""
+    default: bool = False
+    """used where a scenario names none"""
+    join: Callable[[str, Callable[[str], None]], NoReturn] | None = None
+    """makes this process a worker for the host:port of a site's `load.listen`; reports its progress to the callback"""
+    packages: Sequence[str] = ()
+
+
+class Serve(Protocol):
+    """Server of a run's live page."""
+
+    def __call__(self, run: Path, *, host: str, port: int, say: Callable[[str], None]) -> None:
+        """Serve the page until the run ends; `say` gets its address."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportPlugin:
+    """A report format; each callable is one thing that it can do."""
+
+    write: Callable[[Path], Sequence[Path]] | None = None
+    """run folder -> files written into it"""
+    default: bool = False
+    """written at the end of every run"""
+    export: bool = False
+    """for other tools: written by `bench export`"""
+    read: Callable[[Sequence[Path], Path, str], Path] | None = None
+    """(files of another tool, parent folder, command) -> run folder that can be reported and compared"""
+    compare: Callable[[Sequence[Path], Path], Path] | None = None
+    """(run folders, parent folder) -> a page that shows them side by side"""
+    serve: Serve | None = None
+    draw_validation: Callable[[ValidationReport, Path], Path] | None = None
+    """(report of `bench certify`, image file) -> the file"""

@@ -1,0 +1,86 @@
+"""Checks of a scenario against the installed plugins."""
+
+import inspect
+
+from msgspec.structs import replace
+
+from bench.config.load_profile import profile_of
+from bench.config.scenario import Scenario
+from bench.config.site import Site
+from bench.config.validation import located, settings_as
+from bench.config.yaml_document import Document
+from bench.errors import UsageError
+from bench.plugins import registry
+from bench.plugins.client_lint import ConfigWarning, in_code
+from bench.plugins.placement import place
+
+
+def check_scenario(document: Document, scenario: Scenario) -> None:
+    """Raise UsageError, with the line of the file, when a scenario names a plugin or a setting that does not exist."""
+    for index, system in enumerate(scenario.systems):
+        framework, _, source = system.partition("/")
+        for kind, name in (("frameworks", framework), ("sources", source)):
+            known = registry.names(kind)
+            if name not in known:
+                allowed = f"one of the installed {registry.KINDS[kind]}s: {', '.join(known)}"
+                raise located(
+                    document, f"systems[{index}]", system, allowed=allowed, names=_likely_systems(framework, source)
+                )
+    named = {"search": ("search.strategy", scenario.search.strategy)}
+    if scenario.load.by is not None:
+        named["load_generators"] = ("load.by", scenario.load.by)
+    for kind, (path, name) in named.items():
+        known = registry.names(kind)
+        if name not in known:
+            raise located(document, path, name, allowed=", ".join(known) or "none", names=known)
+    profile_of(scenario.load)
+    for plugin, settings in scenario.settings.items():
+        kind_of_settings = registry.settings_type(plugin)
+        if kind_of_settings is None:
+            known = sorted({*registry.names("frameworks"), *registry.names("sources")})
+            raise located(document, f"settings.{plugin}", plugin, allowed=", ".join(known), names=known)
+        settings_as(kind_of_settings, settings, f"settings.{plugin}", document)
+
+
+def config_warnings(scenario: Scenario) -> list[ConfigWarning]:
+    """Return what a scenario's sources warn of in their settings, and the mistakes in their senders' code; once each."""
+    found: dict[ConfigWarning, None] = {}
+    entropy = float(scenario.load.entropy)
+    for cell in scenario.cells():
+        plugin = registry.source_plugin(cell.source)
+        if plugin.warnings is not None:
+            settings = registry.settings_of_source(cell.source, scenario.settings)
+            found |= dict.fromkeys(plugin.warnings(settings, cell.largest_bytes, entropy))
+        for module in plugin.client_code:
+            found |= dict.fromkeys(in_code(inspect.getsource(module), module.__name__))
+    return list(found)
+
+
+def scenario_on_site(scenario: Scenario, site: Site) -> Scenario:
+    """Return the scenario as it runs on a site: with the workers of the site's load hosts.
+
+    Raises:
+        UsageError: those workers could not reach a source.
+    """
+    if site.load is None:
+        return scenario
+    for cell in scenario.cells():
+        plugin = registry.source_plugin(cell.source)
+        if registry.load_generator_for(plugin, scenario).in_process:
+            raise UsageError(
+                "site.load names workers, but the scenario's load generator is one thread of this machine; leave load.by out"
+            )
+        if not place(cell.framework, cell.source, site, 1).source_remote:
+            raise UsageError(
+                f"{cell.system}: {cell.source} runs on this machine, where workers of other hosts do not reach it; "
+                f"leave site.load out, or name a source of the site"
+            )
+    return replace(scenario, load=replace(scenario.load, workers=site.load.workers))
+
+
+def _likely_systems(framework: str, source: str) -> list[str]:
+    """Return the systems that may be meant: with the framework as written, or with the source as written."""
+    frameworks, sources = registry.names("frameworks"), registry.names("sources")
+    with_source = [f"{known}/{source}" for known in frameworks] if source in sources else []
+    with_framework = [f"{framework}/{known}" for known in sources] if framework in frameworks else []
+    return with_source + with_framework

@@ -1,0 +1,126 @@
+"""The plan of one cell: everything that follows from scenario, site and plugins, worked out once and passed on."""
+
+from dataclasses import dataclass
+
+from msgspec import Struct
+
+from bench.analysis import bounds
+from bench.analysis.verdict import Rules
+from bench.config.scenario import Scenario
+from bench.config.site import Site
+from bench.errors import UsageError
+from bench.model.cell import Cell
+from bench.model.measurement import Bound
+from bench.plugins import registry
+from bench.plugins.placement import Placement, place, unreachable_reason
+from bench.plugins.plugin import FrameworkPlugin, LoadGeneratorPlugin, SourcePlugin
+
+
+@dataclass(frozen=True)
+class CellPlan:
+    """What is known of a cell before anything is started for it."""
+
+    cell: Cell
+    scenario: Scenario
+    source: SourcePlugin[Struct]
+    framework: FrameworkPlugin[Struct]
+    load_generator: LoadGeneratorPlugin
+    placement: Placement
+    bounds: tuple[Bound, ...]
+    """the lowest first"""
+    batch_interval: float
+    """seconds between two moments at which the framework shows progress; 0 when it goes on continuously"""
+    unsupported_reason: str | None
+
+    @property
+    def hard_bound(self) -> Bound | None:
+        """Return the lowest hard bound; None where none is known."""
+        return next((bound for bound in self.bounds if bound.hard), None)
+
+    @property
+    def soft_bounds(self) -> tuple[Bound, ...]:
+        """Return the soft bounds, the lowest first."""
+        return tuple(bound for bound in self.bounds if not bound.hard)
+
+    @property
+    def rules(self) -> Rules:
+        """Return what the scenario judges its trials by."""
+        return Rules(self.scenario.objectives, float(self.scenario.search.precision))
+
+
+def plan_cell(cell: Cell, scenario: Scenario, site: Site, cores: int) -> CellPlan:
+    """Plan a cell.
+
+    Args:
+        cell: the cell.
+        scenario: the scenario that it is of.
+        site: where services exist already.
+        cores: cores of this machine that a framework here has.
+
+    Raises:
+        UsageError: a plugin is not installed, or does not take its settings.
+    """
+    source = registry.source(cell.source, scenario.settings)
+    framework = registry.framework(cell.framework, scenario.settings)
+    source_plugin = registry.source_plugin(cell.source)
+    load_generator = registry.load_generator_for(source_plugin, scenario)
+    placement = place(cell.framework, cell.source, site, cores)
+    reason = (
+        _load_generator_reason(cell, scenario, source_plugin, load_generator)
+        or missing_keys_reason(cell, scenario)
+        or unreachable_reason(cell.framework, cell.source, site)
+        or framework.unsupported_reason(cell, cell.source)
+        or source.unsupported_reason(cell, float(scenario.load.entropy))
+    )
+    return CellPlan(
+        cell=cell,
+        scenario=scenario,
+        source=source_plugin,
+        framework=registry.framework_plugin(cell.framework),
+        load_generator=load_generator,
+        placement=placement,
+        bounds=tuple(_cell_bounds(cell, scenario, site, placement)),
+        batch_interval=framework.batch_interval,
+        unsupported_reason=reason,
+    )
+
+
+def missing_keys_reason(cell: Cell, scenario: Scenario) -> str | None:
+    """Return why messages of a cell's source cannot have the keys that the scenario asks for; None when they can, or need none."""
+    if scenario.load.keys is None or registry.source_plugin(cell.source).capabilities.keyed:
+        return None
+    keyed = [name for name in registry.names("sources") if name != cell.source and _is_keyed(name)]
+    return (
+        f"load.keys: messages of {cell.source} have no keys; leave it out, or use a source that has them"
+        f" ({', '.join(keyed) or 'none is installed'})"
+    )
+
+
+def _is_keyed(source: str) -> bool:
+    try:
+        return registry.source_plugin(source).capabilities.keyed
+    except UsageError:
+        return False
+
+
+def _load_generator_reason(
+    cell: Cell, scenario: Scenario, source: SourcePlugin[Struct], load_generator: LoadGeneratorPlugin
+) -> str | None:
+    workers = scenario.load.workers
+    if workers > 1 and load_generator.in_process:
+        return f"load.workers: {workers}, but this load generator is one thread of the harness; leave load.by out"
+    if workers > 1 and source.capabilities.single_writer:
+        return f"load.workers: {workers}, but {cell.source} takes messages of one sender"
+    if source.capabilities.in_process and not load_generator.in_process:
+        return f"{cell.source} exists only within the harness's process, where the load generator does not run"
+    return None
+
+
+def _cell_bounds(cell: Cell, scenario: Scenario, site: Site, placement: Placement) -> list[Bound]:
+    plugin = registry.source_plugin(cell.source)
+    copies = None
+    if plugin.copies is not None:
+        copies = plugin.copies(registry.settings_of_source(cell.source, scenario.settings), site)
+    disk = float(site.disk) if site.disk is not None else None
+    several_senders = site.load is not None
+    return bounds.roofs(cell, placement.cores, copies, network=placement.link, disk=disk, cards=several_senders)

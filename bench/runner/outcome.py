@@ -1,0 +1,77 @@
+"""What becomes of a search's answer: bounds, sanity, and results of cells without one. Pure."""
+
+from msgspec.structs import replace
+
+from bench.analysis.bounds import cpu_bound, reached_bound
+from bench.analysis.sanity import failed_sanity_check
+from bench.errors import ImpossibleMeasurementError
+from bench.model.cell import Cell
+from bench.model.measurement import Measurement, Planned, Result, Status
+from bench.runner.cell_plan import CellPlan
+
+TOLERANCE = 1.02
+"""A rate above a hard bound by more than this factor cannot be."""
+
+
+def finish_result(result: Result, plan: CellPlan) -> Result:
+    """Return a search's result with what theory says of it.
+
+    A result above a hard bound fails its cell, an interval ends where theory does, and one that reaches what our own load
+    generator can do says only that the system does at least so much.
+    """
+    result = with_soft_bounds(result, plan)
+    if result.bound_hz is not None and (result.low_hz or 0) > TOLERANCE * result.bound_hz:
+        reason = (
+            f"impossible: {result.low_hz:g} /s sustained, but theory allows {result.bound_hz:g} /s ({result.bound})"
+        )
+        return replace(
+            result, status="failed", reason=reason, estimate_hz=None, low_hz=None, high_hz=None, confirmed_hz=None
+        )
+    if result.status == "measured" and result.generator_hz and (result.high_hz or 0) >= result.generator_hz:
+        return replace(result, status="lower-bound", reason="generator", limited_by="generator", high_hz=None)
+    if result.bound_hz is not None and result.high_hz is not None and result.status in ("measured", "lower-bound"):
+        return replace(result, high_hz=min(result.high_hz, max(result.bound_hz, result.estimate_hz or 0.0)))
+    return result
+
+
+def with_soft_bounds(result: Result, plan: CellPlan) -> Result:
+    """Add the soft bounds; set `limited_by` to a bound that the estimate comes near, unless the generator limited it."""
+    reached = reached_bound(result.estimate_hz or 0.0, plan.bounds)
+    limited_by = result.limited_by if reached is None or result.limited_by == "generator" else reached.name
+    return replace(result, limited_by=limited_by, soft_bounds=plan.soft_bounds)
+
+
+def without_rate(cell: Cell, status: Status, reason: str) -> Result:
+    """Return the result of a cell that was not searched."""
+    return Result(
+        cell.system, cell.framework, cell.source, cell.message_bytes, cell.cpu_seconds, status, reason, sizes=cell.sizes
+    )
+
+
+def check_sanity(measurement: Measurement, plan: CellPlan, *, several_senders: bool) -> None:
+    """Raise ImpossibleMeasurementError where a trial breaks conservation or a hard bound.
+
+    Args:
+        measurement: what the trial saw.
+        plan: of its cell.
+        several_senders: whether several hosts send; the bandwidth of one card does not bound them.
+    """
+    bound_hz = cpu_bound(plan.cell, plan.placement.cores)
+    link = None if several_senders else plan.placement.link
+    reason = failed_sanity_check(measurement, plan.cell, bound_hz=bound_hz, link=link)
+    if reason is not None:
+        raise ImpossibleMeasurementError(f"trial {measurement.planned.number}: {reason}")
+
+
+def remaining_latency_trials(plan: CellPlan, result: Result, trials: list[Measurement]) -> list[Planned]:
+    """Return the latency trials at the scenario's shares of the confirmed rate, without those that the journal has."""
+    latency = plan.scenario.latency
+    if result.confirmed_hz is None or not latency.at:
+        return []
+    confirmed, window = result.confirmed_hz, float(latency.window)
+    done = sum(trial.planned.purpose == "latency" for trial in trials)
+    settle = max(1.0, 2 * plan.batch_interval)
+    shares = [float(share) for share in latency.at[done:]]
+    return [
+        Planned(len(trials) + place, confirmed * share, settle, window, "latency") for place, share in enumerate(shares)
+    ]

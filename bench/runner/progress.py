@@ -1,0 +1,103 @@
+"""Progress events of a run: what the terminal and the live page are told while it goes on."""
+
+from collections.abc import Callable
+
+from msgspec import Struct
+
+from bench.analysis.verdict import Verdict
+from bench.model.cell import Cell
+from bench.model.measurement import Measurement, Planned, Result
+
+
+class Note(Struct, frozen=True):
+    """Something takes its time, such as a download."""
+
+    text: str
+
+
+class CellStarted(Struct, frozen=True):
+    """The harness begins with a cell."""
+
+    cell: Cell
+    number: int
+    """from 1, in the order of the run"""
+    total: int
+
+
+class TrialStarted(Struct, frozen=True):
+    """A trial or a warm-up begins."""
+
+    planned: Planned
+
+
+class TrialProgress(Struct, frozen=True):
+    """The counters of a trial under way, a few times a second; messages since its first due time."""
+
+    planned: Planned
+    phase: str
+    elapsed: float
+    """seconds since the first message was due"""
+    offered: int
+    sent: int
+    processed: int
+
+
+class TrialFinished(Struct, frozen=True):
+    """A trial or a warm-up is over."""
+
+    measurement: Measurement
+    verdict: Verdict
+
+
+class CellFinished(Struct, frozen=True):
+    """A cell has its result."""
+
+    result: Result
+
+
+ProgressEvent = Note | CellStarted | TrialStarted | TrialProgress | TrialFinished | CellFinished
+Notify = Callable[[ProgressEvent], None]
+
+
+def notify_all(*listeners: Notify) -> Notify:
+    """Return a listener that passes every event on to all of these, in order."""
+
+    def notify(event: ProgressEvent) -> None:
+        for listener in listeners:
+            listener(event)
+
+    return notify
+
+
+class RateWindow:
+    """Rates of the counters over the last moments of a trial.
+
+    Args:
+        seconds: the span over which rates are taken.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._recent: list[TrialProgress] = []
+
+    def clear(self) -> None:
+        """Forget everything; a new trial begins."""
+        self._recent = []
+
+    def add(self, progress: TrialProgress) -> None:
+        """Take in the counters of a moment."""
+        kept = [one for one in self._recent if one.elapsed >= progress.elapsed - self._seconds]
+        self._recent = [*kept, progress]
+
+    @property
+    def last(self) -> TrialProgress | None:
+        """Return the newest counters; None before there are any."""
+        return self._recent[-1] if self._recent else None
+
+    def rate(self, counter: str) -> float | None:
+        """Return messages/s of the counter of that name; None before two moments are known."""
+        if len(self._recent) < 2:
+            return None
+        first, last = self._recent[0], self._recent[-1]
+        span = last.elapsed - first.elapsed
+        return max(0.0, (getattr(last, counter) - getattr(first, counter)) / span) if span > 0 else None

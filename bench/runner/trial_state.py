@@ -1,0 +1,121 @@
+"""The counters of one trial under way: pure, every call is given the time.
+
+Three counters are followed: offered, from the due times alone; sent, as the source confirms; processed, as the framework reports.
+"""
+
+from bench.analysis.histogram import KINDS, Seconds
+from bench.analysis.time_series import TimeSeries
+from bench.model.arrivals import Schedule
+from bench.model.measurement import Ending, Planned
+from bench.workload.delivery_counts import DeliveryCounts, ProcessingReport
+from bench.workload.load_spec import LoadSpec, SendProgress
+from bench.workload.processing import NO_RUN
+
+ROW_INTERVAL_S = 0.1
+MAX_LOSS = 0.25
+"""A share of the offered messages: a backlog that grows faster than that cannot come to a good end."""
+MAX_BACKLOG_BYTES = 2 * 10**9
+"""A larger backlog does not fit on the machine; what waits for its batch is no backlog."""
+
+
+class TrialState:
+    """The counters; times are seconds since the first due time, unless they are said to be monotonic."""
+
+    def __init__(self, planned: Planned, spec: LoadSpec, batch_interval: float) -> None:
+        self.planned, self.spec, self.batch_interval = planned, spec, batch_interval
+        self.schedule: Schedule = spec.schedule()
+        self.counts, self.stale = DeliveryCounts(), 0
+        self.latencies, self.rows = Seconds(), TimeSeries()
+        self.progress: SendProgress | None = None
+        self.death: Ending | None = None
+        self.note = ""
+
+    def add_progress(self, progress: SendProgress) -> None:
+        """Take in what the load generator says of itself; another run's is dropped."""
+        if progress.run == self.spec.run:
+            self.progress = progress
+
+    def add_report(self, report: ProcessingReport) -> bool:
+        """Take in what the framework says; return whether it is about this trial."""
+        if report.run not in (self.spec.run, NO_RUN):
+            self.stale += report.count if report.run else 0
+            return False
+        self.counts.add(report)
+        second = max(0, int(report.at - self.spec.begin))
+        for kind, sparse in zip(KINDS, (report.from_due, report.from_sent, report.processing), strict=True):
+            self.latencies.add(second, kind, sparse)
+        return True
+
+    def add_death(self, what: Ending, note: str) -> None:
+        """Note what died first; what dies of it later is not noted."""
+        if self.death is None:
+            self.death, self.note = what, note
+
+    def add_row(self, at: float, *, moved: bool) -> None:
+        """Keep the counters of a moment: whenever the processed counter moved, and every ROW_INTERVAL_S."""
+        last = self.rows.last_at
+        if moved or at >= last + ROW_INTERVAL_S:
+            at = max(at, last)
+            self.rows.add(at, self.schedule.count(at), self.confirmed, self.processed)
+
+    @property
+    def window_end(self) -> float:
+        """Return when the window ends."""
+        return self.planned.settle + self.planned.window
+
+    @property
+    def processed(self) -> int:
+        """Return the processed messages, damaged ones included."""
+        return self.counts.count + self.counts.corrupted
+
+    @property
+    def confirmed(self) -> int:
+        """Return the messages that the source confirmed."""
+        return self.progress.confirmed if self.progress is not None else 0
+
+    @property
+    def failed(self) -> int:
+        """Return the messages that the source finally refused."""
+        return self.progress.failed if self.progress is not None else 0
+
+    @property
+    def is_sent(self) -> bool:
+        """Return whether the load generator is done."""
+        return self.progress is not None and self.progress.done
+
+    @property
+    def is_exact(self) -> bool:
+        """Return whether everything confirmed so far was processed once."""
+        return self.processed == self.confirmed and self.losses() == (0, 0)
+
+    def losses(self) -> tuple[int, int]:
+        """Return (lost, duplicated) so far; a damaged message is damaged, not lost."""
+        confirmed = self.progress.by_producer() if self.progress is not None else {}
+        lost, duplicated = self.counts.against(confirmed)
+        holes = min(lost, duplicated, self.failed)  # what was refused has left its number free
+        return max(0, lost - holes - self.counts.corrupted), duplicated - holes
+
+    def lateness(self, at_end: SendProgress | None, end: float) -> float:
+        """Return by how many seconds the generator was late at the end of the window.
+
+        It said so a moment earlier, and lateness grows evenly until then.
+        """
+        if at_end is None:
+            return end
+        since = at_end.at - self.spec.begin
+        return at_end.late * min(2.0, max(1.0, end / since)) if since > 0 else at_end.late
+
+    def is_hopeless(self, now: float) -> bool:
+        """Return whether the backlog does not fit on the machine, or has grown so much that the window cannot end well."""
+        interval, settle, rate = self.batch_interval, self.planned.settle, self.planned.rate
+        if (self.rows.backlog - 2.5 * interval * rate) * self.spec.message_bytes > MAX_BACKLOG_BYTES:
+            return True
+        elapsed = now - settle
+        if elapsed < max(2.0, 3 * interval):
+            return False
+        recent = self.rows.least_backlog(now - max(0.5, 1.5 * interval), float("inf"))
+        most = MAX_LOSS * rate * elapsed + 10
+        if recent is None or recent <= most:  # early ones are hardly below zero: there is nothing to look up
+            return False
+        early = self.rows.least_backlog(settle, settle + elapsed / 3)
+        return early is not None and recent - early > most

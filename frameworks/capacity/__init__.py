@@ -1,0 +1,1 @@
+"""A framework of known capacity, with which the harness measures itself."""

@@ -1,0 +1,12 @@
+"""The declaration of the framework `harmonicio`."""
+
+from bench.plugins.plugin import FrameworkCapabilities, FrameworkPlugin
+from frameworks.harmonicio.adapter import HarmonicioFramework, HarmonicioSettings
+from frameworks.harmonicio.site import HARMONICIO_SITE
+
+plugin = FrameworkPlugin(
+    settings=HarmonicioSettings,
+    open=HarmonicioFramework,
+    capabilities=FrameworkCapabilities(ordered=False),  # a bridge offers one part of its source after the other
+    site=HARMONICIO_SITE,
+)

@@ -1,0 +1,49 @@
+"""HarmonicIO's section of a site file: a master that exists already."""
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from bench.config.site import Address
+from bench.plugins.site_section import ExternalService, SiteSection
+
+_CERTIFICATES = ("certificate.pem", "key.pem", "authority.pem")
+
+
+class HarmonicioSite(Struct, frozen=True, forbid_unknown_fields=True):
+    """A HarmonicIO that exists already; its workers must allow `python:frameworks.harmonicio.job:Job`."""
+
+    master: Address
+    """of its control plane"""
+    data: Address
+    """where the master takes connectors"""
+    listen: Address
+    """of this machine, where PEs reach it: there they tell what they have done"""
+    token_file: str | None = None
+    """whose first line is the operator's token"""
+    connector_token_file: str | None = None
+    """whose first line is the connectors' token"""
+    tls: str | None = None
+    """folder with certificate.pem, key.pem and authority.pem, for mutual TLS; plain TCP when left out"""
+    cores: Annotated[int, Meta(ge=1)] | None = None
+    """of all its workers; the site's `cores` when left out"""
+
+
+def _describe(site: HarmonicioSite) -> ExternalService:
+    named = (("token_file", site.token_file), ("connector_token_file", site.connector_token_file))
+    files = [(key, path) for key, path in named if path is not None]
+    warnings = []
+    if site.tls is None and files:
+        warnings.append(
+            f"harmonicio at {site.master}: its token goes over an unencrypted connection, where others can read it"
+        )
+    return ExternalService(
+        endpoints=[site.master, site.data],
+        files=files + [("tls", f"{site.tls}/{name}") for name in _CERTIFICATES if site.tls is not None],
+        listens={"listen": site.listen},
+        warnings=warnings,
+        cores=site.cores,
+    )
+
+
+HARMONICIO_SITE = SiteSection("harmonicio", HarmonicioSite, _describe)

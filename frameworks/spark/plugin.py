@@ -1,0 +1,21 @@
+"""The declaration of the framework `spark`."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from bench.config.site import Site
+from bench.plugins.plugin import FrameworkPlugin
+from bench.services.preflight import missing_jars, missing_java
+from frameworks.spark.adapter import CONNECTOR_JARS, SparkFramework
+from frameworks.spark.conf import SparkSettings
+from frameworks.spark.site import SPARK_SITE
+
+
+def missing(_site: Site, cache: Path) -> Sequence[str]:
+    """Return what Spark lacks here, a sentence each: its driver runs on this machine also where the cluster is the site's."""
+    return (*missing_java(), *missing_jars((CONNECTOR_JARS,), cache))
+
+
+plugin = FrameworkPlugin(
+    settings=SparkSettings, open=SparkFramework, site=SPARK_SITE, preflight=missing, packages=("pyspark",)
+)

@@ -1,0 +1,42 @@
+"""Spark's section of a site file: a cluster that exists already."""
+
+from collections.abc import Mapping
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from bench.plugins.site_section import ExternalService, SiteSection
+
+Master = Annotated[
+    str,
+    Meta(
+        pattern=r"^(spark://\S+|k8s://\S+|yarn|local(\[\S+\])?)$(?!\n)",
+        description="a Spark master URL: spark://host:port, yarn, k8s://host:port or local[cores]",
+    ),
+]
+
+
+class SparkSite(Struct, frozen=True, forbid_unknown_fields=True):
+    """A Spark that exists already."""
+
+    master: Master
+    driver_host: str | None = None
+    """The address under which Spark's executors reach this machine."""
+    conf: Mapping[str, str] = {}
+    """Spark settings that the place asks for: ports that a firewall lets through, memory of an executor."""
+    password_file: str | None = None
+    """whose first line drivers must know (spark.authenticate); their connections are then encrypted"""
+    cores: Annotated[int, Meta(ge=1)] | None = None
+    """of all its workers; the site's `cores` when left out"""
+
+
+def _describe(site: SparkSite) -> ExternalService:
+    standalone = site.master.startswith("spark://")
+    return ExternalService(
+        endpoints=[site.master.removeprefix("spark://")] if standalone else [],
+        files=[("password_file", site.password_file)] if site.password_file is not None else [],
+        cores=site.cores,
+    )
+
+
+SPARK_SITE = SiteSection("spark", SparkSite, _describe)

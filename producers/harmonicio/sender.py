@@ -1,0 +1,76 @@
+"""The sender of a stream: a connector, whose feeder never blocks."""
+
+import time
+from collections.abc import Sequence
+
+from bench.errors import PluginError
+from bench.plugins.protocols import Endpoint
+from frameworks.harmonicio.engine.connector import Feeder, Options
+from frameworks.harmonicio.engine.connector.blocking import ready
+from frameworks.harmonicio.engine.errors import HarmonicError
+
+CONNECT_SECONDS = 20.0
+
+
+TIMEOUT_S = 0.01
+"""Seconds that a full connector waits for credit, once it has said that it is full: the load counts them as its source's."""
+
+
+LOOK_EVERY = 0.01
+"""Seconds between two looks for acknowledgements while nothing is sent: a load asks far more often, and CPU is scarce."""
+
+
+class StreamSender:
+    """A connector, whose feeder never blocks."""
+
+    def __init__(self) -> None:
+        self._feeder: Feeder | None = None
+        self._looked, self._full = 0.0, False
+
+    def open(self, endpoint: Endpoint) -> None:
+        host, port = endpoint.address.rsplit(":", 1)
+        client = endpoint.client
+        self._feeder = Feeder(
+            Options(
+                c_name=endpoint.name, host=host, port=int(port), batch_bytes=int(client["batch"]), held_bytes=int(client["held"]),
+                delivery="at-most-once" if client["delivery"] == "at-most-once" else "at-least-once",
+                overflow="full" if client["overflow"] == "full" else "absent" if client["overflow"] == "absent" else "never",
+                patience=float(client["patience"]), token=str(client["token"]), tls=str(client["tls"]) or None,
+            )
+        )  # fmt: skip
+        deadline = time.monotonic() + CONNECT_SECONDS
+        while not self._feeder.connected:
+            self._step(self._feeder)
+            if time.monotonic() > deadline:
+                raise PluginError("stream", "open", f"no master answers at {endpoint.address}")
+            time.sleep(0.005)
+
+    def send(self, messages: Sequence[bytes]) -> int:
+        feeder = self._feeder
+        assert feeder is not None, "open comes first"
+        self._step(feeder)
+        taken = feeder.offer(messages)
+        if not taken and self._full:
+            ready(feeder.watched(), TIMEOUT_S)
+            self._step(feeder)
+            taken = feeder.offer(messages)
+        self._full = taken < len(messages)
+        return taken
+
+    def confirmed(self) -> tuple[int, int]:
+        assert self._feeder is not None, "open comes first"
+        if time.monotonic() >= self._looked + LOOK_EVERY:
+            self._step(self._feeder)
+        return self._feeder.acked, self._feeder.failed
+
+    def close(self) -> None:
+        feeder, self._feeder = self._feeder, None
+        if feeder is not None:
+            feeder.close()
+
+    def _step(self, feeder: Feeder) -> None:
+        self._looked = time.monotonic()
+        try:
+            feeder.step(self._looked)
+        except HarmonicError as problem:
+            raise PluginError("stream", "send", str(problem)) from problem

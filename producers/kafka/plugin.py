@@ -1,0 +1,72 @@
+"""The declaration of the source `kafka`."""
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from bench.analysis.bounds import Copies
+from bench.config.site import Site
+from bench.plugins.client_lint import ConfigWarning, warn_of_acks, warn_of_compression, warn_of_message_limit
+from bench.plugins.plugin import SourceCapabilities, SourcePlugin
+from bench.services.preflight import missing_jars, missing_java
+from producers.kafka import client, sender
+from producers.kafka.baselines import client_loop, client_loop_batch
+from producers.kafka.perf_test import perf_test
+from producers.kafka.sender import KafkaSender
+from producers.kafka.site import KAFKA_SITE
+from producers.kafka.source import KafkaSettings, KafkaSource
+
+
+def missing(site: Site, cache: Path) -> Sequence[str]:
+    """Return what the embedded broker lacks here, a sentence each; nothing where the site has a Kafka."""
+    return () if KAFKA_SITE.read(site) is not None else (*missing_java(), *missing_jars(("kafka",), cache))
+
+
+def kafka_copies(replicas: int, consumers: int = 1, brokers: int = 1) -> Copies:
+    """Return what Kafka makes of each byte.
+
+    Each copy enters some broker; it leaves for each follower and consumer; it is written once, on one of the brokers. The
+    project's reference adds both directions of a leader's card, which would call it full at half its load.
+    """
+    return Copies(network=max(replicas, replicas - 1 + consumers) / brokers, disk=replicas / brokers)
+
+
+def copies(settings: KafkaSettings, site: Site) -> Copies:
+    """Return what Kafka makes of each byte that is read once; the brokers' own choice of replicas counts as one."""
+    there = KAFKA_SITE.read(site)
+    return kafka_copies(max(1, settings.replication), brokers=len(there.brokers) if there is not None else 1)
+
+
+def warnings(settings: KafkaSettings, message_bytes: int, entropy: float) -> list[ConfigWarning]:
+    """Return what distorts a measurement in these settings, for messages of that size and entropy."""
+    limit = settings.message_limit
+    return [
+        *warn_of_acks(settings.acks, "settings.kafka.acks"),
+        *(
+            warn_of_message_limit(int(limit), message_bytes, "settings.kafka.message_limit")
+            if limit is not None
+            else ()
+        ),
+        *warn_of_compression(settings.compression, entropy, "settings.kafka.compression"),
+    ]
+
+
+plugin = SourcePlugin(
+    settings=KafkaSettings,
+    open=KafkaSource,
+    sender=KafkaSender,
+    capabilities=SourceCapabilities(retains_unread=True, keyed=True),
+    site=KAFKA_SITE,
+    preflight=missing,
+    copies=copies,
+    disk_copies=1,
+    warnings=warnings,
+    baselines={
+        "client-loop": client_loop,
+        "client-loop-constant": partial(client_loop, stamped=False),
+        "client-loop-batch": client_loop_batch,
+        "kafka-producer-perf-test": perf_test,
+    },
+    client_code=(sender, client),
+    packages=("kafka-python", "confluent-kafka"),
+)

@@ -1,0 +1,77 @@
+"""Kafka's sender: writes the partitions in turn and counts what Kafka confirms."""
+
+from collections.abc import Iterator, Sequence
+
+from confluent_kafka import KafkaException
+from kafka.errors import KafkaError
+
+from bench.errors import PluginError
+from bench.plugins.protocols import Endpoint
+from bench.workload.batch_writer import Filler
+from producers.kafka.client import Client, client_of
+
+
+class KafkaSender:
+    """Writes message i to partition i modulo their number, or to that of its key; what it takes its queue has room for.
+
+    Confirmed is what was taken, minus what waits, minus what failed: exact once nothing waits, and never too many before.
+    """
+
+    gathers_from = 32_768
+
+    def __init__(self) -> None:
+        self._client: Client | None = None
+        self._taken = self._confirmed = 0
+
+    def open(self, endpoint: Endpoint) -> None:
+        try:
+            self._client = client_of(endpoint)
+        except (KafkaError, KafkaException) as problem:
+            raise PluginError("kafka", "open", f"no connection to {endpoint.address}: {problem}") from problem
+        self._parts, self._most = endpoint.parts, int(endpoint.client["waiting"])
+
+    def send(self, messages: Sequence[bytes]) -> int:
+        assert self._client is not None, "open comes first"
+        offered = messages[: self._room()]
+        for part, turns in self._turns(len(offered)):
+            self._client.write(offered[turns], part)
+        self._taken += len(offered)
+        return len(offered)
+
+    def send_pieces(self, heads: Sequence[bytes], fillers: Sequence[Filler]) -> int:
+        assert self._client is not None, "open comes first"
+        count = min(len(heads), self._room())
+        for part, turns in self._turns(count):
+            self._client.write_pieces(heads[:count][turns], fillers[:count][turns], part)
+        self._taken += count
+        return count
+
+    def send_keyed(self, messages: Sequence[bytes], keys: Sequence[bytes]) -> int:
+        assert self._client is not None, "open comes first"
+        count = min(len(messages), self._room())
+        if count:
+            self._client.write_keyed(messages[:count], keys[:count])
+        self._taken += count
+        return count
+
+    def _room(self) -> int:
+        assert self._client is not None, "open comes first"
+        return max(0, self._most - self._client.waiting())
+
+    def _turns(self, count: int) -> Iterator[tuple[int, slice]]:
+        """Which of the next messages go to which partition; only partitions that get any."""
+        for part in range(self._parts):
+            first = (part - self._taken) % self._parts
+            if first < count:
+                yield part, slice(first, None, self._parts)
+
+    def confirmed(self) -> tuple[int, int]:
+        assert self._client is not None, "open comes first"
+        waiting, failed = self._client.waiting(), self._client.failed()
+        self._confirmed = max(self._confirmed, self._taken - waiting - failed)
+        return self._confirmed, failed
+
+    def close(self) -> None:
+        client, self._client = self._client, None
+        if client is not None:
+            client.close()

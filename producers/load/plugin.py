@@ -1,0 +1,8 @@
+"""The declarations of the load generators `locust` and `inline`."""
+
+from bench.plugins.plugin import LoadGeneratorPlugin
+from producers.load.inline import InlineLoadGenerator
+from producers.load.locust import LocustLoadGenerator, join_run
+
+locust = LoadGeneratorPlugin(open=LocustLoadGenerator, default=True, join=join_run, packages=("locust",))
+inline = LoadGeneratorPlugin(open=InlineLoadGenerator, in_process=True)

@@ -1,0 +1,39 @@
+"""Baseline producers of the pipe."""
+
+from collections import deque
+from pathlib import Path
+from threading import Event, Thread
+
+from bench.plugins.protocols import Endpoint
+from bench.system.pipe import Pipe
+from bench.workload.rate_meter import Meter, stamp
+
+
+def discard(endpoint: Endpoint, over: Event) -> None:
+    """Pop what comes, until it is over."""
+    pipe = Pipe.named(endpoint.address)
+    while not over.is_set():
+        pipe.take(100_000, 0.05)
+
+
+def client_loop(_: Endpoint, message: bytes, meter: Meter, __: Path) -> None:
+    """The plainest hand-over within a process: a bounded deque, one thread appends messages that it makes, another pops them."""
+    waiting, filler = deque[bytes](), message[64:]
+    most, popped, over = max(2, min(200_000, 16 * 10**6 // len(message))), [0], Event()
+
+    def pop() -> None:
+        while not over.is_set():
+            try:
+                while True:
+                    waiting.popleft()
+                    popped[0] += 1
+            except IndexError:
+                over.wait(0.0005)
+
+    reader = Thread(target=pop, daemon=True)
+    reader.start()
+    while meter.goes_on(popped[0]):
+        for number in range(min(1000, most - len(waiting))):
+            waiting.append(stamp(number) + filler)
+    over.set()
+    reader.join()

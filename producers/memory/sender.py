@@ -1,0 +1,27 @@
+"""The sender into the pipe."""
+
+from collections.abc import Sequence
+
+from bench.plugins.protocols import Endpoint
+from bench.system.pipe import Pipe
+
+
+class MemorySender:
+    """Writes into the pipe; what is in it counts as confirmed."""
+
+    def __init__(self) -> None:
+        self._confirmed = 0
+
+    def open(self, endpoint: Endpoint) -> None:
+        self._pipe = Pipe.named(endpoint.address)
+
+    def send(self, messages: Sequence[bytes]) -> int:
+        taken = self._pipe.put(messages)
+        self._confirmed += taken
+        return taken
+
+    def confirmed(self) -> tuple[int, int]:
+        return self._confirmed, 0
+
+    def close(self) -> None:
+        """The pipe belongs to the Source."""

@@ -1,0 +1,42 @@
+"""Baseline producers over TCP."""
+
+import socket
+from pathlib import Path
+from threading import Event
+
+from bench.model.message_codec import HEADER_BYTES
+from bench.plugins.protocols import Endpoint
+from bench.workload.rate_meter import Meter, stamp
+
+
+def discard(endpoint: Endpoint, over: Event) -> None:
+    """Connect, as soon as somebody listens, and read into nowhere."""
+    host, port = endpoint.address.rsplit(":", 1)
+    nowhere = bytearray(2**20)
+    while not over.is_set():
+        try:
+            with socket.create_connection((host, int(port)), timeout=5) as reader:
+                reader.settimeout(None)
+                while reader.recv_into(nowhere) and not over.is_set():
+                    pass
+        except OSError:
+            over.wait(0.02)
+
+
+def client_loop(endpoint: Endpoint, message: bytes, meter: Meter, _: Path, *, stamped: bool = True) -> None:
+    """The plainest loop: one `sendall` a message, whose number and time are written into one and the same memory.
+
+    What the kernel has counts as confirmed, as with the sender.
+    """
+    host, port = endpoint.address.rsplit(":", 1)
+    with socket.create_server((host, int(port)), backlog=1) as listener:
+        listener.settimeout(20)
+        writer, _peer = listener.accept()
+        with writer:
+            line, count, some = bytearray(message[:-1] + b"\n"), 0, max(1, min(1000, 10**6 // len(message)))
+            while meter.goes_on(count):
+                for number in range(count, count + some):
+                    if stamped:
+                        line[:HEADER_BYTES] = stamp(number)
+                    writer.sendall(line)
+                count += some

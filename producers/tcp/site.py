@@ -1,0 +1,20 @@
+"""The section `tcp` of a site file: where this machine serves messages to frameworks of the site."""
+
+from msgspec import Struct
+
+from bench.config.site import Address
+from bench.plugins.site_section import ExternalService, SiteSection
+
+
+class TcpSite(Struct, frozen=True, forbid_unknown_fields=True):
+    """Where this machine serves messages to frameworks of the site (the source tcp)."""
+
+    listen: Address
+    """of this machine, where they reach it; without it the source listens where its settings say, on loopback"""
+
+
+def _describe(site: TcpSite) -> ExternalService:
+    return ExternalService(listens={"listen": site.listen}, remote=False)
+
+
+TCP_SITE = SiteSection("tcp", TcpSite, _describe)
