@@ -1,1 +1,1 @@
-"""How messages are taken off a source by code of our own."""
+"""Consumers: readers of the sources in our own code, one module a source."""

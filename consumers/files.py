@@ -17,7 +17,7 @@ LOOK_EVERY = 0.005
 
 
 class FilesConsumer:
-    """Reads the files whose names are the member's share; all members together read each file once."""
+    """A reader of the files whose names are the member's share; all members together read each file once."""
 
     def __init__(self) -> None:
         self._folder, self._member, self._members = Path(), 0, 1
@@ -25,11 +25,13 @@ class FilesConsumer:
         self._given: list[str] = []
 
     def open(self, endpoint: Endpoint, member: int, members: int) -> None:
+        """Begin to read this member's share of the endpoint."""
         self._folder, self._member, self._members = Path(endpoint.address), member, members
         if not self._folder.is_dir():
             raise PluginError("files", "open", f"there is no folder {self._folder}")
 
     def take(self, most: int, timeout: float) -> Sequence[bytes]:
+        """Return up to `most` messages of one part, as soon as there are any; none after `timeout` seconds."""
         self._delete()
         deadline = time.monotonic() + timeout
         while not self._names and not self._look():
@@ -43,16 +45,20 @@ class FilesConsumer:
             raise PluginError("files", "take", f"{problem.filename}: {problem.strerror}") from problem
 
     def close(self) -> None:
+        """Disconnect."""
         self._delete()
 
     def _look(self) -> bool:
-        """Whether there are files of this member's; the oldest names first, which a source writes in ascending order."""
+        """Return whether there are files of this member's.
+
+        The oldest names first, which a source writes in ascending order.
+        """
         found = (entry.name for entry in os.scandir(self._folder))
         self._names.extend(sorted(name for name in found if crc32(name.encode()) % self._members == self._member))
         return bool(self._names)
 
     def _delete(self) -> None:
-        """Remove what was given last: it is worked on by now."""
+        """Delete what was returned last: it is processed by now."""
         for name in self._given:
             with contextlib.suppress(FileNotFoundError):  # the source may have been cleared
                 (self._folder / name).unlink()

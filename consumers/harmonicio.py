@@ -1,6 +1,7 @@
-"""Takes messages off a HarmonicIO stream: a PE within this process, whose function hands them on.
+"""Reads a HarmonicIO stream: a PE within this process, whose function hands the messages on.
 
-A message counts as processed for its connector once it is in this reader's pipe, which is bounded: a slow reader pushes back.
+A message counts as processed for its connector once it is in this reader's pipe, which is bounded: a slow reader
+pushes back.
 """
 
 import contextlib
@@ -29,7 +30,7 @@ _TOKEN_BYTES = 6
 
 @of_batch
 class Into:
-    """Puts what a PE is given into a pipe; waits while that is full, until the reader is closed."""
+    """A PE's function that puts messages into a pipe; it waits while that is full, until the reader is closed."""
 
     def __init__(self, settings: "dict[str, object]") -> None:
         self._name, self.most = str(settings["pipe"]), 1000
@@ -37,6 +38,7 @@ class Into:
         _OPEN[self._name] = self
 
     def __call__(self, batch: Batch) -> None:
+        """Put a batch into the pipe."""
         pipe, messages = _PIPES[self._name], [bytes(message) for message in batch]
         while messages and not self.closed.is_set():
             messages = messages[pipe.put(messages) :]
@@ -58,6 +60,7 @@ class StreamConsumer:
         self._thread: threading.Thread | None = None
 
     def open(self, endpoint: Endpoint, member: int, members: int) -> None:  # noqa: ARG002  PEs share a stream by themselves
+        """Begin to read this member's share of the endpoint."""
         if endpoint.client["elsewhere"]:
             raise PluginError(
                 "stream", "open", "a PE of this process is on loopback, where a master of the site does not see it"
@@ -81,9 +84,11 @@ class StreamConsumer:
         self._wait_until_known(Operator(host, control))
 
     def take(self, most: int, timeout: float) -> Sequence[bytes]:
+        """Return up to `most` messages of one part, as soon as there are any; none after `timeout` seconds."""
         return self._pipe.take(most, timeout)
 
     def close(self) -> None:
+        """Disconnect."""
         engine, self._engine = self._engine, None
         if engine is None:
             return

@@ -19,13 +19,14 @@ TIMEOUT = 30.0
 
 
 class KafkaConsumer:
-    """Reads the partitions whose number, modulo the number of members, is the member's."""
+    """A reader of the partitions whose number, modulo the number of members, is the member's."""
 
     def __init__(self) -> None:
         self._client: Client | None = None
         self._batches: deque[list[bytes]] = deque()
 
     def open(self, endpoint: Endpoint, member: int, members: int) -> None:
+        """Begin to read this member's share of the endpoint."""
         self._client = Client(_configuration(endpoint), logger=logger)
         try:
             shares = [TopicPartition(endpoint.name, part) for part in range(member, endpoint.parts, members)]
@@ -38,6 +39,7 @@ class KafkaConsumer:
             ) from problem
 
     def take(self, most: int, timeout: float) -> Sequence[bytes]:
+        """Return up to `most` messages of one part, as soon as there are any; none after `timeout` seconds."""
         assert self._client is not None, "open comes first"
         if not self._batches:
             self._batches.extend(_by_partition(self._client.consume(most, timeout)))
@@ -49,13 +51,14 @@ class KafkaConsumer:
         return batch[:most]
 
     def close(self) -> None:
+        """Disconnect."""
         client, self._client = self._client, None
         if client is not None:
             client.close()
 
 
 def _configuration(endpoint: Endpoint) -> dict[str, security.Value]:
-    """A reader that is never waiting for the sake of politeness, and can take messages of 10 MB and more."""
+    """Return the configuration of a reader that never pauses and accepts messages of 10 MB and more."""
     return {
         **security.for_librdkafka(endpoint.client),
         "bootstrap.servers": endpoint.address,
@@ -71,7 +74,7 @@ def _configuration(endpoint: Endpoint) -> dict[str, security.Value]:
 
 
 def _by_partition(messages: Sequence[Message]) -> list[list[bytes]]:
-    """The values of each partition, in its order."""
+    """Return the values of each partition, in its order."""
     found: dict[int | None, list[bytes]] = {}
     for message in messages:
         if message.error() is not None:

@@ -8,16 +8,18 @@ from bench.system.pipe import Pipe
 
 
 class MemoryConsumer:
-    """Every member reads from the same pipe; each message goes to one of them."""
+    """A reader of the pipe; all members read the same one, and each message goes to one of them."""
 
     def open(self, endpoint: Endpoint, member: int, members: int) -> None:  # noqa: ARG002  a pipe has no parts
+        """Begin to read this member's share of the endpoint."""
         self._pipe = Pipe.named(endpoint.address)
 
     def take(self, most: int, timeout: float) -> Sequence[bytes]:
+        """Return up to `most` messages of one part, as soon as there are any; none after `timeout` seconds."""
         return self._pipe.take(most, timeout)
 
     def close(self) -> None:
-        """The pipe belongs to the source."""
+        """Do nothing: the pipe belongs to the source."""
 
 
 plugin = ConsumerPlugin(open=MemoryConsumer)

@@ -1,4 +1,7 @@
-"""Reads a Pulsar topic through one subscription that all members share, acknowledged once the next messages are asked for."""
+"""Reads a Pulsar topic through one subscription that all members share.
+
+Messages are acknowledged once the next ones are asked for.
+"""
 
 from collections import deque
 from collections.abc import Sequence
@@ -23,7 +26,7 @@ _TYPES = {
 
 
 class PulsarConsumer:
-    """One member of the subscription; Pulsar decides which partitions, messages or keys it gets."""
+    """A member of the subscription; Pulsar decides which partitions, messages or keys it gets."""
 
     def __init__(self) -> None:
         self._client: pulsar.Client | None = None
@@ -33,6 +36,7 @@ class PulsarConsumer:
         self._in_order = True
 
     def open(self, endpoint: Endpoint, member: int, members: int) -> None:  # noqa: ARG002  Pulsar counts them itself
+        """Begin to read this member's share of the endpoint."""
         kind, size = str(endpoint.client["subscription"]), int(endpoint.client["message_bytes"])
         ahead = max(1, min(QUEUE_MESSAGES, QUEUE_BYTES // size))
         self._client, self._in_order = connected(endpoint.address, endpoint.client), kind == "failover"
@@ -53,6 +57,7 @@ class PulsarConsumer:
             ) from problem
 
     def take(self, most: int, timeout: float) -> Sequence[bytes]:
+        """Return up to `most` messages of one part, as soon as there are any; none after `timeout` seconds."""
         self._acknowledge()
         if not self._batches:
             self._batches.extend(self._received(timeout))
@@ -65,12 +70,16 @@ class PulsarConsumer:
         return [message.data() for message in self._given]
 
     def close(self) -> None:
+        """Disconnect."""
         client, self._client = self._client, None
         if client is not None:
             client.shutdown()
 
     def _received(self, timeout: float) -> list[list[pulsar.Message]]:
-        """What has come, by partition: the first message as soon as it is there, with all that waits behind it."""
+        """Return what has come, by partition.
+
+        The first message as soon as it is there, with all that waits behind it.
+        """
         assert self._consumer is not None, "open comes first"
         try:
             first = self._consumer.receive(max(1, round(timeout * 1000)))
@@ -84,7 +93,7 @@ class PulsarConsumer:
         return list(found.values())
 
     def _acknowledge(self) -> None:
-        """Tell Pulsar that what was given last is worked on."""
+        """Acknowledge what was returned last: it is processed."""
         given, self._given = self._given, []
         assert self._consumer is not None, "open comes first"
         try:
@@ -98,7 +107,7 @@ class PulsarConsumer:
 
 
 def backlog(endpoint: Endpoint) -> Backlog:
-    """What the members have still to acknowledge."""
+    """Return what the members have still to acknowledge."""
     admin_url, namespace, ca_file, token_file = (
         str(endpoint.client[name]) for name in ("admin_url", "namespace", "ca_file", "token_file")
     )

@@ -16,7 +16,7 @@ TIMEOUT = 10.0
 
 
 class TcpConsumer:
-    """The first member reads. The source writes to one reader, so that the other members have nothing to do."""
+    """A reader; only the first member reads, since the source writes to one reader."""
 
     def __init__(self) -> None:
         self._socket: socket.socket | None = None
@@ -24,6 +24,7 @@ class TcpConsumer:
         self._begun: list[bytes] = []
 
     def open(self, endpoint: Endpoint, member: int, members: int) -> None:  # noqa: ARG002  how many do not read is of no matter
+        """Begin to read this member's share of the endpoint."""
         if member > 0:
             return
         host, _, port = endpoint.address.rpartition(":")
@@ -35,6 +36,7 @@ class TcpConsumer:
             ) from problem
 
     def take(self, most: int, timeout: float) -> Sequence[bytes]:
+        """Return up to `most` messages of one part, as soon as there are any; none after `timeout` seconds."""
         if self._socket is None:
             time.sleep(timeout)
             return ()
@@ -43,11 +45,12 @@ class TcpConsumer:
         return [self._lines.popleft() for _ in range(min(most, len(self._lines)))]
 
     def close(self) -> None:
+        """Disconnect."""
         if self._socket is not None:
             self._socket.close()
 
     def _receive(self, connection: socket.socket, deadline: float) -> None:
-        """Take pieces from the kernel until one of them ends a line, or until the deadline."""
+        """Read pieces from the kernel until one of them ends a line, or until the deadline."""
         while not self._lines and (left := deadline - time.monotonic()) > 0:
             connection.settimeout(left)
             try:

@@ -1,1 +1,1 @@
-"""What is under test: one room a framework."""
+"""Frameworks under test: one package a framework."""

@@ -1,1 +1,1 @@
-"""How messages enter: one room a source, and the two loads that send through them."""
+"""Sources and load generators: how messages enter a framework."""

@@ -1,7 +1,10 @@
-"""The maximum rate of the load generator itself, into a source whose messages nobody keeps; beside it, baseline producers.
+"""The maximum rate of the load generator itself, into a source whose messages nobody keeps.
 
-What a calibration confirms is an upper end for every cell of that source and size: a rate above it is not the framework's to miss.
-A source that retains unread messages needs no reader; any other one gets a reader that discards everything.
+Beside it, baseline producers.
+
+What a calibration confirms is an upper end for every cell of that source and size: a rate above it is not the
+framework's to miss. A source that retains unread messages needs no reader; any other one gets a reader that discards
+everything.
 """
 
 import logging
@@ -40,8 +43,8 @@ logger = logging.getLogger(__name__)
 FORMAT = 1
 FILE = "calibration.json"
 QUICK_S, MAX_REPEATS, MIN_GAIN = 1.2, 4, 1.15
-"""Of the calibration before a cell: its seconds, and the number of repetitions as long as each exceeds the best before it by this
-factor: a cold Kafka takes 10 MB messages at a third of its rate."""
+"""Of the calibration before a cell: its seconds, and the number of repetitions as long as each exceeds the best before
+it by this factor: a cold Kafka takes 10 MB messages at a third of its rate."""
 SETTLE_S = 0.5
 """Between two measurements: a broker deletes the topic of the one before."""
 EXTRA_TIMEOUT_S = 60.0
@@ -91,10 +94,12 @@ class GeneratorCeilings:
         self._ceilings = read_calibration(folder)
 
     def measure(self, cell: Cell, scenario: Scenario, env: RunEnvironment) -> float | None:
-        """Return the load generator's maximum rate for a cell's source and size, in messages/s; None where it cannot be known.
+        """Return the load generator's maximum rate for a cell's source and size, in messages/s.
 
-        Measured once a run, in about 4 s. Nothing of the cell may be deployed: it uses the load generator's process. A source or
-        load generator that cannot be opened is logged: the cell can do without.
+        None where it cannot be known.
+
+        Measured once a run, in about 4 s. Nothing of the cell may be deployed: it uses the load generator's process. A
+        source or load generator that cannot be opened is logged: the cell can do without.
         """
         question = _ceiling(cell, scenario, LOAD, [])
         known = self._find(question)
@@ -118,7 +123,10 @@ class GeneratorCeilings:
 
 
 def calibrates(source: str) -> bool:
-    """Return whether a load can be measured against the source alone: it retains unread messages, or has a discarding reader."""
+    """Return whether a load can be measured against the source alone.
+
+    It retains unread messages, or has a discarding reader.
+    """
     plugin = registry.source_plugin(source)
     return plugin.capabilities.retains_unread or plugin.discard is not None
 
@@ -150,7 +158,7 @@ def measure_ceilings(
 
 
 def measure_load(cell: Cell, scenario: Scenario, env: RunEnvironment, seconds: float, *, stamped: bool = True) -> float:
-    """Return messages/s that the scenario's load generator sends and the source confirms when everything is due at once."""
+    """Return messages/s that the load generator sends and the source confirms when everything is due at once."""
     with open_load(cell, scenario, env) as load:
         spec = load_spec_of(cell, scenario, UNREACHABLE_HZ, seconds, stamped=stamped)
         meter = Meter(seconds)
@@ -211,7 +219,7 @@ def send_load(load: LoadGenerator, spec: LoadSpec) -> Iterator[SendProgress]:
 
 
 def measure_baseline(name: str, cell: Cell, scenario: Scenario, env: RunEnvironment, seconds: float) -> float:
-    """Return messages/s that a baseline producer of a source confirms, in a process of its own where the source allows it."""
+    """Return messages/s that a baseline producer confirms, in a process of its own where the source allows it."""
     with _endpoint(cell, scenario, env) as endpoint:
         task = BaselineRun(name, endpoint, cell.message_bytes, seconds, str(env.cache))
         if registry.source_plugin(cell.source).capabilities.in_process:

@@ -1,4 +1,7 @@
-"""How truly the load keeps the rate that it is asked for: from one message in ten seconds to nine tenths of its ceiling."""
+"""How accurately the load generator keeps the rate that it is asked for.
+
+From one message in ten seconds to nine tenths of its ceiling.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -19,11 +22,14 @@ LOWEST = 0.1
 SHARE = 0.9
 """Of the ceiling: the highest rate that is tried."""
 INTERVALS, SHORTEST = 5, 8.0
-"""Messages that a rate is read from at least, and the seconds of one reading: accounts are told to 50 ms."""
+"""Messages that a rate is read from at least, and the seconds of one reading: accounts are readings to 50 ms."""
 
 
 class Offered(Struct, frozen=True):
-    """What the load sent at one rate, in messages/s; `late` is the most, in seconds, by which it was behind its due times."""
+    """What the load generator sent at one rate, in messages/s.
+
+    `late` is its largest delay behind its due times, in seconds.
+    """
 
     source: str
     message_bytes: int
@@ -33,12 +39,12 @@ class Offered(Struct, frozen=True):
 
     @property
     def error(self) -> float:
-        """Of the rate, as a share of what was asked."""
+        """Return the error of the rate, as a share of what was asked."""
         return self.sent_hz / self.asked_hz - 1
 
 
 def offered_rates(cell: Cell, scenario: Scenario, env: RunEnvironment, seconds: float) -> Iterator[Offered]:
-    """A reading for each decade below the ceiling of the load, which is measured first, and for SHARE of it."""
+    """Yield a reading for each decade below the load generator's ceiling, measured first, and for SHARE of it."""
     top = SHARE * measure_load(cell, scenario, env, seconds)
     if top <= 0:
         raise PluginError(cell.source, "calibrate", f"nothing was confirmed within {seconds:g} s; give more --seconds")
@@ -46,9 +52,13 @@ def offered_rates(cell: Cell, scenario: Scenario, env: RunEnvironment, seconds: 
         for number, rate in enumerate(decades(top), 1):
             env.note(f"{cell.source} {cell.message_bytes} B at {rate:g} messages/s")
             spec = load_spec_of(cell, scenario, rate, max(SHORTEST, (INTERVALS + 1) / rate), run=number)
-            told = [sent for sent in send_load(load, spec) if sent.at <= spec.begin + spec.seconds]
+            readings = [sent for sent in send_load(load, spec) if sent.at <= spec.begin + spec.seconds]
             yield Offered(
-                cell.source, cell.message_bytes, rate, rate_in(told), max((sent.latest for sent in told), default=0.0)
+                cell.source,
+                cell.message_bytes,
+                rate,
+                rate_in(readings),
+                max((sent.latest for sent in readings), default=0.0),
             )
 
 
@@ -60,7 +70,7 @@ def write_offered(folder: Path, found: Sequence[Offered]) -> None:
 
 
 def decades(top: float) -> list[float]:
-    """LOWEST and every tenfold of it below the top rate, then the top rate."""
+    """Return LOWEST and every tenfold of it below the top rate, then the top rate."""
     found, rate = [], LOWEST
     while rate < top:
         found.append(rate)
@@ -68,10 +78,13 @@ def decades(top: float) -> list[float]:
     return [*found, top]
 
 
-def rate_in(told: Iterable[SendProgress]) -> float:
-    """Messages/s between the first account and the last one in which the count had grown; 0 with fewer than two."""
+def rate_in(readings: Iterable[SendProgress]) -> float:
+    """Return messages/s between the first report and the last one in which the count had grown.
+
+    0 with fewer than two.
+    """
     grown: list[SendProgress] = []
-    for sent in told:
+    for sent in readings:
         if sent.accepted > (grown[-1].accepted if grown else 0):
             grown.append(sent)
     if len(grown) < 2:

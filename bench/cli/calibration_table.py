@@ -128,7 +128,7 @@ def _head(against: Sequence[str]) -> str:
 
 
 def _line(row: Sequence[Ceiling], against: Sequence[str]) -> str:
-    """The load's median, in messages and bytes a second, and its ratio to each rival's median."""
+    """Return the load generator's median, in messages/s and bytes/s, and its ratio to each baseline's median."""
     by = {ceiling.by: ceiling.hz for ceiling in row}
     size, load = row[0].message_bytes, by[LOAD]
     baselines = "".join(
@@ -148,7 +148,7 @@ def _offered_line(one: Offered) -> str:
 
 
 def _header_text(stamped: float, constant: float) -> str:
-    """What a header of its own costs each message, by the two rates."""
+    """Return what a header of its own costs each message, from the two rates."""
     cost = 1 / stamped - 1 / constant
     return f"a header costs {seconds_text(cost)} a message" if cost > 0 else "a header costs nothing that can be seen"
 
@@ -158,7 +158,7 @@ def _bandwidth(rate: float) -> str:
 
 
 def _codec_line(size: int) -> str:
-    """How fast the codec writes messages of a size, and reads and verifies them."""
+    """Return how fast the codec writes messages of a size, and reads and verifies them."""
     count = max(1, min(_BLOCK_MESSAGES, _BLOCK_BYTES // size))
     writer, filler = (
         message_codec.Writer(run=1, producer=0, size=size, cost=0.0, entropy=0.75),
@@ -172,7 +172,7 @@ def _codec_line(size: int) -> str:
 
 
 def _median_seconds(work: Callable[[], object], seconds: float = 0.3) -> float:
-    """Seconds of the median call within a while."""
+    """Return the seconds of the median call within a while."""
     took: list[float] = []
     end = time.perf_counter() + seconds
     while time.perf_counter() < end or len(took) < 3:

@@ -23,7 +23,10 @@ def compare(
         str, typer.Option("--fail-if", metavar="WORD", help="Exit code 4 if a cell of B is: slower, faster.")
     ] = "",
 ) -> None:
-    """Compare each cell of B with A: faster, slower or undecided; at most 1 in 20 maps of equal systems shows any change."""
+    """Compare each cell of B with A: faster, slower or undecided.
+
+    At most 1 in 20 maps of equal systems shows any change.
+    """
     from bench.analysis import comparison
     from bench.storage.run_folder import read_results, read_run
 
@@ -37,9 +40,8 @@ def compare(
     for each in compared:
         key = (each.cell.system, each.cell.message_bytes, each.cell.cpu_seconds)
         a, b = (known.get(key, "") for known in rates)
-        say(
-            f"{each.word:12} {each.cell.name:32} {a:>10} -> {b:>10}  {comparison.ratio_text(each)}{each.why and '  ' + each.why}"
-        )
+        reason = f"  {each.why}" if each.why else ""
+        say(f"{each.word:12} {each.cell.name:32} {a:>10} -> {b:>10}  {comparison.ratio_text(each)}{reason}")
     counts = {
         word: sum(each.word == word for each in compared) for word in ("faster", "slower", "undecided", "not compared")
     }

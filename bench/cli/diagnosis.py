@@ -1,4 +1,7 @@
-"""Findings of `bench doctor`: whether this machine, and the site where one is given, have what a run needs; one finding a line."""
+"""Findings of `bench doctor`: whether this machine, and the site where one is given, have what a run needs.
+
+One finding a line.
+"""
 
 import resource
 import socket
@@ -24,14 +27,14 @@ MAX_OFFSET = 0.01
 
 
 class Finding(Struct, frozen=True):
-    """One thing that was looked at, whether it is as it should be, and what to do where it is not."""
+    """A thing that was checked, whether it is as it should be, and what to do where it is not."""
 
     good: bool
     what: str
 
 
 def findings(site: Site, results: Path, cache: Path, children: Path) -> Iterator[Finding]:
-    """Everything that is worth knowing before a first run, the cheap things first."""
+    """Yield everything that is worth knowing before a first run, the cheap checks first."""
     yield _python()
     facts = host_info.describe("")
     memory = facts["memory_bytes"]
@@ -55,12 +58,12 @@ def findings(site: Site, results: Path, cache: Path, children: Path) -> Iterator
     for kind in KINDS:
         yield Finding(bool(names(kind)), f"{kind}: {', '.join(names(kind)) or 'none installed'}")
     left = orphans(children)
-    said = (
+    text = (
         f"{len(left)} children of a killed run are left; run: bench clean"
         if left
         else "nothing of an earlier run is left"
     )
-    yield Finding(not left, said)
+    yield Finding(not left, text)
 
 
 def _python() -> Finding:
@@ -73,31 +76,31 @@ def _files() -> Finding:
 
 
 def _host(name: str, host: HostSite) -> Iterator[Finding]:
-    """What a host of the site says of its size, its clock, its services and their limits."""
+    """Yield what a host of the site says of its size, its clock, its services and their limits."""
     try:
-        told = node_exporter.ask(host.probes)
+        exported = node_exporter.ask(host.probes)
     except SiteError as problem:
         yield Finding(good=False, what=f"{name}: {problem}")
         return
-    cores = {one.labels.get("cpu") for one in told.figures if one.name == "node_cpu_seconds_total"}
-    memory = told.value("node_memory_MemAvailable_bytes") or 0.0
+    cores = {one.labels.get("cpu") for one in exported.figures if one.name == "node_cpu_seconds_total"}
+    memory = exported.value("node_memory_MemAvailable_bytes") or 0.0
     yield Finding(memory >= MIN_MEMORY / 4, f"{name}: {len(cores)} cores, {memory / 1e9:.1f} GB of memory are free")
-    yield _clock(name, told)
-    running = told.services()
+    yield _clock(name, exported)
+    running = exported.services()
     for service, version in sorted(host.services.items()):
         yield _service(f"{name}: {service}", version, running.get(service))
-        files = told.value("stream_bench_files", name=service)
+        files = exported.value("stream_bench_files", name=service)
         if files is not None:
             yield Finding(files >= MIN_FILES, f"{name}: {service} may have {files:.0f} files and connections at once")
 
 
-def _clock(name: str, told: node_exporter.Host) -> Finding:
-    if told.offset is None:
+def _clock(name: str, host: node_exporter.Host) -> Finding:
+    if host.offset is None:
         return Finding(good=False, what=f"{name}: its exporter says no time; is its collector 'time' off?")
-    off = abs(told.offset)
-    follows = "" if told.value("stream_bench_clock_followed") else "; it follows no time server"
-    said = f"{name}: its clock is {1000 * off:.1f} ms off ours, known to {1000 * told.bound:.1f} ms{follows}"
-    return Finding(off - told.bound <= MAX_OFFSET and told.bound <= MAX_OFFSET, said)
+    off = abs(host.offset)
+    follows = "" if host.value("stream_bench_clock_followed") else "; it follows no time server"
+    text = f"{name}: its clock is {1000 * off:.1f} ms off ours, known to {1000 * host.bound:.1f} ms{follows}"
+    return Finding(off - host.bound <= MAX_OFFSET and host.bound <= MAX_OFFSET, text)
 
 
 def _service(what: str, wanted: str, found: tuple[str, bool] | None) -> Finding:

@@ -21,7 +21,8 @@ def plan(
     chosen, where = read_inputs(scenario, site, changes)
     estimate = estimate_run(chosen, where, out, cache_folder())
     say(
-        f"cells    {len(estimate.cells)} ({len(chosen.systems)} systems), {len(estimate.unsupported)} of them unsupported"
+        f"cells    {len(estimate.cells)} ({len(chosen.systems)} systems), {len(estimate.unsupported)}"
+        " of them unsupported"
     )
     say(f"time     about {seconds_text(estimate.seconds)}, at most {seconds_text(estimate.longest)}")
     say(f"disk     about {estimate.disk / 1e9:.1f} GB at a time, {estimate.free / 1e9:.0f} GB free")

@@ -1,4 +1,7 @@
-"""The estimate of `bench plan`: what a scenario will take before anything starts: cells, time, disk, and what is missing."""
+"""The estimate of `bench plan`: what a scenario will take before anything starts.
+
+Cells, time, disk, and what is missing.
+"""
 
 from pathlib import Path
 
@@ -21,7 +24,10 @@ MAX_RETAINED_HZ_BYTES = 200e6
 
 
 class RunEstimate(Struct, frozen=True):
-    """An estimate of a run: seconds and bytes are usual figures, not bounds; `longest` is the bound that the budgets set."""
+    """An estimate of a run: seconds and bytes are usual figures, not bounds.
+
+    `longest` is the bound that the budgets set.
+    """
 
     cells: tuple[Cell, ...]
     unsupported: dict[str, str]

@@ -1,7 +1,8 @@
-"""Settings and code of clients that measure something else than they seem to, told before anything is measured.
+"""Warnings about client settings and client code that measure something else than they seem to.
 
-The list comes from what went wrong in other tools: a client without its checksums is fifty times slower, a blocking poll stops
-everything else of a process, a flush a message makes the fastest client the slowest, a full queue counted as sent is a loss.
+The list comes from what went wrong in other tools: a client without its checksums is fifty times slower, a blocking
+poll stops everything else of a process, a flush a message makes the fastest client the slowest, a full queue counted
+as sent is a loss.
 """
 
 import ast
@@ -16,23 +17,24 @@ COMPRESSIBLE_BELOW = 0.7
 
 
 class ConfigWarning(Struct, frozen=True):
-    """What is wrong and what to do, in one line; a refused one must be put right first, others are warnings."""
+    """A mistake and its correction, in one line; a refused one must be corrected first, others are warnings."""
 
     text: str
     refused: bool = False
 
 
 def warn_of_compression(compression: str, entropy: float, path: str) -> Iterator[ConfigWarning]:
-    """Where a message shrinks on its way, its size is not what is measured."""
+    """Warn where messages shrink on their way, so that their size is not what is measured."""
     if compression != "none" and entropy < COMPRESSIBLE_BELOW:
         yield ConfigWarning(
-            f"{path}: {compression} shrinks messages of entropy {entropy:g} to about {max(entropy, 0.01):.0%}: what is measured is"
+            f"{path}: {compression} shrinks messages of entropy {entropy:g} to about"
+            f" {max(entropy, 0.01):.0%}: what is measured is"
             f" smaller messages; set load.entropy=0.75 or more, or no compression"
         )
 
 
 def warn_of_message_limit(limit: int, message_bytes: int, path: str) -> Iterator[ConfigWarning]:
-    """A limit below the size refuses every message."""
+    """Refuse a limit below the size, with which every message would be refused."""
     if limit < message_bytes:
         yield ConfigWarning(
             f"{path}: {limit} B is below the message size of {message_bytes} B: every message would be refused;"
@@ -42,7 +44,7 @@ def warn_of_message_limit(limit: int, message_bytes: int, path: str) -> Iterator
 
 
 def warn_of_acks(acks: object, path: str) -> Iterator[ConfigWarning]:
-    """What is not confirmed cannot be counted as sent."""
+    """Refuse settings without confirmations: what is not confirmed cannot be counted as sent."""
     if acks in (0, "0"):
         yield ConfigWarning(
             f"{path}: 0 confirms nothing, so that nobody could say what was sent; use 1 or all", refused=True
@@ -50,7 +52,7 @@ def warn_of_acks(acks: object, path: str) -> Iterator[ConfigWarning]:
 
 
 def in_code(source: str, name: str) -> Iterator[ConfigWarning]:
-    """The hazards in the text of a sender's module."""
+    """Yield the known mistakes in the text of a sender's module."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield from _in_function(node, name)
@@ -63,7 +65,8 @@ def _in_function(function: ast.FunctionDef | ast.AsyncFunctionDef, name: str) ->
             yield ConfigWarning(f"{where}: a blocking poll stops everything else of the load's process; call poll(0)")
         if _is_call(node, "flush") and function.name in ("send", "write", "produce"):
             yield ConfigWarning(
-                f"{where}: a flush in {function.name} waits for each message's way to the broker and back; flush in close"
+                f"{where}: a flush in {function.name} waits for each message's way to the broker and"
+                " back; flush in close"
             )
         if isinstance(node, ast.For | ast.While) and any(_is_call(inner, "flush") for inner in ast.walk(node)):
             yield ConfigWarning(
@@ -80,7 +83,7 @@ def _is_call(node: ast.AST, method: str) -> bool:
 
 
 def _blocks(node: ast.AST) -> bool:
-    """Whether a poll has no time-out, or a written one that is too long."""
+    """Return whether a poll has no time-out, or a written one that is too long."""
     assert isinstance(node, ast.Call)
     given = [*node.args, *(word.value for word in node.keywords if word.arg and "timeout" in word.arg)]
     if not given:
@@ -94,6 +97,6 @@ def _names(kind: ast.expr | None, name: str) -> bool:
 
 
 def _tells(handler: ast.ExceptHandler) -> bool:
-    """Whether a handler does anything about it: leaves the loop or the function, or counts."""
+    """Return whether a handler does anything about it: leaves the loop or the function, or counts."""
     does = (ast.Raise, ast.Return, ast.Break, ast.AugAssign)
     return any(isinstance(node, does) for statement in handler.body for node in ast.walk(statement))

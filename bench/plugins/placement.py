@@ -15,14 +15,16 @@ class Placement(Struct, frozen=True):
     cores: int
     """that the framework has, wherever it runs"""
     link: float | None
-    """bytes/s at which messages can reach the framework, in one direction; None within one machine, or where it is not known"""
+    """bytes/s at which messages can reach the framework, in one direction; None within one machine, or where it is not
+    known"""
 
 
 def place(framework: str, source: str, site: Site, cores: int) -> Placement:
     """Return where a system runs.
 
     Args:
-        framework: its plugin's name; one that is not installed counts as running here, so that old runs can be reported.
+        framework: its plugin's name; one that is not installed counts as running here, so that old runs can be
+            reported.
         source: likewise.
         site: the site of the run.
         cores: cores of this machine that a framework here has.
@@ -46,7 +48,7 @@ def framework_service(framework: str, site: Site) -> ExternalService | None:
 
 
 def unreachable_reason(framework: str, source: str, site: Site) -> str | None:
-    """Return why a framework could not reach its source; None when it can, or when nothing is known of such a source."""
+    """Return why a framework could not reach its source; None when it can, or where nothing is known of it."""
     framework_remote = place(framework, source, site, 1).framework_remote
     found, reads = registry.source_plugin(source), registry.framework_plugin(framework)
     if found.capabilities.in_process and not reads.capabilities.in_process:

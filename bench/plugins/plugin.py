@@ -31,7 +31,8 @@ from bench.workload.rate_meter import Meter
 Settings = TypeVar("Settings", bound=Struct)
 
 BaselineProducer = Callable[[Endpoint, bytes, Meter, Path], None]
-"""Sends one message over and over until the meter, given the confirmed count, ends it. The path is the download cache."""
+"""Sends one message over and over until the meter, given the confirmed count, ends it. The path is the download cache.
+"""
 
 Discard = Callable[[Endpoint, Event], None]
 """Reads an endpoint and drops every message until the event is set or its process ends."""

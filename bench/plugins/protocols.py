@@ -1,8 +1,9 @@
 """Protocols that plugins satisfy. Declarations are in bench.plugins.plugin; the registry finds them.
 
-Every protocol has the same verbs: open, act, poll, close. `open` and `close` come once each, `close` also after a failed `open`; what comes
-between does not block for longer than it says, and raises a HarnessError when the plugin cannot go on. `unsupported_reason` comes before
-everything else and says in a sentence why a plugin cannot do a cell, or None.
+Every protocol has the same verbs: open, act, poll, close. `open` and `close` come once each, `close` also after a
+failed `open`; what comes between does not block for longer than it says, and raises a HarnessError when the plugin
+cannot go on. `unsupported_reason` comes before everything else and says in a sentence why a plugin cannot do a cell, or
+None.
 """
 
 from collections.abc import Sequence
@@ -57,9 +58,9 @@ class Source(Protocol):
 class Sender(Protocol):
     """A client of a source in the load generator's process.
 
-    One that can take a message in two pieces, header and filler, offers `send_pieces` and `gathers_from`, which spares large
-    messages half of their cost; one whose messages can have keys offers `send_keyed`; one that waits within `send` for its source
-    to free space counts the seconds in `waited` (bench.workload.batch_writer).
+    One that can take a message in two pieces, header and filler, offers `send_pieces` and `gathers_from`, which spares
+    large messages half of their cost; one whose messages can have keys offers `send_keyed`; one that waits within
+    `send` for its source to free space counts the seconds in `waited` (bench.workload.batch_writer).
     """
 
     def open(self, endpoint: Endpoint) -> None:
@@ -73,7 +74,10 @@ class Sender(Protocol):
         """
 
     def confirmed(self) -> tuple[int, int]:
-        """Return (confirmed, failed) since `open`: acknowledged by the source, and finally refused by it. Never blocks."""
+        """Return (confirmed, failed) since `open`: acknowledged by the source, and finally refused by it.
+
+        Never blocks.
+        """
 
     def close(self) -> None:
         """Disconnect; what is not confirmed is given up."""
@@ -83,10 +87,16 @@ class Consumer(Protocol):
     """A reader of a source in our own code."""
 
     def open(self, endpoint: Endpoint, member: int, members: int) -> None:
-        """Read this member's share of the endpoint's parts, from their ends; what is sent after it returns is not missed."""
+        """Read this member's share of the endpoint's parts, from their ends.
+
+        What is sent after it returns is not missed.
+        """
 
     def take(self, most: int, timeout: float) -> Sequence[bytes]:
-        """Return up to `most` messages of one part in its order, as soon as there are any; none after `timeout` seconds."""
+        """Return up to `most` messages of one part in its order, as soon as there are any.
+
+        None after `timeout` seconds.
+        """
 
     def close(self) -> None:
         """Disconnect."""
@@ -106,7 +116,10 @@ class Framework(Protocol):
         """Run the work on every message of the endpoint until `close`. Returns once it is reading."""
 
     def poll(self) -> list[ProcessingReport]:
-        """Return what was processed since the last call. Never blocks. Raises ProcessDiedError when the framework is gone."""
+        """Return what was processed since the last call. Never blocks.
+
+        Raises ProcessDiedError when the framework is gone.
+        """
 
     def close(self) -> None:
         """Stop."""

@@ -43,7 +43,7 @@ def check_scenario(document: Document, scenario: Scenario) -> None:
 
 
 def config_warnings(scenario: Scenario) -> list[ConfigWarning]:
-    """Return what a scenario's sources warn of in their settings, and the mistakes in their senders' code; once each."""
+    """Return the warnings about a scenario's settings and about its senders' code, each once."""
     found: dict[ConfigWarning, None] = {}
     entropy = float(scenario.load.entropy)
     for cell in scenario.cells():
@@ -68,7 +68,8 @@ def scenario_on_site(scenario: Scenario, site: Site) -> Scenario:
         plugin = registry.source_plugin(cell.source)
         if registry.load_generator_for(plugin, scenario).in_process:
             raise UsageError(
-                "site.load names workers, but the scenario's load generator is one thread of this machine; leave load.by out"
+                "site.load names workers, but the scenario's load generator is one thread of this"
+                " machine; leave load.by out"
             )
         if not place(cell.framework, cell.source, site, 1).source_remote:
             raise UsageError(

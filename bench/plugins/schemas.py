@@ -1,4 +1,7 @@
-"""The published JSON Schemas of scenarios, sites and results; `python -m bench.plugins.schemas` writes bench/config/schemas/ again."""
+"""The published JSON Schemas of scenarios, sites and results.
+
+`python -m bench.plugins.schemas` writes bench/config/schemas/ again.
+"""
 
 from pathlib import Path
 

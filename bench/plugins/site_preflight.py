@@ -63,7 +63,7 @@ def missing_for(plugins: Iterable[tuple[str, str]], site: Site, cache: Path) -> 
 
 
 def unusable_here(site: Site) -> list[str]:
-    """Return the files, addresses and folders of this machine that the site names and that cannot be used, a sentence each."""
+    """Return the files, addresses and folders of the site that cannot be used here, a sentence each."""
     found = _unreadable(site)
     for each in site_services(site):
         found += unavailable_addresses(_under(each, each.service.listens))

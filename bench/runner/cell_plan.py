@@ -86,7 +86,10 @@ def plan_cell(cell: Cell, scenario: Scenario, site: Site, cores: int) -> CellPla
 
 
 def missing_keys_reason(cell: Cell, scenario: Scenario) -> str | None:
-    """Return why messages of a cell's source cannot have the keys that the scenario asks for; None when they can, or need none."""
+    """Return why messages of a cell's source cannot have the keys that the scenario asks for.
+
+    None when they can, or need none.
+    """
     if scenario.load.keys is None or registry.source_plugin(cell.source).capabilities.keyed:
         return None
     keyed = [name for name in registry.names("sources") if name != cell.source and _is_keyed(name)]

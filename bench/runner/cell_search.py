@@ -84,7 +84,7 @@ class CellSearch:
         return measurement, verdict
 
     def _warm_up(self, planned: Planned, deployment: Deployment) -> None:
-        """Warm up a new deployment at half the next rate. The measurement is neither stored nor passed to the search."""
+        """Warm up a new deployment at half the next rate; the measurement is neither stored nor given to the search."""
         self._make_ready(deployment)
         half = replace(planned, rate=planned.rate / 2, purpose="warm-up")
         self._notify(TrialStarted(half))

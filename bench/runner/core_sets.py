@@ -17,6 +17,7 @@ def core_sets(scenario: Scenario) -> dict[Role, list[int]]:
         return {}
     if own >= len(available):
         raise UsageError(
-            f"load.cores: {own} of {len(available)} cores would leave none for the framework; give fewer or leave it out"
+            f"load.cores: {own} of {len(available)} cores would leave none for the framework; give"
+            " fewer or leave it out"
         )
     return {"load": available[-own:], "source": available[:-own], "framework": available[:-own]}

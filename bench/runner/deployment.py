@@ -39,7 +39,10 @@ class _Parts(Struct, frozen=True):
 
 
 class Deployment:
-    """A running deployment for one cell. `redeploy` replaces it after a trial that left messages or a dead process behind."""
+    """A running deployment for one cell.
+
+    `redeploy` replaces it after a trial that left messages or a dead process behind.
+    """
 
     def __init__(self, plan: CellPlan, env: RunEnvironment) -> None:
         self.plan, self.env = plan, env

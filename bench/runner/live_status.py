@@ -1,4 +1,7 @@
-"""What a run is doing now, in a file of its folder that others may read while it runs: status.json, replaced twice a second."""
+"""What a run is doing now, in a file of its folder that others may read while it runs.
+
+Status.json, replaced twice a second.
+"""
 
 import time
 from collections.abc import Iterator

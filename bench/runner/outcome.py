@@ -16,8 +16,8 @@ TOLERANCE = 1.02
 def finish_result(result: Result, plan: CellPlan) -> Result:
     """Return a search's result with what theory says of it.
 
-    A result above a hard bound fails its cell, an interval ends where theory does, and one that reaches what our own load
-    generator can do says only that the system does at least so much.
+    A result above a hard bound fails its cell, an interval ends where theory does, and one that reaches what our own
+    load generator can do says only that the system does at least so much.
     """
     result = with_soft_bounds(result, plan)
     if result.bound_hz is not None and (result.low_hz or 0) > TOLERANCE * result.bound_hz:
@@ -35,7 +35,7 @@ def finish_result(result: Result, plan: CellPlan) -> Result:
 
 
 def with_soft_bounds(result: Result, plan: CellPlan) -> Result:
-    """Add the soft bounds; set `limited_by` to a bound that the estimate comes near, unless the generator limited it."""
+    """Add the soft bounds; set `limited_by` to a bound that is nearly reached, unless the generator limited the cell."""
     reached = reached_bound(result.estimate_hz or 0.0, plan.bounds)
     limited_by = result.limited_by if reached is None or result.limited_by == "generator" else reached.name
     return replace(result, limited_by=limited_by, soft_bounds=plan.soft_bounds)

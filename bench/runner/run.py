@@ -47,7 +47,8 @@ def run(scenario: Scenario, site: Site, folder: RunFolder, notify: Notify, optio
     3. For each cell that has no result yet:
        a. Plan it: plugins, placement, bounds. A cell that its plugins cannot do is `unsupported`.
        b. Measure what the load generator can do by itself with this source and size, once a run.
-       c. Give the search the cell's trials from the journal; where it still wants one, deploy source, load generator and framework.
+       c. Give the search the cell's trials from the journal; where it still wants one, deploy source, load generator
+           and framework.
        d. Until the search has its answer: run a trial, store it, check it, judge it, give it to the search.
        e. Measure latency where the scenario asks for it.
        f. Hold the answer against theory, and store the result.

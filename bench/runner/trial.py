@@ -1,7 +1,7 @@
 """One trial: messages at one rate for a while; settle, measure a window, drain.
 
-Whether the rate was sustained is for the verdict (bench.analysis.verdict). A trial is given up as soon as it cannot be sustained any
-more; what was sent is still waited for, so that the counts can be compared.
+Whether the rate was sustained is for the verdict (bench.analysis.verdict). A trial is given up as soon as it cannot be
+sustained any more; what was sent is still waited for, so that the counts can be compared.
 """
 
 import time
@@ -98,7 +98,10 @@ class _Trial:
             self._deployment.load_generator.cancel()
 
     def check_site(self, ended: Ending) -> None:
-        """Where not everything came through, find what of the site died, or whose host is gone, which says nothing of a rate."""
+        """Find what of the site died, or whose host is gone, where not everything came through.
+
+        A host that is gone says nothing of a rate.
+        """
         state = self._state
         if ended == "complete" and state.is_sent and state.is_exact and not state.death:
             return

@@ -1,6 +1,7 @@
 """The counters of one trial under way: pure, every call is given the time.
 
-Three counters are followed: offered, from the due times alone; sent, as the source confirms; processed, as the framework reports.
+Three counters are followed: offered, from the due times alone; sent, as the source confirms; processed, as the
+framework reports.
 """
 
 from bench.analysis.histogram import KINDS, Seconds
@@ -106,7 +107,7 @@ class TrialState:
         return at_end.late * min(2.0, max(1.0, end / since)) if since > 0 else at_end.late
 
     def is_hopeless(self, now: float) -> bool:
-        """Return whether the backlog does not fit on the machine, or has grown so much that the window cannot end well."""
+        """Return whether the backlog exceeds the machine, or has grown so much that the window cannot end well."""
         interval, settle, rate = self.batch_interval, self.planned.settle, self.planned.rate
         if (self.rows.backlog - 2.5 * interval * rate) * self.spec.message_bytes > MAX_BACKLOG_BYTES:
             return True

@@ -17,7 +17,11 @@ _CURE = "install one (Debian, Ubuntu: sudo apt-get install -y openjdk-17-jre-hea
 
 @functools.cache
 def java() -> str:
-    """The path of the java command, of JAVA_HOME or else of the PATH; UsageError where there is none that is new enough."""
+    """Return the path of the java command, of JAVA_HOME or else of the PATH.
+
+    Raises:
+        UsageError: there is none that is new enough.
+    """
     home = os.environ.get("JAVA_HOME")  # read here because PySpark and every launcher of Java read it at the same place
     found = shutil.which("java", path=str(Path(home, "bin")) if home else None)
     if found is None:
@@ -29,6 +33,9 @@ def java() -> str:
 
 
 def _version_in(text: str) -> int:
-    """The feature release in what `java -version` says: 17 in "17.0.15", 8 in "1.8.0_452"; 0 where it says none."""
+    """Return the feature release in what `java -version` says: 17 in "17.0.15", 8 in "1.8.0_452".
+
+    0 where it says none.
+    """
     match = re.search(r'version "(?:1\.)?(\d+)', text)
     return int(match[1]) if match else 0

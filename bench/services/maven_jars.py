@@ -27,7 +27,8 @@ _SETTINGS = """<ivysettings>
   <resolvers><ibiblio name="public" m2compatible="true" usepoms="false" checksums=""/></resolvers>
 </ivysettings>
 """
-"""Ivy's ordinary repository without its metadata: the lock file lists every jar, and 46 jars take 6 s instead of 30 s."""
+"""Ivy's ordinary repository without its metadata: the lock file lists every jar, and 46 jars take 6 s instead of 30 s.
+"""
 
 _MAX_AT_ONCE, _WORTH_ONE_MORE = 4, 20
 """Ivy takes one jar after the other: a set of many is shared among several, one more for so many jars."""
@@ -45,13 +46,18 @@ class Pin(NamedTuple):
 
     @property
     def file(self) -> str:
+        """Return the name of the jar's file."""
         return "-".join(filter(None, (self.artifact, self.version, self.classifier))) + ".jar"
 
 
 def jars(set_name: str, cache: Path, note: Callable[[str], None], *, lock: Path = LOCK) -> Path:
-    """The folder with exactly the jars of a set; downloaded when the cache does not have them, by one process at a time.
+    """Return the folder with exactly the jars of a set.
 
-    Raises UsageError where PySpark or Java is missing, ServiceError when a jar cannot be had or is not the one that was pinned.
+    Download what the cache does not have, one process at a time.
+
+    Raises:
+        UsageError: PySpark or Java is missing.
+        ServiceError: a jar cannot be had or is not the one that was pinned.
     """
     pins = pinned(set_name, lock)
     folder = _folder(set_name, cache, pins)
@@ -71,18 +77,18 @@ def jars(set_name: str, cache: Path, note: Callable[[str], None], *, lock: Path 
 
 
 def cached(set_name: str, cache: Path, *, lock: Path = LOCK) -> bool:
-    """Whether the jars of a set are there already."""
+    """Return whether the jars of a set are in the cache."""
     pins = pinned(set_name, lock)
     return _complete(_folder(set_name, cache, pins), pins)
 
 
 def folder_of(set_name: str, cache: Path, *, lock: Path = LOCK) -> Path:
-    """Where the jars of a set are in a cache, or would be: whoever has a mirror may put them there."""
+    """Return the folder of a set's jars in a cache, whether or not it exists: a mirror may put them there."""
     return _folder(set_name, cache, pinned(set_name, lock))
 
 
 def pinned(set_name: str, lock: Path = LOCK) -> list[Pin]:
-    """The jars of a set as the lock file lists them."""
+    """Return the jars of a set as the lock file lists them."""
     text = lock.read_text(encoding="utf-8")
     entries = yaml.load(text, Loader=yaml.BaseLoader)[set_name]  # noqa: S506  it makes strings only, also of 12345 and 1e5
     return [_pin(*coordinates.split(":"), sha256=sha256) for coordinates, sha256 in entries.items()]
@@ -106,19 +112,19 @@ def verify(folder: Path, pins: Sequence[Pin]) -> None:
 
 
 def _folder(set_name: str, cache: Path, pins: Sequence[Pin]) -> Path:
-    """Where a set is or will be; other pins, another folder."""
+    """Return the folder of a set; other pins, another folder."""
     digest = hashlib.sha256("\n".join(map(":".join, pins)).encode()).hexdigest()
     return cache.absolute() / "jars" / f"{set_name}-{digest[:12]}"
 
 
 def _complete(folder: Path, pins: Sequence[Pin]) -> bool:
-    """Whether the folder has all files; what they contain was checked before the folder got its name."""
+    """Return whether the folder has all files; what they contain was checked before the folder got its name."""
     return all((folder / pin.file).is_file() for pin in pins)
 
 
 @contextlib.contextmanager
 def _locked(path: Path, waiting: Callable[[], None]) -> Iterator[None]:
-    """Nobody else holds this lock file; `waiting` is called once if somebody did."""
+    """Hold this lock file during the block; `waiting` is called once if somebody else held it."""
     deadline, told = time.monotonic() + _TIMEOUT_S, False
     with path.open("w") as file:
         while True:
@@ -136,7 +142,7 @@ def _locked(path: Path, waiting: Callable[[], None]) -> Iterator[None]:
 
 
 def _download(set_name: str, pins: Sequence[Pin], part: Path, note: Callable[[str], None]) -> None:
-    """Let Ivy put the jars into part/jars, several of it side by side; what else they make stays in `part`."""
+    """Have Ivy put the jars into part/jars, several processes side by side; what else they make stays in `part`."""
     part.mkdir()
     (part / "settings.xml").write_text(_SETTINGS, encoding="utf-8")
     at_once = min(_MAX_AT_ONCE, 1 + len(pins) // _WORTH_ONE_MORE)
@@ -148,7 +154,7 @@ def _download(set_name: str, pins: Sequence[Pin], part: Path, note: Callable[[st
 
 
 def _ivy_child(supervisor: Supervisor, set_name: str, pins: Sequence[Pin], share: Path) -> Child:
-    """An Ivy that downloads some of a set's jars."""
+    """Start an Ivy that downloads some of a set's jars."""
     share.mkdir()
     (share / "ivy.xml").write_text(_ivy_file(set_name, pins), encoding="utf-8")
     options = {
@@ -165,7 +171,7 @@ def _ivy_child(supervisor: Supervisor, set_name: str, pins: Sequence[Pin], share
 
 
 def _watch(children: Sequence[Child], set_name: str, count: int, note: Callable[[str], None]) -> None:
-    """Tell how many jars have come until all have."""
+    """Note how many jars have come until all have."""
     deadline, told = time.monotonic() + _TIMEOUT_S, -1
     while any(child.alive() for child in children):
         come = sum(child.log.read_text(errors="replace").count("[SUCCESSFUL ]") for child in children)
@@ -198,7 +204,7 @@ def _ivy_file(set_name: str, pins: Sequence[Pin]) -> str:
 
 
 def _dependency(pin: Pin) -> str:
-    """The line of a pin, which asks for nothing that the jar itself needs."""
+    """Return the line of a pin, which asks for nothing that the jar itself needs."""
     of_machine = (
         f'<artifact name="{pin.artifact}" type="jar" ext="jar" m:classifier="{pin.classifier}"/>'
         if pin.classifier
@@ -209,7 +215,7 @@ def _dependency(pin: Pin) -> str:
 
 
 def _ivy() -> Path:
-    """PySpark's own Ivy; found without importing PySpark."""
+    """Return PySpark's own Ivy; found without importing PySpark."""
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
         raise UsageError(

@@ -7,7 +7,7 @@ LOOPBACK = "127.0.0.1"
 
 
 def free_ports(count: int) -> list[int]:
-    """So many different ports that nobody listens at right now."""
+    """Return so many different ports at which nobody listens right now."""
     with contextlib.ExitStack() as stack:
         ends = [stack.enter_context(socket.socket()) for _ in range(count)]
         for end in ends:

@@ -1,6 +1,8 @@
-"""A framework whose top rate is known: at most `ceiling` messages a second, in this process; it can make mistakes on purpose.
+"""A framework of known capacity: at most `ceiling` messages a second, in this process.
 
-With it the harness measures itself: what it reports must be the ceiling, and every mistake must be found.
+It can make mistakes on purpose.
+
+With it the harness measures itself: what it reports must be the capacity, and every mistake must be found.
 """
 
 import time
@@ -25,7 +27,7 @@ SAVED_MESSAGES, SAVED_PAUSES = 3, 1.25
 
 
 class CapacitySettings(Struct, frozen=True, forbid_unknown_fields=True):
-    """The ceiling in messages/s; the interval at which results show; one mistake in every so many messages."""
+    """The capacity in messages/s; the interval at which results show; one mistake in every so many messages."""
 
     ceiling: Rate = Rate(5000)
     batch_interval: Seconds = Seconds(0)
@@ -34,7 +36,7 @@ class CapacitySettings(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class CapacityFramework:
-    """One thread that takes messages no faster than the ceiling."""
+    """One thread that takes messages no faster than the capacity."""
 
     def __init__(self, settings: CapacitySettings) -> None:
         self._settings = settings
@@ -45,18 +47,22 @@ class CapacityFramework:
 
     @property
     def batch_interval(self) -> float:
+        """Return the seconds between two moments at which it shows progress."""
         return float(self._settings.batch_interval)
 
     def unsupported_reason(self, cell: Cell, source: str) -> str | None:  # noqa: ARG002  any cell can be tried
+        """Return why it cannot process the cell from that source, in a sentence; None when it can."""
         return registry.missing_consumer(source)
 
     def open(self, cell: Cell, endpoint: Endpoint, work: Work, env: RunEnvironment) -> None:  # noqa: ARG002  it runs in this process
+        """Start to process the endpoint's messages; return once it is reading."""
         consumer = registry.consumer(endpoint.source)
         consumer.open(endpoint, 0, 1)
         self._thread = Thread(target=self._run, args=(consumer, work), name="capacity", daemon=True)
         self._thread.start()
 
     def poll(self) -> list[ProcessingReport]:
+        """Return what was processed since the last call."""
         reports: list[ProcessingReport] = []
         try:
             while True:
@@ -68,6 +74,7 @@ class CapacityFramework:
         return reports
 
     def close(self) -> None:
+        """Stop; idempotent."""
         self._stopped.set()
         if self._thread is not None:
             self._thread.join(timeout=10)
@@ -83,9 +90,12 @@ class CapacityFramework:
         consumer.close()
 
     def _paced(self, consumer: Consumer) -> Iterator[Sequence[bytes]]:
-        """Batches from a token bucket: a message takes a token, and a few are kept while there are no messages.
+        """Yield batches from a token bucket.
 
-        A bucket that kept none would lose tokens whenever it is busy with a message, and have a lower ceiling than it says.
+        A message takes a token, and a few are kept while there are no messages.
+
+        A bucket that kept none would lose tokens whenever it is busy with a message, and have a lower
+        capacity than it says.
         """
         ceiling, interval = float(self._settings.ceiling), self.batch_interval
         pause = interval or min(0.02, max(0.001, 1 / ceiling))
@@ -99,7 +109,7 @@ class CapacityFramework:
                 yield batch
 
     def _mistaken(self, batch: Sequence[bytes], seen: int) -> Sequence[bytes]:
-        """The batch with the mistake where one is due; a batch of one message is let pass."""
+        """Return the batch with the mistake where one is due; a batch of one message passes unchanged."""
         mistake = self._settings.mistake
         if mistake is None or len(batch) < 2 or seen + len(batch) <= self._next_mistake:
             return batch

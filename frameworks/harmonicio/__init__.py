@@ -1,1 +1,1 @@
-"""HarmonicIO: smart peer-to-peer streaming of messages from connectors to processing engines; usable without the harness."""
+"""HarmonicIO: its adapter to the harness; `engine` is the system itself, usable without the harness."""

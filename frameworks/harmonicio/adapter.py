@@ -1,4 +1,4 @@
-"""HarmonicIO as a framework under test: its PEs do the harness's work; messages come from its connector, or over a bridge."""
+"""HarmonicIO as a framework under test: its PEs process messages that come from its connector or over a bridge."""
 
 import logging
 import sys
@@ -23,7 +23,7 @@ from frameworks.harmonicio.bridge import Bridging
 from frameworks.harmonicio.cluster import IMAGE, READY_SECONDS, Cluster, SitesCluster, cluster_of, too_large
 from frameworks.harmonicio.engine.connector import Options
 from frameworks.harmonicio.engine.errors import HarmonicError
-from frameworks.harmonicio.report_server import Accounts
+from frameworks.harmonicio.report_server import ReportServer
 
 __all__ = ["HarmonicioFramework", "HarmonicioSettings"]
 
@@ -32,12 +32,13 @@ logger = logging.getLogger(__name__)
 STREAM = "stream"
 """The source that is HarmonicIO's own connector; every other one is read by a bridge."""
 BATCH_SECONDS, BATCH_BYTES, BATCH_MESSAGES = 0.1, 8 * 10**6, 10_000
-"""Bounds of a batch: by the CPU time that its messages ask for, and by what must lie in memory. Only what waits is put together."""
+"""Bounds of a batch: by the CPU time that its messages ask for, and by what must lie in memory. Only what waits is put
+together."""
 STOP_SECONDS = 40.0
 
 
 class HarmonicioSettings(Struct, frozen=True, forbid_unknown_fields=True):
-    """How many PEs do the work, and how many bridges feed them where they are fed by some."""
+    """How many PEs process messages, and how many bridges feed them where a bridge is needed."""
 
     pes: int | None = None
     """the framework's cores when left out"""
@@ -46,28 +47,32 @@ class HarmonicioSettings(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class HarmonicioFramework:
-    """PEs of one stream, in a cluster that outlives the cell."""
+    """The PEs of one stream, in a cluster that outlives the cell."""
 
     batch_interval = 0.0
 
     def __init__(self, settings: HarmonicioSettings) -> None:
         self._settings = settings
         self._cluster: Cluster | SitesCluster | None = None
-        self._accounts: Accounts | None = None
+        self._report_server: ReportServer | None = None
         self._bridges: list[Child] = []
         self._stream = ""
 
     def unsupported_reason(self, cell: Cell, source: str) -> str | None:
+        """Return why it cannot process the cell from that source, in a sentence; None when it can."""
         return too_large(cell) or (None if source == STREAM else registry.missing_consumer(source))
 
     def open(self, cell: Cell, endpoint: Endpoint, work: Work, env: RunEnvironment) -> None:
+        """Start to process the endpoint's messages; return once it is reading."""
         pes = self._settings.pes or place("harmonicio", endpoint.source, env.site, env.cores).cores
         self._cluster = cluster_of(env)
-        self._accounts = Accounts(*self._cluster.listen)
+        self._report_server = ReportServer(*self._cluster.listen)
         bridged = endpoint.source != STREAM
         self._stream = f"bridged-{token_hex(4)}" if bridged else endpoint.name
-        told = job.Settings(work, _most(cell), self._accounts.host, self._accounts.port, self._accounts.secret)
-        wanted = {"c_name": self._stream, "image": IMAGE, "num": pes, "settings": msgspec.to_builtins(told)}
+        job_settings = job.Settings(
+            work, _most(cell), self._report_server.host, self._report_server.port, self._report_server.secret
+        )
+        wanted = {"c_name": self._stream, "image": IMAGE, "num": pes, "settings": msgspec.to_builtins(job_settings)}
         try:
             if others := self._cluster.others(self._stream):
                 raise PluginError(
@@ -81,10 +86,11 @@ class HarmonicioFramework:
             self._bridge(cell, endpoint, env)
 
     def poll(self) -> list[ProcessingReport]:
+        """Return what was processed since the last call."""
         assert self._cluster is not None, "open comes first"
-        assert self._accounts is not None
-        ended = self._accounts.ended()  # first: what a PE said last is still heard
-        reports = self._accounts.received()
+        assert self._report_server is not None
+        ended = self._report_server.ended()  # first: what a PE said last is still heard
+        reports = self._report_server.received()
         for bridge in self._bridges:
             if not bridge.received() and not bridge.alive():
                 raise bridge.died()
@@ -94,16 +100,20 @@ class HarmonicioFramework:
         return reports
 
     def close(self) -> None:
+        """Stop; idempotent."""
         while self._bridges:
             self._bridges.pop().stop()
-        cluster, accounts, self._accounts = self._cluster, self._accounts, None
-        if cluster is not None and accounts is not None and cluster.alive():
+        cluster, reports_of_pes, self._report_server = self._cluster, self._report_server, None
+        if cluster is not None and reports_of_pes is not None and cluster.alive():
             self._withdraw(cluster)
-        if accounts is not None:
-            accounts.close()
+        if reports_of_pes is not None:
+            reports_of_pes.close()
 
     def _withdraw(self, cluster: Cluster | SitesCluster) -> None:
-        """End the PEs; a cluster in which they do not end is closed: the next cell gets a fresh one, or, of a site, is refused."""
+        """End the PEs.
+
+        A cluster in which they do not end is closed: the next cell gets a new one, or, of a site, is refused.
+        """
         try:
             cluster.operator.withdraw(self._stream, purge=True)
             deadline = time.monotonic() + STOP_SECONDS
@@ -118,11 +128,11 @@ class HarmonicioFramework:
             cluster.close()
 
     def _wait_for(self, pes: int) -> None:
-        """Return once so many PEs are leased to whoever asks."""
+        """Return once so many PEs are leased."""
         assert self._cluster is not None
-        assert self._accounts is not None
+        assert self._report_server is not None
         deadline = time.monotonic() + READY_SECONDS
-        while self._accounts.ready() < pes or self._running() < pes:
+        while self._report_server.ready() < pes or self._running() < pes:
             self._cluster.check()
             if time.monotonic() > deadline:
                 problems = "; ".join(
@@ -159,11 +169,11 @@ class HarmonicioFramework:
 
 
 def _most(cell: Cell) -> int:
-    """How many messages a batch may have."""
+    """Return how many messages a batch may have."""
     by_cost = int(BATCH_SECONDS / cell.cpu_seconds) if cell.cpu_seconds else BATCH_MESSAGES
     return min(by_cost, _at_once(cell)) or 1
 
 
 def _at_once(cell: Cell) -> int:
-    """How many messages may lie in memory at once."""
+    """Return how many messages may lie in memory at once."""
     return max(1, min(BATCH_MESSAGES, BATCH_BYTES // cell.message_bytes))

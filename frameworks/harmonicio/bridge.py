@@ -18,7 +18,7 @@ _LOOK_EVERY = 0.1
 
 
 class Bridging(Struct, frozen=True, tag="bridging"):
-    """What a bridge is told once."""
+    """A command, sent once: read the member's share of an endpoint and feed a stream with it."""
 
     endpoint: Endpoint
     fed: Options
@@ -33,16 +33,16 @@ def main() -> None:
     """Serve the channel whose file number ends the command line."""
     channel = Channel.inherited(int(sys.argv[-1]), Bridging)
     try:
-        (told,) = channel.receive()
+        (command,) = channel.receive()
         consumer, feeder = (
-            registry.consumer(told.endpoint.source),
-            Feeder(told.fed),
+            registry.consumer(command.endpoint.source),
+            Feeder(command.fed),
         )
         try:
-            consumer.open(told.endpoint, told.member, told.members)
+            consumer.open(command.endpoint, command.member, command.members)
             feeder.step()
             channel.send(Ready())
-            _carry(channel, consumer, feeder, told.most)
+            _carry(channel, consumer, feeder, command.most)
         finally:
             consumer.close()
             feeder.close()
@@ -54,7 +54,7 @@ def main() -> None:
 
 
 def _carry(channel: Channel[Bridging], consumer: Consumer, feeder: Feeder, most: int) -> None:
-    """Take, offer, until the channel ends (EOFError); nothing more is taken while there is no credit."""
+    """Read and offer until the channel ends (EOFError); nothing more is read while there is no credit."""
     waiting: Sequence[bytes] = ()
     looked = 0.0
     while True:

@@ -1,4 +1,7 @@
-"""The cluster of a run: the site's, or a master and a worker of the harness's own, as child processes kept between cells."""
+"""The cluster of a run.
+
+The site's, or a master and a worker of the harness's own, as child processes kept between cells.
+"""
 
 import sys
 
@@ -22,7 +25,7 @@ KEY = "harmonicio"
 
 
 class Reach(Struct, frozen=True):
-    """Where a master is reached, and what it is shown."""
+    """The addresses of a master, and what proves who we are."""
 
     host: str
     port: int
@@ -37,7 +40,7 @@ class Reach(Struct, frozen=True):
 
 
 class Cluster:
-    """Of the harness's own; stands until closed; listens on loopback only."""
+    """A cluster of the harness's own; listens on loopback only."""
 
     listen = (LOOPBACK, 0)
     """where PEs tell what they have done"""
@@ -48,7 +51,12 @@ class Cluster:
 
     @classmethod
     def deployed(cls, supervisor: Supervisor, state: str) -> "Cluster":
-        """Start both, and wait until the worker has reported; raises Died or NotReady."""
+        """Start master and worker, and return once the worker has reported.
+
+        Raises:
+            ProcessDiedError: one of them ended.
+            NotReadyError: it takes too long.
+        """
         port, data_port, worker_port = free_ports(3)
         command = [sys.executable, "-m", "frameworks.harmonicio.engine.cli"]
         listen = ["--port", str(port), "--data-port", str(data_port), "--state", state]
@@ -60,23 +68,25 @@ class Cluster:
         return cluster
 
     def alive(self) -> bool:
+        """Return whether both run."""
         return self._master.alive() and self._worker.alive()
 
     def check(self) -> None:
-        """Raise Died when one of the two has ended."""
+        """Raise ProcessDiedError when one of the two has ended."""
         for child in (self._master, self._worker):
             if not child.alive():
                 raise child.died()
 
     def not_ready(self, what: str) -> NotReadyError:
-        """An error to raise, with the worker's log: its PEs write there."""
+        """Return an error to raise, with the worker's log: its PEs write there."""
         return NotReadyError(what, self._worker.log)
 
     def others(self, _: str) -> list[str]:
-        """Nobody else knows of it."""
+        """Return no stream: nobody else knows of this cluster."""
         return []
 
     def close(self) -> None:
+        """End both."""
         self._worker.stop(12)
         self._master.stop()
 
@@ -88,32 +98,33 @@ class Cluster:
 
 
 class SitesCluster:
-    """The site's, which is neither started nor stopped here."""
+    """The site's cluster, which is neither started nor stopped here."""
 
     def __init__(self, site: HarmonicioSite) -> None:
-        told = {of: read_secret(path) if path is not None else "" for of, path in _token_files(site).items()}
-        self.reach = Reach(*host_and_port(site.master), *host_and_port(site.data), told["connector"], site.tls)
-        self.operator = Operator(self.reach.host, self.reach.port, told["operator"], tls=site.tls)
+        secrets = {of: read_secret(path) if path is not None else "" for of, path in _token_files(site).items()}
+        self.reach = Reach(*host_and_port(site.master), *host_and_port(site.data), secrets["connector"], site.tls)
+        self.operator = Operator(self.reach.host, self.reach.port, secrets["operator"], tls=site.tls)
         self.listen = host_and_port(site.listen)
 
     def alive(self) -> bool:
+        """Return True: its end is noticed by its endpoints."""
         return True
 
     def check(self) -> None:
-        """What of a site has died is looked for where a trial does not end well (bench.runner.trial)."""
+        """Do nothing: a trial that does not end well looks for what of a site has died (bench.runner.trial)."""
 
     def not_ready(self, what: str) -> SiteError:
-        """An error to raise; the PEs' logs are on the workers' hosts."""
+        """Return an error to raise; the PEs' logs are on the workers' hosts."""
         return SiteError(f"{what}; the logs of its PEs are on the hosts of its workers")
 
     def others(self, stream: str) -> list[str]:
-        """Streams but this one for which PEs run or are wanted: they would take the CPU that is measured."""
+        """Return the other streams for which PEs run or are wanted: they would take the CPU that is measured."""
         view = self.operator.status()
         found = [pe["c_name"] for pe in view["pes"]] + [row["c_name"] for row in view["streams"] if row["wanted"]]
         return sorted(set(found) - {stream})
 
     def close(self) -> None:
-        """It is somebody else's."""
+        """Do nothing: it belongs to somebody else."""
 
 
 def _token_files(site: HarmonicioSite) -> dict[str, str | None]:
@@ -121,15 +132,18 @@ def _token_files(site: HarmonicioSite) -> dict[str, str | None]:
 
 
 def too_large(cell: Cell) -> str | None:
-    """Why a cell's messages cannot pass a cluster, whose master and worker are started with what they accept unasked."""
+    """Return why a cell's messages exceed what master and worker accept; None when they do not."""
     most = MasterConfig().message_bytes
     if cell.largest_bytes <= most:
         return None
-    return f"HarmonicIO accepts messages of {most} bytes at most (message_bytes); the largest here has {cell.largest_bytes}"
+    return (
+        f"HarmonicIO accepts messages of {most} bytes at most (message_bytes); the largest here"
+        f" has {cell.largest_bytes}"
+    )
 
 
 def cluster_of(env: RunEnvironment) -> Cluster | SitesCluster:
-    """The cluster of a run."""
+    """Return the cluster of a run."""
     site = HARMONICIO_SITE.read(env.site)
     if site is not None:
         return env.cached_resource(KEY, lambda: SitesCluster(site))

@@ -1,4 +1,4 @@
-"""What a PE runs for the harness: the work that every framework does, and its account over a connection to the harness."""
+"""What a PE runs for the harness: the work that every framework does, with reports over a connection to the harness."""
 
 import math
 import socket
@@ -14,8 +14,9 @@ from bench.workload.delivery_counts import ProcessingReport, merged
 from bench.workload.processing import Work
 from frameworks.harmonicio.engine.pe import Batch, of_batch
 
-TELL_EVERY = 0.1
-"""Seconds between two accounts at high rates; at low ones every batch is told of at once. Each costs 0.3 ms of both sides' CPU."""
+REPORT_INTERVAL_S = 0.1
+"""Seconds between two accounts at high rates; at low ones every batch is told of at once. Each costs 0.3 ms of both
+sides' CPU."""
 
 
 class Settings(Struct, frozen=True):
@@ -36,18 +37,19 @@ class Hello(Struct, frozen=True, tag="secret"):
 
 @of_batch
 class Job:
-    """Works on batches, and tells what it has done."""
+    """A PE's function that processes batches and reports what it has done."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
-        told = convert(settings, Settings)
-        self._work, self.most = told.work, told.most
-        self._channel: Channel[Ready] = Channel(socket.create_connection((told.host, told.port), timeout=10), Ready)
-        self._channel.send(Hello(told.secret))
+        given = convert(settings, Settings)
+        self._work, self.most = given.work, given.most
+        self._channel: Channel[Ready] = Channel(socket.create_connection((given.host, given.port), timeout=10), Ready)
+        self._channel.send(Hello(given.secret))
         self._channel.send(Ready())
         self._reports: list[ProcessingReport] = []
-        self._told = 0.0
+        self._reported = 0.0
 
     def __call__(self, batch: Batch) -> None:
+        """Process a batch."""
         size = self._work.message_bytes
         if batch.message_bytes == size:
             matrix = np.frombuffer(batch.payload, dtype=np.uint8).reshape(len(batch), size)
@@ -58,18 +60,21 @@ class Job:
         self.idle()
 
     def idle(self) -> float:
-        """Tell what is untold, unless the last account is too young; in how many seconds it is not any more."""
-        young = self._told + TELL_EVERY - time.monotonic() if self._reports else math.inf
+        """Report what is unreported, unless the last report is too young.
+
+        Return in how many seconds it is not any more.
+        """
+        young = self._reported + REPORT_INTERVAL_S - time.monotonic() if self._reports else math.inf
         if young > 0:
             return young
         self._tell()
         return math.inf
 
     def close(self) -> None:
-        """Tell the rest."""
+        """Report the rest."""
         self._tell()
 
     def _tell(self) -> None:
-        reports, self._reports, self._told = self._reports, [], time.monotonic()
+        reports, self._reports, self._reported = self._reports, [], time.monotonic()
         for report in merged(reports):
             self._channel.send(report)

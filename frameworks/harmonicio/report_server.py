@@ -1,5 +1,7 @@
-"""The harness's end of its PEs' accounts: a port, on loopback unless the site file says more, that only who knows the secret may
-tell anything."""
+"""The server for reports of PEs.
+
+A port, on loopback unless the site file says more, that accepts only who knows the secret.
+"""
 
 import contextlib
 import socket
@@ -16,8 +18,8 @@ from frameworks.harmonicio.job import Hello
 _TIMEOUT_S = 10.0
 
 
-class Accounts:
-    """Listens until closed; raises SiteError where it cannot."""
+class ReportServer:
+    """A server for the reports of PEs. Raises SiteError where it cannot listen."""
 
     def __init__(self, host: str = LOOPBACK, port: int = 0) -> None:
         self.secret, self.host = token_hex(16), host
@@ -31,20 +33,20 @@ class Accounts:
 
     @property
     def port(self) -> int:
-        """Where it listens."""
+        """Return where it listens."""
         return int(self._listener.getsockname()[1])
 
     def ready(self) -> int:
-        """How many PEs can be worked with."""
+        """Return how many PEs are connected."""
         self.received()
         return len(self._ready)
 
     def ended(self) -> bool:
-        """Whether one of them has ended."""
+        """Return whether one of them has ended."""
         return any(inbox.ended for index, inbox in enumerate(self._inboxes) if index in self._ready)
 
     def received(self) -> list[ProcessingReport]:
-        """What was told since the last call; whoever did not say the secret first is not listened to."""
+        """Return what was reported since the last call; a peer that did not say the secret first is ignored."""
         reports: list[ProcessingReport] = []
         for index, inbox in enumerate(list(self._inboxes)):
             for one in inbox.received():

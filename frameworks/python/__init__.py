@@ -1,1 +1,1 @@
-"""No framework at all: N Python processes that read the source; the base line that every framework must justify."""
+"""No framework: Python processes that read the source themselves; the baseline of every framework."""

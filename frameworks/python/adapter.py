@@ -1,4 +1,4 @@
-"""No framework at all: Python processes that read the source themselves. The base line that every framework must justify."""
+"""No framework: Python processes that read the source themselves; the baseline of every framework."""
 
 import sys
 
@@ -26,7 +26,7 @@ class PythonSettings(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PythonFramework:
-    """Worker processes; each reads its share of the partitions and reports what it has done."""
+    """Worker processes; each reads its share of the partitions and reports what it has processed."""
 
     batch_interval = 0.0
 
@@ -35,9 +35,11 @@ class PythonFramework:
         self._workers: list[Child] = []
 
     def unsupported_reason(self, cell: Cell, source: str) -> str | None:  # noqa: ARG002  any size and cost will do
+        """Return why it cannot process the cell from that source, in a sentence; None when it can."""
         return registry.missing_consumer(source)
 
     def open(self, cell: Cell, endpoint: Endpoint, work: Work, env: RunEnvironment) -> None:
+        """Start to process the endpoint's messages; return once it is reading."""
         members = self._settings.processes or env.cores
         for member in range(members):
             command = [sys.executable, "-m", "frameworks.python.worker"]
@@ -50,6 +52,7 @@ class PythonFramework:
             worker.answer(Ready, READY_SECONDS)
 
     def poll(self) -> list[ProcessingReport]:
+        """Return what was processed since the last call."""
         alive = [worker.alive() for worker in self._workers]  # first: what a worker said last is still heard
         reports = [one for worker in self._workers for one in worker.received() if isinstance(one, ProcessingReport)]
         for worker, lives in zip(self._workers, alive, strict=True):
@@ -58,11 +61,12 @@ class PythonFramework:
         return reports
 
     def close(self) -> None:
+        """Stop; idempotent."""
         while self._workers:
             self._workers.pop().stop()
 
 
 def _most(cell: Cell) -> int:
-    """How many messages a batch may have."""
+    """Return how many messages a batch may have."""
     by_cost = int(BATCH_SECONDS / cell.cpu_seconds) if cell.cpu_seconds else BATCH_MESSAGES
     return max(1, min(BATCH_MESSAGES, by_cost, BATCH_BYTES // cell.message_bytes))

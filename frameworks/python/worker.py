@@ -1,4 +1,4 @@
-"""One of plain's processes: reads its share of a source, works, and reports, until the harness closes its channel."""
+"""A worker process: reads its share of a source, processes it, and reports, until the harness closes its channel."""
 
 import sys
 import time
@@ -12,14 +12,14 @@ from bench.system.ipc import Channel, Failure, Ready
 from bench.workload.delivery_counts import ProcessingReport, merged
 from bench.workload.processing import Work
 
-TELL_EVERY = 0.05
-"""Seconds between two accounts at high rates; at low ones every batch is told of at once."""
+REPORT_INTERVAL_S = 0.05
+"""Between two reports at high rates; at low ones every batch is reported at once."""
 TIMEOUT_S = 0.05
 """Seconds for which messages are waited for before the channel is looked at."""
 
 
 class Reading(Struct, frozen=True, tag="reading"):
-    """What a worker is told once: to do the work on its share of an endpoint, in batches of at most `most` messages."""
+    """A command, sent once: process the member's share of an endpoint, in batches of at most `most` messages."""
 
     endpoint: Endpoint
     work: Work
@@ -52,19 +52,19 @@ def _read(channel: Channel[Reading], reading: Reading) -> None:
 
 
 def _work(channel: Channel[Reading], reading: Reading, consumer: Consumer) -> None:
-    """Take, work, report; EOFError ends it."""
+    """Take, process, report; EOFError ends it."""
     reports: list[ProcessingReport] = []
-    told = 0.0
+    reported = 0.0
     while True:
         messages = consumer.take(reading.most, TIMEOUT_S)
         if messages:
             reports += reading.work.done(messages)
         now = time.monotonic()
-        if not messages or now >= told + TELL_EVERY:
+        if not messages or now >= reported + REPORT_INTERVAL_S:
             for report in merged(reports):
                 channel.send(report)
             channel.receive(timeout=0)
-            reports, told = [], now
+            reports, reported = [], now
 
 
 if __name__ == "__main__":

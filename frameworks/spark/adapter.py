@@ -24,7 +24,7 @@ _NUMBERS = count(1)
 
 
 class SparkFramework:
-    """One cell's reading, in a Spark session that outlives it."""
+    """One cell's query, in a Spark session that outlives it."""
 
     def __init__(self, settings: SparkSettings) -> None:
         self._settings = settings
@@ -33,14 +33,17 @@ class SparkFramework:
 
     @property
     def batch_interval(self) -> float:
+        """Return the seconds between two moments at which it shows progress."""
         return float(self._settings.batch_interval)
 
     def unsupported_reason(self, cell: Cell, source: str) -> str | None:  # noqa: ARG002  every size and cost can be tried
+        """Return why it cannot process the cell from that source, in a sentence; None when it can."""
         if source in _SOURCES:
             return None
         return f"Spark reads {', '.join(_SOURCES)} here, not {source}"
 
     def open(self, cell: Cell, endpoint: Endpoint, work: Work, env: RunEnvironment) -> None:  # noqa: ARG002  the work says it all
+        """Start to process the endpoint's messages; return once it is reading."""
         settings, reader = self._settings, self._settings.reader(endpoint.source)
         if endpoint.client.get("chunking"):
             raise PluginError(
@@ -63,10 +66,12 @@ class SparkFramework:
         )
 
     def poll(self) -> list[ProcessingReport]:
+        """Return what was processed since the last call."""
         assert self._session is not None, "open comes first"
         return self._session.reports()
 
     def close(self) -> None:
+        """Stop; idempotent."""
         if self._session is not None:
             self._session.stop_reading()
         if self._checkpoint is not None:
@@ -74,7 +79,11 @@ class SparkFramework:
 
 
 def _plan(settings: SparkSettings, reader: Reader, source: str, env: RunEnvironment) -> Plan:
-    """The connector to Kafka is in every session whose jars are there, so that the cells of files and Kafka share one."""
+    """Return the plan of a session.
+
+    The connector to Kafka is in every session whose jars are there, so that the cells of files and Kafka share
+    one.
+    """
     cores = settings.cores or place("spark", source, env.site, env.cores).cores
     wanted = reader == "kafka" or (reader != "receiver" and cached(CONNECTOR_JARS, env.cache))
     connector = jars(CONNECTOR_JARS, env.cache, env.note) if wanted else None

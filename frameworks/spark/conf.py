@@ -1,4 +1,4 @@
-"""Every Spark setting of this room: what a competent user sets, what Spark ships, and what the place it runs in asks for."""
+"""Every Spark setting of this plugin: what a competent user sets, what Spark ships, and what the site asks for."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,11 +18,13 @@ MIN_BLOCK = 0.05
 """Seconds; below it Spark's own advice is that launching the tasks costs more than they do."""
 
 FETCH_WAIT_MS = 10
-"""At the end of a topic the consumer asks where it ends, and waits behind its own last fetch: as shipped 500 ms in every batch."""
+"""At the end of a topic the consumer asks where it ends, and waits behind its own last fetch: as shipped 500 ms in
+every batch."""
 AHEAD_BYTES, AHEAD_MESSAGES = 64 * 10**6, 10_000
 """That each task of the Pulsar source fetches ahead: 1,000 messages as shipped are 10 GB where a message has 10 MB."""
 _CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
-"""Writes a batch's two checkpoint files in 30 ms instead of 100: the other one starts a `chmod` for each on a local disk."""
+"""Writes a batch's two checkpoint files in 30 ms instead of 100: the other one starts a `chmod` for each on a local
+disk."""
 
 
 class SparkSettings(Struct, frozen=True, forbid_unknown_fields=True):
@@ -45,6 +47,7 @@ class SparkSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """More options of the stream's reader, such as {"maxOffsetsPerTrigger": 100000}."""
 
     def reader(self, source: str) -> Reader:
+        """Return the reader of a source."""
         readers: dict[str, Reader] = {"tcp": self.tcp, "kafka": "kafka", "pulsar": "pulsar", "memory": "memory"}
         return readers.get(source, "files")
 
@@ -52,7 +55,7 @@ class SparkSettings(Struct, frozen=True, forbid_unknown_fields=True):
 def session_conf(
     settings: SparkSettings, reader: Reader, *, cores: int, site: SparkSite | None, folder: Path
 ) -> dict[str, str]:
-    """What the whole session runs with; another one needs another session."""
+    """Return the settings of a whole session; other settings need another session."""
     slots = cores + 1 if reader == "receiver" else cores
     conf: dict[str, Value] = {
         **(_here(slots) if site is None else _there(site, slots)),
@@ -70,12 +73,15 @@ def session_conf(
 
 
 def block_interval(batch_interval: float, cores: int) -> float:
-    """Seconds of a receiver's block, which becomes a task: one for each core, so that a batch keeps all of them busy to its end."""
+    """Return the seconds of a receiver's block, which becomes a task.
+
+    One for each core, so that a batch keeps all of them busy to its end.
+    """
     return max(MIN_BLOCK, batch_interval / cores)
 
 
 def query_conf(settings: SparkSettings, reader: Reader, message_bytes: int) -> dict[str, str]:
-    """SQL settings of one cell's query."""
+    """Return the SQL settings of one cell's query."""
     if settings.preset == "shipped":
         return {}
     conf: dict[str, Value] = {
@@ -89,7 +95,7 @@ def query_conf(settings: SparkSettings, reader: Reader, message_bytes: int) -> d
 
 
 def reader_options(settings: SparkSettings, reader: Reader, endpoint: Endpoint) -> dict[str, str]:
-    """Options of the stream's reader."""
+    """Return the options of the stream's reader."""
     options: dict[str, Value] = {}
     if reader == "files" and settings.clean == "delete":
         options["cleanSource"] = "delete"
@@ -107,7 +113,7 @@ def reader_options(settings: SparkSettings, reader: Reader, endpoint: Endpoint) 
 
 
 def storage_level(settings: SparkSettings) -> str:
-    """Where a receiver keeps what it took: in memory, or, as shipped, twice and on disk too."""
+    """Return where a receiver keeps what it took: in memory, or, as shipped, twice and on disk too."""
     return "MEMORY_ONLY" if settings.preset == "competent" else "MEMORY_AND_DISK_2"
 
 

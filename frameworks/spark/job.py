@@ -1,4 +1,4 @@
-"""The Spark driver: a child process of the harness that holds one Spark and reads with it what it is told to."""
+"""The Spark driver: a child process that holds one Spark session and reads with it what the harness tells it to."""
 
 import argparse
 import shutil
@@ -27,7 +27,10 @@ _STOPPED = 4.0
 
 
 class Driver:
-    """Spark, and what it reads at present. Only this thread uses the channel; Spark's threads put their reports into a queue."""
+    """Spark, and what it reads at present. Only this thread uses the channel.
+
+    Spark's threads put their reports into a queue.
+    """
 
     def __init__(self, channel: "Channel[Command]") -> None:
         self._channel = channel
@@ -37,7 +40,7 @@ class Driver:
         self._reading: Query | Receiver | None = None
 
     def run(self) -> None:
-        """Obey until the harness is gone or Spark is; then end Spark."""
+        """Execute commands until the harness or Spark is gone; then end Spark."""
         try:
             trouble = None
             while trouble is None:
@@ -116,7 +119,7 @@ def _standing(conf: dict[str, str]) -> SparkSession:
 
 
 def _packed() -> str:
-    """Our own modules that executors on other hosts import, as a zip."""
+    """Return our own modules that executors on other hosts import, as a zip."""
     root, folder = Path(__file__).parents[2], Path(mkdtemp(dir="."))
     for name in ("bench", "frameworks"):
         shutil.copytree(

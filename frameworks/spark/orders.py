@@ -1,4 +1,4 @@
-"""What the harness tells the Spark driver, one order after the other, each answered by Ready or Trouble; and Trouble's line."""
+"""Commands of the harness to the Spark driver, one after the other, each answered by Ready or Failure."""
 
 from typing import Literal
 
@@ -7,7 +7,8 @@ from msgspec import Struct
 from bench.workload.processing import Work
 
 Reader = Literal["kafka", "pulsar", "memory", "files", "socket", "receiver"]
-"""How Spark reads: five sources of Structured Streaming (memory is the benchmark's), and the socket receiver of Spark Streaming."""
+"""How Spark reads: five sources of Structured Streaming (memory is the benchmark's), and the socket receiver of Spark
+Streaming."""
 
 
 class Stand(Struct, frozen=True, tag="stand"):
@@ -19,7 +20,7 @@ class Stand(Struct, frozen=True, tag="stand"):
 
 
 class Read(Struct, frozen=True, tag="read"):
-    """Do the work on every message from now on; Ready once nothing that is sent later can be missed."""
+    """Process every message from now on; Ready once nothing that is sent later can be missed."""
 
     reader: Reader
     address: str
@@ -36,13 +37,13 @@ class Read(Struct, frozen=True, tag="read"):
 
 
 class Stop(Struct, frozen=True, tag="stop"):
-    """Stop reading; what is under way is given up. Spark stands on."""
+    """Stop reading; what is under way is given up. Spark goes on."""
 
 
 Command = Stand | Read | Stop
 
 
 def first_line(error: Exception) -> str:
-    """What a person needs to read first of an error: of one that Java raised that is its second line."""
+    """Return what a user needs to read first of an error: of one that Java raised that is its second line."""
     lines = [line for line in str(error).strip().splitlines() if not line.startswith("An error occurred while calling")]
     return lines[0].removeprefix(": ") if lines else type(error).__name__

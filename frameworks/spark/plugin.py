@@ -12,7 +12,10 @@ from frameworks.spark.site import SPARK_SITE
 
 
 def missing(_site: Site, cache: Path) -> Sequence[str]:
-    """Return what Spark lacks here, a sentence each: its driver runs on this machine also where the cluster is the site's."""
+    """Return what Spark lacks here, a sentence each.
+
+    Its driver runs on this machine also where the cluster is the site's.
+    """
     return (*missing_java(), *missing_jars((CONNECTOR_JARS,), cache))
 
 

@@ -1,4 +1,4 @@
-"""Spark Streaming (DStreams): a socket receiver whose lines are messages, and what each batch of them did."""
+"""Spark Streaming (DStreams): a socket receiver whose lines are messages, and reports of each batch of them."""
 
 import threading
 import time
@@ -20,7 +20,7 @@ _STARTED = 20.0
 
 
 class Receiver:
-    """One streaming context on Spark's context; it reads from when it is made until `stop`."""
+    """One streaming context on Spark's context; it reads from its construction until `stop`."""
 
     def __init__(
         self, spark: SparkContext, read: Read, done: Callable[[list[ProcessingReport]], None], cores: int
@@ -38,7 +38,7 @@ class Receiver:
             raise PySparkException(f"the receiver has not started within {_STARTED:g} s")
 
     def trouble(self) -> str | None:
-        """Why it cannot go on; None while it does."""
+        """Return why it cannot go on; None while it does."""
         if self._watch.error is not None:
             return f"the receiver failed: {self._watch.error}"
         try:
@@ -53,7 +53,7 @@ class Receiver:
         self._spark.cancelAllJobs()  # a batch that is under way
 
     def _finish(self, _time: Any, batch: "RDD[bytes]") -> None:
-        """Run a batch and tell what it did; called by Spark."""
+        """Run a batch and report what it did; called by Spark."""
         try:
             if batch.getNumPartitions():
                 self._done(merged(batch.mapPartitions(self._work).collect(), time.monotonic()))
@@ -63,7 +63,7 @@ class Receiver:
 
 
 class _Watch(StreamingListener):
-    """Hears that the receiver stands, and what it fails at."""
+    """A listener for the start of the receiver and its errors."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -77,7 +77,7 @@ class _Watch(StreamingListener):
 
 
 def _lines(context: StreamingContext, read: Read) -> "DStream[bytes]":
-    """`socketTextStream`, but what it brings stays bytes in Python."""
+    """Return `socketTextStream` whose lines stay bytes in Python."""
     host, _, port = read.address.rpartition(":")
     java = context._jssc  # noqa: SLF001  PySpark offers the stream as text only
     level = context.sparkContext._getJavaStorageLevel(_LEVELS[read.storage])  # noqa: SLF001
@@ -92,5 +92,5 @@ _LEVELS = {
 
 
 def _warm(spark: SparkContext, read: Read, cores: int) -> None:
-    """Let every Python worker stand, with what it imports, before the first message."""
+    """Start every Python worker, with what it imports, before the first message."""
     spark.parallelize([b""] * cores, cores).mapPartitions(on_lines(read.work)).collect()

@@ -46,7 +46,7 @@ class Plan(Struct, frozen=True):
 
 
 class Session:
-    """A driver that stands. Raises NotReady, Died or RoomError when it does not come to stand."""
+    """A running driver. Raises NotReadyError, ProcessDiedError or PluginError when it does not start."""
 
     def __init__(self, plan: Plan, folder: Path, env: RunEnvironment) -> None:
         self._folder, self._over = folder, False
@@ -67,10 +67,11 @@ class Session:
             raise
 
     def alive(self) -> bool:
+        """Return whether it can serve another cell."""
         return not self._over and self._child.alive()
 
     def send(self, order: Command, seconds: float = _READS) -> None:
-        """Give an order; returns once it is carried out. What was reported before is dropped."""
+        """Send a command; return once it is carried out. What was reported before is dropped."""
         self._child.inbox.send(order)
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
@@ -85,7 +86,7 @@ class Session:
         raise NotReadyError(f"spark did not {_VERBS[type(order)]} within {seconds:g} s", self._child.log)
 
     def reports(self) -> list[ProcessingReport]:
-        """What was done since the last call; raises Died once the session cannot go on."""
+        """Return what was processed since the last call. Raises ProcessDiedError once the session cannot go on."""
         gone = not self._child.alive()  # looked at first: what it said last is then heard
         reports: list[ProcessingReport] = []
         for received in self._child.inbox.received():
@@ -99,7 +100,7 @@ class Session:
         return reports
 
     def stop_reading(self) -> None:
-        """No reading goes on afterwards; when it cannot be stopped in time, the session is ended with it."""
+        """Stop the query; when it cannot be stopped in time, the session is ended with it."""
         if not self.alive():
             return
         try:
@@ -115,7 +116,7 @@ class Session:
 
 
 class Slot:
-    """The place for one session: it stays as long as it is alive and the plan is the same."""
+    """A holder of one session: it stays as long as it is alive and the plan is the same."""
 
     def __init__(self) -> None:
         self._session: Session | None = None
@@ -123,7 +124,7 @@ class Slot:
         self._number = 0
 
     def session(self, plan: Plan, env: RunEnvironment) -> Session:
-        """The session of that plan; another one is ended before it is made."""
+        """Return the session of that plan; another one is ended before it is made."""
         if self._session is None or not self._session.alive() or plan != self._plan:
             self.close()
             env.note("starting Spark")
@@ -132,9 +133,11 @@ class Slot:
         return self._session
 
     def alive(self) -> bool:
+        """Return True: a holder without a session can make one."""
         return True
 
     def close(self) -> None:
+        """End the session."""
         session, self._session = self._session, None
         if session is not None:
             session.close()
@@ -150,7 +153,7 @@ def _with_jars(plan: Plan) -> dict[str, str]:
 
 
 def _environment(folder: Path, conf: Mapping[str, str]) -> dict[str, str]:
-    """PySpark's own Spark and our own interpreter, whatever else is installed or set in the harness's environment."""
+    """Return an environment with PySpark's own Spark and our own interpreter, whatever else is installed or set."""
     pyspark = find_spec("pyspark")
     if pyspark is None or not pyspark.submodule_search_locations:
         raise UsageError("spark needs the package 'pyspark', which is not installed; pip install 'stream-bench[spark]'")

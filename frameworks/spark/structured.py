@@ -1,4 +1,4 @@
-"""Structured Streaming: a query that reads Kafka, Pulsar, a folder or a socket, and tells what each micro-batch did."""
+"""Structured Streaming: a query that reads Kafka, Pulsar, a folder or a socket, and reports on its micro-batches."""
 
 import json
 import threading
@@ -25,7 +25,7 @@ _STARTED = 30.0
 
 
 class Query:
-    """One query; it reads from when it is made until `stop`."""
+    """One query; it reads from its construction until `stop`."""
 
     def __init__(self, spark: SparkSession, read: Read, done: Callable[[list[ProcessingReport]], None]) -> None:
         session = spark.newSession()  # its SQL settings are its own; the context and its workers are shared
@@ -39,7 +39,7 @@ class Query:
         self._wait_started()
 
     def trouble(self) -> str | None:
-        """Why it ended by itself; None while it goes on."""
+        """Return why it ended by itself; None while it goes on."""
         error = self._query.exception()
         if error is not None:
             return f"the query failed: {self._failure or first_line(error)}"
@@ -51,7 +51,7 @@ class Query:
         self._query.stop()
 
     def _finish(self, batch: DataFrame, _number: int) -> None:
-        """Run a micro-batch and tell what it did; called by Spark."""
+        """Run a micro-batch and report what it did; called by Spark."""
         try:
             rows = [row.reports for row in batch.collect()]
         except (PySparkException, Py4JError) as error:
@@ -71,20 +71,23 @@ class Query:
 
 
 def _warm(session: SparkSession, read: Read) -> None:
-    """Let every Python worker stand, with what it imports, before the first message."""
+    """Start every Python worker, with what it imports, before the first message."""
     tasks = session.sparkContext.defaultParallelism
     _mapped(session.range(0, tasks, 1, tasks).selectExpr("cast('x' as binary) as value"), on_arrow(read.work)).collect()
 
 
 def _mapped(frame: DataFrame, function: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]) -> DataFrame:
-    """`frame.mapInArrow`, which in PySpark 4.2 refuses to work without pandas although it does not use it."""
+    """Return `frame.mapInArrow`, which in PySpark 4.2 refuses to work without pandas although it does not use it."""
     udf = vectorized_udf(function, "reports string", PythonEvalType.SQL_MAP_ARROW_ITER_UDF)
     column = udf(*(frame[name] for name in frame.columns))
     return type(frame)(frame._jdf.mapInArrow(column._jc, False, None), frame.sparkSession)  # noqa: FBT003, SLF001
 
 
 def _kafka(session: SparkSession, read: Read) -> DataFrame:
-    """The topic from its present ends; they are read here, since "latest" would mean: when the first batch is planned."""
+    """Return the topic from its present ends; they are read here, since "latest" would mean.
+
+    When the first batch is planned.
+    """
     options = {
         "kafka.bootstrap.servers": read.address,
         "subscribe": read.topic,
@@ -95,7 +98,10 @@ def _kafka(session: SparkSession, read: Read) -> DataFrame:
 
 
 def _pulsar(session: SparkSession, read: Read) -> DataFrame:
-    """The topic from its present ends, which are read here for the same reason, and held by the query's subscription."""
+    """Return the topic from its present ends, which are read here for the same reason.
+
+    The query's subscription holds them.
+    """
     from pulsar import PulsarException  # here: no other source needs Pulsar's client
 
     from frameworks.spark.pulsarsource import PulsarDataSource
@@ -114,7 +120,7 @@ def _pulsar(session: SparkSession, read: Read) -> DataFrame:
 
 
 def _memory(session: SparkSession, read: Read) -> DataFrame:
-    """Messages that the readers make themselves."""
+    """Return messages that the readers make themselves."""
     from frameworks.spark.benchmark.memorysource import MemoryDataSource  # here: it is for the benchmark alone
 
     session.dataSource.register(MemoryDataSource)
@@ -142,7 +148,7 @@ _READERS: dict[str, Callable[[SparkSession, Read], DataFrame]] = {
 
 
 def _ends(session: SparkSession, read: Read) -> dict[str, int]:
-    """The offset after the last message of each partition, asked with the connector's own client."""
+    """Return the offset after the last message of each partition, asked with the connector's own client."""
     client = {key.removeprefix("kafka."): value for key, value in read.options.items() if key.startswith("kafka.")}
     jvm = session.sparkContext._jvm  # noqa: SLF001  PySpark's only way to a Java class
     assert jvm is not None

@@ -1,4 +1,4 @@
-"""What Spark's Python workers run: the work on one task's messages, accounted for in rows of JSON."""
+"""What Spark's Python workers run: the work on one task's messages, reported in rows of JSON."""
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
@@ -20,12 +20,12 @@ MAX_MESSAGES = 20_000
 
 
 def messages_at_once(message_bytes: int) -> int:
-    """How many messages a worker takes at once."""
+    """Return how many messages a worker takes at once."""
     return max(1, min(MAX_MESSAGES, BATCH_BYTES // message_bytes))
 
 
 def on_arrow(work: Work) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """A function for mapInArrow: batches of one binary column in, one row of reports for each out."""
+    """Return a function for mapInArrow: batches of one binary column in, one row of reports for each out."""
 
     def tallied(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -36,7 +36,7 @@ def on_arrow(work: Work) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.Rec
 
 
 def on_lines(work: Work) -> Callable[[Iterable[bytes]], Iterator[str]]:
-    """A function for mapPartitions: messages in, reports out."""
+    """Return a function for mapPartitions: messages in, reports out."""
 
     def tallied(lines: Iterable[bytes]) -> Iterator[str]:
         rest, most = iter(lines), messages_at_once(work.message_bytes)
@@ -47,7 +47,7 @@ def on_lines(work: Work) -> Callable[[Iterable[bytes]], Iterator[str]]:
 
 
 def merged(rows: Iterable[str], at: float) -> list[ProcessingReport]:
-    """The reports of all tasks of a micro-batch as one for each run, done at the moment `at`."""
+    """Return the reports of all tasks of a micro-batch as one for each run, done at the moment `at`."""
     reports = [report for row in rows for report in msgspec.json.decode(row, type=list[ProcessingReport])]
     return [replace(report, at=at) for report in delivery_counts.merged(reports)]
 
@@ -60,7 +60,7 @@ def _worked(work: Work, column: pa.Array) -> list[ProcessingReport]:
 
 
 def _matrix_of(column: pa.Array, size: int) -> Bytes | None:
-    """A column of binaries as (messages, size), not copied; None when one has another size."""
+    """Return a column of binaries as (messages, size), not copied; None when one has another size."""
     _, offsets, data = column.buffers()
     width = np.int64 if pa.types.is_large_binary(column.type) else np.int32
     bounds = np.frombuffer(offsets, dtype=width, count=len(column) + 1, offset=column.offset * width().itemsize)

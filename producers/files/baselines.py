@@ -12,14 +12,14 @@ from producers.files.source import UNFINISHED
 
 
 def discard(endpoint: Endpoint, over: Event) -> None:
-    """Remove complete files, those of half a second at a time: nobody lists a folder all the time."""
+    """Delete complete files, those of half a second at a time: listing a folder all the time would cost CPU."""
     while not over.wait(0.5):
         for entry in os.scandir(endpoint.address):
             os.unlink(entry.path)  # noqa: PTH108  a Path for each of 50,000 files a second would be the work
 
 
 def client_loop(endpoint: Endpoint, message: bytes, meter: Meter, _: Path, *, stamped: bool = True) -> None:
-    """The plainest loop: open, write, close, rename, by path; number and time are written into one and the same memory."""
+    """Run the simplest loop: open, write, close, rename, by path; number and time are written into one array."""
     complete, unfinished = endpoint.address, str(Path(endpoint.address).parent / UNFINISHED)
     count, prefix, content = 0, secrets.token_hex(4), bytearray(message)
     while meter.goes_on(count):

@@ -16,7 +16,10 @@ logger = logging.getLogger(__name__)
 
 
 class FilesSender:
-    """Writes each message to a file of its own; confirmed is what has its final name, failed what the disk has no room for."""
+    """Writer of a file for each message.
+
+    Confirmed is what has its final name, failed what the disk has no space for.
+    """
 
     gathers_from = 4096
 
@@ -26,6 +29,7 @@ class FilesSender:
         self._taken = self._failed = 0
 
     def open(self, endpoint: Endpoint) -> None:
+        """Connect to the endpoint."""
         complete = Path(endpoint.address)
         self._where = str(complete)
         try:
@@ -35,26 +39,30 @@ class FilesSender:
             raise PluginError("files", "open", f"{problem.filename}: {problem.strerror}") from problem
 
     def send(self, messages: Sequence[bytes]) -> int:
+        """Offer messages; return how many were taken."""
         for message in messages:
             self._try(message)
         return len(messages)
 
     def send_pieces(self, heads: Sequence[bytes], fillers: Sequence[Filler]) -> int:
+        """Offer messages in two pieces, header and filler; return how many were taken."""
         for head, rest in zip(heads, fillers, strict=True):
             self._try(head, rest)
         return len(heads)
 
     def confirmed(self) -> tuple[int, int]:
+        """Return (confirmed, failed) since `open`."""
         return self._taken - self._failed, self._failed
 
     def close(self) -> None:
+        """Disconnect; what is not confirmed is given up."""
         for folder in (self._complete, self._unfinished):
             if folder >= 0:
                 os.close(folder)
         self._complete = self._unfinished = -1
 
     def _try(self, *pieces: Filler) -> None:
-        """Write one message, or count it as failed where the disk has no room."""
+        """Write one message, or count it as failed where the disk is full."""
         try:
             self._write(f"{self._prefix}-{self._taken:012d}", pieces)
         except OSError as problem:
@@ -62,7 +70,7 @@ class FilesSender:
         self._taken += 1
 
     def _write(self, name: str, pieces: Sequence[Filler]) -> None:
-        """System calls relative to open folders: half the time of paths."""
+        """Write one file by system calls relative to open folders: half the time of paths."""
         file = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644, dir_fd=self._unfinished)
         try:
             written, size = os.writev(file, pieces), sum(map(len, pieces))

@@ -1,7 +1,7 @@
 """A folder of files as a source: each message becomes a complete file by a rename.
 
-A folder does not push back. Writing a file takes its time, and that time is the generator's limit: `send` takes all that it is
-offered, however long it lasts (its chunks become small where that is long: see bench.workload.open_loop).
+A folder does not push back. Writing a file takes its time, and that time is the generator's limit: `send` takes all
+that it is offered, however long it lasts (its batches become small where that is long: see bench.workload.open_loop).
 """
 
 import os
@@ -36,9 +36,10 @@ class FilesSource:
         self._folder: Path | None = None
 
     def unsupported_reason(self, cell: Cell, entropy: float) -> str | None:
-        """A file can hold anything."""
+        """Return None: a file can hold anything."""
 
     def open(self, cell: Cell, env: RunEnvironment) -> Endpoint:  # noqa: ARG002  all cells look alike to it
+        """Make what the cell needs and return its endpoint."""
         site = FILES_SITE.read(env.site)
         chosen = site.folder if site is not None else self._settings.folder
         within = Path(chosen) if chosen else env.data
@@ -56,10 +57,12 @@ class FilesSource:
         return Endpoint("files", str(self._folder / COMPLETE), ordered=False)
 
     def reset(self) -> None:
+        """Delete the files that were read."""
         if self._folder is not None:
             for entry in os.scandir(self._folder / COMPLETE):
                 Path(entry.path).unlink(missing_ok=True)
 
     def close(self) -> None:
+        """Remove what `open` made."""
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""The sender of a stream: a connector, whose feeder never blocks."""
+"""The sender of a stream: HarmonicIO's connector."""
 
 import time
 from collections.abc import Sequence
@@ -13,21 +13,24 @@ CONNECT_SECONDS = 20.0
 
 
 TIMEOUT_S = 0.01
-"""Seconds that a full connector waits for credit, once it has said that it is full: the load counts them as its source's."""
+"""Seconds that a full connector waits for credit, once it has said that it is full: the load counts them as its
+source's."""
 
 
 LOOK_EVERY = 0.01
-"""Seconds between two looks for acknowledgements while nothing is sent: a load asks far more often, and CPU is scarce."""
+"""Seconds between two looks for acknowledgements while nothing is sent: a load asks far more often, and CPU is scarce.
+"""
 
 
 class StreamSender:
-    """A connector, whose feeder never blocks."""
+    """A connector that never blocks."""
 
     def __init__(self) -> None:
         self._feeder: Feeder | None = None
         self._looked, self._full = 0.0, False
 
     def open(self, endpoint: Endpoint) -> None:
+        """Connect to the endpoint."""
         host, port = endpoint.address.rsplit(":", 1)
         client = endpoint.client
         self._feeder = Feeder(
@@ -46,6 +49,7 @@ class StreamSender:
             time.sleep(0.005)
 
     def send(self, messages: Sequence[bytes]) -> int:
+        """Offer messages; return how many were taken."""
         feeder = self._feeder
         assert feeder is not None, "open comes first"
         self._step(feeder)
@@ -58,12 +62,14 @@ class StreamSender:
         return taken
 
     def confirmed(self) -> tuple[int, int]:
+        """Return (confirmed, failed) since `open`."""
         assert self._feeder is not None, "open comes first"
         if time.monotonic() >= self._looked + LOOK_EVERY:
             self._step(self._feeder)
         return self._feeder.acked, self._feeder.failed
 
     def close(self) -> None:
+        """Disconnect; what is not confirmed is given up."""
         feeder, self._feeder = self._feeder, None
         if feeder is not None:
             feeder.close()

@@ -16,7 +16,7 @@ from frameworks.harmonicio.site import HARMONICIO_SITE
 
 
 class StreamSettings(Struct, frozen=True, forbid_unknown_fields=True):
-    """The connector's."""
+    """Settings of the connector."""
 
     delivery: Literal["at-least-once", "at-most-once"] = "at-least-once"
     overflow: Literal["full", "absent", "never"] = "absent"
@@ -29,21 +29,23 @@ class StreamSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """how long PEs may be without credit before messages go to the queue, with overflow: full"""
 
     def __post_init__(self) -> None:
-        """Refuse what would not be as it is called: the queue brings a message again when the PE that had it is lost."""
+        """Refuse a contradiction: the queue sends a message again when the PE that had it is lost."""
         if self.delivery == "at-most-once" and self.overflow == "full":
             raise ValueError("at-most-once cannot go through the queue, which sends again; set overflow: never")
 
 
 class StreamSource:
-    """A stream of its own for each cell, at the master of the run's cluster."""
+    """A stream for each cell, at the master of the run's cluster."""
 
     def __init__(self, settings: StreamSettings) -> None:
         self._settings = settings
 
     def unsupported_reason(self, cell: Cell, entropy: float) -> str | None:  # noqa: ARG002  every filler can pass
+        """Return why it cannot carry the cell's messages, in a sentence; None when it can."""
         return too_large(cell)
 
     def open(self, cell: Cell, env: RunEnvironment) -> Endpoint:  # noqa: ARG002  all cells look alike to it
+        """Make what the cell needs and return its endpoint."""
         reach, settings = cluster_of(env).reach, self._settings
         client: dict[str, str | int | float | bool] = {
             "delivery": settings.delivery,
@@ -60,7 +62,7 @@ class StreamSource:
         return Endpoint("stream", f"{reach.data_host}:{reach.data_port}", name, ordered=False, client=client)
 
     def reset(self) -> None:
-        """Nothing stays behind."""
+        """Do nothing: a trial leaves nothing behind."""
 
     def close(self) -> None:
-        """The cluster belongs to the run."""
+        """Do nothing: the cluster belongs to the run."""

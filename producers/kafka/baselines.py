@@ -14,7 +14,7 @@ logger = logging.getLogger(__name__)
 
 
 def client_loop(endpoint: Endpoint, message: bytes, meter: Meter, _: Path, *, stamped: bool = True) -> None:
-    """The plainest loop of confluent-kafka that confirms: no Locust, no schedule; one `produce` a message, with number and time."""
+    """Run the simplest loop of confluent-kafka that confirms: one `produce` a message, with number and time."""
     producer = Producer({**configuration(endpoint), "delivery.report.only.error": True}, logger=logger)
     most, some = int(endpoint.client["waiting"]), max(1, min(1000, 4 * 10**6 // len(message)))
     topic, parts, count, filler = endpoint.name, endpoint.parts, 0, message[HEADER_BYTES:]
@@ -31,7 +31,10 @@ def client_loop(endpoint: Endpoint, message: bytes, meter: Meter, _: Path, *, st
 
 
 def client_loop_batch(endpoint: Endpoint, message: bytes, meter: Meter, _: Path) -> None:
-    """The same with `produce_batch` of a list that is made once: the client's own limit, which no real data comes to."""
+    """Run the same with `produce_batch` of a list that is made once.
+
+    The client's own limit, out of reach for real data.
+    """
     producer = Producer({**configuration(endpoint), "delivery.report.only.error": True}, logger=logger)
     most, some = int(endpoint.client["waiting"]), max(1, min(4096, 4 * 10**6 // len(message)))
     batch, count, turn = [{"value": message}] * some, 0, 0

@@ -29,34 +29,37 @@ TIMEOUT = 30.0
 
 
 class Client(Protocol):
-    """One of the two libraries that can write to Kafka."""
+    """A library that can write to Kafka."""
 
     def waiting(self) -> int:
-        """How many messages it has accepted and Kafka has neither confirmed nor refused; never too few."""
+        """Return the messages that it has accepted and Kafka has neither confirmed nor refused; never too few."""
 
-    def failed(self) -> int: ...
+    def failed(self) -> int:
+        """Return the messages that Kafka finally refused."""
 
-    def write(self, messages: Sequence[bytes], partition: int) -> None: ...
+    def write(self, messages: Sequence[bytes], partition: int) -> None:
+        """Write messages to a partition."""
 
     def write_pieces(self, heads: Sequence[bytes], fillers: Sequence[Filler], partition: int) -> None:
-        """The same for messages in two pieces."""
+        """Write messages in two pieces to a partition."""
 
     def write_keyed(self, messages: Sequence[bytes], keys: Sequence[bytes]) -> None:
-        """Each to the partition of its key, which is the one that Kafka's own client would choose."""
+        """Write each message to the partition of its key, which is the one that Kafka's own client would choose."""
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Disconnect; what waits is given up."""
 
 
 def client_of(endpoint: Endpoint) -> Client:
-    """The library that the endpoint's settings ask for, connected."""
+    """Return the library that the endpoint's settings ask for, connected."""
     return (KafkaPython if endpoint.client["client"] == "kafka-python" else Confluent)(endpoint)
 
 
 class Confluent:
-    """confluent-kafka (librdkafka), without a callback for each message.
+    """The library confluent-kafka (librdkafka), without a callback for each message.
 
-    Its length is the messages that wait, and events of its own that no `poll` has served yet: so it is polled first. The
-    callback is for errors only, which the library sees to without running any Python.
+    Its length is the messages that wait, and events of its own that no `poll` has served yet: so it is polled
+    first. The callback is for errors only, which the library handles without running any Python.
     """
 
     def __init__(self, endpoint: Endpoint) -> None:
@@ -71,20 +74,28 @@ class Confluent:
         self._producer.list_topics(self._topic, timeout=TIMEOUT)
 
     def waiting(self) -> int:
+        """Return the messages that are neither confirmed nor refused."""
         self._producer.poll(0)
         return len(self._producer)
 
     def failed(self) -> int:
+        """Return the messages that Kafka refused."""
         return self._failed
 
     def write(self, messages: Sequence[bytes], partition: int) -> None:
+        """Write messages to a partition."""
         self._write([{"value": message} for message in messages], partition)
 
     def write_keyed(self, messages: Sequence[bytes], keys: Sequence[bytes]) -> None:
+        """Write messages to the partitions of their keys."""
         self._write([{"value": message, "key": key} for message, key in zip(messages, keys, strict=True)], _BY_KEY)
 
     def write_pieces(self, heads: Sequence[bytes], fillers: Sequence[Filler], partition: int) -> None:
-        """The library copies what it takes: so one memory, in which the filler lies, is enough for all, and stays in a cache."""
+        """Write messages in two pieces.
+
+        The library copies what it takes: so one array, in which the filler lies, is enough for all, and stays
+        in a cache.
+        """
         for head, rest in zip(heads, fillers, strict=True):
             self._lay(rest)
             self._head[:] = head
@@ -100,7 +111,7 @@ class Confluent:
             )
 
     def _lay(self, rest: Filler) -> None:
-        """Have a filler, or the longer one that it is the beginning of, in the memory behind a header's place."""
+        """Put a filler, or the longer one that it is the beginning of, behind the header in the array."""
         whole = rest.obj if isinstance(rest, memoryview) else rest
         if whole is not self._laid.obj:
             self._laid = memoryview(whole)
@@ -109,6 +120,7 @@ class Confluent:
             self._head = self._memory[:HEADER_BYTES].data
 
     def close(self) -> None:
+        """Disconnect; what waits is given up."""
         self._producer.purge()
         self._producer.flush(1)
 
@@ -119,7 +131,7 @@ class Confluent:
 
 
 class KafkaPython:
-    """kafka-python, whose messages are futures; those of a partition are done in their order."""
+    """The library kafka-python, whose messages are futures; those of a partition complete in their order."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         client = endpoint.client
@@ -142,15 +154,18 @@ class KafkaPython:
         self._producer.partitions_for(self._topic)  # from now on it need not wait for metadata
 
     def waiting(self) -> int:
+        """Return the messages that are neither confirmed nor refused."""
         for pending in self._pending:
             while pending and pending[0].is_done:
                 self._failed += pending.popleft().failed()
         return sum(len(pending) for pending in self._pending)
 
     def failed(self) -> int:
+        """Return the messages that Kafka refused."""
         return self._failed
 
     def write(self, messages: Sequence[bytes], partition: int) -> None:
+        """Write messages to a partition."""
         try:
             sent = [self._producer.send(self._topic, message, partition=partition) for message in messages]
         except KafkaError as problem:
@@ -158,9 +173,11 @@ class KafkaPython:
         self._pending[partition].extend(sent)
 
     def write_pieces(self, heads: Sequence[bytes], fillers: Sequence[Filler], partition: int) -> None:
+        """Write messages in two pieces to a partition."""
         self.write([head + rest for head, rest in zip(heads, fillers, strict=True)], partition)
 
     def write_keyed(self, messages: Sequence[bytes], keys: Sequence[bytes]) -> None:
+        """Write messages to the partitions of their keys."""
         try:
             sent = [
                 self._producer.send(self._topic, message, key=key) for message, key in zip(messages, keys, strict=True)
@@ -170,11 +187,12 @@ class KafkaPython:
         self._pending[-1].extend(sent)
 
     def close(self) -> None:
+        """Disconnect; what waits is given up."""
         self._producer.close(timeout=2)
 
 
 def configuration(endpoint: Endpoint) -> dict[str, str | int | float | bool]:
-    """What librdkafka is told; nothing of it depends on how it is called."""
+    """Return librdkafka's configuration for an endpoint."""
     client = endpoint.client
     return {
         "bootstrap.servers": endpoint.address,
@@ -193,5 +211,5 @@ def configuration(endpoint: Endpoint) -> dict[str, str | int | float | bool]:
 
 
 def _warn_of_quota(event: object) -> None:
-    """A quota of the broker slows this client down: what is measured then is the quota."""
+    """Log that a quota of the broker slows this client down: the quota is measured then."""
     logger.warning("Kafka's quota throttles the load: %s", event)

@@ -1,4 +1,7 @@
-"""Kafka's own kafka-producer-perf-test as a rival of the load: the real tool, from its published jar, with the same settings."""
+"""Kafka's own kafka-producer-perf-test as a baseline producer.
+
+The real tool from its published jar, with the same settings.
+"""
 
 import re
 from pathlib import Path
@@ -19,7 +22,10 @@ _USUAL_RATE, _USUAL_BYTES = 0.9e6, 0.5e9
 
 
 def perf_test(endpoint: Endpoint, message: bytes, meter: Meter, cache: Path) -> None:
-    """Run the tool at full speed; the meter is told of the time after its first line, or of all where there is no such time."""
+    """Run the tool at full speed.
+
+    The meter gets the time after its first line, or the whole time where it prints only one.
+    """
     records = max(16, round(_SECONDS * min(_USUAL_RATE, _USUAL_BYTES / len(message))))
     said = output_of(_command(endpoint, len(message), records, cache), seconds=120)
     spans = [(int(count), int(count) / float(rate)) for count, rate in _LINE.findall(said)]

@@ -10,7 +10,9 @@ _JAAS = 'org.apache.kafka.common.security.plain.PlainLoginModule required userna
 
 
 def client_settings(security: KafkaSecurity | None) -> dict[str, Value]:
-    """Return what an endpoint tells its clients: Java's names, and librdkafka's where those differ; nothing where Kafka is open.
+    """Return what an endpoint tells its clients: Java's names, and librdkafka's where those differ.
+
+    Nothing where Kafka is open.
 
     Raises:
         SiteError: a file of the site cannot be read.

@@ -12,9 +12,10 @@ from producers.kafka.client import Client, client_of
 
 
 class KafkaSender:
-    """Writes message i to partition i modulo their number, or to that of its key; what it takes its queue has room for.
+    """Writer of message i to partition i modulo their number, or to the partition of its key.
 
-    Confirmed is what was taken, minus what waits, minus what failed: exact once nothing waits, and never too many before.
+    Confirmed is what was taken, minus what waits, minus what failed: exact once nothing waits, and never too many
+    before.
     """
 
     gathers_from = 32_768
@@ -24,6 +25,7 @@ class KafkaSender:
         self._taken = self._confirmed = 0
 
     def open(self, endpoint: Endpoint) -> None:
+        """Connect to the endpoint."""
         try:
             self._client = client_of(endpoint)
         except (KafkaError, KafkaException) as problem:
@@ -31,6 +33,7 @@ class KafkaSender:
         self._parts, self._most = endpoint.parts, int(endpoint.client["waiting"])
 
     def send(self, messages: Sequence[bytes]) -> int:
+        """Offer messages; return how many were taken."""
         assert self._client is not None, "open comes first"
         offered = messages[: self._room()]
         for part, turns in self._turns(len(offered)):
@@ -39,6 +42,7 @@ class KafkaSender:
         return len(offered)
 
     def send_pieces(self, heads: Sequence[bytes], fillers: Sequence[Filler]) -> int:
+        """Offer messages in two pieces, header and filler; return how many were taken."""
         assert self._client is not None, "open comes first"
         count = min(len(heads), self._room())
         for part, turns in self._turns(count):
@@ -47,6 +51,7 @@ class KafkaSender:
         return count
 
     def send_keyed(self, messages: Sequence[bytes], keys: Sequence[bytes]) -> int:
+        """Offer messages with a key each; return how many were taken."""
         assert self._client is not None, "open comes first"
         count = min(len(messages), self._room())
         if count:
@@ -59,19 +64,21 @@ class KafkaSender:
         return max(0, self._most - self._client.waiting())
 
     def _turns(self, count: int) -> Iterator[tuple[int, slice]]:
-        """Which of the next messages go to which partition; only partitions that get any."""
+        """Yield which of the next messages go to which partition; only partitions that get any."""
         for part in range(self._parts):
             first = (part - self._taken) % self._parts
             if first < count:
                 yield part, slice(first, None, self._parts)
 
     def confirmed(self) -> tuple[int, int]:
+        """Return (confirmed, failed) since `open`."""
         assert self._client is not None, "open comes first"
         waiting, failed = self._client.waiting(), self._client.failed()
         self._confirmed = max(self._confirmed, self._taken - waiting - failed)
         return self._confirmed, failed
 
     def close(self) -> None:
+        """Disconnect; what is not confirmed is given up."""
         client, self._client = self._client, None
         if client is not None:
             client.close()

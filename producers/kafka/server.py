@@ -22,7 +22,7 @@ WARMING_SECONDS = 3.0
 
 
 class Broker(Struct, frozen=True, forbid_unknown_fields=True):
-    """How an embedded broker is set up."""
+    """The set-up of an embedded broker."""
 
     heap_bytes: int = 2**30
     message_bytes: int = 20 * 2**20
@@ -53,9 +53,11 @@ class KafkaServer:
         data: Path,
         note: Callable[[str], None],
     ) -> "KafkaServer":
-        """A new broker, empty and ready; its data is a folder of its own in `data`, deleted when it is closed.
+        """Start a new, empty broker and return it when it is ready; its data is deleted when it is closed.
 
-        Raises UsageError where PySpark, Java or the Kafka client is missing, ServiceError when the broker does not come up.
+        Raises:
+            UsageError: PySpark, Java or the Kafka client is missing.
+            ServiceError: the broker does not come up.
         """
         broker, answers = broker or Broker(), _probe()
         class_path = jars("kafka", cache, note) / "*"
@@ -85,7 +87,7 @@ class KafkaServer:
         return cls(child, folder, f"{LOOPBACK}:{port}")
 
     def alive(self) -> bool:
-        """Whether its process runs."""
+        """Return whether its process runs."""
         return self._child.alive()
 
     def close(self) -> None:
@@ -95,7 +97,11 @@ class KafkaServer:
 
 
 def _probe() -> Callable[[int], bool]:
-    """A question whether the broker at a port of loopback serves clients; UsageError where there is no client to ask with."""
+    """Return a function that says whether the broker at a port of loopback serves clients.
+
+    Raises:
+        UsageError: there is no client to ask with.
+    """
     try:
         from confluent_kafka import KafkaException
         from confluent_kafka.admin import AdminClient
@@ -158,7 +164,7 @@ def _format(supervisor: Supervisor, command: list[str], folder: Path) -> None:
 
 
 def _java_options(broker: Broker, folder: Path) -> list[str]:
-    """Kafka's own choice of collector, with a heap that cannot grow."""
+    """Return Kafka's own choice of collector, with a heap that cannot grow."""
     heap = f"{broker.heap_bytes // 2**20}m"
     collector = (
         "-XX:+UseG1GC -XX:MaxGCPauseMillis=20 -XX:InitiatingHeapOccupancyPercent=35 -XX:+ExplicitGCInvokesConcurrent"

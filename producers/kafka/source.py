@@ -62,16 +62,21 @@ class KafkaSource:
         self._security: dict[str, security.Value] = {}
 
     def unsupported_reason(self, cell: Cell, entropy: float) -> str | None:  # noqa: ARG002  any size and cost will do
+        """Return why it cannot carry the cell's messages, in a sentence; None when it can."""
         if self._settings.acks == 0:
             return "with acks 0 Kafka confirms nothing, so that nobody could say what was sent; use 1 or all"
         if self._settings.client == "kafka-python" and self._settings.compression not in ("none", "gzip"):
             return f"kafka-python compresses with gzip only here, not with {self._settings.compression}"
         if self._settings.largest is not None and self._largest(cell) > self._settings.largest:
             needed, taken = size_text(self._largest(cell)), size_text(float(self._settings.largest))
-            return f"a batch may have {needed} (settings.kafka.batch, or one message); settings.kafka.largest allows {taken}"
+            return (
+                f"a batch may have {needed} (settings.kafka.batch, or one message);"
+                f" settings.kafka.largest allows {taken}"
+            )
         return None
 
     def open(self, cell: Cell, env: RunEnvironment) -> Endpoint:
+        """Make what the cell needs and return its endpoint."""
         site = KAFKA_SITE.read(env.site)
         self._bootstrap = site.bootstrap if site is not None else self._embedded(cell, env)
         self._security = security.client_settings(site.security if site is not None else None)
@@ -89,13 +94,14 @@ class KafkaSource:
         )
 
     def reset(self) -> None:
-        """Let Kafka delete what is in the topic; the partitions go on counting."""
+        """Have Kafka delete what is in the topic; offsets go on counting."""
         parts = [TopicPartition(self._topic, part) for part in range(self._settings.partitions)]
         with self._admin("clear") as admin:
             ends = admin.list_partition_offsets(dict.fromkeys(parts, OffsetSpec.LATEST))
             admin.delete_records({part: end.offset for part, end in ends.items()}, timeout_ms=int(TIMEOUT * 1000))
 
     def close(self) -> None:
+        """Remove what `open` made."""
         topic, self._topic = self._topic, ""
         if topic and (self._server is None or self._server.alive()):
             with (
@@ -106,7 +112,7 @@ class KafkaSource:
 
     @contextlib.contextmanager
     def _admin(self, verb: str) -> Iterator[KafkaAdminClient]:
-        """A connection for the length of a verb; one that stood for longer would complain aloud when Kafka dies."""
+        """Yield an administration client for the length of a verb: an idle one would log errors when Kafka dies."""
         try:
             client = KafkaAdminClient(
                 bootstrap_servers=self._bootstrap.split(","),
@@ -119,7 +125,7 @@ class KafkaSource:
             raise PluginError("kafka", verb, f"{self._bootstrap} answers {problem!r}") from problem
 
     def _embedded(self, cell: Cell, env: RunEnvironment) -> str:
-        """Where a Kafka of ours stands that takes the cell's messages."""
+        """Return the address of an embedded Kafka that accepts the cell's messages; start it if there is none."""
         broker = Broker(
             message_bytes=int(self._settings.largest or max(Broker().message_bytes, 2 * cell.largest_bytes))
         )
@@ -149,7 +155,7 @@ class KafkaSource:
         }
 
     def _largest(self, cell: Cell) -> int:
-        """Bytes of the largest batch."""
+        """Return the bytes of the largest batch."""
         return (
             int(self._settings.message_limit or 0)
             or max(int(self._settings.batch), cell.largest_bytes) + BATCH_OVERHEAD

@@ -1,4 +1,7 @@
-"""A load in one thread of the harness: for the smoke run, where starting a process would take longer than measuring."""
+"""A load generator in one thread of the harness, for short runs.
+
+Starting a process would take longer than measuring there.
+"""
 
 import logging
 from queue import Empty, SimpleQueue
@@ -15,38 +18,43 @@ logger = logging.getLogger(__name__)
 
 
 class InlineLoadGenerator:
-    """One order at a time, each in a thread of its own."""
+    """One spec at a time, each in a thread of its own."""
 
     def __init__(self) -> None:
         self._sender: Sender | None = None
         self._thread: Thread | None = None
-        self._told: SimpleQueue[SendProgress | HarnessError] = SimpleQueue()
+        self._progress: SimpleQueue[SendProgress | HarnessError] = SimpleQueue()
         self._halted = Event()
 
     def open(self, endpoint: Endpoint, env: RunEnvironment) -> None:  # noqa: ARG002  it needs no more than its thread
+        """Open senders at the endpoint."""
         self._sender = registry.sender(endpoint.source)
         self._sender.open(endpoint)
 
     def start(self, spec: LoadSpec) -> None:
+        """Begin to send a spec; return at once."""
         self._halted.clear()
         self._thread = Thread(target=self._run, args=(spec,), name="load", daemon=True)
         self._thread.start()
 
     def cancel(self) -> None:
+        """Give up what is not sent yet."""
         self._halted.set()
 
     def poll(self) -> list[SendProgress]:
-        told: list[SendProgress] = []
+        """Return the progress since the last call."""
+        progress: list[SendProgress] = []
         try:
             while True:
-                item = self._told.get_nowait()
+                item = self._progress.get_nowait()
                 if isinstance(item, HarnessError):
                     raise ProcessDiedError(f"the inline load ended: {item}")
-                told.append(item)
+                progress.append(item)
         except Empty:
-            return told
+            return progress
 
     def close(self) -> None:
+        """Close the senders."""
         self._halted.set()
         if self._thread is not None:
             self._thread.join(timeout=15)
@@ -57,7 +65,10 @@ class InlineLoadGenerator:
         assert self._sender is not None
         try:
             run_load(
-                OpenLoopSender(spec, self._sender), self._told.put, self._halted.is_set, clock=clock.reader(spec.clock)
+                OpenLoopSender(spec, self._sender),
+                self._progress.put,
+                self._halted.is_set,
+                clock=clock.reader(spec.clock),
             )
         except HarnessError as problem:
-            self._told.put(problem)
+            self._progress.put(problem)

@@ -1,7 +1,10 @@
-"""Locust as a load, seen from the harness: headless processes that outlive cells and take their orders over a channel.
+"""Locust as a load generator, seen from the harness.
 
-One worker is one Locust process. Several are Locust's own master and workers: the master has the channel, and its custom messages
-carry orders to the workers and accounts back; each worker sends its share of the one schedule as a producer of its own.
+Headless processes that outlive cells and take specs over a channel.
+
+One worker is one Locust process. Several are Locust's own master and workers: the master has the channel, and its
+custom messages carry specs to the workers and progress back; each worker sends its share of the one schedule as a
+producer of its own.
 """
 
 import contextlib
@@ -38,7 +41,7 @@ class Opening(Struct, frozen=True, tag="opening"):
 
 
 class Closing(Struct, frozen=True, tag="closing"):
-    """Close the sender, giving up an order that is under way; `Ready` follows."""
+    """Close the sender, giving up a spec that is under way; `Ready` follows."""
 
 
 Command = Opening | Closing | LoadSpec | Cancel
@@ -49,36 +52,41 @@ class LocustLoadGenerator:
     """The senders of one cell, in the run's Locust processes."""
 
     def __init__(self) -> None:
-        self._swarm: LocustProcess | None = None
+        self._processes: LocustProcess | None = None
 
     def open(self, endpoint: Endpoint, env: RunEnvironment) -> None:
-        self._swarm = env.cached_resource("swarm", lambda: LocustProcess(env))
-        self._swarm.send(Opening(endpoint))
-        self._swarm.wait_ready(READY_SECONDS)
+        """Open senders at the endpoint."""
+        self._processes = env.cached_resource("locust", lambda: LocustProcess(env))
+        self._processes.send(Opening(endpoint))
+        self._processes.wait_ready(READY_SECONDS)
 
     def start(self, spec: LoadSpec) -> None:
-        self._standing.send(spec)
+        """Begin to send a spec; return at once."""
+        self._open_processes.send(spec)
 
     def cancel(self) -> None:
+        """Give up what is not sent yet."""
         with contextlib.suppress(ProcessDiedError):  # `ask` tells of it
-            self._standing.send(Cancel())
+            self._open_processes.send(Cancel())
 
     def poll(self) -> list[SendProgress]:
-        return self._standing.sent()
+        """Return the progress since the last call."""
+        return self._open_processes.sent()
 
     def close(self) -> None:
-        swarm, self._swarm = self._swarm, None
-        if swarm is not None and swarm.alive():
-            swarm.dismiss()
+        """Close the senders."""
+        processes, self._processes = self._processes, None
+        if processes is not None and processes.alive():
+            processes.dismiss()
 
     @property
-    def _standing(self) -> "LocustProcess":
-        assert self._swarm is not None, "open comes first"
-        return self._swarm
+    def _open_processes(self) -> "LocustProcess":
+        assert self._processes is not None, "open comes first"
+        return self._processes
 
 
 class LocustProcess:
-    """A Locust process with one user, or a master and its workers with one each; without `web` nothing of it opens a page."""
+    """A Locust process with one user, or a master and its workers with one each; without `web` it opens no page."""
 
     def __init__(self, env: RunEnvironment) -> None:
         elsewhere = env.site.load
@@ -94,7 +102,8 @@ class LocustProcess:
         self._child = start(self._command(alone=alone), name="locust", role="load", received=Reply, env=environ)
         if elsewhere is not None:
             env.note(
-                f"waiting for {self._members} workers of the load at {elsewhere.listen}: bench worker {elsewhere.listen}"
+                f"waiting for {self._members} workers of the load at {elsewhere.listen}: bench worker"
+                f" {elsewhere.listen}"
             )
         elif not alone:
             for number in range(self._members):
@@ -104,20 +113,25 @@ class LocustProcess:
             env.note(f"Locust's page: http://{LOOPBACK}:{self._web_port}")
 
     def send(self, what: Command) -> None:
-        """Raises Died when it is gone."""
+        """Send a command. Raises ProcessDiedError when it is gone."""
         if not self._child.inbox.send(what):
             raise self._died()
 
     def sent(self) -> list[SendProgress]:
-        """What it has said of its order since the last call; raises Died once it has said the last."""
+        """Return its progress since the last call. Raises ProcessDiedError once it has said the last."""
         alive, received = self.alive(), self._child.received()
         if not received and not alive:
             raise self._died()
-        told = [one for one in received if isinstance(one, SendProgress)]
-        return told if self._alone else [one for one in map(self._together.add, told) if one is not None]
+        progress = [one for one in received if isinstance(one, SendProgress)]
+        return progress if self._alone else [one for one in map(self._together.add, progress) if one is not None]
 
     def wait_ready(self, seconds: float) -> None:
-        """Return once all of it has done what it was told; raises Died or NotReady."""
+        """Return once all of it has done what it was told.
+
+        Raises:
+            ProcessDiedError: it is gone.
+            NotReadyError: it takes longer than `seconds`.
+        """
         deadline, ready = time.monotonic() + seconds, 0
         while ready < self._members:
             ready += sum(isinstance(one, Ready) for one in self._child.received(0.05))
@@ -135,9 +149,11 @@ class LocustProcess:
             self.close()
 
     def alive(self) -> bool:
+        """Return whether all its processes run."""
         return self._child.alive() and all(worker.alive() for worker in self._workers)
 
     def close(self) -> None:
+        """End its processes."""
         self._child.stop()
         for worker in self._workers:
             worker.stop(patience=1.0)
@@ -161,7 +177,7 @@ class LocustProcess:
 
 
 def worker_command(host: str, port: int) -> list[str]:
-    """A Locust worker that waits for its master at an address, and ends with it."""
+    """Return the command of a Locust worker that waits for its master at an address, and ends with it."""
     return [*_LOCUST, "--worker", "--master-host", host, "--master-port", str(port)]
 
 

@@ -1,8 +1,8 @@
-"""Inside Locust: users that take orders and send them at full speed; only here are locust and gevent known.
+"""Inside Locust: users that take specs and send them at full speed. Only this module imports locust and gevent.
 
-Messages are no Locust events one by one: each account of the load is one event, whose length is the bytes that were sent since
-the one before. producers.load.locust starts one process with a channel; or a master with a channel and workers, which get their orders
-from it, and give their accounts to it, as Locust's custom messages.
+Messages are no Locust events one by one: each progress report is one event, whose length is the bytes that were sent
+since the one before. producers.load.locust starts one process with a channel; or a master with a channel and workers,
+which get their specs from it, and give their progress to it, as Locust's custom messages.
 """
 
 import contextlib
@@ -28,22 +28,24 @@ from bench.workload.open_loop import OpenLoopSender, run_load
 from producers.load.locust import Closing, Command, Opening, Reply
 
 MASTER_SECONDS = 15
-"""A worker on another host does not hear of a master that was killed: after so long without its heartbeat it ends (Locust: 60 s, as
-long as the next run waits for it)."""
+"""A worker on another host does not hear of a master that was killed: after so long without its heartbeat it ends
+(Locust: 60 s, as long as the next run waits for it)."""
 ORDER, ACCOUNT = "stream-bench-order", "stream-bench-account"
 """Locust's custom messages, from master to workers and back; each carries one JSON text."""
 
 
 class Line(Protocol):
-    """To whoever gives the orders."""
+    """A connection to whoever sends the commands."""
 
-    def receive(self, timeout: float | None = None) -> list[Command]: ...
+    def receive(self, timeout: float | None = None) -> list[Command]:
+        """Return the commands that came within `timeout` seconds."""
 
-    def send(self, message: msgspec.Struct) -> None: ...
+    def send(self, message: msgspec.Struct) -> None:
+        """Send a reply."""
 
 
 class MasterLine:
-    """A worker's line: Locust's connection to its master."""
+    """A worker's connection: Locust's own to its master."""
 
     def __init__(self, runner: WorkerRunner) -> None:
         self._runner, self._told, self._came = runner, deque[Command](), Event()
@@ -51,12 +53,13 @@ class MasterLine:
         """which of the run's workers this one is"""
 
     def take(self, environment: Environment, msg: Any, **_: object) -> None:  # noqa: ARG002  Locust gives these names
-        """An order that Locust brings."""
+        """Take in a command that Locust delivers."""
         self.member = msg.data["member"]
         self._told.append(msgspec.json.decode(msg.data["json"], type=cast("type[Command]", Command)))
         self._came.set()
 
     def receive(self, timeout: float | None = None) -> list[Command]:
+        """Return the commands that came within `timeout` seconds."""
         if timeout != 0:
             self._came.wait(timeout)
         self._came.clear()
@@ -65,6 +68,7 @@ class MasterLine:
         return told
 
     def send(self, message: msgspec.Struct) -> None:
+        """Send a reply."""
         self._runner.send_message(ACCOUNT, {"json": msgspec.json.encode(message).decode()})
 
 
@@ -72,19 +76,19 @@ LINES: dict[Environment, MasterLine] = {}
 
 
 def add_channel(parser: ArgumentParser) -> None:
-    """Let Locust's command line have a --channel."""
+    """Add --channel to Locust's command line."""
     parser.add_argument("--channel", type=int, default=-1, help="file number of the channel to the harness")
 
 
 def connect_worker(environment: Environment, **_: object) -> None:
-    """A worker listens to its master before there is anything to hear."""
+    """Register a worker's listener before its master can send anything."""
     if isinstance(environment.runner, WorkerRunner):
         LINES[environment] = MasterLine(environment.runner)
         environment.runner.register_message(ORDER, LINES[environment].take)
 
 
 def relay_orders(environment: Environment, **_: object) -> None:
-    """A master that has all its workers passes on what the channel says, and what they say."""
+    """Relay, in a master that has all its workers, commands from the channel and replies of the workers."""
     if isinstance(environment.runner, MasterRunner) and ACCOUNT not in environment.runner.custom_messages:
         channel = _channel(environment)
         environment.runner.register_message(ACCOUNT, partial(_pass_on, channel))
@@ -100,7 +104,11 @@ def _pass_on(channel: Channel[Command], msg: Any, **_: object) -> None:
 
 
 def _relay(runner: MasterRunner, channel: Channel[Command]) -> None:
-    """Each worker is told its number here: Locust's own count one of an earlier run, too, that still says something."""
+    """Relay commands to the workers.
+
+    Each worker gets its number here: Locust's own numbers count workers of an earlier run, too, that still say
+    something.
+    """
     members = sorted(runner.clients)
     try:
         while True:
@@ -113,7 +121,10 @@ def _relay(runner: MasterRunner, channel: Channel[Command]) -> None:
 
 
 def _watch(runner: MasterRunner, channel: Channel[Command]) -> None:
-    """Workers of other hosts are no children of the harness: that one is gone, only their master notices (after 3 s)."""
+    """Report workers of other hosts that are gone.
+
+    They are no children of the harness, and only their master notices (after 3 s).
+    """
     began_with = set(runner.clients)
     while not (
         gone := [
@@ -132,7 +143,7 @@ def _channel(environment: Environment) -> Channel[Command]:
 
 
 class Producer(User):
-    """Does what it is told until its line ends; then Locust ends too."""
+    """A Locust user that executes commands until its connection ends; then Locust ends too."""
 
     wait_time = constant(0)
 
@@ -145,7 +156,7 @@ class Producer(User):
 
     @task
     def serve(self) -> None:
-        """Never returns before the line ends."""
+        """Execute commands; never returns before the connection ends."""
         try:
             while True:
                 self._do(self._next())
@@ -153,7 +164,7 @@ class Producer(User):
             self._leave(0)
 
     def fail(self, reason: str) -> None:
-        """Say why the load cannot go on, and end."""
+        """Send why the load cannot go on, and end."""
         with contextlib.suppress(OSError):
             self._line.send(Failure(reason))
         self._leave(1)
@@ -182,11 +193,11 @@ class Producer(User):
                 pass  # the order that it was meant for is over
 
     def _share(self, spec: LoadSpec) -> LoadSpec:
-        """A worker's part of an order; all of it where there is but one."""
+        """Return a worker's share of a spec; all of it where there is only one."""
         return spec.share(self._line.member) if isinstance(self._line, MasterLine) else spec
 
     def _halted(self) -> bool:
-        """Whether anything was said since the order began: a halt, or that the sender is to be closed."""
+        """Return whether a command came since the spec began: to cancel it, or to close the sender."""
         self._told.extend(self._line.receive(timeout=0))
         return bool(self._told)
 
@@ -215,7 +226,7 @@ class Producer(User):
 
 
 def end_load(user_instance: TaskSet, exception: Exception, **_: object) -> None:
-    """Any error ends the load; Locust would log it and start the task again."""
+    """End the load after any error; Locust would log it and start the task again."""
     reason = str(exception) if isinstance(exception, HarnessError) else f"{type(exception).__name__}: {exception}"
     assert isinstance(user_instance.user, Producer)
     user_instance.user.fail(reason)

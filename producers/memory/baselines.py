@@ -10,14 +10,17 @@ from bench.workload.rate_meter import Meter, stamp
 
 
 def discard(endpoint: Endpoint, over: Event) -> None:
-    """Pop what comes, until it is over."""
+    """Take messages off the pipe until the event is set."""
     pipe = Pipe.named(endpoint.address)
     while not over.is_set():
         pipe.take(100_000, 0.05)
 
 
 def client_loop(_: Endpoint, message: bytes, meter: Meter, __: Path) -> None:
-    """The plainest hand-over within a process: a bounded deque, one thread appends messages that it makes, another pops them."""
+    """Run the simplest hand-over within a process.
+
+    A bounded deque, one thread appends messages that it makes, another pops them.
+    """
     waiting, filler = deque[bytes](), message[64:]
     most, popped, over = max(2, min(200_000, 16 * 10**6 // len(message))), [0], Event()
 

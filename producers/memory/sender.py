@@ -7,21 +7,24 @@ from bench.system.pipe import Pipe
 
 
 class MemorySender:
-    """Writes into the pipe; what is in it counts as confirmed."""
+    """Writer into the pipe; what is in it counts as confirmed."""
 
     def __init__(self) -> None:
         self._confirmed = 0
 
     def open(self, endpoint: Endpoint) -> None:
+        """Connect to the endpoint."""
         self._pipe = Pipe.named(endpoint.address)
 
     def send(self, messages: Sequence[bytes]) -> int:
+        """Offer messages; return how many were taken."""
         taken = self._pipe.put(messages)
         self._confirmed += taken
         return taken
 
     def confirmed(self) -> tuple[int, int]:
+        """Return (confirmed, failed) since `open`."""
         return self._confirmed, 0
 
     def close(self) -> None:
-        """The pipe belongs to the Source."""
+        """Do nothing: the pipe belongs to the source."""

@@ -1,4 +1,4 @@
-"""What we ask of a Pulsar's administration over HTTP: topics made and deleted, and how much of them is not read yet."""
+"""The administration interface of a Pulsar over HTTP: topics made and deleted, and their backlog."""
 
 import http.client
 import json
@@ -15,35 +15,35 @@ from producers.pulsar.site import PulsarSite
 
 
 class Backlog(Struct, frozen=True):
-    """What a subscription has not acknowledged yet: entries (batches, where the producer batches), and their bytes."""
+    """The unacknowledged part of a subscription: entries (batches, where the producer batches), and their bytes."""
 
     entries: int
     stored_bytes: int
 
 
 class Admin:
-    """The administration of a Pulsar; each question is a connection of its own and takes at most `seconds`."""
+    """A client of a Pulsar's administration; each request is a connection of its own and takes at most `seconds`."""
 
     def __init__(self, site: PulsarSite, *, seconds: float = 30) -> None:
         self._site, self._url, self._seconds = site, urlsplit(site.admin_url), seconds
 
     def has_namespace(self) -> bool:
-        """Whether the namespace of the topics is there."""
+        """Return whether the namespace of the topics exists."""
         tenant, _, _ = self._site.namespace.partition("/")
         return tenant in self._asked("GET", "tenants") and self._site.namespace in self._asked(
             "GET", f"namespaces/{tenant}"
         )
 
     def make_topic(self, name: str, partitions: int) -> None:
-        """A partitioned topic that was not there before."""
+        """Create a partitioned topic that did not exist before."""
         self._asked("PUT", f"{self._path(name)}/partitions", partitions)
 
     def delete_topic(self, name: str) -> None:
-        """Whoever reads or writes it is cut off."""
+        """Delete a topic; its clients are disconnected."""
         self._asked("DELETE", f"{self._path(name)}/partitions?force=true")
 
     def backlog(self, name: str, subscription: str) -> Backlog:
-        """What the subscription has still to read, of all partitions."""
+        """Return what the subscription has still to read, of all partitions."""
         stats = self._asked(
             "GET", f"{self._path(name)}/partitioned-stats?getPreciseBacklog=true&subscriptionBacklogSize=true"
         )
@@ -54,7 +54,7 @@ class Admin:
         return f"persistent/{self._site.namespace}/{quote(name, safe='')}"
 
     def _asked(self, method: str, path: str, content: object = None) -> Any:
-        """The answer to a question; RoomError with what the administration says where it refuses."""
+        """Return the answer to a request. Raises PluginError with what the administration says where it refuses."""
         body = None if content is None else json.dumps(content)
         try:
             connection = self._connection()

@@ -1,4 +1,4 @@
-"""A connection of the Pulsar client library to the cluster of an endpoint; made alike by whoever sends and whoever reads."""
+"""Connections of the Pulsar client library, made alike by senders and readers."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -13,9 +13,13 @@ TIMEOUT = 30.0
 
 
 def connected(address: str, settings: Mapping[str, str | int | float | bool]) -> "pulsar.Client":
-    """A client of the cluster at `address`; it connects when it is first used. Whoever gets it ends it by `shutdown`.
+    """Return a client of the cluster at `address`; it connects when it is first used.
 
-    Of `settings` it heeds `ca_file` and `token_file`, whose first line is the token; paths or empty.
+    The caller ends it with `shutdown`.
+
+    Args:
+        address: service URL.
+        settings: `ca_file` and `token_file` are read, paths or empty; the first line of the latter is the token.
     """
     import pulsar
 

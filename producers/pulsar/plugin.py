@@ -22,7 +22,8 @@ def missing(site: Site, cache: Path) -> Sequence[str]:
 def pulsar_copies(write_quorum: int, consumers: int = 1, bookies: int = 1, brokers: int = 1) -> Copies:
     """Return what Pulsar makes of each byte.
 
-    It enters from the producer and leaves for each bookie of the quorum and each consumer; a bookie writes journal and ledger.
+    It enters from the producer and leaves for each bookie of the quorum and each consumer; a bookie writes journal and
+    ledger.
     """
     return Copies(network=(write_quorum + consumers) / brokers, disk=2 * write_quorum / bookies)
 

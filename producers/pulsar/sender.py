@@ -1,8 +1,8 @@
 """Pulsar's sender: writes the partitions in turn and counts what Pulsar confirms.
 
-A Python callback for each message is what makes the client slow (33,000 messages/s a process; 170,000 without). Each partition has
-a producer of its own, whose messages are confirmed in their order: so its last confirmed number says how many, and only the last
-message of each step has a callback, for failures.
+A Python callback for each message is what makes the client slow (33,000 messages/s a process; 170,000 without). Each
+partition has a producer of its own, whose messages are confirmed in their order: so its last confirmed number says how
+many, and only the last message of each step has a callback, for failures.
 """
 
 import logging
@@ -33,7 +33,7 @@ _COMPRESSION = {
 
 
 class PulsarSender:
-    """Writes message i to partition i modulo their number; what it takes is never more than the queue has room for."""
+    """Writer of message i to partition i modulo their number; it takes no more than its queue has space for."""
 
     def __init__(self) -> None:
         self._client: pulsar.Client | None = None
@@ -42,6 +42,7 @@ class PulsarSender:
         self._told = False
 
     def open(self, endpoint: Endpoint) -> None:
+        """Connect to the endpoint."""
         self._client, self._most = connected(endpoint.address, endpoint.client), int(endpoint.client["waiting"])
         counted = _EachCounted if endpoint.client["keys"] or endpoint.client["chunking"] else _LastCounted
         try:
@@ -53,6 +54,7 @@ class PulsarSender:
             raise PluginError("pulsar", "open", f"no producer at {endpoint.address}: {problem}") from problem
 
     def send(self, messages: Sequence[bytes]) -> int:
+        """Offer messages; return how many were taken."""
         count = len(self._parts)
         room = max(0, self._most - (self._taken - sum(self.confirmed())))
         offered = messages[:room]
@@ -64,7 +66,10 @@ class PulsarSender:
         return len(offered)
 
     def send_keyed(self, messages: Sequence[bytes], keys: Sequence[bytes]) -> int:
-        """Each to the partition that its key's checksum names: messages of one key keep their order."""
+        """Offer messages with a key each; return how many were taken.
+
+        A message goes to the partition that its key's checksum names: messages of one key keep their order.
+        """
         taken = min(len(messages), max(0, self._most - (self._taken - sum(self.confirmed()))))
         places = [crc32(key) % len(self._parts) for key in keys[:taken]]
         for number, part in enumerate(self._parts):
@@ -75,6 +80,7 @@ class PulsarSender:
         return taken
 
     def confirmed(self) -> tuple[int, int]:
+        """Return (confirmed, failed) since `open`."""
         settled = [part.settled() for part in self._parts]
         if not self._told and (why := next((part.refused for part in self._parts if part.refused), None)):
             logger.warning("Pulsar refused a message: %s", why)
@@ -82,6 +88,7 @@ class PulsarSender:
         return sum(confirmed for confirmed, _ in settled), sum(failed for _, failed in settled)
 
     def close(self) -> None:
+        """Disconnect; what is not confirmed is given up."""
         client, self._client, self._parts = self._client, None, []
         if client is not None:
             client.shutdown()
@@ -97,7 +104,7 @@ class _Part(Protocol):
         """Write messages, with a key for each where there are any."""
 
     def settled(self) -> tuple[int, int]:
-        """(confirmed, failed) of what was written."""
+        """Return (confirmed, failed) of what was written."""
 
 
 class _LastCounted:
@@ -116,6 +123,7 @@ class _LastCounted:
         )  # (how many failed, up to which message that is known); set at once, by the callbacks alone
 
     def write(self, messages: Sequence[bytes], keys: Sequence[str] = ()) -> None:
+        """Write messages, with a key for each where there are any."""
         send, builder = self._raw.send_async, _pulsar.MessageBuilder
         if keys:
             *built, last = [
@@ -131,11 +139,12 @@ class _LastCounted:
         send(last, self._watching(self._written))
 
     def settled(self) -> tuple[int, int]:
+        """Return (confirmed, failed) of what was written."""
         failed, upto = self._given_up  # first: what fails meanwhile is then not taken for confirmed
         return max(self._raw.last_sequence_id() + 1, upto) - failed, failed
 
     def _watching(self, written: int) -> Callable[[pulsar.Result, object], None]:
-        """A callback that, if the last message failed, takes all before it for failed that were not confirmed by then."""
+        """Return a callback that, if the last message failed, counts all unconfirmed ones before it as failed."""
 
         def ended(result: pulsar.Result, _: object) -> None:
             if result != pulsar.Result.Ok:
@@ -148,7 +157,10 @@ class _LastCounted:
 
 
 class _EachCounted:
-    """A producer whose messages are confirmed in any order, as batches of different keys are: each has its callback."""
+    """A producer whose messages are confirmed in any order, as batches of different keys are.
+
+    Each has its callback.
+    """
 
     def __init__(self, producer: pulsar.Producer, keys: int) -> None:
         self._raw = producer._producer  # noqa: SLF001  as above
@@ -157,6 +169,7 @@ class _EachCounted:
         self.refused: str | None = None
 
     def write(self, messages: Sequence[bytes], keys: Sequence[str] = ()) -> None:
+        """Write messages, with a key for each where there are any."""
         for place, message in enumerate(messages):
             builder = _pulsar.MessageBuilder().content(message)
             if self._keys or keys:
@@ -165,6 +178,7 @@ class _EachCounted:
             self._raw.send_async(builder.build(), self._count)
 
     def settled(self) -> tuple[int, int]:
+        """Return (confirmed, failed) of what was written."""
         return self._confirmed, self._failed
 
     def _count(self, result: pulsar.Result, _: object) -> None:
@@ -176,7 +190,7 @@ class _EachCounted:
 
 
 def _producer_options(endpoint: Endpoint) -> dict[str, Any]:
-    """How a producer of one partition is made."""
+    """Return the options of the producer of one partition."""
     client = endpoint.client
     return {
         "send_timeout_millis": int(TIMEOUT * 1000),

@@ -1,4 +1,7 @@
-"""An embedded Pulsar: broker, bookie and metadata in one process ("standalone"), on loopback, with bounded memory and disk."""
+"""An embedded Pulsar.
+
+Broker, bookie and metadata in one process ("standalone"), on loopback, with bounded memory and disk.
+"""
 
 import contextlib
 import shutil
@@ -28,7 +31,7 @@ WARMING_SECONDS = 3.0
 
 
 class Broker(Struct, frozen=True, forbid_unknown_fields=True):
-    """How an embedded Pulsar is set up; broker and bookie alike."""
+    """The set-up of an embedded Pulsar; the same for broker and bookie."""
 
     heap_bytes: int = 2**30
     direct_bytes: int = 2**30
@@ -40,15 +43,17 @@ class Broker(Struct, frozen=True, forbid_unknown_fields=True):
     ack_quorum: int = 1
     """how many bookies keep a message, and how many of them must have it before it is confirmed"""
     synced: bool = True
-    """whether the bookie's journal is on the disk, not only in the kernel, before a message is confirmed; Pulsar's default"""
+    """whether the bookie's journal is on the disk, not only in the kernel, before a message is confirmed; Pulsar's
+    default"""
     read_bytes: int = 2**20
-    """in which the bookie reads its logs; as shipped 4 KiB, so that a message of 10 MB took 2,441 reads and half of the CPU"""
+    """in which the bookie reads its logs; as shipped 4 KiB, so that a message of 10 MB took 2,441 reads and half of
+    the CPU"""
     segment_bytes: int = 64 * 2**20
     """the step in which a topic forgets what was read, and in which the bookie's journal and logs begin a new file"""
 
     @property
     def frame_bytes(self) -> int:
-        """The bookie's own limit (nettyMaxFrameSizeBytes)."""
+        """Return the bookie's own limit (nettyMaxFrameSizeBytes)."""
         return self.message_bytes + FRAME_ROOM
 
 
@@ -69,9 +74,11 @@ class PulsarServer:
         data: Path,
         note: Callable[[str], None],
     ) -> "PulsarServer":
-        """A new Pulsar, empty and ready; its data is a folder of its own in `data`, deleted when it is closed.
+        """Start a new, empty Pulsar and return it when it is ready; its data is deleted when it is closed.
 
-        Raises UsageError where PySpark, Java or the Pulsar client is missing, ServiceError when it does not come up.
+        Raises:
+            UsageError: PySpark, Java or the Pulsar client is missing.
+            ServiceError: it does not come up.
         """
         broker = broker or Broker()
         if find_spec("pulsar") is None:
@@ -104,7 +111,7 @@ class PulsarServer:
         return cls(child, folder, site)
 
     def alive(self) -> bool:
-        """Whether its process runs."""
+        """Return whether its process runs."""
         return self._child.alive()
 
     def close(self) -> None:
@@ -114,7 +121,7 @@ class PulsarServer:
 
 
 def _answers(site: PulsarSite) -> bool:
-    """Whether topics can be made: the namespace for them is the last thing that comes into being."""
+    """Return whether topics can be made: their namespace is the last thing that comes into being."""
     try:
         return Admin(site, seconds=2).has_namespace()
     except HarnessError:
@@ -122,7 +129,9 @@ def _answers(site: PulsarSite) -> bool:
 
 
 def _warm(site: PulsarSite, seconds: float) -> None:
-    """Send and fetch single messages for a while, so that the JVM has compiled what every request goes through, as Kafka's is."""
+    """Send and fetch single messages for a while, as Kafka's server does: the JVM compiles what every request
+    needs.
+    """
     import pulsar
 
     admin, topic, deadline = Admin(site), "warming-up", time.monotonic() + seconds
@@ -153,7 +162,7 @@ def _starter(broker: Broker, folder: Path, bookie_port: int) -> list[str]:
 
 
 def _java_options(broker: Broker, folder: Path) -> list[str]:
-    """Pulsar's own choice of collector, with memory that cannot grow, and the openings that its libraries need."""
+    """Return Pulsar's own choice of collector, memory that cannot grow, and what its libraries need opened."""
     heap, direct = f"{broker.heap_bytes // 2**20}m", f"{broker.direct_bytes // 2**20}m"
     opened = ["java.lang", "java.nio", "java.util.zip", "jdk.internal.misc", "jdk.internal.platform", "sun.net"]
     openings = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in opened]

@@ -38,7 +38,8 @@ class PulsarSettings(Struct, frozen=True, forbid_unknown_fields=True):
 
     partitions: Count = 2
     subscription: Literal["failover", "shared", "key_shared"] = "failover"
-    """how readers of ours share the topic: whole partitions in order, any message to any, or the messages of a key in order"""
+    """how readers of ours share the topic: whole partitions in order, any message to any, or the messages of a key in
+    order"""
     keys: Count = 64
     """of messages, where the subscription is key_shared"""
     batching: bool = True
@@ -73,12 +74,17 @@ class PulsarSource:
         self._topic = ""
 
     def unsupported_reason(self, cell: Cell, entropy: float) -> str | None:  # noqa: ARG002  any cost and content will do
+        """Return why it cannot carry the cell's messages, in a sentence; None when it can."""
         settings = self._settings
         if settings.chunking and settings.subscription != "failover":
-            return f"pieces of a message go to one reader only with the subscription failover, not with {settings.subscription}"
+            return (
+                "pieces of a message go to one reader only with the subscription failover, not"
+                f" with {settings.subscription}"
+            )
         return self._too_large(cell, int(settings.largest)) if settings.largest is not None else None
 
     def open(self, cell: Cell, env: RunEnvironment) -> Endpoint:
+        """Make what the cell needs and return its endpoint."""
         site = PULSAR_SITE.read(env.site) or self._embedded(cell, env)
         if self._server is None and (
             unsupported_reason := self._too_large(cell, int(self._settings.largest or USUAL_LARGEST))
@@ -101,21 +107,22 @@ class PulsarSource:
         )
 
     def reset(self) -> None:
-        """What every reader has acknowledged Pulsar forgets by itself."""
+        """Do nothing: Pulsar deletes what every reader has acknowledged."""
 
     def close(self) -> None:
+        """Remove what `open` made."""
         topic, self._topic = self._topic, ""
         if topic and self._admin is not None and (self._server is None or self._server.alive()):
             with contextlib.suppress(PluginError):  # a Pulsar that is gone has no topic to delete
                 self._admin.delete_topic(topic)
 
     def _without_effect(self) -> str:
-        """The settings of the embedded Pulsar alone that were given, in one word; empty when none were."""
+        """Return the settings of the embedded Pulsar that were given, joined by commas; empty when none were."""
         usual = PulsarSettings()
         return ", ".join(name for name in EMBEDDED if getattr(self._settings, name) != getattr(usual, name))
 
     def _embedded(self, cell: Cell, env: RunEnvironment) -> PulsarSite:
-        """Where a Pulsar of ours stands that takes the cell's messages."""
+        """Return the addresses of an embedded Pulsar that accepts the cell's messages; start it if there is none."""
         settings = self._settings
         usual = max(Broker().message_bytes, 2 * cell.largest_bytes, self._batch(cell.message_bytes) + OVERHEAD)
         needed = USUAL_LARGEST if settings.chunking else usual
@@ -133,13 +140,16 @@ class PulsarSource:
         return self._server.site
 
     def _batch(self, message_bytes: int) -> int:
-        """Bytes that messages of that size are put together to; 0 where each goes alone: a batch of one is a copy for nothing."""
+        """Return the bytes of a batch of messages of that size; 0 where each goes alone.
+
+        A batch of one is a needless copy.
+        """
         settings = self._settings
         useful = settings.batching and not settings.chunking and settings.batch >= 2 * message_bytes
         return int(settings.batch) if useful else 0
 
     def _too_large(self, cell: Cell, largest: int) -> str | None:
-        """Why a cell's messages, or batches of them, cannot pass; None when they can."""
+        """Return why a cell's messages, or batches of them, cannot pass; None when they can."""
         if self._settings.chunking:
             return None
         raised = "raise settings.pulsar.largest (where the cluster's maxMessageSize allows it)"

@@ -10,7 +10,7 @@ from bench.workload.rate_meter import Meter, stamp
 
 
 def discard(endpoint: Endpoint, over: Event) -> None:
-    """Connect, as soon as somebody listens, and read into nowhere."""
+    """Connect as soon as somebody listens; read and discard."""
     host, port = endpoint.address.rsplit(":", 1)
     nowhere = bytearray(2**20)
     while not over.is_set():
@@ -24,7 +24,7 @@ def discard(endpoint: Endpoint, over: Event) -> None:
 
 
 def client_loop(endpoint: Endpoint, message: bytes, meter: Meter, _: Path, *, stamped: bool = True) -> None:
-    """The plainest loop: one `sendall` a message, whose number and time are written into one and the same memory.
+    """Run the simplest loop: one `sendall` a message, whose number and time are written into one array.
 
     What the kernel has counts as confirmed, as with the sender.
     """

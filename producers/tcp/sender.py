@@ -1,7 +1,7 @@
 """The sender over TCP.
 
-TCP itself confirms nothing that a program could see: "confirmed" means here that the kernel has the whole message. What lies in
-the kernel's buffers when a reader goes away is lost, and shows as lost.
+TCP itself confirms nothing that a program could see: "confirmed" means here that the kernel has the whole message. What
+lies in the kernel's buffers when a reader goes away is lost, and shows as lost.
 """
 
 import contextlib
@@ -25,7 +25,8 @@ JOINED_BYTES, JOINED_BELOW = 2**18, 4096
 
 
 GATHERED_BYTES, MAX_BUFFERS = 2**17, 768
-"""Larger ones go together where they lie, up to so many bytes: two of 100 kB at once are slower (3.0 GB/s) than one (3.5-3.8)."""
+"""Larger ones go together where they lie, up to so many bytes: two of 100 kB at once are slower (3.0 GB/s) than one
+(3.5-3.8)."""
 
 
 BUFFER_BYTES = 2**19
@@ -33,8 +34,8 @@ BUFFER_BYTES = 2**19
 
 
 TIMEOUT_S, MAX_SEND = 0.004, 0.012
-"""Seconds that a full socket has to make room before it counts as full, and that one `send` may take: waiting in the kernel
-costs a third of the time of asking again (3.0 against 0.9 GB/s at 100 kB)."""
+"""Seconds that a full socket has to make room before it counts as full, and that one `send` may take: waiting in the
+kernel costs a third of the time of asking again (3.0 against 0.9 GB/s at 100 kB)."""
 
 
 NO_WAIT = 0.0005
@@ -42,7 +43,7 @@ NO_WAIT = 0.0005
 
 
 class TcpSender:
-    """Listens, and writes to the newest reader; where there is none, it takes nothing.
+    """A listener that writes to the newest reader; while there is none, it takes nothing.
 
     A message that a reader got only in part is written to its successor in whole.
     """
@@ -57,6 +58,7 @@ class TcpSender:
         self._taken, self.waited = 0, 0.0
 
     def open(self, endpoint: Endpoint) -> None:
+        """Listen at the endpoint."""
         host, port = endpoint.address.rsplit(":", 1)
         try:
             self._listener = socket.create_server((host, int(port)), backlog=8)
@@ -66,13 +68,18 @@ class TcpSender:
         self._listener.settimeout(0)
 
     def send(self, messages: Sequence[bytes]) -> int:
+        """Offer messages; return how many were taken."""
         return self._sent(len(messages), partial(self._hold, messages))
 
     def send_pieces(self, heads: Sequence[bytes], fillers: Sequence[Filler]) -> int:
+        """Offer messages in two pieces, header and filler; return how many were taken."""
         return self._sent(len(heads), partial(self._hold_pieces, heads, fillers))
 
     def _sent(self, offered: int, hold: Callable[[int], int]) -> int:
-        """How many of the messages offered were taken; `hold` takes the next ones, from a number on, and says how many."""
+        """Return how many of the offered messages were taken.
+
+        `hold` takes the next ones, from a number on, and returns how many.
+        """
         deadline, taken = time.monotonic() + MAX_SEND, 0
         if not self._connected():
             return 0
@@ -82,17 +89,19 @@ class TcpSender:
         return taken
 
     def confirmed(self) -> tuple[int, int]:
+        """Return (confirmed, failed) since `open`."""
         if self._held and self._connected():
             self._flushed(time.monotonic())
         return self._taken - self._held, 0
 
     def close(self) -> None:
+        """Disconnect; what is not confirmed is given up."""
         self._part()
         if self._listener is not None:
             self._listener.close()
 
     def _connected(self) -> bool:
-        """Whether there is a reader; a newer one replaces the one there was."""
+        """Return whether there is a reader; a newer one replaces the one there was."""
         assert self._listener is not None
         with contextlib.suppress(BlockingIOError):
             while True:
@@ -109,7 +118,7 @@ class TcpSender:
         return self._take([b"\n".join([*messages[first : first + count], b""])], 1, count)
 
     def _hold_pieces(self, heads: Sequence[bytes], fillers: Sequence[Filler], first: int) -> int:
-        """Take the next of the messages, whose pieces lie where they lie."""
+        """Take the next of the messages without copying their pieces."""
         count = max(
             1, min(len(heads) - first, GATHERED_BYTES // (HEADER_BYTES + len(fillers[first])), MAX_BUFFERS // 3)
         )
@@ -125,7 +134,7 @@ class TcpSender:
         return count
 
     def _flushed(self, deadline: float) -> bool:
-        """Whether nothing is held back any more."""
+        """Return whether nothing is held back any more."""
         while self._held:
             assert self._reader is not None
             pieces = self._buffers
@@ -145,12 +154,12 @@ class TcpSender:
         return True
 
     def _count_wait(self, took: float) -> None:
-        """A write that took long, and left the buffer full of what nobody has read, has waited for the reader."""
+        """Count a write that took long, and left the buffer full of unread bytes, as waiting for the reader."""
         if took > NO_WAIT and self._reader is not None and _unread(self._reader) > BUFFER_BYTES / 2:
             self.waited += took
 
     def _advance(self, count: int) -> None:
-        """So many bytes more are written."""
+        """Count so many bytes more as written."""
         self._left -= count
         if self._left == 0:
             self._buffers, self._held = [], 0
@@ -168,7 +177,7 @@ class TcpSender:
         self._reader = reader
 
     def _part(self) -> None:
-        """Let the reader go; the next one begins with the first message that this one did not get in whole."""
+        """Disconnect the reader; the next one begins with the first message that this one did not get in whole."""
         if self._reader is not None:
             self._reader.close()
             self._reader = None
@@ -180,12 +189,12 @@ class TcpSender:
 
 
 def _unread(reader: socket.socket) -> int:
-    """Bytes of a connection that the other end has not got yet, tcp(7) SIOCOUTQ."""
+    """Return the bytes of a connection that the other end has not got yet, tcp(7) SIOCOUTQ."""
     return int.from_bytes(fcntl.ioctl(reader, termios.TIOCOUTQ, b"\0" * 4), sys.byteorder)
 
 
 def _gone(reader: socket.socket) -> bool:
-    """Whether the other end has closed; what it may have written is thrown away."""
+    """Return whether the other end has closed; what it may have written is discarded."""
     try:
         return reader.recv(4096, socket.MSG_DONTWAIT) == b""
     except BlockingIOError:

@@ -22,17 +22,19 @@ class TcpSettings(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class TcpSource:
-    """A port; who listens there is the sender."""
+    """A port; the sender listens there."""
 
     def __init__(self, settings: TcpSettings) -> None:
         self._settings = settings
 
     def unsupported_reason(self, cell: Cell, entropy: float) -> str | None:  # noqa: ARG002  any size and cost will do
+        """Return why it cannot carry the cell's messages, in a sentence; None when it can."""
         if entropy > MAX_TEXT_ENTROPY:
             return f"a line cannot carry a binary filler: entropy {entropy:g} is above {MAX_TEXT_ENTROPY:g}"
         return None
 
     def open(self, cell: Cell, env: RunEnvironment) -> Endpoint:  # noqa: ARG002  all cells look alike to it
+        """Choose a free port and return its endpoint."""
         host, port = self._settings.host, self._settings.port
         if (site := TCP_SITE.read(env.site)) is not None:
             host, port = host_and_port(site.listen)
@@ -44,7 +46,7 @@ class TcpSource:
         return Endpoint("tcp", f"{host}:{port}")
 
     def reset(self) -> None:
-        """Nothing stays behind."""
+        """Do nothing: a trial leaves nothing behind."""
 
     def close(self) -> None:
-        """Nothing was opened."""
+        """Do nothing: nothing was opened."""

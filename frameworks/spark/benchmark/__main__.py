@@ -1,9 +1,9 @@
 """The benchmark's door: which sizes, how often, and a table; or its figures as JSON.
 
-    python -m frameworks.spark.benchmark --size 10kB --size 10MB --turns 2
+python -m frameworks.spark.benchmark --size 10kB --size 10MB --turns 2
 
-Topics of Kafka and Pulsar are filled first. Then Spark reads them, and a source without a broker, with the same Python stage and
-the same settings, in turns; beside it the brokers' own clients read them.
+Topics of Kafka and Pulsar are filled first. Then Spark reads them, and a source without a broker, with the same Python
+stage and the same settings, in turns; beside it the brokers' own clients read them.
 """
 
 import argparse
@@ -53,7 +53,7 @@ def main() -> None:
 
 
 def measured(size: int, count: int, asked: argparse.Namespace, env: RunEnvironment) -> list[Reading]:
-    """Everybody's readings of `count` messages."""
+    """Return every reader's readings of `count` messages."""
     conf = dict(one.split("=", 1) for one in asked.conf)
     turns: dict[tuple[str, str], list[Turn]] = {}
     number = numbers()
@@ -82,9 +82,10 @@ def measured(size: int, count: int, asked: argparse.Namespace, env: RunEnvironme
 
 
 def table(found: list[Reading]) -> str:
-    """For a person."""
+    """Return the table that a user reads."""
     lines = [
-        f"{'size':>8}  {'reader':<14}{'messages/s':>12}  {'MB/s':>6}  {'ms of a core a message: reader, broker':<40}exact"
+        f"{'size':>8}  {'reader':<14}{'messages/s':>12}  {'MB/s':>6} "
+        f" {'ms of a core a message: reader, broker':<40}exact"
     ]
     for row in found:
         reader = row.core_seconds["framework"] or row.core_seconds["harness"]

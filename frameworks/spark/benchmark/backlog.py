@@ -26,7 +26,7 @@ _STEP_BYTES, _STEP_MESSAGES = 4_000_000, 4096
 def filled(
     source_name: str, size: int, count: int, env: RunEnvironment, settings: Mapping[str, Any]
 ) -> Iterator[Endpoint]:
-    """A topic with messages 0 to `count` - 1 of producer 0, written to the disk; for as long as the block lasts."""
+    """Yield a topic with messages 0 to `count` - 1 of producer 0, written to the disk; deleted after the block."""
     if source_name == "memory":
         yield Endpoint("memory", "", parts=PARTS)
         return
@@ -49,7 +49,10 @@ def filled(
 
 
 def _keep(endpoint: Endpoint) -> None:
-    """A subscription that never reads: without one Pulsar forgets at once, with a reader's it forgets what that one has read."""
+    """Open a subscription that never reads.
+
+    Without one Pulsar deletes at once, with a reader's what that one has read.
+    """
     import pulsar
 
     from producers.pulsar.connection import connected
@@ -62,7 +65,7 @@ def _keep(endpoint: Endpoint) -> None:
 
 
 def _fill(sender: Sender, size: int, count: int) -> None:
-    """Send them, and wait until all are confirmed; raises NotReady when that takes too long or one fails."""
+    """Send messages and wait until all are confirmed. Raises NotReadyError when that takes too long or one fails."""
     write = Writer(run=1, producer=0, size=size, cost=0.0, entropy=ENTROPY).write
     deadline, sent, step = time.monotonic() + _FILLING, 0, max(1, min(_STEP_MESSAGES, _STEP_BYTES // size))
     while sent < count:

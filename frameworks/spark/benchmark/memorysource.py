@@ -1,4 +1,4 @@
-"""A Python data source that makes its messages itself, without a broker: what no other one can outrun. For the benchmark alone."""
+"""A data source without a broker: Python readers make messages, to see what Spark's Python stage takes by itself."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,33 +30,39 @@ class MemoryDataSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
+        """Return the name of the format."""
         return "memory"
 
     def schema(self) -> str:
+        """Return the schema: one binary column."""
         return "value binary"
 
     def streamReader(self, schema: StructType) -> "MemoryStreamReader":  # noqa: ARG002, N802  Spark's name
+        """Return the reader."""
         return MemoryStreamReader(self.options)
 
 
 class MemoryStreamReader(DataSourceStreamReader):
-    """Its offset is how many messages of each part were read."""
+    """A reader whose offset is the number of messages of each part that were read."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self._parts, self._count = int(options["parts"]), int(options["count"])
         self._size, self._entropy = int(options["size"]), float(options["entropy"])
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802  Spark's name
+        """Return the first offset."""
         return {"read": 0}
 
     def latestOffset(self, start: object = None, limit: object = None) -> dict[str, int]:  # noqa: N802, ARG002
+        """Return the newest offset."""
         return {"read": self._count}
 
     def partitions(self, start: Mapping[str, int], end: Mapping[str, int]) -> Sequence[Span]:
+        """Return a task for each core."""
         return [Span(part, start["read"], end["read"]) for part in range(self._parts) if end["read"] > start["read"]]
 
     def read(self, partition: Span) -> Iterator[pa.RecordBatch]:  # type: ignore[override]  # ours are Spans
-        """Called in an executor's worker; of a message only the header is written anew."""
+        """Yield messages; called in an executor's worker. Of a message only the header is written anew."""
         most = messages_at_once(self._size)
         writer = Writer(run=1, producer=partition.producer, size=self._size, cost=0.0, entropy=self._entropy)
         memory = [bytearray(HEADER_BYTES) + filler(self._size, self._entropy) for _ in range(most)]

@@ -1,4 +1,7 @@
-"""Who empties a full topic: Spark with the harness's own Python stage, and the brokers' clients by themselves, a thread a part."""
+"""Who empties a full topic.
+
+Spark with the harness's own Python stage, and the brokers' clients by themselves, a thread a part.
+"""
 
 import contextlib
 import time
@@ -41,11 +44,12 @@ class Reading(Struct, frozen=True):
 
     @property
     def median_hz(self) -> float:
+        """Return the median, in messages/s."""
         return median(self.hz)
 
 
 class Turn(Struct, frozen=True):
-    """What one reading of everything gave."""
+    """The result of one reading of everything."""
 
     hz: float
     core_seconds: dict[str, float]
@@ -55,7 +59,10 @@ class Turn(Struct, frozen=True):
 def by_spark(
     endpoint: Endpoint, size: int, count: int, number: int, env: RunEnvironment, conf: Mapping[str, Value]
 ) -> Turn:
-    """Read everything with a query of its own; timed from when the query looks at the source to the end of its last batch."""
+    """Read everything with a query of its own.
+
+    Timed from when the query looks at the source to the end of its last batch.
+    """
     framework = SparkFramework(SparkSettings(options=_options(endpoint, size, count, number), conf=conf))
     probe, tally = Probe(env.supervisor), DeliveryCounts()
     try:
@@ -99,7 +106,7 @@ def by_client(endpoint: Endpoint, size: int, count: int, env: RunEnvironment) ->
 
 
 def _options(endpoint: Endpoint, size: int, count: int, number: int) -> dict[str, Value]:
-    """Of the stream's reader: everything from the beginning."""
+    """Return the options of a stream's reader that reads everything from the beginning."""
     if endpoint.source == "kafka":
         return {"startingOffsets": "earliest"}
     if endpoint.source == "pulsar":
@@ -108,7 +115,7 @@ def _options(endpoint: Endpoint, size: int, count: int, number: int) -> dict[str
 
 
 def _drain_kafka(endpoint: Endpoint, part: int, size: int, count: int) -> int:
-    """Bytes that came."""
+    """Read a partition; return the bytes that came."""
     from confluent_kafka import Consumer, TopicPartition
 
     consumer = Consumer(
@@ -131,7 +138,7 @@ def _drain_kafka(endpoint: Endpoint, part: int, size: int, count: int) -> int:
 
 
 def _drain_pulsar(endpoint: Endpoint, part: int, size: int, count: int) -> int:
-    """Bytes that came."""
+    """Read a partition; return the bytes that came."""
     import pulsar
 
     from producers.pulsar.connection import connected

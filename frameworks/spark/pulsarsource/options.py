@@ -10,7 +10,7 @@ import pulsar
 
 @dataclass(frozen=True)
 class Options:
-    """What `.option(...)` may say, in Spark's spelling."""
+    """The options of `.option(...)`, in Spark's spelling."""
 
     serviceUrl: str  # noqa: N815  Spark spells options so
     """pulsar://host:port or pulsar+ssl://host:port"""
@@ -31,12 +31,16 @@ class Options:
 
     @classmethod
     def of(cls, given: Mapping[str, str]) -> "Options":
-        """Read what Spark hands over; ValueError where an option is unknown, missing or not a number."""
+        """Return the options that Spark hands over.
+
+        Raises ValueError where one is unknown, missing or not a number.
+        """
         known = {field.name.lower(): field for field in fields(cls)}
         unknown = [name for name in given if name.lower() not in known]
         if unknown:
             raise ValueError(
-                f"unknown option {unknown[0]!r} of the format pulsar; there are {', '.join(f.name for f in fields(cls))}"
+                f"unknown option {unknown[0]!r} of the format pulsar; there are"
+                f" {', '.join(f.name for f in fields(cls))}"
             )
         texts = {known[name.lower()].name: text for name, text in given.items()}
         missing = [name for name in ("serviceUrl", "topic") if not texts.get(name)]
@@ -50,7 +54,7 @@ class Options:
 
 
 def connected(options: Options) -> pulsar.Client:
-    """A client; it connects when it is first used."""
+    """Return a client; it connects when it is first used."""
     token = pulsar.AuthenticationToken(lambda: _first_line(options.tokenFile))
     return pulsar.Client(
         options.serviceUrl,

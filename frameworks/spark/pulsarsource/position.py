@@ -14,7 +14,7 @@ class Position(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> "Position":
-        """The position that `str` has written; ValueError with the text where it is none."""
+        """Return the position that `str` has written. Raises ValueError with the text where it is none."""
         parts = text.split(":")
         try:
             ledger, entry, message = map(int, parts)
@@ -24,25 +24,30 @@ class Position(NamedTuple):
 
     @classmethod
     def of(cls, found: "pulsar.MessageId") -> "Position":
+        """Return the position of a message's id."""
         return cls(found.ledger_id(), found.entry_id(), found.batch_index())
 
     def __str__(self) -> str:
         return ":".join(map(str, self))
 
     def message_id(self) -> "pulsar.MessageId":
+        """Return the id of the message here, as the client has it."""
         return pulsar.MessageId(-1, *self)
 
     def ends(self, end: "Position") -> bool:
-        """Whether a message here is the last one up to `end`, so that none behind it need be waited for."""
+        """Return whether a message here is the last one up to `end`, so that none behind it need be waited for."""
         return self == end or (self[:2] == end[:2] and 0 <= end.message <= self.message)
 
     def beyond(self, end: "Position") -> bool:
-        """Whether a message here lies behind `end`; an end without a message of its entry means the whole entry."""
+        """Return whether a message here lies behind `end`.
+
+        An end without a message of its entry means the whole entry.
+        """
         return self[:2] > end[:2] or (self[:2] == end[:2] and 0 <= end.message < self.message)
 
     @property
     def whole_entry(self) -> bool:
-        """Whether an end here does not tell which message is its last."""
+        """Return whether an end here does not tell which message is its last."""
         return self.message < 0
 
 

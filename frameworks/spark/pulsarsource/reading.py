@@ -1,7 +1,8 @@
 """A task's part of a micro-batch: the messages of one partition after a position, up to another, as Arrow batches.
 
-Runs in Spark's Python workers. A worker keeps its readers, so that the next batch of a partition goes on where the last one ended;
-a reader that stands elsewhere (another worker had the batch between, or a task is repeated) is opened again at the start.
+Runs in Spark's Python workers. A worker keeps its readers, so that the next batch of a partition goes on where the last
+one ended; a reader that stands elsewhere (another worker had the batch between, or a task is repeated) is opened again
+at the start.
 """
 
 import contextlib
@@ -47,7 +48,7 @@ COLUMNS: dict[str, Column] = {
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
-    """The Arrow schema of the columns that a query asks for; ValueError where there is none of that name and type."""
+    """Return the Arrow schema of the columns that a query asks for. Raises ValueError where one does not exist."""
     for field in schema.fields:
         if field.name not in COLUMNS or COLUMNS[field.name][0] != field.dataType:
             known = ", ".join(f"{name} {kind.simpleString()}" for name, (kind, _, _) in COLUMNS.items())
@@ -58,7 +59,10 @@ def arrow_schema(schema: StructType) -> pa.Schema:
 
 
 def batches(options: Options, span: Range, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Everything of the span, once, in batches of bounded size; RuntimeError where a message does not come in time."""
+    """Yield everything of the span, once, in bounded batches.
+
+    Raises RuntimeError where a message does not come in time.
+    """
     end = Position.parse(span.end)
     deployed = _standing(options, span.part, Position.parse(span.start))
     with (
@@ -74,7 +78,7 @@ def batches(options: Options, span: Range, schema: pa.Schema) -> Iterator[pa.Rec
 
 
 def binaries(values: Sequence[bytes]) -> pa.Array:
-    """Values as one Arrow array: copied once, and a single one not at all."""
+    """Return values as one Arrow array: copied once, and a single one not at all."""
     bounds = array("i", accumulate(map(len, values), initial=0))
     data = values[0] if len(values) == 1 else b"".join(values)
     return pa.Array.from_buffers(pa.binary(), len(values), [None, pa.py_buffer(bounds), pa.py_buffer(data)])
@@ -85,7 +89,7 @@ def _array_of(column: list[Any], kind: pa.DataType) -> pa.Array:
 
 
 class _Standing:
-    """A reader of one partition, and the position of the last message that it gave."""
+    """An open reader of one partition, and the position of the last message that it gave."""
 
     def __init__(self, reader: pulsar.Reader, position: Position) -> None:
         self.reader, self.position = reader, position
@@ -94,7 +98,7 @@ class _Standing:
         self.used = time.monotonic()
 
     def next_batch(self, options: Options, end: Position, schema: pa.Schema) -> pa.RecordBatch | None:
-        """The next messages up to `end`; None when there are none."""
+        """Return the next messages up to `end`; None when there are none."""
         getters = [COLUMNS[name][2] for name in schema.names]
         columns: list[list[Any]] = [[] for _ in getters]
         size = rows = 0
@@ -112,7 +116,7 @@ class _Standing:
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     def _next(self, end: Position, seconds: float) -> pulsar.Message | None:
-        """The next message up to `end`; None when that was the last one."""
+        """Return the next message up to `end`; None when that was the last one."""
         if self.held_back or self.position.ends(end):
             return None
         message = self._waited(end, seconds)
@@ -128,7 +132,7 @@ class _Standing:
         return message
 
     def _waited(self, end: Position, seconds: float) -> pulsar.Message | None:
-        """The next message; None where `end` does not name its last one and no more are there."""
+        """Return the next message; None where `end` does not name its last one and no more are there."""
         deadline = time.monotonic() + seconds
         while True:
             try:
@@ -140,23 +144,28 @@ class _Standing:
                     raise RuntimeError(f"{self._gone(end)}; no other one came within {seconds:g} s") from None
 
     def _has_reached(self, end: Position) -> bool:
-        """Whether something of the last entry was read; an end that lies before the first entry of a ledger names none."""
+        """Return whether something of the last entry was read.
+
+        An end before the first entry of a ledger names none.
+        """
         return end.entry < 0 or self.position[:2] == end[:2]
 
     def _gone(self, end: Position) -> str:
         return (
-            f"after {self.position} the message of {self.reader.topic()} with which the batch ends, {end}, is not there: was it"
+            f"after {self.position} the message of {self.reader.topic()} with which the batch ends,"
+            f" {end}, is not there: was it"
             " deleted (by a time to live, or without the subscription that keeps it), or sent in pieces (chunks)?"
         )
 
 
 _clients: dict[str, pulsar.Client] = {}
 _resources: dict[tuple[str, str], _Standing] = {}
-"""Of this worker process: a client of each cluster, and a reader of each partition that it has read to the end of a batch."""
+"""Of this worker process: a client of each cluster, and a reader of each partition that it has read to the end of a
+batch."""
 
 
 def _standing(options: Options, part: str, start: Position) -> _Standing:
-    """The worker's reader of the partition if it stands at `start`, or a new one there."""
+    """Return the worker's reader of the partition if it is at `start`, or a new one there."""
     known = _resources.pop((options.serviceUrl, part), None)
     _close_idle()
     if known is not None and known.position == start and known.reader.is_connected():
@@ -172,7 +181,7 @@ def _standing(options: Options, part: str, start: Position) -> _Standing:
 
 
 def _close_idle() -> None:
-    """Let go of readers that nobody has asked for lately: their query may have ended, and their topic be gone."""
+    """Close readers that were not used lately: their query may have ended, and their topic be gone."""
     for place, deployed in list(_resources.items()):
         if time.monotonic() > deployed.used + _IDLE_SECONDS:
             del _resources[place]
