@@ -35,7 +35,7 @@ def finish_result(result: Result, plan: CellPlan) -> Result:
 
 
 def with_soft_bounds(result: Result, plan: CellPlan) -> Result:
-    """Add the soft bounds; set `limited_by` to a bound that is nearly reached, unless the generator limited the cell."""
+    """Add the soft bounds; set `limited_by` to a bound that is nearly reached, unless the generator limited it."""
     reached = reached_bound(result.estimate_hz or 0.0, plan.bounds)
     limited_by = result.limited_by if reached is None or result.limited_by == "generator" else reached.name
     return replace(result, limited_by=limited_by, soft_bounds=plan.soft_bounds)

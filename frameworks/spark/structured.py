@@ -56,7 +56,7 @@ class Query:
             rows = [row.reports for row in batch.collect()]
         except (PySparkException, Py4JError) as error:
             if self._stopping.is_set():
-                return  # raised, Spark would search its long text for the reason with a pattern that overflows the stack
+                return  # raised, Spark would search its long text with a pattern that overflows the stack
             self._failure = first_line(error)
             raise
         self._done(merged(rows, time.monotonic()))

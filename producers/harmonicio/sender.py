@@ -3,21 +3,19 @@
 import time
 from collections.abc import Sequence
 
+from msgspec import convert
+
 from bench.errors import PluginError
 from bench.plugins.protocols import Endpoint
 from frameworks.harmonicio.engine.connector import Feeder, Options
 from frameworks.harmonicio.engine.connector.blocking import ready
 from frameworks.harmonicio.engine.errors import HarmonicError
 
-CONNECT_SECONDS = 20.0
-
-
+CONNECT_TIMEOUT_S = 20.0
 TIMEOUT_S = 0.01
 """Seconds that a full connector waits for credit, once it has said that it is full: the load counts them as its
 source's."""
-
-
-LOOK_EVERY = 0.01
+LOOK_INTERVAL_S = 0.01
 """Seconds between two looks for acknowledgements while nothing is sent: a load asks far more often, and CPU is scarce.
 """
 
@@ -33,15 +31,20 @@ class StreamSender:
         """Connect to the endpoint."""
         host, port = endpoint.address.rsplit(":", 1)
         client = endpoint.client
-        self._feeder = Feeder(
-            Options(
-                c_name=endpoint.name, host=host, port=int(port), batch_bytes=int(client["batch"]), held_bytes=int(client["held"]),
-                delivery="at-most-once" if client["delivery"] == "at-most-once" else "at-least-once",
-                overflow="full" if client["overflow"] == "full" else "absent" if client["overflow"] == "absent" else "never",
-                patience=float(client["patience"]), token=str(client["token"]), tls=str(client["tls"]) or None,
-            )
-        )  # fmt: skip
-        deadline = time.monotonic() + CONNECT_SECONDS
+        options = {
+            "c_name": endpoint.name,
+            "host": host,
+            "port": int(port),
+            "batch_bytes": client["batch"],
+            "held_bytes": client["held"],
+            "delivery": client["delivery"],
+            "overflow": client["overflow"],
+            "patience": client["patience"],
+            "token": client["token"],
+            "tls": client["tls"] or None,
+        }
+        self._feeder = Feeder(convert(options, Options))
+        deadline = time.monotonic() + CONNECT_TIMEOUT_S
         while not self._feeder.connected:
             self._step(self._feeder)
             if time.monotonic() > deadline:
@@ -64,7 +67,7 @@ class StreamSender:
     def confirmed(self) -> tuple[int, int]:
         """Return (confirmed, failed) since `open`."""
         assert self._feeder is not None, "open comes first"
-        if time.monotonic() >= self._looked + LOOK_EVERY:
+        if time.monotonic() >= self._looked + LOOK_INTERVAL_S:
             self._step(self._feeder)
         return self._feeder.acked, self._feeder.failed
 

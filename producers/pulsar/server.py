@@ -129,9 +129,7 @@ def _answers(site: PulsarSite) -> bool:
 
 
 def _warm(site: PulsarSite, seconds: float) -> None:
-    """Send and fetch single messages for a while, as Kafka's server does: the JVM compiles what every request
-    needs.
-    """
+    """Send and fetch single messages for a while, so that the JVM compiles what every request needs."""
     import pulsar
 
     admin, topic, deadline = Admin(site), "warming-up", time.monotonic() + seconds
