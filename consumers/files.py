@@ -12,7 +12,7 @@ from bench.errors import PluginError
 from bench.plugins.plugin import ConsumerPlugin
 from bench.plugins.protocols import Endpoint
 
-LOOK_EVERY = 0.005
+LOOK_INTERVAL_S = 0.005
 """Seconds between two looks into an empty folder."""
 
 
@@ -37,7 +37,7 @@ class FilesConsumer:
         while not self._names and not self._look():
             if time.monotonic() >= deadline:
                 return ()
-            time.sleep(LOOK_EVERY)
+            time.sleep(LOOK_INTERVAL_S)
         self._given = [self._names.popleft() for _ in range(min(most, len(self._names)))]
         try:
             return [(self._folder / name).read_bytes() for name in self._given]

@@ -22,9 +22,9 @@ from frameworks.harmonicio.engine.pe.engine import Engine
 from frameworks.harmonicio.engine.pe.function import Batch, Function, of_batch
 from frameworks.harmonicio.engine.pe.registration import Registration
 
-READY_SECONDS = 20.0
+READY_TIMEOUT_S = 20.0
 _MAX_MESSAGES, _MAX_BYTES = 20_000, 64 * 10**6
-_PAUSE = 0.002
+_PAUSE_S = 0.002
 _TOKEN_BYTES = 6
 
 
@@ -43,7 +43,7 @@ class Into:
         while messages and not self.closed.is_set():
             messages = messages[pipe.put(messages) :]
             if messages:
-                self.closed.wait(_PAUSE)
+                self.closed.wait(_PAUSE_S)
 
 
 _PIPES: dict[str, Pipe] = {}
@@ -95,19 +95,19 @@ class StreamConsumer:
         _OPEN.pop(self._id).closed.set()
         engine.stop()
         if self._thread is not None:
-            self._thread.join(timeout=READY_SECONDS)
+            self._thread.join(timeout=READY_TIMEOUT_S)
         if self._registration is not None:
             self._registration.finish()
         _PIPES.pop(self._id, None)
 
     def _wait_until_known(self, operator: Operator) -> None:
         pause = threading.Event()
-        for _ in range(int(READY_SECONDS / 0.05)):
+        for _ in range(int(READY_TIMEOUT_S / 0.05)):
             with contextlib.suppress(HarmonicError):
                 if any(pe["id"] == self._id for pe in operator.status()["pes"]):
                     return
             pause.wait(0.05)
-        raise PluginError("stream", "open", f"the master did not hear of PE {self._id} within {READY_SECONDS:g} s")
+        raise PluginError("stream", "open", f"the master did not hear of PE {self._id} within {READY_TIMEOUT_S:g} s")
 
 
 plugin = ConsumerPlugin(open=StreamConsumer)

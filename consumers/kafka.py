@@ -14,7 +14,7 @@ from producers.kafka import security
 
 logger = logging.getLogger(__name__)
 
-TIMEOUT = 30.0
+TIMEOUT_S = 30.0
 """Seconds after which Kafka's answer is not waited for any more."""
 
 
@@ -31,7 +31,7 @@ class KafkaConsumer:
         try:
             shares = [TopicPartition(endpoint.name, part) for part in range(member, endpoint.parts, members)]
             for share in shares:
-                _, share.offset = self._client.get_watermark_offsets(share, timeout=TIMEOUT)
+                _, share.offset = self._client.get_watermark_offsets(share, timeout=TIMEOUT_S)
             self._client.assign(shares)
         except KafkaException as problem:
             raise PluginError(

@@ -11,7 +11,7 @@ from bench.plugins.protocols import Endpoint
 
 PIECE_BYTES = 2**20
 """At most so much is taken from the kernel at once."""
-TIMEOUT = 10.0
+TIMEOUT_S = 10.0
 """Seconds in which the source must take the connection."""
 
 
@@ -29,7 +29,7 @@ class TcpConsumer:
             return
         host, _, port = endpoint.address.rpartition(":")
         try:
-            self._socket = socket.create_connection((host, int(port)), timeout=TIMEOUT)
+            self._socket = socket.create_connection((host, int(port)), timeout=TIMEOUT_S)
         except OSError as problem:
             raise PluginError(
                 "tcp", "open", f"no connection to {endpoint.address}: {problem.strerror or problem}"

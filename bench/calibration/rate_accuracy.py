@@ -1,7 +1,4 @@
-"""How accurately the load generator keeps the rate that it is asked for.
-
-From one message in ten seconds to nine tenths of its ceiling.
-"""
+"""Accuracy of the load generator's rate: from one message in ten seconds to nine tenths of its ceiling."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -26,7 +23,7 @@ INTERVALS, SHORTEST = 5, 8.0
 
 
 class Offered(Struct, frozen=True):
-    """What the load generator sent at one rate, in messages/s.
+    """A rate that the load generator was asked for, and the one that it sent, in messages/s.
 
     `late` is its largest delay behind its due times, in seconds.
     """

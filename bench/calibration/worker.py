@@ -30,7 +30,7 @@ class Discarding(Struct, frozen=True, tag="discarding"):
 
 
 class MeasuredRate(Struct, frozen=True, tag="measured-rate"):
-    """What a baseline producer confirmed, in messages/s."""
+    """A reply: the rate that a baseline producer had confirmed, in messages/s."""
 
     rate: float
 

@@ -30,7 +30,7 @@ _BLOCK_BYTES, _BLOCK_MESSAGES = 4 * 10**6, 4096
 
 
 class CalibrationRequest(Struct, frozen=True):
-    """What the user asks for."""
+    """The request of the user."""
 
     names: list[str]
     """of systems or sources"""

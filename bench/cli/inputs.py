@@ -1,4 +1,4 @@
-"""What the verbs read: arguments that several of them have, scenario and site files, and our own folders."""
+"""Inputs of the verbs: arguments that several of them have, scenario and site files, and our own folders."""
 
 import os
 import shlex

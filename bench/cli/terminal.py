@@ -1,4 +1,4 @@
-"""How a run looks while it goes on: a live display in a terminal, plain lines elsewhere, or nothing."""
+"""The display of a run while it goes on: live in a terminal, plain lines elsewhere, or nothing."""
 
 import sys
 import time

@@ -25,7 +25,7 @@ def delete_data(folder: Path) -> None:
 
 
 class Resource(Protocol):
-    """What is kept between cells: a server, a session, a load generator's process."""
+    """A thing that is kept between cells: a server, a session, a load generator's process."""
 
     def alive(self) -> bool:
         """Return whether it can go on serving."""

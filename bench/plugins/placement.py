@@ -1,4 +1,4 @@
-"""Where the parts of a system run, and what follows: cores, bandwidth, and why a system cannot run on a site."""
+"""Placement of a system's parts, and what follows: cores, bandwidth, and why a system cannot run on a site."""
 
 from msgspec import Struct
 
@@ -8,7 +8,7 @@ from bench.plugins.site_section import ExternalService, Section
 
 
 class Placement(Struct, frozen=True):
-    """Where the framework and the source of a system run."""
+    """The placement of a framework and its source: on this machine or on the site."""
 
     framework_remote: bool
     source_remote: bool

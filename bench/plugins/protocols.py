@@ -21,7 +21,7 @@ __all__ = ["Consumer", "Endpoint", "Framework", "LoadGenerator", "RunEnvironment
 
 
 class Endpoint(Struct, frozen=True):
-    """Where a source serves one cell; plain data, so that it can be sent to another process."""
+    """The address at which a source serves one cell; plain data, so that it can be sent to another process."""
 
     source: str
     """the plugin that opened it"""

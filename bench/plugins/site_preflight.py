@@ -1,4 +1,4 @@
-"""What of a site and of its plugins is missing before a run, and which endpoints of it are gone during one."""
+"""Preflight of a site and its plugins: what is missing before a run, and which endpoints are gone during one."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path

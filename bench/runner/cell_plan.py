@@ -18,7 +18,7 @@ from bench.plugins.plugin import FrameworkPlugin, LoadGeneratorPlugin, SourcePlu
 
 @dataclass(frozen=True)
 class CellPlan:
-    """What is known of a cell before anything is started for it."""
+    """Everything that is known of a cell before anything is started for it."""
 
     cell: Cell
     scenario: Scenario

@@ -29,7 +29,7 @@ FIRST_MESSAGES_TIMEOUT_S = 90.0
 
 
 class _Parts(Struct, frozen=True):
-    """What is open."""
+    """The open plugins of a deployment."""
 
     source: Source
     load_generator: LoadGenerator

@@ -1,7 +1,4 @@
-"""What a run is doing now, in a file of its folder that others may read while it runs.
-
-Status.json, replaced twice a second.
-"""
+"""The live status of a run: status.json in its folder, replaced twice a second, for others to read while it runs."""
 
 import time
 from collections.abc import Iterator

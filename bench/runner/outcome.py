@@ -1,4 +1,4 @@
-"""What becomes of a search's answer: bounds, sanity, and results of cells without one. Pure."""
+"""Results from answers of the search: bounds, sanity, and results of cells without an answer. Pure."""
 
 from msgspec.structs import replace
 

@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 
 class RunOptions(Struct, frozen=True):
-    """What a run needs besides its scenario and site."""
+    """The options of a run, besides its scenario and site."""
 
     command: str
     """that repeats the run"""

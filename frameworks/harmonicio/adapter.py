@@ -20,7 +20,7 @@ from bench.workload.delivery_counts import ProcessingReport
 from bench.workload.processing import Work
 from frameworks.harmonicio import job
 from frameworks.harmonicio.bridge import Bridging
-from frameworks.harmonicio.cluster import IMAGE, READY_SECONDS, Cluster, SitesCluster, cluster_of, too_large
+from frameworks.harmonicio.cluster import IMAGE, READY_TIMEOUT_S, Cluster, SitesCluster, cluster_of, too_large
 from frameworks.harmonicio.engine.connector import Options
 from frameworks.harmonicio.engine.errors import HarmonicError
 from frameworks.harmonicio.report_server import ReportServer
@@ -31,14 +31,14 @@ logger = logging.getLogger(__name__)
 
 STREAM = "stream"
 """The source that is HarmonicIO's own connector; every other one is read by a bridge."""
-BATCH_SECONDS, BATCH_BYTES, BATCH_MESSAGES = 0.1, 8 * 10**6, 10_000
+MAX_BATCH_CPU_S, MAX_BATCH_BYTES, MAX_BATCH_MESSAGES = 0.1, 8 * 10**6, 10_000
 """Bounds of a batch: by the CPU time that its messages ask for, and by what must lie in memory. Only what waits is put
 together."""
-STOP_SECONDS = 40.0
+STOP_TIMEOUT_S = 40.0
 
 
 class HarmonicioSettings(Struct, frozen=True, forbid_unknown_fields=True):
-    """How many PEs process messages, and how many bridges feed them where a bridge is needed."""
+    """The number of PEs that process messages, and of bridges that feed them where a bridge is needed."""
 
     pes: int | None = None
     """the framework's cores when left out"""
@@ -116,10 +116,10 @@ class HarmonicioFramework:
         """
         try:
             cluster.operator.withdraw(self._stream, purge=True)
-            deadline = time.monotonic() + STOP_SECONDS
+            deadline = time.monotonic() + STOP_TIMEOUT_S
             while any(pe["c_name"] == self._stream for pe in cluster.operator.status()["pes"]):
                 if time.monotonic() > deadline:
-                    logger.warning("PEs of %s did not end within %g s", self._stream, STOP_SECONDS)
+                    logger.warning("PEs of %s did not end within %g s", self._stream, STOP_TIMEOUT_S)
                     cluster.close()
                     return
                 time.sleep(0.05)
@@ -131,7 +131,7 @@ class HarmonicioFramework:
         """Return once so many PEs are leased."""
         assert self._cluster is not None
         assert self._report_server is not None
-        deadline = time.monotonic() + READY_SECONDS
+        deadline = time.monotonic() + READY_TIMEOUT_S
         while self._report_server.ready() < pes or self._running() < pes:
             self._cluster.check()
             if time.monotonic() > deadline:
@@ -139,7 +139,7 @@ class HarmonicioFramework:
                     row["problem"] for row in self._cluster.operator.status()["streams"] if row["problem"]
                 )
                 raise self._cluster.not_ready(
-                    f"{self._running()} of {pes} PEs run after {READY_SECONDS:g} s {problems}".strip()
+                    f"{self._running()} of {pes} PEs run after {READY_TIMEOUT_S:g} s {problems}".strip()
                 )
             time.sleep(0.05)
 
@@ -165,15 +165,15 @@ class HarmonicioFramework:
             self._bridges.append(bridge)
             bridge.inbox.send(Bridging(endpoint, fed, member=member, members=members, most=_at_once(cell)))
         for bridge in self._bridges:
-            bridge.answer(Ready, READY_SECONDS)
+            bridge.answer(Ready, READY_TIMEOUT_S)
 
 
 def _most(cell: Cell) -> int:
     """Return how many messages a batch may have."""
-    by_cost = int(BATCH_SECONDS / cell.cpu_seconds) if cell.cpu_seconds else BATCH_MESSAGES
+    by_cost = int(MAX_BATCH_CPU_S / cell.cpu_seconds) if cell.cpu_seconds else MAX_BATCH_MESSAGES
     return min(by_cost, _at_once(cell)) or 1
 
 
 def _at_once(cell: Cell) -> int:
     """Return how many messages may lie in memory at once."""
-    return max(1, min(BATCH_MESSAGES, BATCH_BYTES // cell.message_bytes))
+    return max(1, min(MAX_BATCH_MESSAGES, MAX_BATCH_BYTES // cell.message_bytes))

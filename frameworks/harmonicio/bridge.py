@@ -14,7 +14,7 @@ from frameworks.harmonicio.engine.connector import Feeder, Options
 from frameworks.harmonicio.engine.errors import HarmonicError
 
 _TIMEOUT_S, _PAUSE = 0.02, 0.001
-_LOOK_EVERY = 0.1
+_POLL_INTERVAL_S = 0.1
 
 
 class Bridging(Struct, frozen=True, tag="bridging"):
@@ -65,7 +65,7 @@ def _carry(channel: Channel[Bridging], consumer: Consumer, feeder: Feeder, most:
             waiting = waiting[feeder.offer(waiting) :]
             if waiting:
                 time.sleep(_PAUSE)
-        if time.monotonic() > looked + _LOOK_EVERY:
+        if time.monotonic() > looked + _POLL_INTERVAL_S:
             looked = time.monotonic()
             channel.receive(timeout=0)
 

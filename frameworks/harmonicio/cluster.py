@@ -20,7 +20,7 @@ from frameworks.harmonicio.engine.operator_client import Operator
 from frameworks.harmonicio.site import HARMONICIO_SITE, HarmonicioSite
 
 IMAGE = "python:frameworks.harmonicio.job:Job"
-READY_SECONDS = 60.0
+READY_TIMEOUT_S = 60.0
 KEY = "harmonicio"
 
 
@@ -64,7 +64,7 @@ class Cluster:
         work = ["--port", str(worker_port), "--master", f"{LOOPBACK}:{port}", "--allow", IMAGE, "--data-ports", "0,0"]
         worker = supervisor.start([*command, "worker", *work], name="harmonicio-worker", role="framework")
         cluster = cls(master, worker, port=port, data_port=data_port)
-        worker.wait_ready(cluster._has_worker, READY_SECONDS)
+        worker.wait_ready(cluster._has_worker, READY_TIMEOUT_S)
         return cluster
 
     def alive(self) -> bool:

@@ -1,4 +1,4 @@
-"""What a PE runs for the harness: the work that every framework does, with reports over a connection to the harness."""
+"""The PEs' function for the harness: the work that every framework does, with reports over a connection."""
 
 import math
 import socket
@@ -20,7 +20,7 @@ sides' CPU."""
 
 
 class Settings(Struct, frozen=True):
-    """What the adapter tells a PE."""
+    """The settings that the adapter gives a PE."""
 
     work: Work
     most: int

@@ -13,13 +13,13 @@ from bench.workload.delivery_counts import ProcessingReport
 from bench.workload.processing import Work
 from frameworks.python.worker import Reading
 
-READY_SECONDS = 60.0
-BATCH_SECONDS, BATCH_BYTES, BATCH_MESSAGES = 0.05, 8 * 10**6, 10_000
+READY_TIMEOUT_S = 60.0
+MAX_BATCH_CPU_S, MAX_BATCH_BYTES, MAX_BATCH_MESSAGES = 0.05, 8 * 10**6, 10_000
 """Bounds of a batch: by the CPU time that its messages ask for, and by what must lie in memory."""
 
 
 class PythonSettings(Struct, frozen=True, forbid_unknown_fields=True):
-    """How many processes share the source's partitions."""
+    """The number of processes that share the source's partitions."""
 
     processes: int | None = None
     """the framework's cores when left out"""
@@ -49,7 +49,7 @@ class PythonFramework:
             self._workers.append(worker)
             worker.inbox.send(Reading(endpoint, work, member=member, members=members, most=_most(cell)))
         for worker in self._workers:
-            worker.answer(Ready, READY_SECONDS)
+            worker.answer(Ready, READY_TIMEOUT_S)
 
     def poll(self) -> list[ProcessingReport]:
         """Return what was processed since the last call."""
@@ -68,5 +68,5 @@ class PythonFramework:
 
 def _most(cell: Cell) -> int:
     """Return how many messages a batch may have."""
-    by_cost = int(BATCH_SECONDS / cell.cpu_seconds) if cell.cpu_seconds else BATCH_MESSAGES
-    return max(1, min(BATCH_MESSAGES, by_cost, BATCH_BYTES // cell.message_bytes))
+    by_cost = int(MAX_BATCH_CPU_S / cell.cpu_seconds) if cell.cpu_seconds else MAX_BATCH_MESSAGES
+    return max(1, min(MAX_BATCH_MESSAGES, by_cost, MAX_BATCH_BYTES // cell.message_bytes))

@@ -11,8 +11,8 @@ from bench.plugins.protocols import Endpoint, RunEnvironment
 from bench.services.maven_jars import cached, jars
 from bench.workload.delivery_counts import ProcessingReport
 from bench.workload.processing import Work
+from frameworks.spark.commands import Read, Reader
 from frameworks.spark.conf import SparkSettings, query_conf, reader_options, session_conf, storage_level
-from frameworks.spark.orders import Read, Reader
 from frameworks.spark.session import Plan, Session, Slot
 from frameworks.spark.site import SPARK_SITE
 

@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 from bench.plugins.protocols import Endpoint
 from bench.services import credentials
 from bench.units import Seconds
-from frameworks.spark.orders import Reader
+from frameworks.spark.commands import Reader
 from frameworks.spark.site import SparkSite
 from frameworks.spark.tasks import messages_at_once
 
@@ -28,7 +28,7 @@ disk."""
 
 
 class SparkSettings(Struct, frozen=True, forbid_unknown_fields=True):
-    """How Spark is run; README.md says why the defaults are what they are."""
+    """The settings of Spark; README.md says why the defaults are what they are."""
 
     cores: Annotated[int, Meta(ge=1)] | None = None
     """Tasks at once; the run's cores when left out. A receiver gets a slot of its own besides."""

@@ -16,11 +16,11 @@ from pyspark.sql import SparkSession
 
 from bench.system.ipc import Channel, Failure, Ready
 from bench.workload.delivery_counts import ProcessingReport
-from frameworks.spark.orders import Command, Read, Stand, Stop, first_line
+from frameworks.spark.commands import Command, Read, StartSession, Stop, first_line
 from frameworks.spark.receiver import Receiver
 from frameworks.spark.structured import Query
 
-_TICK = 0.05
+_POLL_INTERVAL_S = 0.05
 """Seconds between two looks at what was done and at whether everything is still well."""
 _STOPPED = 4.0
 """Seconds that Spark has to stop when the harness ends or is gone."""
@@ -44,8 +44,8 @@ class Driver:
         try:
             trouble = None
             while trouble is None:
-                for order in self._channel.receive(_TICK):
-                    self._obey(order)
+                for command in self._channel.receive(_POLL_INTERVAL_S):
+                    self._execute(command)
                 self._tell_what_is_done()
                 trouble = self._trouble()
             self._channel.send(Failure(trouble))
@@ -57,18 +57,18 @@ class Driver:
         finally:
             self._end()
 
-    def _obey(self, order: Command) -> None:
-        match order:
-            case Stand():
-                self._spark, self._cores = _standing(order.conf), order.cores
+    def _execute(self, command: Command) -> None:
+        match command:
+            case StartSession():
+                self._spark, self._cores = _start_session(command.conf), command.cores
             case Read():
-                self._reading = self._reader(order)
+                self._reading = self._reader(command)
             case Stop():
                 self._stop_reading()
         self._channel.send(Ready())
 
     def _reader(self, read: Read) -> Query | Receiver:
-        assert self._spark is not None, "Stand comes first"
+        assert self._spark is not None, "StartSession comes first"
         if read.reader == "receiver":
             return Receiver(self._spark.sparkContext, read, self._done.put, self._cores)
         return Query(self._spark, read, self._done.put)
@@ -110,7 +110,7 @@ def main() -> None:
     Driver(Channel.inherited(parser.parse_args().channel, cast("type[Command]", Command))).run()
 
 
-def _standing(conf: dict[str, str]) -> SparkSession:
+def _start_session(conf: dict[str, str]) -> SparkSession:
     settings = SparkConf().setAll(list(conf.items()))
     spark = SparkSession.builder.config(conf=settings).getOrCreate()
     if not conf["spark.master"].startswith("local"):

@@ -12,10 +12,10 @@ from pyspark.serializers import UTF8Deserializer
 from pyspark.streaming import DStream, StreamingContext, StreamingListener
 
 from bench.workload.delivery_counts import ProcessingReport
-from frameworks.spark.orders import Read, first_line
+from frameworks.spark.commands import Read, first_line
 from frameworks.spark.tasks import merged, on_lines
 
-_STARTED = 20.0
+_START_TIMEOUT_S = 20.0
 """Seconds that the receiver has to start."""
 
 
@@ -33,9 +33,9 @@ class Receiver:
         self._context.addStreamingListener(self._watch)
         _lines(self._context, read).foreachRDD(self._finish)
         self._context.start()
-        if not self._watch.started.wait(_STARTED):
+        if not self._watch.started.wait(_START_TIMEOUT_S):
             self.stop()
-            raise PySparkException(f"the receiver has not started within {_STARTED:g} s")
+            raise PySparkException(f"the receiver has not started within {_START_TIMEOUT_S:g} s")
 
     def trouble(self) -> str | None:
         """Return why it cannot go on; None while it does."""

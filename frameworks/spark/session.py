@@ -13,12 +13,12 @@ from bench.errors import HarnessError, NotReadyError, PluginError, ProcessDiedEr
 from bench.plugins.protocols import RunEnvironment
 from bench.system.ipc import Failure, Ready
 from bench.workload.delivery_counts import ProcessingReport
-from frameworks.spark.orders import Command, Read, Stand, Stop
+from frameworks.spark.commands import Command, Read, StartSession, Stop
 
-_STANDS = 120.0
+_START_TIMEOUT_S = 120.0
 """Seconds within which a session stands; usually 5 to 10."""
-_READS = 60.0
-_STOPS = 12.0
+_READ_TIMEOUT_S = 60.0
+_STOP_TIMEOUT_S = 12.0
 _LOGGING = """\
 rootLogger.level = warn
 rootLogger.appenderRef.stderr.ref = stderr
@@ -61,7 +61,7 @@ class Session:
             cwd=folder,
         )
         try:
-            self.send(Stand(_with_jars(plan), plan.cores), seconds=_STANDS)
+            self.send(StartSession(_with_jars(plan), plan.cores), seconds=_START_TIMEOUT_S)
         except HarnessError:
             self.close()
             raise
@@ -70,9 +70,9 @@ class Session:
         """Return whether it can serve another cell."""
         return not self._over and self._child.alive()
 
-    def send(self, order: Command, seconds: float = _READS) -> None:
+    def send(self, command: Command, seconds: float = _READ_TIMEOUT_S) -> None:
         """Send a command; return once it is carried out. What was reported before is dropped."""
-        self._child.inbox.send(order)
+        self._child.inbox.send(command)
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             for answer in self._child.inbox.received(0.2):
@@ -80,10 +80,10 @@ class Session:
                     return
                 if isinstance(answer, Failure):
                     self._over = True
-                    raise PluginError("spark", _VERBS[type(order)], f"{answer.reason} (log: {self._child.log})")
+                    raise PluginError("spark", _VERBS[type(command)], f"{answer.reason} (log: {self._child.log})")
             if not self._child.alive():
                 raise self._child.died()
-        raise NotReadyError(f"spark did not {_VERBS[type(order)]} within {seconds:g} s", self._child.log)
+        raise NotReadyError(f"spark did not {_VERBS[type(command)]} within {seconds:g} s", self._child.log)
 
     def reports(self) -> list[ProcessingReport]:
         """Return what was processed since the last call. Raises ProcessDiedError once the session cannot go on."""
@@ -104,7 +104,7 @@ class Session:
         if not self.alive():
             return
         try:
-            self.send(Stop(), seconds=_STOPS)
+            self.send(Stop(), seconds=_STOP_TIMEOUT_S)
         except HarnessError:
             self._child.kill()
 
@@ -143,7 +143,7 @@ class Slot:
             session.close()
 
 
-_VERBS: dict[type[Command], str] = {Stand: "start", Read: "open", Stop: "close"}
+_VERBS: dict[type[Command], str] = {StartSession: "start", Read: "open", Stop: "close"}
 
 
 def _with_jars(plan: Plan) -> dict[str, str]:

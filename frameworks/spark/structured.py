@@ -15,12 +15,12 @@ from pyspark.sql.types import BinaryType, StructType
 from pyspark.util import PythonEvalType
 
 from bench.workload.delivery_counts import ProcessingReport
-from frameworks.spark.orders import Read, first_line
+from frameworks.spark.commands import Read, first_line
 from frameworks.spark.tasks import merged, on_arrow
 
 _FILE = "path string, modificationTime timestamp, length long, content binary"
 _BYTES = "org.apache.kafka.common.serialization.ByteArrayDeserializer"
-_STARTED = 30.0
+_START_TIMEOUT_S = 30.0
 """Seconds that a query has for its first look at the source."""
 
 
@@ -63,10 +63,10 @@ class Query:
 
     def _wait_started(self) -> None:
         """Return when the source has been looked at once: whatever comes from now on belongs to a later batch."""
-        deadline = time.monotonic() + _STARTED
+        deadline = time.monotonic() + _START_TIMEOUT_S
         while self.trouble() is None and str(self._query.status["message"]).startswith("Initializing"):
             if time.monotonic() > deadline:
-                raise PySparkException(f"the query has not begun within {_STARTED:g} s")
+                raise PySparkException(f"the query has not begun within {_START_TIMEOUT_S:g} s")
             time.sleep(0.02)
 
 

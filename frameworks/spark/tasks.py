@@ -1,4 +1,4 @@
-"""What Spark's Python workers run: the work on one task's messages, reported in rows of JSON."""
+"""Functions for Spark's Python workers: the work on one task's messages, reported in rows of JSON."""
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice

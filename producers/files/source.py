@@ -22,7 +22,7 @@ COMPLETE, UNFINISHED = "complete", "unfinished"
 
 
 class FilesSettings(Struct, frozen=True, forbid_unknown_fields=True):
-    """Where the files lie, unless the site file says (`files.folder`)."""
+    """The folder of the files, unless the site file names one (`files.folder`)."""
 
     folder: str | None = None
     """such as /dev/shm; the run's data folder when left out"""

@@ -24,7 +24,7 @@ _BY_KEY = -1
 """The partition that leaves the choice to the client."""
 
 
-TIMEOUT = 30.0
+TIMEOUT_S = 30.0
 """Seconds after which Kafka's answer is not waited for any more, and an unconfirmed message has failed."""
 
 
@@ -71,7 +71,7 @@ class Confluent:
             "throttle_cb": _warn_of_quota,
         }
         self._producer = Producer({**configuration(endpoint), **errors_only}, logger=logger)
-        self._producer.list_topics(self._topic, timeout=TIMEOUT)
+        self._producer.list_topics(self._topic, timeout=TIMEOUT_S)
 
     def waiting(self) -> int:
         """Return the messages that are neither confirmed nor refused."""
@@ -147,8 +147,8 @@ class KafkaPython:
             batch_size=client["batch"],
             compression_type=None if client["compression"] == "none" else client["compression"],
             max_request_size=client["largest"],
-            request_timeout_ms=int(TIMEOUT * 1000 / 2),
-            delivery_timeout_ms=int(TIMEOUT * 1000),
+            request_timeout_ms=int(TIMEOUT_S * 1000 / 2),
+            delivery_timeout_ms=int(TIMEOUT_S * 1000),
             **security.for_kafka_python(client),
         )
         self._producer.partitions_for(self._topic)  # from now on it need not wait for metadata
@@ -202,7 +202,7 @@ def configuration(endpoint: Endpoint) -> dict[str, str | int | float | bool]:
         "batch.size": client["batch"],
         "compression.type": client["compression"],
         "message.max.bytes": client["largest"],
-        "message.timeout.ms": int(TIMEOUT * 1000),
+        "message.timeout.ms": int(TIMEOUT_S * 1000),
         "queue.buffering.max.messages": 10**7,  # we bound the queue, so that what is taken is always the first part
         "queue.buffering.max.kbytes": 2**31 - 1,
         "partitioner": "murmur2_random",  # of keys, as Kafka's own client

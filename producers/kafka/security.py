@@ -1,4 +1,4 @@
-"""What a secured Kafka asks of its clients, read from the site's files, in the names of each client library."""
+"""Client settings of a secured Kafka, read from the site's files, in the names of each client library."""
 
 from collections.abc import Mapping
 

@@ -18,7 +18,7 @@ from bench.services.maven_jars import jars
 from bench.services.ports import LOOPBACK, free_ports
 from bench.system.supervisor import Child, Supervisor
 
-WARMING_SECONDS = 3.0
+WARM_UP_S = 3.0
 
 
 class Broker(Struct, frozen=True, forbid_unknown_fields=True):
@@ -81,7 +81,7 @@ class KafkaServer:
             # every setting that it runs with stays beside its log
             shutil.copy(folder / "server.properties", child.log.with_suffix(".conf"))
             child.wait_ready(lambda: answers(port), 60)
-            _warm(f"{LOOPBACK}:{port}", WARMING_SECONDS)
+            _warm(f"{LOOPBACK}:{port}", WARM_UP_S)
             undo.pop_all()
         note(f"Kafka: ready at {LOOPBACK}:{port} after {time.monotonic() - began:.1f} s")
         return cls(child, folder, f"{LOOPBACK}:{port}")

@@ -17,7 +17,7 @@ Bootstrap = Annotated[
 
 
 class KafkaSecurity(Struct, frozen=True, forbid_unknown_fields=True):
-    """What a secured Kafka asks of its clients: TLS, and a password over it (SASL/PLAIN)."""
+    """The client settings of a secured Kafka: TLS, and a password over it (SASL/PLAIN)."""
 
     user: str
     password_file: str

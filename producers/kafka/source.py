@@ -17,7 +17,7 @@ from bench.model.cell import Cell
 from bench.plugins.protocols import Endpoint, RunEnvironment
 from bench.units import Seconds, Size, size_text
 from producers.kafka import security
-from producers.kafka.client import TIMEOUT
+from producers.kafka.client import TIMEOUT_S
 from producers.kafka.server import Broker, KafkaServer
 from producers.kafka.site import KAFKA_SITE
 
@@ -87,7 +87,7 @@ class KafkaSource:
         }
         name = f"{cell.name}-{secrets.token_hex(4)}"
         with self._admin("open") as admin:
-            admin.create_topics({name: topic}, timeout_ms=int(TIMEOUT * 1000), wait_for_metadata=True)
+            admin.create_topics({name: topic}, timeout_ms=int(TIMEOUT_S * 1000), wait_for_metadata=True)
         self._topic = name
         return Endpoint(
             "kafka", self._bootstrap, name, self._settings.partitions, client=self._client(cell) | self._security
@@ -98,7 +98,7 @@ class KafkaSource:
         parts = [TopicPartition(self._topic, part) for part in range(self._settings.partitions)]
         with self._admin("clear") as admin:
             ends = admin.list_partition_offsets(dict.fromkeys(parts, OffsetSpec.LATEST))
-            admin.delete_records({part: end.offset for part, end in ends.items()}, timeout_ms=int(TIMEOUT * 1000))
+            admin.delete_records({part: end.offset for part, end in ends.items()}, timeout_ms=int(TIMEOUT_S * 1000))
 
     def close(self) -> None:
         """Remove what `open` made."""

@@ -26,9 +26,9 @@ from bench.system.ipc import Failure, Ready
 from bench.system.supervisor import Child
 from bench.workload.load_spec import Cancel, LoadSpec, SendProgress, Together
 
-READY_SECONDS = 60.0
+READY_TIMEOUT_S = 60.0
 """For Locust to start (about 2 s) and a sender to open."""
-AGAIN_SECONDS = 1.0
+REJOIN_INTERVAL_S = 1.0
 """Before a worker waits for the next run."""
 MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(2**25), "MALLOC_TRIM_THRESHOLD_": str(2**28), "MALLOC_TOP_PAD_": str(2**24)}
 """For glibc: keep the memory of large messages and use it again, instead of fetching fresh pages for each."""
@@ -58,7 +58,7 @@ class LocustLoadGenerator:
         """Open senders at the endpoint."""
         self._processes = env.cached_resource("locust", lambda: LocustProcess(env))
         self._processes.send(Opening(endpoint))
-        self._processes.wait_ready(READY_SECONDS)
+        self._processes.wait_ready(READY_TIMEOUT_S)
 
     def start(self, spec: LoadSpec) -> None:
         """Begin to send a spec; return at once."""
@@ -144,7 +144,7 @@ class LocustProcess:
         """Have it close its senders; a process that does not is ended."""
         try:
             self.send(Closing())
-            self.wait_ready(READY_SECONDS)
+            self.wait_ready(READY_TIMEOUT_S)
         except (ProcessDiedError, NotReadyError):
             self.close()
 
@@ -169,7 +169,9 @@ class LocustProcess:
         count = str(self._members)
         users = ["--users", count, "--spawn-rate", count, "--stop-timeout", "1"]
         master = [] if alone else ["--master", "--master-bind-host", self._host, "--master-bind-port", str(self._port)]
-        expected = [] if alone else ["--expect-workers", count, "--expect-workers-max-wait", str(round(READY_SECONDS))]
+        expected = (
+            [] if alone else ["--expect-workers", count, "--expect-workers-max-wait", str(round(READY_TIMEOUT_S))]
+        )
         return [*_LOCUST, *page, *users, *master, *expected]
 
     def _worker_command(self) -> list[str]:
@@ -192,7 +194,7 @@ def join_run(address: str, say: Callable[[str], None]) -> NoReturn:
         finally:
             worker.terminate()
             worker.wait()
-        time.sleep(AGAIN_SECONDS)
+        time.sleep(REJOIN_INTERVAL_S)
 
 
 _FILE = Path(__file__).with_name("locustfile.py")

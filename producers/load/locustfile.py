@@ -27,7 +27,7 @@ from bench.workload.load_spec import Cancel, LoadSpec, SendProgress
 from bench.workload.open_loop import OpenLoopSender, run_load
 from producers.load.locust import Closing, Command, Opening, Reply
 
-MASTER_SECONDS = 15
+MASTER_TIMEOUT_S = 15
 """A worker on another host does not hear of a master that was killed: after so long without its heartbeat it ends
 (Locust: 60 s, as long as the next run waits for it)."""
 ORDER, ACCOUNT = "stream-bench-order", "stream-bench-account"
@@ -232,7 +232,7 @@ def end_load(user_instance: TaskSet, exception: Exception, **_: object) -> None:
     user_instance.user.fail(reason)
 
 
-runners.MASTER_HEARTBEAT_TIMEOUT = MASTER_SECONDS
+runners.MASTER_HEARTBEAT_TIMEOUT = MASTER_TIMEOUT_S
 events.init_command_line_parser.add_listener(add_channel)  # type: ignore[no-untyped-call]  # Locust's hooks are not typed
 events.init.add_listener(connect_worker)  # type: ignore[no-untyped-call]  # as above
 events.test_start.add_listener(relay_orders)  # type: ignore[no-untyped-call]  # as above

@@ -8,7 +8,7 @@ from bench.services.credentials import read_secret
 if TYPE_CHECKING:
     import pulsar
 
-TIMEOUT = 30.0
+TIMEOUT_S = 30.0
 """Seconds after which Pulsar's answer is not waited for any more, and an unconfirmed message has failed."""
 
 
@@ -28,7 +28,7 @@ def connected(address: str, settings: Mapping[str, str | int | float | bool]) ->
     return pulsar.Client(
         address,
         authentication=token,
-        operation_timeout_seconds=int(TIMEOUT),
+        operation_timeout_seconds=int(TIMEOUT_S),
         tls_trust_certs_file_path=ca_file or None,
         tls_validate_hostname=address.startswith("pulsar+ssl"),
         logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error),  # in C++: its threads must not run Python's logging

@@ -15,7 +15,7 @@ import pulsar
 
 from bench.errors import PluginError
 from bench.plugins.protocols import Endpoint
-from producers.pulsar.connection import TIMEOUT, connected
+from producers.pulsar.connection import TIMEOUT_S, connected
 
 logger = logging.getLogger(__name__)
 
@@ -193,7 +193,7 @@ def _producer_options(endpoint: Endpoint) -> dict[str, Any]:
     """Return the options of the producer of one partition."""
     client = endpoint.client
     return {
-        "send_timeout_millis": int(TIMEOUT * 1000),
+        "send_timeout_millis": int(TIMEOUT_S * 1000),
         "compression_type": _COMPRESSION[str(client["compression"])],
         # we bound the queue, so that what is taken is always the first part
         "max_pending_messages": MAX_PIECES if client["chunking"] else int(client["waiting"]) + 1,

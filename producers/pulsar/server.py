@@ -27,7 +27,7 @@ FRAME_ROOM = 2**20
 refused by the bookie and sent to it again for ever, which looks like a slow broker."""
 
 
-WARMING_SECONDS = 3.0
+WARM_UP_S = 3.0
 
 
 class Broker(Struct, frozen=True, forbid_unknown_fields=True):
@@ -105,7 +105,7 @@ class PulsarServer:
             shutil.copy(folder / "standalone.conf", child.log.with_suffix(".conf"))
             site = PulsarSite(f"pulsar://{LOOPBACK}:{port}", f"http://{LOOPBACK}:{web_port}")
             child.wait_ready(lambda: _answers(site), 90)
-            _warm(site, WARMING_SECONDS)
+            _warm(site, WARM_UP_S)
             undo.pop_all()
         note(f"Pulsar: ready at {LOOPBACK}:{port} after {time.monotonic() - began:.1f} s")
         return cls(child, folder, site)

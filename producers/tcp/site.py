@@ -7,7 +7,7 @@ from bench.plugins.site_section import ExternalService, SiteSection
 
 
 class TcpSite(Struct, frozen=True, forbid_unknown_fields=True):
-    """Where this machine serves messages to frameworks of the site (the source tcp)."""
+    """The address at which this machine serves messages to frameworks of the site (the source tcp)."""
 
     listen: Address
     """of this machine, where they reach it; without it the source listens where its settings say, on loopback"""

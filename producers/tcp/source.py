@@ -13,7 +13,7 @@ from producers.tcp.site import TCP_SITE
 
 
 class TcpSettings(Struct, frozen=True, forbid_unknown_fields=True):
-    """Where the source listens, unless the site file says (`tcp.listen`)."""
+    """The address at which the source listens, unless the site file names one (`tcp.listen`)."""
 
     host: str = "127.0.0.1"
     """an address of this machine that the framework can reach"""

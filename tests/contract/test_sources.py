@@ -296,7 +296,7 @@ def test_kafka_shares_messages_evenly_among_partitions(stand):
 @pytest.mark.real
 def test_what_a_dead_kafka_did_not_confirm_has_failed(stand, env, monkeypatch):
     """After the time-out everything taken is one of both, exactly."""
-    monkeypatch.setattr("producers.kafka.client.TIMEOUT", 2.0)
+    monkeypatch.setattr("producers.kafka.client.TIMEOUT_S", 2.0)
     standing = stand("kafka", {}, size=11 * 10**6)  # so large that it gets a broker of its own
     standing.send(standing.written(3))
     assert standing.settled() == (3, 0)

@@ -172,7 +172,7 @@ def test_a_batch_above_the_limit_is_refused_clearly():
 @pytest.mark.real
 def test_what_a_dead_pulsar_did_not_confirm_has_failed(opened, env, monkeypatch):
     """After the time-out everything taken is one of both, exactly; the next cell finds another Pulsar."""
-    monkeypatch.setattr("producers.pulsar.source.TIMEOUT", 2.0)
+    monkeypatch.setattr("producers.pulsar.sender.TIMEOUT_S", 2.0)
     _, sender = opened(LARGE)
     sender.send(written(LARGE, 3))
     until(lambda: sender.confirmed() == (3, 0))

@@ -17,8 +17,8 @@ from bench.units import Seconds
 from bench.workload.delivery_counts import DeliveryCounts
 from bench.workload.load_spec import LoadSpec
 from bench.workload.processing import Work
+from frameworks.spark.commands import first_line
 from frameworks.spark.conf import Settings, block_interval, query_conf, reader_options, session_conf
-from frameworks.spark.orders import first_line
 from frameworks.spark.site import SparkSite
 from frameworks.spark.tasks import merged, messages_at_once, on_arrow, on_lines
 

@@ -1,1 +1,1 @@
-"""What Spark's sources can do with the generator out of the way: `python -m frameworks.spark.benchmark`."""
+"""A benchmark of Spark's sources without the load generator: `python -m frameworks.spark.benchmark`."""

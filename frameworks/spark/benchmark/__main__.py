@@ -83,10 +83,8 @@ def measured(size: int, count: int, asked: argparse.Namespace, env: RunEnvironme
 
 def table(found: list[Reading]) -> str:
     """Return the table that a user reads."""
-    lines = [
-        f"{'size':>8}  {'reader':<14}{'messages/s':>12}  {'MB/s':>6} "
-        f" {'ms of a core a message: reader, broker':<40}exact"
-    ]
+    cost = "ms of a core a message: reader, broker"
+    lines = [f"{'size':>8}  {'reader':<14}{'messages/s':>12}  {'MB/s':>6}  {cost:<40}exact"]
     for row in found:
         reader = row.core_seconds["framework"] or row.core_seconds["harness"]
         cost = f"{reader * 1000:.3g}, {row.core_seconds['source'] * 1000:.3g}"

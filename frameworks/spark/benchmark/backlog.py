@@ -18,7 +18,7 @@ PARTS = 2
 ENTROPY = 0.75
 _FILLING = 180.0
 """Seconds within which a topic must be full."""
-_PAUSE = 0.002
+_PAUSE_S = 0.002
 _STEP_BYTES, _STEP_MESSAGES = 4_000_000, 4096
 
 
@@ -75,12 +75,12 @@ def _fill(sender: Sender, size: int, count: int) -> None:
             waiting, sent = waiting[taken:], sent + taken
             _check(deadline)
             if waiting:
-                time.sleep(_PAUSE)
+                time.sleep(_PAUSE_S)
     while (confirmed := sender.confirmed())[0] < count:
         if confirmed[1]:
             raise NotReadyError(f"{confirmed[1]} messages of {size} B were refused")
         _check(deadline)
-        time.sleep(_PAUSE)
+        time.sleep(_PAUSE_S)
 
 
 def _check(deadline: float) -> None:

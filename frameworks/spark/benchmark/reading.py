@@ -1,6 +1,6 @@
-"""Who empties a full topic.
+"""Readers of a full topic: Spark with the harness's own Python stage, and the brokers' clients by themselves.
 
-Spark with the harness's own Python stage, and the brokers' clients by themselves, a thread a part.
+The clients read with a thread for each part.
 """
 
 import contextlib

@@ -23,7 +23,7 @@ from frameworks.spark.pulsarsource.position import Position
 
 _WAIT_MS = 200
 """After which, where the end does not name its last message, Pulsar is asked whether there is more."""
-_IDLE_SECONDS = 30.0
+_IDLE_TIMEOUT_S = 30.0
 
 
 @dataclass
@@ -183,6 +183,6 @@ def _standing(options: Options, part: str, start: Position) -> _Standing:
 def _close_idle() -> None:
     """Close readers that were not used lately: their query may have ended, and their topic be gone."""
     for place, deployed in list(_resources.items()):
-        if time.monotonic() > deployed.used + _IDLE_SECONDS:
+        if time.monotonic() > deployed.used + _IDLE_TIMEOUT_S:
             del _resources[place]
             deployed.reader.close()

@@ -18,7 +18,7 @@ from frameworks.spark.pulsarsource.options import Options, connected
 from frameworks.spark.pulsarsource.position import EARLIEST, Position
 from frameworks.spark.pulsarsource.reading import Range, arrow_schema, batches
 
-_BUSY_SECONDS = 30.0
+_BUSY_TIMEOUT_S = 30.0
 """In which Pulsar must notice that a query that was killed is gone, so that its successor can have the subscription."""
 
 
@@ -106,7 +106,7 @@ class PulsarStreamReader(DataSourceStreamReader):
         """
         if self._client is None:
             self._client = connected(self._options)
-            deadline = time.monotonic() + _BUSY_SECONDS
+            deadline = time.monotonic() + _BUSY_TIMEOUT_S
             parts = self._client.get_topic_partitions(self._options.topic)
             self._held = {part: self._subscribed(self._client, part, deadline) for part in sorted(parts, key=_number)}
         return self._held

@@ -11,7 +11,7 @@ Reader = Literal["kafka", "pulsar", "memory", "files", "socket", "receiver"]
 Streaming."""
 
 
-class Stand(Struct, frozen=True, tag="stand"):
+class StartSession(Struct, frozen=True, tag="start-session"):
     """Start Spark with these settings; comes once, and first."""
 
     conf: dict[str, str]
@@ -40,7 +40,7 @@ class Stop(Struct, frozen=True, tag="stop"):
     """Stop reading; what is under way is given up. Spark goes on."""
 
 
-Command = Stand | Read | Stop
+Command = StartSession | Read | Stop
 
 
 def first_line(error: Exception) -> str:
