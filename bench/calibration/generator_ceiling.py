@@ -28,8 +28,8 @@ from bench.plugins.protocols import Endpoint, LoadGenerator, RunEnvironment
 from bench.system import clock, host_info
 from bench.system.ipc import Failure, Ready
 from bench.system.supervisor import Child
-from bench.workload.load_spec import LoadSpec, SendProgress, key_drawing, size_drawing
-from bench.workload.rate_meter import Meter
+from bench.workload.load_spec import LoadSpec, SendProgress, create_key_sequence, create_size_sequence
+from bench.workload.rate_meter import RateMeter
 
 FORMAT = 1
 FILE = "calibration.json"
@@ -134,10 +134,10 @@ def load_rate(cell: Cell, scenario: Scenario, env: RunEnvironment, seconds: floa
     """Messages/s that the scenario's load sends and the source confirms when everything is due at once."""
     with standing_load(cell, scenario, env) as load:
         spec = load_spec_of(cell, scenario, UNREACHABLE, seconds, stamped=stamped)
-        meter = Meter(seconds)
+        meter = RateMeter(seconds)
         for sent in accounts(load, spec):
             if sent.at <= spec.begin + seconds:
-                meter.look(sent.at, sent.confirmed)
+                meter.record(sent.at, sent.confirmed)
         return meter.rate
 
 
@@ -169,8 +169,8 @@ def load_spec_of(
         workers=scenario.load.workers,
         clock=clock.ours(),
         limit=float(scenario.load.limit) if scenario.load.limit is not None else None,
-        sizes=size_drawing(cell, scenario),
-        keys=key_drawing(scenario),
+        sizes=create_size_sequence(cell, scenario),
+        keys=create_key_sequence(scenario),
         stamped=stamped,
     )
 

@@ -48,7 +48,7 @@ def offered_rates(cell: Cell, scenario: Scenario, env: RunEnvironment, seconds: 
             spec = load_spec_of(cell, scenario, rate, max(SHORTEST, (INTERVALS + 1) / rate), run=number)
             told = [sent for sent in accounts(load, spec) if sent.at <= spec.begin + spec.seconds]
             yield Offered(
-                cell.source, cell.message_bytes, rate, rate_in(told), max((sent.latest for sent in told), default=0.0)
+                cell.source, cell.message_bytes, rate, rate_in(told), max((sent.max_late for sent in told), default=0.0)
             )
 
 

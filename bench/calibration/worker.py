@@ -10,7 +10,7 @@ from bench.errors import HarnessError
 from bench.plugins import registry
 from bench.plugins.protocols import Endpoint
 from bench.system.ipc import Channel, Failure, Ready
-from bench.workload.rate_meter import Meter
+from bench.workload.rate_meter import RateMeter
 
 
 class BaselineRun(Struct, frozen=True, tag="contest"):
@@ -59,7 +59,7 @@ def main() -> None:
 
 def run_baseline(contest: BaselineRun) -> float:
     """The rate of a rival, run here and now."""
-    meter = Meter(contest.seconds)
+    meter = RateMeter(contest.seconds)
     registry.baselines(contest.endpoint.source)[contest.baseline](
         contest.endpoint, b"x" * contest.message_bytes, meter, Path(contest.cache)
     )

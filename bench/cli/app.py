@@ -63,7 +63,7 @@ def run(  # one argument for each option
 
     chosen, where = _read(scenario, site, changes)
     _warn(chosen)
-    store = _resumed(resume, chosen, where) if resume else RunFolder.fresh(out, chosen.name)
+    store = _resumed(resume, chosen, where) if resume else RunFolder.create(out, chosen.name)
     command = shlex.join(["bench", *sys.argv[1:]])
     _log_to(store.folder / "harness.log")
     try:
@@ -346,13 +346,13 @@ def worker(
 def clean(*, out: Results = DEFAULT_RESULTS) -> None:
     """End what a killed run left running, and delete the data that it left lying."""
     from bench.plugins.environment import delete_data
-    from bench.storage.run_folder import locked
+    from bench.storage.run_folder import lock_run_folder
     from bench.system.supervisor import end_orphans
 
     for ended in end_orphans(_registry()):
         _say(f"ended    {ended}")
     for data in sorted(out.glob("*/data")):
-        lock = locked(data.parent)
+        lock = lock_run_folder(data.parent)
         if lock is None:
             continue
         with lock:

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from bench.analysis.verdict import Verdict
 from bench.model.cell import Cell
-from bench.model.measurement import Measurement, Planned, Result
+from bench.model.measurement import Measurement, PlannedTrial, Result
 from bench.runner.run import ProgressListener
 from bench.runner.trial import TrialProgress
 from bench.units import rate_text, seconds_text
@@ -47,7 +47,7 @@ class Silent:
 
     def cell_begins(self, cell: Cell, number: int, of: int) -> None: ...
 
-    def trial_begins(self, planned: Planned) -> None: ...
+    def trial_begins(self, planned: PlannedTrial) -> None: ...
 
     def trial_progress(self, trial_progress: TrialProgress) -> None: ...
 
@@ -84,7 +84,7 @@ class Screen(Lines):
         self._began = time.monotonic()
         self._doing: Text = Text("starting")
         self._note = ""
-        self._planned: Planned | None = None
+        self._planned: PlannedTrial | None = None
         self._glimpses: list[TrialProgress] = []
 
     def note(self, text: str) -> None:
@@ -98,7 +98,7 @@ class Screen(Lines):
         )
         self._planned, self._glimpses = None, []
 
-    def trial_begins(self, planned: Planned) -> None:
+    def trial_begins(self, planned: PlannedTrial) -> None:
         self._planned, self._glimpses, self._note = planned, [], ""
 
     def trial_progress(self, trial_progress: TrialProgress) -> None:

@@ -29,7 +29,7 @@ class Schedule(Protocol):
         """The due times of messages first, first + step ... up to but not including `last`."""
 
 
-class Constant:
+class ConstantSchedule:
     """One message every 1/rate seconds, the first after half of that, none after `seconds`."""
 
     def __init__(self, rate: float, seconds: float) -> None:
@@ -42,7 +42,7 @@ class Constant:
         return (np.arange(first, last, step, dtype=np.float64) + 0.5) / self._rate
 
 
-class Profiled:
+class ProfiledSchedule:
     """A rate that changes in steps, with `rate` as its mean over a period; evenly spaced within each step."""
 
     def __init__(self, rate: float, seconds: float, profile: Profile) -> None:
@@ -68,7 +68,7 @@ class Profiled:
         return float(periods * self._each + np.interp(elapsed - periods * self._period, self._times, self._counts))
 
 
-class Poisson:
+class PoissonSchedule:
     """Independent arrivals with `rate` as their mean: the number in each slot is drawn first, then where in the slot they lie."""
 
     def __init__(self, rate: float, seconds: float, seed: int) -> None:
@@ -105,7 +105,7 @@ class Poisson:
         return times
 
 
-class Part:
+class ScheduleShare:
     """Messages member, member + members ... of a schedule."""
 
     def __init__(self, whole: Schedule, member: int, members: int) -> None:
@@ -119,12 +119,12 @@ class Part:
         return self._whole.due(begin, end - self._members + 1, self._members * step)
 
 
-def schedule_of(arrivals: str, rate: float, seconds: float, *, seed: int = 0, profile: Profile = ()) -> Schedule:
+def create_schedule(arrivals: str, rate: float, seconds: float, *, seed: int = 0, profile: Profile = ()) -> Schedule:
     """The schedule of that name: constant, poisson, or one that follows a profile (bursts, steps, trace)."""
     if arrivals == "constant":
-        return Constant(rate, seconds)
+        return ConstantSchedule(rate, seconds)
     if arrivals == "poisson":
-        return Poisson(rate, seconds, seed)
+        return PoissonSchedule(rate, seconds, seed)
     if arrivals in ("bursts", "steps", "trace"):
-        return Profiled(rate, seconds, profile)
+        return ProfiledSchedule(rate, seconds, profile)
     raise ValueError(f"arrivals: {arrivals!r} is not a schedule; known: constant, poisson, bursts, steps, trace")

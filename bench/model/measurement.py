@@ -8,10 +8,10 @@ from bench.model.message_sizes import Sizes
 
 Purpose = Literal["warm-up", "search", "confirm", "latency"]
 Status = Literal["measured", "lower-bound", "upper-bound", "unstable", "failed", "unsupported"]
-Ending = Literal["complete", "hopeless", "framework died", "source died", "load died", "host gone"]
+EndReason = Literal["complete", "hopeless", "framework died", "source died", "load died", "host gone"]
 
 
-class Planned(Struct, frozen=True):
+class PlannedTrial(Struct, frozen=True):
     """One trial to be made: its number within the cell, its rate in messages/s, and how long its parts last in seconds."""
 
     number: int
@@ -59,17 +59,17 @@ class ClockOffset(Struct, frozen=True):
     """seconds, its clock minus ours"""
     bound: float
     """seconds up to which the offset is known"""
-    most: float
+    max_latency_error: float
     """seconds by which a latency may be wrong: where load and framework may both be elsewhere, the sum of the two largest"""
 
 
 class Measurement(Struct, frozen=True):
     """What one trial saw."""
 
-    planned: Planned
+    planned: PlannedTrial
     started: str
     """UTC, a label"""
-    ended: Ending
+    ended: EndReason
     batch_interval: float
     seconds: float
     """from the first message due until the drain was over"""
@@ -117,7 +117,7 @@ class Measurement(Struct, frozen=True):
     """likewise: histograms of each second, in latency/"""
 
     @property
-    def left_clean(self) -> bool:
+    def deployment_reusable(self) -> bool:
         """Whether the rig it was made on is ready for the next trial; otherwise a fresh one is needed."""
         return self.drained and self.ended in ("complete", "hopeless") and self.lost == 0
 

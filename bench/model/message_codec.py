@@ -15,7 +15,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 HEADER_BYTES = 64
-SMALLEST_BYTES = HEADER_BYTES
+MIN_MESSAGE_BYTES = HEADER_BYTES
 MAX_TEXT_ENTROPY = 0.8
 """Up to here the filler is printable ASCII without newline; above it is binary, which a line-based source cannot carry."""
 
@@ -41,16 +41,16 @@ SizesOf = Callable[[NDArray[np.int64], NDArray[np.uint64]], NDArray[np.int64]]
 """From the producers and numbers of messages to their sizes in bytes."""
 
 
-class Clock(Struct, frozen=True):
+class ClockReference(Struct, frozen=True):
     """Whose CLOCK_MONOTONIC stands in messages, and how another machine can read it: over CLOCK_REALTIME, which both have."""
 
     boot: str = ""
     """of the machine; any will do when empty"""
     epoch: float = 0.0
     """its CLOCK_REALTIME minus its CLOCK_MONOTONIC, in seconds"""
-    apart: float | None = None
+    max_error: float | None = None
     """seconds by which CLOCK_REALTIME of the site's other hosts may differ from its own; None where nobody knows"""
-    theirs: bool = False
+    stamped_remotely: bool = False
     """whether messages are stamped on other hosts, that follow this clock: then even its own machine reads it only so well"""
 
 
@@ -74,7 +74,7 @@ class Headers:
 
 
 @lru_cache(maxsize=4)
-def filler(size: int, entropy: float) -> bytes:
+def make_filler(size: int, entropy: float) -> bytes:
     """The bytes after the header of a message of `size` bytes: symbols drawn evenly from an alphabet of 2^(8 x entropy).
 
     Entropy 0 repeats one letter; 0.75 uses 64 printable characters; 1 uses every byte value but newline.
@@ -88,26 +88,26 @@ def filler(size: int, entropy: float) -> bytes:
     return alphabet[drawn].tobytes()
 
 
-class Writer:
+class MessageWriter:
     """Writes the messages of one producer in one run."""
 
     def __init__(self, *, run: int, producer: int, size: int, cost: float, entropy: float) -> None:
-        if size < SMALLEST_BYTES:
-            raise ValueError(f"a message has at least {SMALLEST_BYTES} bytes, not {size}")
+        if size < MIN_MESSAGE_BYTES:
+            raise ValueError(f"a message has at least {MIN_MESSAGE_BYTES} bytes, not {size}")
         self._run, self._producer, self._cost = run, producer, round(cost * 1e6)
-        self._size, self._filler = size, filler(size, entropy)
+        self._size, self._filler = size, make_filler(size, entropy)
 
     def write(self, first: int, due: NDArray[np.float64], sent: float) -> list[bytes]:
         """One message for each due time, numbered from `first`; times are CLOCK_MONOTONIC seconds."""
         if self._size >= _JOINED or len(due) <= _FEW:
-            return [head + self._filler for head in self.heads(first, due, sent)]
+            return [head + self._filler for head in self.write_headers(first, due, sent)]
         heads = self._heads(first, due, sent)
         block = np.empty((len(due), self._size), dtype=np.uint8)
         block[:, :HEADER_BYTES] = heads
         block[:, HEADER_BYTES:] = np.frombuffer(self._filler, dtype=np.uint8)
         return _cut(block)
 
-    def heads(self, first: int, due: NDArray[np.float64], sent: float) -> list[bytes]:
+    def write_headers(self, first: int, due: NDArray[np.float64], sent: float) -> list[bytes]:
         """The headers alone of what `write` would write, for those who bring filler and header together themselves."""
         if len(due) > _FEW:
             return _cut(self._heads(first, due, sent))

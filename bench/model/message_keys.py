@@ -23,22 +23,22 @@ class Keys(Struct, frozen=True, forbid_unknown_fields=True):
     """of zipf"""
 
 
-class KeyDrawing(Struct, frozen=True):
+class KeySequence(Struct, frozen=True):
     """Keys and the seed by which they are dealt out."""
 
     keys: Keys
     seed: int
 
-    def of(self, producers: NDArray[np.int64], numbers: NDArray[np.uint64]) -> NDArray[np.int32]:
+    def lookup(self, producers: NDArray[np.int64], numbers: NDArray[np.uint64]) -> NDArray[np.int32]:
         """The number of the key, 0 to count - 1, of each of the messages with these producers and numbers."""
-        table = table_of(self.keys, self.seed)
+        table = draw_key_table(self.keys, self.seed)
         places = (numbers + producers.astype(np.uint64) * np.uint64(SHIFT)) % np.uint64(len(table))
         found: NDArray[np.int32] = table[places.astype(np.int64)]
         return found
 
 
 @lru_cache(maxsize=4)
-def table_of(keys: Keys, seed: int) -> NDArray[np.int32]:
+def draw_key_table(keys: Keys, seed: int) -> NDArray[np.int32]:
     """The keys of the first messages; each key is in it at least once, and as often as its share asks for."""
     entries = max(ENTRIES, EACH * keys.count)
     weights = np.ones(keys.count) if keys.choice == "uniform" else 1 / np.arange(1, keys.count + 1) ** keys.exponent
@@ -50,6 +50,6 @@ def table_of(keys: Keys, seed: int) -> NDArray[np.int32]:
 
 
 @lru_cache(maxsize=4)
-def names_of(keys: Keys) -> tuple[bytes, ...]:
+def encode_keys(keys: Keys) -> tuple[bytes, ...]:
     """The keys as they travel."""
     return tuple(b"key-%d" % number for number in range(keys.count))

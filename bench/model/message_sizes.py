@@ -15,7 +15,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from bench.model.message_codec import SMALLEST_BYTES
+from bench.model.message_codec import MIN_MESSAGE_BYTES
 from bench.units import Share, Size, limits, size_text
 
 ENTRIES, BLOCK = 4096, 256
@@ -26,7 +26,7 @@ MIN_SHARE = 0.001
 """Of a choice: below it the table has too few entries to keep it."""
 _P99 = NormalDist().inv_cdf(0.99)
 
-OneSize = Annotated[Size, limits(least=f"{SMALLEST_BYTES} B", most=LARGEST)]
+OneSize = Annotated[Size, limits(least=f"{MIN_MESSAGE_BYTES} B", most=LARGEST)]
 
 
 class Lognormal(Struct, frozen=True, forbid_unknown_fields=True):
@@ -67,24 +67,24 @@ class Sizes(Struct, frozen=True):
     @property
     def mean(self) -> int:
         """Of the table, in whole bytes."""
-        return round(float(table_of(self, 0).mean()))
+        return round(float(draw_size_table(self, 0).mean()))
 
     @property
     def largest(self) -> int:
         """Of the table."""
-        return int(table_of(self, 0).max())
+        return int(draw_size_table(self, 0).max())
 
 
-class SizeDrawing(Struct, frozen=True):
+class SizeSequence(Struct, frozen=True):
     """A distribution and the seed by which its table is put in order."""
 
     sizes: Sizes
     seed: int
 
-    def of(self, producers: NDArray[np.int64], numbers: NDArray[np.uint64]) -> NDArray[np.int64]:
+    def lookup(self, producers: NDArray[np.int64], numbers: NDArray[np.uint64]) -> NDArray[np.int64]:
         """The sizes of the messages with these producers and numbers."""
         places = (numbers + producers.astype(np.uint64) * np.uint64(SHIFT)) % np.uint64(ENTRIES)
-        found: NDArray[np.int64] = table_of(self.sizes, self.seed)[places.astype(np.int64)]
+        found: NDArray[np.int64] = draw_size_table(self.sizes, self.seed)[places.astype(np.int64)]
         return found
 
 
@@ -148,7 +148,7 @@ def mistakes(mix: Mapping[str, object]) -> Iterator[Wrong]:
 
 
 def _choice_mistakes(choice: Mapping[str, object]) -> Iterator[Wrong]:
-    sizes, least, most = [], Size.read(f"{SMALLEST_BYTES} B"), Size.read(LARGEST)
+    sizes, least, most = [], Size.read(f"{MIN_MESSAGE_BYTES} B"), Size.read(LARGEST)
     for text, share in choice.items():
         try:
             size = Size.read(text)
@@ -178,7 +178,7 @@ def _lognormal_mistakes(median: int, p99: int) -> Iterator[Wrong]:
 
 
 @lru_cache(maxsize=8)
-def table_of(sizes: Sizes, seed: int) -> NDArray[np.int64]:
+def draw_size_table(sizes: Sizes, seed: int) -> NDArray[np.int64]:
     """The sizes of the first messages, shape (ENTRIES,); afterwards they come again."""
     ordered, rows = _quantiles(sizes), ENTRIES // BLOCK
     strata, drawn = ordered.reshape(BLOCK, rows), np.random.default_rng([seed, 5])
@@ -197,7 +197,7 @@ def _quantiles(sizes: Sizes) -> NDArray[np.int64]:
         return found
     spread = np.log(sizes.p99 / sizes.median) / _P99
     normal = np.array([NormalDist().inv_cdf(float(share)) for share in shares])
-    drawn: NDArray[np.int64] = np.maximum(SMALLEST_BYTES, np.rint(sizes.median * np.exp(spread * normal))).astype(
+    drawn: NDArray[np.int64] = np.maximum(MIN_MESSAGE_BYTES, np.rint(sizes.median * np.exp(spread * normal))).astype(
         np.int64
     )
     return drawn

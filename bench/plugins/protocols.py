@@ -35,8 +35,8 @@ from bench.model.cell import Cell
 from bench.system.supervisor import Supervisor
 from bench.workload.delivery_counts import ProcessingReport
 from bench.workload.load_spec import LoadSpec, SendProgress
-from bench.workload.processing import Work
-from bench.workload.rate_meter import Meter
+from bench.workload.processing import MessageProcessor
+from bench.workload.rate_meter import RateMeter
 
 
 class Endpoint(Struct, frozen=True):
@@ -154,7 +154,7 @@ class Framework(Protocol):
     def batch_interval(self) -> float:
         """Seconds between two moments at which it shows progress; 0 when it goes on continuously."""
 
-    def open(self, cell: Cell, endpoint: Endpoint, work: Work, env: RunEnvironment) -> None:
+    def open(self, cell: Cell, endpoint: Endpoint, work: MessageProcessor, env: RunEnvironment) -> None:
         """Run the work on every message of the endpoint, until `close`. Returns once it is reading."""
 
     def ask(self) -> list[ProcessingReport]:
@@ -180,7 +180,7 @@ class LoadGenerator(Protocol):
     def close(self) -> None: ...
 
 
-BaselineProducer = Callable[[Endpoint, bytes, Meter, Path], None]
+BaselineProducer = Callable[[Endpoint, bytes, RateMeter, Path], None]
 """Sends one message over and over until the meter, told what is confirmed, says that it is over; the path is the cache."""
 
 Discard = Callable[[Endpoint, Event], None]

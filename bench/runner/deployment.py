@@ -14,15 +14,15 @@ from bench.config.site import Site
 from bench.errors import PluginError
 from bench.model.cell import Cell
 from bench.model.measurement import Bound, ClockOffset
-from bench.model.message_codec import Clock
+from bench.model.message_codec import ClockReference
 from bench.plugins import registry
 from bench.plugins.protocols import Copying, Framework, LoadGenerator, RunEnvironment, Source
 from bench.services import preflight
 from bench.system import clock
 from bench.telemetry import node_exporter
 from bench.workload.delivery_counts import ProcessingReport
-from bench.workload.load_spec import LoadSpec, SendProgress, key_drawing, size_drawing
-from bench.workload.processing import Work
+from bench.workload.load_spec import LoadSpec, SendProgress, create_key_sequence, create_size_sequence
+from bench.workload.processing import MessageProcessor
 
 FIRST_MESSAGES = 8
 FIRST_DEADLINE = 90.0
@@ -87,8 +87,8 @@ class Deployment:
             workers=load.workers,
             seed=load.seed * 2**16 + run,
             profile=tuple(profile_of(load)),
-            sizes=size_drawing(self.cell, self._scenario),
-            keys=key_drawing(self._scenario),
+            sizes=create_size_sequence(self.cell, self._scenario),
+            keys=create_key_sequence(self._scenario),
             clock=clock.ours(),
         )
 
@@ -113,10 +113,10 @@ class Deployment:
             time.sleep(0.02)
 
 
-def work_of(cell: Cell, scenario: Scenario, stamped: Clock) -> Work:
+def work_of(cell: Cell, scenario: Scenario, stamped: ClockReference) -> MessageProcessor:
     """What every framework does with each message of a cell, which is stamped by that clock."""
     entropy = float(scenario.load.entropy)
-    return Work(cell.message_bytes, entropy, stamped, size_drawing(cell, scenario), key_drawing(scenario))
+    return MessageProcessor(cell.message_bytes, entropy, stamped, create_size_sequence(cell, scenario), create_key_sequence(scenario))
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from bench.analysis.verdict import Verdict
 from bench.model.cell import Cell
-from bench.model.measurement import Measurement, Planned, Result
+from bench.model.measurement import Measurement, PlannedTrial, Result
 from bench.runner.run import ProgressListener
 from bench.runner.trial import TrialProgress
 
@@ -30,7 +30,7 @@ class Now(Struct, frozen=True):
     number: int = 0
     of: int = 0
     note: str = ""
-    trial: Planned | None = None
+    trial: PlannedTrial | None = None
     phase: str = ""
     elapsed: float = 0.0
     """seconds since the trial's first message was due"""
@@ -74,7 +74,7 @@ class LiveStatus:
         self._write(Now(cell=cell, number=number, of=of, note="standing up"))
         self._watcher.cell_begins(cell, number, of)
 
-    def trial_begins(self, planned: Planned) -> None:
+    def trial_begins(self, planned: PlannedTrial) -> None:
         now = self._now
         self._recent = []
         self._write(Now(cell=now.cell, number=now.number, of=now.of, trial=planned))

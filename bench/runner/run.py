@@ -21,7 +21,7 @@ from bench.config.scenario import Scenario
 from bench.config.site import Site
 from bench.errors import HarnessError, ImpossibleMeasurementError, UsageError
 from bench.model.cell import Cell
-from bench.model.measurement import Bound, Measurement, Planned, Result
+from bench.model.measurement import Bound, Measurement, PlannedTrial, Result
 from bench.plugins import protocols, registry
 from bench.plugins.environment import RunEnvironment
 from bench.runner import deployment, trial
@@ -42,7 +42,7 @@ class ProgressListener(Protocol):
 
     def cell_begins(self, cell: Cell, number: int, of: int) -> None: ...
 
-    def trial_begins(self, planned: Planned) -> None: ...
+    def trial_begins(self, planned: PlannedTrial) -> None: ...
 
     def trial_progress(self, trial_progress: trial.TrialProgress) -> None: ...
 
@@ -75,7 +75,7 @@ def run(
                 continue
             watcher.cell_begins(cell, number, len(cells))
             result = result_of(cell, scenario, env, store, watcher)
-            store.finish(cell, result)
+            store.save_result(cell, result)
             watcher.cell_ends(result)
     return [result for result in store.results() if result.status]
 
@@ -127,7 +127,7 @@ def search_cell(
     result = answer(search, deployed.cell, scenario, deployed.env)
     try:
         for planned in remaining_latency_trials(deployed.cell, result, scenario, store):
-            if last is None or not last.left_clean:
+            if last is None or not last.deployment_reusable:
                 last = warm_up(planned, scenario, deployed, watcher, after=last)
             last, _ = run_trial(planned, scenario, deployed, store, watcher, after=last)
     except (UsageError, ImpossibleMeasurementError):
@@ -138,7 +138,7 @@ def search_cell(
 
 
 def warm_up(
-    planned: Planned,
+    planned: PlannedTrial,
     scenario: Scenario,
     deployed: deployment.Deployment,
     watcher: ProgressListener,
@@ -170,7 +170,7 @@ def answer(search: Strategy, cell: Cell, scenario: Scenario, env: protocols.RunE
 
 
 def run_trial(
-    planned: Planned,
+    planned: PlannedTrial,
     scenario: Scenario,
     deployed: deployment.Deployment,
     store: RunFolder,
@@ -189,7 +189,7 @@ def run_trial(
     return seen, verdict
 
 
-def remaining_latency_trials(cell: Cell, result: Result, scenario: Scenario, store: RunFolder) -> list[Planned]:
+def remaining_latency_trials(cell: Cell, result: Result, scenario: Scenario, store: RunFolder) -> list[PlannedTrial]:
     """The trials that measure latency, at the scenario's shares of the rate that was confirmed, less those that the journal has."""
     if result.confirmed_hz is None or not scenario.latency.at:
         return []
@@ -198,7 +198,7 @@ def remaining_latency_trials(cell: Cell, result: Result, scenario: Scenario, sto
     settle = max(1.0, 2 * deployment.batch_interval(cell, scenario))
     shares = [float(share) for share in scenario.latency.at[made:]]
     return [
-        Planned(len(trials) + place, confirmed * share, settle, window, "latency") for place, share in enumerate(shares)
+        PlannedTrial(len(trials) + place, confirmed * share, settle, window, "latency") for place, share in enumerate(shares)
     ]
 
 
@@ -237,7 +237,7 @@ def _make_ready(deployed: deployment.Deployment, seen: Measurement | None) -> No
     """Empty the rig after an earlier trial; a fresh one where something was left in it or died."""
     if seen is None:
         return
-    if seen.left_clean:
+    if seen.deployment_reusable:
         deployed.source.clear()
     else:
         deployed.redeploy()

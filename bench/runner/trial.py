@@ -14,7 +14,7 @@ from msgspec.structs import asdict
 from bench.analysis.histogram import KINDS, Histogram, Seconds
 from bench.analysis.time_series import TimeSeries
 from bench.errors import HarnessError, ProcessDiedError
-from bench.model.measurement import Ending, Latency, Measurement, Planned
+from bench.model.measurement import EndReason, Latency, Measurement, PlannedTrial
 from bench.runner.deployment import Deployment
 from bench.services import preflight
 from bench.storage.run_folder import now_text
@@ -38,7 +38,7 @@ MAX_BACKLOG_BYTES = 2 * 10**9
 class TrialProgress(Struct, frozen=True):
     """What a trial looks like while it runs; rates over the last second or so, in messages/s."""
 
-    planned: Planned
+    planned: PlannedTrial
     phase: str
     elapsed: float
     offered: int
@@ -49,7 +49,7 @@ class TrialProgress(Struct, frozen=True):
 Show = Callable[[TrialProgress], None]
 
 
-def run(deployed: Deployment, planned: Planned, drain: float, show: Show) -> Measurement:
+def run(deployed: Deployment, planned: PlannedTrial, drain: float, show: Show) -> Measurement:
     """Make one trial on a rig that stands idle; `drain` is the deadline of the drain in seconds."""
     trial = _Trial(deployed, planned, show)
     trial.start()
@@ -62,7 +62,7 @@ def run(deployed: Deployment, planned: Planned, drain: float, show: Show) -> Mea
 class _Trial:
     """The counters of a trial under way."""
 
-    def __init__(self, deployed: Deployment, planned: Planned, show: Show) -> None:
+    def __init__(self, deployed: Deployment, planned: PlannedTrial, show: Show) -> None:
         self._standing, self._planned, self._show = deployed, planned, show
         self._run = planned.number % 65535 + 1
         self._tally, self._stale, self._latencies = DeliveryCounts(), 0, Seconds()
@@ -73,7 +73,7 @@ class _Trial:
         self._probe = Probe(deployed.env.supervisor)
         self._expense = ResourceUsage()
         self._note = ""
-        self._dead: Ending | None = None
+        self._dead: EndReason | None = None
         self._started, self._shown = now_text(), 0.0
         self._still = False
 
@@ -84,10 +84,10 @@ class _Trial:
         self._schedule = self._order.schedule()
         self._standing.load.start(self._order)
 
-    def through_the_window(self) -> Ending:
+    def through_the_window(self) -> EndReason:
         """Watch until the window is over, or until it is clear that the rate is not sustained, or something died."""
         account: Account | None = None
-        ended: Ending = "complete"
+        ended: EndReason = "complete"
         while (now := self._look("settling" if account is None else "measuring")) < self._window_end:
             if self._dead:
                 break
@@ -136,18 +136,18 @@ class _Trial:
         used = self._probe.snapshot().since(quiet_from)
         return used.framework < IDLE_CORES * used.seconds
 
-    def look_at_the_site(self, ended: Ending) -> None:
+    def look_at_the_site(self, ended: EndReason) -> None:
         """Where not everything came through: what of the site died, or whose host is gone, which says nothing of a rate."""
         if ended == "complete" and self._done and self._exact and not self._dead:
             return
         missing = preflight.gaps(self._standing.env.site)
         for gap in missing:
-            died: Ending = "source died" if gap.endpoint.startswith(preflight.SOURCES) else "framework died"
+            died: EndReason = "source died" if gap.endpoint.startswith(preflight.SOURCES) else "framework died"
             self._dead, self._note = died if gap.refused else "host gone", str(gap)
         if missing:
             self._standing.load.cancel()
 
-    def measurement(self, ended: Ending) -> Measurement:
+    def measurement(self, ended: EndReason) -> Measurement:
         """What was seen."""
         tally, sent, at_end = self._tally, self._confirmed, self._at_end
         drained = self._done and (self._exact or self._still)
@@ -201,7 +201,7 @@ class _Trial:
     def _losses(self) -> tuple[int, int]:
         """(lost, duplicated) so far; a corrupted message is corrupted, not lost."""
         told = self._sent.by_producer() if self._sent else {}
-        lost, duplicated = self._tally.against(told)
+        lost, duplicated = self._tally.reconcile(told)
         holes = min(
             lost, duplicated, self._sent.failed if self._sent else 0
         )  # what was refused has left its number free
@@ -250,7 +250,7 @@ class _Trial:
         for kind, sparse in zip(KINDS, (report.from_due, report.from_sent, report.processing), strict=True):
             self._latencies.add(second, kind, sparse)
 
-    def _die(self, what: Ending, problem: HarnessError) -> None:
+    def _die(self, what: EndReason, problem: HarnessError) -> None:
         if self._dead is None:
             self._dead, self._note = what, str(problem).splitlines()[0]
 

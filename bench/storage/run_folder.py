@@ -44,7 +44,7 @@ class RunRecord(Struct, frozen=True):
     started: str
 
 
-class Entry(Struct, frozen=True):
+class JournalEntry(Struct, frozen=True):
     """One line of the journal."""
 
     format: int
@@ -68,7 +68,7 @@ class RunFolder:
         self._lock: IO[bytes] | None = None
 
     @classmethod
-    def fresh(cls, parent: Path, name: str) -> "RunFolder":
+    def create(cls, parent: Path, name: str) -> "RunFolder":
         """A new folder parent/name-UTC; raises UsageError when it cannot be made."""
         stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
         for number in range(1, 100):
@@ -86,7 +86,7 @@ class RunFolder:
 
     def open(self, scenario: Scenario, site: Site, facts: Mapping[str, Any]) -> None:
         """Save what is about to be run, unless this folder already knows; then forget what a killed harness wrote half."""
-        self._lock = locked(self.folder)
+        self._lock = lock_run_folder(self.folder)
         if self._lock is None:
             raise UsageError(f"{self.folder}: another bench writes to this run now")
         for name in ("series", "latency", "logs", "data", "figures"):
@@ -117,13 +117,13 @@ class RunFolder:
         with self._writing():
             _write_series(_series_file(self.folder, cell, seen), seen.series)
             _write_latencies(self.folder, cell, seen)
-            line = _encoded(Entry(FORMAT, cell, replace(seen, series=Series(), latencies=Buckets()))) + b"\n"
+            line = _encoded(JournalEntry(FORMAT, cell, replace(seen, series=Series(), latencies=Buckets()))) + b"\n"
             with (self.folder / "trials.jsonl").open("ab") as journal:
                 journal.write(line)
                 journal.flush()
                 os.fsync(journal.fileno())
 
-    def finish(self, cell: Cell, result: Result) -> None:
+    def save_result(self, cell: Cell, result: Result) -> None:
         """Save a cell's result; UsageError when the disk does not take it."""
         self._results[cell] = result
         with self._writing():
@@ -140,7 +140,7 @@ class RunFolder:
             ) from None
 
 
-def locked(folder: Path) -> IO[bytes] | None:
+def lock_run_folder(folder: Path) -> IO[bytes] | None:
     """A run's folder for this process alone, until the file is closed or the process ends; None when another has it."""
     file = (folder / ".lock").open("wb")
     try:
@@ -163,12 +163,12 @@ def read_results(folder: Path) -> list[Result]:
     return list(_read(path, Results).cells) if path.exists() else []
 
 
-def read_trials(folder: Path, cell: Cell | None = None) -> list[Entry]:
+def read_trials(folder: Path, cell: Cell | None = None) -> list[JournalEntry]:
     """The journal, of one cell or of all, each measurement with its series."""
     path = folder / "trials.jsonl"
     if not path.exists():
         return []
-    decoder = msgspec.json.Decoder(Entry, dec_hook=_quantity)
+    decoder = msgspec.json.Decoder(JournalEntry, dec_hook=_quantity)
     entries = []
     for number, line in enumerate(path.read_bytes().splitlines(), 1):
         try:
@@ -212,7 +212,7 @@ def _quantity(kind: type, found: object) -> object:
 
 def _encoded(record: Struct) -> bytes:
     line = msgspec.json.encode(record, enc_hook=exact_text)
-    return line if isinstance(record, Entry) else msgspec.json.format(line, indent=1)
+    return line if isinstance(record, JournalEntry) else msgspec.json.format(line, indent=1)
 
 
 def _write_whole(path: Path, content: bytes) -> None:

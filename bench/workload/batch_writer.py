@@ -6,9 +6,9 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.model.message_codec import HEADER_BYTES, Writer, filler
-from bench.model.message_keys import KeyDrawing, names_of
-from bench.model.message_sizes import SizeDrawing
+from bench.model.message_codec import HEADER_BYTES, MessageWriter, make_filler
+from bench.model.message_keys import KeySequence, encode_keys
+from bench.model.message_sizes import SizeSequence
 from bench.workload.load_spec import LoadSpec
 
 Times = NDArray[np.float64]
@@ -18,7 +18,7 @@ MAX_MESSAGES, MAX_BYTES, MAX_BYTES_IN_PIECES = 4096, 2**20, 2**23
 and a step costs 0.1 ms besides, a third of what sending 1 MB takes."""
 
 
-class Client(Protocol):
+class SourceClient(Protocol):
     """What an outlet needs of a source's Sender (bench.plugins.protocols)."""
 
     def send(self, messages: Sequence[bytes]) -> int: ...
@@ -27,7 +27,7 @@ class Client(Protocol):
 
 
 @runtime_checkable
-class Gathering(Protocol):
+class GatheringClient(Protocol):
     """A client that takes a message in two pieces, header and filler, which spares large ones a copy and fresh memory."""
 
     gathers_from: int
@@ -38,7 +38,7 @@ class Gathering(Protocol):
 
 
 @runtime_checkable
-class Waiting(Protocol):
+class BlockingClient(Protocol):
     """A client that may wait for its source within `send`, and knows for how long."""
 
     waited: float
@@ -46,7 +46,7 @@ class Waiting(Protocol):
 
 
 @runtime_checkable
-class Keyed(Protocol):
+class KeyedClient(Protocol):
     """A client of a source whose messages can have keys."""
 
     def send_keyed(self, messages: Sequence[bytes], keys: Sequence[bytes]) -> int:
@@ -56,7 +56,7 @@ class Keyed(Protocol):
 class BatchWriter:
     """Writes the messages of one order, at most `most` at once, and offers them to its client."""
 
-    def __init__(self, spec: LoadSpec, client: Client) -> None:
+    def __init__(self, spec: LoadSpec, client: SourceClient) -> None:
         self._client = client
         most_bytes = MAX_BYTES_IN_PIECES if _in_pieces(spec, client) else MAX_BYTES
         self.most = max(1, min(MAX_MESSAGES, most_bytes // spec.message_bytes))
@@ -85,14 +85,14 @@ class _Form(Protocol):
 
     def write(self, first: int, due: Times, now: float) -> Sequence[bytes]: ...
 
-    def offer(self, client: Client, first: int, waiting: Sequence[bytes]) -> int: ...
+    def offer(self, client: SourceClient, first: int, waiting: Sequence[bytes]) -> int: ...
 
 
-def _in_pieces(spec: LoadSpec, client: Client) -> bool:
-    return isinstance(client, Gathering) and spec.message_bytes >= client.gathers_from and spec.keys is None
+def _in_pieces(spec: LoadSpec, client: SourceClient) -> bool:
+    return isinstance(client, GatheringClient) and spec.message_bytes >= client.gathers_from and spec.keys is None
 
 
-def _form_of(spec: LoadSpec, client: Client, most: int) -> _Form:
+def _form_of(spec: LoadSpec, client: SourceClient, most: int) -> _Form:
     form: _Form
     if _in_pieces(spec, client):
         form = _Pieces(spec)
@@ -109,7 +109,7 @@ class _Whole:
     def __init__(self, spec: LoadSpec) -> None:
         self.write = _writer_of(spec).write
 
-    def offer(self, client: Client, _first: int, waiting: Sequence[bytes]) -> int:
+    def offer(self, client: SourceClient, _first: int, waiting: Sequence[bytes]) -> int:
         return client.send(waiting)
 
 
@@ -120,10 +120,10 @@ class _Mixed:
         self._writer, self._fillers = _writer_of(spec), _Fillers(spec)
 
     def write(self, first: int, due: Times, now: float) -> Sequence[bytes]:
-        heads = self._writer.heads(first, due, now)
+        heads = self._writer.write_headers(first, due, now)
         return [head + rest for head, rest in zip(heads, self._fillers.of(first, len(heads)), strict=True)]
 
-    def offer(self, client: Client, _first: int, waiting: Sequence[bytes]) -> int:
+    def offer(self, client: SourceClient, _first: int, waiting: Sequence[bytes]) -> int:
         return client.send(waiting)
 
 
@@ -131,24 +131,24 @@ class _Pieces:
     """Headers, which wait, and fillers, which are the same all the time."""
 
     def __init__(self, spec: LoadSpec) -> None:
-        self.write, self._fillers = _writer_of(spec).heads, _Fillers(spec)
+        self.write, self._fillers = _writer_of(spec).write_headers, _Fillers(spec)
 
-    def offer(self, client: Client, first: int, waiting: Sequence[bytes]) -> int:
-        assert isinstance(client, Gathering)
+    def offer(self, client: SourceClient, first: int, waiting: Sequence[bytes]) -> int:
+        assert isinstance(client, GatheringClient)
         return client.send_pieces(waiting, self._fillers.of(first, len(waiting)))
 
 
 class _WithKeys:
     """Messages of another form, with their keys."""
 
-    def __init__(self, form: _Form, drawing: KeyDrawing, producer: int) -> None:
+    def __init__(self, form: _Form, drawing: KeySequence, producer: int) -> None:
         self.write = form.write
-        self._drawing, self._producer, self._names = drawing, producer, names_of(drawing.keys)
+        self._drawing, self._producer, self._names = drawing, producer, encode_keys(drawing.keys)
 
-    def offer(self, client: Client, first: int, waiting: Sequence[bytes]) -> int:
-        assert isinstance(client, Keyed), "a scenario with keys for a source without is refused"
+    def offer(self, client: SourceClient, first: int, waiting: Sequence[bytes]) -> int:
+        assert isinstance(client, KeyedClient), "a scenario with keys for a source without is refused"
         numbers = np.arange(first, first + len(waiting), dtype=np.uint64)
-        keys = self._drawing.of(np.full(len(waiting), self._producer), numbers)
+        keys = self._drawing.lookup(np.full(len(waiting), self._producer), numbers)
         return client.send_keyed(waiting, [self._names[key] for key in keys.tolist()])
 
 
@@ -168,7 +168,7 @@ class _Fillers:
     def __init__(self, spec: LoadSpec) -> None:
         self._sizes, self._producer = spec.sizes, spec.producer
         largest = spec.message_bytes if spec.sizes is None else spec.sizes.sizes.largest
-        self._longest = filler(largest, spec.entropy)
+        self._longest = make_filler(largest, spec.entropy)
 
     def of(self, first: int, count: int) -> Sequence[Filler]:
         if self._sizes is None:
@@ -177,12 +177,12 @@ class _Fillers:
         return [view[: size - HEADER_BYTES] for size in sizes]
 
 
-def _sizes(drawing: SizeDrawing, producer: int, first: int, count: int) -> list[int]:
-    drawn: list[int] = drawing.of(np.full(count, producer), np.arange(first, first + count, dtype=np.uint64)).tolist()
+def _sizes(drawing: SizeSequence, producer: int, first: int, count: int) -> list[int]:
+    drawn: list[int] = drawing.lookup(np.full(count, producer), np.arange(first, first + count, dtype=np.uint64)).tolist()
     return drawn
 
 
-def _writer_of(spec: LoadSpec) -> Writer:
-    return Writer(
+def _writer_of(spec: LoadSpec) -> MessageWriter:
+    return MessageWriter(
         run=spec.run, producer=spec.producer, size=spec.message_bytes, cost=spec.cpu_seconds, entropy=spec.entropy
     )

@@ -15,7 +15,7 @@ from bench.analysis.histogram import Histogram, Sparse, sparse_sum
 _MODULUS = 2**64
 
 
-class Sums(Struct, frozen=True, array_like=True):
+class SequenceSums(Struct, frozen=True, array_like=True):
     """Count, sum and sum of squares (modulo 2^64) of the sequence numbers of one producer."""
 
     producer: int
@@ -23,9 +23,9 @@ class Sums(Struct, frozen=True, array_like=True):
     total: int
     squares: int
 
-    def plus(self, other: "Sums") -> "Sums":
+    def plus(self, other: "SequenceSums") -> "SequenceSums":
         total, squares = self.total + other.total, self.squares + other.squares
-        return Sums(self.producer, self.count + other.count, total % _MODULUS, squares % _MODULUS)
+        return SequenceSums(self.producer, self.count + other.count, total % _MODULUS, squares % _MODULUS)
 
 
 class ProcessingReport(Struct, frozen=True, tag="processed"):
@@ -37,7 +37,7 @@ class ProcessingReport(Struct, frozen=True, tag="processed"):
 
     at: float
     run: int
-    sums: list[Sums]
+    sums: list[SequenceSums]
     corrupted: int = 0
     out_of_order: int = 0
     cpu_requested_s: float = 0.0
@@ -55,7 +55,7 @@ class ProcessingReport(Struct, frozen=True, tag="processed"):
         return sum(part.count for part in self.sums)
 
 
-def merged(reports: Sequence[ProcessingReport]) -> list[ProcessingReport]:
+def merge_reports(reports: Sequence[ProcessingReport]) -> list[ProcessingReport]:
     """As few reports as say the same: one for each run, at the time of its last."""
     by_run: dict[int, list[ProcessingReport]] = {}
     for report in reports:
@@ -80,9 +80,9 @@ def _sum_of(reports: Sequence[ProcessingReport]) -> ProcessingReport:
     )
 
 
-def _added(parts: Iterable[Sums]) -> dict[int, Sums]:
+def _added(parts: Iterable[SequenceSums]) -> dict[int, SequenceSums]:
     """By producer."""
-    sums: dict[int, Sums] = {}
+    sums: dict[int, SequenceSums] = {}
     for part in parts:
         known = sums.get(part.producer)
         sums[part.producer] = part if known is None else known.plus(part)
@@ -96,7 +96,7 @@ class DeliveryCounts:
         self.count = self.corrupted = self.out_of_order = self.negative = 0
         self.cpu_requested_s = self.cpu_used_s = 0.0
         self.from_due, self.from_sent, self.processing = Histogram(), Histogram(), Histogram()
-        self._sums: dict[int, Sums] = {}
+        self._sums: dict[int, SequenceSums] = {}
 
     def add(self, report: ProcessingReport) -> None:
         self.count += report.count
@@ -112,28 +112,28 @@ class DeliveryCounts:
             known = self._sums.get(part.producer)
             self._sums[part.producer] = part if known is None else known.plus(part)
 
-    def against(self, sent: dict[int, int]) -> tuple[int, int]:
+    def reconcile(self, sent: dict[int, int]) -> tuple[int, int]:
         """(lost, duplicated): the fewest of each that explain what arrived, given how many each producer sent."""
         lost = duplicated = 0
         for producer in sent.keys() | self._sums.keys():
-            found = self._sums.get(producer, Sums(producer, 0, 0, 0))
-            less, more = _explained(sums_of_first(producer, sent.get(producer, 0)), found)
+            found = self._sums.get(producer, SequenceSums(producer, 0, 0, 0))
+            less, more = _explained(sum_range(producer, sent.get(producer, 0)), found)
             lost, duplicated = lost + less, duplicated + more
         return lost, duplicated
 
 
-def sums_of(producer: int, seq: NDArray[np.uint64]) -> Sums:
+def sum_sequence(producer: int, seq: NDArray[np.uint64]) -> SequenceSums:
     """The sums of these sequence numbers."""
-    return Sums(producer, len(seq), int(seq.sum(dtype=np.uint64)), int((seq * seq).sum(dtype=np.uint64)))
+    return SequenceSums(producer, len(seq), int(seq.sum(dtype=np.uint64)), int((seq * seq).sum(dtype=np.uint64)))
 
 
-def sums_of_first(producer: int, count: int) -> Sums:
+def sum_range(producer: int, count: int) -> SequenceSums:
     """The sums of 0, 1, ... count - 1."""
     total, squares = count * (count - 1) // 2, (count - 1) * count * (2 * count - 1) // 6
-    return Sums(producer, count, total % _MODULUS, squares % _MODULUS)
+    return SequenceSums(producer, count, total % _MODULUS, squares % _MODULUS)
 
 
-def _explained(sent: Sums, found: Sums) -> tuple[int, int]:
+def _explained(sent: SequenceSums, found: SequenceSums) -> tuple[int, int]:
     """The fewest (lost, duplicated) of one producer that are consistent with all three sums."""
     missing = sent.count - found.count
     total = (sent.total - found.total) % _MODULUS

@@ -4,11 +4,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bench.config.scenario import Scenario
-from bench.model.arrivals import Part, Schedule, schedule_of
+from bench.model.arrivals import Schedule, ScheduleShare, create_schedule
 from bench.model.cell import Cell
-from bench.model.message_codec import Clock
-from bench.model.message_keys import KeyDrawing
-from bench.model.message_sizes import SizeDrawing
+from bench.model.message_codec import ClockReference
+from bench.model.message_keys import KeySequence
+from bench.model.message_sizes import SizeSequence
 
 
 class LoadSpec(Struct, frozen=True, tag="order"):
@@ -35,31 +35,31 @@ class LoadSpec(Struct, frozen=True, tag="order"):
     """among whom it is to be shared"""
     member: int | None = None
     """whose share it is; None where it is the whole order"""
-    sizes: SizeDrawing | None = None
+    sizes: SizeSequence | None = None
     """where messages differ in size; `message_bytes` is then their mean"""
-    keys: KeyDrawing | None = None
-    clock: Clock = Clock()
+    keys: KeySequence | None = None
+    clock: ClockReference = ClockReference()
     stamped: bool = True
     """whether each message has a header of its own; without, what writing headers costs is seen (bench calibrate)"""
 
     def schedule(self) -> Schedule:
-        whole = schedule_of(self.arrivals, self.rate, self.seconds, seed=self.seed, profile=self.profile)
-        return whole if self.member is None else Part(whole, self.member, self.workers)
+        whole = create_schedule(self.arrivals, self.rate, self.seconds, seed=self.seed, profile=self.profile)
+        return whole if self.member is None else ScheduleShare(whole, self.member, self.workers)
 
-    def share(self, member: int) -> "LoadSpec":
+    def for_worker(self, member: int) -> "LoadSpec":
         """The order of one of its workers."""
         limit = self.limit / self.workers if self.limit is not None else None
         return replace(self, producer=member, member=member, limit=limit)
 
 
-def size_drawing(cell: Cell, scenario: Scenario) -> SizeDrawing | None:
+def create_size_sequence(cell: Cell, scenario: Scenario) -> SizeSequence | None:
     """Which size each message of a cell has; None where all have one."""
-    return SizeDrawing(cell.sizes, scenario.load.seed) if cell.sizes is not None else None
+    return SizeSequence(cell.sizes, scenario.load.seed) if cell.sizes is not None else None
 
 
-def key_drawing(scenario: Scenario) -> KeyDrawing | None:
+def create_key_sequence(scenario: Scenario) -> KeySequence | None:
     """Which key each message has; None where they have none."""
-    return KeyDrawing(scenario.load.keys, scenario.load.seed) if scenario.load.keys is not None else None
+    return KeySequence(scenario.load.keys, scenario.load.seed) if scenario.load.keys is not None else None
 
 
 class Cancel(Struct, frozen=True, tag="halt"):
@@ -82,17 +82,17 @@ class SendProgress(Struct, frozen=True, tag="sent"):
     late: float
     blocked: float
     done: bool
-    latest: float = 0.0
+    max_late: float = 0.0
     """the most that `late` has been so far, in the middle of a turn too"""
-    each: dict[int, int] = {}
+    by_worker: dict[int, int] = {}
     """by producer, what was confirmed; of several workers only"""
 
     def by_producer(self) -> dict[int, int]:
         """What was confirmed of each producer."""
-        return self.each or {self.producer: self.confirmed}
+        return self.by_worker or {self.producer: self.confirmed}
 
 
-class Together:
+class SendProgressSum:
     """What several workers say of one order, added up as if one had said it."""
 
     def __init__(self, workers: int) -> None:
@@ -118,6 +118,6 @@ class Together:
             late=latest.late,
             blocked=latest.blocked,
             done=all(one.done for one in all_of),
-            latest=max(one.latest for one in all_of),
-            each={one.producer: one.confirmed for one in all_of},
+            max_late=max(one.max_late for one in all_of),
+            by_worker={one.producer: one.confirmed for one in all_of},
         )

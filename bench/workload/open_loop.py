@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 
-from bench.workload.batch_writer import BatchWriter, Client, Waiting
+from bench.workload.batch_writer import BatchWriter, BlockingClient, SourceClient
 from bench.workload.load_spec import LoadSpec, SendProgress
 
 DEADLINE, LAST_DEADLINE = 10.0, 60.0
@@ -33,7 +33,7 @@ class OpenLoopSender:
     which a client that waits for its source within a step says that it has.
     """
 
-    def __init__(self, spec: LoadSpec, client: Client) -> None:
+    def __init__(self, spec: LoadSpec, client: SourceClient) -> None:
         self._spec, self._client, self._schedule = spec, client, spec.schedule()
         self._outlet = BatchWriter(spec, client)
         self._chunk = max(1, self._outlet.most // FIRST_PART)
@@ -41,7 +41,7 @@ class OpenLoopSender:
         self._accepted, self._last_taken, self._latest = 0, spec.begin, 0.0
         self._blocked, self._blocked_since = 0.0, -1.0
         self._confirmed_before, self._failed_before = client.confirmed()
-        self._waiting = client if isinstance(client, Waiting) else None
+        self._waiting = client if isinstance(client, BlockingClient) else None
         self._waited = self._waiting.waited if self._waiting is not None else 0.0
 
     @property
@@ -107,7 +107,7 @@ class OpenLoopSender:
             late=self._late(now),
             blocked=self._blocked + (now - self._blocked_since if self.blocked else 0.0),
             done=done,
-            latest=max(self._latest, self._late(now)),
+            max_late=max(self._latest, self._late(now)),
         )
 
     def _write(self, now: float) -> None:

@@ -12,42 +12,42 @@ from numpy.typing import NDArray
 
 from bench.analysis.histogram import sparse_of
 from bench.model import message_codec
-from bench.model.message_codec import Bytes, Clock, Headers
-from bench.model.message_keys import KeyDrawing
-from bench.model.message_sizes import SizeDrawing
+from bench.model.message_codec import Bytes, ClockReference, Headers
+from bench.model.message_keys import KeySequence
+from bench.model.message_sizes import SizeSequence
 from bench.system import clock
-from bench.workload.delivery_counts import ProcessingReport, sums_of
+from bench.workload.delivery_counts import ProcessingReport, sum_sequence
 
 
-class Work(Struct, frozen=True):
+class MessageProcessor(Struct, frozen=True):
     """What a message must look like; all that a framework has to know of it."""
 
     message_bytes: int
     entropy: float
-    clock: Clock = Clock()
+    clock: ClockReference = ClockReference()
     """that is in the messages; a machine that does not know how far its own is off reports no latencies but processing"""
-    sizes: SizeDrawing | None = None
+    sizes: SizeSequence | None = None
     """where messages differ in size: which has which; `message_bytes` is then their mean"""
-    keys: KeyDrawing | None = None
+    keys: KeySequence | None = None
     """where messages have keys: the order of each key is what is looked at"""
 
-    def done(self, messages: Sequence[bytes]) -> list[ProcessingReport]:
+    def process(self, messages: Sequence[bytes]) -> list[ProcessingReport]:
         """Do the work on a batch that is in its source's order; one report for each run found in it."""
         began = time.monotonic()
         if self.sizes is not None:
-            return self._worked(message_codec.read_mixed(messages, self._filler(), self.sizes.of), began)
+            return self._worked(message_codec.read_mixed(messages, self._filler(), self.sizes.lookup), began)
         return self._worked(message_codec.read(messages, self.message_bytes, self._filler()), began)
 
-    def done_in_place(self, matrix: Bytes) -> list[ProcessingReport]:
+    def process_matrix(self, matrix: Bytes) -> list[ProcessingReport]:
         """The same for a batch that lies in one piece: shape (messages, message_bytes)."""
         if self.sizes is not None:  # alike by chance
-            return self.done([row.tobytes() for row in matrix])
+            return self.process([row.tobytes() for row in matrix])
         began = time.monotonic()
         return self._worked(message_codec.read_matrix(matrix, self._filler()), began)
 
     def _filler(self) -> bytes:
         largest = self.message_bytes if self.sizes is None else self.sizes.sizes.largest
-        return message_codec.filler(largest, self.entropy)
+        return message_codec.make_filler(largest, self.entropy)
 
     def _worked(self, headers: Headers, began: float) -> list[ProcessingReport]:
         asked = float(headers.cost.sum())
@@ -76,9 +76,9 @@ class Work(Struct, frozen=True):
 
     def _here(self, headers: Headers) -> tuple[Headers, float | None]:
         """The headers by this machine's clock, and how far that may be wrong: inf where nobody knows, None where it is the same."""
-        if self.clock.boot in ("", clock.boot()) and not self.clock.theirs:
+        if self.clock.boot in ("", clock.boot()) and not self.clock.stamped_remotely:
             return headers, None
-        ahead, apart = clock.ahead(self.clock), self.clock.apart
+        ahead, apart = clock.ahead(self.clock), self.clock.max_error
         return dataclasses.replace(
             headers, due=headers.due - ahead, sent=headers.sent - ahead
         ), math.inf if apart is None else apart
@@ -108,7 +108,7 @@ def burn(seconds: float) -> float:
 
 
 def _report(
-    headers: Headers, run: int, done: NDArray[np.float64], keys: KeyDrawing | None, *, part: slice | NDArray[np.bool_], began: float
+    headers: Headers, run: int, done: NDArray[np.float64], keys: KeySequence | None, *, part: slice | NDArray[np.bool_], began: float
 ) -> ProcessingReport:  # fmt: skip
     """The account of the part of a batch that is of one run; the batch was got at `began`, message i was done at done[i]."""
     producers, seqs, ended = headers.producer[part], headers.seq[part], done[part]
@@ -120,7 +120,7 @@ def _report(
     return ProcessingReport(
         float(done[-1]) if len(done) else began,
         run,
-        [sums_of(producer, seq) for producer, seq in groups],
+        [sum_sequence(producer, seq) for producer, seq in groups],
         out_of_order=sum(_disordered(producer, seq, keys) for producer, seq in groups),
         from_due=from_due,
         from_sent=from_sent,
@@ -129,11 +129,11 @@ def _report(
     )
 
 
-def _disordered(producer: int, seq: NDArray[np.uint64], keys: KeyDrawing | None) -> int:
+def _disordered(producer: int, seq: NDArray[np.uint64], keys: KeySequence | None) -> int:
     """How many messages of a producer stand behind a later one: of all, or, where messages have keys, of their own key."""
     if keys is None:
         return int(np.count_nonzero(seq[1:] < seq[:-1]))
-    of_key = keys.of(np.full(len(seq), producer), seq)
+    of_key = keys.lookup(np.full(len(seq), producer), seq)
     place = np.argsort(of_key, kind="stable")
     same, ordered = of_key[place], seq[place]
     return int(np.count_nonzero((same[1:] == same[:-1]) & (ordered[1:] < ordered[:-1])))

@@ -7,10 +7,10 @@ WARM_UP = 0.3
 """Seconds that are left out: connections, first allocations, an empty queue that fills."""
 
 
-class Meter:
+class RateMeter:
     """Told of a counter again and again; `rate` is counts per second between the warm-up and the last look.
 
-    A loop that is measured asks `goes_on` with its counter in every turn, and ends when that says no.
+    A loop that is measured asks `keep_measuring` with its counter in every turn, and ends when that says no.
     """
 
     def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
@@ -19,13 +19,13 @@ class Meter:
         self._first: tuple[float, int] | None = None
         self._last = (0.0, 0)
 
-    def goes_on(self, count: int) -> bool:
+    def keep_measuring(self, count: int) -> bool:
         """Take in the counter now; whether the time is not over yet."""
         now = self._clock()
-        self.look(now, count)
+        self.record(now, count)
         return now < self._began + self.seconds
 
-    def look(self, now: float, count: int) -> None:
+    def record(self, now: float, count: int) -> None:
         """Take in what the counter was at a moment."""
         if self._began < 0:
             self._began = now

@@ -16,7 +16,7 @@ from bench.plugins.protocols import Endpoint, RunEnvironment
 from bench.system.ipc import Failure, Ready
 from bench.system.supervisor import Child
 from bench.workload.delivery_counts import ProcessingReport
-from bench.workload.processing import Work
+from bench.workload.processing import MessageProcessor
 from frameworks.harmonicio import job
 from frameworks.harmonicio.bridge import Bridging
 from frameworks.harmonicio.cluster import IMAGE, READY_SECONDS, Cluster, SitesCluster, cluster_of, too_large
@@ -63,7 +63,7 @@ class Framework:
             return "memory is a pipe within the harness's own process, and a bridge is a process of its own"
         return too_large(cell) or (None if endpoint_source == STREAM else registry.without_consumer(endpoint_source))
 
-    def open(self, cell: Cell, endpoint: Endpoint, work: Work, env: RunEnvironment) -> None:
+    def open(self, cell: Cell, endpoint: Endpoint, work: MessageProcessor, env: RunEnvironment) -> None:
         pes = self._settings.pes or env.site.cores_of("harmonicio", env.cores)
         self._cluster = cluster_of(env)
         self._accounts = Accounts(*self._cluster.listen)

@@ -10,7 +10,7 @@ from bench.plugins.protocols import Endpoint, RunEnvironment
 from bench.system.ipc import Failure, Ready
 from bench.system.supervisor import Child
 from bench.workload.delivery_counts import ProcessingReport
-from bench.workload.processing import Work
+from bench.workload.processing import MessageProcessor
 from frameworks.python.worker import Reading
 
 READY_SECONDS = 60.0
@@ -39,7 +39,7 @@ class Framework:
             return "memory is a pipe within the harness's own process, and plain reads with processes of its own"
         return registry.without_consumer(endpoint_source)
 
-    def open(self, cell: Cell, endpoint: Endpoint, work: Work, env: RunEnvironment) -> None:
+    def open(self, cell: Cell, endpoint: Endpoint, work: MessageProcessor, env: RunEnvironment) -> None:
         members = self._settings.processes or env.cores
         for member in range(members):
             command = [sys.executable, "-m", "frameworks.python.worker"]

@@ -9,7 +9,7 @@ from bench.model.cell import Cell
 from bench.plugins.protocols import Endpoint, RunEnvironment
 from bench.services.maven_jars import cached, jars
 from bench.workload.delivery_counts import ProcessingReport
-from bench.workload.processing import Work
+from bench.workload.processing import MessageProcessor
 from frameworks.spark.conf import Settings, query_conf, reader_options, session_conf, storage_level
 from frameworks.spark.orders import Read, Reader
 from frameworks.spark.session import Plan, Session, Slot
@@ -38,7 +38,7 @@ class Framework:
             return None
         return f"Spark reads {', '.join(_SOURCES)} here, not {endpoint_source}"
 
-    def open(self, cell: Cell, endpoint: Endpoint, work: Work, env: RunEnvironment) -> None:  # noqa: ARG002  the work says it all
+    def open(self, cell: Cell, endpoint: Endpoint, work: MessageProcessor, env: RunEnvironment) -> None:  # noqa: ARG002  the work says it all
         settings, reader = self._settings, self._settings.reader(endpoint.source)
         if endpoint.client.get("chunking"):
             raise PluginError(

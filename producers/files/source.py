@@ -23,7 +23,7 @@ from bench.model.message_codec import HEADER_BYTES
 from bench.plugins.environment import OURS
 from bench.plugins.protocols import Endpoint, RunEnvironment
 from bench.workload.batch_writer import Filler
-from bench.workload.rate_meter import Meter, stamp
+from bench.workload.rate_meter import RateMeter, stamp
 
 logger = logging.getLogger(__name__)
 
@@ -155,11 +155,11 @@ def discard(endpoint: Endpoint, over: Event) -> None:
             os.unlink(entry.path)  # noqa: PTH108  a Path for each of 50,000 files a second would be the work
 
 
-def bare(endpoint: Endpoint, message: bytes, meter: Meter, _: Path, *, stamped: bool = True) -> None:
+def bare(endpoint: Endpoint, message: bytes, meter: RateMeter, _: Path, *, stamped: bool = True) -> None:
     """The plainest loop: open, write, close, rename, by path; number and time are written into one and the same memory."""
     complete, unfinished = endpoint.address, str(Path(endpoint.address).parent / UNFINISHED)
     count, prefix, content = 0, secrets.token_hex(4), bytearray(message)
-    while meter.goes_on(count):
+    while meter.keep_measuring(count):
         name = f"{prefix}-{count:012d}"
         file = os.open(f"{unfinished}/{name}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
         if stamped:

@@ -17,7 +17,7 @@ from bench.model.message_codec import HEADER_BYTES
 from bench.plugins.protocols import Endpoint
 from bench.services import credentials
 from bench.workload.batch_writer import Filler
-from bench.workload.rate_meter import Meter, stamp
+from bench.workload.rate_meter import RateMeter, stamp
 
 logger = logging.getLogger(__name__)
 
@@ -196,12 +196,12 @@ def _warn_of_quota(event: object) -> None:
     logger.warning("Kafka's quota throttles the load: %s", event)
 
 
-def bare(endpoint: Endpoint, message: bytes, meter: Meter, _: Path, *, stamped: bool = True) -> None:
+def bare(endpoint: Endpoint, message: bytes, meter: RateMeter, _: Path, *, stamped: bool = True) -> None:
     """The plainest loop of confluent-kafka that confirms: no Locust, no schedule; one `produce` a message, with number and time."""
     producer = Producer({**configuration(endpoint), "delivery.report.only.error": True}, logger=logger)
     most, some = int(endpoint.client["waiting"]), max(1, min(1000, 4 * 10**6 // len(message)))
     topic, parts, count, filler = endpoint.name, endpoint.parts, 0, message[HEADER_BYTES:]
-    while meter.goes_on(count - len(producer)):
+    while meter.keep_measuring(count - len(producer)):
         if len(producer) + some <= max(some, most):
             for number in range(count, count + some):
                 producer.produce(topic, stamp(number) + filler if stamped else message, partition=number % parts)
@@ -213,12 +213,12 @@ def bare(endpoint: Endpoint, message: bytes, meter: Meter, _: Path, *, stamped: 
     producer.flush(1)
 
 
-def bare_batch(endpoint: Endpoint, message: bytes, meter: Meter, _: Path) -> None:
+def bare_batch(endpoint: Endpoint, message: bytes, meter: RateMeter, _: Path) -> None:
     """The same with `produce_batch` of a list that is made once: the client's own limit, which no real data comes to."""
     producer = Producer({**configuration(endpoint), "delivery.report.only.error": True}, logger=logger)
     most, some = int(endpoint.client["waiting"]), max(1, min(4096, 4 * 10**6 // len(message)))
     batch, count, turn = [{"value": message}] * some, 0, 0
-    while meter.goes_on(count - len(producer)):
+    while meter.keep_measuring(count - len(producer)):
         if len(producer) + some <= max(some, most):
             count += producer.produce_batch(endpoint.name, batch, partition=turn % endpoint.parts)
             turn += 1

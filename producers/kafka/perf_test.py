@@ -8,7 +8,7 @@ from bench.plugins.protocols import Endpoint
 from bench.services.java import java
 from bench.services.maven_jars import jars
 from bench.system.supervisor import output_of
-from bench.workload.rate_meter import WARM_UP, Meter
+from bench.workload.rate_meter import WARM_UP, RateMeter
 
 TOOL = "org.apache.kafka.tools.ProducerPerformance"
 _LINE = re.compile(r"^(\d+) records sent, ([\d.]+) records/sec", re.MULTILINE)
@@ -18,7 +18,7 @@ _USUAL_RATE, _USUAL_BYTES = 0.9e6, 0.5e9
 """Messages and bytes a second of one core; a machine that is twice as fast is measured for half as long."""
 
 
-def perf_test(endpoint: Endpoint, message: bytes, meter: Meter, cache: Path) -> None:
+def perf_test(endpoint: Endpoint, message: bytes, meter: RateMeter, cache: Path) -> None:
     """Run the tool at full speed; the meter is told of the time after its first line, or of all where there is no such time."""
     records = max(16, round(_SECONDS * min(_USUAL_RATE, _USUAL_BYTES / len(message))))
     said = output_of(_command(endpoint, len(message), records, cache), seconds=120)
@@ -26,9 +26,9 @@ def perf_test(endpoint: Endpoint, message: bytes, meter: Meter, cache: Path) -> 
     if not spans:
         raise ServiceError(f"kafka-producer-perf-test said nothing of its rate: {said[-200:]!r}")
     (total, seconds), cold = spans[-1], spans[0] if len(spans) > 1 else (0, 0.0)
-    meter.look(0.0, 0)
-    meter.look(WARM_UP + cold[1], cold[0])
-    meter.look(WARM_UP + seconds, total)
+    meter.record(0.0, 0)
+    meter.record(WARM_UP + cold[1], cold[0])
+    meter.record(WARM_UP + seconds, total)
 
 
 def _command(endpoint: Endpoint, size: int, records: int, cache: Path) -> list[str]:

@@ -183,7 +183,7 @@ class Producer(User):
 
     def _share(self, spec: LoadSpec) -> LoadSpec:
         """A worker's part of an order; all of it where there is but one."""
-        return spec.share(self._line.member) if isinstance(self._line, MasterLine) else spec
+        return spec.for_worker(self._line.member) if isinstance(self._line, MasterLine) else spec
 
     def _halted(self) -> bool:
         """Whether anything was said since the order began: a halt, or that the sender is to be closed."""

@@ -10,7 +10,7 @@ from msgspec import Struct
 from bench.model.cell import Cell
 from bench.plugins.protocols import Endpoint, RunEnvironment
 from bench.system.pipe import Pipe
-from bench.workload.rate_meter import Meter, stamp
+from bench.workload.rate_meter import RateMeter, stamp
 
 LOAD, ALONE = "inline", True
 
@@ -69,7 +69,7 @@ def discard(endpoint: Endpoint, over: Event) -> None:
         pipe.take(100_000, 0.05)
 
 
-def bare(_: Endpoint, message: bytes, meter: Meter, __: Path) -> None:
+def bare(_: Endpoint, message: bytes, meter: RateMeter, __: Path) -> None:
     """The plainest hand-over within a process: a bounded deque, one thread appends messages that it makes, another pops them."""
     waiting, filler = deque[bytes](), message[64:]
     most, popped, over = max(2, min(200_000, 16 * 10**6 // len(message))), [0], Event()
@@ -85,7 +85,7 @@ def bare(_: Endpoint, message: bytes, meter: Meter, __: Path) -> None:
 
     reader = Thread(target=pop, daemon=True)
     reader.start()
-    while meter.goes_on(popped[0]):
+    while meter.keep_measuring(popped[0]):
         for number in range(min(1000, most - len(waiting))):
             waiting.append(stamp(number) + filler)
     over.set()

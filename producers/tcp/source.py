@@ -25,7 +25,7 @@ from bench.model.cell import Cell
 from bench.model.message_codec import HEADER_BYTES, MAX_TEXT_ENTROPY
 from bench.plugins.protocols import Endpoint, RunEnvironment
 from bench.workload.batch_writer import Filler
-from bench.workload.rate_meter import Meter, stamp
+from bench.workload.rate_meter import RateMeter, stamp
 
 ALONE = True
 JOINED_BYTES, JOINED_BELOW = 2**18, 4096
@@ -246,7 +246,7 @@ def discard(endpoint: Endpoint, over: Event) -> None:
             over.wait(0.02)
 
 
-def bare(endpoint: Endpoint, message: bytes, meter: Meter, _: Path, *, stamped: bool = True) -> None:
+def bare(endpoint: Endpoint, message: bytes, meter: RateMeter, _: Path, *, stamped: bool = True) -> None:
     """The plainest loop: one `sendall` a message, whose number and time are written into one and the same memory.
 
     What the kernel has counts as confirmed, as with the sender.
@@ -257,7 +257,7 @@ def bare(endpoint: Endpoint, message: bytes, meter: Meter, _: Path, *, stamped: 
         writer, _peer = listener.accept()
         with writer:
             line, count, some = bytearray(message[:-1] + b"\n"), 0, max(1, min(1000, 10**6 // len(message)))
-            while meter.goes_on(count):
+            while meter.keep_measuring(count):
                 for number in range(count, count + some):
                     if stamped:
                         line[:HEADER_BYTES] = stamp(number)

@@ -52,7 +52,7 @@ def latency_trials(known: CellData) -> list[JudgedTrial]:
 def _title_of(known: CellData, one: JudgedTrial) -> str:
     seen, top = one.seen, known.result.confirmed_hz if known.result is not None else None
     share = f"{seen.planned.rate / top:.0%}: " if top else ""
-    doubt = f", clocks ± {time_text(seen.clocks.most)}" if seen.clocks is not None else ""
+    doubt = f", clocks ± {time_text(seen.clocks.max_latency_error)}" if seen.clocks is not None else ""
     over = "\noverloaded" if one.verdict.word == "overloaded" else ""
     return f"{share}{rate_text(seen.planned.rate)}{doubt}{over}"
 

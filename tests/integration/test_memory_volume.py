@@ -7,7 +7,7 @@ from bench.system.pipe import Pipe
 from bench.workload.delivery_counts import DeliveryCounts
 from bench.workload.load_spec import LoadSpec
 from bench.workload.open_loop import OpenLoopSender, run_load
-from bench.workload.processing import Work
+from bench.workload.processing import MessageProcessor
 from producers.memory.source import Sender
 
 
@@ -18,10 +18,10 @@ def passed(count, size=100):
     sender._pipe = pipe
 
     def consume():
-        work = Work(size, 0.5)
+        work = MessageProcessor(size, 0.5)
         while True:
             batch = pipe.take(10_000, 0.2)
-            for report in work.done(batch) if batch else ():
+            for report in work.process(batch) if batch else ():
                 tally.add(report)
             if not batch and over.is_set():
                 return
@@ -41,5 +41,5 @@ def test_a_million_messages_pass_exactly():
     """Nothing lost, duplicated, out of order or corrupted."""
     sent, tally = passed(1_000_000)
     assert sent.confirmed == tally.count == 1_000_000
-    assert tally.against(sent.by_producer()) == (0, 0)
+    assert tally.reconcile(sent.by_producer()) == (0, 0)
     assert (tally.corrupted, tally.out_of_order) == (0, 0)

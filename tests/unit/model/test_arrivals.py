@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench.model.arrivals import Constant, Part, Poisson, Profiled, schedule_of
+from bench.model.arrivals import ConstantSchedule, PoissonSchedule, ProfiledSchedule, ScheduleShare, create_schedule
 
 PROFILES = st.lists(st.tuples(st.floats(0.05, 3), st.floats(0.01, 10)), min_size=1, max_size=5)
 KINDS = ["constant", "poisson", "bursts", "steps", "trace"]
@@ -17,7 +17,7 @@ SHAPES = {
 
 
 def schedule(kind, rate=1000.0, seconds=5.0, seed=3):
-    return schedule_of(kind, rate, seconds, seed=seed, profile=SHAPES.get(kind, ()))
+    return create_schedule(kind, rate, seconds, seed=seed, profile=SHAPES.get(kind, ()))
 
 
 def agrees(schedule, elapsed):
@@ -30,19 +30,19 @@ def agrees(schedule, elapsed):
 @given(rate=st.floats(0.1, 1e6), elapsed=st.floats(0, 50))
 def test_the_count_agrees_with_the_due_times(rate, elapsed):
     """Of a constant rate."""
-    assert agrees(Constant(rate, 100), elapsed)
+    assert agrees(ConstantSchedule(rate, 100), elapsed)
 
 
 @given(rate=st.floats(0.1, 1e5), elapsed=st.floats(0, 50), seed=st.integers(0, 99))
 def test_the_count_agrees_with_poisson_times(rate, elapsed, seed):
     """Wherever it is asked."""
-    assert agrees(Poisson(rate, 30, seed), elapsed)
+    assert agrees(PoissonSchedule(rate, 30, seed), elapsed)
 
 
 @given(rate=st.floats(0.1, 1e5), elapsed=st.floats(0, 50), profile=PROFILES)
 def test_the_count_agrees_with_the_times_of_a_profile(rate, elapsed, profile):
     """Also over many periods."""
-    assert agrees(Profiled(rate, 100, profile), elapsed)
+    assert agrees(ProfiledSchedule(rate, 100, profile), elapsed)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -51,7 +51,7 @@ def test_the_count_agrees_with_the_times_of_a_profile(rate, elapsed, profile):
 def test_the_shares_of_workers_are_the_whole(kind, members, at):
     """Every message is in exactly one share, at its own time; so at every moment the counts add up."""
     whole = schedule(kind)
-    shares = [Part(schedule(kind), member, members) for member in range(members)]
+    shares = [ScheduleShare(schedule(kind), member, members) for member in range(members)]
     assert sum(share.count(at) for share in shares) == whole.count(at)
     due = np.concatenate([share.due(0, share.count(9)) for share in shares])
     assert np.array_equal(np.sort(due), whole.due(0, whole.count(9)))
@@ -77,13 +77,13 @@ def test_parts_of_a_schedule_are_the_same_as_the_whole(kind):
 
 def test_poisson_gaps_are_exponential():
     """Their standard deviation is their mean."""
-    gaps = np.diff(Poisson(1000, 60, 5).due(0, 50_000))
+    gaps = np.diff(PoissonSchedule(1000, 60, 5).due(0, 50_000))
     assert gaps.std() == pytest.approx(gaps.mean(), rel=0.03)
 
 
 def test_another_seed_is_another_schedule():
     """And the same seed the same."""
-    first, same, other = (Poisson(100, 10, seed).due(0, 500) for seed in (1, 1, 2))
+    first, same, other = (PoissonSchedule(100, 10, seed).due(0, 500) for seed in (1, 1, 2))
     assert np.array_equal(first, same)
     assert not np.array_equal(first, other)
 
@@ -96,7 +96,7 @@ def test_bursts_leave_the_rest_of_a_period_empty():
 
 def test_nothing_is_due_after_the_end():
     """Ten seconds at five a second are fifty messages."""
-    assert Constant(5, 10).count(1e9) == 50
+    assert ConstantSchedule(5, 10).count(1e9) == 50
 
 
 def test_nothing_is_due_before_the_start():
@@ -107,4 +107,4 @@ def test_nothing_is_due_before_the_start():
 def test_an_unknown_schedule_is_refused_by_name():
     """The message says which there are."""
     with pytest.raises(ValueError, match="'fractal' is not a schedule; known: constant"):
-        schedule_of("fractal", 1, 1)
+        create_schedule("fractal", 1, 1)

@@ -8,7 +8,7 @@ from bench.config.site import KafkaSite, Site
 from bench.config.validation import read_scenario
 from bench.errors import UsageError
 from bench.model.cell import Cell
-from bench.model.measurement import Measurement, Planned, Result, Series
+from bench.model.measurement import Measurement, PlannedTrial, Result, Series
 from bench.storage.run_folder import RunFolder, cell_of, read_results, read_run, read_trials
 from bench.units import Bandwidth
 
@@ -23,14 +23,14 @@ def scenario(request):
 
 @pytest.fixture
 def store(tmp_path, scenario):
-    store = RunFolder.fresh(tmp_path, "quick")
+    store = RunFolder.create(tmp_path, "quick")
     store.open(scenario, Site(bandwidth=Bandwidth(1.25e8), kafka=KafkaSite("localhost:9092")), {"cores": 2})
     yield store
     store.close()
 
 
 def seen(number):
-    planned = Planned(number, 100.0, 1.0, 5.0, "search")
+    planned = PlannedTrial(number, 100.0, 1.0, 5.0, "search")
     return Measurement(
         planned, "", "complete", 0.0, 6.5, 600, 600, 0, 600, 0, 0, 0, 0,
         drained=True, late=0.0, blocked=0.0, cpu_requested_s=6.0, cpu_used_s=6.001, series=SERIES,
@@ -79,7 +79,7 @@ def test_half_a_line_is_forgotten(store, scenario):
 
 def test_a_finished_cell_is_known_to_the_next_run(store, scenario):
     """It is passed over."""
-    store.finish(CELL, result())
+    store.save_result(CELL, result())
     store.close()
     again = RunFolder(store.folder)
     again.open(scenario, Site(), {})
@@ -89,7 +89,7 @@ def test_a_finished_cell_is_known_to_the_next_run(store, scenario):
 
 def test_results_are_one_object_a_cell_with_every_field(store):
     """A value that does not exist is null."""
-    store.finish(CELL, result())
+    store.save_result(CELL, result())
     cells = msgspec.json.decode((store.folder / "cells.json").read_bytes())
     assert cells["format"] == 1
     assert cells["cells"][0]["low_hz"] is None
@@ -104,7 +104,7 @@ def test_a_second_harness_is_kept_out(store, scenario):
 
 def test_two_runs_of_one_second_have_two_folders(tmp_path):
     """No run overwrites another."""
-    assert RunFolder.fresh(tmp_path, "x").folder != RunFolder.fresh(tmp_path, "x").folder
+    assert RunFolder.create(tmp_path, "x").folder != RunFolder.create(tmp_path, "x").folder
 
 
 def test_a_folder_that_is_no_run_is_refused_in_one_line(tmp_path):
@@ -140,4 +140,4 @@ def test_a_place_that_cannot_be_written_is_refused(tmp_path):
     """A file stands where the folder should."""
     (tmp_path / "results").write_text("")
     with pytest.raises(UsageError, match="choose another place with --out"):
-        RunFolder.fresh(tmp_path / "results", "x")
+        RunFolder.create(tmp_path / "results", "x")

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from bench.model.message_codec import filler, read, read_mixed
-from bench.model.message_keys import KeyDrawing, Keys, names_of
-from bench.model.message_sizes import SizeDrawing, Sizes
+from bench.model.message_codec import make_filler, read, read_mixed
+from bench.model.message_keys import Keys, KeySequence, encode_keys
+from bench.model.message_sizes import Sizes, SizeSequence
 from bench.workload.batch_writer import BatchWriter
 from bench.workload.load_spec import LoadSpec
 
-MIXED = SizeDrawing(Sizes(choice=((100, 0.5), (9000, 0.5))), 3)
+MIXED = SizeSequence(Sizes(choice=((100, 0.5), (9000, 0.5))), 3)
 
 
 class Taking:
@@ -60,7 +60,7 @@ def sent(client, count=50, **more):
 @pytest.mark.parametrize("most", [10**9, 7], ids=["all at once", "seven at a time"])
 def test_messages_of_one_size_arrive_whole(client, most):
     """In one piece or in two, all at once or little by little."""
-    found = read(sent(client(most)).messages, 4550, filler(4550, 0.5))
+    found = read(sent(client(most)).messages, 4550, make_filler(4550, 0.5))
     assert (found.seq.tolist(), found.corrupted) == (list(range(50)), 0)
 
 
@@ -68,16 +68,16 @@ def test_messages_of_one_size_arrive_whole(client, most):
 @pytest.mark.parametrize("most", [10**9, 7], ids=["all at once", "seven at a time"])
 def test_messages_of_mixed_sizes_arrive_whole(client, most):
     """Each with its own size."""
-    found = read_mixed(sent(client(most), sizes=MIXED).messages, filler(9000, 0.5), MIXED.of)
+    found = read_mixed(sent(client(most), sizes=MIXED).messages, make_filler(9000, 0.5), MIXED.lookup)
     assert (found.seq.tolist(), found.corrupted) == (list(range(50)), 0)
 
 
 @pytest.mark.parametrize("most", [10**9, 7], ids=["all at once", "seven at a time"])
 def test_each_message_keeps_its_key(most):
     """Also when the client takes some of them later."""
-    keys = KeyDrawing(Keys(5), 2)
-    numbers = keys.of(np.zeros(50, dtype=np.int64), np.arange(50, dtype=np.uint64)).tolist()
-    assert sent(Keyed(most), keys=keys).keys == [names_of(keys.keys)[number] for number in numbers]
+    keys = KeySequence(Keys(5), 2)
+    numbers = keys.lookup(np.zeros(50, dtype=np.int64), np.arange(50, dtype=np.uint64)).tolist()
+    assert sent(Keyed(most), keys=keys).keys == [encode_keys(keys.keys)[number] for number in numbers]
 
 
 def test_without_headers_of_their_own_messages_are_the_same_every_time():

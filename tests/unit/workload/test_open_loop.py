@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bench.model.message_codec import filler, read
+from bench.model.message_codec import make_filler, read
 from bench.workload.batch_writer import MAX_MESSAGES
 from bench.workload.load_spec import LoadSpec
 from bench.workload.open_loop import DEADLINE, FIRST_PART, OpenLoopSender, run_load
@@ -63,7 +63,7 @@ def test_a_late_step_sends_all_that_is_due_by_then():
     """Due times do not move when the pump comes late."""
     bucket = Bucket()
     OpenLoopSender(spec(), bucket).step(1000.5)
-    heads = read(bucket.messages, 100, filler(100, 0.5))
+    heads = read(bucket.messages, 100, make_filler(100, 0.5))
     assert heads.seq.tolist() == list(range(50))
     assert np.allclose(heads.due, 1000 + (np.arange(50) + 0.5) / 100)
     assert np.allclose(heads.sent, 1000.5)
@@ -98,7 +98,7 @@ def test_an_order_is_sent_in_full(rate):
     last = driven(OpenLoopSender(spec(rate, seconds), bucket))[-1]
     assert last.done
     assert last.accepted == last.confirmed == len(bucket.messages) == round(rate * seconds)
-    assert read(bucket.messages, 100, filler(100, 0.5)).seq.tolist() == list(range(last.accepted))
+    assert read(bucket.messages, 100, make_filler(100, 0.5)).seq.tolist() == list(range(last.accepted))
 
 
 def test_what_the_source_does_not_take_is_offered_again():
@@ -108,7 +108,7 @@ def test_what_the_source_does_not_take_is_offered_again():
     pump.step(1000.5)
     bucket.room = 10**9
     pump.step(1000.6)
-    assert read(bucket.messages, 100, filler(100, 0.5)).seq.tolist() == list(range(50))
+    assert read(bucket.messages, 100, make_filler(100, 0.5)).seq.tolist() == list(range(50))
 
 
 def test_blocked_counts_from_what_was_left_to_what_was_taken_in_full():
@@ -189,7 +189,7 @@ def test_the_latest_message_is_told_even_when_the_turn_that_was_late_has_caught_
         pass
     sent = pump.sent(1001.5)
     assert sent.late == 0
-    assert sent.latest == pytest.approx(1.495)
+    assert sent.max_late == pytest.approx(1.495)
 
 
 class Slow(Bucket):
