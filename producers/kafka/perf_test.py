@@ -8,7 +8,7 @@ from bench.plugins.protocols import Endpoint
 from bench.services.java import java
 from bench.services.maven_jars import jars
 from bench.system.supervisor import output_of
-from bench.workload.rate_meter import WARM_UP, RateMeter
+from bench.workload.rate_meter import WARM_UP_S, RateMeter
 
 TOOL = "org.apache.kafka.tools.ProducerPerformance"
 _LINE = re.compile(r"^(\d+) records sent, ([\d.]+) records/sec", re.MULTILINE)
@@ -27,8 +27,8 @@ def perf_test(endpoint: Endpoint, message: bytes, meter: RateMeter, cache: Path)
         raise ServiceError(f"kafka-producer-perf-test said nothing of its rate: {said[-200:]!r}")
     (total, seconds), cold = spans[-1], spans[0] if len(spans) > 1 else (0, 0.0)
     meter.record(0.0, 0)
-    meter.record(WARM_UP + cold[1], cold[0])
-    meter.record(WARM_UP + seconds, total)
+    meter.record(WARM_UP_S + cold[1], cold[0])
+    meter.record(WARM_UP_S + seconds, total)
 
 
 def _command(endpoint: Endpoint, size: int, records: int, cache: Path) -> list[str]:
