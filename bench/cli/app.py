@@ -412,9 +412,10 @@ def _warn(chosen: "Scenario") -> None:
 
 def _resumed(folder: Path, chosen: "Scenario", where: "Site") -> "RunFolder":
     """The store of an earlier run; it must have been of the same scenario, on the same site and machine."""
-    from bench.storage.run_folder import RunFolder, read_run
+    from bench.storage.run_folder import RunFolder, read_run, require_current_format
     from bench.system import host_info
 
+    require_current_format(folder)
     record = read_run(folder)
     if "imported" in record.facts:
         raise UsageError(f"{folder}: was imported from another tool's results; it can be reported, not gone on with")

@@ -12,7 +12,8 @@ from bench.config.site import Site
 from bench.errors import UsageError
 from bench.model.cell import Cell
 from bench.model.measurement import Measurement, Result
-from bench.storage.run_folder import RunRecord, cell_of, read_results, read_run, read_trials
+from bench.storage.records import RunRecord
+from bench.storage.run_folder import cell_of, read_results, read_run, read_trials
 from bench.units import seconds_text
 
 

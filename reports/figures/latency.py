@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from msgspec import Struct
 
 from bench.analysis.histogram import KINDS, Percentile, histogram_of, percentiles
-from bench.storage.run_folder import read_latencies
+from bench.storage.series_files import read_latencies
 from bench.units import rate_text
 from reports.data.run_data import CellData, JudgedTrial, RunData
 from reports.figures.figure import Picture

@@ -31,7 +31,7 @@ from bench.plugins import registry
 from bench.plugins.environment import RunEnvironment
 from bench.runner import deployment
 from bench.services import credentials, preflight
-from bench.storage.run_folder import RunRecord
+from bench.storage.records import RunRecord
 from bench.telemetry import node_exporter
 from bench.units import Seconds, Size
 from producers.pulsar.admin import Admin

@@ -15,7 +15,7 @@ from bench.config.scenario import LoadSettings
 from bench.config.site import KafkaSite, Site
 from bench.model.cell import Cell
 from bench.model.measurement import Bound, Measurement, PlannedTrial, Result, Series
-from bench.storage.run_folder import RunRecord
+from bench.storage.records import RunRecord
 from bench.units import Bandwidth
 from reports.data.bottleneck import limit_of
 from reports.data.heatmap_kinds import cpu_words
