@@ -183,8 +183,8 @@ def _lognormal_mistakes(median: int, p99: int) -> Iterator[Mistake]:
         return
     largest = Sizes(median, p99).largest
     if largest > Size.read(MAX_MESSAGE_SIZE):
-        found = f"{size_text(p99)}, so that the largest would have {size_text(largest)}"
-        yield ("lognormal", "p99"), found, f"a largest of {MAX_MESSAGE_SIZE}"
+        value = f"{size_text(p99)}, so that the largest would have {size_text(largest)}"
+        yield ("lognormal", "p99"), value, f"a largest of {MAX_MESSAGE_SIZE}"
 
 
 @lru_cache(maxsize=8)

@@ -123,7 +123,7 @@ class RunFolder:
     def _report_write_errors(self) -> Iterator[None]:
         try:
             yield
-        except OSError as problem:  # a full disk, or a folder that somebody has deleted
+        except OSError as problem:  # a full disk, or a deleted folder
             why = os.strerror(problem.errno) if problem.errno else str(problem)
             raise UsageError(
                 f"{self.folder}: cannot be written ({why}); put that right, then go on with --resume"

@@ -9,13 +9,13 @@ from bench.workload.load_spec import LoadSpec, SendProgress
 STALL_TIMEOUT_S = 10.0
 """A source that takes or confirms nothing for so long will not do so any more."""
 CONFIRM_TIMEOUT_S = 60.0
-"""The longest time for which the last confirmations are waited for."""
+"""The last confirmations are waited for at most so long."""
 MAX_STEP_S = 0.02
 """A client whose `send` takes longer (one file a message) gets smaller batches."""
 MAX_TURN_S = 0.005
 """The longest sequence of steps before anything else of the process gets its turn."""
 MIN_PAUSE_S, CONFIRMING_PAUSE_S, MAX_PAUSE_S = 0.001, 0.005, 0.05
-"""A client with unconfirmed messages is asked sooner than one without."""
+"""A client with unconfirmed messages is polled more often than one without."""
 CANCEL_CHECK_INTERVAL_S = 0.01
 """One check takes 0.05 ms of CPU, a tenth of a turn."""
 MIN_BATCH_DIVISOR = 16
