@@ -9,7 +9,7 @@ from typing import Any
 from bench.config.scenario import Grid, Scenario
 from bench.config.site import Site
 from bench.model.cell import Cell
-from bench.model.measurement import Latency, Measurement, Planned, Purpose, Result, Series
+from bench.model.measurement import Latency, Measurement, PlannedTrial, Purpose, Result, Series
 from bench.model.message_sizes import MessageSize
 from bench.storage.run_folder import RunFolder
 from bench.units import Seconds
@@ -53,7 +53,7 @@ def seen(
         at, offered, processed = [*at, at[-1] + 1], [*offered, last], [*processed, last]
     p50 = (0.6 * batch or 0.004) if sustained else 2.5
     known: dict[str, Any] = {
-        "planned": Planned(number, rate, settle, window, purpose), "started": "2026-05-04T10:00:00Z", "batch_interval": batch,
+        "planned": PlannedTrial(number, rate, settle, window, purpose), "started": "2026-05-04T10:00:00Z", "batch_interval": batch,
         "ended": "complete" if sustained else "hopeless", "seconds": 13.0 if sustained else 9.5, "offered": offered[-1],
         "sent": last, "failed": 0, "processed": last, "lost": 0, "duplicated": 0, "out_of_order": 0, "corrupted": 0,
         "drained": sustained, "late": 0.001, "blocked": 0.0, "cpu_requested_s": 5.0, "cpu_used_s": 5.01,
@@ -122,7 +122,7 @@ def a_run(
             status = STATUSES.get((cell.system, cell.message_bytes, cell.cpu_seconds), "measured")
             for trial in trials_of(cell, trials) if status != "unsupported" else ():
                 store.add(cell, trial)
-            store.finish(cell, result_of(cell, status))
+            store.save_result(cell, result_of(cell, status))
     return folder
 
 

@@ -35,8 +35,8 @@ from bench.plugins.protocols import Endpoint, LoadGenerator
 from bench.system import clock, host_info
 from bench.system.child import Child
 from bench.system.ipc import Failure, Ready
-from bench.workload.load_spec import LoadSpec, SendProgress, key_drawing, size_drawing
-from bench.workload.rate_meter import Meter
+from bench.workload.load_spec import LoadSpec, SendProgress, create_key_sequence, create_size_sequence
+from bench.workload.rate_meter import RateMeter
 
 logger = logging.getLogger(__name__)
 
@@ -161,10 +161,10 @@ def measure_load(cell: Cell, scenario: Scenario, env: RunEnvironment, seconds: f
     """Return messages/s that the load generator sends and the source confirms when everything is due at once."""
     with open_load(cell, scenario, env) as load:
         spec = load_spec_of(cell, scenario, UNREACHABLE_HZ, seconds, stamped=stamped)
-        meter = Meter(seconds)
+        meter = RateMeter(seconds)
         for progress in send_load(load, spec):
             if progress.at <= spec.begin + seconds:
-                meter.look(progress.at, progress.confirmed)
+                meter.record(progress.at, progress.confirmed)
         return meter.rate
 
 
@@ -196,8 +196,8 @@ def load_spec_of(
         workers=scenario.load.workers,
         clock=clock.ours(),
         limit=float(scenario.load.limit) if scenario.load.limit is not None else None,
-        sizes=size_drawing(cell, scenario),
-        keys=key_drawing(scenario),
+        sizes=create_size_sequence(cell, scenario),
+        keys=create_key_sequence(scenario),
         stamped=stamped,
     )
 

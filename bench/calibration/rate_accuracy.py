@@ -55,7 +55,7 @@ def offered_rates(cell: Cell, scenario: Scenario, env: RunEnvironment, seconds: 
                 cell.message_bytes,
                 rate,
                 rate_in(readings),
-                max((sent.latest for sent in readings), default=0.0),
+                max((sent.max_late for sent in readings), default=0.0),
             )
 
 

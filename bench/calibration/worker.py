@@ -10,7 +10,7 @@ from bench.errors import HarnessError, UsageError
 from bench.plugins import registry
 from bench.plugins.protocols import Endpoint
 from bench.system.ipc import Channel, Failure, Ready
-from bench.workload.rate_meter import Meter
+from bench.workload.rate_meter import RateMeter
 
 
 class BaselineRun(Struct, frozen=True, tag="baseline-run"):
@@ -59,7 +59,7 @@ def main() -> None:
 
 def run_baseline(task: BaselineRun) -> float:
     """Run a baseline producer in this process; return its rate in messages/s."""
-    meter = Meter(task.seconds)
+    meter = RateMeter(task.seconds)
     produce = registry.source_plugin(task.endpoint.source).baselines[task.baseline]
     produce(task.endpoint, b"x" * task.message_bytes, meter, Path(task.cache))
     return meter.rate

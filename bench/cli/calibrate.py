@@ -44,7 +44,7 @@ def calibrate(  # one argument for each option
     from bench.cli.calibration_table import CalibrationRequest, table_lines
     from bench.storage.run_folder import RunFolder
 
-    folder = RunFolder.fresh(out, "calibrate").folder
+    folder = RunFolder.create(out, "calibrate").folder
     request = CalibrationRequest(names, split_names(against), sizes, runs, seconds, changes or [], offered=offered)
     for line in table_lines(request, folder, read_site_file(site), cache_folder(), children_folder()):
         say(line)

@@ -161,8 +161,8 @@ def _codec_line(size: int) -> str:
     """Return how fast the codec writes messages of a size, and reads and verifies them."""
     count = max(1, min(_BLOCK_MESSAGES, _BLOCK_BYTES // size))
     writer, filler = (
-        message_codec.Writer(run=1, producer=0, size=size, cost=0.0, entropy=0.75),
-        message_codec.filler(size, 0.75),
+        message_codec.MessageWriter(run=1, producer=0, size=size, cost=0.0, entropy=0.75),
+        message_codec.make_filler(size, 0.75),
     )
     due = np.arange(count, dtype=np.float64)
     written = writer.write(0, due, 0.0)

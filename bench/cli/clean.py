@@ -14,13 +14,13 @@ def register(app: typer.Typer) -> None:
 def clean(*, out: Results = DEFAULT_RESULTS) -> None:
     """End what a killed run left running, and delete the data that it left behind."""
     from bench.plugins.environment import delete_data
-    from bench.storage.run_folder import locked
+    from bench.storage.run_folder import lock_run_folder
     from bench.system.supervisor import end_orphans
 
     for ended in end_orphans(children_folder()):
         say(f"ended    {ended}")
     for data in sorted(out.glob("*/data")):
-        lock = locked(data.parent)
+        lock = lock_run_folder(data.parent)
         if lock is None:
             continue
         with lock:

@@ -57,7 +57,7 @@ def run(  # one argument for each option
 
     chosen, where = read_inputs(scenario, site, changes)
     warn_of_settings(chosen)
-    folder = _resumed(resume, chosen, where) if resume else RunFolder.fresh(out, chosen.name)
+    folder = _resumed(resume, chosen, where) if resume else RunFolder.create(out, chosen.name)
     _log_to(folder.folder / "harness.log")
     options = RunOptions(this_command(), cache_folder(), children_folder(), web=web)
     try:
@@ -80,9 +80,10 @@ def run(  # one argument for each option
 def _resumed(folder: Path, scenario: "Scenario", site: "Site") -> "RunFolder":
     """Return the folder of an earlier run; it must have been of the same scenario, on the same site and machine."""
     from bench.config.site import same_site
-    from bench.storage.run_folder import RunFolder, read_run
+    from bench.storage.run_folder import RunFolder, read_run, require_current_format
     from bench.system import host_info
 
+    require_current_format(folder)
     record = read_run(folder)
     if "imported" in record.facts:
         raise UsageError(f"{folder}: was imported from another tool's results; it can be reported, not gone on with")

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from bench.model.cell import Cell
-from bench.model.measurement import Planned, Result
+from bench.model.measurement import PlannedTrial, Result
 from bench.runner.progress import (
     CellFinished,
     CellStarted,
@@ -85,7 +85,7 @@ class Screen:
         self._began = time.monotonic()
         self._title: Text = Text("starting")
         self._note = ""
-        self._planned: Planned | None = None
+        self._planned: PlannedTrial | None = None
         self._rates = RateWindow(RATE_SPAN_S)
 
     def __call__(self, event: ProgressEvent) -> None:

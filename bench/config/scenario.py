@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct, field
 
 from bench.model.cell import Cell
-from bench.model.message_codec import SMALLEST_BYTES
+from bench.model.message_codec import MIN_MESSAGE_BYTES
 from bench.model.message_keys import Keys
 from bench.model.message_sizes import MessageSize as AnySize
 from bench.units import Rate, Seconds, Share, limits
@@ -19,7 +19,7 @@ Name = Annotated[
 SystemName = Annotated[
     str, Meta(pattern=r"^[^/\s]+/[^/\s]+$(?!\n)", description='framework/source, such as "spark/kafka"')
 ]
-MessageSize = Annotated[AnySize, limits(least=f"{SMALLEST_BYTES} B", most="1 GB")]
+MessageSize = Annotated[AnySize, limits(least=f"{MIN_MESSAGE_BYTES} B", most="1 GB")]
 CpuCost = Annotated[Seconds, limits(most="1 h")]
 _ONCE_EACH = Meta(min_length=1, max_length=1000, extra={"unique": True}, extra_json_schema={"uniqueItems": True})
 

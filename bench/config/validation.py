@@ -33,7 +33,7 @@ from bench.config.yaml_document import (
 )
 from bench.errors import UsageError
 from bench.model.message_sizes import MessageSize, Mix
-from bench.model.message_sizes import mistakes as mix_mistakes
+from bench.model.message_sizes import find_mistakes as mix_mistakes
 from bench.units import Quantity, rate_text, respelt, size_text
 
 MAX_MISTAKES = 20

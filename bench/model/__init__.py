@@ -1,1 +1,1 @@
-"""Records and message formats that every layer shares; pure."""
+"""Records and the message format that all layers share. Pure: no clock, file, socket or thread."""

@@ -1,4 +1,4 @@
-"""One point of the grid."""
+"""One cell of a scenario's grid."""
 
 from msgspec import Struct
 
@@ -12,10 +12,10 @@ class Cell(Struct, frozen=True):
     framework: str
     source: str
     message_bytes: int
-    """where sizes differ, their mean"""
+    """the mean, if sizes differ"""
     cpu_seconds: float
     sizes: Sizes | None = None
-    """their distribution, where they differ"""
+    """the distribution of sizes, if they differ"""
 
     @property
     def system(self) -> str:
@@ -24,7 +24,7 @@ class Cell(Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """A name that is fit for a folder, such as "spark-kafka-10kB-20ms"; no two cells of a grid have the same."""
+        """A name for files, such as "spark-kafka-10kB-20ms"; unique within a grid."""
         size = size_text(self.message_bytes)
         if Size.read(size) != self.message_bytes:
             size = f"{self.message_bytes} B"
@@ -39,5 +39,5 @@ class Cell(Struct, frozen=True):
 
     @property
     def size_text(self) -> str:
-        """Its size as people read it; where sizes differ, their mean, and that it is one."""
+        """The message size for reports, such as "10 kB"; "mean 10 kB" if sizes differ."""
         return size_text(self.message_bytes) if self.sizes is None else f"mean {size_text(self.message_bytes)}"

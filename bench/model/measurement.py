@@ -1,4 +1,4 @@
-"""What is planned, what was seen, and what follows for a cell: numbers only, never changed afterwards."""
+"""Records of planned trials, measurements and results: numbers only, never changed afterwards."""
 
 from typing import Literal
 
@@ -8,23 +8,27 @@ from bench.model.message_sizes import Sizes
 
 Purpose = Literal["warm-up", "search", "confirm", "latency"]
 Status = Literal["measured", "lower-bound", "upper-bound", "unstable", "failed", "unsupported"]
-Ending = Literal["complete", "hopeless", "framework died", "source died", "load died", "host gone"]
+EndReason = Literal["complete", "hopeless", "framework died", "source died", "load died", "host gone"]
 
 
-class Planned(Struct, frozen=True):
-    """One trial to be made: its number within the cell, its rate in messages/s, and how long its parts last in seconds."""
+class PlannedTrial(Struct, frozen=True):
+    """A trial to run; durations in seconds."""
 
     number: int
+    """within the cell, from 0"""
     rate: float
+    """messages/s"""
     settle: float
+    """of the load before the window"""
     window: float
+    """in which counters are judged"""
     purpose: Purpose
 
 
 class Series(Struct, frozen=True):
-    """The counters over a trial; seconds since the first message was due, and messages since then.
+    """The counters over a trial: seconds since the first message was due, and messages since then.
 
-    A row is taken whenever the processed counter has moved, and at least a few times a second.
+    A row is taken whenever the processed counter has changed, and at least a few times a second.
     """
 
     at: list[float] = field(default_factory=list)
@@ -34,7 +38,10 @@ class Series(Struct, frozen=True):
 
 
 class Buckets(Struct, frozen=True):
-    """Histograms of each second of a trial, a row for each bucket that holds anything; seconds since the first message was due."""
+    """Latency histograms of each second of a trial, one row for each bucket that is not empty.
+
+    Seconds count from the moment at which the first message was due.
+    """
 
     second: list[int] = field(default_factory=list)
     kind: list[str] = field(default_factory=list)
@@ -43,7 +50,7 @@ class Buckets(Struct, frozen=True):
 
 
 class Latency(Struct, frozen=True):
-    """Quantiles in seconds; None where nothing was counted."""
+    """Latency quantiles in seconds; None if nothing was counted."""
 
     p50: float | None = None
     p90: float | None = None
@@ -52,33 +59,33 @@ class Latency(Struct, frozen=True):
 
 
 class ClockOffset(Struct, frozen=True):
-    """How far clocks of a site's hosts were apart; the host is the one whose clock may have been off ours most."""
+    """The difference between a site's clocks; `host` is the one whose clock may differ most from the harness's."""
 
     host: str
     offset: float
-    """seconds, its clock minus ours"""
+    """seconds, its clock minus the harness's"""
     bound: float
-    """seconds up to which the offset is known"""
-    most: float
-    """seconds by which a latency may be wrong: where load and framework may both be elsewhere, the sum of the two largest"""
+    """uncertainty of the offset in seconds"""
+    max_latency_error: float
+    """seconds by which a latency may be wrong; if load and framework both run elsewhere, the sum of the two largest"""
 
 
 class Measurement(Struct, frozen=True):
-    """What one trial saw."""
+    """The measurement of one trial."""
 
-    planned: Planned
+    planned: PlannedTrial
     started: str
-    """UTC, a label"""
-    ended: Ending
+    """UTC, only a label"""
+    ended: EndReason
     batch_interval: float
     seconds: float
-    """from the first message due until the drain was over"""
+    """from the first due time until the drain was over"""
     offered: int
-    """due by the end of the window, or by the moment at which the trial was given up"""
+    """messages due by the end of the window, or by the moment at which the trial was stopped early"""
     sent: int
-    """confirmed by the source, in the whole trial"""
+    """messages that the source confirmed, in the whole trial"""
     failed: int
-    """given to the source's client and finally refused"""
+    """messages that the source's client took and finally refused"""
     processed: int
     lost: int
     duplicated: int
@@ -87,45 +94,47 @@ class Measurement(Struct, frozen=True):
     drained: bool
     """whether everything sent was processed before the drain's deadline"""
     late: float
-    """by how many seconds the generator was behind its due times at the end of the window"""
+    """seconds by which the generator was behind its due times at the end of the window"""
     blocked: float
-    """for how many seconds the source did not take more, by then"""
+    """seconds in which the source did not take more, by then"""
     cpu_requested_s: float
+    """CPU cost of the processed messages"""
     cpu_used_s: float
-    """CPU seconds that the messages asked for and that were spent on them"""
+    """CPU time spent on it"""
     from_due: Latency = Latency()
     from_sent: Latency = Latency()
     processing: Latency = Latency()
     negative: int = 0
-    """messages that were done before they were sent, by the clocks: impossible"""
+    """messages that were done before they were sent, by the clocks; more than 0 is impossible"""
     clocks: ClockOffset | None = None
-    """of a site with several hosts: every latency but that of processing alone is known no better"""
+    """of a site with several hosts: limits the accuracy of `from_due` and `from_sent`"""
     cpu: dict[str, float] = field(default_factory=dict)
-    """CPU seconds by role (framework, source, load, harness) and of the whole machine (busy, steal, available) in `seconds`"""
+    """CPU seconds by role (framework, source, load, harness) and of the machine (busy, steal, kernel, available) in the
+    window, which lasted `seconds`"""
     memory: dict[str, float] = field(default_factory=dict)
     """resident bytes by role at the end of the window"""
     memory_slope: dict[str, float] = field(default_factory=dict)
-    """bytes/s by which they grew from the beginning of the window to its end"""
+    """growth of resident memory by role in bytes/s, from the beginning of the window to its end"""
     usage: dict[str, dict[str, float]] = field(default_factory=dict)
-    """in the window, by role: sent_bytes and received_bytes (TCP), link_sent_bytes and link_received_bytes (those of other hosts),
-    read_bytes and written_bytes (disk), gc_seconds (JVMs)"""
+    """in the window, by role: sent_bytes and received_bytes (TCP), link_sent_bytes and link_received_bytes (those of
+    other hosts), read_bytes and written_bytes (disk), gc_seconds (JVMs)"""
     note: str = ""
-    """one line when something died or gave trouble"""
+    """one line if something died or failed"""
     series: Series = Series()
-    """kept in a file of its own beside the journal"""
+    """stored in a file of its own beside the journal"""
     latencies: Buckets = Buckets()
-    """likewise: histograms of each second, in latency/"""
+    """stored in a file of its own, in latency/"""
 
     @property
-    def left_clean(self) -> bool:
-        """Whether the rig it was made on is ready for the next trial; otherwise a fresh one is needed."""
+    def deployment_reusable(self) -> bool:
+        """Whether the next trial can use the same deployment; otherwise it needs a new one."""
         return self.drained and self.ended in ("complete", "hopeless") and self.lost == 0
 
 
 class ObjectiveResult(Struct, frozen=True):
-    """What the trials of a cell say of one objective by itself: "backlog", "loss" or "p99"; rates in messages/s.
+    """The highest rate at which one objective ("backlog", "loss" or "p99") holds by itself; rates in messages/s.
 
-    `kept_hz` is the highest rate at which it was kept. None where nothing was tried on that side.
+    `kept_hz` is the highest rate at which a trial met it. A bound without a trial on its side is None.
     """
 
     name: str
@@ -136,9 +145,9 @@ class ObjectiveResult(Struct, frozen=True):
 
 
 class Bound(Struct, frozen=True):
-    """A rate in messages/s that something does not let through more of.
+    """An upper bound of a rate in messages/s.
 
-    Above a hard one theory says no. Above a soft one a trial may come for a while: what is written to a disk lies in memory first.
+    No measurement can exceed a hard bound. A short trial may exceed a soft one: data for a disk is in memory first.
     """
 
     name: str
@@ -147,7 +156,7 @@ class Bound(Struct, frozen=True):
 
 
 class Result(Struct, frozen=True):
-    """Of one cell; an object of cells.json. Rates are messages/s; a value that does not exist is None, never 0."""
+    """The result of one cell, an object of cells.json; rates in messages/s. A missing value is None, never 0."""
 
     system: str
     framework: str
@@ -173,10 +182,10 @@ class Result(Struct, frozen=True):
     corrupted: int = 0
     latency_s: Latency = Latency()
     cpu_share: dict[str, float] = field(default_factory=dict)
-    """Cores that each role (framework, source, load, harness) and the whole machine (busy, steal) used at the confirmed rate"""
+    """cores that each role (framework, source, load, harness) and the whole machine (busy, steal) used"""
     objectives: tuple[ObjectiveResult, ...] = ()
-    """one for each objective, where the strategy answers several at once"""
+    """one for each objective, if the strategy estimates several at once"""
     sizes: Sizes | None = None
-    """the distribution of message sizes, where they differ; `message_bytes` is its mean"""
+    """the distribution of message sizes, if they differ; `message_bytes` is its mean"""
     soft_bounds: tuple[Bound, ...] = ()
-    """of the source's network and disks, the lowest first; soft ones, which `bound_hz` does not know"""
+    """soft bounds by the source's network and disks, the lowest first; `bound_hz` is the lowest hard bound"""

@@ -1,4 +1,4 @@
-"""Keys of messages: so many distinct ones, and a table of which message has which, drawn ahead of a run."""
+"""Keys of messages: a number of distinct keys, and a table, drawn before a run, that assigns them to messages."""
 
 from functools import lru_cache
 from typing import Annotated, Literal
@@ -7,14 +7,14 @@ import numpy as np
 from msgspec import Meta, Struct
 from numpy.typing import NDArray
 
-ENTRIES, EACH = 2**16, 16
-"""Of the table, at least, and for each key; messages after its end go through it again."""
+ENTRIES, ENTRIES_PER_KEY = 2**16, 16
+"""Minimal lengths of the table; messages beyond its end start again at its beginning."""
 SHIFT = 10_007
-"""Entries between two producers of one order."""
+"""Entries between the first messages of two producers."""
 
 
 class Keys(Struct, frozen=True, forbid_unknown_fields=True):
-    """How many distinct keys messages have, and how often each comes."""
+    """The number of distinct keys, and how often each of them occurs."""
 
     count: Annotated[int, Meta(ge=1, le=100_000)]
     choice: Literal["uniform", "zipf"] = "uniform"
@@ -23,24 +23,24 @@ class Keys(Struct, frozen=True, forbid_unknown_fields=True):
     """of zipf"""
 
 
-class KeyDrawing(Struct, frozen=True):
-    """Keys and the seed by which they are dealt out."""
+class KeySequence(Struct, frozen=True):
+    """The key of each message of a run, determined by a seed."""
 
     keys: Keys
     seed: int
 
-    def of(self, producers: NDArray[np.int64], numbers: NDArray[np.uint64]) -> NDArray[np.int32]:
-        """The number of the key, 0 to count - 1, of each of the messages with these producers and numbers."""
-        table = table_of(self.keys, self.seed)
-        places = (numbers + producers.astype(np.uint64) * np.uint64(SHIFT)) % np.uint64(len(table))
-        found: NDArray[np.int32] = table[places.astype(np.int64)]
-        return found
+    def lookup(self, producers: NDArray[np.int64], numbers: NDArray[np.uint64]) -> NDArray[np.int32]:
+        """Return the key, 0 to count - 1, of each message with these producers and sequence numbers; equal shapes."""
+        table = draw_key_table(self.keys, self.seed)
+        entries = (numbers + producers.astype(np.uint64) * np.uint64(SHIFT)) % np.uint64(len(table))
+        keys: NDArray[np.int32] = table[entries.astype(np.int64)]
+        return keys
 
 
 @lru_cache(maxsize=4)
-def table_of(keys: Keys, seed: int) -> NDArray[np.int32]:
-    """The keys of the first messages; each key is in it at least once, and as often as its share asks for."""
-    entries = max(ENTRIES, EACH * keys.count)
+def draw_key_table(keys: Keys, seed: int) -> NDArray[np.int32]:
+    """Return the keys of the first messages, read-only; each key is in it at least once, and else in proportion."""
+    entries = max(ENTRIES, ENTRIES_PER_KEY * keys.count)
     weights = np.ones(keys.count) if keys.choice == "uniform" else 1 / np.arange(1, keys.count + 1) ** keys.exponent
     counts = np.maximum(1, np.rint(entries * weights / weights.sum())).astype(np.int64)
     table = np.repeat(np.arange(keys.count, dtype=np.int32), counts)
@@ -50,6 +50,6 @@ def table_of(keys: Keys, seed: int) -> NDArray[np.int32]:
 
 
 @lru_cache(maxsize=4)
-def names_of(keys: Keys) -> tuple[bytes, ...]:
-    """The keys as they travel."""
+def encode_keys(keys: Keys) -> tuple[bytes, ...]:
+    """Return each key as the bytes that are sent."""
     return tuple(b"key-%d" % number for number in range(keys.count))

@@ -26,11 +26,11 @@ from bench.plugins.client_lint import ConfigWarning
 from bench.plugins.protocols import Consumer, Endpoint, Framework, LoadGenerator, Sender, Source
 from bench.plugins.site_section import Section
 from bench.simulation.validation_report import ValidationReport
-from bench.workload.rate_meter import Meter
+from bench.workload.rate_meter import RateMeter
 
 Settings = TypeVar("Settings", bound=Struct)
 
-BaselineProducer = Callable[[Endpoint, bytes, Meter, Path], None]
+BaselineProducer = Callable[[Endpoint, bytes, RateMeter, Path], None]
 """Sends one message over and over until the meter, given the confirmed count, ends it. The path is the download cache.
 """
 

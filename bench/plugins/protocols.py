@@ -15,7 +15,7 @@ from bench.model.cell import Cell
 from bench.plugins.environment import RunEnvironment
 from bench.workload.delivery_counts import ProcessingReport
 from bench.workload.load_spec import LoadSpec, SendProgress
-from bench.workload.processing import Work
+from bench.workload.processing import MessageProcessor
 
 __all__ = ["Consumer", "Endpoint", "Framework", "LoadGenerator", "RunEnvironment", "Sender", "Source"]
 
@@ -112,7 +112,7 @@ class Framework(Protocol):
     def batch_interval(self) -> float:
         """Return the seconds between two moments at which it shows progress; 0 when it goes on continuously."""
 
-    def open(self, cell: Cell, endpoint: Endpoint, work: Work, env: RunEnvironment) -> None:
+    def open(self, cell: Cell, endpoint: Endpoint, work: MessageProcessor, env: RunEnvironment) -> None:
         """Run the work on every message of the endpoint until `close`. Returns once it is reading."""
 
     def poll(self) -> list[ProcessingReport]:

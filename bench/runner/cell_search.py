@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from bench.analysis.verdict import Verdict, judge
 from bench.errors import HarnessError, ImpossibleMeasurementError, UsageError
-from bench.model.measurement import Measurement, Planned, Result
+from bench.model.measurement import Measurement, PlannedTrial, Result
 from bench.plugins import registry
 from bench.plugins.environment import RunEnvironment
 from bench.runner.cell_plan import CellPlan
@@ -64,7 +64,7 @@ class CellSearch:
         """Run the latency trials that the scenario asks for; the rate is known even if they fail."""
         try:
             for planned in self._latency_trials(result):
-                if self._last is None or not self._last.left_clean:
+                if self._last is None or not self._last.deployment_reusable:
                     self._warm_up(planned, deployment)
                 self._run_trial(planned, deployment)
         except (UsageError, ImpossibleMeasurementError):
@@ -72,7 +72,7 @@ class CellSearch:
         except HarnessError as problem:
             logger.warning("%s: its latency is not measured: %s", self.plan.cell.name, problem)
 
-    def _run_trial(self, planned: Planned, deployment: Deployment) -> tuple[Measurement, Verdict]:
+    def _run_trial(self, planned: PlannedTrial, deployment: Deployment) -> tuple[Measurement, Verdict]:
         """Run, store, check and judge one trial."""
         self._make_ready(deployment)
         self._notify(TrialStarted(planned))
@@ -83,7 +83,7 @@ class CellSearch:
         self._notify(TrialFinished(measurement, verdict))
         return measurement, verdict
 
-    def _warm_up(self, planned: Planned, deployment: Deployment) -> None:
+    def _warm_up(self, planned: PlannedTrial, deployment: Deployment) -> None:
         """Warm up a new deployment at half the next rate; the measurement is neither stored nor given to the search."""
         self._make_ready(deployment)
         half = replace(planned, rate=planned.rate / 2, purpose="warm-up")
@@ -95,12 +95,12 @@ class CellSearch:
         """Empty the deployment after an earlier trial; replace it where messages were left in it or a process died."""
         if self._last is None:
             return
-        if self._last.left_clean:
+        if self._last.deployment_reusable:
             deployment.source.reset()
         else:
             deployment.redeploy()
 
-    def _latency_trials(self, result: Result) -> list[Planned]:
+    def _latency_trials(self, result: Result) -> list[PlannedTrial]:
         return remaining_latency_trials(self.plan, result, self._folder.trials(self.plan.cell))
 
     def _check(self, measurement: Measurement) -> None:

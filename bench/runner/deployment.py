@@ -12,7 +12,7 @@ from msgspec import Struct
 from bench.config.load_profile import profile_of
 from bench.errors import PluginError
 from bench.model.measurement import ClockOffset
-from bench.model.message_codec import Clock
+from bench.model.message_codec import ClockReference
 from bench.plugins import registry
 from bench.plugins.environment import RunEnvironment
 from bench.plugins.protocols import Framework, LoadGenerator, Source
@@ -20,8 +20,8 @@ from bench.plugins.site_preflight import require_site
 from bench.runner.cell_plan import CellPlan
 from bench.system import clock
 from bench.telemetry import node_exporter
-from bench.workload.load_spec import LoadSpec, SendProgress, key_drawing, size_drawing
-from bench.workload.processing import Work
+from bench.workload.load_spec import LoadSpec, SendProgress, create_key_sequence, create_size_sequence
+from bench.workload.processing import MessageProcessor
 
 FIRST_MESSAGES = 8
 FIRST_MESSAGES_TIMEOUT_S = 90.0
@@ -104,11 +104,13 @@ def deployed(plan: CellPlan, env: RunEnvironment) -> Iterator[Deployment]:
         deployment.close()
 
 
-def message_work(plan: CellPlan, stamped: Clock) -> Work:
+def message_work(plan: CellPlan, stamped: ClockReference) -> MessageProcessor:
     """Return what every framework does with each message of a cell, which is stamped by that clock."""
     cell, scenario = plan.cell, plan.scenario
     entropy = float(scenario.load.entropy)
-    return Work(cell.message_bytes, entropy, stamped, size_drawing(cell, scenario), key_drawing(scenario))
+    return MessageProcessor(
+        cell.message_bytes, entropy, stamped, create_size_sequence(cell, scenario), create_key_sequence(scenario)
+    )
 
 
 def _open_parts(plan: CellPlan, env: RunEnvironment) -> tuple[ExitStack, _Parts]:
@@ -172,7 +174,7 @@ def _load_spec(plan: CellPlan, run: int, rate: float, begin: float, seconds: flo
         workers=load.workers,
         seed=load.seed * 2**16 + run,
         profile=tuple(profile_of(load)),
-        sizes=size_drawing(cell, plan.scenario),
-        keys=key_drawing(plan.scenario),
+        sizes=create_size_sequence(cell, plan.scenario),
+        keys=create_key_sequence(plan.scenario),
         clock=clock.ours(),
     )

@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bench.model.cell import Cell
-from bench.model.measurement import Planned
+from bench.model.measurement import PlannedTrial
 from bench.runner.progress import CellStarted, Note, ProgressEvent, RateWindow, TrialProgress, TrialStarted
 
 FILE = "status.json"
@@ -26,7 +26,7 @@ class Status(Struct, frozen=True):
     number: int = 0
     total: int = 0
     note: str = ""
-    trial: Planned | None = None
+    trial: PlannedTrial | None = None
     phase: str = ""
     elapsed: float = 0.0
     """seconds since the trial's first message was due"""

@@ -6,7 +6,7 @@ from bench.analysis.bounds import cpu_bound, reached_bound
 from bench.analysis.sanity import failed_sanity_check
 from bench.errors import ImpossibleMeasurementError
 from bench.model.cell import Cell
-from bench.model.measurement import Measurement, Planned, Result, Status
+from bench.model.measurement import Measurement, PlannedTrial, Result, Status
 from bench.runner.cell_plan import CellPlan
 
 TOLERANCE = 1.02
@@ -63,7 +63,7 @@ def check_sanity(measurement: Measurement, plan: CellPlan, *, several_senders: b
         raise ImpossibleMeasurementError(f"trial {measurement.planned.number}: {reason}")
 
 
-def remaining_latency_trials(plan: CellPlan, result: Result, trials: list[Measurement]) -> list[Planned]:
+def remaining_latency_trials(plan: CellPlan, result: Result, trials: list[Measurement]) -> list[PlannedTrial]:
     """Return the latency trials at the scenario's shares of the confirmed rate, without those that the journal has."""
     latency = plan.scenario.latency
     if result.confirmed_hz is None or not latency.at:
@@ -73,5 +73,6 @@ def remaining_latency_trials(plan: CellPlan, result: Result, trials: list[Measur
     settle = max(1.0, 2 * plan.batch_interval)
     shares = [float(share) for share in latency.at[done:]]
     return [
-        Planned(len(trials) + place, confirmed * share, settle, window, "latency") for place, share in enumerate(shares)
+        PlannedTrial(len(trials) + place, confirmed * share, settle, window, "latency")
+        for place, share in enumerate(shares)
     ]

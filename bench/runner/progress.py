@@ -6,7 +6,7 @@ from msgspec import Struct
 
 from bench.analysis.verdict import Verdict
 from bench.model.cell import Cell
-from bench.model.measurement import Measurement, Planned, Result
+from bench.model.measurement import Measurement, PlannedTrial, Result
 
 
 class Note(Struct, frozen=True):
@@ -27,13 +27,13 @@ class CellStarted(Struct, frozen=True):
 class TrialStarted(Struct, frozen=True):
     """A trial or a warm-up begins."""
 
-    planned: Planned
+    planned: PlannedTrial
 
 
 class TrialProgress(Struct, frozen=True):
     """The counters of a trial under way, a few times a second; messages since its first due time."""
 
-    planned: Planned
+    planned: PlannedTrial
     phase: str
     elapsed: float
     """seconds since the first message was due"""

@@ -65,7 +65,7 @@ def run(scenario: Scenario, site: Site, folder: RunFolder, notify: Notify, optio
                 continue
             notify(CellStarted(cell, number, len(cells)))
             result = measure_cell(cell, scenario, env, folder, notify, ceilings)
-            folder.finish(cell, result)
+            folder.save_result(cell, result)
             notify(CellFinished(result))
     return [result for result in folder.results() if result.status]
 

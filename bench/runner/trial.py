@@ -10,7 +10,7 @@ from msgspec.structs import asdict
 
 from bench.analysis.histogram import Histogram
 from bench.errors import HarnessError
-from bench.model.measurement import Ending, Latency, Measurement, Planned
+from bench.model.measurement import EndReason, Latency, Measurement, PlannedTrial
 from bench.plugins.site_preflight import missing_endpoints
 from bench.runner.deployment import Deployment
 from bench.runner.progress import Notify, TrialProgress
@@ -27,7 +27,7 @@ MAX_IDLE_CORES = 0.15
 """A framework that uses less CPU than this is not working on a backlog."""
 
 
-def run_trial(deployment: Deployment, planned: Planned, notify: Notify) -> Measurement:
+def run_trial(deployment: Deployment, planned: PlannedTrial, notify: Notify) -> Measurement:
     """Run one trial on an idle deployment and return what it saw."""
     trial = _Trial(deployment, planned, notify)
     ended = trial.measure_window()
@@ -39,7 +39,7 @@ def run_trial(deployment: Deployment, planned: Planned, notify: Notify) -> Measu
 class _Trial:
     """The shell around a trial's state: polls the plugins, reads the clock and the probes."""
 
-    def __init__(self, deployment: Deployment, planned: Planned, notify: Notify) -> None:
+    def __init__(self, deployment: Deployment, planned: PlannedTrial, notify: Notify) -> None:
         self._deployment, self._notify, self._notified = deployment, notify, 0.0
         self._started = now_text()
         end = planned.settle + planned.window
@@ -52,11 +52,11 @@ class _Trial:
         self._servers = [child for child in deployment.env.supervisor.children if child.role == "source"]
         deployment.load_generator.start(spec)
 
-    def measure_window(self) -> Ending:
+    def measure_window(self) -> EndReason:
         """Poll until the window is over, the rate cannot be sustained any more, or something died."""
         state, env = self._state, self._deployment.env
         account: Account | None = None
-        ended: Ending = "complete"
+        ended: EndReason = "complete"
         while (now := self._poll("settling" if account is None else "measuring")) < state.window_end:
             if state.death:
                 break
@@ -97,7 +97,7 @@ class _Trial:
         if state.death:
             self._deployment.load_generator.cancel()
 
-    def check_site(self, ended: Ending) -> None:
+    def check_site(self, ended: EndReason) -> None:
         """Find what of the site died, or whose host is gone, where not everything came through.
 
         A host that is gone says nothing of a rate.
@@ -107,12 +107,12 @@ class _Trial:
             return
         missing = missing_endpoints(self._deployment.env.site)
         for endpoint in missing:
-            died: Ending = "source died" if endpoint.is_source else "framework died"
+            died: EndReason = "source died" if endpoint.is_source else "framework died"
             state.death, state.note = died if endpoint.refused else "host gone", str(endpoint)
         if missing:
             self._deployment.load_generator.cancel()
 
-    def measurement(self, ended: Ending) -> Measurement:
+    def measurement(self, ended: EndReason) -> Measurement:
         """Return what was seen."""
         state, counts = self._state, self._state.counts
         lost, duplicated = state.losses()

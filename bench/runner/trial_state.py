@@ -7,7 +7,7 @@ framework reports.
 from bench.analysis.histogram import KINDS, Seconds
 from bench.analysis.time_series import TimeSeries
 from bench.model.arrivals import Schedule
-from bench.model.measurement import Ending, Planned
+from bench.model.measurement import EndReason, PlannedTrial
 from bench.workload.delivery_counts import DeliveryCounts, ProcessingReport
 from bench.workload.load_spec import LoadSpec, SendProgress
 from bench.workload.processing import NO_RUN
@@ -22,13 +22,13 @@ MAX_BACKLOG_BYTES = 2 * 10**9
 class TrialState:
     """The counters; times are seconds since the first due time, unless they are said to be monotonic."""
 
-    def __init__(self, planned: Planned, spec: LoadSpec, batch_interval: float) -> None:
+    def __init__(self, planned: PlannedTrial, spec: LoadSpec, batch_interval: float) -> None:
         self.planned, self.spec, self.batch_interval = planned, spec, batch_interval
         self.schedule: Schedule = spec.schedule()
         self.counts, self.stale = DeliveryCounts(), 0
         self.latencies, self.rows = Seconds(), TimeSeries()
         self.progress: SendProgress | None = None
-        self.death: Ending | None = None
+        self.death: EndReason | None = None
         self.note = ""
 
     def add_progress(self, progress: SendProgress) -> None:
@@ -47,7 +47,7 @@ class TrialState:
             self.latencies.add(second, kind, sparse)
         return True
 
-    def add_death(self, what: Ending, note: str) -> None:
+    def add_death(self, what: EndReason, note: str) -> None:
         """Note what died first; what dies of it later is not noted."""
         if self.death is None:
             self.death, self.note = what, note
@@ -92,7 +92,7 @@ class TrialState:
     def losses(self) -> tuple[int, int]:
         """Return (lost, duplicated) so far; a damaged message is damaged, not lost."""
         confirmed = self.progress.by_producer() if self.progress is not None else {}
-        lost, duplicated = self.counts.against(confirmed)
+        lost, duplicated = self.counts.reconcile(confirmed)
         holes = min(lost, duplicated, self.failed)  # what was refused has left its number free
         return max(0, lost - holes - self.counts.corrupted), duplicated - holes
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from bench.analysis.bounds import limited_by
 from bench.analysis.verdict import Verdict
-from bench.model.measurement import Measurement, Planned, Result
+from bench.model.measurement import Measurement, PlannedTrial, Result
 from bench.search.problem import SearchProblem, Step
 from bench.search.trial_summary import bare_result, note_of, with_account
 
@@ -107,7 +107,7 @@ class Bisection(Struct, frozen=True):
     def after(self, seen: Measurement, verdict: Verdict) -> "Bisection":
         return replace(self, steps=(*self.steps, Step(replace(seen, series=type(seen.series)()), verdict)))
 
-    def next_trial(self) -> Planned | None:
+    def next_trial(self) -> PlannedTrial | None:
         pace, number = self.question.pace, len(self.steps)
         if not self.steps:
             return pace.planned(0, self.question.start, "warm-up")

@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 from bench.config.scenario import Timing
-from bench.model.measurement import Planned, Purpose
+from bench.model.measurement import PlannedTrial, Purpose
 
 MAX_WINDOW, MAX_WARM_UP = 300.0, 60.0
 
@@ -15,13 +15,13 @@ class Pace(Struct, frozen=True):
     precision: float
     batch_interval: float
 
-    def planned(self, number: int, rate: float, purpose: Purpose) -> Planned:
+    def planned(self, number: int, rate: float, purpose: Purpose) -> PlannedTrial:
         """A trial at that rate."""
         settle = max(1.0, 2 * self.batch_interval) if self.timing.settle is None else float(self.timing.settle)
         window = self._window(rate)
         if purpose == "warm-up":  # it only steers
             window = max(min(window / 2, MAX_WARM_UP), 2 * self.batch_interval)
-        return Planned(number, float(rate), settle, window, purpose)
+        return PlannedTrial(number, float(rate), settle, window, purpose)
 
     def _window(self, rate: float) -> float:
         """At least a few batches, and so many messages that a drift of half the precision is several messages."""

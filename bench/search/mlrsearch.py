@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from bench.analysis.stability import drift_of
 from bench.analysis.verdict import Verdict
-from bench.model.measurement import Measurement, Planned, Result, Series
+from bench.model.measurement import Measurement, PlannedTrial, Result, Series
 from bench.search.problem import SearchProblem, Step
 from bench.search.trial_summary import bare_result, note_of, with_account
 
@@ -45,7 +45,7 @@ class MlrSearch(Struct, frozen=True):
         loss = max(drift_of(seen).loss, verdict.loss, 2 * LOSS if overloaded else 0.0) if overloaded else 0.0
         return replace(self, steps=(*self.steps, step), losses=(*self.losses, min(0.99, loss)))
 
-    def next_trial(self) -> Planned | None:
+    def next_trial(self) -> PlannedTrial | None:
         if self._gone:
             return None
         try:
@@ -56,7 +56,7 @@ class MlrSearch(Struct, frozen=True):
             drain = float(self.question.timing.drain) + 2 * interval
             if sum(step.seen.seconds for step in self.steps) + settle + window + drain > self.question.search.budget:
                 return None
-            return Planned(len(self.steps), wanted.rate, settle, window, "search")
+            return PlannedTrial(len(self.steps), wanted.rate, settle, window, "search")
         return None
 
     def result(self) -> Result:

@@ -6,7 +6,7 @@ The values are those of the project's max-rate-search reference, section 3; wher
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bench.model.measurement import Planned, Purpose
+from bench.model.measurement import PlannedTrial, Purpose
 from bench.search.problem import SearchProblem
 
 
@@ -83,24 +83,24 @@ class Durations(Struct, frozen=True):
     question: SearchProblem
     recipe: SearchParameters
 
-    def probe(self, rate: float, times: float = 1.0) -> Planned:
+    def probe(self, rate: float, times: float = 1.0) -> PlannedTrial:
         """A short look, for the bracket and for reading it again."""
         recipe, interval = self.recipe, self._interval
         usual = min(times * max(recipe.probe, recipe.probe_batches * interval), self._trial)
         return self._planned(rate, max(usual, min(recipe.probe_messages / rate, self._longest)), "search")
 
-    def trial(self, rate: float, purpose: Purpose = "search") -> Planned:
+    def trial(self, rate: float, purpose: Purpose = "search") -> PlannedTrial:
         """A whole trial; slow cells get as long as it takes for enough messages."""
         return self._planned(rate, max(self._trial, min(self.recipe.trial_messages / rate, self._longest)), purpose)
 
-    def warm_up(self, rate: float) -> Planned:
+    def warm_up(self, rate: float) -> PlannedTrial:
         """Load without a reading."""
         recipe, interval = self.recipe, self._interval
         usual = max(recipe.warm_up, recipe.warm_up_batches * interval)
         least = max(self._settle, 2 * interval)
         return self._planned(rate, max(least, min(usual, self._trial / 2)), "warm-up")
 
-    def longest(self, planned: Planned) -> float:
+    def longest(self, planned: PlannedTrial) -> float:
         """How long a trial takes if it does not drain and the system has to be started again; a small budget hopes for better."""
         drain = float(self.question.timing.drain) + 2 * self._interval
         return (
@@ -128,6 +128,6 @@ class Durations(Struct, frozen=True):
     def _longest(self) -> float:
         return float(self.question.search.budget) / self.recipe.trials_in_budget
 
-    def _planned(self, rate: float, window: float, purpose: Purpose) -> Planned:
+    def _planned(self, rate: float, window: float, purpose: Purpose) -> PlannedTrial:
         """The number is given by the search."""
-        return Planned(0, float(rate), self._settle, float(window), purpose)
+        return PlannedTrial(0, float(rate), self._settle, float(window), purpose)

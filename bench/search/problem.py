@@ -7,7 +7,7 @@ from msgspec import Struct
 from bench.analysis.verdict import Verdict
 from bench.config.scenario import Objectives, Search, Timing
 from bench.model.cell import Cell
-from bench.model.measurement import Measurement, Planned, Result
+from bench.model.measurement import Measurement, PlannedTrial, Result
 from bench.search.durations import Pace
 
 MODEST_HZ, MODEST_BYTES = 2_000.0, 50e6
@@ -58,7 +58,7 @@ class Step(Struct, frozen=True):
 class Strategy(Protocol):
     """A search as a value: it plans the next trial and takes what was seen. The same steps give the same plan."""
 
-    def next_trial(self) -> Planned | None:
+    def next_trial(self) -> PlannedTrial | None:
         """What to try next; None once the answer stands."""
 
     def after(self, seen: Measurement, verdict: Verdict) -> "Strategy":

@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bench.analysis.verdict import Verdict
-from bench.model.measurement import Measurement, Planned, Result, Series
+from bench.model.measurement import Measurement, PlannedTrial, Result, Series
 from bench.search.problem import SearchProblem, Step
 from bench.search.trial_summary import bare_result, note_of, with_account
 
@@ -24,7 +24,7 @@ class Rfc2544(Struct, frozen=True):
     def after(self, seen: Measurement, verdict: Verdict) -> "Rfc2544":
         return replace(self, steps=(*self.steps, Step(replace(seen, series=Series()), verdict)))
 
-    def next_trial(self) -> Planned | None:
+    def next_trial(self) -> PlannedTrial | None:
         low, high, lowest, highest = self._passed, self._failed, float(self.question.search.lowest), self._top
         if (
             self._gone
@@ -43,7 +43,7 @@ class Rfc2544(Struct, frozen=True):
         drain = float(self.question.timing.drain) + 2 * self.question.batch_interval
         if sum(step.seen.seconds for step in self.steps) + settle + window + drain > self.question.search.budget:
             return None
-        return Planned(len(self.steps), float(rate), settle, window, "search")
+        return PlannedTrial(len(self.steps), float(rate), settle, window, "search")
 
     def result(self) -> Result:
         low, high = self._passed, self._failed

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from bench.analysis.stability import Drift
 from bench.analysis.verdict import Verdict
-from bench.model.measurement import Measurement, Planned, Series
+from bench.model.measurement import Measurement, PlannedTrial, Series
 from bench.search.bracketing import Bracketing
 from bench.search.objectives import Look
 from bench.search.observations import Observations
@@ -87,7 +87,7 @@ class SearchState(Struct, frozen=True, eq=False):
             return replace(course, stage="re-read", cold=True, hinted=True, climb=replace(course.climb, centre=centre))
         return course
 
-    def planned(self) -> Planned | None:
+    def planned(self) -> PlannedTrial | None:
         """What to try next, without a number; None once the answer stands."""
         if self.end:
             return None
@@ -104,7 +104,7 @@ class SearchState(Struct, frozen=True, eq=False):
             return durations.trial(self._next_rate())
         return durations.trial(self.top) if self.open_above else self.soak()
 
-    def soak(self) -> Planned:
+    def soak(self) -> PlannedTrial:
         """The trial that confirms the lower end of the interval."""
         assert self.observations is not None
         low, middle = self.observations.quantiles(0.025, 0.5)
@@ -114,7 +114,7 @@ class SearchState(Struct, frozen=True, eq=False):
     def after(self, step: Step) -> "SearchState":
         """The course that knows one more trial."""
         seen, verdict = step.seen, step.verdict
-        renewed = not seen.left_clean
+        renewed = not seen.deployment_reusable
         if seen.ended in ("framework died", "source died"):
             deaths = self.deaths + 1
             return replace(self, deaths=deaths, cold=True, end="died" if deaths >= self.recipe.most_deaths else "")

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from bench.analysis.bounds import limited_by
 from bench.analysis.stability import drift_of
 from bench.analysis.verdict import Verdict
-from bench.model.measurement import Measurement, Planned, Result, Series
+from bench.model.measurement import Measurement, PlannedTrial, Result, Series
 from bench.search.objectives import each_objective
 from bench.search.parameters import Durations, SearchParameters
 from bench.search.problem import SearchProblem, Step
@@ -37,7 +37,7 @@ class TwoCounter(Struct, frozen=True, eq=False):
         course = self.course.after(Step(seen, verdict))
         return replace(self, steps=(*self.steps, Step(replace(seen, series=Series()), verdict)), so_far=course)
 
-    def next_trial(self) -> Planned | None:
+    def next_trial(self) -> PlannedTrial | None:
         course = self.course
         planned = course.planned()
         if planned is None:
@@ -64,7 +64,7 @@ class TwoCounter(Struct, frozen=True, eq=False):
 
     def _spent(self) -> float:
         """Seconds that the trials took, and what the restarts between them may have cost."""
-        return sum(step.seen.seconds + self.recipe.restart * (not step.seen.left_clean) for step in self.steps)
+        return sum(step.seen.seconds + self.recipe.restart * (not step.seen.deployment_reusable) for step in self.steps)
 
     def _with_rates(self, bare: Result, course: SearchState) -> Result:
         end, lowest = course.end, course.climb.lowest

@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from bench.model.measurement import Ending, Measurement, Planned, Series
+from bench.model.measurement import EndReason, Measurement, PlannedTrial, Series
 from bench.simulation.capacity import TICK, Capacity, Ticks, Traits
 from bench.simulation.faults import Counters, Faults
 
@@ -56,7 +56,7 @@ class Fluid:
         self.clock += round(RESTART / TICK)
         self._born, self._queue = self.clock, 0.0
 
-    def trial(self, planned: Planned, drain: float) -> Measurement:
+    def trial(self, planned: PlannedTrial, drain: float) -> Measurement:
         """What the harness would have seen of a trial; `drain` is the deadline of the drain in seconds."""
         begun, count = self.clock, round((planned.settle + planned.window) / TICK)
         flow = self._flow(0.0 if self._faults.rejects else min(planned.rate, self.traits.generator), count, self._queue)
@@ -116,7 +116,7 @@ class Fluid:
             return hidden + int(self.traits.latency / TICK) + 1
         return (-(-(self.clock + hidden) // batch) + 1) * batch - self.clock
 
-    def _counters(self, planned: Planned, flow: Flow, begun: int, carried: float) -> Counters:
+    def _counters(self, planned: PlannedTrial, flow: Flow, begun: int, carried: float) -> Counters:
         """The counters at the end of each tick, as whole messages; what an earlier trial left behind leaves first, uncounted."""
         at = (np.arange(1, len(flow.came) + 1) * TICK).astype(np.float64)
         due = np.minimum(planned.rate * at, planned.rate * (planned.settle + planned.window)).astype(np.float64)
@@ -135,7 +135,7 @@ class Fluid:
         now, earlier = before[np.maximum(places, 0)], before[np.maximum(places - 1, 0)]
         return np.asarray(now - part * (now - earlier))
 
-    def _ending(self, planned: Planned, counters: Counters, begun: int) -> tuple[Ending, int]:
+    def _ending(self, planned: PlannedTrial, counters: Counters, begun: int) -> tuple[EndReason, int]:
         """How the offering ends, and after how many ticks."""
         whole = len(counters.at)
         given_up = _hopeless_after(planned, counters, self.traits.batch_interval)
@@ -154,7 +154,7 @@ def _queue_of(growth: Ticks, queue: float) -> Ticks:
     return np.asarray(level - np.minimum(np.minimum.accumulate(level), 0.0))
 
 
-def _hopeless_after(planned: Planned, counters: Counters, interval: float) -> int | None:
+def _hopeless_after(planned: PlannedTrial, counters: Counters, interval: float) -> int | None:
     """The ticks after which the harness gives up: the backlog of late has outgrown the early one by a quarter of what was due."""
     settled = round(planned.settle / TICK)
     backlog = (counters.offered - counters.processed)[settled:]
@@ -174,7 +174,7 @@ def _hopeless_after(planned: Planned, counters: Counters, interval: float) -> in
 
 
 def _measurement(
-    planned: Planned, counters: Counters, interval: float, *, ended: Ending, ticks: int
+    planned: PlannedTrial, counters: Counters, interval: float, *, ended: EndReason, ticks: int
 ) -> Measurement:  # fmt: skip
     """The numbers of a trial that was offered for so many ticks."""
     offered = int(planned.rate * ticks * TICK + 0.5)

@@ -1,1 +1,1 @@
-"""The run folder: the journal, the results, and what else outlives a run."""
+"""The run folder: the journal of measurements, the results, and the files of counters and latencies."""

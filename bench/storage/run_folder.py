@@ -3,8 +3,9 @@
 run.json            scenario, site, machine, versions, revision, command      written first
 trials.jsonl        the journal: one measurement a line, appended and synced
 series/*.parquet    the counters of one trial
+latency/*           the latency histograms of one trial
 cells.json          the results; derived from the journal, can be rebuilt
-logs/  data/        of children; data/ is deleted at the end
+logs/  data/        of child processes; data/ is deleted at the end
 """
 
 import contextlib
@@ -13,63 +14,38 @@ import os
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import IO, Any
 
-import msgspec
-from msgspec import Struct
 from msgspec.structs import replace
 
-from bench.analysis.histogram import KINDS, hgrm_text, histogram_of
 from bench.config.scenario import Scenario
 from bench.config.site import Site
 from bench.errors import UsageError
 from bench.model.cell import Cell
 from bench.model.measurement import Buckets, Measurement, Result, Series
-from bench.model.message_sizes import MessageSize
-from bench.units import Bandwidth, Rate, Seconds, Share, Size, exact_text
-
-FORMAT = 1
-Columns = TypeVar("Columns", Series, Buckets)
-QUANTITIES = (Size, MessageSize, Seconds, Rate, Share, Bandwidth)
-
-
-class RunRecord(Struct, frozen=True):
-    """What was run, where, with what: run.json."""
-
-    format: int
-    scenario: Scenario
-    site: Site
-    facts: dict[str, Any]
-    """of the machine: cores, memory, kernel, versions, git revision, command; see bench.system.host_info"""
-    started: str
-
-
-class Entry(Struct, frozen=True):
-    """One line of the journal."""
-
-    format: int
-    cell: Cell
-    measurement: Measurement
-
-
-class Results(Struct, frozen=True):
-    """cells.json."""
-
-    format: int
-    cells: list[Result]
+from bench.storage.records import (
+    FORMAT,
+    JournalEntry,
+    Results,
+    RunRecord,
+    decode_record,
+    encode_record,
+    read_format,
+)
+from bench.storage.series_files import read_series, write_latencies, write_series
 
 
 class RunFolder:
     """One run's folder, open for writing by one harness."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder.absolute()  # children run in folders of their own, where a relative path leads nowhere
+        self.folder = folder.absolute()  # child processes have working folders of their own
         self._results: dict[Cell, Result] = {}
         self._lock: IO[bytes] | None = None
 
     @classmethod
-    def fresh(cls, parent: Path, name: str) -> "RunFolder":
-        """A new folder parent/name-UTC; raises UsageError when it cannot be made."""
+    def create(cls, parent: Path, name: str) -> "RunFolder":
+        """Create a new folder parent/name-UTC; UsageError if that fails."""
         stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
         for number in range(1, 100):
             folder = parent / (f"{name}-{stamp}" if number == 1 else f"{name}-{stamp}-{number}")
@@ -79,69 +55,83 @@ class RunFolder:
                 continue
             except OSError as problem:
                 raise UsageError(
-                    f"{folder}: cannot be made ({problem.strerror}); choose another place with --out"
+                    f"{folder}: cannot be created ({problem.strerror}); choose another folder with --out"
                 ) from None
             return cls(folder)
         raise UsageError(f"{parent}: no free name for a run of {name}")
 
     def open(self, scenario: Scenario, site: Site, facts: Mapping[str, Any]) -> None:
-        """Save what is about to be run, unless this folder already knows; then forget what a killed harness wrote half."""
-        self._lock = locked(self.folder)
+        """Lock the folder, write run.json unless it exists, and remove a line that a killed harness wrote in part.
+
+        Args:
+            scenario: The scenario to run.
+            site: Its site.
+            facts: About the machine and the software, for run.json.
+
+        Raises:
+            UsageError: Another harness writes to the folder, or its run is of an older format.
+        """
+        begun = (self.folder / "run.json").exists()
+        if begun:
+            require_current_format(self.folder)
+        self._lock = lock_run_folder(self.folder)
         if self._lock is None:
             raise UsageError(f"{self.folder}: another bench writes to this run now")
         for name in ("series", "latency", "logs", "data", "figures"):
             (self.folder / name).mkdir(exist_ok=True)
-        if not (self.folder / "run.json").exists():
+        if not begun:
             record = RunRecord(FORMAT, scenario, site, dict(facts), now_text())
-            _write_whole(self.folder / "run.json", _encoded(record))
-        _cut_half_line(self.folder / "trials.jsonl")
+            _write_atomically(self.folder / "run.json", encode_record(record))
+        _cut_partial_line(self.folder / "trials.jsonl")
         self._results = {cell_of(result): result for result in read_results(self.folder)}
 
     def close(self) -> None:
-        """Let others write to the folder."""
+        """Unlock the folder."""
         if self._lock is not None:
             self._lock.close()
 
     def has_result(self, cell: Cell) -> bool:
+        """Return True if the cell has a result, from this run or from one that it resumes."""
         return cell in self._results
 
     def results(self) -> list[Result]:
+        """Return all results so far, in the order in which their cells were finished."""
         return list(self._results.values())
 
     def trials(self, cell: Cell) -> list[Measurement]:
-        """What earlier trials of a cell saw, with their series, in order."""
+        """Return the measurements of a cell, with their series, in order."""
         return [entry.measurement for entry in read_trials(self.folder, cell)]
 
-    def add(self, cell: Cell, seen: Measurement) -> None:
-        """Append a measurement to the journal; it is on the disk when this returns. UsageError when the disk does not take it."""
-        with self._writing():
-            _write_series(_series_file(self.folder, cell, seen), seen.series)
-            _write_latencies(self.folder, cell, seen)
-            line = _encoded(Entry(FORMAT, cell, replace(seen, series=Series(), latencies=Buckets()))) + b"\n"
+    def add(self, cell: Cell, measurement: Measurement) -> None:
+        """Append a measurement to the journal; it is on the disk when this returns, or UsageError is raised."""
+        with self._report_write_errors():
+            write_series(self.folder, cell, measurement)
+            write_latencies(self.folder, cell, measurement)
+            entry = JournalEntry(FORMAT, cell, replace(measurement, series=Series(), latencies=Buckets()))
             with (self.folder / "trials.jsonl").open("ab") as journal:
-                journal.write(line)
+                journal.write(encode_record(entry) + b"\n")
                 journal.flush()
                 os.fsync(journal.fileno())
 
-    def finish(self, cell: Cell, result: Result) -> None:
-        """Save a cell's result; UsageError when the disk does not take it."""
+    def save_result(self, cell: Cell, result: Result) -> None:
+        """Write a cell's result to cells.json; UsageError if that fails."""
         self._results[cell] = result
-        with self._writing():
-            _write_whole(self.folder / "cells.json", _encoded(Results(FORMAT, self.results())))
+        with self._report_write_errors():
+            _write_atomically(self.folder / "cells.json", encode_record(Results(FORMAT, self.results())))
 
     @contextlib.contextmanager
-    def _writing(self) -> Iterator[None]:
+    def _report_write_errors(self) -> Iterator[None]:
         try:
             yield
-        except OSError as problem:  # a full disk; a folder that somebody has deleted
+        except OSError as problem:  # a full disk, or a deleted folder
             why = os.strerror(problem.errno) if problem.errno else str(problem)
             raise UsageError(
                 f"{self.folder}: cannot be written ({why}); put that right, then go on with --resume"
             ) from None
 
 
-def locked(folder: Path) -> IO[bytes] | None:
-    """A run's folder for this process alone, until the file is closed or the process ends; None when another has it."""
+def lock_run_folder(folder: Path) -> IO[bytes] | None:
+    """Lock a run's folder until the returned file is closed or this process ends; None if another process has it."""
     file = (folder / ".lock").open("wb")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -151,72 +141,72 @@ def locked(folder: Path) -> IO[bytes] | None:
     return file
 
 
+def require_current_format(folder: Path) -> None:
+    """Raise UsageError if an older version of stream-bench wrote the run: it can be read, but not resumed."""
+    path = folder / "run.json"
+    number = read_format(_read_bytes(path), str(path))
+    if number != FORMAT:
+        raise UsageError(
+            f"{folder}: is a run of format {number}, and new trials are of format {FORMAT}; "
+            "it can be reported and compared, but not resumed: begin a new run"
+        )
+
+
 def read_run(folder: Path) -> RunRecord:
-    """A run's run.json; UsageError when the folder is not a run's."""
-    record: RunRecord = _read(folder / "run.json", RunRecord)
-    return record
+    """Return a run's run.json; UsageError if the folder is not a run's."""
+    path = folder / "run.json"
+    return decode_record(_read_bytes(path), RunRecord, str(path))
 
 
 def read_results(folder: Path) -> list[Result]:
-    """The cells that have a result."""
+    """Return the results of all cells that have one; UsageError if cells.json cannot be read."""
     path = folder / "cells.json"
-    return list(_read(path, Results).cells) if path.exists() else []
+    return decode_record(_read_bytes(path), Results, str(path)).cells if path.exists() else []
 
 
-def read_trials(folder: Path, cell: Cell | None = None) -> list[Entry]:
-    """The journal, of one cell or of all, each measurement with its series."""
+def read_trials(folder: Path, cell: Cell | None = None) -> list[JournalEntry]:
+    """Return the journal, each measurement with its series.
+
+    Args:
+        folder: The run's folder.
+        cell: Return only the trials of this cell.
+
+    Raises:
+        UsageError: A line or a series file cannot be read.
+    """
     path = folder / "trials.jsonl"
     if not path.exists():
         return []
-    decoder = msgspec.json.Decoder(Entry, dec_hook=_quantity)
     entries = []
     for number, line in enumerate(path.read_bytes().splitlines(), 1):
-        try:
-            entry = decoder.decode(line)
-        except msgspec.MsgspecError as problem:
-            raise UsageError(f"{path}:{number}: not a line of a journal of format {FORMAT} ({problem})") from None
+        entry = decode_record(line, JournalEntry, f"{path}:{number}")
         if cell is None or entry.cell == cell:
-            series = _read_columns(_series_file(folder, entry.cell, entry.measurement), Series)
+            series = read_series(folder, entry.cell, entry.measurement)
             entries.append(replace(entry, measurement=replace(entry.measurement, series=series)))
     return entries
 
 
 def cell_of(result: Result) -> Cell:
-    """The cell that a result is of."""
+    """Return the cell of a result."""
     return Cell(result.framework, result.source, result.message_bytes, result.cpu_seconds, result.sizes)
 
 
 def now_text() -> str:
-    """The time of day, UTC: a label, never measured with."""
+    """Return the time of day in UTC, as a label."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _read(path: Path, kind: type[Any]) -> Any:
+def _read_bytes(path: Path) -> bytes:
     try:
-        raw = path.read_bytes()
+        return path.read_bytes()
     except OSError as problem:
         raise UsageError(
             f"{path}: {problem.strerror}; a run's folder is what `bench run` named when it ended"
         ) from None
-    try:
-        return msgspec.json.decode(raw, type=kind, dec_hook=_quantity)
-    except msgspec.MsgspecError as problem:
-        raise UsageError(f"{path}: not of format {FORMAT} ({problem})") from None
 
 
-def _quantity(kind: type, found: object) -> object:
-    if kind in QUANTITIES:
-        return kind.read(found)
-    raise NotImplementedError(kind)
-
-
-def _encoded(record: Struct) -> bytes:
-    line = msgspec.json.encode(record, enc_hook=exact_text)
-    return line if isinstance(record, Entry) else msgspec.json.format(line, indent=1)
-
-
-def _write_whole(path: Path, content: bytes) -> None:
-    """Replace a file in one step: whoever reads it sees the old or the new content, also after a crash."""
+def _write_atomically(path: Path, content: bytes) -> None:
+    """Replace a file in one step: a reader gets the old or the new content, also after a crash."""
     part = path.with_name(f".{path.name}.part")
     with part.open("wb") as file:
         file.write(content)
@@ -225,64 +215,12 @@ def _write_whole(path: Path, content: bytes) -> None:
     part.replace(path)
 
 
-def _cut_half_line(journal: Path) -> None:
-    """Cut off what a harness wrote of its last line when it was killed."""
+def _cut_partial_line(journal: Path) -> None:
+    """Remove the last line if a killed harness has written only a part of it."""
     if not journal.exists():
         return
     content = journal.read_bytes()
-    whole = content.rfind(b"\n") + 1
-    if whole != len(content):
+    complete = content.rfind(b"\n") + 1
+    if complete != len(content):
         with journal.open("r+b") as file:
-            file.truncate(whole)
-
-
-def read_latencies(folder: Path, cell: Cell, seen: Measurement) -> Buckets:
-    """The latency histograms of one trial, by second; empty where there are none."""
-    return _read_columns(_latency_file(folder, cell, seen, ".parquet"), Buckets)
-
-
-def _write_latencies(folder: Path, cell: Cell, seen: Measurement) -> None:
-    """Of each second as a table, and of all that was processed since the window began as HdrHistogram writes it."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    if not seen.latencies.second:
-        return
-    pq.write_table(pa.table(msgspec.structs.asdict(seen.latencies)), _latency_file(folder, cell, seen, ".parquet"))
-    planned = seen.planned
-    for kind in KINDS:
-        histogram = histogram_of(seen.latencies, kind, int(planned.settle))
-        if len(histogram):
-            _latency_file(folder, cell, seen, f"-{kind}.hgrm").write_text(hgrm_text(histogram), encoding="ascii")
-
-
-def _latency_file(folder: Path, cell: Cell, seen: Measurement, end: str) -> Path:
-    return folder / "latency" / f"{cell.name}-{seen.planned.number:03d}{end}"
-
-
-def _series_file(folder: Path, cell: Cell, seen: Measurement) -> Path:
-    return folder / "series" / f"{cell.name}-{seen.planned.number:03d}.parquet"
-
-
-def _write_series(path: Path, series: Series) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    pq.write_table(pa.table(msgspec.structs.asdict(series)), path)
-
-
-def _read_columns(path: Path, kind: type[Columns]) -> Columns:
-    """A trial's table; empty where there is none, UsageError where it cannot be read."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    if not path.exists():
-        return kind()
-    try:
-        with pa.OSFile(
-            str(path)
-        ) as file:  # as below a quarter of read_table's time; there are thousands of these files
-            table = pq.ParquetFile(file, pre_buffer=False).read(use_threads=False)
-        return kind(**{name: table[name].to_numpy().tolist() for name in kind.__struct_fields__})
-    except (pa.ArrowException, OSError, KeyError) as problem:
-        raise UsageError(f"{path}: no table of a trial ({' '.join(str(problem).split())})") from None
+            file.truncate(complete)

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 
 from bench.model.measurement import ClockOffset
-from bench.model.message_codec import Clock
+from bench.model.message_codec import ClockReference
 from bench.system.procfs import boot_id
 
 
@@ -21,17 +21,17 @@ def epoch() -> float:
     return now - (before + after) / 2
 
 
-def ours(apart: ClockOffset | None = None, *, theirs: bool = False) -> Clock:
+def ours(apart: ClockOffset | None = None, *, theirs: bool = False) -> ClockReference:
     """This machine's clock, for messages that others read, or that they stamp."""
-    return Clock(boot(), epoch(), apart.most if apart is not None else None, theirs)
+    return ClockReference(boot(), epoch(), apart.max_latency_error if apart is not None else None, theirs)
 
 
-def ahead(clock: Clock) -> float:
+def ahead(clock: ClockReference) -> float:
     """Seconds by which a clock is ahead of this machine's; 0 where it is the same one."""
     return 0.0 if clock.boot in ("", boot()) else epoch() - clock.epoch
 
 
-def reader(clock: Clock) -> Callable[[], float]:
+def reader(clock: ClockReference) -> Callable[[], float]:
     """What tells the time by a clock: CLOCK_MONOTONIC seconds of its machine."""
     there = ahead(clock)
     return (lambda: time.monotonic() + there) if there else time.monotonic

@@ -73,9 +73,9 @@ def apart(site: Site) -> ClockOffset | None:
             logger.warning("the clock of %s is not known: its exporter says no time", name)
             return None
         found.append(ClockOffset(name, told.offset, told.bound, abs(told.offset) + told.bound))
-    found.sort(key=lambda one: -one.most)
-    both = sum(one.most for one in found[: 1 if site.load is None else 2])
-    return replace(found[0], most=both) if found else None
+    found.sort(key=lambda one: -one.max_latency_error)
+    both = sum(one.max_latency_error for one in found[: 1 if site.load is None else 2])
+    return replace(found[0], max_latency_error=both) if found else None
 
 
 def figures_in(text: str) -> tuple[Figure, ...]:

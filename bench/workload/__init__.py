@@ -1,1 +1,1 @@
-"""The load that is offered and the work that is done on each message, with exact counts of both."""
+"""The load that is offered, the processing of each message, and exact counts of both."""

@@ -1,4 +1,4 @@
-"""The messages of an order on their way into a source's client: written once, offered until they are taken."""
+"""Writing the messages of a load specification and offering them to a source's client until it takes them."""
 
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
@@ -6,183 +6,196 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.model.message_codec import HEADER_BYTES, Writer, filler
-from bench.model.message_keys import KeyDrawing, names_of
-from bench.model.message_sizes import SizeDrawing
+from bench.model.message_codec import HEADER_BYTES, MessageWriter, make_filler
+from bench.model.message_keys import KeySequence, encode_keys
+from bench.model.message_sizes import SizeSequence
 from bench.workload.load_spec import LoadSpec
 
 Times = NDArray[np.float64]
 Filler = bytes | memoryview
-MAX_MESSAGES, MAX_BYTES, MAX_BYTES_IN_PIECES = 4096, 2**20, 2**23
-"""Of one step: fresh messages stay in a core's cache until they are sent. Where they go in pieces nothing of their size is touched,
-and a step costs 0.1 ms besides, a third of what sending 1 MB takes."""
+MAX_BATCH_MESSAGES = 4096
+MAX_BATCH_BYTES = 2**20
+"""Of one batch: new messages stay in a core's cache until they are sent."""
+MAX_GATHERED_BYTES = 2**23
+"""Of one batch whose fillers are not copied: a larger batch amortises the 0.1 ms that each step costs, a third of the
+time that sending 1 MB takes."""
 
 
-class Client(Protocol):
-    """What an outlet needs of a source's Sender (bench.plugins.protocols)."""
+class SourceClient(Protocol):
+    """The part of a source's Sender (bench.plugins.protocols) that a batch writer uses."""
 
-    def send(self, messages: Sequence[bytes]) -> int: ...
+    def send(self, messages: Sequence[bytes]) -> int:
+        """Give messages to the source in their order; return how many it took, from the first on."""
 
-    def confirmed(self) -> tuple[int, int]: ...
+    def confirmed(self) -> tuple[int, int]:
+        """Return the total (confirmed, failed) messages since the client was opened."""
 
 
 @runtime_checkable
-class Gathering(Protocol):
-    """A client that takes a message in two pieces, header and filler, which spares large ones a copy and fresh memory."""
+class GatheringClient(Protocol):
+    """A client that takes a message in two pieces, header and filler, which spares a copy of large messages."""
 
     gathers_from: int
-    """bytes of a message from which on that is the better way"""
+    """size in bytes from which on two pieces are faster than one"""
 
     def send_pieces(self, heads: Sequence[bytes], fillers: Sequence[Filler]) -> int:
-        """As `send`; message i is heads[i] followed by fillers[i], neither of which is ever written again."""
+        """Do as `send` with messages heads[i] + fillers[i]; neither piece is ever written again."""
 
 
 @runtime_checkable
-class Waiting(Protocol):
-    """A client that may wait for its source within `send`, and knows for how long."""
+class BlockingClient(Protocol):
+    """A client that may wait for its source within `send` and measures for how long."""
 
     waited: float
     """seconds so far"""
 
 
 @runtime_checkable
-class Keyed(Protocol):
+class KeyedClient(Protocol):
     """A client of a source whose messages can have keys."""
 
     def send_keyed(self, messages: Sequence[bytes], keys: Sequence[bytes]) -> int:
-        """As `send`; message i has the key keys[i], and all of one key arrive in their order."""
+        """Do as `send`; message i has the key keys[i], and messages with the same key keep their order."""
 
 
 class BatchWriter:
-    """Writes the messages of one order, at most `most` at once, and offers them to its client."""
+    """A writer of batches of at most `max_messages` messages, and an offerer of what the client has not taken yet."""
 
-    def __init__(self, spec: LoadSpec, client: Client) -> None:
+    def __init__(self, spec: LoadSpec, client: SourceClient) -> None:
         self._client = client
-        most_bytes = MAX_BYTES_IN_PIECES if _in_pieces(spec, client) else MAX_BYTES
-        self.most = max(1, min(MAX_MESSAGES, most_bytes // spec.message_bytes))
-        self._form = _form_of(spec, client, self.most)
+        max_bytes = MAX_GATHERED_BYTES if _is_gathered(spec, client) else MAX_BATCH_BYTES
+        self.max_messages = max(1, min(MAX_BATCH_MESSAGES, max_bytes // spec.message_bytes))
+        self._format = _create_format(spec, client, self.max_messages)
         self._first = 0
-        self._waiting: Sequence[bytes] = ()
+        self._pending: Sequence[bytes] = ()
 
     @property
-    def waiting(self) -> int:
-        """How many written messages the client has not taken yet."""
-        return len(self._waiting)
+    def pending(self) -> int:
+        """Number of written messages that the client has not taken yet."""
+        return len(self._pending)
 
     def write(self, first: int, due: Times, now: float) -> None:
-        """Have a message for each due time wait, numbered from `first`; none may wait yet."""
-        self._first, self._waiting = first, self._form.write(first, due, now)
+        """Write the next batch; nothing may be pending.
+
+        Args:
+            first: Sequence number of the first message.
+            due: Due times, one a message, in CLOCK_MONOTONIC seconds.
+            now: Send time that the headers carry, by the same clock.
+        """
+        self._first, self._pending = first, self._format.write(first, due, now)
 
     def offer(self) -> int:
-        """Offer the client what waits; how many it took."""
-        taken = self._form.offer(self._client, self._first, self._waiting)
-        self._first, self._waiting = self._first + taken, self._waiting[taken:]
+        """Offer the pending messages to the client; return how many it took."""
+        taken = self._format.offer(self._client, self._first, self._pending)
+        self._first, self._pending = self._first + taken, self._pending[taken:]
         return taken
 
 
-class _Form(Protocol):
-    """In which form messages are written and offered."""
+class _Format(Protocol):
+    """A way to write messages and to hand them to a client."""
 
     def write(self, first: int, due: Times, now: float) -> Sequence[bytes]: ...
 
-    def offer(self, client: Client, first: int, waiting: Sequence[bytes]) -> int: ...
+    def offer(self, client: SourceClient, first: int, pending: Sequence[bytes]) -> int: ...
 
 
-def _in_pieces(spec: LoadSpec, client: Client) -> bool:
-    return isinstance(client, Gathering) and spec.message_bytes >= client.gathers_from and spec.keys is None
+def _is_gathered(spec: LoadSpec, client: SourceClient) -> bool:
+    """Return True if the client gets header and filler as two pieces."""
+    return isinstance(client, GatheringClient) and spec.message_bytes >= client.gathers_from and spec.keys is None
 
 
-def _form_of(spec: LoadSpec, client: Client, most: int) -> _Form:
-    form: _Form
-    if _in_pieces(spec, client):
-        form = _Pieces(spec)
+def _create_format(spec: LoadSpec, client: SourceClient, max_messages: int) -> _Format:
+    created: _Format
+    if _is_gathered(spec, client):
+        created = _TwoPieces(spec)
     else:
-        form = _Whole(spec) if spec.sizes is None else _Mixed(spec)
+        created = _FixedSize(spec) if spec.sizes is None else _MixedSizes(spec)
         if spec.keys is not None:
-            form = _WithKeys(form, spec.keys, spec.producer)
-    return form if spec.stamped else _Constant(form, spec.begin, most)
+            created = _Keyed(created, spec.keys, spec.producer)
+    return created if spec.stamped else _Prewritten(created, spec.begin, max_messages)
 
 
-class _Whole:
+class _FixedSize:
     """Messages of one size."""
 
     def __init__(self, spec: LoadSpec) -> None:
-        self.write = _writer_of(spec).write
+        self.write = _create_message_writer(spec).write
 
-    def offer(self, client: Client, _first: int, waiting: Sequence[bytes]) -> int:
-        return client.send(waiting)
+    def offer(self, client: SourceClient, _first: int, pending: Sequence[bytes]) -> int:
+        return client.send(pending)
 
 
-class _Mixed:
+class _MixedSizes:
     """Messages whose sizes differ."""
 
     def __init__(self, spec: LoadSpec) -> None:
-        self._writer, self._fillers = _writer_of(spec), _Fillers(spec)
+        self._writer, self._fillers = _create_message_writer(spec), _Fillers(spec)
 
     def write(self, first: int, due: Times, now: float) -> Sequence[bytes]:
-        heads = self._writer.heads(first, due, now)
-        return [head + rest for head, rest in zip(heads, self._fillers.of(first, len(heads)), strict=True)]
+        headers = self._writer.write_headers(first, due, now)
+        return [header + rest for header, rest in zip(headers, self._fillers.slices(first, len(headers)), strict=True)]
 
-    def offer(self, client: Client, _first: int, waiting: Sequence[bytes]) -> int:
-        return client.send(waiting)
+    def offer(self, client: SourceClient, _first: int, pending: Sequence[bytes]) -> int:
+        return client.send(pending)
 
 
-class _Pieces:
-    """Headers, which wait, and fillers, which are the same all the time."""
+class _TwoPieces:
+    """Headers, which are written for each message, and fillers, which are shared by all."""
 
     def __init__(self, spec: LoadSpec) -> None:
-        self.write, self._fillers = _writer_of(spec).heads, _Fillers(spec)
+        self.write, self._fillers = _create_message_writer(spec).write_headers, _Fillers(spec)
 
-    def offer(self, client: Client, first: int, waiting: Sequence[bytes]) -> int:
-        assert isinstance(client, Gathering)
-        return client.send_pieces(waiting, self._fillers.of(first, len(waiting)))
-
-
-class _WithKeys:
-    """Messages of another form, with their keys."""
-
-    def __init__(self, form: _Form, drawing: KeyDrawing, producer: int) -> None:
-        self.write = form.write
-        self._drawing, self._producer, self._names = drawing, producer, names_of(drawing.keys)
-
-    def offer(self, client: Client, first: int, waiting: Sequence[bytes]) -> int:
-        assert isinstance(client, Keyed), "a scenario with keys for a source without is refused"
-        numbers = np.arange(first, first + len(waiting), dtype=np.uint64)
-        keys = self._drawing.of(np.full(len(waiting), self._producer), numbers)
-        return client.send_keyed(waiting, [self._names[key] for key in keys.tolist()])
+    def offer(self, client: SourceClient, first: int, pending: Sequence[bytes]) -> int:
+        assert isinstance(client, GatheringClient)
+        return client.send_pieces(pending, self._fillers.slices(first, len(pending)))
 
 
-class _Constant:
-    """Messages of another form that were written once: what headers cost, nobody pays."""
+class _Keyed:
+    """Messages of another format, with their keys."""
 
-    def __init__(self, form: _Form, begin: float, most: int) -> None:
-        self._messages, self.offer = form.write(0, np.full(most, begin), begin), form.offer
+    def __init__(self, inner: _Format, sequence: KeySequence, producer: int) -> None:
+        self.write = inner.write
+        self._sequence, self._producer, self._keys = sequence, producer, encode_keys(sequence.keys)
+
+    def offer(self, client: SourceClient, first: int, pending: Sequence[bytes]) -> int:
+        assert isinstance(client, KeyedClient), "preflight refuses keys for a source without keys"
+        numbers = np.arange(first, first + len(pending), dtype=np.uint64)
+        keys = self._sequence.lookup(np.full(len(pending), self._producer), numbers)
+        return client.send_keyed(pending, [self._keys[key] for key in keys.tolist()])
+
+
+class _Prewritten:
+    """Messages of another format that are written once and sent again and again, so that headers cost nothing."""
+
+    def __init__(self, inner: _Format, begin: float, max_messages: int) -> None:
+        self._messages, self.offer = inner.write(0, np.full(max_messages, begin), begin), inner.offer
 
     def write(self, _first: int, due: Times, _now: float) -> Sequence[bytes]:
         return self._messages[: len(due)]
 
 
 class _Fillers:
-    """What follows the header of each message of an order; never copied."""
+    """The bytes after the header of each message; slices of one buffer, never copied."""
 
     def __init__(self, spec: LoadSpec) -> None:
         self._sizes, self._producer = spec.sizes, spec.producer
         largest = spec.message_bytes if spec.sizes is None else spec.sizes.sizes.largest
-        self._longest = filler(largest, spec.entropy)
+        self._longest = make_filler(largest, spec.entropy)
 
-    def of(self, first: int, count: int) -> Sequence[Filler]:
+    def slices(self, first: int, count: int) -> Sequence[Filler]:
         if self._sizes is None:
             return [self._longest] * count
-        view, sizes = memoryview(self._longest), _sizes(self._sizes, self._producer, first, count)
+        view, sizes = memoryview(self._longest), _lookup_sizes(self._sizes, self._producer, first, count)
         return [view[: size - HEADER_BYTES] for size in sizes]
 
 
-def _sizes(drawing: SizeDrawing, producer: int, first: int, count: int) -> list[int]:
-    drawn: list[int] = drawing.of(np.full(count, producer), np.arange(first, first + count, dtype=np.uint64)).tolist()
-    return drawn
+def _lookup_sizes(sequence: SizeSequence, producer: int, first: int, count: int) -> list[int]:
+    numbers = np.arange(first, first + count, dtype=np.uint64)
+    sizes: list[int] = sequence.lookup(np.full(count, producer), numbers).tolist()
+    return sizes
 
 
-def _writer_of(spec: LoadSpec) -> Writer:
-    return Writer(
+def _create_message_writer(spec: LoadSpec) -> MessageWriter:
+    return MessageWriter(
         run=spec.run, producer=spec.producer, size=spec.message_bytes, cost=spec.cpu_seconds, entropy=spec.entropy
     )

@@ -1,7 +1,7 @@
-"""Exact accounts of what arrived: counts and sums that find a loss or a duplicate at full rate without storing a sequence.
+"""Exact counts of the messages that arrived, to detect losses and duplicates at full rate without storing a sequence.
 
-A producer numbers its messages of a run 0, 1, 2 ... Whoever receives them keeps, for each producer, their count, the sum of the
-numbers and the sum of their squares, both modulo 2^64. What was sent fixes all three.
+A producer numbers its messages of a run 0, 1, 2 ... The receiver keeps the count of the numbers, their sum and the sum
+of their squares, for each producer, both sums modulo 2^64. The number of messages sent determines all three.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,7 +15,7 @@ from bench.analysis.histogram import Histogram, Sparse, sparse_sum
 _MODULUS = 2**64
 
 
-class Sums(Struct, frozen=True, array_like=True):
+class SequenceSums(Struct, frozen=True, array_like=True):
     """Count, sum and sum of squares (modulo 2^64) of the sequence numbers of one producer."""
 
     producer: int
@@ -23,52 +23,53 @@ class Sums(Struct, frozen=True, array_like=True):
     total: int
     squares: int
 
-    def plus(self, other: "Sums") -> "Sums":
+    def plus(self, other: "SequenceSums") -> "SequenceSums":
+        """Return the sums of both sequences together; the producer is this one's."""
         total, squares = self.total + other.total, self.squares + other.squares
-        return Sums(self.producer, self.count + other.count, total % _MODULUS, squares % _MODULUS)
+        return SequenceSums(self.producer, self.count + other.count, total % _MODULUS, squares % _MODULUS)
 
 
-class ProcessingReport(Struct, frozen=True, tag="processed"):
-    """What one process has done of one run since its previous report; the harness adds reports up.
-
-    `at` is CLOCK_MONOTONIC seconds when the work was done; `asked` and `burnt` are CPU seconds; `out_of_order` counts messages that
-    stand behind a later one of the same producer within a batch; `from_due` and `from_sent` are latency histograms.
-    """
+class ProcessingReport(Struct, frozen=True, tag="processing_report"):
+    """The messages of one run that one process has processed since its previous report; the harness adds reports up."""
 
     at: float
+    """CLOCK_MONOTONIC seconds at which the last of them was done"""
     run: int
-    sums: list[Sums]
+    sums: list[SequenceSums]
     corrupted: int = 0
     out_of_order: int = 0
+    """messages that directly follow a later one of their producer (and key, if messages have keys) in a batch"""
     cpu_requested_s: float = 0.0
     cpu_used_s: float = 0.0
     from_due: Sparse = field(default_factory=list)
+    """histogram of the latencies since messages were due"""
     from_sent: Sparse = field(default_factory=list)
+    """histogram of the latencies since messages were sent"""
     processing: Sparse = field(default_factory=list)
-    """from the moment at which the framework's function got a message's batch until the message was done"""
+    """histogram of the times since the framework passed a message's batch to `process`"""
     negative: int = 0
     """messages that were done before they were sent, by the clocks"""
 
     @property
     def count(self) -> int:
-        """Intact messages."""
+        """Number of intact messages."""
         return sum(part.count for part in self.sums)
 
 
-def merged(reports: Sequence[ProcessingReport]) -> list[ProcessingReport]:
-    """As few reports as say the same: one for each run, at the time of its last."""
+def merge_reports(reports: Sequence[ProcessingReport]) -> list[ProcessingReport]:
+    """Return one report for each run, at the time of the run's last report."""
     by_run: dict[int, list[ProcessingReport]] = {}
     for report in reports:
         by_run.setdefault(report.run, []).append(report)
-    return [of_run[0] if len(of_run) == 1 else _sum_of(of_run) for of_run in by_run.values()]
+    return [of_run[0] if len(of_run) == 1 else _merge_run(of_run) for of_run in by_run.values()]
 
 
-def _sum_of(reports: Sequence[ProcessingReport]) -> ProcessingReport:
-    """The reports of one run as one."""
+def _merge_run(reports: Sequence[ProcessingReport]) -> ProcessingReport:
+    """Merge the reports of one run."""
     return ProcessingReport(
         reports[-1].at,
         reports[-1].run,
-        list(_added(part for report in reports for part in report.sums).values()),
+        list(_add_sums({}, (part for report in reports for part in report.sums)).values()),
         corrupted=sum(report.corrupted for report in reports),
         out_of_order=sum(report.out_of_order for report in reports),
         cpu_requested_s=sum(report.cpu_requested_s for report in reports),
@@ -80,25 +81,25 @@ def _sum_of(reports: Sequence[ProcessingReport]) -> ProcessingReport:
     )
 
 
-def _added(parts: Iterable[Sums]) -> dict[int, Sums]:
-    """By producer."""
-    sums: dict[int, Sums] = {}
+def _add_sums(by_producer: dict[int, SequenceSums], parts: Iterable[SequenceSums]) -> dict[int, SequenceSums]:
+    """Add sums to those of their producers, in place; return the dictionary."""
     for part in parts:
-        known = sums.get(part.producer)
-        sums[part.producer] = part if known is None else known.plus(part)
-    return sums
+        before = by_producer.get(part.producer)
+        by_producer[part.producer] = part if before is None else before.plus(part)
+    return by_producer
 
 
 class DeliveryCounts:
-    """The reports of one run, added up."""
+    """The sum of all reports of one run."""
 
     def __init__(self) -> None:
         self.count = self.corrupted = self.out_of_order = self.negative = 0
         self.cpu_requested_s = self.cpu_used_s = 0.0
         self.from_due, self.from_sent, self.processing = Histogram(), Histogram(), Histogram()
-        self._sums: dict[int, Sums] = {}
+        self._sums: dict[int, SequenceSums] = {}
 
     def add(self, report: ProcessingReport) -> None:
+        """Add a report of this run."""
         self.count += report.count
         self.corrupted += report.corrupted
         self.out_of_order += report.out_of_order
@@ -108,36 +109,41 @@ class DeliveryCounts:
         self.from_sent.add(report.from_sent)
         self.processing.add(report.processing)
         self.negative += report.negative
-        for part in report.sums:
-            known = self._sums.get(part.producer)
-            self._sums[part.producer] = part if known is None else known.plus(part)
+        _add_sums(self._sums, report.sums)
 
-    def against(self, sent: dict[int, int]) -> tuple[int, int]:
-        """(lost, duplicated): the fewest of each that explain what arrived, given how many each producer sent."""
+    def reconcile(self, sent: dict[int, int]) -> tuple[int, int]:
+        """Compare what arrived with what was sent.
+
+        Args:
+            sent: Number of messages that each producer sent.
+
+        Returns:
+            (lost, duplicated), the fewest messages of each that explain the difference.
+        """
         lost = duplicated = 0
         for producer in sent.keys() | self._sums.keys():
-            found = self._sums.get(producer, Sums(producer, 0, 0, 0))
-            less, more = _explained(sums_of_first(producer, sent.get(producer, 0)), found)
+            arrived = self._sums.get(producer, SequenceSums(producer, 0, 0, 0))
+            less, more = _explain(sum_range(producer, sent.get(producer, 0)), arrived)
             lost, duplicated = lost + less, duplicated + more
         return lost, duplicated
 
 
-def sums_of(producer: int, seq: NDArray[np.uint64]) -> Sums:
-    """The sums of these sequence numbers."""
-    return Sums(producer, len(seq), int(seq.sum(dtype=np.uint64)), int((seq * seq).sum(dtype=np.uint64)))
+def sum_sequence(producer: int, seq: NDArray[np.uint64]) -> SequenceSums:
+    """Return the sums of a producer's sequence numbers."""
+    return SequenceSums(producer, len(seq), int(seq.sum(dtype=np.uint64)), int((seq * seq).sum(dtype=np.uint64)))
 
 
-def sums_of_first(producer: int, count: int) -> Sums:
-    """The sums of 0, 1, ... count - 1."""
+def sum_range(producer: int, count: int) -> SequenceSums:
+    """Return the sums of 0, 1, ... count - 1, in closed form."""
     total, squares = count * (count - 1) // 2, (count - 1) * count * (2 * count - 1) // 6
-    return Sums(producer, count, total % _MODULUS, squares % _MODULUS)
+    return SequenceSums(producer, count, total % _MODULUS, squares % _MODULUS)
 
 
-def _explained(sent: Sums, found: Sums) -> tuple[int, int]:
-    """The fewest (lost, duplicated) of one producer that are consistent with all three sums."""
-    missing = sent.count - found.count
-    total = (sent.total - found.total) % _MODULUS
-    squares = (sent.squares - found.squares) % _MODULUS
+def _explain(sent: SequenceSums, arrived: SequenceSums) -> tuple[int, int]:
+    """Return the fewest (lost, duplicated) messages of one producer that are consistent with all three sums."""
+    missing = sent.count - arrived.count
+    total = (sent.total - arrived.total) % _MODULUS
+    squares = (sent.squares - arrived.squares) % _MODULUS
     lost, duplicated = max(0, missing), max(0, -missing)
     if missing == 0 and (total or squares):
         return 1, 1

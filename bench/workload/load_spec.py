@@ -1,123 +1,137 @@
-"""What a load is told to send, and what it says it has sent: the words between the harness and its load."""
+"""The messages between the harness and a load generator: what to send, how far it is, and the command to stop."""
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from bench.config.scenario import Scenario
-from bench.model.arrivals import Part, Schedule, schedule_of
+from bench.model.arrivals import Schedule, ScheduleShare, create_schedule
 from bench.model.cell import Cell
-from bench.model.message_codec import Clock
-from bench.model.message_keys import KeyDrawing
-from bench.model.message_sizes import SizeDrawing
+from bench.model.message_codec import ClockReference
+from bench.model.message_keys import KeySequence
+from bench.model.message_sizes import SizeSequence
 
 
-class LoadSpec(Struct, frozen=True, tag="order"):
-    """One trial's worth of messages: which, when due, how large, at which CPU cost.
+class LoadSpec(Struct, frozen=True, tag="load_spec"):
+    """The messages of one trial: which ones, when they are due, their sizes and their CPU cost.
 
-    `begin` is CLOCK_MONOTONIC seconds of the machine whose `clock` it is, and so is what messages carry; message i is due
-    `schedule().due(i)` seconds later; `limit` slows the generator on purpose.
-    Of several workers each gets its own share of the messages and is a producer that numbers them itself.
+    Message i is due `begin + schedule().due(i)`. Several workers share one specification: each gets the messages of its
+    own share, is a producer of its own and numbers its messages from 0.
     """
 
     run: int
+    """number of the trial; every message carries it"""
     rate: float
+    """messages/s, the mean over the trial"""
     begin: float
+    """CLOCK_MONOTONIC seconds of the machine that `clock` refers to"""
     seconds: float
     message_bytes: int
     cpu_seconds: float
+    """CPU time that processing one message takes"""
     entropy: float
+    """of the filler: 0 (one letter) to 1 (every byte value but newline)"""
     arrivals: str = "constant"
     producer: int = 0
     limit: float | None = None
+    """messages/s above which the generator slows itself on purpose"""
     seed: int = 0
     profile: tuple[tuple[float, float], ...] = ()
+    """the steps of one period, each (seconds, relative rate); for arrivals that follow a profile"""
     workers: int = 1
-    """among whom it is to be shared"""
+    """how many workers share the messages"""
     member: int | None = None
-    """whose share it is; None where it is the whole order"""
-    sizes: SizeDrawing | None = None
-    """where messages differ in size; `message_bytes` is then their mean"""
-    keys: KeyDrawing | None = None
-    clock: Clock = Clock()
+    """the worker that this share belongs to; None for the whole"""
+    sizes: SizeSequence | None = None
+    """the size of each message, if sizes differ; `message_bytes` is then their mean"""
+    keys: KeySequence | None = None
+    clock: ClockReference = ClockReference()
     stamped: bool = True
-    """whether each message has a header of its own; without, what writing headers costs is seen (bench calibrate)"""
+    """whether each message gets a header of its own; calibration measures the cost of headers by leaving them out"""
 
     def schedule(self) -> Schedule:
-        whole = schedule_of(self.arrivals, self.rate, self.seconds, seed=self.seed, profile=self.profile)
-        return whole if self.member is None else Part(whole, self.member, self.workers)
+        """Return the due times of these messages, in seconds after `begin`."""
+        whole = create_schedule(self.arrivals, self.rate, self.seconds, seed=self.seed, profile=self.profile)
+        return whole if self.member is None else ScheduleShare(whole, self.member, self.workers)
 
-    def share(self, member: int) -> "LoadSpec":
-        """The order of one of its workers."""
+    def for_worker(self, member: int) -> "LoadSpec":
+        """Return the share of one worker, `member` from 0 to `workers` - 1."""
         limit = self.limit / self.workers if self.limit is not None else None
         return replace(self, producer=member, member=member, limit=limit)
 
 
-def size_drawing(cell: Cell, scenario: Scenario) -> SizeDrawing | None:
-    """Which size each message of a cell has; None where all have one."""
-    return SizeDrawing(cell.sizes, scenario.load.seed) if cell.sizes is not None else None
+def create_size_sequence(cell: Cell, scenario: Scenario) -> SizeSequence | None:
+    """Return the sizes of a cell's messages; None if all have the same size."""
+    return SizeSequence(cell.sizes, scenario.load.seed) if cell.sizes is not None else None
 
 
-def key_drawing(scenario: Scenario) -> KeyDrawing | None:
-    """Which key each message has; None where they have none."""
-    return KeyDrawing(scenario.load.keys, scenario.load.seed) if scenario.load.keys is not None else None
+def create_key_sequence(scenario: Scenario) -> KeySequence | None:
+    """Return the keys of a scenario's messages; None if they have no keys."""
+    return KeySequence(scenario.load.keys, scenario.load.seed) if scenario.load.keys is not None else None
 
 
-class Cancel(Struct, frozen=True, tag="halt"):
-    """Stop the order that is under way: what is not sent yet stays unsent."""
+class Cancel(Struct, frozen=True, tag="cancel"):
+    """The command to stop the load under way; messages that are not sent yet stay unsent."""
 
 
-class SendProgress(Struct, frozen=True, tag="sent"):
-    """How far a load is with an order at the moment `at`; counts since the order began.
-
-    `accepted` was taken by the source's client, `confirmed` by the source itself, `failed` by neither in the end. `late` is by how
-    many seconds the next message to send is overdue, `blocked` for how many seconds so far the source did not take more.
-    """
+class SendProgress(Struct, frozen=True, tag="send_progress"):
+    """How much of a load specification a generator has sent by the moment `at`; counts since `begin`."""
 
     run: int
     producer: int
     at: float
+    """CLOCK_MONOTONIC seconds of the machine that the specification's clock refers to"""
     accepted: int
+    """messages that the source's client took"""
     confirmed: int
+    """messages that the source itself confirmed"""
     failed: int
+    """messages that the client took and that were finally refused"""
     late: float
+    """seconds by which the next message to send is overdue"""
     blocked: float
+    """seconds so far in which the source did not take more"""
     done: bool
-    latest: float = 0.0
-    """the most that `late` has been so far, in the middle of a turn too"""
-    each: dict[int, int] = {}
-    """by producer, what was confirmed; of several workers only"""
+    max_late: float = 0.0
+    """the largest `late` so far, also between two reports"""
+    by_worker: dict[int, int] = {}
+    """confirmed messages by producer; only for several workers"""
 
     def by_producer(self) -> dict[int, int]:
-        """What was confirmed of each producer."""
-        return self.each or {self.producer: self.confirmed}
+        """Return the number of confirmed messages of each producer."""
+        return self.by_worker or {self.producer: self.confirmed}
 
 
-class Together:
-    """What several workers say of one order, added up as if one had said it."""
+class SendProgressSum:
+    """The sum of the progress of several workers, as if one worker had sent everything."""
 
     def __init__(self, workers: int) -> None:
         self._workers = workers
         self._last: dict[int, SendProgress] = {}
 
-    def add(self, sent: SendProgress) -> SendProgress | None:
-        """The sum after this account; None until every worker has given one. Late is the one that is latest, with its excuse."""
-        if self._last and next(iter(self._last.values())).run != sent.run:
+    def add(self, progress: SendProgress) -> SendProgress | None:
+        """Add one worker's progress; a new run starts a new sum.
+
+        Returns:
+            The sum; None until every worker has reported once. `late` and `blocked` are those of the worker that is
+            latest.
+        """
+        if self._last and next(iter(self._last.values())).run != progress.run:
             self._last = {}
-        self._last[sent.producer] = sent
+        self._last[progress.producer] = progress
         if len(self._last) < self._workers:
             return None
-        all_of = self._last.values()
-        latest = max(all_of, key=lambda one: one.late)
+        workers = self._last.values()
+        latest = max(workers, key=lambda one: one.late)
         return SendProgress(
-            sent.run,
+            progress.run,
             0,
-            at=latest.at if latest.late > 0 else sent.at,
-            accepted=sum(one.accepted for one in all_of),
-            confirmed=sum(one.confirmed for one in all_of),
-            failed=sum(one.failed for one in all_of),
+            at=latest.at if latest.late > 0 else progress.at,
+            accepted=sum(one.accepted for one in workers),
+            confirmed=sum(one.confirmed for one in workers),
+            failed=sum(one.failed for one in workers),
             late=latest.late,
             blocked=latest.blocked,
-            done=all(one.done for one in all_of),
-            latest=max(one.latest for one in all_of),
-            each={one.producer: one.confirmed for one in all_of},
+            done=all(one.done for one in workers),
+            max_late=max(one.max_late for one in workers),
+            by_worker={one.producer: one.confirmed for one in workers},
         )

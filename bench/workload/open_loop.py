@@ -1,102 +1,96 @@
-"""Sends one order's messages through a source's client as they fall due: the loop that every load runs."""
+"""The open loop of every load generator: messages go to a source's client when they are due."""
 
 import time
 from collections.abc import Callable
 
-from bench.workload.batch_writer import BatchWriter, Client, Waiting
+from bench.workload.batch_writer import BatchWriter, BlockingClient, SourceClient
 from bench.workload.load_spec import LoadSpec, SendProgress
 
-DEADLINE, LAST_DEADLINE = 10.0, 60.0
-"""Seconds in which the source takes or confirms something, and in which it confirms the last; after that, it never will."""
-MAX_STEP = 0.02
-"""Seconds; a client in whose `send` a chunk takes longer (one file a message) is given smaller ones."""
-MAX_TURN = 0.005
-"""Seconds of steps one after the other, before anything else of the process has its turn."""
-MIN_PAUSE, SETTLING_PAUSE, MAX_PAUSE = 0.001, 0.005, 0.05
-"""Seconds: a client with something to confirm is asked sooner than one without."""
-ASK_EVERY = 0.01
-"""Seconds between two looks whether the order was halted: a look takes 0.05 ms of CPU, a tenth of a turn."""
-WORTH_A_STEP = 16
-"""Less than this part of a chunk is let grow for a shortest pause: steps of a few messages cost more than the messages (0.6 of a
-core at 100,000/s of 100 B), and on one machine the system pays for it."""
-FIRST_PART = 16
-"""The first chunk is this part of the largest: a slow source (a disk may make 1,400 files a second) takes a second for that."""
-TELL_EVERY, TELL_AT_LEAST_EVERY = 0.05, 0.25
-"""Seconds between two accounts: while something changes, and while nothing does."""
+STALL_TIMEOUT_S = 10.0
+"""A source that takes or confirms nothing for so long will not do so any more."""
+CONFIRM_TIMEOUT_S = 60.0
+"""The last confirmations are waited for at most so long."""
+MAX_STEP_S = 0.02
+"""A client whose `send` takes longer (one file a message) gets smaller batches."""
+MAX_TURN_S = 0.005
+"""The longest sequence of steps before anything else of the process gets its turn."""
+MIN_PAUSE_S, CONFIRMING_PAUSE_S, MAX_PAUSE_S = 0.001, 0.005, 0.05
+"""A client with unconfirmed messages is polled more often than one without."""
+CANCEL_CHECK_INTERVAL_S = 0.01
+"""One check takes 0.05 ms of CPU, a tenth of a turn."""
+MIN_BATCH_DIVISOR = 16
+"""A step waits for the shortest pause as long as less than 1/16 of a batch is due: steps of a few messages cost more
+than the messages (0.6 of a core at 100,000/s of 100 B), and on one machine the system under test pays for it."""
+FIRST_BATCH_DIVISOR = 16
+"""The first batch is 1/16 of the largest: a slow source (a disk may create 1,400 files/s) takes a second for that."""
+PROGRESS_INTERVAL_S, IDLE_PROGRESS_INTERVAL_S = 0.05, 0.25
+"""Between two progress reports: while counts change, and while they do not."""
 
 
 class OpenLoopSender:
-    """One order under way, in an open loop: due times are fixed by the order and do not move when a step comes late.
+    """A load specification under way. Due times are fixed in advance and do not move when a step comes late.
 
-    A message is written once, when it is first offered: `sent` in its header is that moment, even if the source takes it later.
-    Blocked is the time from a step of which the source left something to the next step of which it left nothing, and the time for
-    which a client that waits for its source within a step says that it has.
+    A message is written once, when it is first offered: the send time in its header is that moment, even if the source
+    takes the message later.
     """
 
-    def __init__(self, spec: LoadSpec, client: Client) -> None:
-        self._spec, self._client, self._schedule = spec, client, spec.schedule()
-        self._outlet = BatchWriter(spec, client)
-        self._chunk = max(1, self._outlet.most // FIRST_PART)
+    def __init__(self, spec: LoadSpec, client: SourceClient) -> None:
+        self._spec, self._schedule = spec, spec.schedule()
+        self._writer = BatchWriter(spec, client)
+        self._batch_size = max(1, self._writer.max_messages // FIRST_BATCH_DIVISOR)
         self._total = self._schedule.count(spec.seconds)
-        self._accepted, self._last_taken, self._latest = 0, spec.begin, 0.0
-        self._blocked, self._blocked_since = 0.0, -1.0
-        self._confirmed_before, self._failed_before = client.confirmed()
-        self._waiting = client if isinstance(client, Waiting) else None
-        self._waited = self._waiting.waited if self._waiting is not None else 0.0
-
-    @property
-    def blocked(self) -> bool:
-        """Whether the source left something of the last step."""
-        return self._blocked_since >= 0
+        self._accepted, self._last_taken, self._max_late = 0, spec.begin, 0.0
+        self._confirmations = _Confirmations(client)
+        self._blocked = _BlockedTime(client if isinstance(client, BlockingClient) else None)
 
     def step(self, now: float) -> bool:
-        """Offer the source what is due at `now`, or else what it did not take before: one chunk at most; whether there was any."""
-        if not self._outlet.waiting:
-            self._write(now)
-        if not self._outlet.waiting:
+        """Offer the source what it left before, or else the next batch due; return False if there was nothing."""
+        if not self._writer.pending:
+            self._write_due(now)
+        if not self._writer.pending:
             return False
-        self._count_waited()
-        self._account(self._outlet.offer(), now)
+        self._blocked.add_client_wait()
+        taken = self._writer.offer()
+        self._accepted += taken
+        if taken:
+            self._last_taken = now
+        self._blocked.update(now, pending=bool(self._writer.pending))
         return True
 
-    def took(self, seconds: float) -> None:
-        """Fit the next chunk to how long the last step took, so that a step seldom takes longer than it should."""
-        if seconds > MAX_STEP:
-            self._chunk = max(1, self._chunk // 2)
-        elif seconds < MAX_STEP / 4:
-            self._chunk = min(self._outlet.most, self._chunk * 2)
+    def adapt_batch_size(self, step_seconds: float) -> None:
+        """Choose the next batch's size from the last step's duration, so that steps seldom exceed MAX_STEP_S."""
+        if step_seconds > MAX_STEP_S:
+            self._batch_size = max(1, self._batch_size // 2)
+        elif step_seconds < MAX_STEP_S / 4:
+            self._batch_size = min(self._writer.max_messages, self._batch_size * 2)
 
-    def pause(self, now: float) -> float:
-        """Seconds until the next step has something to do; 0 when it has already."""
-        if self.blocked:
-            return MIN_PAUSE
+    def next_pause(self, now: float) -> float:
+        """Return the seconds until the next step is worth its cost; 0 if it is already."""
+        if self._blocked.is_blocked:
+            return MIN_PAUSE_S
         if self._accepted == self._total:
             return 0.0
-        left = self._spec.begin + self._next() - now
+        left = self._spec.begin + self._next_offset() - now
         if left <= 0:
-            return 0.0 if self._due(now) - self._accepted >= self._chunk // WORTH_A_STEP else MIN_PAUSE
-        usual = MAX_PAUSE if self.settled() else SETTLING_PAUSE
-        return max(
-            MIN_PAUSE, left if left < 2 * usual else usual
-        )  # rather one pause than two: each costs 0.2 ms of CPU
+            enough = self._count_due(now) - self._accepted >= self._batch_size // MIN_BATCH_DIVISOR
+            return 0.0 if enough else MIN_PAUSE_S
+        usual = CONFIRMING_PAUSE_S if self.unconfirmed() > 0 else MAX_PAUSE_S
+        return max(MIN_PAUSE_S, left if left < 2 * usual else usual)  # one pause, not two: each costs 0.2 ms of CPU
 
-    def over(self, now: float) -> bool:
-        """Whether everything was taken; or all is due, and the source has taken nothing for too long."""
+    def is_finished(self, now: float) -> bool:
+        """Return True if the source has taken everything, or has taken nothing for too long after all was due."""
         quiet_since = max(self._last_taken, self._spec.begin + self._spec.seconds)
-        return self._accepted == self._total or now > quiet_since + DEADLINE
+        return self._accepted == self._total or now > quiet_since + STALL_TIMEOUT_S
 
-    def settled(self) -> bool:
-        """Whether the source has confirmed or refused all that it took."""
-        return self.left() <= 0
+    def unconfirmed(self) -> int:
+        """Return how many messages the source took and has neither confirmed nor refused yet."""
+        return self._accepted - sum(self._confirmations.count(self._accepted))
 
-    def left(self) -> int:
-        """How many of the messages that the source took it has neither confirmed nor refused yet."""
-        return self._accepted - sum(self._settled())
-
-    def sent(self, now: float, *, done: bool = False) -> SendProgress:
-        """How far the order is."""
-        confirmed, failed = self._settled()
-        self._count_waited()
+    def progress(self, now: float, *, done: bool = False) -> SendProgress:
+        """Return how much is sent by `now`."""
+        confirmed, failed = self._confirmations.count(self._accepted)
+        self._blocked.add_client_wait()
+        late = self._late(now)
         return SendProgress(
             run=self._spec.run,
             producer=self._spec.producer,
@@ -104,123 +98,156 @@ class OpenLoopSender:
             accepted=self._accepted,
             confirmed=confirmed,
             failed=failed,
-            late=self._late(now),
-            blocked=self._blocked + (now - self._blocked_since if self.blocked else 0.0),
+            late=late,
+            blocked=self._blocked.seconds(now),
             done=done,
-            latest=max(self._latest, self._late(now)),
+            max_late=max(self._max_late, late),
         )
 
-    def _write(self, now: float) -> None:
-        """Have the next chunk of what is due wait."""
+    def _write_due(self, now: float) -> None:
+        """Write the next batch of what is due."""
         first = self._accepted
-        last = min(self._due(now), first + self._chunk)
+        last = min(self._count_due(now), first + self._batch_size)
         if last > first:
             due = self._spec.begin + self._schedule.due(first, last)
-            self._latest = max(self._latest, now - float(due[0]))
-            self._outlet.write(first, due, now)
+            self._max_late = max(self._max_late, now - float(due[0]))
+            self._writer.write(first, due, now)
 
-    def _due(self, now: float) -> int:
-        """How many messages may have been sent by now: those that are due, or fewer where the generator is slowed on purpose."""
+    def _count_due(self, now: float) -> int:
+        """Return how many messages may be sent by `now`: those due, or fewer if the generator is slowed on purpose."""
         elapsed = now - self._spec.begin
         due = self._schedule.count(elapsed)
         return due if self._spec.limit is None else min(due, int(self._spec.limit * elapsed))
 
-    def _account(self, taken: int, now: float) -> None:
-        self._accepted += taken
-        if taken:
-            self._last_taken = now
-        if self._outlet.waiting and not self.blocked:
-            self._blocked_since = now
-        elif not self._outlet.waiting and self.blocked:
-            self._blocked += now - self._blocked_since
-            self._blocked_since = -1.0
-        self._count_waited()
-
-    def _count_waited(self) -> None:
-        """Count what the client has waited since the last call as blocked, unless that time is counted already."""
-        if self._waiting is not None:
-            if not self.blocked:
-                self._blocked += self._waiting.waited - self._waited
-            self._waited = self._waiting.waited
-
-    def _next(self) -> float:
-        """When the next message may be sent, in seconds after the order's begin."""
-        due = self._next_due()
+    def _next_offset(self) -> float:
+        """Return when the next message may be sent, in seconds after `begin`."""
+        due = self._next_due_offset()
         return due if self._spec.limit is None else max(due, (self._accepted + 1) / self._spec.limit)
 
-    def _next_due(self) -> float:
+    def _next_due_offset(self) -> float:
         return float(self._schedule.due(self._accepted, self._accepted + 1)[0])
 
     def _late(self, now: float) -> float:
         if self._accepted == self._total:
             return 0.0
-        return max(0.0, now - self._spec.begin - self._next_due())
+        return max(0.0, now - self._spec.begin - self._next_due_offset())
 
-    def _settled(self) -> tuple[int, int]:
-        """(confirmed, failed) of this order; never more than it sent, though an earlier one's are confirmed late."""
+
+class _Confirmations:
+    """A client's confirmations since a load specification began; what it confirmed before does not count."""
+
+    def __init__(self, client: SourceClient) -> None:
+        self._client = client
+        self._confirmed_before, self._failed_before = client.confirmed()
+
+    def count(self, accepted: int) -> tuple[int, int]:
+        """Return (confirmed, failed); never more than `accepted`, even if messages sent before are confirmed late."""
         confirmed, failed = self._client.confirmed()
-        failed = min(failed - self._failed_before, self._accepted)
-        return min(confirmed - self._confirmed_before, self._accepted - failed), failed
+        failed = min(failed - self._failed_before, accepted)
+        return min(confirmed - self._confirmed_before, accepted - failed), failed
+
+
+class _BlockedTime:
+    """The time in which a source did not take more.
+
+    It is the time from a step of which the source left something to the next step of which it left nothing, and outside
+    of that the time that a blocking client waited for its source within `send`.
+    """
+
+    def __init__(self, client: BlockingClient | None) -> None:
+        self._client = client
+        self._client_waited = client.waited if client is not None else 0.0
+        self._total, self._since = 0.0, -1.0
+
+    @property
+    def is_blocked(self) -> bool:
+        return self._since >= 0
+
+    def seconds(self, now: float) -> float:
+        return self._total + (now - self._since if self.is_blocked else 0.0)
+
+    def update(self, now: float, *, pending: bool) -> None:
+        """Record whether the step at `now` left messages pending."""
+        if pending and not self.is_blocked:
+            self._since = now
+        elif not pending and self.is_blocked:
+            self._total += now - self._since
+            self._since = -1.0
+        self.add_client_wait()
+
+    def add_client_wait(self) -> None:
+        """Add what the client has waited since the last call, unless that time counts already."""
+        if self._client is not None:
+            if not self.is_blocked:
+                self._total += self._client.waited - self._client_waited
+            self._client_waited = self._client.waited
 
 
 def run_load(
-    pump: OpenLoopSender,
-    send: Callable[[SendProgress], None],
-    halted: Callable[[], bool],
+    sender: OpenLoopSender,
+    report: Callable[[SendProgress], None],
+    is_cancelled: Callable[[], bool],
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], object] = time.sleep,
 ) -> None:
-    """Run an order to its end: until all is taken, `halted`, or the source takes nothing more; the last `Sent` told is `done`.
+    """Run a sender to its end: until the source has taken all, takes nothing more, or the load is cancelled.
 
-    What was taken is waited for until it is confirmed or refused, or the deadline has passed. `halted` is called often and may
-    raise: that ends the order at once.
+    Messages that the source took are waited for until it confirms or refuses them, or a timeout has passed.
+
+    Args:
+        sender: The messages and their client; nothing else may use them meanwhile.
+        report: Called with the progress; the last one is `done`.
+        is_cancelled: Called often; it may raise, which ends the load at once.
+        clock: CLOCK_MONOTONIC seconds of the machine that the specification's clock refers to.
+        sleep: Waits for so many seconds.
     """
-    account, asked = _Account(pump, send), float("-inf")
-    while not pump.over(now := clock()):
-        if now >= asked + ASK_EVERY:
-            asked = now
-            if halted():
+    reporter, checked = _Reporter(sender, report), float("-inf")
+    while not sender.is_finished(now := clock()):
+        if now >= checked + CANCEL_CHECK_INTERVAL_S:
+            checked = now
+            if is_cancelled():
                 break
-        pause = _turn(pump, clock)
-        account.give(clock())
+        pause = _take_turn(sender, clock)
+        reporter.report(clock())
         sleep(pause)
-    quiet, last, left = clock() + DEADLINE, clock() + LAST_DEADLINE, -1
-    while not pump.settled() and clock() < min(quiet, last):
-        if (now_left := pump.left()) != left:
-            quiet, left = clock() + DEADLINE, now_left
-        halted()
-        account.give(clock())
-        sleep(MIN_PAUSE)
-    send(pump.sent(clock(), done=True))
+    quiet, end, unconfirmed = clock() + STALL_TIMEOUT_S, clock() + CONFIRM_TIMEOUT_S, -1
+    while (left := sender.unconfirmed()) > 0 and clock() < min(quiet, end):
+        if left != unconfirmed:
+            quiet, unconfirmed = clock() + STALL_TIMEOUT_S, left
+        is_cancelled()
+        reporter.report(clock())
+        sleep(MIN_PAUSE_S)
+    report(sender.progress(clock(), done=True))
 
 
-def _turn(pump: OpenLoopSender, clock: Callable[[], float]) -> float:
-    """Make steps until there is nothing to do or the turn is over; seconds until the next turn has something to do."""
+def _take_turn(sender: OpenLoopSender, clock: Callable[[], float]) -> float:
+    """Make steps until nothing is left to do or the turn is over; return the seconds until the next turn."""
     now = clock()
-    end = now + MAX_TURN
+    end = now + MAX_TURN_S
     while True:
         began = now
-        stepped = pump.step(began)
+        stepped = sender.step(began)
         now = clock()
-        pump.took(now - began)
-        pause = pump.pause(now)
-        if pause > 0 or not stepped or now >= end or pump.over(now):
+        sender.adapt_batch_size(now - began)
+        pause = sender.next_pause(now)
+        if pause > 0 or not stepped or now >= end or sender.is_finished(now):
             return pause
 
 
-class _Account:
-    """Tells how far a pump is, often enough and not more often."""
+class _Reporter:
+    """A limit on how often a sender's progress is reported."""
 
-    def __init__(self, pump: OpenLoopSender, send: Callable[[SendProgress], None]) -> None:
-        self._pump, self._tell = pump, send
-        self._asked = self._told = float("-inf")
+    def __init__(self, sender: OpenLoopSender, report: Callable[[SendProgress], None]) -> None:
+        self._sender, self._report = sender, report
+        self._checked = self._reported = float("-inf")
         self._last = (0, 0, 0)
 
-    def give(self, now: float) -> None:
-        if now < self._asked + TELL_EVERY:
+    def report(self, now: float) -> None:
+        """Report the progress if it changed and an interval has passed, or if nothing was reported for long."""
+        if now < self._checked + PROGRESS_INTERVAL_S:
             return
-        self._asked, sent = now, self._pump.sent(now)
-        counts = (sent.accepted, sent.confirmed, sent.failed)
-        if counts != self._last or now >= self._told + TELL_AT_LEAST_EVERY:
-            self._told, self._last = now, counts
-            self._tell(sent)
+        self._checked, progress = now, self._sender.progress(now)
+        counts = (progress.accepted, progress.confirmed, progress.failed)
+        if counts != self._last or now >= self._reported + IDLE_PROGRESS_INTERVAL_S:
+            self._reported, self._last = now, counts
+            self._report(progress)

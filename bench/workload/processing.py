@@ -1,9 +1,9 @@
-"""The one function that every framework runs on every message: read it, verify it, burn its CPU cost, account for it."""
+"""The processing that every framework applies to every message: verify it, burn its CPU cost, count it."""
 
 import dataclasses
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from msgspec import Struct
@@ -12,93 +12,92 @@ from numpy.typing import NDArray
 
 from bench.analysis.histogram import sparse_of
 from bench.model import message_codec
-from bench.model.message_codec import Bytes, Clock, Headers
-from bench.model.message_keys import KeyDrawing
-from bench.model.message_sizes import SizeDrawing
+from bench.model.message_codec import Bytes, ClockReference, Headers
+from bench.model.message_keys import KeySequence
+from bench.model.message_sizes import SizeSequence
 from bench.system import clock
-from bench.workload.delivery_counts import ProcessingReport, sums_of
-
-
-class Work(Struct, frozen=True):
-    """What a message must look like; all that a framework has to know of it."""
-
-    message_bytes: int
-    entropy: float
-    clock: Clock = Clock()
-    """that is in the messages; a machine that does not know how far its own is off reports no latencies but processing"""
-    sizes: SizeDrawing | None = None
-    """where messages differ in size: which has which; `message_bytes` is then their mean"""
-    keys: KeyDrawing | None = None
-    """where messages have keys: the order of each key is what is looked at"""
-
-    def done(self, messages: Sequence[bytes]) -> list[ProcessingReport]:
-        """Do the work on a batch that is in its source's order; one report for each run found in it."""
-        began = time.monotonic()
-        if self.sizes is not None:
-            return self._worked(message_codec.read_mixed(messages, self._filler(), self.sizes.of), began)
-        return self._worked(message_codec.read(messages, self.message_bytes, self._filler()), began)
-
-    def done_in_place(self, matrix: Bytes) -> list[ProcessingReport]:
-        """The same for a batch that lies in one piece: shape (messages, message_bytes)."""
-        if self.sizes is not None:  # alike by chance
-            return self.done([row.tobytes() for row in matrix])
-        began = time.monotonic()
-        return self._worked(message_codec.read_matrix(matrix, self._filler()), began)
-
-    def _filler(self) -> bytes:
-        largest = self.message_bytes if self.sizes is None else self.sizes.sizes.largest
-        return message_codec.filler(largest, self.entropy)
-
-    def _worked(self, headers: Headers, began: float) -> list[ProcessingReport]:
-        asked = float(headers.cost.sum())
-        started = time.monotonic()
-        cpu_used_s = burn(asked) if asked > 0 else 0.0
-        ended = time.monotonic()
-        done = started + (ended - started) * np.arange(1, len(headers) + 1) / max(1, len(headers))
-        runs = sorted(set(headers.run.tolist())) or [
-            NO_RUN
-        ]  # for few messages far cheaper than np.unique, for many no dearer
-        parts = [slice(None)] if len(runs) == 1 else [headers.run == run for run in runs]
-        here, apart = self._here(headers)
-        reports = [
-            _report(here, run, done, self.keys, part=part, began=began) for run, part in zip(runs, parts, strict=True)
-        ]
-        if apart is not None:  # two machines' clocks: what they differ by is no latency
-            reports = [
-                _told_apart(report, here.sent[part], done[part], apart)
-                for report, part in zip(reports, parts, strict=True)
-            ]
-        last = reports[-1]
-        extra = ProcessingReport(
-            ended, last.run, [], corrupted=headers.corrupted, cpu_requested_s=asked, cpu_used_s=cpu_used_s
-        )
-        return [*reports, extra] if headers.corrupted or asked else reports
-
-    def _here(self, headers: Headers) -> tuple[Headers, float | None]:
-        """The headers by this machine's clock, and how far that may be wrong: inf where nobody knows, None where it is the same."""
-        if self.clock.boot in ("", clock.boot()) and not self.clock.theirs:
-            return headers, None
-        ahead, apart = clock.ahead(self.clock), self.clock.apart
-        return dataclasses.replace(
-            headers, due=headers.due - ahead, sent=headers.sent - ahead
-        ), math.inf if apart is None else apart
-
-
-def _told_apart(
-    report: ProcessingReport, sent: NDArray[np.float64], done: NDArray[np.float64], apart: float
-) -> ProcessingReport:
-    """A report whose latencies are wrong by up to `apart`: only what is negative by more is impossible; by inf there are none."""
-    if math.isinf(apart):
-        return replace(report, from_due=[], from_sent=[], negative=0)
-    return replace(report, negative=int(np.count_nonzero(done + apart < sent)))
-
+from bench.workload.delivery_counts import ProcessingReport, sum_sequence
 
 NO_RUN = -1
 """The run of messages whose header cannot be read."""
+Times = NDArray[np.float64]
+
+
+class MessageProcessor(Struct, frozen=True):
+    """The expected form of a cell's messages, and the function with which every framework processes them."""
+
+    message_bytes: int
+    entropy: float
+    clock: ClockReference = ClockReference()
+    """of the times in the messages; without a known error of its own clock, a machine reports only processing times"""
+    sizes: SizeSequence | None = None
+    """the size of each message, if sizes differ; `message_bytes` is then their mean"""
+    keys: KeySequence | None = None
+    """the key of each message, if messages have keys; order is then checked within each key"""
+
+    def process(self, messages: Sequence[bytes]) -> list[ProcessingReport]:
+        """Verify, burn and count a batch of messages that are in their source's order.
+
+        Args:
+            messages: Whole messages; those of another size than expected count as corrupted.
+
+        Returns:
+            One report for each run in the batch, then one with the CPU time and the corrupted messages if there are
+            any.
+        """
+        began = time.monotonic()
+        if self.sizes is not None:
+            return self._process(message_codec.read_mixed(messages, self._filler(), self.sizes.lookup), began)
+        return self._process(message_codec.read(messages, self.message_bytes, self._filler()), began)
+
+    def process_matrix(self, matrix: Bytes) -> list[ProcessingReport]:
+        """Process a batch of messages in one buffer, without a copy.
+
+        Args:
+            matrix: Bytes of shape (messages, message size).
+
+        Returns:
+            The reports that `process` returns.
+        """
+        if self.sizes is not None:  # messages of mixed sizes that have the same size by chance
+            return self.process([row.tobytes() for row in matrix])
+        began = time.monotonic()
+        return self._process(message_codec.read_matrix(matrix, self._filler()), began)
+
+    def _filler(self) -> bytes:
+        largest = self.message_bytes if self.sizes is None else self.sizes.sizes.largest
+        return message_codec.make_filler(largest, self.entropy)
+
+    def _process(self, headers: Headers, began: float) -> list[ProcessingReport]:
+        requested = float(headers.cost.sum())
+        started = time.monotonic()
+        used = burn(requested) if requested > 0 else 0.0
+        ended = time.monotonic()
+        done = started + (ended - started) * np.arange(1, len(headers) + 1) / max(1, len(headers))
+        local, max_error = self._to_local_clock(headers)
+        reports = [
+            _limit_latencies(_create_report(run, part, part_done, began, self.keys), part.sent, part_done, max_error)
+            for run, part, part_done in _split_by_run(local, done)
+        ]
+        if not (headers.corrupted or requested):
+            return reports
+        last = reports[-1].run
+        costs = ProcessingReport(
+            ended, last, [], corrupted=headers.corrupted, cpu_requested_s=requested, cpu_used_s=used
+        )
+        return [*reports, costs]
+
+    def _to_local_clock(self, headers: Headers) -> tuple[Headers, float]:
+        """Return the headers by this machine's clock, and their maximal error in seconds; inf if it is unknown."""
+        if self.clock.boot in ("", clock.boot()) and not self.clock.stamped_remotely:
+            return headers, 0.0
+        ahead, max_error = clock.ahead(self.clock), self.clock.max_error
+        local = dataclasses.replace(headers, due=headers.due - ahead, sent=headers.sent - ahead)
+        return local, math.inf if max_error is None else max_error
 
 
 def burn(seconds: float) -> float:
-    """Spend CPU time of this thread, at least `seconds` of it; returns what was spent."""
+    """Spend at least so much CPU time of this thread; return the seconds spent."""
     started = time.thread_time()
     end = started + seconds
     while time.thread_time() < end:
@@ -107,21 +106,32 @@ def burn(seconds: float) -> float:
     return time.thread_time() - started
 
 
-def _report(
-    headers: Headers, run: int, done: NDArray[np.float64], keys: KeyDrawing | None, *, part: slice | NDArray[np.bool_], began: float
-) -> ProcessingReport:  # fmt: skip
-    """The account of the part of a batch that is of one run; the batch was got at `began`, message i was done at done[i]."""
-    producers, seqs, ended = headers.producer[part], headers.seq[part], done[part]
-    names = sorted(set(producers.tolist()))
-    groups = [(name, seqs if len(names) == 1 else seqs[producers == name]) for name in names]
-    (from_due, _), (from_sent, negative), (processing, _) = (
-        sparse_of(ended - since) for since in (headers.due[part], headers.sent[part], began)
-    )
+def _split_by_run(headers: Headers, done: Times) -> Iterator[tuple[int, Headers, Times]]:
+    """Yield each run with its headers and completion times; NO_RUN if there are no headers."""
+    runs = sorted(set(headers.run.tolist())) or [NO_RUN]  # far cheaper than np.unique for few messages
+    if len(runs) == 1:
+        yield runs[0], headers, done
+        return
+    for run in runs:
+        rows = headers.run == run
+        yield run, headers.select(rows), done[rows]
+
+
+def _create_report(run: int, headers: Headers, done: Times, began: float, keys: KeySequence | None) -> ProcessingReport:
+    """Return the report of one run's messages; the batch was received at `began`, message i was done at done[i]."""
+    producers = sorted(set(headers.producer.tolist()))
+    by_producer = [
+        (producer, headers.seq if len(producers) == 1 else headers.seq[headers.producer == producer])
+        for producer in producers
+    ]
+    from_due, _ = sparse_of(done - headers.due)
+    from_sent, negative = sparse_of(done - headers.sent)
+    processing, _ = sparse_of(done - began)
     return ProcessingReport(
         float(done[-1]) if len(done) else began,
         run,
-        [sums_of(producer, seq) for producer, seq in groups],
-        out_of_order=sum(_disordered(producer, seq, keys) for producer, seq in groups),
+        [sum_sequence(producer, seq) for producer, seq in by_producer],
+        out_of_order=sum(_count_out_of_order(producer, seq, keys) for producer, seq in by_producer),
         from_due=from_due,
         from_sent=from_sent,
         processing=processing,
@@ -129,11 +139,23 @@ def _report(
     )
 
 
-def _disordered(producer: int, seq: NDArray[np.uint64], keys: KeyDrawing | None) -> int:
-    """How many messages of a producer stand behind a later one: of all, or, where messages have keys, of their own key."""
+def _limit_latencies(report: ProcessingReport, sent: Times, done: Times, max_error: float) -> ProcessingReport:
+    """Return the report for clocks that differ by up to `max_error` seconds; without latencies if it is inf.
+
+    A negative latency is impossible only if it exceeds the error.
+    """
+    if max_error == 0:
+        return report
+    if math.isinf(max_error):
+        return replace(report, from_due=[], from_sent=[], negative=0)
+    return replace(report, negative=int(np.count_nonzero(done + max_error < sent)))
+
+
+def _count_out_of_order(producer: int, seq: NDArray[np.uint64], keys: KeySequence | None) -> int:
+    """Count the messages of a producer that follow a later one directly; with keys, a later one of the same key."""
     if keys is None:
         return int(np.count_nonzero(seq[1:] < seq[:-1]))
-    of_key = keys.of(np.full(len(seq), producer), seq)
-    place = np.argsort(of_key, kind="stable")
-    same, ordered = of_key[place], seq[place]
+    of_key = keys.lookup(np.full(len(seq), producer), seq)
+    by_key = np.argsort(of_key, kind="stable")
+    same, ordered = of_key[by_key], seq[by_key]
     return int(np.count_nonzero((same[1:] == same[:-1]) & (ordered[1:] < ordered[:-1])))

@@ -10,7 +10,7 @@ from bench.model.cell import Cell
 from bench.plugins import registry
 from bench.plugins.protocols import Consumer, Endpoint, RunEnvironment
 from bench.workload.delivery_counts import ProcessingReport
-from bench.workload.processing import Work
+from bench.workload.processing import MessageProcessor
 
 
 class OneThreadSettings(Struct, frozen=True, forbid_unknown_fields=True):
@@ -34,7 +34,7 @@ class OneThreadFramework:
     def unsupported_reason(self, cell: Cell, endpoint_source: str) -> str | None:  # noqa: ARG002  any cell can be tried
         return registry.missing_consumer(endpoint_source)
 
-    def open(self, cell: Cell, endpoint: Endpoint, work: Work, env: RunEnvironment) -> None:  # noqa: ARG002  it runs in this process
+    def open(self, cell: Cell, endpoint: Endpoint, work: MessageProcessor, env: RunEnvironment) -> None:  # noqa: ARG002  it runs in this process
         consumer = registry.consumer(endpoint.source)
         consumer.open(endpoint, 0, 1)
         self._thread = Thread(target=self._run, args=(consumer, work), name="onethread", daemon=True)
@@ -56,11 +56,11 @@ class OneThreadFramework:
         if self._thread is not None:
             self._thread.join(timeout=10)
 
-    def _run(self, consumer: Consumer, work: Work) -> None:
+    def _run(self, consumer: Consumer, work: MessageProcessor) -> None:
         try:
             while not self._stopped.is_set():
                 batch = consumer.take(self._settings.most, 0.05)
-                for report in work.done(batch) if batch else ():
+                for report in work.process(batch) if batch else ():
                     self._reports.put(report)
         finally:
             consumer.close()

@@ -19,7 +19,7 @@ from bench.plugins import registry
 from bench.plugins.protocols import Consumer, Endpoint, RunEnvironment
 from bench.units import Rate, Seconds
 from bench.workload.delivery_counts import ProcessingReport
-from bench.workload.processing import Work
+from bench.workload.processing import MessageProcessor
 
 Mistake = Literal["lose", "duplicate", "swap", "flip", "die"]
 SAVED_MESSAGES, SAVED_PAUSES = 3, 1.25
@@ -54,7 +54,7 @@ class CapacityFramework:
         """Return why it cannot process the cell from that source, in a sentence; None when it can."""
         return registry.missing_consumer(source)
 
-    def open(self, cell: Cell, endpoint: Endpoint, work: Work, env: RunEnvironment) -> None:  # noqa: ARG002  it runs in this process
+    def open(self, cell: Cell, endpoint: Endpoint, work: MessageProcessor, env: RunEnvironment) -> None:  # noqa: ARG002  it runs in this process
         """Start to process the endpoint's messages; return once it is reading."""
         consumer = registry.consumer(endpoint.source)
         consumer.open(endpoint, 0, 1)
@@ -79,12 +79,12 @@ class CapacityFramework:
         if self._thread is not None:
             self._thread.join(timeout=10)
 
-    def _run(self, consumer: Consumer, work: Work) -> None:
+    def _run(self, consumer: Consumer, work: MessageProcessor) -> None:
         seen = 0
         for batch in self._paced(consumer):
             if self._settings.mistake == "die" and seen + len(batch) >= self._settings.every:
                 break
-            for report in work.done(self._mistaken(batch, seen)):
+            for report in work.process(self._mistaken(batch, seen)):
                 self._reports.put(report)
             seen += len(batch)
         consumer.close()

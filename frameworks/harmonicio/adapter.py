@@ -17,7 +17,7 @@ from bench.plugins.protocols import Endpoint, RunEnvironment
 from bench.system.ipc import Failure, Ready
 from bench.system.supervisor import Child
 from bench.workload.delivery_counts import ProcessingReport
-from bench.workload.processing import Work
+from bench.workload.processing import MessageProcessor
 from frameworks.harmonicio import job
 from frameworks.harmonicio.bridge import Bridging
 from frameworks.harmonicio.cluster import IMAGE, READY_TIMEOUT_S, Cluster, SitesCluster, cluster_of, too_large
@@ -62,7 +62,7 @@ class HarmonicioFramework:
         """Return why it cannot process the cell from that source, in a sentence; None when it can."""
         return too_large(cell) or (None if source == STREAM else registry.missing_consumer(source))
 
-    def open(self, cell: Cell, endpoint: Endpoint, work: Work, env: RunEnvironment) -> None:
+    def open(self, cell: Cell, endpoint: Endpoint, work: MessageProcessor, env: RunEnvironment) -> None:
         """Start to process the endpoint's messages; return once it is reading."""
         pes = self._settings.pes or place("harmonicio", endpoint.source, env.site, env.cores).cores
         self._cluster = cluster_of(env)

@@ -10,8 +10,8 @@ import numpy as np
 from msgspec import Struct, convert
 
 from bench.system.ipc import Channel, Ready
-from bench.workload.delivery_counts import ProcessingReport, merged
-from bench.workload.processing import Work
+from bench.workload.delivery_counts import ProcessingReport, merge_reports
+from bench.workload.processing import MessageProcessor
 from frameworks.harmonicio.engine.pe import Batch, of_batch
 
 REPORT_INTERVAL_S = 0.1
@@ -22,7 +22,7 @@ sides' CPU."""
 class Settings(Struct, frozen=True):
     """The settings that the adapter gives a PE."""
 
-    work: Work
+    work: MessageProcessor
     most: int
     host: str
     port: int
@@ -53,9 +53,9 @@ class Job:
         size = self._work.message_bytes
         if batch.message_bytes == size:
             matrix = np.frombuffer(batch.payload, dtype=np.uint8).reshape(len(batch), size)
-            reports = self._work.done_in_place(matrix)
+            reports = self._work.process_matrix(matrix)
         else:
-            reports = self._work.done([bytes(message) for message in batch])
+            reports = self._work.process([bytes(message) for message in batch])
         self._reports += reports
         self.idle()
 
@@ -76,5 +76,5 @@ class Job:
 
     def _tell(self) -> None:
         reports, self._reports, self._reported = self._reports, [], time.monotonic()
-        for report in merged(reports):
+        for report in merge_reports(reports):
             self._channel.send(report)

@@ -10,7 +10,7 @@ from bench.plugins.protocols import Endpoint, RunEnvironment
 from bench.system.ipc import Failure, Ready
 from bench.system.supervisor import Child
 from bench.workload.delivery_counts import ProcessingReport
-from bench.workload.processing import Work
+from bench.workload.processing import MessageProcessor
 from frameworks.python.worker import Reading
 
 READY_TIMEOUT_S = 60.0
@@ -38,7 +38,7 @@ class PythonFramework:
         """Return why it cannot process the cell from that source, in a sentence; None when it can."""
         return registry.missing_consumer(source)
 
-    def open(self, cell: Cell, endpoint: Endpoint, work: Work, env: RunEnvironment) -> None:
+    def open(self, cell: Cell, endpoint: Endpoint, work: MessageProcessor, env: RunEnvironment) -> None:
         """Start to process the endpoint's messages; return once it is reading."""
         members = self._settings.processes or env.cores
         for member in range(members):

@@ -9,8 +9,8 @@ from bench.errors import HarnessError
 from bench.plugins import registry
 from bench.plugins.protocols import Consumer, Endpoint
 from bench.system.ipc import Channel, Failure, Ready
-from bench.workload.delivery_counts import ProcessingReport, merged
-from bench.workload.processing import Work
+from bench.workload.delivery_counts import ProcessingReport, merge_reports
+from bench.workload.processing import MessageProcessor
 
 REPORT_INTERVAL_S = 0.05
 """Between two reports at high rates; at low ones every batch is reported at once."""
@@ -22,7 +22,7 @@ class Reading(Struct, frozen=True, tag="reading"):
     """A command, sent once: process the member's share of an endpoint, in batches of at most `most` messages."""
 
     endpoint: Endpoint
-    work: Work
+    work: MessageProcessor
     member: int
     members: int
     most: int
@@ -58,10 +58,10 @@ def _work(channel: Channel[Reading], reading: Reading, consumer: Consumer) -> No
     while True:
         messages = consumer.take(reading.most, TIMEOUT_S)
         if messages:
-            reports += reading.work.done(messages)
+            reports += reading.work.process(messages)
         now = time.monotonic()
         if not messages or now >= reported + REPORT_INTERVAL_S:
-            for report in merged(reports):
+            for report in merge_reports(reports):
                 channel.send(report)
             channel.receive(timeout=0)
             reports, reported = [], now

@@ -10,7 +10,7 @@ from bench.plugins.placement import place
 from bench.plugins.protocols import Endpoint, RunEnvironment
 from bench.services.maven_jars import cached, jars
 from bench.workload.delivery_counts import ProcessingReport
-from bench.workload.processing import Work
+from bench.workload.processing import MessageProcessor
 from frameworks.spark.commands import Read, Reader
 from frameworks.spark.conf import SparkSettings, query_conf, reader_options, session_conf, storage_level
 from frameworks.spark.session import Plan, Session, Slot
@@ -42,7 +42,7 @@ class SparkFramework:
             return None
         return f"Spark reads {', '.join(_SOURCES)} here, not {source}"
 
-    def open(self, cell: Cell, endpoint: Endpoint, work: Work, env: RunEnvironment) -> None:  # noqa: ARG002  the work says it all
+    def open(self, cell: Cell, endpoint: Endpoint, work: MessageProcessor, env: RunEnvironment) -> None:  # noqa: ARG002  the work says it all
         """Start to process the endpoint's messages; return once it is reading."""
         settings, reader = self._settings, self._settings.reader(endpoint.source)
         if endpoint.client.get("chunking"):

@@ -4,7 +4,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from bench.workload.processing import Work
+from bench.workload.processing import MessageProcessor
 
 Reader = Literal["kafka", "pulsar", "memory", "files", "socket", "receiver"]
 """How Spark reads: five sources of Structured Streaming (memory is the benchmark's), and the socket receiver of Spark
@@ -26,7 +26,7 @@ class Read(Struct, frozen=True, tag="read"):
     address: str
     topic: str
     interval: float
-    work: Work
+    work: MessageProcessor
     options: dict[str, str]
     """of the reader"""
     conf: dict[str, str]

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from bench.model.message_codec import Bytes
 from bench.workload import delivery_counts
 from bench.workload.delivery_counts import ProcessingReport
-from bench.workload.processing import Work
+from bench.workload.processing import MessageProcessor
 
 BATCH_BYTES = 8_000_000
 """At most so much of a task's messages is taken at once: more gains nothing, and costs memory in JVM and worker."""
@@ -24,7 +24,7 @@ def messages_at_once(message_bytes: int) -> int:
     return max(1, min(MAX_MESSAGES, BATCH_BYTES // message_bytes))
 
 
-def on_arrow(work: Work) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def on_arrow(work: MessageProcessor) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Return a function for mapInArrow: batches of one binary column in, one row of reports for each out."""
 
     def tallied(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -35,13 +35,13 @@ def on_arrow(work: Work) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.Rec
     return tallied
 
 
-def on_lines(work: Work) -> Callable[[Iterable[bytes]], Iterator[str]]:
+def on_lines(work: MessageProcessor) -> Callable[[Iterable[bytes]], Iterator[str]]:
     """Return a function for mapPartitions: messages in, reports out."""
 
     def tallied(lines: Iterable[bytes]) -> Iterator[str]:
         rest, most = iter(lines), messages_at_once(work.message_bytes)
         while batch := list(islice(rest, most)):
-            yield _encoded(work.done(batch))
+            yield _encoded(work.process(batch))
 
     return tallied
 
@@ -49,14 +49,14 @@ def on_lines(work: Work) -> Callable[[Iterable[bytes]], Iterator[str]]:
 def merged(rows: Iterable[str], at: float) -> list[ProcessingReport]:
     """Return the reports of all tasks of a micro-batch as one for each run, done at the moment `at`."""
     reports = [report for row in rows for report in msgspec.json.decode(row, type=list[ProcessingReport])]
-    return [replace(report, at=at) for report in delivery_counts.merged(reports)]
+    return [replace(report, at=at) for report in delivery_counts.merge_reports(reports)]
 
 
-def _worked(work: Work, column: pa.Array) -> list[ProcessingReport]:
+def _worked(work: MessageProcessor, column: pa.Array) -> list[ProcessingReport]:
     matrix = _matrix_of(column, work.message_bytes)
     if matrix is not None:
-        return work.done_in_place(matrix)
-    return work.done([message or b"" for message in column.to_pylist()])  # a null is a message of the wrong size
+        return work.process_matrix(matrix)
+    return work.process([message or b"" for message in column.to_pylist()])  # a null is a message of the wrong size
 
 
 def _matrix_of(column: pa.Array, size: int) -> Bytes | None:

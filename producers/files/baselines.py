@@ -7,7 +7,7 @@ from threading import Event
 
 from bench.model.message_codec import HEADER_BYTES
 from bench.plugins.protocols import Endpoint
-from bench.workload.rate_meter import Meter, stamp
+from bench.workload.rate_meter import RateMeter, stamp
 from producers.files.source import UNFINISHED
 
 
@@ -18,11 +18,11 @@ def discard(endpoint: Endpoint, over: Event) -> None:
             os.unlink(entry.path)  # noqa: PTH108  a Path for each of 50,000 files a second would be the work
 
 
-def client_loop(endpoint: Endpoint, message: bytes, meter: Meter, _: Path, *, stamped: bool = True) -> None:
+def client_loop(endpoint: Endpoint, message: bytes, meter: RateMeter, _: Path, *, stamped: bool = True) -> None:
     """Run the simplest loop: open, write, close, rename, by path; number and time are written into one array."""
     complete, unfinished = endpoint.address, str(Path(endpoint.address).parent / UNFINISHED)
     count, prefix, content = 0, secrets.token_hex(4), bytearray(message)
-    while meter.goes_on(count):
+    while meter.keep_measuring(count):
         name = f"{prefix}-{count:012d}"
         file = os.open(f"{unfinished}/{name}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
         if stamped:

@@ -11,7 +11,7 @@ from bench.plugins.protocols import Endpoint
 from bench.services.java import java
 from bench.services.maven_jars import jars
 from bench.system.supervisor import output_of
-from bench.workload.rate_meter import WARM_UP, Meter
+from bench.workload.rate_meter import WARM_UP_S, RateMeter
 
 TOOL = "org.apache.kafka.tools.ProducerPerformance"
 _LINE = re.compile(r"^(\d+) records sent, ([\d.]+) records/sec", re.MULTILINE)
@@ -21,7 +21,7 @@ _USUAL_RATE, _USUAL_BYTES = 0.9e6, 0.5e9
 """Messages and bytes a second of one core; a machine that is twice as fast is measured for half as long."""
 
 
-def perf_test(endpoint: Endpoint, message: bytes, meter: Meter, cache: Path) -> None:
+def perf_test(endpoint: Endpoint, message: bytes, meter: RateMeter, cache: Path) -> None:
     """Run the tool at full speed.
 
     The meter gets the time after its first line, or the whole time where it prints only one.
@@ -32,9 +32,9 @@ def perf_test(endpoint: Endpoint, message: bytes, meter: Meter, cache: Path) -> 
     if not spans:
         raise ServiceError(f"kafka-producer-perf-test said nothing of its rate: {said[-200:]!r}")
     (total, seconds), cold = spans[-1], spans[0] if len(spans) > 1 else (0, 0.0)
-    meter.look(0.0, 0)
-    meter.look(WARM_UP + cold[1], cold[0])
-    meter.look(WARM_UP + seconds, total)
+    meter.record(0.0, 0)
+    meter.record(WARM_UP_S + cold[1], cold[0])
+    meter.record(WARM_UP_S + seconds, total)
 
 
 def _command(endpoint: Endpoint, size: int, records: int, cache: Path) -> list[str]:

@@ -24,7 +24,7 @@ from bench.plugins.protocols import Endpoint, RunEnvironment
 from bench.services.ports import LOOPBACK, free_ports
 from bench.system.ipc import Failure, Ready
 from bench.system.supervisor import Child
-from bench.workload.load_spec import Cancel, LoadSpec, SendProgress, Together
+from bench.workload.load_spec import Cancel, LoadSpec, SendProgress, SendProgressSum
 
 READY_TIMEOUT_S = 60.0
 """For Locust to start (about 2 s) and a sender to open."""
@@ -92,7 +92,7 @@ class LocustProcess:
         elsewhere = env.site.load
         self._members, self._web = env.workers, env.web
         self._workers: list[Child] = []
-        self._together = Together(self._members)
+        self._together = SendProgressSum(self._members)
         alone = self._members == 1 and elsewhere is None
         self._host, self._port = (
             host_and_port(elsewhere.listen) if elsewhere else (LOOPBACK, 0 if alone else free_ports(1)[0])

@@ -194,7 +194,7 @@ class Producer(User):
 
     def _share(self, spec: LoadSpec) -> LoadSpec:
         """Return a worker's share of a spec; all of it where there is only one."""
-        return spec.share(self._line.member) if isinstance(self._line, MasterLine) else spec
+        return spec.for_worker(self._line.member) if isinstance(self._line, MasterLine) else spec
 
     def _halted(self) -> bool:
         """Return whether a command came since the spec began: to cancel it, or to close the sender."""

@@ -6,7 +6,7 @@ from threading import Event, Thread
 
 from bench.plugins.protocols import Endpoint
 from bench.system.pipe import Pipe
-from bench.workload.rate_meter import Meter, stamp
+from bench.workload.rate_meter import RateMeter, stamp
 
 
 def discard(endpoint: Endpoint, over: Event) -> None:
@@ -16,7 +16,7 @@ def discard(endpoint: Endpoint, over: Event) -> None:
         pipe.take(100_000, 0.05)
 
 
-def client_loop(_: Endpoint, message: bytes, meter: Meter, __: Path) -> None:
+def client_loop(_: Endpoint, message: bytes, meter: RateMeter, __: Path) -> None:
     """Run the simplest hand-over within a process.
 
     A bounded deque, one thread appends messages that it makes, another pops them.
@@ -35,7 +35,7 @@ def client_loop(_: Endpoint, message: bytes, meter: Meter, __: Path) -> None:
 
     reader = Thread(target=pop, daemon=True)
     reader.start()
-    while meter.goes_on(popped[0]):
+    while meter.keep_measuring(popped[0]):
         for number in range(min(1000, most - len(waiting))):
             waiting.append(stamp(number) + filler)
     over.set()

@@ -6,7 +6,7 @@ from threading import Event
 
 from bench.model.message_codec import HEADER_BYTES
 from bench.plugins.protocols import Endpoint
-from bench.workload.rate_meter import Meter, stamp
+from bench.workload.rate_meter import RateMeter, stamp
 
 
 def discard(endpoint: Endpoint, over: Event) -> None:
@@ -23,7 +23,7 @@ def discard(endpoint: Endpoint, over: Event) -> None:
             over.wait(0.02)
 
 
-def client_loop(endpoint: Endpoint, message: bytes, meter: Meter, _: Path, *, stamped: bool = True) -> None:
+def client_loop(endpoint: Endpoint, message: bytes, meter: RateMeter, _: Path, *, stamped: bool = True) -> None:
     """Run the simplest loop: one `sendall` a message, whose number and time are written into one array.
 
     What the kernel has counts as confirmed, as with the sender.
@@ -34,7 +34,7 @@ def client_loop(endpoint: Endpoint, message: bytes, meter: Meter, _: Path, *, st
         writer, _peer = listener.accept()
         with writer:
             line, count, some = bytearray(message[:-1] + b"\n"), 0, max(1, min(1000, 10**6 // len(message)))
-            while meter.goes_on(count):
+            while meter.keep_measuring(count):
                 for number in range(count, count + some):
                     if stamped:
                         line[:HEADER_BYTES] = stamp(number)

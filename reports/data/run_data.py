@@ -13,7 +13,8 @@ from bench.errors import UsageError
 from bench.model.cell import Cell
 from bench.model.measurement import Measurement, Result
 from bench.plugins.placement import place
-from bench.storage.run_folder import RunRecord, cell_of, read_results, read_run, read_trials
+from bench.storage.records import RunRecord
+from bench.storage.run_folder import cell_of, read_results, read_run, read_trials
 from bench.units import seconds_text
 
 

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from msgspec import Struct
 
 from bench.analysis.histogram import KINDS, Percentile, histogram_of, percentiles
-from bench.storage.run_folder import read_latencies
+from bench.storage.series_files import read_latencies
 from bench.units import rate_text
 from reports.data.run_data import CellData, JudgedTrial, RunData
 from reports.figures.figure import Picture
@@ -52,7 +52,7 @@ def latency_trials(known: CellData) -> list[JudgedTrial]:
 def _title_of(known: CellData, one: JudgedTrial) -> str:
     seen, top = one.seen, known.result.confirmed_hz if known.result is not None else None
     share = f"{seen.planned.rate / top:.0%}: " if top else ""
-    doubt = f", clocks ± {time_text(seen.clocks.most)}" if seen.clocks is not None else ""
+    doubt = f", clocks ± {time_text(seen.clocks.max_latency_error)}" if seen.clocks is not None else ""
     over = "\noverloaded" if one.verdict.word == "overloaded" else ""
     return f"{share}{rate_text(seen.planned.rate)}{doubt}{over}"
 

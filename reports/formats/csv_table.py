@@ -157,7 +157,7 @@ def known_text(judged: JudgedTrial | None, latency: float | None) -> str:
     """A latency, with how far the clocks of several hosts may be apart."""
     clocks = judged.seen.clocks if judged is not None else None
     return (
-        f"{time_text(latency)} ± {time_text(clocks.most)}"
+        f"{time_text(latency)} ± {time_text(clocks.max_latency_error)}"
         if latency is not None and clocks is not None
         else time_text(latency)
     )

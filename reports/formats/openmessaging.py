@@ -21,7 +21,7 @@ from bench.config.scenario import Grid, Scenario
 from bench.config.site import Site
 from bench.errors import UsageError
 from bench.model.cell import Cell
-from bench.model.measurement import Latency, Measurement, Planned, Result, Series
+from bench.model.measurement import Latency, Measurement, PlannedTrial, Result, Series
 from bench.model.message_sizes import MessageSize
 from bench.plugins.plugin import ReportPlugin
 from bench.storage.run_folder import RunFolder, now_text
@@ -106,13 +106,13 @@ def _stored(found: dict[Cell, tuple[Path, Foreign]], out: Path, command: str) ->
     scenario = Scenario(
         "imported", systems, Grid(sizes, (Seconds(0),)), title="Imported from the OpenMessaging Benchmark"
     )
-    store = RunFolder.fresh(out, "imported")
+    store = RunFolder.create(out, "imported")
     store.open(scenario, Site("unknown"), {"imported": [path.name for path, _ in found.values()], "command": command})
     try:
         for cell, (_, foreign) in found.items():
             seen = measurement_of(foreign)
             store.add(cell, seen)
-            store.finish(cell, _result_of(cell, seen))
+            store.save_result(cell, _result_of(cell, seen))
     finally:
         store.close()
     return store.folder
@@ -129,7 +129,7 @@ def measurement_of(foreign: Foreign) -> Measurement:
     left = (offered[-1] - processed[-1]) / max(1, offered[-1])
     seconds = [None if ms is None else ms / 1000 for ms in (foreign.p50, None, foreign.p99, foreign.most)]
     return Measurement(
-        Planned(0, offered[-1] / window, 0.0, window, "search"), now_text(), "complete", 0.0, window,
+        PlannedTrial(0, offered[-1] / window, 0.0, window, "search"), now_text(), "complete", 0.0, window,
         offered=offered[-1], sent=offered[-1], failed=0, processed=processed[-1], lost=0, duplicated=0, out_of_order=0, corrupted=0,
         drained=left < 0.02, late=0.0, blocked=0.0, cpu_requested_s=0.0, cpu_used_s=0.0, from_sent=Latency(*seconds), note=UNCOUNTED,
         series=Series([STEP * (n + 1) for n in range(len(offered))], offered, offered, processed),

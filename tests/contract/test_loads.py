@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from bench.config.site import Site
 from bench.errors import ProcessDiedError
 from bench.model.cell import Cell
-from bench.model.message_codec import Clock, filler, read
+from bench.model.message_codec import ClockReference, make_filler, read
 from bench.plugins import registry
 from bench.plugins.environment import RunEnvironment
 from bench.plugins.protocols import Endpoint
@@ -70,7 +70,7 @@ def test_an_order_is_sent_as_it_was_given(opened, files, name):
     told = told_until(load, lambda sent: sent.done)
     assert (told[-1].accepted, told[-1].confirmed, told[-1].failed) == (1000, 1000, 0)
     assert [sent.accepted for sent in told] == sorted(sent.accepted for sent in told)
-    heads = read([file.read_bytes() for file in sorted(Path(files.address).iterdir())], 100, filler(100, 0.5))
+    heads = read([file.read_bytes() for file in sorted(Path(files.address).iterdir())], 100, make_filler(100, 0.5))
     assert heads.seq.tolist() == list(range(1000))
     assert np.allclose(heads.due, given.begin + given.schedule().due(0, 1000), atol=2e-6)
     assert (heads.sent >= heads.due - 2e-6).all()
@@ -80,12 +80,12 @@ def test_an_order_is_sent_as_it_was_given(opened, files, name):
 def test_the_clock_of_another_machine_is_followed(opened, files, name):
     """Due times, accounts and what stands in messages are by the clock of whoever gave the order: here 100 s ahead of ours."""
     load, ours = opened(name), spec()
-    given = replace(ours, begin=ours.begin + 100, clock=Clock("another boot", epoch() - 100))
+    given = replace(ours, begin=ours.begin + 100, clock=ClockReference("another boot", epoch() - 100))
     load.start(given)
     told = told_until(load, lambda sent: sent.done)
     assert told[-1].confirmed == 1000
     assert all(abs(sent.at - given.begin) < DEADLINE for sent in told)
-    heads = read([file.read_bytes() for file in sorted(Path(files.address).iterdir())], 100, filler(100, 0.5))
+    heads = read([file.read_bytes() for file in sorted(Path(files.address).iterdir())], 100, make_filler(100, 0.5))
     assert np.allclose(heads.due, given.begin + given.schedule().due(0, 1000), atol=2e-6)
     assert (heads.sent >= heads.due - 2e-6).all()
 
@@ -187,9 +187,9 @@ def test_two_locust_workers_send_one_schedule(two, arrivals):
     last = told_until(load, lambda sent: sent.done)[-1]
     load.close()
     whole = given.schedule().due(0, given.schedule().count(given.seconds))
-    heads = read([file.read_bytes() for file in Path(endpoint.address).iterdir()], 100, filler(100, 0.5))
+    heads = read([file.read_bytes() for file in Path(endpoint.address).iterdir()], 100, make_filler(100, 0.5))
     assert last.confirmed == len(whole) == len(heads)
-    assert last.each == {0: (len(whole) + 1) // 2, 1: len(whole) // 2}
+    assert last.by_worker == {0: (len(whole) + 1) // 2, 1: len(whole) // 2}
     assert np.allclose(np.sort(heads.due), given.begin + whole, atol=2e-6)
     for worker in (0, 1):
         assert np.allclose(np.sort(heads.due[heads.producer == worker]), given.begin + whole[worker::2], atol=2e-6)

@@ -9,9 +9,9 @@ import pytest
 
 from bench.errors import UsageError
 from bench.model.cell import Cell
-from bench.model.message_codec import Writer, filler, read
+from bench.model.message_codec import MessageWriter, make_filler, read
 from bench.plugins import registry
-from bench.workload.batch_writer import Gathering
+from bench.workload.batch_writer import GatheringClient
 
 ENTROPY = 0.5
 DEADLINE = 30.0
@@ -38,15 +38,15 @@ class Deployment:
 
     def written(self, count):
         """The next messages of one producer."""
-        writer, first = Writer(run=1, producer=0, size=self.size, cost=0.0, entropy=ENTROPY), self._next
+        writer, first = MessageWriter(run=1, producer=0, size=self.size, cost=0.0, entropy=ENTROPY), self._next
         self._next += count
         return writer.write(first, np.zeros(count), 0.0)
 
     def send_pieces(self, count):
         """The next messages of one producer, in two pieces each, until all were taken; what was read meanwhile."""
-        writer, first = Writer(run=1, producer=0, size=self.size, cost=0.0, entropy=ENTROPY), self._next
+        writer, first = MessageWriter(run=1, producer=0, size=self.size, cost=0.0, entropy=ENTROPY), self._next
         self._next += count
-        heads, rest = writer.heads(first, np.zeros(count), 0.0), filler(self.size, ENTROPY)
+        heads, rest = writer.write_headers(first, np.zeros(count), 0.0), make_filler(self.size, ENTROPY)
         deadline, received = time.monotonic() + DEADLINE, []
         while heads := heads[self.sender.send_pieces(heads, [rest] * len(heads)) :]:
             assert time.monotonic() < deadline, "the source takes no more"
@@ -99,7 +99,7 @@ def stand(env):
 
 def numbers(messages, size=100):
     """The sequence numbers of intact messages."""
-    heads = read(messages, size, filler(size, ENTROPY))
+    heads = read(messages, size, make_filler(size, ENTROPY))
     assert heads.corrupted == 0
     return heads.seq.tolist()
 
@@ -120,7 +120,7 @@ def test_what_is_offered_is_confirmed_and_arrives_once(stand, name, settings, si
 def test_messages_in_two_pieces_arrive_whole(stand, name, settings, size, count):
     """Where a sender takes them so: nothing is lost, repeated or changed."""
     standing = stand(name, settings, size)
-    if not isinstance(standing.sender, Gathering):
+    if not isinstance(standing.sender, GatheringClient):
         pytest.skip(f"the sender of {name} takes messages in one piece")
     received = standing.send_pieces(count)
     received += standing.receive(count - len(received))
@@ -239,8 +239,8 @@ def test_a_new_tcp_reader_begins_with_a_whole_message(stand):
 def test_a_new_tcp_reader_begins_with_a_whole_message_also_of_pieces(stand):
     """What was taken in two pieces and got only in part comes again in whole."""
     standing = stand("tcp", {}, size=10**7)
-    writer, rest = Writer(run=1, producer=0, size=10**7, cost=0.0, entropy=ENTROPY), filler(10**7, ENTROPY)
-    assert standing.sender.send_pieces(writer.heads(0, np.zeros(1), 0.0), [rest]) == 1
+    writer, rest = MessageWriter(run=1, producer=0, size=10**7, cost=0.0, entropy=ENTROPY), make_filler(10**7, ENTROPY)
+    assert standing.sender.send_pieces(writer.write_headers(0, np.zeros(1), 0.0), [rest]) == 1
     standing._next = 1
     former, standing.reader = standing.reader, registry.consumer("tcp")
     standing.reader.open(standing.endpoint, 0, 1)

@@ -29,7 +29,7 @@ def ran(tmp_path, monkeypatch):
     monkeypatch.setattr(verdict, "LEAST_FOREIGN", 2.0)
 
     def go(*changes, cache=tmp_path / "cache"):
-        scenario, store = scenario_of(changed(Document("test", WRITTEN), changes)), RunFolder.fresh(tmp_path, "mixed")
+        scenario, store = scenario_of(changed(Document("test", WRITTEN), changes)), RunFolder.create(tmp_path, "mixed")
         run.run(scenario, Site(), store, Silent(), places=run.Places(cache, tmp_path / "registry", "bench run"))
         store.close()
         return store.folder

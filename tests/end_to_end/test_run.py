@@ -39,7 +39,7 @@ from bench.storage.run_folder import RunFolder
 
 verdict.MOST_FOREIGN = verdict.LEAST_FOREIGN = 2.0
 folder, file, *changes = sys.argv[1:]
-store = RunFolder.fresh(Path(folder), "smoke")
+store = RunFolder.create(Path(folder), "smoke")
 places = run.Places(Path(folder, "cache"), Path(folder, "registry"), "bench run")
 run.run(scenario_of(changed(read_document(Path(file)), changes)), Site(), store, Silent(), places=places)
 store.close()
@@ -179,7 +179,7 @@ def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path, smoke):
     """Finished cells are not measured again; the search of an unfinished cell knows its earlier trials."""
     whole = smoke("grid.message_size=100 B, 1 kB")
     places = run.Places(tmp_path / "cache", tmp_path / "registry", "bench run")
-    store = RunFolder.fresh(tmp_path, "smoke")
+    store = RunFolder.create(tmp_path, "smoke")
     with pytest.raises(KeyboardInterrupt):
         run.run(whole, Site(), store, _InterruptsAfter(7), places=places)
     store.close()

@@ -108,7 +108,7 @@ def test_hostile_text_stays_text(tmp_path: Path) -> None:
     evil = "</title><script>alert(1)</script>"
     scenario = Scenario(name="evil", title=evil, systems=("a/b", "c/<script>"), grid=Grid((Size(100),)))
     with an_open_store(tmp_path / "run", scenario) as store:
-        store.finish(scenario.cells()[0], result_of(scenario.cells()[0], "failed", reason=evil))
+        store.save_result(scenario.cells()[0], result_of(scenario.cells()[0], "failed", reason=evil))
         assert pulse_of(tmp_path / "run", running=True).maps[0].rows[0][1][0].claim == "failed"
     page = server.templates().get_template("watch.html").render(title=evil, name="run")
     assert page.count("<script>") == 1

@@ -8,7 +8,7 @@ import pytest
 from bench.config.scenario import Grid, LoadSettings, Scenario
 from bench.errors import ProcessDiedError
 from bench.model.cell import Cell
-from bench.model.measurement import Planned
+from bench.model.measurement import PlannedTrial
 from bench.plugins import registry
 from bench.plugins.environment import RunEnvironment
 from bench.runner import trial
@@ -16,7 +16,7 @@ from bench.runner.deployment import deployed
 from bench.units import Size
 from bench.workload.delivery_counts import DeliveryCounts
 from bench.workload.load_spec import LoadSpec
-from bench.workload.processing import Work
+from bench.workload.processing import MessageProcessor
 
 DEADLINE = 60.0
 pytestmark = pytest.mark.real
@@ -31,7 +31,7 @@ class Rig:
         self.source, self.load, self.framework = self.rooms
         self.endpoint = self.source.open(self.cell, env)
         self.load.open(self.endpoint, env)
-        self.framework.open(self.cell, self.endpoint, Work(size, 0.5), env)
+        self.framework.open(self.cell, self.endpoint, MessageProcessor(size, 0.5), env)
 
     def tally(self, count: int, rate: float = 2000.0) -> DeliveryCounts:
         """Send so many messages; the tally once all were worked on."""
@@ -73,14 +73,14 @@ def stand(env):
 def test_every_message_of_the_connector_is_worked_on_once(stand, size, count):
     """Whatever its size."""
     tally = stand("stream", size).tally(count, rate=count)
-    assert tally.against({0: count}) == (0, 0)
+    assert tally.reconcile({0: count}) == (0, 0)
     assert tally.corrupted == 0
 
 
 def test_a_cost_is_burnt(stand):
     """By both PEs."""
     tally = stand("stream", 1000, 0.002).tally(300, rate=300)
-    assert tally.against({0: 300}) == (0, 0)
+    assert tally.reconcile({0: 300}) == (0, 0)
     assert tally.cpu_used_s >= tally.cpu_requested_s == pytest.approx(0.6)
 
 
@@ -90,7 +90,7 @@ def test_a_bridge_carries_what_a_source_has(stand, request, source):
     if source in ("kafka", "pulsar"):
         request.getfixturevalue(source)
     tally = stand(source, 1000).tally(2000)
-    assert (tally.against({0: 2000}), tally.corrupted) == ((0, 0), 0)
+    assert (tally.reconcile({0: 2000}), tally.corrupted) == ((0, 0), 0)
 
 
 def test_what_a_bridge_hands_on_need_not_be_in_order(kafka, env):
@@ -98,7 +98,7 @@ def test_what_a_bridge_hands_on_need_not_be_in_order(kafka, env):
     cell = Cell("harmonicio", "kafka", 100, 0.0)
     scenario = Scenario("bridged", ("harmonicio/kafka",), Grid((Size(100),)), load=LoadSettings(by="inline"))
     with deployed(cell, scenario, env) as rig:
-        seen = trial.run(rig, Planned(0, 20_000.0, 0.5, 2.0, "search"), 20.0, lambda _: None)
+        seen = trial.run(rig, PlannedTrial(0, 20_000.0, 0.5, 2.0, "search"), 20.0, lambda _: None)
     assert (seen.sent, seen.lost, seen.duplicated, seen.out_of_order) == (seen.processed, 0, 0, 0)
     assert seen.sent > 0
 

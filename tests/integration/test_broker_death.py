@@ -64,7 +64,7 @@ def test_a_killed_broker_is_a_finding_and_comes_back(system, sizes, tmp_path, en
         settings={"spark": {"batch_interval": "500 ms"}} if framework == "spark" else {},
     )
     killer = Killer(source, tmp_path)
-    with contextlib.closing(RunFolder.fresh(tmp_path, "death")) as store:
+    with contextlib.closing(RunFolder.create(tmp_path, "death")) as store:
         run.run(scenario, Site(), store, killer, places=run.Places(env.cache, tmp_path / "registry", "bench run"))
     assert killer.killed is not None
     trials, results = read_trials(store.folder), read_results(store.folder)

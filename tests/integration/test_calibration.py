@@ -9,7 +9,7 @@ from bench.config.validation import read_scenario
 from bench.errors import UsageError
 from bench.model.cell import Cell
 from bench.plugins import registry
-from bench.workload.rate_meter import Meter
+from bench.workload.rate_meter import RateMeter
 
 
 def scenario(tmp_path, *changes):
@@ -20,15 +20,15 @@ def scenario(tmp_path, *changes):
 
 def test_a_meter_leaves_out_the_warm_up():
     """A counter that stood still at first, then rose by 100 a second."""
-    meter = Meter(10, clock=lambda: 0.0)
+    meter = RateMeter(10, clock=lambda: 0.0)
     for now, count in ((0.0, 0), (0.5, 0), (1.5, 100), (2.5, 200)):
-        meter.look(now, count)
+        meter.record(now, count)
     assert meter.rate == pytest.approx(100)
 
 
 def test_a_meter_of_nothing_is_zero():
     """Nothing is divided by nothing."""
-    assert Meter(1).rate == 0
+    assert RateMeter(1).rate == 0
 
 
 def test_the_ceiling_of_a_cell_is_measured_once(tmp_path, env, monkeypatch):

@@ -1,4 +1,4 @@
-"""Millions of messages pass through memory, and every one is accounted for."""
+"""A million messages pass through memory, and every one is counted."""
 
 import threading
 import time
@@ -7,39 +7,39 @@ from bench.system.pipe import Pipe
 from bench.workload.delivery_counts import DeliveryCounts
 from bench.workload.load_spec import LoadSpec
 from bench.workload.open_loop import OpenLoopSender, run_load
-from bench.workload.processing import Work
+from bench.workload.processing import MessageProcessor
 from producers.memory.source import Sender
 
 
-def passed(count, size=100):
-    """(sent, tally) of so many messages that one thread sends as fast as it can and another one works on."""
-    name, tally, over = f"volume-{count}", DeliveryCounts(), threading.Event()
-    sender, pipe = Sender(), Pipe.named(name)
-    sender._pipe = pipe
+def pass_messages(count, size=100):
+    """Send so many messages as fast as possible from one thread to another; return (progress, counts)."""
+    name, counts, over = f"volume-{count}", DeliveryCounts(), threading.Event()
+    client, pipe = Sender(), Pipe.named(name)
+    client._pipe = pipe
 
     def consume():
-        work = Work(size, 0.5)
+        processor = MessageProcessor(size, 0.5)
         while True:
             batch = pipe.take(10_000, 0.2)
-            for report in work.done(batch) if batch else ():
-                tally.add(report)
+            for report in processor.process(batch) if batch else ():
+                counts.add(report)
             if not batch and over.is_set():
                 return
 
     reader = threading.Thread(target=consume)
     reader.start()
-    told = []
+    reported = []
     spec = LoadSpec(1, 1e9, time.monotonic(), count / 1e9, message_bytes=size, cpu_seconds=0.0, entropy=0.5)
-    run_load(OpenLoopSender(spec, sender), told.append, lambda: False)
+    run_load(OpenLoopSender(spec, client), reported.append, lambda: False)
     over.set()
     reader.join(timeout=60)
     Pipe.forget(name)
-    return told[-1], tally
+    return reported[-1], counts
 
 
 def test_a_million_messages_pass_exactly():
-    """Nothing lost, duplicated, out of order or corrupted."""
-    sent, tally = passed(1_000_000)
-    assert sent.confirmed == tally.count == 1_000_000
-    assert tally.against(sent.by_producer()) == (0, 0)
-    assert (tally.corrupted, tally.out_of_order) == (0, 0)
+    """Nothing is lost, duplicated, out of order or corrupted."""
+    progress, counts = pass_messages(1_000_000)
+    assert progress.confirmed == counts.count == 1_000_000
+    assert counts.reconcile(progress.by_producer()) == (0, 0)
+    assert (counts.corrupted, counts.out_of_order) == (0, 0)

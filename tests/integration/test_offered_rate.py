@@ -1,4 +1,4 @@
-"""What a pump sends within a time is the rate that it was asked for, from one message in ten seconds on."""
+"""The open-loop sender offers the specified rate, from one message in ten seconds on."""
 
 import pytest
 
@@ -7,6 +7,8 @@ from bench.workload.open_loop import OpenLoopSender, run_load
 
 
 class Taking:
+    """A client that takes and confirms everything."""
+
     def __init__(self):
         self.count = self.calls = 0
 
@@ -20,7 +22,7 @@ class Taking:
 
 
 class Clock:
-    """Time that passes in sleep, and a little in every step."""
+    """A clock that advances in sleep, and a little at every reading."""
 
     now = 1000.0
 
@@ -34,19 +36,19 @@ class Clock:
 
 @pytest.mark.parametrize("rate", [0.1, 1.0, 10.0, 100.0, 1e3, 1e4, 1e5, 1e6], ids="{:g} per s".format)
 def test_the_offered_rate_is_within_one_percent(rate):
-    """At any moment after enough messages: no more is sent than is due, and no less but for a moment's worth."""
-    clock, client, told = Clock(), Taking(), []
+    """Neither more nor fewer messages are sent than are due, apart from those of the last moment."""
+    clock, client, reported = Clock(), Taking(), []
     seconds = max(1.0, 200 / rate)
-    pump = OpenLoopSender(LoadSpec(1, rate, 1000.0, seconds, message_bytes=64, cpu_seconds=0.0, entropy=0.5), client)
-    run_load(pump, told.append, lambda: clock.now >= 1000 + 0.9 * seconds, clock, clock.sleep)
-    elapsed = told[-1].at - 1000
-    assert told[-1].accepted == pytest.approx(rate * elapsed, rel=0.01, abs=1)
+    sender = OpenLoopSender(LoadSpec(1, rate, 1000.0, seconds, message_bytes=64, cpu_seconds=0.0, entropy=0.5), client)
+    run_load(sender, reported.append, lambda: clock.now >= 1000 + 0.9 * seconds, clock, clock.sleep)
+    elapsed = reported[-1].at - 1000
+    assert reported[-1].accepted == pytest.approx(rate * elapsed, rel=0.01, abs=1)
 
 
-def test_a_generator_that_keeps_up_rests_between_its_steps():
-    """About a thousand steps a second at most: what is due meanwhile goes together."""
+def test_a_generator_that_keeps_up_pauses_between_its_steps():
+    """It makes at most about a thousand steps a second; messages that fall due meanwhile are sent together."""
     clock, client = Clock(), Taking()
-    pump = OpenLoopSender(LoadSpec(1, 1e5, 1000.0, 1.0, message_bytes=64, cpu_seconds=0.0, entropy=0.5), client)
-    run_load(pump, lambda _: None, lambda: False, clock, clock.sleep)
+    sender = OpenLoopSender(LoadSpec(1, 1e5, 1000.0, 1.0, message_bytes=64, cpu_seconds=0.0, entropy=0.5), client)
+    run_load(sender, lambda _: None, lambda: False, clock, clock.sleep)
     assert client.count == 100_000
     assert client.calls <= 1100

@@ -10,7 +10,7 @@ from pyspark.sql.types import StructType
 from bench.config.site import Site
 from bench.errors import PluginError, UsageError
 from bench.model.cell import Cell
-from bench.model.message_codec import Writer
+from bench.model.message_codec import MessageWriter
 from bench.plugins import registry
 from consumers.pulsar import backlog
 from frameworks.spark.pulsarsource.position import Position
@@ -50,7 +50,7 @@ def opened(env):
 
 
 def written(size, count, first=0):
-    return Writer(run=1, producer=0, size=size, cost=0.0, entropy=0.5).write(first, np.zeros(count), 0.0)
+    return MessageWriter(run=1, producer=0, size=size, cost=0.0, entropy=0.5).write(first, np.zeros(count), 0.0)
 
 
 def read_all(readers, count):

@@ -11,7 +11,7 @@ from bench.model.cell import Cell
 from bench.plugins import registry
 from bench.workload.delivery_counts import DeliveryCounts
 from bench.workload.load_spec import LoadSpec
-from bench.workload.processing import Work
+from bench.workload.processing import MessageProcessor
 
 DEADLINE = 30.0
 
@@ -29,7 +29,7 @@ def rig(request, env):
     )
     endpoint = source.open(cell, env)
     load.open(endpoint, env)
-    framework.open(cell, endpoint, Work(1000, 0.5), env)
+    framework.open(cell, endpoint, MessageProcessor(1000, 0.5), env)
     yield load, framework
     for room in (framework, load, source):
         room.close()
@@ -56,7 +56,7 @@ def test_plain_works_on_every_message_once(rig):
     load, framework = rig
     load.start(spec())
     tally = tallied(framework, 500)
-    assert tally.against({0: 500}) == (0, 0)
+    assert tally.reconcile({0: 500}) == (0, 0)
     assert (tally.corrupted, tally.out_of_order) == (0, 0)
     assert tally.cpu_requested_s == pytest.approx(0.5)
     assert tally.cpu_used_s >= tally.cpu_requested_s

@@ -125,7 +125,7 @@ def run_one(system, site, folder, env):
         search=Search("bisection", Share(0.5), Seconds(8)),
         timing=Timing(Seconds(0.5), Seconds(2), Seconds(10)),
     )
-    store = RunFolder.fresh(folder, "secured")
+    store = RunFolder.create(folder, "secured")
     try:
         run.run(scenario, site, store, Silent(), places=run.Places(env.cache, folder / "registry", "bench run"))
     finally:

@@ -16,7 +16,7 @@ from bench.plugins.protocols import Endpoint
 from bench.units import Seconds
 from bench.workload.delivery_counts import DeliveryCounts
 from bench.workload.load_spec import LoadSpec
-from bench.workload.processing import Work
+from bench.workload.processing import MessageProcessor
 from frameworks.spark.commands import first_line
 from frameworks.spark.conf import Settings, block_interval, query_conf, reader_options, session_conf
 from frameworks.spark.site import SparkSite
@@ -40,7 +40,7 @@ def reading(env, source_name, size, settings=None):
     endpoint = source.open(cell, env)
     load.open(endpoint, env)
     try:
-        framework.open(cell, endpoint, Work(size, ENTROPY), env)
+        framework.open(cell, endpoint, MessageProcessor(size, ENTROPY), env)
         yield endpoint, load, framework
     finally:
         for room in (framework, load, source):
@@ -71,7 +71,7 @@ def check_three_cells(env, source):
     for run in (1, 2, 3):
         with reading(env, source, 100) as (_, load, framework):
             send(load, run, 100, 50)
-            assert tallied(framework, 50).against({0: 50}) == (0, 0)
+            assert tallied(framework, 50).reconcile({0: 50}) == (0, 0)
             pids.append(spark_child(env).pid)
     assert len(set(pids)) == 1
 
@@ -111,7 +111,7 @@ def test_a_batch_that_lasts_for_ever_does_not_keep_a_cell_open(env):
             assert time.monotonic() < deadline, "no worker burns"
     with reading(env, "files", 100) as (_, load, framework):
         send(load, 2, 100, 8)
-        assert tallied(framework, 8).against({0: 8}) == (0, 0)
+        assert tallied(framework, 8).reconcile({0: 8}) == (0, 0)
     assert spark_child(env).pid == first
 
 
@@ -137,7 +137,7 @@ def test_a_killed_jvm_is_told_and_replaced(env):
             tallied(framework, 1)
     with reading(env, "files", 100) as (_, load, framework):
         send(load, 1, 100, 50)
-        assert tallied(framework, 50).against({0: 50}) == (0, 0)
+        assert tallied(framework, 50).reconcile({0: 50}) == (0, 0)
         assert spark_child(env).pid != first.pid
 
 
@@ -155,7 +155,7 @@ def test_every_message_is_worked_on_once(env, kafka, pulsar, system, size, count
     with reading(env, system.split()[0], size, SYSTEMS[system]) as (endpoint, load, framework):
         send(load, 1, size, count)
         tally = tallied(framework, count)
-    assert tally.against({0: count}) == (0, 0)
+    assert tally.reconcile({0: count}) == (0, 0)
     assert (tally.corrupted, tally.out_of_order if endpoint.ordered else 0) == (0, 0)
 
 
@@ -229,7 +229,7 @@ def test_pulsars_reader_fetches_no_more_ahead_than_memory_takes():
 
 def written(size, count, run=1):
     """Messages as a source would bring them."""
-    return message_codec.Writer(run=run, producer=0, size=size, cost=0.0, entropy=ENTROPY).write(
+    return message_codec.MessageWriter(run=run, producer=0, size=size, cost=0.0, entropy=ENTROPY).write(
         0, np.zeros(count), 0.0
     )
 
@@ -237,7 +237,7 @@ def written(size, count, run=1):
 def of_arrow(*columns):
     """The one report of these columns of messages."""
     batches = (pa.RecordBatch.from_arrays([column], ["value"]) for column in columns)
-    rows = [row for batch in on_arrow(Work(100, ENTROPY))(batches) for row in batch.column(0).to_pylist()]
+    rows = [row for batch in on_arrow(MessageProcessor(100, ENTROPY))(batches) for row in batch.column(0).to_pylist()]
     (report,) = merged(rows, at=7.0)
     return report
 
@@ -259,23 +259,26 @@ def test_a_null_and_a_wrong_size_are_corrupted():
 def test_lines_are_worked_on_in_batches_of_bounded_size():
     """Each batch has its row; together they are exact."""
     most = messages_at_once(4_000_000)
-    rows = list(on_lines(Work(4_000_000, ENTROPY))(iter(written(4_000_000, 2 * most + 1))))
+    rows = list(on_lines(MessageProcessor(4_000_000, ENTROPY))(iter(written(4_000_000, 2 * most + 1))))
     assert len(rows) == 3
     assert merged(rows, at=1.0)[0].count == 2 * most + 1
 
 
 def test_each_run_has_its_own_report():
     """Late messages of an earlier trial stay told apart."""
-    rows = list(on_lines(Work(100, ENTROPY))([*written(100, 2, run=1), *written(100, 3, run=2)]))
+    rows = list(on_lines(MessageProcessor(100, ENTROPY))([*written(100, 2, run=1), *written(100, 3, run=2)]))
     assert {report.run: report.count for report in merged(rows, at=1.0)} == {1: 2, 2: 3}
 
 
 def test_tasks_tell_all_latencies_and_what_is_impossible():
     """Together as one report, nothing of it left out: here messages that are sent a minute from now."""
-    later = message_codec.Writer(run=1, producer=0, size=100, cost=0.0, entropy=ENTROPY).write(
+    later = message_codec.MessageWriter(run=1, producer=0, size=100, cost=0.0, entropy=ENTROPY).write(
         0, np.zeros(4), time.monotonic() + 60
     )
-    (report,) = merged([*on_lines(Work(100, ENTROPY))(later), *on_lines(Work(100, ENTROPY))(written(100, 3))], at=1.0)
+    (report,) = merged(
+        [*on_lines(MessageProcessor(100, ENTROPY))(later), *on_lines(MessageProcessor(100, ENTROPY))(written(100, 3))],
+        at=1.0,
+    )
     assert {sum(count for _, count in part) for part in (report.from_due, report.from_sent, report.processing)} == {7}
     assert report.negative == 4
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from bench.errors import NotReadyError
 from bench.model.cell import Cell
-from bench.model.message_codec import Writer
+from bench.model.message_codec import MessageWriter
 from bench.plugins import registry
 from bench.plugins.protocols import Endpoint, RunEnvironment, Sender
 
@@ -66,7 +66,7 @@ def _keep(endpoint: Endpoint) -> None:
 
 def _fill(sender: Sender, size: int, count: int) -> None:
     """Send messages and wait until all are confirmed. Raises NotReadyError when that takes too long or one fails."""
-    write = Writer(run=1, producer=0, size=size, cost=0.0, entropy=ENTROPY).write
+    write = MessageWriter(run=1, producer=0, size=size, cost=0.0, entropy=ENTROPY).write
     deadline, sent, step = time.monotonic() + _FILLING, 0, max(1, min(_STEP_MESSAGES, _STEP_BYTES // size))
     while sent < count:
         waiting = write(sent, np.zeros(min(step, count - sent)), 0.0)

@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
-from bench.model.message_codec import HEADER_BYTES, Writer, filler
+from bench.model.message_codec import HEADER_BYTES, MessageWriter, make_filler
 from frameworks.spark.pulsarsource.reading import binaries
 from frameworks.spark.tasks import messages_at_once
 
@@ -64,10 +64,10 @@ class MemoryStreamReader(DataSourceStreamReader):
     def read(self, partition: Span) -> Iterator[pa.RecordBatch]:  # type: ignore[override]  # ours are Spans
         """Yield messages; called in an executor's worker. Of a message only the header is written anew."""
         most = messages_at_once(self._size)
-        writer = Writer(run=1, producer=partition.producer, size=self._size, cost=0.0, entropy=self._entropy)
-        memory = [bytearray(HEADER_BYTES) + filler(self._size, self._entropy) for _ in range(most)]
+        writer = MessageWriter(run=1, producer=partition.producer, size=self._size, cost=0.0, entropy=self._entropy)
+        memory = [bytearray(HEADER_BYTES) + make_filler(self._size, self._entropy) for _ in range(most)]
         for first in range(partition.first, partition.last, most):
-            heads = writer.heads(first, np.zeros(min(most, partition.last - first)), 0.0)
+            heads = writer.write_headers(first, np.zeros(min(most, partition.last - first)), 0.0)
             for message, head in zip(memory, heads, strict=False):
                 message[:HEADER_BYTES] = head
             messages = cast("Sequence[bytes]", memory[: len(heads)])

@@ -17,7 +17,7 @@ from bench.plugins.environment import RunEnvironment
 from bench.plugins.protocols import Endpoint
 from bench.telemetry.cpu import Probe
 from bench.workload.delivery_counts import DeliveryCounts
-from bench.workload.processing import Work
+from bench.workload.processing import MessageProcessor
 from frameworks.spark.adapter import SparkFramework, SparkSettings
 from frameworks.spark.benchmark.backlog import ENTROPY, PARTS
 from frameworks.spark.conf import Value
@@ -66,7 +66,7 @@ def by_spark(
     framework = SparkFramework(SparkSettings(options=_options(endpoint, size, count, number), conf=conf))
     probe, tally = Probe(env.supervisor), DeliveryCounts()
     try:
-        framework.open(Cell("spark", endpoint.source, size, 0.0), endpoint, Work(size, ENTROPY), env)
+        framework.open(Cell("spark", endpoint.source, size, 0.0), endpoint, MessageProcessor(size, ENTROPY), env)
         before = probe.snapshot()
         ended = before.at
         while tally.count + tally.corrupted < count:
@@ -83,7 +83,7 @@ def by_spark(
         framework.close()
     producers = dict.fromkeys(range(PARTS), count // PARTS) if endpoint.source == "memory" else {0: count}
     each = {"framework": used.framework / count, "source": used.source / count, "harness": used.harness / count}
-    return Turn(count / (ended - before.at), each, tally.against(producers) == (0, 0))
+    return Turn(count / (ended - before.at), each, tally.reconcile(producers) == (0, 0))
 
 
 def by_client(endpoint: Endpoint, size: int, count: int, env: RunEnvironment) -> Turn:

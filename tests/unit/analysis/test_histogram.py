@@ -9,7 +9,7 @@ from bench.analysis.histogram import Histogram, Seconds, hgrm_text, histogram_of
 from bench.workload.delivery_counts import DeliveryCounts
 from bench.workload.load_spec import LoadSpec
 from bench.workload.open_loop import OpenLoopSender, run_load
-from bench.workload.processing import Work
+from bench.workload.processing import MessageProcessor
 
 durations = st.lists(st.floats(1e-6, 1e5), min_size=1, max_size=200)
 
@@ -110,7 +110,7 @@ class Stalling:
     def send(self, messages):
         if self.begin <= self.clock.now < self.end:
             return 0
-        for report in Work(100, 0.5).done(messages):
+        for report in MessageProcessor(100, 0.5).process(messages):
             self.tally.add(report)
         self.count += len(messages)
         return len(messages)

@@ -5,12 +5,12 @@ from msgspec.structs import replace
 
 from bench.analysis.sanity import failed_sanity_check
 from bench.model.cell import Cell
-from bench.model.measurement import Measurement, Planned
+from bench.model.measurement import Measurement, PlannedTrial
 from bench.model.message_sizes import Sizes
 
 CELL = Cell("python", "kafka", 10_000, 0.0)
 GOOD = Measurement(
-    planned=Planned(1, 1000.0, 1.0, 9.0, "search"), started="", ended="complete", batch_interval=0.0, seconds=10.0, offered=10_000,
+    planned=PlannedTrial(1, 1000.0, 1.0, 9.0, "search"), started="", ended="complete", batch_interval=0.0, seconds=10.0, offered=10_000,
     sent=10_000, failed=0, processed=10_000, lost=0, duplicated=0, out_of_order=0, corrupted=0, drained=True, late=0.0, blocked=0.0,
     cpu_requested_s=0.0, cpu_used_s=0.0,
 )  # fmt: skip

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from bench.analysis.verdict import Rules, judge, reading_of
 from bench.config.scenario import Objectives
-from bench.model.measurement import Latency, Measurement, Planned, Series
+from bench.model.measurement import Latency, Measurement, PlannedTrial, Series
 from bench.units import Seconds
 
 RATE, SETTLE, WINDOW = 1000.0, 2.0, 10.0
@@ -18,7 +18,7 @@ def seen(capacity=2000.0, interval=0.0, **changes):
     offered = [round(RATE * time) for time in at]
     processed = [round(min(RATE, capacity) * max(0.0, time - interval)) for time in at]
     measurement = Measurement(
-        Planned(1, RATE, SETTLE, WINDOW, "search"), "", "complete", interval, 12.5, offered[-1], offered[-1], 0, offered[-1],
+        PlannedTrial(1, RATE, SETTLE, WINDOW, "search"), "", "complete", interval, 12.5, offered[-1], offered[-1], 0, offered[-1],
         0, 0, 0, 0, drained=True, late=0.0, blocked=0.0, cpu_requested_s=0.0, cpu_used_s=0.0, series=Series(at, offered, offered, processed),
     )  # fmt: skip
     return replace(measurement, **changes)

@@ -1,4 +1,4 @@
-"""Messages are written and read back whole, and nothing that happens to one on its way goes unseen."""
+"""Messages are written and read back whole, and every change of a message is detected."""
 
 import numpy as np
 import pytest
@@ -11,27 +11,27 @@ SIZES = (64, 65, 100, 1000, 8192, 100_003)
 
 
 def written(size, count=5, entropy=0.75, first=0):
-    writer = message_codec.Writer(run=7, producer=3, size=size, cost=0.01, entropy=entropy)
+    writer = message_codec.MessageWriter(run=7, producer=3, size=size, cost=0.01, entropy=entropy)
     return writer.write(first, 1000 + np.arange(count) * 0.5, 1003.25)
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_a_message_has_exactly_the_size_asked_for(size):
+def test_a_message_has_exactly_the_requested_size(size):
     """Header and filler together fill the size to the byte."""
     assert {len(one) for one in written(size)} == {size}
 
 
 @pytest.mark.parametrize("size", SIZES)
 def test_what_was_written_is_read(size):
-    """Run, producer, number, times and cost come back."""
-    found = message_codec.read(written(size, first=2**40), size, message_codec.filler(size, 0.75))
-    assert found.corrupted == 0
-    assert found.seq.tolist() == [2**40 + i for i in range(5)]
-    assert set(found.run) == {7}
-    assert set(found.producer) == {3}
-    assert found.due == pytest.approx(1000 + np.arange(5) * 0.5, abs=2e-6)
-    assert found.sent == pytest.approx([1003.25] * 5, abs=2e-6)
-    assert found.cost == pytest.approx([0.01] * 5)
+    """Run, producer, sequence number, times and cost come back."""
+    headers = message_codec.read(written(size, first=2**40), size, message_codec.make_filler(size, 0.75))
+    assert headers.corrupted == 0
+    assert headers.seq.tolist() == [2**40 + i for i in range(5)]
+    assert set(headers.run) == {7}
+    assert set(headers.producer) == {3}
+    assert headers.due == pytest.approx(1000 + np.arange(5) * 0.5, abs=2e-6)
+    assert headers.sent == pytest.approx([1003.25] * 5, abs=2e-6)
+    assert headers.cost == pytest.approx([0.01] * 5)
 
 
 @given(
@@ -39,29 +39,29 @@ def test_what_was_written_is_read(size):
     st.sampled_from(SIZES[:4]),
     st.lists(st.tuples(st.integers(0, 39), st.integers(0, 63), st.binary(max_size=1))),
 )
-def test_few_messages_are_written_and_read_as_many_are(first, size, changes):
-    """One by one, and as an array; what is broken is broken in both."""
+def test_few_messages_are_coded_as_many_are(first, size, changes):
+    """Messages are coded one by one or as an array; both detect the same corrupted messages."""
     many = written(size, count=40, first=first)
-    writer = message_codec.Writer(run=7, producer=3, size=size, cost=0.01, entropy=0.75)
+    writer = message_codec.MessageWriter(run=7, producer=3, size=size, cost=0.01, entropy=0.75)
     assert [writer.write(first + i, 1000 + np.array([i * 0.5]), 1003.25)[0] for i in range(40)] == many
-    for index, place, byte in changes:
-        many[index] = many[index][:place] + byte + many[index][place + len(byte) :]
-    expected = message_codec.filler(size, 0.75)
-    found, singles = (
+    for index, offset, byte in changes:
+        many[index] = many[index][:offset] + byte + many[index][offset + len(byte) :]
+    expected = message_codec.make_filler(size, 0.75)
+    headers, singles = (
         message_codec.read(many, size, expected),
         [message_codec.read([one], size, expected) for one in many],
     )
-    assert found.corrupted == sum(single.corrupted for single in singles)
+    assert headers.corrupted == sum(single.corrupted for single in singles)
     for name in ("run", "producer", "seq", "due", "sent", "cost"):
         column = np.concatenate([getattr(single, name) for single in singles])
-        assert column.dtype == getattr(found, name).dtype
-        assert column == pytest.approx(getattr(found, name), abs=1e-9)
+        assert column.dtype == getattr(headers, name).dtype
+        assert column == pytest.approx(getattr(headers, name), abs=1e-9)
 
 
 @pytest.mark.parametrize("count", [1, 40])
 @pytest.mark.parametrize("size", [64, 100, 9000])
-def test_only_digits_are_a_checksum(size, count):
-    """Characters that are none do not stand for 0, however many messages come at once; nor do capital letters."""
+def test_only_lower_case_hexadecimal_digits_are_a_checksum(size, count):
+    """Other characters do not count as 0, however many messages are read at once; nor do capital letters count."""
     good = written(size, count=4000)
     ends = [one[56:64] for one in good]
     zeros = next(place for place, end in enumerate(ends) if b"00" in (end[0:2], end[2:4], end[4:6], end[6:8]))
@@ -72,7 +72,7 @@ def test_only_digits_are_a_checksum(size, count):
         good[letters][:56] + ends[letters].upper() + good[letters][64:],
     ]
     for one in wrong:
-        assert message_codec.read([one, *good[: count - 1]], size, message_codec.filler(size, 0.75)).corrupted == 1
+        assert message_codec.read([one, *good[: count - 1]], size, message_codec.make_filler(size, 0.75)).corrupted == 1
 
 
 @given(entropy=st.floats(0, 1), size=st.integers(64, 3000))
@@ -84,13 +84,13 @@ def test_no_message_holds_a_newline(entropy, size):
 @given(entropy=st.floats(0, message_codec.MAX_TEXT_ENTROPY))
 def test_filler_up_to_the_text_limit_is_ascii(entropy):
     """A source that decodes text does not change it."""
-    assert message_codec.filler(2000, entropy).isascii()
+    assert message_codec.make_filler(2000, entropy).isascii()
 
 
 @pytest.mark.parametrize("size", [64, 100, 9000])
-def test_every_single_flipped_bit_is_found(size):
-    """No bit of header or filler can change unseen."""
-    one, expected = written(size, count=1)[0], message_codec.filler(size, 0.75)
+def test_every_single_flipped_bit_is_detected(size):
+    """Each bit of header and filler is verified."""
+    one, expected = written(size, count=1)[0], message_codec.make_filler(size, 0.75)
     places = range(min(size, 200) * 8)
     flipped = [one[: p // 8] + bytes([one[p // 8] ^ (1 << p % 8)]) + one[p // 8 + 1 :] for p in places]
     assert message_codec.read(flipped, size, expected).corrupted == len(flipped)
@@ -98,19 +98,19 @@ def test_every_single_flipped_bit_is_found(size):
 
 @given(st.lists(st.binary(max_size=200), max_size=20))
 def test_garbage_is_counted_as_corrupted(garbage):
-    """Whatever arrives, reading does not fail and nothing is taken for a message."""
-    found = message_codec.read(garbage, 100, message_codec.filler(100, 0.75))
-    assert (len(found), found.corrupted) == (0, len(garbage))
+    """Reading arbitrary bytes does not fail, and none of them pass as a message."""
+    headers = message_codec.read(garbage, 100, message_codec.make_filler(100, 0.75))
+    assert (len(headers), headers.corrupted) == (0, len(garbage))
 
 
 def test_a_message_of_another_size_is_corrupted():
-    """Cut, or two grown together: not a message of this cell."""
+    """A truncated message, or two messages joined, is not a message of this cell."""
     good = written(100, count=2)
-    found = message_codec.read([good[0][:-1], good[1], good[0] + good[1]], 100, message_codec.filler(100, 0.75))
-    assert (found.seq.tolist(), found.corrupted) == ([1], 2)
+    headers = message_codec.read([good[0][:-1], good[1], good[0] + good[1]], 100, message_codec.make_filler(100, 0.75))
+    assert (headers.seq.tolist(), headers.corrupted) == ([1], 2)
 
 
 def test_a_size_below_the_header_is_refused():
-    """There is no message of 63 bytes."""
+    """A message of 63 bytes cannot hold a header."""
     with pytest.raises(ValueError, match="at least 64 bytes, not 63"):
-        message_codec.Writer(run=1, producer=0, size=63, cost=0, entropy=0)
+        message_codec.MessageWriter(run=1, producer=0, size=63, cost=0, entropy=0)

@@ -14,8 +14,8 @@ from bench.analysis.verdict import Verdict
 from bench.config.scenario import LoadSettings
 from bench.config.site import Site
 from bench.model.cell import Cell
-from bench.model.measurement import Bound, Measurement, Planned, Result, Series
-from bench.storage.run_folder import RunRecord
+from bench.model.measurement import Bound, Measurement, PlannedTrial, Result, Series
+from bench.storage.records import RunRecord
 from bench.units import Bandwidth
 from producers.kafka.site import KafkaSite
 from reports.data.bottleneck import limit_of
@@ -240,7 +240,7 @@ def test_a_log_s_tail_is_of_the_cell_s_own_time(tmp_path: Path) -> None:
         "\x1b[0m",
     ]
     (tmp_path / "logs" / "spark.log").write_text("\n".join(lines))
-    planned = Planned(0, 1.0, 1.0, 1.0, "search")
+    planned = PlannedTrial(0, 1.0, 1.0, 1.0, "search")
     trial = JudgedTrial(replace(overloaded(), planned=planned), Verdict("sustained"))
     (tail,) = Logs(tmp_path).of(CellData(FREE, None, (trial,)))
     assert (tail.file, tail.text) == ("spark.log", "26/05/04 10:00:05 WARN mine\n\tat Some.java")

@@ -136,7 +136,7 @@ def a_hostile_run(folder: Path) -> Path:
     with an_open_store(folder, scenario, command=EVIL, versions={EVIL: EVIL}, revision=[EVIL]) as store:
         for cell in scenario.cells():
             store.add(cell, seen(0, 50.0, 40.0, note=EVIL))
-            store.finish(cell, result_of(cell, "failed", reason=EVIL))
+            store.save_result(cell, result_of(cell, "failed", reason=EVIL))
     return folder
 
 
@@ -217,7 +217,7 @@ def test_latency_trials_are_drawn_for_their_cell(tmp_path: Path) -> None:
     with an_open_store(tmp_path / "run", QUICK) as store:
         for number, rate in enumerate((50.0, 80.0, 95.0)):
             store.add(cell, seen(number, rate, 100.0, "latency", latencies=buckets))
-        store.finish(cell, result_of(cell))
+        store.save_result(cell, result_of(cell))
     text = html_page.page_of(read_run_data(tmp_path / "run"))
     assert '<section id="latency">' in text
     assert text.count("share of messages") == 3

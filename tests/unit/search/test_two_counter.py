@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from bench.analysis.stability import drift_of
 from bench.analysis.verdict import Rules, Verdict, judge
-from bench.model.measurement import Planned, Series
+from bench.model.measurement import PlannedTrial, Series
 from bench.search.bracketing import Bracketing
 from bench.search.observations import Observations
 from bench.search.parameters import SearchParameters
@@ -26,7 +26,7 @@ CALM = Traits(1000.0, noise=0.005, pause_gap=0.0, warm_up=0.0)
 def trial(rate, traits=CALM, window=60.0, **faults):
     """What a trial at that rate sees of a simulated system; it settles until its first messages are through."""
     settle = max(1.0, 2 * traits.batch_interval, 1.2 * traits.latency)
-    return Fluid(traits, Faults(**faults), 1).trial(Planned(0, rate, settle, window, "search"), 30.0)
+    return Fluid(traits, Faults(**faults), 1).trial(PlannedTrial(0, rate, settle, window, "search"), 30.0)
 
 
 def searched(case, seed=0):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from bench.cli.validation_table import failure, show
-from bench.model.measurement import Planned
+from bench.model.measurement import PlannedTrial
 from bench.search.bisection import Bisection
 from bench.search.two_counter import TwoCounter
 from bench.simulation.acceptance import Criterion, adversary_gates, row_of, scenario_gates
@@ -23,7 +23,7 @@ CALM = Traits(1000.0, noise=0.0, pause_gap=0.0, warm_up=0.0)
 
 
 def trial(rate, traits=CALM, window=20.0, **faults):
-    return Fluid(traits, Faults(**faults), 1).trial(Planned(0, rate, 1.0, window, "search"), 30.0)
+    return Fluid(traits, Faults(**faults), 1).trial(PlannedTrial(0, rate, 1.0, window, "search"), 30.0)
 
 
 def whole(seeds):

@@ -1,33 +1,33 @@
-"""An outlet offers each message once, in the form that its client likes best, until it is taken."""
+"""A batch writer offers each message once, in the format that suits its client, until it is taken."""
 
 import numpy as np
 import pytest
 
-from bench.model.message_codec import filler, read, read_mixed
-from bench.model.message_keys import KeyDrawing, Keys, names_of
-from bench.model.message_sizes import SizeDrawing, Sizes
+from bench.model.message_codec import make_filler, read, read_mixed
+from bench.model.message_keys import Keys, KeySequence, encode_keys
+from bench.model.message_sizes import Sizes, SizeSequence
 from bench.workload.batch_writer import BatchWriter
 from bench.workload.load_spec import LoadSpec
 
-MIXED = SizeDrawing(Sizes(choice=((100, 0.5), (9000, 0.5))), 3)
+MIXED = SizeSequence(Sizes(choice=((100, 0.5), (9000, 0.5))), 3)
 
 
 class Taking:
-    """Takes at most so many messages at a time."""
+    """A client that takes at most so many messages at a time."""
 
-    def __init__(self, most=10**9):
-        self.most, self.messages, self.keys = most, [], []
+    def __init__(self, limit=10**9):
+        self.limit, self.messages, self.keys = limit, [], []
 
     def send(self, messages):
-        self.messages += messages[: self.most]
-        return min(self.most, len(messages))
+        self.messages += messages[: self.limit]
+        return min(self.limit, len(messages))
 
     def confirmed(self):
         return len(self.messages), 0
 
 
 class Gathering(Taking):
-    """The same in pieces, from 1 kB on."""
+    """A client that takes messages in two pieces, from 1 kB on."""
 
     gathers_from = 1000
 
@@ -36,10 +36,10 @@ class Gathering(Taking):
 
 
 class Keyed(Taking):
-    """The same with keys."""
+    """A client that takes messages with keys."""
 
     def send_keyed(self, messages, keys):
-        self.keys += keys[: self.most]
+        self.keys += keys[: self.limit]
         return self.send(messages)
 
 
@@ -47,44 +47,44 @@ def spec(**more):
     return LoadSpec(1, 1000.0, 0.0, 1.0, **{"message_bytes": 4550, "cpu_seconds": 0.0, "entropy": 0.5, **more})
 
 
-def sent(client, count=50, **more):
-    """The client after so many messages were written and offered until all were taken."""
-    outlet = BatchWriter(spec(**more), client)
-    outlet.write(0, np.zeros(count), 0.0)
-    while outlet.waiting:
-        outlet.offer()
+def send(client, count=50, **more):
+    """Write so many messages, offer them until the client has taken all, and return the client."""
+    writer = BatchWriter(spec(**more), client)
+    writer.write(0, np.zeros(count), 0.0)
+    while writer.pending:
+        writer.offer()
     return client
 
 
 @pytest.mark.parametrize("client", [Taking, Gathering])
-@pytest.mark.parametrize("most", [10**9, 7], ids=["all at once", "seven at a time"])
-def test_messages_of_one_size_arrive_whole(client, most):
-    """In one piece or in two, all at once or little by little."""
-    found = read(sent(client(most)).messages, 4550, filler(4550, 0.5))
-    assert (found.seq.tolist(), found.corrupted) == (list(range(50)), 0)
+@pytest.mark.parametrize("limit", [10**9, 7], ids=["all at once", "seven at a time"])
+def test_messages_of_one_size_arrive_whole(client, limit):
+    """In one piece or in two, all at once or in small parts."""
+    headers = read(send(client(limit)).messages, 4550, make_filler(4550, 0.5))
+    assert (headers.seq.tolist(), headers.corrupted) == (list(range(50)), 0)
 
 
 @pytest.mark.parametrize("client", [Taking, Gathering])
-@pytest.mark.parametrize("most", [10**9, 7], ids=["all at once", "seven at a time"])
-def test_messages_of_mixed_sizes_arrive_whole(client, most):
-    """Each with its own size."""
-    found = read_mixed(sent(client(most), sizes=MIXED).messages, filler(9000, 0.5), MIXED.of)
-    assert (found.seq.tolist(), found.corrupted) == (list(range(50)), 0)
+@pytest.mark.parametrize("limit", [10**9, 7], ids=["all at once", "seven at a time"])
+def test_messages_of_mixed_sizes_arrive_whole(client, limit):
+    """Each message has its own size."""
+    headers = read_mixed(send(client(limit), sizes=MIXED).messages, make_filler(9000, 0.5), MIXED.lookup)
+    assert (headers.seq.tolist(), headers.corrupted) == (list(range(50)), 0)
 
 
-@pytest.mark.parametrize("most", [10**9, 7], ids=["all at once", "seven at a time"])
-def test_each_message_keeps_its_key(most):
-    """Also when the client takes some of them later."""
-    keys = KeyDrawing(Keys(5), 2)
-    numbers = keys.of(np.zeros(50, dtype=np.int64), np.arange(50, dtype=np.uint64)).tolist()
-    assert sent(Keyed(most), keys=keys).keys == [names_of(keys.keys)[number] for number in numbers]
+@pytest.mark.parametrize("limit", [10**9, 7], ids=["all at once", "seven at a time"])
+def test_each_message_keeps_its_key(limit):
+    """Also if the client takes some of them later."""
+    keys = KeySequence(Keys(5), 2)
+    numbers = keys.lookup(np.zeros(50, dtype=np.int64), np.arange(50, dtype=np.uint64)).tolist()
+    assert send(Keyed(limit), keys=keys).keys == [encode_keys(keys.keys)[number] for number in numbers]
 
 
-def test_without_headers_of_their_own_messages_are_the_same_every_time():
-    """What a calibration holds the load against."""
+def test_messages_without_headers_of_their_own_are_the_same_every_time():
+    """Calibration measures the cost of headers by comparison with them."""
     client = Taking()
-    outlet = BatchWriter(spec(stamped=False), client)
+    writer = BatchWriter(spec(stamped=False), client)
     for first in (0, 10):
-        outlet.write(first, np.full(10, float(first)), float(first))
-        outlet.offer()
+        writer.write(first, np.full(10, float(first)), float(first))
+        writer.offer()
     assert client.messages[:10] == client.messages[10:]

@@ -1,0 +1,73 @@
+"""The files of one trial beside the journal: its counters and its latency histograms."""
+
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from bench.analysis.histogram import KINDS, hgrm_text, histogram_of
+from bench.errors import UsageError
+from bench.model.cell import Cell
+from bench.model.measurement import Buckets, Measurement, Series
+
+Columns = TypeVar("Columns", Series, Buckets)
+
+
+def write_series(folder: Path, cell: Cell, measurement: Measurement) -> None:
+    """Write the counters of a trial to series/ of a run folder, as Parquet."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    pq.write_table(pa.table(msgspec.structs.asdict(measurement.series)), _series_path(folder, cell, measurement))
+
+
+def read_series(folder: Path, cell: Cell, measurement: Measurement) -> Series:
+    """Return the counters of a trial; empty if their file is missing, UsageError if it cannot be read."""
+    return _read_columns(_series_path(folder, cell, measurement), Series)
+
+
+def write_latencies(folder: Path, cell: Cell, measurement: Measurement) -> None:
+    """Write the latency histograms of a trial to latency/ of a run folder; nothing if they are empty.
+
+    Each second's histograms go to a Parquet table, the sums from the beginning of the window on to HdrHistogram's text
+    format, one file for each kind of latency.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    buckets = measurement.latencies
+    if not buckets.second:
+        return
+    pq.write_table(pa.table(msgspec.structs.asdict(buckets)), _latency_path(folder, cell, measurement, ".parquet"))
+    for kind in KINDS:
+        histogram = histogram_of(buckets, kind, int(measurement.planned.settle))
+        if len(histogram):
+            path = _latency_path(folder, cell, measurement, f"-{kind}.hgrm")
+            path.write_text(hgrm_text(histogram), encoding="ascii")
+
+
+def read_latencies(folder: Path, cell: Cell, measurement: Measurement) -> Buckets:
+    """Return the latency histograms of a trial; empty if their file is missing, UsageError if it cannot be read."""
+    return _read_columns(_latency_path(folder, cell, measurement, ".parquet"), Buckets)
+
+
+def _series_path(folder: Path, cell: Cell, measurement: Measurement) -> Path:
+    return folder / "series" / f"{cell.name}-{measurement.planned.number:03d}.parquet"
+
+
+def _latency_path(folder: Path, cell: Cell, measurement: Measurement, suffix: str) -> Path:
+    return folder / "latency" / f"{cell.name}-{measurement.planned.number:03d}{suffix}"
+
+
+def _read_columns(path: Path, kind: type[Columns]) -> Columns:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if not path.exists():
+        return kind()
+    try:
+        with pa.OSFile(str(path)) as file:  # both a quarter of read_table's time; a run has thousands of these files
+            table = pq.ParquetFile(file, pre_buffer=False).read(use_threads=False)
+        return kind(**{name: table[name].to_numpy().tolist() for name in kind.__struct_fields__})
+    except (pa.ArrowException, OSError, KeyError) as problem:
+        raise UsageError(f"{path}: no table of a trial ({' '.join(str(problem).split())})") from None
