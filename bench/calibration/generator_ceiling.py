@@ -167,7 +167,7 @@ def load_spec_of(
         cpu_seconds=0.0,
         entropy=float(scenario.load.entropy),
         workers=scenario.load.workers,
-        clock=clock.ours(),
+        clock=clock.local_clock(),
         limit=float(scenario.load.limit) if scenario.load.limit is not None else None,
         sizes=size_drawing(cell, scenario),
         keys=key_drawing(scenario),
@@ -201,7 +201,7 @@ def baseline_rate(name: str, cell: Cell, scenario: Scenario, env: RunEnvironment
         try:
             child.inbox.send(contest)
             with _reader(endpoint, env):
-                return child.answer(Outcome, seconds + 2 * TIMEOUT_S).rate
+                return child.wait_reply(Outcome, seconds + 2 * TIMEOUT_S).rate
         finally:
             child.stop()
 
@@ -234,7 +234,7 @@ def _reader(endpoint: Endpoint, env: RunEnvironment) -> Iterator[None]:
         child = _apart(env, name="null-reader", received=Ready | Failure)
         try:
             child.inbox.send(Discarding(endpoint))
-            child.answer(Ready, TIMEOUT_S)
+            child.wait_reply(Ready, TIMEOUT_S)
             yield
         finally:
             child.stop()

@@ -302,7 +302,7 @@ def certify(  # one argument for each option
     todo = kit.tasks(many, only=scenario, mutations=strategy == "two-counter")
     if not todo:
         raise UsageError(f"--scenario {scenario}: no case has that in its name; there are: {', '.join(kit.names())}")
-    answers = process_pool.answers(partial(kit.done, maker=maker), todo, min(len(todo), jobs or host_info.cores()))
+    answers = process_pool.map_unordered(partial(kit.done, maker=maker), todo, min(len(todo), jobs or host_info.cores()))
     certificate = kit.certificate(strategy, many, validation_table.watched(answers, len(todo)))
     validation_table.show(certificate)
     if plot is not None:
@@ -347,9 +347,9 @@ def clean(*, out: Results = DEFAULT_RESULTS) -> None:
     """End what a killed run left running, and delete the data that it left lying."""
     from bench.plugins.environment import delete_data
     from bench.storage.run_folder import locked
-    from bench.system.supervisor import end_orphans
+    from bench.system.supervisor import reap_orphans
 
-    for ended in end_orphans(_registry()):
+    for ended in reap_orphans(_registry()):
         _say(f"ended    {ended}")
     for data in sorted(out.glob("*/data")):
         lock = locked(data.parent)
@@ -426,7 +426,7 @@ def _resumed(folder: Path, chosen: "Scenario", where: "Site") -> "RunFolder":
         raise UsageError(
             f"{folder}: is a run on the site {record.site.name!r} as it was then; give that site's file with --site"
         )
-    if changed := host_info.changed(record.facts):
+    if changed := host_info.find_change(record.facts):
         raise UsageError(
             f"{folder}: was begun with {changed}; its cells would not be comparable: begin a run of its own"
         )

@@ -58,7 +58,7 @@ class Deployment:
             self.framework = registry.framework(cell.framework, settings)
             opening.callback(self.framework.close)
             self.clocks = node_exporter.apart(self.env.site)
-            work = work_of(cell, self._scenario, clock.ours(self.clocks, theirs=self.env.site.load is not None))
+            work = work_of(cell, self._scenario, clock.local_clock(self.clocks, theirs=self.env.site.load is not None))
             self.framework.open(cell, endpoint, work, self.env)
             self._first_messages()
             self._stack = opening.pop_all()
@@ -89,7 +89,7 @@ class Deployment:
             profile=tuple(profile_of(load)),
             sizes=size_drawing(self.cell, self._scenario),
             keys=key_drawing(self._scenario),
-            clock=clock.ours(),
+            clock=clock.local_clock(),
         )
 
     def _first_messages(self) -> None:

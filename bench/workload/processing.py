@@ -15,7 +15,7 @@ from bench.model import message_codec
 from bench.model.message_codec import Bytes, Clock, Headers
 from bench.model.message_keys import KeyDrawing
 from bench.model.message_sizes import SizeDrawing
-from bench.system import clock
+from bench.system import clock, procfs
 from bench.workload.delivery_counts import ProcessingReport, sums_of
 
 
@@ -76,9 +76,9 @@ class Work(Struct, frozen=True):
 
     def _here(self, headers: Headers) -> tuple[Headers, float | None]:
         """The headers by this machine's clock, and how far that may be wrong: inf where nobody knows, None where it is the same."""
-        if self.clock.boot in ("", clock.boot()) and not self.clock.theirs:
+        if self.clock.boot in ("", procfs.boot_id()) and not self.clock.theirs:
             return headers, None
-        ahead, apart = clock.ahead(self.clock), self.clock.apart
+        ahead, apart = clock.seconds_ahead(self.clock), self.clock.apart
         return dataclasses.replace(
             headers, due=headers.due - ahead, sent=headers.sent - ahead
         ), math.inf if apart is None else apart

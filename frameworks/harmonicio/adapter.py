@@ -87,10 +87,10 @@ class Framework:
         assert self._cluster is not None, "open comes first"
         assert self._accounts is not None
         ended = self._accounts.ended()  # first: what a PE said last is still heard
-        reports = self._accounts.received()
+        reports = self._accounts.receive()
         for bridge in self._bridges:
-            if not bridge.received() and not bridge.alive():
-                raise bridge.died()
+            if not bridge.receive() and not bridge.alive():
+                raise bridge.exit_error()
         self._cluster.check()
         if ended and not reports:
             raise ProcessDiedError(f"a PE of {self._stream} ended")
@@ -158,7 +158,7 @@ class Framework:
             self._bridges.append(bridge)
             bridge.inbox.send(Bridging(endpoint, fed, member=member, members=members, most=_at_once(cell)))
         for bridge in self._bridges:
-            bridge.answer(Ready, READY_SECONDS)
+            bridge.wait_reply(Ready, READY_SECONDS)
 
 
 def _most(cell: Cell) -> int:

@@ -65,7 +65,7 @@ class Cluster:
         """Raise Died when one of the two has ended."""
         for child in (self._master, self._worker):
             if not child.alive():
-                raise child.died()
+                raise child.exit_error()
 
     def not_ready(self, what: str) -> NotReadyError:
         """An error to raise, with the worker's log: its PEs write there."""

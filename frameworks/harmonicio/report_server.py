@@ -36,18 +36,18 @@ class Accounts:
 
     def ready(self) -> int:
         """How many PEs can be worked with."""
-        self.received()
+        self.receive()
         return len(self._ready)
 
     def ended(self) -> bool:
         """Whether one of them has ended."""
         return any(inbox.ended for index, inbox in enumerate(self._inboxes) if index in self._ready)
 
-    def received(self) -> list[ProcessingReport]:
+    def receive(self) -> list[ProcessingReport]:
         """What was told since the last call; whoever did not say the secret first is not listened to."""
         reports: list[ProcessingReport] = []
         for index, inbox in enumerate(list(self._inboxes)):
-            for one in inbox.received():
+            for one in inbox.receive():
                 if isinstance(one, Hello) and compare_digest(one.secret, self.secret):
                     self._ready.add(index)
                 elif isinstance(one, ProcessingReport) and index in self._ready:

@@ -7,7 +7,7 @@ from bench.errors import ServiceError
 from bench.plugins.protocols import Endpoint
 from bench.services.java import java
 from bench.services.maven_jars import jars
-from bench.system.supervisor import output_of
+from bench.system.supervisor import run_tool
 from bench.workload.rate_meter import WARM_UP, Meter
 
 TOOL = "org.apache.kafka.tools.ProducerPerformance"
@@ -21,7 +21,7 @@ _USUAL_RATE, _USUAL_BYTES = 0.9e6, 0.5e9
 def perf_test(endpoint: Endpoint, message: bytes, meter: Meter, cache: Path) -> None:
     """Run the tool at full speed; the meter is told of the time after its first line, or of all where there is no such time."""
     records = max(16, round(_SECONDS * min(_USUAL_RATE, _USUAL_BYTES / len(message))))
-    said = output_of(_command(endpoint, len(message), records, cache), seconds=120)
+    said = run_tool(_command(endpoint, len(message), records, cache), timeout_s=120)
     spans = [(int(count), int(count) / float(rate)) for count, rate in _LINE.findall(said)]
     if not spans:
         raise ServiceError(f"kafka-producer-perf-test said nothing of its rate: {said[-200:]!r}")

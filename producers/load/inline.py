@@ -57,7 +57,7 @@ class LoadGenerator:
         assert self._sender is not None
         try:
             run_load(
-                OpenLoopSender(spec, self._sender), self._told.put, self._halted.is_set, clock=clock.reader(spec.clock)
+                OpenLoopSender(spec, self._sender), self._told.put, self._halted.is_set, clock=clock.make_reader(spec.clock)
             )
         except HarnessError as problem:
             self._told.put(problem)

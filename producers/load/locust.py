@@ -110,7 +110,7 @@ class LocustProcess:
 
     def sent(self) -> list[SendProgress]:
         """What it has said of its order since the last call; raises Died once it has said the last."""
-        alive, received = self.alive(), self._child.received()
+        alive, received = self.alive(), self._child.receive()
         if not received and not alive:
             raise self._died()
         told = [one for one in received if isinstance(one, SendProgress)]
@@ -120,7 +120,7 @@ class LocustProcess:
         """Return once all of it has done what it was told; raises Died or NotReady."""
         deadline, ready = time.monotonic() + seconds, 0
         while ready < self._members:
-            ready += sum(isinstance(one, Ready) for one in self._child.received(0.05))
+            ready += sum(isinstance(one, Ready) for one in self._child.receive(0.05))
             if not self.alive():
                 raise self._died()
             if time.monotonic() > deadline:
@@ -140,10 +140,10 @@ class LocustProcess:
     def close(self) -> None:
         self._child.stop()
         for worker in self._workers:
-            worker.stop(patience=1.0)
+            worker.stop(timeout_s=1.0)
 
     def _died(self) -> ProcessDiedError:
-        return next((worker.died() for worker in self._workers if not worker.alive()), None) or self._child.died()
+        return next((worker.exit_error() for worker in self._workers if not worker.alive()), None) or self._child.exit_error()
 
     def _command(self, *, alone: bool) -> list[str]:
         page = ["--headless"]

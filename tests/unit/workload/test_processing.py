@@ -9,7 +9,8 @@ from msgspec.structs import replace
 from bench.analysis.histogram import Histogram
 from bench.model import message_codec
 from bench.model.message_codec import Clock
-from bench.system.clock import boot, epoch, ours
+from bench.system.clock import epoch, local_clock
+from bench.system.procfs import boot_id
 from bench.workload.processing import NO_RUN, Work, burn
 
 
@@ -87,7 +88,7 @@ def test_a_matrix_in_place_gives_the_same_account():
 
 def test_another_machine_reports_no_latencies():
     """Its clock counts from its own boot; what was processed is told all the same."""
-    here, there = (replace(WORK, clock=Clock(name)).done(messages(10))[0] for name in (boot(), "another"))
+    here, there = (replace(WORK, clock=Clock(name)).done(messages(10))[0] for name in (boot_id(), "another"))
     assert here.from_due
     assert here.count == there.count == 10
     assert not there.from_due
@@ -122,7 +123,7 @@ def histogram(sparse):
 def test_messages_that_other_hosts_stamp_are_read_with_doubt_on_this_machine_too():
     """Where nobody knows how far clocks are apart there is no latency; where it is known, what lies within is not impossible."""
     early = messages(10, ahead=0.5)
-    theirs = ours(theirs=True)
+    theirs = local_clock(theirs=True)
     assert not replace(WORK, clock=theirs).done(early)[0].from_due
     assert replace(WORK, clock=replace(theirs, apart=1.0)).done(early)[0].negative == 0
     assert replace(WORK, clock=replace(theirs, apart=0.01)).done(early)[0].negative == 10
