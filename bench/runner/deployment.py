@@ -57,7 +57,7 @@ class Deployment:
             self.load.open(endpoint, self.env)
             self.framework = registry.framework(cell.framework, settings)
             opening.callback(self.framework.close)
-            self.clocks = node_exporter.apart(self.env.site)
+            self.clocks = node_exporter.measure_clock_offset(self.env.site)
             work = work_of(cell, self._scenario, clock.local_clock(self.clocks, theirs=self.env.site.load is not None))
             self.framework.open(cell, endpoint, work, self.env)
             self._first_messages()

@@ -18,8 +18,8 @@ from bench.model.measurement import Ending, Latency, Measurement, Planned
 from bench.runner.deployment import Deployment
 from bench.services import preflight
 from bench.storage.run_folder import now_text
-from bench.telemetry.cpu import Probe, Snapshot
-from bench.telemetry.resources import Account, ResourceUsage
+from bench.telemetry.cpu import CpuProbe, CpuSnapshot
+from bench.telemetry.resources import ResourceMeter, ResourceUsage
 from bench.workload.delivery_counts import DeliveryCounts, ProcessingReport
 from bench.workload.load_spec import SendProgress
 from bench.workload.processing import NO_RUN
@@ -70,8 +70,8 @@ class _Trial:
         self._at_end: SendProgress | None = None
         self._rows = TimeSeries()
         self._servers = [child for child in deployed.env.supervisor.children if child.role == "source"]
-        self._probe = Probe(deployed.env.supervisor)
-        self._expense = ResourceUsage()
+        self._probe = CpuProbe(deployed.env.supervisor)
+        self._resource_usage = ResourceUsage()
         self._note = ""
         self._dead: Ending | None = None
         self._started, self._shown = now_text(), 0.0
@@ -86,19 +86,19 @@ class _Trial:
 
     def through_the_window(self) -> Ending:
         """Watch until the window is over, or until it is clear that the rate is not sustained, or something died."""
-        account: Account | None = None
+        meter: ResourceMeter | None = None
         ended: Ending = "complete"
-        while (now := self._look("settling" if account is None else "measuring")) < self._window_end:
+        while (now := self._look("settling" if meter is None else "measuring")) < self._window_end:
             if self._dead:
                 break
-            if account is None and now >= self._planned.settle:
-                account = Account(self._probe, self._standing.env.supervisor)
+            if meter is None and now >= self._planned.settle:
+                meter = ResourceMeter(self._probe, self._standing.env.supervisor)
             if self._is_hopeless(now):
                 ended = "hopeless"
                 break
             time.sleep(TICK)
-        if account is not None:
-            self._expense = account.expense(alone=not self._standing.env.site.shared_machine)
+        if meter is not None:
+            self._resource_usage = meter.usage(alone=not self._standing.env.site.shared_machine)
         self._at_end = self._sent
         self._end = min(self._now(), self._window_end)
         if ended != "complete":
@@ -110,7 +110,7 @@ class _Trial:
         interval = self._standing.framework.batch_interval
         deadline = time.monotonic() + seconds + 2 * interval
         moved, last = time.monotonic(), -1
-        quiet_from: Snapshot | None = None
+        quiet_from: CpuSnapshot | None = None
         while not self._dead and time.monotonic() < deadline:
             self._look("draining")
             if self._processed != last:
@@ -129,7 +129,7 @@ class _Trial:
         if self._dead:
             self._standing.load.cancel()
 
-    def _is_idle_since(self, quiet_from: Snapshot | None) -> bool:
+    def _is_idle_since(self, quiet_from: CpuSnapshot | None) -> bool:
         """Whether the framework has not even tried: what it has not processed by then, it has lost."""
         if quiet_from is None or self._standing.env.site.elsewhere(self._standing.cell.framework):
             return False
@@ -176,7 +176,7 @@ class _Trial:
             processing=_quantiles(tally.processing),
             negative=tally.negative,
             clocks=self._standing.clocks,
-            **asdict(self._expense),
+            **asdict(self._resource_usage),
             note=self._note,
             latencies=self._latencies.buckets(),
             series=self._rows.series(),

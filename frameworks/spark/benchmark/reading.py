@@ -12,7 +12,7 @@ from bench.errors import NotReadyError
 from bench.model.cell import Cell
 from bench.plugins.environment import RunEnvironment
 from bench.plugins.protocols import Endpoint
-from bench.telemetry.cpu import Probe
+from bench.telemetry.cpu import CpuProbe
 from bench.workload.delivery_counts import DeliveryCounts
 from bench.workload.processing import Work
 from frameworks.spark.adapter import Framework, Settings
@@ -57,7 +57,7 @@ def by_spark(
 ) -> Turn:
     """Read everything with a query of its own; timed from when the query looks at the source to the end of its last batch."""
     framework = Framework(Settings(options=_options(endpoint, size, count, number), conf=conf))
-    probe, tally = Probe(env.supervisor), DeliveryCounts()
+    probe, tally = CpuProbe(env.supervisor), DeliveryCounts()
     try:
         framework.open(Cell("spark", endpoint.source, size, 0.0), endpoint, Work(size, ENTROPY), env)
         before = probe.snapshot()
@@ -87,7 +87,7 @@ def by_client(endpoint: Endpoint, size: int, count: int, env: RunEnvironment) ->
         found[part] = drain(endpoint, part, size, count // PARTS)
 
     threads = [Thread(target=read, args=(part,), daemon=True) for part in range(PARTS)]
-    probe = Probe(env.supervisor)
+    probe = CpuProbe(env.supervisor)
     before = probe.snapshot()
     for thread in threads:
         thread.start()
