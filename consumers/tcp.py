@@ -5,6 +5,7 @@ import time
 from collections import deque
 from collections.abc import Sequence
 
+from bench.config.address import Address
 from bench.errors import PluginError
 from bench.plugins.protocols import Endpoint
 
@@ -25,9 +26,8 @@ class Consumer:
     def open(self, endpoint: Endpoint, member: int, members: int) -> None:  # noqa: ARG002  how many do not read is of no matter
         if member > 0:
             return
-        host, _, port = endpoint.address.rpartition(":")
         try:
-            self._socket = socket.create_connection((host, int(port)), timeout=TIMEOUT)
+            self._socket = socket.create_connection(Address.parse(endpoint.address), timeout=TIMEOUT)
         except OSError as problem:
             raise PluginError(
                 "tcp", "open", f"no connection to {endpoint.address}: {problem.strerror or problem}"

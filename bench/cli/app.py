@@ -387,15 +387,15 @@ def main() -> NoReturn:
 def _read(path: Path, site: Path | None, changes: list[str] | None) -> "tuple[Scenario, Site]":
     """The scenario and the site, checked against the installed rooms."""
     from bench.config.site import Site
-    from bench.config.validation import changed, placed, read_site, scenario_of
+    from bench.config.validation import apply_changes, apply_site, parse_scenario, read_site
     from bench.config.yaml_document import read_document
     from bench.plugins.registry import check as check_rooms
 
-    document = changed(read_document(path), changes or [])
-    chosen = scenario_of(document)
+    document = apply_changes(read_document(path), changes or [])
+    chosen = parse_scenario(document)
     check_rooms(document, chosen)
     where = read_site(site) if site else Site()
-    return placed(chosen, where), where
+    return apply_site(chosen, where), where
 
 
 def _warn(chosen: "Scenario") -> None:

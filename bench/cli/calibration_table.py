@@ -12,7 +12,7 @@ from bench.calibration.generator_ceiling import CONSTANT, Ceiling, calibrated, w
 from bench.calibration.rate_accuracy import Offered, offered_rates, write_offered
 from bench.config.scenario import Scenario
 from bench.config.site import Site
-from bench.config.validation import changed, placed, read_site, scenario_of
+from bench.config.validation import apply_changes, apply_site, parse_scenario, read_site
 from bench.config.yaml_document import Document
 from bench.errors import UsageError
 from bench.model import message_codec
@@ -51,7 +51,7 @@ def folder_for(out: Path) -> Path:
 def lines(asked: Asked, folder: Path, site: Path | None, cache: Path, children: Path) -> Iterator[str]:
     """The table; calibration.json in `folder` is complete after each line. Raises UsageError before anything starts."""
     where = read_site(site) if site else Site()
-    scenarios = [placed(_scenario(name, asked), where) for name in asked.names if name != CODEC]
+    scenarios = [apply_site(_scenario(name, asked), where) for name in asked.names if name != CODEC]
     known = {
         baseline for scenario in scenarios for cell in scenario.cells() for baseline in registry.baselines(cell.source)
     }
@@ -105,8 +105,8 @@ def _scenario(name: str, asked: Asked) -> Scenario:
         "systems": [system],
         "grid": {"message_size": asked.sizes.split(",")},
     }
-    document = changed(Document("bench calibrate", values), asked.changes)
-    scenario = scenario_of(document)
+    document = apply_changes(Document("bench calibrate", values), asked.changes)
+    scenario = parse_scenario(document)
     check(document, scenario)
     for cell in scenario.cells():
         if not registry.calibrates(cell.source):

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from bench.config.load_profile import profile_of
 from bench.config.scenario import Scenario
-from bench.config.validation import located, settings_as
+from bench.config.validation import convert_settings, error_at
 from bench.config.yaml_document import Document
 from bench.errors import UsageError
 from bench.plugins.client_lint import ConfigWarning
@@ -221,7 +221,7 @@ def _listed(kind: Kind) -> str:
 
 
 def _settings(module: ModuleType, name: str, settings: Settings) -> Any:
-    return settings_as(module.Settings, settings.get(name, {}), f"settings.{name}")
+    return convert_settings(module.Settings, settings.get(name, {}), f"settings.{name}")
 
 
 def check(document: Document, scenario: Scenario) -> None:
@@ -233,11 +233,11 @@ def check(document: Document, scenario: Scenario) -> None:
             known = names(kind)
             if name not in known:
                 allowed = f"one of the installed {_SINGULAR[kind]}s: {', '.join(known)}"
-                raise located(
+                raise error_at(
                     document, f"systems[{index}]", system, allowed=allowed, names=_systems(framework_name, source_name)
                 )
     if scenario.search.strategy not in names("search"):
-        raise located(
+        raise error_at(
             document, "search.strategy", scenario.search.strategy, allowed=_listed("search"), names=names("search")
         )
     profile_of(scenario.load)
@@ -245,8 +245,8 @@ def check(document: Document, scenario: Scenario) -> None:
         type_of_room = settings_type(room)
         if type_of_room is None:
             rooms = sorted({*names("frameworks"), *names("producers")})
-            raise located(document, f"settings.{room}", room, allowed=", ".join(rooms), names=rooms)
-        settings_as(cast("type[Struct]", type_of_room), settings, f"settings.{room}", document)
+            raise error_at(document, f"settings.{room}", room, allowed=", ".join(rooms), names=rooms)
+        convert_settings(cast("type[Struct]", type_of_room), settings, f"settings.{room}", document)
 
 
 def _systems(framework_name: str, source_name: str) -> list[str]:

@@ -4,7 +4,8 @@ import sys
 
 from msgspec import Struct
 
-from bench.config.site import HarmonicioSite, host_and_port
+from bench.config.address import Address
+from bench.config.site import HarmonicioSite
 from bench.errors import NotReadyError, SiteError
 from bench.model.cell import Cell
 from bench.plugins.protocols import RunEnvironment
@@ -91,9 +92,9 @@ class SitesCluster:
 
     def __init__(self, site: HarmonicioSite) -> None:
         told = {of: secret_in(path) if path is not None else "" for of, path in _token_files(site).items()}
-        self.reach = Reach(*host_and_port(site.master), *host_and_port(site.data), told["connector"], site.tls)
+        self.reach = Reach(*Address.parse(site.master), *Address.parse(site.data), told["connector"], site.tls)
         self.operator = Operator(self.reach.host, self.reach.port, told["operator"], tls=site.tls)
-        self.listen = host_and_port(site.listen)
+        self.listen = Address.parse(site.listen)
 
     def alive(self) -> bool:
         return True

@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 
 from msgspec import Struct
 
+from bench.config.address import Address
 from bench.errors import PluginError
 from bench.model.cell import Cell
 from bench.plugins.protocols import Endpoint, RunEnvironment
@@ -85,11 +86,11 @@ class Sender:
         self._looked, self._full = 0.0, False
 
     def open(self, endpoint: Endpoint) -> None:
-        host, port = endpoint.address.rsplit(":", 1)
+        host, port = Address.parse(endpoint.address)
         client = endpoint.client
         self._feeder = Feeder(
             Options(
-                c_name=endpoint.name, host=host, port=int(port), batch_bytes=int(client["batch"]), held_bytes=int(client["held"]),
+                c_name=endpoint.name, host=host, port=port, batch_bytes=int(client["batch"]), held_bytes=int(client["held"]),
                 delivery="at-most-once" if client["delivery"] == "at-most-once" else "at-least-once",
                 overflow="full" if client["overflow"] == "full" else "absent" if client["overflow"] == "absent" else "never",
                 patience=float(client["patience"]), token=str(client["token"]), tls=str(client["tls"]) or None,

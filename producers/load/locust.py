@@ -15,7 +15,7 @@ from typing import NoReturn
 
 from msgspec import Struct
 
-from bench.config.site import host_and_port
+from bench.config.address import Address
 from bench.errors import NotReadyError, ProcessDiedError
 from bench.plugins.protocols import Endpoint, RunEnvironment
 from bench.services.ports import LOOPBACK, free_ports
@@ -87,7 +87,7 @@ class LocustProcess:
         self._together = Together(self._members)
         alone = self._members == 1 and elsewhere is None
         self._host, self._port = (
-            host_and_port(elsewhere.listen) if elsewhere else (LOOPBACK, 0 if alone else free_ports(1)[0])
+            Address.parse(elsewhere.listen) if elsewhere else (LOOPBACK, 0 if alone else free_ports(1)[0])
         )
         self._alone = alone
         start, environ = env.supervisor.start, MEMORY
@@ -167,7 +167,7 @@ def worker_command(host: str, port: int) -> list[str]:
 
 def joined(address: str, say: Callable[[str], None]) -> NoReturn:
     """Be a worker of one run after another, for whose master it waits at host:port; never returns."""
-    host, port = host_and_port(address)
+    host, port = Address.parse(address)
     while True:
         say(f"waiting for a run's load at {address}")
         worker = subprocess.Popen(worker_command(host, port), env=os.environ | MEMORY)

@@ -19,7 +19,7 @@ from threading import Event
 
 from msgspec import Struct
 
-from bench.config.site import host_and_port
+from bench.config.address import Address
 from bench.errors import SiteError
 from bench.model.cell import Cell
 from bench.model.message_codec import HEADER_BYTES, MAX_TEXT_ENTROPY
@@ -62,15 +62,15 @@ class Source:
         return None
 
     def open(self, cell: Cell, env: RunEnvironment) -> Endpoint:  # noqa: ARG002  all cells look alike to it
-        host, port = self._settings.host, self._settings.port
+        address = Address(self._settings.host, self._settings.port)
         if env.site.tcp is not None:
-            host, port = host_and_port(env.site.tcp.listen)
+            address = Address.parse(env.site.tcp.listen)
         try:
-            with socket.create_server((host, port)) as probe:
-                port = probe.getsockname()[1]
+            with socket.create_server(address) as probe:
+                address = address._replace(port=probe.getsockname()[1])
         except OSError as problem:
-            raise SiteError(f"tcp cannot listen at {host}:{port}: {problem.strerror}") from problem
-        return Endpoint("tcp", f"{host}:{port}")
+            raise SiteError(f"tcp cannot listen at {address}: {problem.strerror}") from problem
+        return Endpoint("tcp", str(address))
 
     def clear(self) -> None:
         """Nothing stays behind."""
@@ -95,9 +95,8 @@ class Sender:
         self._taken, self.waited = 0, 0.0
 
     def open(self, endpoint: Endpoint) -> None:
-        host, port = endpoint.address.rsplit(":", 1)
         try:
-            self._listener = socket.create_server((host, int(port)), backlog=8)
+            self._listener = socket.create_server(Address.parse(endpoint.address), backlog=8)
         except OSError as problem:
             raise SiteError(f"tcp cannot listen at {endpoint.address}: {problem.strerror}") from problem
         self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, BUFFER_BYTES)  # its connections inherit it
@@ -234,11 +233,11 @@ def _gone(reader: socket.socket) -> bool:
 
 def discard(endpoint: Endpoint, over: Event) -> None:
     """Connect, as soon as somebody listens, and read into nowhere."""
-    host, port = endpoint.address.rsplit(":", 1)
+    address = Address.parse(endpoint.address)
     nowhere = bytearray(2**20)
     while not over.is_set():
         try:
-            with socket.create_connection((host, int(port)), timeout=5) as reader:
+            with socket.create_connection(address, timeout=5) as reader:
                 reader.settimeout(None)
                 while reader.recv_into(nowhere) and not over.is_set():
                     pass
@@ -251,8 +250,7 @@ def bare(endpoint: Endpoint, message: bytes, meter: Meter, _: Path, *, stamped: 
 
     What the kernel has counts as confirmed, as with the sender.
     """
-    host, port = endpoint.address.rsplit(":", 1)
-    with socket.create_server((host, int(port)), backlog=1) as listener:
+    with socket.create_server(Address.parse(endpoint.address), backlog=1) as listener:
         listener.settimeout(20)
         writer, _peer = listener.accept()
         with writer:
