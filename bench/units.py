@@ -69,7 +69,7 @@ class Share(float):
 
     @classmethod
     def read(cls, text: object) -> "Share":
-        """Parse a text into a part of 1; raise ValueError with the allowed forms if it is wrong."""
+        """Parse a text into a number from 0 to 1; raise ValueError with the allowed forms if it is wrong."""
         share = _quantity(text, cls.scale, cls.allowed)
         if share > 1:
             raise ValueError(cls.allowed)

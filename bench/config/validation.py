@@ -1,4 +1,4 @@
-"""Strict validation of scenario and site files: a mistake is one line: origin, value, what is allowed.
+"""Strict validation of scenario and site files; each mistake is one line with its origin and the allowed values.
 
 A `Document` (bench.config.yaml_document), with `--set` changes in it, is converted by type. Later checks (a system
 that is not installed, the settings of a plugin) report a mistake with `error_at`.
@@ -121,7 +121,7 @@ def apply_site(scenario: Scenario, site: Site) -> Scenario:
     for cell in scenario.cells():
         if not site.elsewhere(cell.source):
             raise UsageError(
-                f"{cell.system}: {cell.source} stands on this machine, where workers of other hosts do not reach it; "
+                f"{cell.system}: {cell.source} runs on this machine, where workers of other hosts cannot reach it; "
                 f"leave site.load out, or name a source of the site"
             )
     return replace(scenario, load=replace(scenario.load, workers=site.load.workers))

@@ -95,7 +95,7 @@ class YamlParser:
         self.origins: dict[str, str] = {}
 
     def parse(self, text: str, path: str) -> object:
-        """Return the plain value of a text whose place in the document is `path`.
+        """Return the plain value of a text that belongs at `path` in the document.
 
         Raises:
             UsageError: The text is not plain YAML, or has a key twice.
@@ -161,7 +161,7 @@ def suggestion(written: str, names: Sequence[str]) -> str:
 
 
 def nearest_name(written: str, names: Sequence[str]) -> str | None:
-    """Return the name that is most similar to what was written; None if none is near."""
+    """Return the name that is most similar to the written one; None if none is near."""
     alike = [name for name in names if name.casefold() == written.casefold()]
     return next(iter(alike or get_close_matches(written[:MAX_SHOWN_CHARACTERS], names, n=1)), None)
 

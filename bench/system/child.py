@@ -26,9 +26,9 @@ _POLL_INTERVAL_S = 0.02
 _READY_INTERVAL_S = 0.05
 """Between two checks of a child that is being waited for."""
 _DESCENDANTS_TIMEOUT_S = 1.0
-"""How long the descendants of a child may outlive it before they are signalled."""
+"""For the descendants of a child that has ended, before they are signalled."""
 _KILL_TIMEOUT_S = 10.0
-"""How long a process may survive SIGKILL before the harness gives up."""
+"""For a process to end after SIGKILL, before the harness gives up."""
 _LOG_TAIL_LINES, _LOG_TAIL_BYTES = 10, 8192
 
 

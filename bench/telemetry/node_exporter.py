@@ -71,10 +71,10 @@ def measure_clock_offset(site: Site) -> ClockOffset | None:
         try:
             metrics = query(host.probes)
         except SiteError as problem:
-            logger.warning("the clock of %s is not known: %s", name, problem)
+            logger.warning("the offset of the clock of %s is unknown: %s", name, problem)
             return None
         if metrics.offset is None:
-            logger.warning("the clock of %s is not known: its exporter does not serve the time", name)
+            logger.warning("the offset of the clock of %s is unknown: its exporter does not serve the time", name)
             return None
         offsets.append(ClockOffset(name, metrics.offset, metrics.bound, abs(metrics.offset) + metrics.bound))
     offsets.sort(key=lambda one: -one.most)
@@ -103,7 +103,7 @@ def _fetch(address: str) -> tuple[float, float, str]:
             text = _read(reply, began + TIMEOUT_S).decode("utf-8", errors="replace")
     except (OSError, urllib.error.URLError, http.client.HTTPException, ValueError) as problem:
         reason = getattr(problem, "reason", None) or str(problem).strip() or type(problem).__name__
-        raise SiteError(f"no figures from {address}: {reason}") from problem
+        raise SiteError(f"no metrics from {address}: {reason}") from problem
     half = (time.monotonic() - began) / 2
     return half, clock + half, text
 

@@ -28,8 +28,9 @@ class ResourceMeter:
     def usage(self, *, alone: bool) -> ResourceUsage:
         """Return the usage since construction.
 
-        Args: alone: False if other hosts of the site share this machine, whose CPU usage cannot be told apart from
-            here; then the available CPU seconds are left out.
+        Args:
+            alone: False if other hosts of the site share this machine, so that their CPU usage cannot be separated from
+                ours; then the available CPU seconds are left out.
         """
         (before, io_before), after = self._before, self._probe.snapshot()
         cpu = asdict(after.since(before))

@@ -16,7 +16,7 @@ CLASSES = [kind for kind in vars(errors).values() if isinstance(kind, type) and 
 
 
 def subclasses_in_source() -> Iterator[str]:
-    """Yield the name of every class in bench that is derived from an error of the tree, in whatever module."""
+    """Yield the name of every class in bench that is derived from an error of the tree, in any module."""
     for file in sorted(Path(errors.__file__).parent.rglob("*.py")):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ClassDef) and any(ast.unparse(base).split(".")[-1] in TREE for base in node.bases):

@@ -169,7 +169,7 @@ def test_a_host_that_says_something_else_is_one_line(answer: bytes) -> None:
 
         thread = threading.Thread(target=serve, daemon=True)
         thread.start()
-        with pytest.raises(SiteError, match=r"no figures from 127\.0\.0\.1"):
+        with pytest.raises(SiteError, match=r"no metrics from 127\.0\.0\.1"):
             node_exporter.query(f"127.0.0.1:{server.getsockname()[1]}")
         server.shutdown(socket.SHUT_RDWR)
         thread.join(timeout=5)

@@ -164,7 +164,7 @@ def test_a_child_is_waited_for_until_it_replies(supervisor: Supervisor) -> None:
 
 
 def test_closed_channel_is_the_polite_end(supervisor: Supervisor) -> None:
-    """A child with a channel is asked to end by its closing, and no signal is needed."""
+    """Closing its channel ends a child, and no signal is needed."""
     child = supervisor.start([sys.executable, "-c", TALKS], name="talker", role="load", received=Ready)
     child.stop(timeout_s=20)
     assert (child.exit_code, child.log.read_text()) == (0, "asked to end\n")
@@ -187,7 +187,7 @@ def test_not_ready_carries_the_last_lines(supervisor: Supervisor) -> None:
 
 
 def test_died_carries_exit_code_and_last_lines(supervisor: Supervisor) -> None:
-    """A child that ends before it is ready is reported with how it ended and its log's last lines."""
+    """A child that ends before it is ready is reported with its exit code and its log's last lines."""
     child = supervisor.start(["sh", "-c", "echo no memory; exit 7"], name="child", role="load")
     with pytest.raises(ProcessDiedError, match=r"child ended with exit code 7 \(log: .*child.log\)\n    no memory"):
         child.wait_ready(lambda: False, 20)
