@@ -11,14 +11,14 @@ from copy import deepcopy
 from functools import reduce
 from itertools import islice
 from pathlib import Path
-from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, TypeGuard, TypeVar, Union, get_args, get_origin
+from typing import TypeVar, get_args, get_origin
 
 import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from bench.config.address import HostPort
+from bench.config.field_types import allowed, choices, is_quantity, is_struct, unwrap
 from bench.config.scenario import Scenario
 from bench.config.site import Site
 from bench.config.yaml_document import (
@@ -202,9 +202,9 @@ def _wants_list(path: str, text: str) -> bool:
     """Return True if the scenario has a list at this path and the text is not one already."""
     kind: object = Scenario
     for key in path.split("."):
-        fields = msgspec.structs.fields(kind) if _is_struct(kind) else ()
+        fields = msgspec.structs.fields(kind) if is_struct(kind) else ()
         kind = next((field.type for field in fields if field.name == key), None)
-    return get_origin(_bare(kind)[0]) is tuple and not text.startswith("[")
+    return get_origin(unwrap(kind)[0]) is tuple and not text.startswith("[")
 
 
 def _convert(kind: type[StructT], values: Values, path: str, document: Document) -> StructT:
@@ -223,10 +223,10 @@ def _quantity(kind: type[Quantity], value: object) -> Quantity:
 
 def _mistakes(kind: object, value: object, path: str) -> Iterator[_Mistake]:
     """Yield every deviation of a plain value from its type."""
-    bare, meta, optional = _bare(kind)
+    bare, meta, optional = unwrap(kind)
     if value is None and optional:
         return
-    if _is_struct(bare) and isinstance(value, dict):
+    if is_struct(bare) and isinstance(value, dict):
         yield from _struct_mistakes(bare, value, path)
     elif bare is MessageSize and isinstance(value, dict):
         yield from _mix_mistakes(value, path)
@@ -281,11 +281,11 @@ def _list_mistakes(bare: object, meta: Meta, value: list[object], path: str) -> 
 
 
 def _leaf_mistakes(kind: object, value: object, path: str) -> Iterator[_Mistake]:
-    bare, meta, _ = _bare(kind)
+    bare, meta, _ = unwrap(kind)
     try:
         read = msgspec.convert(value, kind, dec_hook=_quantity)
     except msgspec.ValidationError:
-        names = correct_case(bare, value) if _is_quantity(bare) else _choices(bare)
+        names = correct_case(bare, value) if is_quantity(bare) else choices(bare)
         yield _Mistake(path, describe(value), allowed(kind), names, str(value))
         return
     for name, within in (("least", operator.ge), ("over", operator.gt), ("most", operator.le)):
@@ -293,56 +293,6 @@ def _leaf_mistakes(kind: object, value: object, path: str) -> Iterator[_Mistake]
         if limit is not None and not within(read, bare.read(limit)):
             yield _Mistake(path, describe(value), allowed(kind))
             return
-
-
-def _choices(bare: object) -> tuple[str, ...]:
-    return tuple(str(name) for name in get_args(bare)) if get_origin(bare) is Literal else ()
-
-
-def _bare(kind: object) -> tuple[Any, Meta, bool]:
-    """Return a type without annotation and None, its annotation, and True if None is allowed."""
-    meta, optional = Meta(), False
-    while get_origin(kind) in (Annotated, Union, UnionType):
-        if get_origin(kind) is Annotated:
-            kind, meta = get_args(kind)[:2]
-            continue
-        others = [other for other in get_args(kind) if other is not NoneType]
-        optional = len(others) < len(get_args(kind))
-        if len(others) > 1:
-            break
-        kind = others[0]
-    return kind, meta, optional
-
-
-def _is_struct(kind: object) -> TypeGuard[type[Struct]]:
-    return isinstance(kind, type) and issubclass(kind, Struct)
-
-
-def _is_quantity(kind: object) -> TypeGuard[type[Quantity]]:
-    return isinstance(kind, type) and issubclass(kind, Quantity)
-
-
-def allowed(kind: object) -> str:
-    """Return a description of the values that a type allows."""
-    bare, meta, optional = _bare(kind)
-    return f"{_describe_bare(bare, meta)}{', or nothing' if optional else ''}"
-
-
-def _describe_bare(bare: Any, meta: Meta) -> str:
-    if _is_quantity(bare):
-        return f"{bare.allowed}, {meta.title}" if meta.title else bare.allowed
-    if get_origin(bare) is Literal:
-        return ", ".join(_choices(bare))
-    if get_origin(bare) is tuple:
-        return f"a list, each {allowed(get_args(bare)[0])}"
-    if _is_struct(bare):
-        return f"a mapping with the keys {', '.join(field.encode_name for field in msgspec.structs.fields(bare))}"
-    if get_origin(bare) in (Union, UnionType):
-        return " or ".join(allowed(part) for part in get_args(bare) if part is not NoneType)
-    names = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
-    text = meta.description or names.get(bare) or ("a mapping" if get_origin(bare) in (Mapping, dict) else str(bare))
-    bounds = (("at least", meta.ge), ("more than", meta.gt), ("at most", meta.le), ("less than", meta.lt))
-    return ", ".join([text, *(f"{word} {bound}" for word, bound in bounds if bound is not None)])
 
 
 def _line(document: Document, mistake: _Mistake) -> str:
