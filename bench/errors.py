@@ -1,17 +1,17 @@
-"""What can go wrong, and which exit code it ends with.
+"""Exceptions that the harness foresees, and the exit codes of the command line.
 
-    HarnessError
-      UsageError     the person can fix it: scenario, unknown room, missing extra      exit 2
-      SiteError      a host, endpoint or version is not as the site file says          exit 3
-      ServiceError   a process of ours or under test is not as it should be            exit 3
-        NotReady     it did not answer its ready probe before the deadline
-        Died         it ended by itself
-      RoomError      a room failed at a verb                                           exit 3
-      Impossible     a measurement that cannot be: an alarm, never a record            exit 3
-      Interrupted    a run that somebody asked to stop; it can be gone on with         exit 130
+    HarnessError                        base class                                                 exit 3
+      UsageError                        the user can fix it: scenario, unknown plugin, extra       exit 2
+      SiteError                         a host, endpoint or version is not as the site file says   exit 3
+      ServiceError                      a child process did not do its part                        exit 3
+        NotReadyError                   it did not answer its ready probe before the deadline      exit 3
+        ProcessDiedError                it ended by itself                                         exit 3
+      PluginError                       a plugin failed at a verb                                  exit 3
+      ImpossibleMeasurementError        a measurement contradicts itself or theory                 exit 3
+      InterruptedRunError               a run was asked to stop; it can be resumed                 exit 130
 
-Anything else that is raised is a bug: a traceback, and exit code 1. A message is one line: what
-failed, with which values, and what to do next.
+Any other exception is a bug: a traceback, and exit code 1. A message is one line: what failed, with which values, and
+what to do next.
 """
 
 from collections.abc import Sequence
@@ -19,23 +19,23 @@ from pathlib import Path
 
 
 class HarnessError(Exception):
-    """Every failure that the harness foresees."""
+    """The base class of every failure that the harness foresees."""
 
     exit_code = 3
 
 
 class UsageError(HarnessError):
-    """Something that the person at the keyboard can put right: a file, a name, an option, a missing extra."""
+    """A mistake that the user can fix: in a file, a name or an option, or a missing extra."""
 
     exit_code = 2
 
 
 class SiteError(HarnessError):
-    """A host, an endpoint or a version is not as the site file says."""
+    """A host, an endpoint or a version that is not as the site file says."""
 
 
 class ServiceError(HarnessError):
-    """A child process did not do its part; carries its log's path, and its last lines are in the message."""
+    """A child process that did not do its part; the message ends with the last lines of its log."""
 
     def __init__(self, message: str, log: Path | None = None, last_lines: Sequence[str] = ()) -> None:
         self.log = log
@@ -45,26 +45,26 @@ class ServiceError(HarnessError):
 
 
 class NotReadyError(ServiceError):
-    """A child process did not answer its ready probe before its deadline."""
+    """A child process that did not answer its ready probe before the deadline."""
 
 
 class ProcessDiedError(ServiceError):
-    """A child process ended that should have gone on."""
+    """A child process that ended although it should have gone on."""
 
 
 class PluginError(HarnessError):
-    """A room failed at one of its verbs."""
+    """A plugin that failed at one of its verbs."""
 
-    def __init__(self, room: str, verb: str, reason: str) -> None:
-        self.room, self.verb = room, verb
-        super().__init__(f"{room} failed to {verb}: {reason}")
+    def __init__(self, plugin: str, verb: str, reason: str) -> None:
+        self.plugin, self.verb = plugin, verb
+        super().__init__(f"{plugin} failed to {verb}: {reason}")
 
 
 class ImpossibleMeasurementError(HarnessError):
-    """Figures of a trial contradict each other or theory; whatever measured them is wrong."""
+    """A measurement that contradicts itself or theory: never a record, an error of the measuring."""
 
 
 class InterruptedRunError(HarnessError):
-    """Somebody asked a run to stop; everything is stopped and what was measured is saved."""
+    """A run that was asked to stop: everything is stopped, and the measurements are saved."""
 
     exit_code = 130

@@ -1,4 +1,4 @@
-"""Quantities as people write them: "10 kB", "20 ms", "1.5 k/s", "5 %"; read into plain numbers and written back."""
+"""Quantities with units, parsed from and formatted as text: "10 kB", "20 ms", "1.5 k/s", "5 %"."""
 
 import math
 import re
@@ -15,13 +15,14 @@ _BITRATE = {"B/s": 1.0, "Mbit/s": 1e6 / 8, "Gbit/s": 1e9 / 8, "MB/s": 1e6, "GB/s
 
 
 class Size(int):
-    """A number of bytes, written as "100 B", "10 kB" (1 kB = 1000 B) or "1 MiB"."""
+    """A size in bytes, written as "100 B", "10 kB" (1 kB = 1000 B) or "1 MiB"."""
 
     allowed = 'a size such as "100 B", "10 kB" (1 kB = 1000 B) or "1 MiB"'
     scale: ClassVar[Mapping[str, float]] = _BYTES
 
     @classmethod
     def read(cls, text: object) -> "Size":
+        """Parse a text into bytes; raise ValueError with the allowed forms if it is wrong."""
         size = _quantity(text, cls.scale, cls.allowed)
         if size != int(size):
             raise ValueError(cls.allowed)
@@ -29,7 +30,7 @@ class Size(int):
 
     @property
     def written(self) -> object:
-        """As a file keeps it."""
+        """The text that files contain."""
         return f"{int(self)} B"
 
 
@@ -41,17 +42,19 @@ class Seconds(float):
 
     @classmethod
     def read(cls, text: object) -> "Seconds":
+        """Parse a text into seconds; raise ValueError with the allowed forms if it is wrong."""
         return cls(_quantity(text, cls.scale, cls.allowed, bare_zero=True))
 
 
 class Rate(float):
-    """A frequency in messages per second, written as "5 /s", "20 Hz" or "1.5 k/s"."""
+    """A message rate in messages/s, written as "5 /s", "20 Hz" or "1.5 k/s"."""
 
     allowed = 'a rate such as "5 /s", "20 Hz" or "1.5 k/s"'
     scale: ClassVar[Mapping[str, float]] = _HERTZ
 
     @classmethod
     def read(cls, text: object) -> "Rate":
+        """Parse a text into messages/s; raise ValueError with the allowed forms if it is wrong."""
         rate = _quantity(text, cls.scale, cls.allowed)
         if rate <= 0:
             raise ValueError(cls.allowed)
@@ -66,6 +69,7 @@ class Share(float):
 
     @classmethod
     def read(cls, text: object) -> "Share":
+        """Parse a text into a number from 0 to 1; raise ValueError with the allowed forms if it is wrong."""
         share = _quantity(text, cls.scale, cls.allowed)
         if share > 1:
             raise ValueError(cls.allowed)
@@ -80,6 +84,7 @@ class Bandwidth(float):
 
     @classmethod
     def read(cls, text: object) -> "Bandwidth":
+        """Parse a text into bytes/s; raise ValueError with the allowed forms if it is wrong."""
         return cls(_quantity(text, cls.scale, cls.allowed))
 
 
@@ -87,7 +92,7 @@ Quantity = Size | Seconds | Rate | Share | Bandwidth
 
 
 def _quantity(text: object, scale: Mapping[str, float], allowed: str, *, bare_zero: bool = False) -> float:
-    """The value of a number with its unit, in the scale's base unit; ValueError, saying what is allowed, otherwise."""
+    """Return a number with its unit in the base unit of the scale; raise ValueError with `allowed` if it is wrong."""
     if isinstance(text, bool) or not isinstance(text, str | int | float):
         raise ValueError(allowed)  # noqa: TRY004 -- the value is wrong, whatever its type
     match = _NUMBER.fullmatch(str(text))
@@ -102,8 +107,8 @@ def _quantity(text: object, scale: Mapping[str, float], allowed: str, *, bare_ze
     return value
 
 
-def respelt(kind: type[Quantity], text: object) -> tuple[str, ...]:
-    """A quantity that only has its unit in the wrong case ("10 kb"), as it is written ("10 kB"); nothing for any other text."""
+def correct_case(kind: type[Quantity], text: object) -> tuple[str, ...]:
+    """Return "10 kB" for "10 kb", a quantity whose unit has the wrong case; empty for any other text."""
     match = _NUMBER.fullmatch(str(text))
     if match is None:
         return ()
@@ -111,32 +116,36 @@ def respelt(kind: type[Quantity], text: object) -> tuple[str, ...]:
 
 
 def limits(**bounds: str) -> Meta:
-    """What annotates a quantity that lies within `least`, `over` (not itself), and `most`, each written as a quantity."""
+    """Return the annotation of a quantity with limits.
+
+    Args:
+        bounds: `least` and `most` (inclusive), `over` (exclusive), each written as a quantity.
+    """
     words = {"least": "at least", "over": "more than", "most": "at most"}
     return Meta(title=", ".join(f"{words[name]} {bound}" for name, bound in bounds.items()), extra=dict(bounds))
 
 
 def size_text(size: float) -> str:
-    """A size as people read it: 100 B, 10 kB, 2.5 MB."""
+    """Format a size in bytes for display: 100 B, 10 kB, 2.5 MB."""
     return _scaled(size, (("GB", 1e9), ("MB", 1e6), ("kB", 1e3), ("B", 1.0)))
 
 
 def seconds_text(seconds: float) -> str:
-    """A duration as people read it: 0 ms, 250 µs, 20 ms, 1.5 s, 12 min, 2.5 h."""
+    """Format a duration in seconds for display: 0 ms, 250 µs, 20 ms, 1.5 s, 12 min, 2.5 h."""
     if seconds == 0:
         return "0 ms"
     return _scaled(seconds, (("h", 3600.0), ("min", 60.0), ("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)))
 
 
 def rate_text(rate: float | None) -> str:
-    """A frequency as people read it: 12.3 k/s, 20 /s; a dash where there is none."""
+    """Format a rate in messages/s for display: 12.3 k/s, 20 /s; a dash for None."""
     if rate is None:
         return "–"
     return _scaled(rate, (("M/s", 1e6), ("k/s", 1e3), ("/s", 1.0)))
 
 
 def _scaled(value: float, units: tuple[tuple[str, float], ...]) -> str:
-    """Three significant digits in the largest unit that leaves a number of at least one, else in the smallest."""
+    """Format three significant digits in the largest unit with a number of at least one, else in the smallest unit."""
     rounded = float(f"{value:.3g}")
     unit, factor = next(((unit, factor) for unit, factor in units if rounded >= factor), units[-1])
     number = float(f"{value / factor:.3g}")
@@ -144,7 +153,11 @@ def _scaled(value: float, units: tuple[tuple[str, float], ...]) -> str:
 
 
 def exact_text(quantity: object) -> object:
-    """A quantity as a file keeps it: nothing is rounded, and reading it gives the same value."""
+    """Format a quantity for a file, unrounded: reading it gives the same value.
+
+    Raises:
+        TypeError: It is not a quantity.
+    """
     if isinstance(quantity, Size):
         return quantity.written
     if isinstance(quantity, Share):

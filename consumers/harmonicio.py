@@ -10,6 +10,7 @@ import threading
 from collections.abc import Sequence
 from secrets import token_hex
 
+from bench.config.address import Address
 from bench.errors import PluginError
 from bench.plugins.plugin import ConsumerPlugin
 from bench.plugins.protocols import Endpoint
@@ -68,7 +69,7 @@ class StreamConsumer:
         self._pipe = _PIPES[self._id] = Pipe(_MAX_MESSAGES, _MAX_BYTES)
         listener = socket.create_server((LOOPBACK, 0))
         port, control = listener.getsockname()[1], int(endpoint.client["control"])
-        host = endpoint.address.rsplit(":", 1)[0]
+        host = Address.parse(endpoint.address).host
         config = PeConfig(
             c_name=endpoint.name, spec="consumers.harmonicio:Into", host=LOOPBACK, node_addr=LOOPBACK, port=port,
             master_host=host, master_port=control, id=self._id, worker="", settings={"pipe": self._id},

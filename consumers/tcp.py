@@ -5,6 +5,7 @@ import time
 from collections import deque
 from collections.abc import Sequence
 
+from bench.config.address import Address
 from bench.errors import PluginError
 from bench.plugins.plugin import ConsumerPlugin
 from bench.plugins.protocols import Endpoint
@@ -27,9 +28,9 @@ class TcpConsumer:
         """Begin to read this member's share of the endpoint."""
         if member > 0:
             return
-        host, _, port = endpoint.address.rpartition(":")
+        host, port = Address.parse(endpoint.address)
         try:
-            self._socket = socket.create_connection((host, int(port)), timeout=TIMEOUT_S)
+            self._socket = socket.create_connection((host, port), timeout=TIMEOUT_S)
         except OSError as problem:
             raise PluginError(
                 "tcp", "open", f"no connection to {endpoint.address}: {problem.strerror or problem}"

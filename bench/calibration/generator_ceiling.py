@@ -194,7 +194,7 @@ def load_spec_of(
         cpu_seconds=0.0,
         entropy=float(scenario.load.entropy),
         workers=scenario.load.workers,
-        clock=clock.ours(),
+        clock=clock.local_clock(),
         limit=float(scenario.load.limit) if scenario.load.limit is not None else None,
         sizes=create_size_sequence(cell, scenario),
         keys=create_key_sequence(scenario),
@@ -228,7 +228,7 @@ def measure_baseline(name: str, cell: Cell, scenario: Scenario, env: RunEnvironm
         try:
             child.inbox.send(task)
             with _discarding(endpoint, env):
-                return child.answer(MeasuredRate, seconds + 2 * EXTRA_TIMEOUT_S).rate
+                return child.wait_reply(MeasuredRate, seconds + 2 * EXTRA_TIMEOUT_S).rate
         finally:
             child.stop()
 
@@ -281,7 +281,7 @@ def _discarding(endpoint: Endpoint, env: RunEnvironment) -> Iterator[None]:
         child = _start_worker(env, name="discarding-reader", replies=Ready | Failure)
         try:
             child.inbox.send(Discarding(endpoint))
-            child.answer(Ready, EXTRA_TIMEOUT_S)
+            child.wait_reply(Ready, EXTRA_TIMEOUT_S)
             yield
         finally:
             child.stop()

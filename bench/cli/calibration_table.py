@@ -12,7 +12,7 @@ from bench.calibration.rate_accuracy import Offered, offered_rates, write_offere
 from bench.cli.output import complain
 from bench.config.scenario import Scenario
 from bench.config.site import Site
-from bench.config.validation import changed, scenario_of
+from bench.config.validation import apply_changes, parse_scenario
 from bench.config.yaml_document import Document
 from bench.errors import UsageError
 from bench.model import message_codec
@@ -106,8 +106,8 @@ def _scenario(name: str, request: CalibrationRequest) -> Scenario:
         "systems": [system],
         "grid": {"message_size": request.sizes.split(",")},
     }
-    document = changed(Document("bench calibrate", values), request.changes)
-    scenario = scenario_of(document)
+    document = apply_changes(Document("bench calibrate", values), request.changes)
+    scenario = parse_scenario(document)
     check_scenario(document, scenario)
     for cell in scenario.cells():
         if not calibrates(cell.source):

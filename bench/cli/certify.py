@@ -48,7 +48,7 @@ def certify(  # one argument for each option
         known = ", ".join(validation_report.names())
         raise UsageError(f"--scenario {scenario}: no case has that in its name; there are: {known}")
     processes = min(len(todo), jobs or host_info.cores())
-    answers = process_pool.answers(partial(validation_report.done, maker=maker), todo, processes)
+    answers = process_pool.map_unordered(partial(validation_report.done, maker=maker), todo, processes)
     report = validation_report.certificate(strategy, many, validation_table.watched(answers, len(todo)))
     validation_table.show(report)
     if plot is not None:

@@ -15,9 +15,9 @@ def clean(*, out: Results = DEFAULT_RESULTS) -> None:
     """End what a killed run left running, and delete the data that it left behind."""
     from bench.plugins.environment import delete_data
     from bench.storage.run_folder import lock_run_folder
-    from bench.system.supervisor import end_orphans
+    from bench.system.supervisor import reap_orphans
 
-    for ended in end_orphans(children_folder()):
+    for ended in reap_orphans(children_folder()):
         say(f"ended    {ended}")
     for data in sorted(out.glob("*/data")):
         lock = lock_run_folder(data.parent)

@@ -78,11 +78,11 @@ def _files() -> Finding:
 def _host(name: str, host: HostSite) -> Iterator[Finding]:
     """Yield what a host of the site says of its size, its clock, its services and their limits."""
     try:
-        exported = node_exporter.ask(host.probes)
+        exported = node_exporter.query(host.probes)
     except SiteError as problem:
         yield Finding(good=False, what=f"{name}: {problem}")
         return
-    cores = {one.labels.get("cpu") for one in exported.figures if one.name == "node_cpu_seconds_total"}
+    cores = {one.labels.get("cpu") for one in exported.samples if one.name == "node_cpu_seconds_total"}
     memory = exported.value("node_memory_MemAvailable_bytes") or 0.0
     yield Finding(memory >= MIN_MEMORY / 4, f"{name}: {len(cores)} cores, {memory / 1e9:.1f} GB of memory are free")
     yield _clock(name, exported)
@@ -94,7 +94,7 @@ def _host(name: str, host: HostSite) -> Iterator[Finding]:
             yield Finding(files >= MIN_FILES, f"{name}: {service} may have {files:.0f} files and connections at once")
 
 
-def _clock(name: str, host: node_exporter.Host) -> Finding:
+def _clock(name: str, host: node_exporter.HostMetrics) -> Finding:
     if host.offset is None:
         return Finding(good=False, what=f"{name}: its exporter says no time; is its collector 'time' off?")
     off = abs(host.offset)

@@ -31,12 +31,12 @@ DEFAULT_RESULTS = Path("results")
 
 def read_inputs(path: Path, site: Path | None, changes: list[str] | None) -> "tuple[Scenario, Site]":
     """Return scenario and site, checked against the installed plugins. Raises UsageError, a line per mistake."""
-    from bench.config.validation import changed, scenario_of
+    from bench.config.validation import apply_changes, parse_scenario
     from bench.config.yaml_document import read_document
     from bench.plugins.scenario_check import check_scenario, scenario_on_site
 
-    document = changed(read_document(path), changes or [])
-    scenario = scenario_of(document)
+    document = apply_changes(read_document(path), changes or [])
+    scenario = parse_scenario(document)
     check_scenario(document, scenario)
     where = read_site_file(site)
     return scenario_on_site(scenario, where), where

@@ -95,7 +95,7 @@ def _resumed(folder: Path, scenario: "Scenario", site: "Site") -> "RunFolder":
         raise UsageError(
             f"{folder}: is a run on the site {record.site.name!r} as it was then; give that site's file with --site"
         )
-    if changed := host_info.changed(record.facts):
+    if changed := host_info.find_change(record.facts):
         raise UsageError(
             f"{folder}: was begun with {changed}; its cells would not be comparable: begin a run of its own"
         )

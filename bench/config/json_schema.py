@@ -16,17 +16,20 @@ Schema = dict[str, Any]
 
 
 def text_of(kind: type[Struct]) -> str:
-    """The text of the published file for a type."""
+    """Return the text of the published file for a type."""
     return json.dumps(schema_of(kind), indent=2, ensure_ascii=False) + "\n"
 
 
 def schema_of(kind: type[Struct]) -> Schema:
-    """The JSON Schema (2020-12) of a type: keys, kinds, defaults and units; limits of quantities are in words only."""
+    """Return the JSON Schema (2020-12) of a type: keys, types, defaults and units.
+
+    Limits of quantities are in the descriptions only.
+    """
     schema = msgspec.json.schema(_without_defaults(kind), schema_hook=_quantity_schema)
     for part in _structs(kind):
         for field in msgspec.structs.fields(part):
             if field.default is not msgspec.NODEFAULT:
-                default = msgspec.to_builtins(field.default, enc_hook=_as_written)
+                default = msgspec.to_builtins(field.default, enc_hook=_format_quantity)
                 schema["$defs"][part.__name__]["properties"][field.encode_name]["default"] = default
     if kind is Scenario:
         sizes = schema["$defs"]["Grid"]["properties"]
@@ -35,7 +38,7 @@ def schema_of(kind: type[Struct]) -> Schema:
 
 
 def _structs(kind: type[Struct]) -> list[type[Struct]]:
-    """A type and the types of its parts."""
+    """Return a type and the types of its fields, recursively."""
     inner = [
         part
         for field in msgspec.structs.fields(kind)
@@ -46,7 +49,7 @@ def _structs(kind: type[Struct]) -> list[type[Struct]]:
 
 
 def _without_defaults(kind: Any) -> Any:
-    """The same type, its defaults unknown: msgspec cannot write a default that is a quantity into a schema."""
+    """Return the type with unknown defaults: msgspec cannot write a default that is a quantity into a schema."""
     if get_origin(kind) in (Union, UnionType):
         return Union[tuple(_without_defaults(part) for part in get_args(kind))]  # noqa: UP007  the parts are a list
     if not isinstance(kind, type(Struct)):
@@ -59,21 +62,22 @@ def _without_defaults(kind: Any) -> Any:
 
 
 def _mix_schema() -> Schema:
-    """Of a distribution of message sizes."""
-    written = _quantity_schema(Size)
+    """Return the schema of a distribution of message sizes."""
+    size = _quantity_schema(Size)
     quantiles = {
         "type": "object",
-        "properties": dict.fromkeys(("median", "p99"), written),
+        "properties": dict.fromkeys(("median", "p99"), size),
         "additionalProperties": False,
     }
     shares = {
         "type": "object",
-        "propertyNames": written,
+        "propertyNames": size,
         "additionalProperties": _quantity_schema(Share),
         "minProperties": 1,
     }
     return {
-        "description": "a distribution of message sizes: exactly one of lognormal and choice; shares of a choice add up to 1",
+        "description": "a distribution of message sizes: exactly one of lognormal and choice; "
+        "shares of a choice add up to 1",
         "type": "object",
         "properties": {"lognormal": quantiles | {"required": ["median", "p99"]}, "choice": shares},
         "additionalProperties": False,
@@ -95,8 +99,8 @@ def _quantity_schema(kind: type[Quantity]) -> Schema:
     return described | written
 
 
-def _as_written(quantity: object) -> str:
-    """A quantity as a person would write it in the file."""
+def _format_quantity(quantity: object) -> str:
+    """Return a quantity as a user would write it in the file."""
     if isinstance(quantity, Share):
         return f"{100 * quantity:g} %"
     texts = ((Size, size_text), (Seconds, seconds_text), (Rate, rate_text))

@@ -1,4 +1,4 @@
-"""The profile that a scenario's load follows: from its bursts, its steps, or a CSV file of times and rates."""
+"""The load profile of a scenario: from its bursts, its steps, or a trace (a CSV file of times and rates)."""
 
 import csv
 from functools import lru_cache
@@ -13,7 +13,11 @@ MAX_ROWS = 100_000
 
 
 def profile_of(load: LoadSettings) -> Profile:
-    """Parts of (seconds, relative rate), repeated; empty for loads that follow none. Raises UsageError for a file that is wrong."""
+    """Return the profile as parts of (seconds, relative rate), repeated; empty for arrivals without one.
+
+    Raises:
+        UsageError: The trace is missing or wrong.
+    """
     if load.arrivals == "bursts":
         period, share = float(load.bursts.period), float(load.bursts.share)
         return ((period * share, 1.0), (period * (1 - share), 0.0)) if share < 1 else ((period, 1.0),)
@@ -28,14 +32,20 @@ def profile_of(load: LoadSettings) -> Profile:
 
 @lru_cache(maxsize=4)
 def read_trace(path: Path) -> Profile:
-    """A CSV file of `time,rate` lines (seconds, any unit of rate), each rate valid until the next time; the last one ends it."""
+    """Read a CSV file of `time,rate` lines: seconds, and rates in any unit, each valid until the next time.
+
+    The last line only ends the one before it. A header line is skipped.
+
+    Raises:
+        UsageError: The file cannot be read, or a line is wrong; with its number.
+    """
     try:
         with path.open(newline="", encoding="utf-8") as file:
             rows = [(number, row) for number, row in enumerate(csv.reader(file), 1) if row]
     except (OSError, UnicodeDecodeError, csv.Error) as problem:
         raise UsageError(f"load.trace: {path} cannot be read: {problem}") from None
     if rows and not _is_number(rows[0][1][0]):
-        rows = rows[1:]  # a heading
+        rows = rows[1:]  # a header
     if not 2 <= len(rows) <= MAX_ROWS:
         raise UsageError(f"load.trace: {path} has {len(rows)} lines of time,rate; allowed: 2 to {MAX_ROWS}")
     points = [_point(path, number, row) for number, row in rows]

@@ -1,4 +1,4 @@
-"""What is compared, over which grid, under which rules: a scenario, read strictly from YAML, and the cells it names."""
+"""The types of a scenario file: systems, grid, load, search, objectives and settings; and the cells of its grid."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
@@ -25,22 +25,22 @@ _ONCE_EACH = Meta(min_length=1, max_length=1000, extra={"unique": True}, extra_j
 
 
 class Grid(Struct, frozen=True, forbid_unknown_fields=True):
-    """The axes: every size is measured at every cost; a size may be a distribution, which is measured as a whole."""
+    """The axes of the map: every size is measured at every cost. A size may be a distribution, measured as a whole."""
 
     message_size: Annotated[tuple[MessageSize, ...], _ONCE_EACH]
-    """Or a distribution in a size's place: {lognormal: {median: 10 kB, p99: 1 MB}}, or {choice: {100 B: 90 %, 1 MB: 10 %}}"""
+    """A size, or a distribution: {lognormal: {median: 10 kB, p99: 1 MB}}, or {choice: {100 B: 90 %, 1 MB: 10 %}}"""
     cpu_cost: Annotated[tuple[CpuCost, ...], _ONCE_EACH] = (Seconds(0),)
 
 
 class Bursts(Struct, frozen=True, forbid_unknown_fields=True):
-    """All messages of a period in a part of it, none in the rest; the rate of a trial is the mean."""
+    """Bursts: all messages of a period in a share of it, none in the rest. The rate of a trial is the mean."""
 
     period: Annotated[Seconds, limits(over="0 s")] = Seconds(1)
     share: Annotated[Share, limits(least="0.1 %")] = Share(0.2)
 
 
 class Steps(Struct, frozen=True, forbid_unknown_fields=True):
-    """Levels one after the other, again and again; they are relative, the rate of a trial is their mean."""
+    """Relative levels one after the other, repeated. The rate of a trial is their mean."""
 
     every: Annotated[Seconds, limits(over="0 s")] = Seconds(2)
     levels: Annotated[tuple[Annotated[Share, limits(least="0.1 %")], ...], Meta(min_length=1, max_length=1000)] = (
@@ -51,7 +51,7 @@ class Steps(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class LoadSettings(Struct, frozen=True, forbid_unknown_fields=True):
-    """How messages are offered."""
+    """The load: arrivals, content and keys of the messages, and the load generator that sends them."""
 
     by: str | None = None
     """The load generator; the installed default one when left out."""
@@ -59,20 +59,20 @@ class LoadSettings(Struct, frozen=True, forbid_unknown_fields=True):
     bursts: Bursts = Bursts()
     steps: Steps = Steps()
     trace: str | None = None
-    """A CSV file of times (s) and rates; only their shape counts, the rate of a trial is their mean."""
+    """Path of a CSV file of times (s) and rates; only the shape counts, the rate of a trial is the mean."""
     entropy: Share = Share(0.75)
     keys: Keys | None = None
-    """Of messages, for sources that have them (Kafka, Pulsar); without them messages go to partitions in turn."""
+    """Keys of messages, for sources that support them; without keys messages go to partitions in turn."""
     workers: Annotated[int, Meta(ge=1, le=256)] = 1
     seed: Annotated[int, Meta(ge=0, le=2**32 - 1)] = 1
     cores: Annotated[int, Meta(ge=1, le=1024)] | None = None
-    """Set aside for the load, the last ones of this machine; sources and framework have the others. Shared by all when left out."""
+    """Cores reserved for the load generator, the last ones of this machine; shared by all processes if left out."""
     limit: Rate | None = None
-    """A generator slowed on purpose, to see how its limit is told apart from the system's."""
+    """Highest rate of the load generator, to test that its limit is distinguished from the system's."""
 
 
 class Search(Struct, frozen=True, forbid_unknown_fields=True):
-    """How the highest sustained rate of a cell is looked for."""
+    """The search for the maximum sustainable throughput of a cell."""
 
     strategy: str = "two-counter"
     precision: Annotated[Share, limits(least="0.1 %", most="50 %")] = Share(0.05)
@@ -83,7 +83,7 @@ class Search(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Timing(Struct, frozen=True, forbid_unknown_fields=True):
-    """How long the parts of a trial last; what is left out follows from batch interval, rate and precision."""
+    """Durations of the phases of a trial; a missing one follows from batch interval, rate and precision."""
 
     settle: Seconds | None = None
     window: Annotated[Seconds, limits(over="0 s")] | None = None
@@ -91,14 +91,14 @@ class Timing(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Objectives(Struct, frozen=True, forbid_unknown_fields=True):
-    """What a sustained rate must keep, besides having no growing backlog."""
+    """Objectives that a sustained rate meets, besides a backlog that does not grow."""
 
     loss: Annotated[int, Meta(ge=0)] = 0
     p99: Annotated[Seconds, limits(over="0 s")] | None = None
 
 
 class LatencyTrials(Struct, frozen=True, forbid_unknown_fields=True):
-    """After a cell's search: latency at shares of the highest confirmed rate."""
+    """Latency trials after the search of a cell, at shares of its highest confirmed rate."""
 
     at: Annotated[tuple[Annotated[Share, limits(least="1 %")], ...], Meta(max_length=20)] = ()
     window: Annotated[Seconds, limits(over="0 s")] = Seconds(20)
@@ -117,10 +117,10 @@ class Scenario(Struct, frozen=True, forbid_unknown_fields=True):
     objectives: Objectives = Objectives()
     latency: LatencyTrials = LatencyTrials()
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """By room; each room publishes the type that its part is converted to."""
+    """By plugin; each plugin publishes the type of its settings."""
 
     def cells(self) -> tuple[Cell, ...]:
-        """Every cell, all of one system together (so that what it stands on is started once), small and cheap ones first."""
+        """Return every cell: by system, so that services start once, then by CPU cost and size, ascending."""
         return tuple(
             Cell(framework, source, int(size), float(cost), getattr(size, "sizes", None))  # a plain Size has one
             for framework, _, source in (system.partition("/") for system in self.systems)

@@ -9,22 +9,14 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
+from bench.config.address import HostPort
 from bench.units import Bandwidth, exact_text, limits
-
-ADDRESS_PATTERN = r"(\[[0-9a-fA-F:]+\]|[^\s,:/\[\]]+):[1-9][0-9]{0,4}"
-Address = Annotated[str, Meta(pattern=rf"^{ADDRESS_PATTERN}$(?!\n)", description="host:port")]
-
-
-def host_and_port(address: str) -> tuple[str, int]:
-    """Return the parts of an Address; the host of an IPv6 address comes without its brackets."""
-    host, _, port = address.rpartition(":")
-    return host.strip("[]"), int(port)
 
 
 class LoadHosts(Struct, frozen=True, forbid_unknown_fields=True):
     """Hosts that send: on each of them `bench worker` waits for this machine."""
 
-    listen: Address
+    listen: HostPort
     """of this machine, where they reach the load generator; whoever reaches it can join, so a firewall should let in only them"""
     workers: Annotated[int, Meta(ge=1, le=256)]
     """processes on those hosts; a scenario's load.workers, which run on this machine, are not started"""
@@ -33,7 +25,7 @@ class LoadHosts(Struct, frozen=True, forbid_unknown_fields=True):
 class HostSite(Struct, frozen=True, forbid_unknown_fields=True):
     """A host of the site."""
 
-    probes: Address
+    probes: HostPort
     """where Prometheus' node exporter serves its figures"""
     services: Mapping[str, str] = {}
     """what must run there, by name: its version"""

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from bench.config.scenario import Scenario
 from bench.config.site import Site, file_type, from_file
-from bench.config.validation import settings_as
+from bench.config.validation import convert_settings
 from bench.errors import PluginError, UsageError
 from bench.plugins.plugin import ConsumerPlugin, FrameworkPlugin, LoadGeneratorPlugin, ReportPlugin, SourcePlugin
 from bench.plugins.protocols import Consumer, Framework, Sender, Source
@@ -246,4 +246,4 @@ def _listed(kind: str) -> str:
 
 
 def _settings(kind: type[Struct], name: str, settings: SettingsByPlugin) -> Struct:
-    return settings_as(kind, settings.get(name, {}), f"settings.{name}")
+    return convert_settings(kind, settings.get(name, {}), f"settings.{name}")

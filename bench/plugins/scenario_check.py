@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from bench.config.load_profile import profile_of
 from bench.config.scenario import Scenario
 from bench.config.site import Site
-from bench.config.validation import located, settings_as
+from bench.config.validation import convert_settings, error_at
 from bench.config.yaml_document import Document
 from bench.errors import UsageError
 from bench.plugins import registry
@@ -23,7 +23,7 @@ def check_scenario(document: Document, scenario: Scenario) -> None:
             known = registry.names(kind)
             if name not in known:
                 allowed = f"one of the installed {registry.KINDS[kind]}s: {', '.join(known)}"
-                raise located(
+                raise error_at(
                     document, f"systems[{index}]", system, allowed=allowed, names=_likely_systems(framework, source)
                 )
     named = {"search": ("search.strategy", scenario.search.strategy)}
@@ -32,14 +32,14 @@ def check_scenario(document: Document, scenario: Scenario) -> None:
     for kind, (path, name) in named.items():
         known = registry.names(kind)
         if name not in known:
-            raise located(document, path, name, allowed=", ".join(known) or "none", names=known)
+            raise error_at(document, path, name, allowed=", ".join(known) or "none", names=known)
     profile_of(scenario.load)
     for plugin, settings in scenario.settings.items():
         kind_of_settings = registry.settings_type(plugin)
         if kind_of_settings is None:
             known = sorted({*registry.names("frameworks"), *registry.names("sources")})
-            raise located(document, f"settings.{plugin}", plugin, allowed=", ".join(known), names=known)
-        settings_as(kind_of_settings, settings, f"settings.{plugin}", document)
+            raise error_at(document, f"settings.{plugin}", plugin, allowed=", ".join(known), names=known)
+        convert_settings(kind_of_settings, settings, f"settings.{plugin}", document)
 
 
 def config_warnings(scenario: Scenario) -> list[ConfigWarning]:

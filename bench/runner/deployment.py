@@ -127,8 +127,8 @@ def _open_parts(plan: CellPlan, env: RunEnvironment) -> tuple[ExitStack, _Parts]
         load_generator.open(endpoint, env)
         framework = registry.framework(cell.framework, settings)
         opening.callback(framework.close)
-        clocks = node_exporter.apart(env.site)
-        stamped = clock.ours(clocks, theirs=env.site.load is not None)
+        clocks = node_exporter.measure_clock_offset(env.site)
+        stamped = clock.local_clock(clocks, theirs=env.site.load is not None)
         framework.open(cell, endpoint, message_work(plan, stamped), env)
         ordered = ordered and plan.framework.capabilities.ordered
         parts = _Parts(source, load_generator, framework, ordered, clocks)
@@ -176,5 +176,5 @@ def _load_spec(plan: CellPlan, run: int, rate: float, begin: float, seconds: flo
         profile=tuple(profile_of(load)),
         sizes=create_size_sequence(cell, plan.scenario),
         keys=create_key_sequence(plan.scenario),
-        clock=clock.ours(),
+        clock=clock.local_clock(),
     )

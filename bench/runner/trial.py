@@ -16,8 +16,8 @@ from bench.runner.deployment import Deployment
 from bench.runner.progress import Notify, TrialProgress
 from bench.runner.trial_state import TrialState
 from bench.storage.run_folder import now_text
-from bench.telemetry.cpu import Probe, Snapshot
-from bench.telemetry.resources import Account, ResourceUsage
+from bench.telemetry.cpu import CpuProbe, CpuSnapshot
+from bench.telemetry.resources import ResourceMeter, ResourceUsage
 from bench.workload.load_spec import SendProgress
 
 START_DELAY_S = 0.1
@@ -45,7 +45,7 @@ class _Trial:
         end = planned.settle + planned.window
         spec = deployment.load_spec(planned.number % 65535 + 1, planned.rate, time.monotonic() + START_DELAY_S, end)
         self._state = TrialState(planned, spec, deployment.plan.batch_interval)
-        self._probe, self._usage = Probe(deployment.env.supervisor), ResourceUsage()
+        self._probe, self._usage = CpuProbe(deployment.env.supervisor), ResourceUsage()
         self._at_end: SendProgress | None = None
         self._end = 0.0
         self._settled = False
@@ -55,19 +55,19 @@ class _Trial:
     def measure_window(self) -> EndReason:
         """Poll until the window is over, the rate cannot be sustained any more, or something died."""
         state, env = self._state, self._deployment.env
-        account: Account | None = None
+        account: ResourceMeter | None = None
         ended: EndReason = "complete"
         while (now := self._poll("settling" if account is None else "measuring")) < state.window_end:
             if state.death:
                 break
             if account is None and now >= state.planned.settle:
-                account = Account(self._probe, env.supervisor)
+                account = ResourceMeter(self._probe, env.supervisor)
             if state.is_hopeless(now):
                 ended = "hopeless"
                 break
             time.sleep(POLL_INTERVAL_S)
         if account is not None:
-            self._usage = account.expense(alone=not env.site.shared_machine)
+            self._usage = account.usage(alone=not env.site.shared_machine)
         self._at_end, self._end = state.progress, min(self._now(), state.window_end)
         if ended != "complete":
             self._deployment.load_generator.cancel()
@@ -78,7 +78,7 @@ class _Trial:
         state, interval = self._state, self._state.batch_interval
         deadline = time.monotonic() + seconds + 2 * interval
         moved, last = time.monotonic(), -1
-        quiet_from: Snapshot | None = None
+        quiet_from: CpuSnapshot | None = None
         while not state.death and time.monotonic() < deadline:
             self._poll("draining")
             if state.processed != last:
@@ -174,7 +174,7 @@ class _Trial:
     def _now(self) -> float:
         return time.monotonic() - self._state.spec.begin
 
-    def _is_idle_since(self, quiet_from: Snapshot | None) -> bool:
+    def _is_idle_since(self, quiet_from: CpuSnapshot | None) -> bool:
         """Return whether the framework did not even try: what it has not processed by then, it has lost."""
         if quiet_from is None or self._deployment.plan.placement.framework_remote:
             return False

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 from bench.errors import UsageError
-from bench.system.supervisor import output_of
+from bench.system.supervisor import run_tool
 
 OLDEST = 17
 """What Spark 4 and Kafka 4 need."""
@@ -26,7 +26,7 @@ def java() -> str:
     found = shutil.which("java", path=str(Path(home, "bin")) if home else None)
     if found is None:
         raise UsageError(f"Java {OLDEST} or later is needed and there is none; {_CURE}")
-    version = _version_in(output_of([found, "-version"]))
+    version = _version_in(run_tool([found, "-version"]))
     if version < OLDEST:
         raise UsageError(f"Java {OLDEST} or later is needed and {found} is Java {version}; {_CURE}")
     return found

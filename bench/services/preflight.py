@@ -5,7 +5,7 @@ import socket
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from bench.config.site import host_and_port
+from bench.config.address import Address
 from bench.errors import HarnessError
 from bench.services.java import java
 from bench.services.maven_jars import LOCK, cached
@@ -54,7 +54,7 @@ def unwritable_folders(folders: Mapping[str, str]) -> list[str]:
 def connection_error(address: str) -> OSError | ValueError | None:
     """Return why no connection to host:port is possible within CONNECT_TIMEOUT_S; None when it is."""
     try:
-        socket.create_connection(host_and_port(address), timeout=CONNECT_TIMEOUT_S).close()
+        socket.create_connection(Address.parse(address), timeout=CONNECT_TIMEOUT_S).close()
     except (OSError, ValueError) as problem:
         return problem
     return None
@@ -66,7 +66,7 @@ def _readable(path: str) -> bool:
 
 def _listen_error(address: str) -> str | None:
     try:
-        socket.create_server(host_and_port(address)).close()
+        socket.create_server(Address.parse(address)).close()
     except (OSError, ValueError, OverflowError) as problem:
         return f"cannot listen at {address} ({getattr(problem, 'strerror', None) or problem})"
     return None

@@ -1,141 +1,167 @@
-"""One child process and its whole session: asked, waited for, stopped; only bench.system.supervisor makes them (Linux).
+"""One child process with its whole session: queried, waited for and stopped (Linux).
 
-It is reaped last: until then nobody else can get its number, so that signals to its session are safe.
+Only bench.system.supervisor makes them. A child is reaped last: until then no other process can get its pid, so that
+signals to its session are safe.
 """
 
 import os
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
-from types import UnionType
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, Literal, TypeVar
 
 from bench.errors import NotReadyError, ProcessDiedError, ServiceError
 from bench.system.ipc import Failure, Inbox
 from bench.system.procfs import members_of
 
-Said = TypeVar("Said")
+ReplyT = TypeVar("ReplyT")
 
 Role = Literal["load", "source", "framework"]
-"""On whose account the CPU time of a child goes."""
+"""The part of a deployment that a child's resource usage is attributed to."""
 
-_TICK = 0.02
-"""Seconds between two looks at a child that is being stopped."""
-_STRAGGLERS = 1.0
-"""Seconds that the descendants of a child have after it has ended."""
-_UNKILLABLE = 10.0
-"""Seconds after which a killed process that is still there is given up."""
+_POLL_INTERVAL_S = 0.02
+"""Between two checks of a child that is being stopped."""
+_READY_INTERVAL_S = 0.05
+"""Between two checks of a child that is being waited for."""
+_DESCENDANTS_TIMEOUT_S = 1.0
+"""For the descendants of a child that has ended, before they are signalled."""
+_KILL_TIMEOUT_S = 10.0
+"""For a process to end after SIGKILL, before the harness gives up."""
+_LOG_TAIL_LINES, _LOG_TAIL_BYTES = 10, 8192
 
 
 class Child:
     """A process that a Supervisor started, with all its descendants in its session."""
 
-    def __init__(
-        self, popen: subprocess.Popen[bytes], name: str, role: Role, log: Path, forget: "Callable[[Child], None]"
+    def __init__(  # a child has these properties; all but the process by keyword
+        self,
+        popen: subprocess.Popen[bytes],
+        *,
+        name: str,
+        role: Role,
+        log: Path,
+        on_reaped: "Callable[[Child], None]",
+        inbox: Inbox[Any] | None = None,
     ) -> None:
         self.name, self.role, self.pid, self.log = name, role, popen.pid, log
-        self._popen, self._forget = popen, forget
-        self._socket: socket.socket | None = None
-        self._inbox: Inbox[Any] | None = None
+        self._popen, self._on_reaped, self._inbox = popen, on_reaped, inbox
         self._exit_code: int | None = None
         self._reaped = False
 
-    def connect(self, end: socket.socket, received: type | UnionType | None) -> None:
-        """Listen at this end of its channel; the Supervisor does it once."""
-        self._socket, self._inbox = end, Inbox(end, cast("type[Any]", received))
-
     @property
     def inbox(self) -> Inbox[Any]:
-        """What it says and is told; only for a child that was started with `heard`."""
+        """The harness's end of the channel; only for a child that was started with `received`."""
         assert self._inbox is not None, f"{self.name} was started without a channel"
         return self._inbox
 
     @property
     def exit_code(self) -> int | None:
-        """As a shell's, but minus the signal's number when a signal ended it; None while it runs."""
+        """The exit code, or minus the number of the signal that ended it; None while it runs."""
         if self._exit_code is None and not self._reaped:
-            ended = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)  # looks, does not reap
+            ended = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)  # checks, does not reap
             if ended is not None:
                 self._exit_code = ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
         return self._exit_code
 
     def alive(self) -> bool:
+        """Return True while the process runs."""
         return self.exit_code is None and not self._reaped
 
     def members(self) -> list[int]:
-        """The pids of its session's running processes, whatever process group they are in."""
+        """Return the pids of the session's running processes, whatever process group they are in."""
         return [] if self._reaped else [stat.pid for stat in members_of(self.pid)]
 
-    def died(self) -> ProcessDiedError:
-        """An error to raise: that it has ended, how, and the last lines of its log."""
+    def exit_error(self) -> ProcessDiedError:
+        """Return the error to raise for a child that ended: its exit code and the last lines of its log."""
         return ProcessDiedError(f"{self.name} ended with exit code {self.exit_code}", self.log, _last_lines(self.log))
 
-    def received(self, timeout: float = 0) -> list[Any]:
-        """What it has said since the last call, waiting `timeout` seconds for the first; raises Died where it tells of trouble."""
-        received = list(self.inbox.received(timeout))
-        for one in received:
-            if isinstance(one, Failure):
-                raise ProcessDiedError(f"{self.name} ended: {one.reason}", self.log)
-        return received
+    def receive(self, timeout: float = 0) -> list[Any]:
+        """Return the messages since the last call, waiting at most `timeout` seconds for the first.
 
-    def answer(self, kind: type[Said], seconds: float) -> Said:
-        """The first thing of a kind that it says; raises Died when it tells of trouble or ends, NotReady after the seconds."""
+        Raises:
+            ProcessDiedError: One of the messages is a Failure.
+        """
+        messages = list(self.inbox.receive(timeout))
+        for message in messages:
+            if isinstance(message, Failure):
+                raise ProcessDiedError(f"{self.name} ended: {message.reason}", self.log)
+        return messages
+
+    def wait_reply(self, kind: type[ReplyT], seconds: float) -> ReplyT:
+        """Return the first message of a type; skip others.
+
+        Raises:
+            ProcessDiedError: The child sent a Failure or ended.
+            NotReadyError: No such message came within `seconds`.
+        """
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
-            alive = self.alive()  # first: what it said last is still heard
-            for one in self.received(0.05):
-                if isinstance(one, kind):
-                    return one
+            alive = self.alive()  # checked first, so that the last messages of an ended child are still received
+            for message in self.receive(_READY_INTERVAL_S):
+                if isinstance(message, kind):
+                    return message
             if not alive:
-                raise self.died()
+                raise self.exit_error()
         raise NotReadyError(f"{self.name} did not answer within {seconds:g} s", self.log, _last_lines(self.log))
 
     def wait_ready(self, probe: Callable[[], bool], seconds: float) -> None:
-        """Return once the probe says yes; raises Died when the child ends before, NotReady when the seconds are over."""
+        """Wait until the probe returns True.
+
+        Raises:
+            ProcessDiedError: The child ended before.
+            NotReadyError: The probe returned False for `seconds`.
+        """
         deadline = time.monotonic() + seconds
         while not probe():
             if not self.alive():
-                raise self.died()
+                raise self.exit_error()
             if time.monotonic() >= deadline:
                 raise NotReadyError(f"{self.name} was not ready within {seconds:g} s", self.log, _last_lines(self.log))
-            time.sleep(0.05)
+            time.sleep(_READY_INTERVAL_S)
 
     def wait_end(self, seconds: float) -> int:
-        """The exit code of a child that is to end by itself; raises NotReady when it has not ended after these seconds."""
+        """Wait for a child that ends by itself and return its exit code.
+
+        Raises:
+            NotReadyError: It still runs after `seconds`.
+        """
         deadline = time.monotonic() + seconds
         while (code := self.exit_code) is None:
             if time.monotonic() >= deadline:
                 raise NotReadyError(f"{self.name} did not end within {seconds:g} s", self.log, _last_lines(self.log))
-            time.sleep(_TICK)
+            time.sleep(_POLL_INTERVAL_S)
         return code
 
-    def stop(self, patience: float = 5.0) -> None:
-        """End it and its whole session: politely, then by SIGTERM, each for at most `patience` seconds, then by SIGKILL.
+    def stop(self, timeout_s: float = 5.0) -> None:
+        """End the child and its whole session: politely, then by SIGTERM, each within `timeout_s`, then by SIGKILL.
 
-        Polite is the end of its channel, or SIGINT where it has none. Idempotent.
+        The polite way is to close the sending side of the channel, or SIGINT for a child without one. Idempotent.
         """
         if self._reaped:
             return
-        if self._socket is None:
+        if self._inbox is None:
             self._signal(signal.SIGINT)
         else:
-            _shut(self._socket, socket.SHUT_WR)  # what it says last is still heard
-        if not self._ended_within(patience):
+            self._inbox.close_sending()
+        if not self._ended_within(timeout_s):
             self._signal(signal.SIGTERM)
-            self._ended_within(patience)
+            self._ended_within(timeout_s)
         self.kill()
 
     def kill(self) -> None:
-        """End what is left of its session at once and reap it. Idempotent."""
-        deadline = time.monotonic() + _UNKILLABLE
+        """Kill the rest of the session at once and reap the child. Idempotent.
+
+        Raises:
+            ServiceError: A process survived SIGKILL for ten seconds.
+        """
+        deadline = time.monotonic() + _KILL_TIMEOUT_S
         while not self._reaped and self.members():
             if time.monotonic() >= deadline:
                 raise ServiceError(f"{self.name} (pid {self.pid}) does not end although it was killed", self.log)
             self._signal(signal.SIGKILL)
-            time.sleep(_TICK / 4)
+            time.sleep(_POLL_INTERVAL_S / 4)
         self._reap()
 
     def _signal(self, number: signal.Signals) -> None:
@@ -145,38 +171,30 @@ class Child:
             except ProcessLookupError:
                 continue
 
-    def _ended_within(self, patience: float) -> bool:
-        """Whether the child ended in time, and its descendants with it or soon after it."""
-        deadline = time.monotonic() + patience
+    def _ended_within(self, timeout_s: float) -> bool:
+        """Return True if the child ended in time, and its descendants with it or soon after it."""
+        deadline = time.monotonic() + timeout_s
         while self.alive():
             if time.monotonic() >= deadline:
                 return False
-            time.sleep(_TICK)
-        deadline = time.monotonic() + min(patience, _STRAGGLERS)
+            time.sleep(_POLL_INTERVAL_S)
+        deadline = time.monotonic() + min(timeout_s, _DESCENDANTS_TIMEOUT_S)
         while self.members():
             if time.monotonic() >= deadline:
                 return False
-            time.sleep(_TICK)
+            time.sleep(_POLL_INTERVAL_S)
         return True
 
     def _reap(self) -> None:
         if self._reaped:
             return
-        self._exit_code, self._reaped = self._popen.wait(timeout=_UNKILLABLE), True
-        if self._socket is not None and self._inbox is not None:
-            _shut(self._socket, socket.SHUT_RDWR)  # wakes the inbox's reader, which a close alone does not
+        self._exit_code, self._reaped = self._popen.wait(timeout=_KILL_TIMEOUT_S), True
+        if self._inbox is not None:
             self._inbox.close()
-        self._forget(self)
+        self._on_reaped(self)
 
 
-def _last_lines(log: Path, count: int = 10) -> list[str]:
+def _last_lines(log: Path) -> list[str]:
     with log.open("rb") as file:
-        file.seek(max(0, log.stat().st_size - 8192))
-        return file.read().decode(errors="replace").splitlines()[-count:]
-
-
-def _shut(end: socket.socket, how: int) -> None:
-    try:
-        end.shutdown(how)
-    except OSError:
-        return
+        file.seek(max(0, log.stat().st_size - _LOG_TAIL_BYTES))
+        return file.read().decode(errors="replace").splitlines()[-_LOG_TAIL_LINES:]

@@ -1,4 +1,4 @@
-"""What this machine and the software on it are: facts that are saved with every run."""
+"""Facts about this machine and its software, saved with every run."""
 
 import os
 import platform
@@ -9,12 +9,16 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+_COMMAND_TIMEOUT_S = 20
 PACKAGES = ("stream-bench", "numpy", "pyarrow", "matplotlib")
 """Distributions whose versions every run records, besides those that its plugins name."""
 
 
 def describe(command: str, packages: Iterable[str] = ()) -> dict[str, Any]:
-    """Cores, memory, kernel, versions, the git revision and the command that repeats the run."""
+    """Return cores, memory (bytes), CPU, kernel, versions, the git revision, and `command`, which repeats the run.
+
+    A value is None if it cannot be determined.
+    """
     return {
         "cores": cores(),
         "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
@@ -22,48 +26,54 @@ def describe(command: str, packages: Iterable[str] = ()) -> dict[str, Any]:
         "kernel": f"{platform.system()} {platform.release()}",
         "clock_source": _first_line(Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")),
         "python": platform.python_version(),
-        "java": _said(["java", "-version"]),
+        "java": _first_output_line(["java", "-version"]),
         "versions": versions(packages),
-        "revision": _said(["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--abbrev=12"]),
+        "revision": _first_output_line(
+            ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--abbrev=12"]
+        ),
         "command": command,
     }
 
 
-def changed(facts: Mapping[str, Any]) -> str | None:
-    """What results depend on and is not as it was when these facts were noted, with what it was; None when all is."""
+def find_change(facts: Mapping[str, Any]) -> str | None:
+    """Return the first fact that results depend on and that differs from a run's recorded facts; None if all are equal.
+
+    Args:
+        facts: The result of `describe` when the run began.
+    """
     now: dict[str, Any] = {"cores": cores(), "cpu": _cpu_model(), "python": platform.python_version()}
-    known = {name: facts[name] for name in now if name in facts} | facts.get("versions", {})
-    present = now | versions(known)
+    recorded = {name: facts[name] for name in now if name in facts} | facts.get("versions", {})
+    present = now | versions(recorded)
     return next(
-        (f"{name} {was}, not {present.get(name)}" for name, was in known.items() if present.get(name) != was), None
+        (f"{name} {was}, not {present.get(name)}" for name, was in recorded.items() if present.get(name) != was), None
     )
 
 
 def cores() -> int:
-    """Cores that this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0))
 
 
 def core_numbers() -> list[int]:
-    """The numbers of those cores."""
+    """Return the numbers of the cores that this process may use, in ascending order."""
     return sorted(os.sched_getaffinity(0))
 
 
 def versions(packages: Iterable[str] = ()) -> dict[str, str]:
-    """The versions of the packages that a result depends on; what is not installed is left out."""
-    found = {}
+    """Return the versions of the installed packages that a result depends on."""
+    installed = {}
     for package in dict.fromkeys([*PACKAGES, *packages]):
         try:
-            found[package] = version(package)
+            installed[package] = version(package)
         except PackageNotFoundError:
             continue
-    return found
+    return installed
 
 
 def free_bytes(folder: Path) -> int:
-    """Bytes that may still be written where a folder is, or would be."""
-    deployed = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
-    return shutil.disk_usage(deployed).free
+    """Return the free bytes of the file system that holds a folder, or would hold it."""
+    existing = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
+    return shutil.disk_usage(existing).free
 
 
 def _cpu_model() -> str | None:
@@ -75,10 +85,11 @@ def _first_line(path: Path) -> str | None:
     return path.read_text().strip() if path.exists() else None
 
 
-def _said(command: list[str]) -> str | None:
-    """The first line of what a command says; None when it is not there or fails."""
+def _first_output_line(command: list[str]) -> str | None:
+    """Return the first line of a command's output; None if it is not installed or fails."""
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_COMMAND_TIMEOUT_S, check=True)
     except (OSError, subprocess.SubprocessError):
         return None
-    return (done.stdout or done.stderr).strip().splitlines()[0] if (done.stdout or done.stderr).strip() else None
+    lines = (done.stdout or done.stderr).strip().splitlines()
+    return lines[0] if lines else None

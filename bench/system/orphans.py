@@ -1,7 +1,9 @@
-"""What a harness that died left running, and its end; standard library only, because the guard imports it.
+"""Orphans: child processes left by a harness that died, found by their records and ended.
 
-Every child has a record, one small JSON file in the registry's folder, from just before its start until it is stopped. A
-process belongs to a record when it is in the recorded session and carries the record's random marker in its environment.
+Standard library only, because the reaper imports it (`python -I -S`).
+
+Every child has a record, one small JSON file in the registry folder, from just before its start until it is stopped. A
+process belongs to a record if it is in the recorded session and carries the record's random marker in its environment.
 """
 
 import json
@@ -14,8 +16,10 @@ from typing import NamedTuple
 
 from bench.system.procfs import boot_id, environment_of, members_of, processes, stat_of
 
-MARK = "STREAM_BENCH_CHILD"
+MARKER_VARIABLE = "STREAM_BENCH_CHILD"
 """The environment variable that carries the marker to a child and all its descendants."""
+_KILL_TIMEOUT_S = 5.0
+_POLL_INTERVAL_S = 0.02
 
 
 class Orphan(NamedTuple):
@@ -23,7 +27,7 @@ class Orphan(NamedTuple):
 
     marker: str
     supervisor: str
-    """a random name of the Supervisor that started it"""
+    """the random name of the Supervisor that started it"""
     name: str
     log: str
     boot: str
@@ -33,67 +37,76 @@ class Orphan(NamedTuple):
     session: int = 0
     """pid of the child, which leads its session; 0 while it is being started"""
     created: int = 0
-    """when the child was created, as procfs.Stat says it"""
+    """creation time of the child, as procfs.Stat has it"""
 
     def running(self) -> list[int]:
-        """The pids of the child's processes that still run; none of anybody else's that got the same number."""
+        """Return the pids of the child's processes that still run; never those of a stranger with a recycled pid."""
         if self.boot != boot_id():
             return []
-        found = members_of(self.session) if self.session else processes()
-        return [stat.pid for stat in found if environment_of(stat.pid).get(MARK) == self.marker]
+        candidates = members_of(self.session) if self.session else processes()
+        return [stat.pid for stat in candidates if environment_of(stat.pid).get(MARKER_VARIABLE) == self.marker]
 
     def owned(self) -> bool:
-        """Whether the harness that started it still runs."""
+        """Return True if the harness that started the child still runs."""
         owner = stat_of(self.owner) if self.boot == boot_id() else None
         return owner is not None and owner.running and owner.created == self.owner_created
 
     def path(self, registry: Path) -> Path:
+        """Return the path of the record's file in a registry."""
         return registry / f"{self.supervisor}.{self.marker}.json"
 
     def write(self, registry: Path) -> None:
-        """Record it, in one step: a reader sees the old record or the new one."""
+        """Write the record atomically: a reader gets the old record or the new one."""
         registry.mkdir(parents=True, exist_ok=True)
         fresh = self.path(registry).with_suffix(".new")
         fresh.write_text(json.dumps(self._asdict()), encoding="utf-8")
         fresh.replace(self.path(registry))
 
     def remove(self, registry: Path) -> None:
+        """Remove the record's file, if it is there."""
         self.path(registry).unlink(missing_ok=True)
 
 
 def records(registry: Path, supervisor: str = "*") -> list[Orphan]:
-    """The records of a registry, or of one Supervisor in it; what is not a record of ours is passed over."""
-    found = []
+    """Return the records of a registry, or of one Supervisor in it; skip files that are not records."""
+    result = []
     for path in sorted(registry.glob(f"{supervisor}.*.json")):
         try:
-            found.append(Orphan(**json.loads(path.read_text(encoding="utf-8"))))
-        except (FileNotFoundError, ValueError, TypeError):  # removed meanwhile; or not written by this version
+            result.append(Orphan(**json.loads(path.read_text(encoding="utf-8"))))
+        except (FileNotFoundError, ValueError, TypeError):  # removed meanwhile, or written by another version
             continue
-    return found
+    return result
 
 
 def orphans(registry: Path) -> list[Orphan]:
-    """The records whose harness is gone, whether or not something of the child still runs."""
+    """Return the records whose harness is gone, including those of children that have ended."""
     return [record for record in records(registry) if not record.owned()]
 
 
-def end_orphans(registry: Path) -> list[str]:
-    """End what dead harnesses left running and remove their records; one line for each child that still ran."""
-    found = [(record, record.running()) for record in orphans(registry)]
-    end([record for record, _ in found], registry)
-    return [f"{record.name}: ended {_numbers(pids)}" for record, pids in found if pids]
+def reap_orphans(registry: Path) -> list[str]:
+    """End the children of dead harnesses and remove their records.
+
+    Returns:
+        One line for each child that still ran.
+    """
+    left = [(record, record.running()) for record in orphans(registry)]
+    reap([record for record, _ in left], registry)
+    return [f"{record.name}: ended {_numbers(pids)}" for record, pids in left if pids]
 
 
-def end(found: Sequence[Orphan], registry: Path, patience: float = 3.0) -> None:
-    """Terminate, then kill, what runs of these records, and remove them; a record of what cannot be killed stays."""
-    for number, seconds in ((signal.SIGTERM, patience), (signal.SIGKILL, 5.0)):
-        deadline, told = time.monotonic() + seconds, set[int]()
-        while (pids := [pid for record in found for pid in record.running()]) and time.monotonic() < deadline:
-            for pid in set(pids) - told:  # each is told once: a second signal would interrupt its own clearing up
+def reap(children: Sequence[Orphan], registry: Path, timeout_s: float = 3.0) -> None:
+    """Terminate the processes of these records, kill them after `timeout_s`, and remove the records.
+
+    The record of a process that survives SIGKILL stays.
+    """
+    for number, seconds in ((signal.SIGTERM, timeout_s), (signal.SIGKILL, _KILL_TIMEOUT_S)):
+        deadline, signalled = time.monotonic() + seconds, set[int]()
+        while (pids := [pid for record in children for pid in record.running()]) and time.monotonic() < deadline:
+            for pid in set(pids) - signalled:  # once each: a second signal would interrupt its own clean-up
                 _signal(pid, number)
-            told.update(pids)
-            time.sleep(0.02)
-    for record in found:
+            signalled.update(pids)
+            time.sleep(_POLL_INTERVAL_S)
+    for record in children:
         if not record.running():
             record.remove(registry)
 

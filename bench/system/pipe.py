@@ -1,4 +1,4 @@
-"""Bounded pipes within this process, found by name: what the memory source is made of."""
+"""Bounded in-process pipes, found by name: the memory source."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -7,37 +7,39 @@ from typing import ClassVar
 
 
 class Pipe:
-    """Messages in order, at most `most_messages` and `most_bytes` of them, or one; for one writer and any number of readers.
+    """Messages in order, for one writer and any number of readers.
 
-    So many bytes fit a cache: with 256 MB, every message of 10 kB was written to memory that had to be fetched first.
+    Holds at most `max_messages` and `max_bytes`, but always at least one message. 16 MB fit a CPU cache: with 256 MB,
+    every message of 10 kB was written to memory that had to be fetched first.
     """
 
     _named: ClassVar[dict[str, "Pipe"]] = {}
 
-    def __init__(self, most_messages: int = 200_000, most_bytes: int = 16 * 10**6) -> None:
-        self._most_messages, self._most_bytes = most_messages, most_bytes
+    def __init__(self, max_messages: int = 200_000, max_bytes: int = 16 * 10**6) -> None:
+        self._max_messages, self._max_bytes = max_messages, max_bytes
         self._batches: deque[Sequence[bytes]] = deque()
         self._count = self._bytes = 0
         self._changed = Condition()
 
     @classmethod
     def named(cls, name: str) -> "Pipe":
-        """The pipe of that name; a new one the first time."""
+        """Return the pipe with that name; create it the first time."""
         return cls._named.setdefault(name, cls())
 
     @classmethod
     def forget(cls, name: str) -> None:
+        """Remove the pipe with that name, if there is one."""
         cls._named.pop(name, None)
 
     def put(self, messages: Sequence[bytes]) -> int:
-        """Add messages in order; how many there was room for. Never blocks."""
+        """Add as many of the messages as fit, in order, and return their number. Never blocks."""
         with self._changed:
             size = len(messages[0]) if messages else 0
-            fitting = (self._most_bytes - self._bytes) // max(1, size)
-            room = min(self._most_messages - self._count, max(fitting, self._count == 0), len(messages))
-            if room <= 0:
+            fitting = (self._max_bytes - self._bytes) // max(1, size)
+            count = min(self._max_messages - self._count, max(fitting, self._count == 0), len(messages))
+            if count <= 0:
                 return 0
-            taken = messages[:room]
+            taken = messages[:count]
             self._batches.append(taken)
             self._count += len(taken)
             self._bytes += sum(map(len, taken))
@@ -45,16 +47,16 @@ class Pipe:
             return len(taken)
 
     def take(self, most: int, timeout: float) -> Sequence[bytes]:
-        """The oldest messages, at most `most`; empty when none came within `timeout` seconds."""
+        """Remove and return the oldest messages, at most `most`; empty if none came within `timeout` seconds."""
         with self._changed:
             if not self._changed.wait_for(lambda: self._count > 0, timeout):
                 return ()
             taken: list[bytes] = []
             while self._batches and len(taken) < most:
-                batch, room = self._batches.popleft(), most - len(taken)
-                taken.extend(batch[:room])
-                if len(batch) > room:
-                    self._batches.appendleft(batch[room:])
+                batch, wanted = self._batches.popleft(), most - len(taken)
+                taken.extend(batch[:wanted])
+                if len(batch) > wanted:
+                    self._batches.appendleft(batch[wanted:])
             self._count -= len(taken)
             self._bytes -= sum(map(len, taken))
             return taken

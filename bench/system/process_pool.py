@@ -1,4 +1,4 @@
-"""Pure work spread over processes: the answers come as they are ready, and no worker outlives whoever asked."""
+"""Pure work spread over worker processes: results arrive as they are ready, and no worker outlives its parent."""
 
 import multiprocessing
 import os
@@ -8,19 +8,24 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from threading import Thread
 from typing import TypeVar
 
-Item = TypeVar("Item")
-Answer = TypeVar("Answer")
+ItemT = TypeVar("ItemT")
+ResultT = TypeVar("ResultT")
 
 
-def answers(work: Callable[[Item], Answer], items: Sequence[Item], jobs: int) -> Iterator[tuple[Item, Answer]]:
-    """(item, work(item)) for every item, in the order in which they are ready; `work` and items must be picklable.
+def map_unordered(
+    work: Callable[[ItemT], ResultT], items: Sequence[ItemT], jobs: int
+) -> Iterator[tuple[ItemT, ResultT]]:
+    """Yield (item, work(item)) for every item, in the order of completion.
 
-    With one job everything is done in this process. What `work` raises is raised here, and the rest is given up.
+    Args:
+        work: A picklable function; its exceptions are raised here, and the remaining items are cancelled.
+        items: Picklable arguments.
+        jobs: Number of processes; with one, everything runs in this process.
     """
     if jobs == 1:
         yield from ((item, work(item)) for item in items)
         return
-    context = multiprocessing.get_context("spawn")  # a fork would copy the threads of a live display half
+    context = multiprocessing.get_context("spawn")  # a fork would copy the locks of a live display's threads
     pool = ProcessPoolExecutor(jobs, context, _prepare)
     try:
         futures = {pool.submit(work, item): item for item in items}
@@ -31,7 +36,7 @@ def answers(work: Callable[[Item], Answer], items: Sequence[Item], jobs: int) ->
 
 
 def _prepare() -> None:
-    """A worker leaves Ctrl-C to its parent and ends when the parent is gone, however that came."""
+    """Make a worker ignore Ctrl-C, which its parent handles, and end when the parent is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     Thread(target=_end_with_parent, daemon=True).start()
 

@@ -1,34 +1,40 @@
-"""What the kernel says about processes, read from /proc (Linux); standard library only, because the guard imports it."""
+"""Processes as the kernel shows them in /proc (Linux).
 
+Standard library only, because the reaper imports it (`python -I -S`). psutil reads the same files, at two to three
+times the cost of a sample (docs/decisions/0104-procfs-stays-our-own.md).
+"""
+
+import functools
 import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 TICKS = os.sysconf("SC_CLK_TCK")
+"""Clock ticks per second, the unit of CPU times in /proc."""
 PAGE = os.sysconf("SC_PAGE_SIZE")
-"""The clock ticks in a second that /proc counts CPU time in."""
+"""Bytes of a memory page, the unit of resident memory in /proc."""
 _PROC = Path("/proc")
 
 
 class Stat(NamedTuple):
-    """One process at one moment."""
+    """One process at one moment, proc(5) /proc/PID/stat."""
 
     pid: int
     running: bool
-    """False for one that has ended and waits to be reaped"""
+    """false for a process that has ended and waits to be reaped"""
     session: int
     own_seconds: float
     """user and system CPU time of the process itself"""
     reaped_seconds: float
-    """and of its descendants that have ended and were reaped"""
+    """user and system CPU time of its descendants that have ended and were reaped"""
     created: int
-    """clock ticks after boot: with the pid, it names a process for good"""
+    """clock ticks after boot; pid and creation time together identify a process until the next boot"""
     resident_bytes: int
 
 
 def stat_of(pid: int) -> Stat | None:
-    """The process of that number, None where there is none."""
+    """Return the process with this pid; None if there is none."""
     try:
         line = Path(f"/proc/{pid}/stat").read_bytes()
     except (FileNotFoundError, ProcessLookupError):
@@ -41,19 +47,19 @@ def stat_of(pid: int) -> Stat | None:
 
 
 def processes() -> Iterator[Stat]:
-    """All running processes that this machine's (or container's) /proc shows."""
-    for entry in os.listdir(_PROC):  # noqa: PTH208  half the time of Path.iterdir, and asked many times a second
+    """Yield all running processes that the /proc of this machine (or container) shows."""
+    for entry in os.listdir(_PROC):  # noqa: PTH208  takes half the time of Path.iterdir, and runs many times a second
         if entry.isdigit() and (stat := stat_of(int(entry))) is not None and stat.running:
             yield stat
 
 
 def members_of(session: int) -> list[Stat]:
-    """The running processes of a session, whatever process groups they made for themselves."""
+    """Return the running processes of a session, whatever process groups they made for themselves."""
     return [stat for stat in processes() if stat.session == session]
 
 
 def environment_of(pid: int) -> dict[str, str]:
-    """The environment that a process was started with; empty where it is gone or somebody else's."""
+    """Return the environment that a process was started with; empty if it is gone or belongs to another user."""
     try:
         entries = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
     except OSError:
@@ -62,6 +68,7 @@ def environment_of(pid: int) -> dict[str, str]:
     return {name: value for name, equals, value in pairs if equals}
 
 
+@functools.cache
 def boot_id() -> str:
-    """A name of this boot of the machine: pids and creation times mean nothing after the next one."""
+    """Return the kernel's name of this boot; pids and creation times mean nothing after the next one."""
     return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()

@@ -1,7 +1,7 @@
 """Child processes of the harness: started here and nowhere else, and none outlives it (Linux).
 
-A child (bench.system.child) has a session of its own, a log, and, for as long as it runs, a record (bench.system.orphans) that a guard
-(bench.system.reaper) reads when the harness was killed.
+A child (bench.system.child) has a session of its own, a log, and, as long as it runs, a record (bench.system.orphans).
+The reaper (bench.system.reaper) reads the records if the harness is killed.
 """
 
 import logging
@@ -13,32 +13,37 @@ import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType, UnionType
-from typing import IO
+from typing import IO, Any, cast
 
 from bench.errors import ServiceError
 from bench.system.child import Child, Role
-from bench.system.orphans import MARK, Orphan, end_orphans, orphans
+from bench.system.ipc import Inbox
+from bench.system.orphans import MARKER_VARIABLE, Orphan, orphans, reap_orphans
 from bench.system.procfs import Stat, boot_id, stat_of
 
-__all__ = ["Child", "Orphan", "Role", "Supervisor", "end_orphans", "orphans", "output_of"]
+__all__ = ["Child", "Orphan", "Role", "Supervisor", "orphans", "reap_orphans", "run_tool"]
 
 logger = logging.getLogger(__name__)
 
+_REAPER_TIMEOUT_S = 15
 _REAPER = "import sys; sys.path.append(sys.argv[1]); from bench.system.reaper import main; main()"
 
 
 class Supervisor:
     """Starts children, and stops all of them, the last one first, when it is closed.
 
-    `registry` is the folder of the records, shared by all harnesses of a person; `logs` is the folder of this run's logs.
-    To be used from one thread.
+    Not thread-safe.
+
+    Args:
+        registry: Folder of the records, shared by all harnesses of a user.
+        logs: Folder of this run's logs.
     """
 
     def __init__(self, registry: Path, logs: Path) -> None:
         self._registry, self._logs, self._name = registry.absolute(), logs, secrets.token_hex(8)
         self._children: list[Child] = []
         self.cores_of: Mapping[Role, Collection[int]] = {}
-        """where children of a role may run; everywhere when it is left out"""
+        """the cores that children of a role may use; all cores for a role that is missing"""
         self._reaper: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> "Supervisor":
@@ -51,10 +56,10 @@ class Supervisor:
 
     @property
     def children(self) -> "tuple[Child, ...]":
-        """The children that run, in the order of their start."""
+        """The running children, in the order of their start."""
         return tuple(child for child in self._children if child.alive())
 
-    def start(  # six arguments: a child has these six properties
+    def start(  # a child has these properties; all but the command by keyword
         self,
         command: Sequence[str],
         *,
@@ -64,19 +69,28 @@ class Supervisor:
         env: Mapping[str, str] | None = None,
         cwd: Path | None = None,
     ) -> "Child":
-        """A child that runs `command`; its output goes to `<name>.log`.
+        """Start a child that runs `command`.
 
-        With `heard`, the messages that it may send, it gets a channel: `--channel <number>` at the end of its command, and
-        `child.inbox` here. `env` is added to the harness's environment. Raises ServiceError when it cannot be started.
+        Args:
+            command: Program and arguments.
+            name: Name in messages; the output goes to `<name>.log`, with a number if that exists.
+            role: The part of a deployment that its resource usage is attributed to.
+            received: Type of the messages that it may send. With it the child gets a channel: `--channel <number>` at
+                the end of its command, `child.inbox` here.
+            env: Variables added to the harness's environment.
+            cwd: Working folder; the harness's if None.
+
+        Raises:
+            ServiceError: The command cannot be started.
         """
         self._start_reaper()
         log, path = _new_log(self._logs, name)
         harness = _stat(os.getpid())
         record = Orphan(secrets.token_hex(16), self._name, name, str(path), boot_id(), harness.pid, harness.created)
-        record.write(self._registry)  # first: a harness killed while it starts a child leaves no unknown one
+        record.write(self._registry)  # before the start, so that a harness killed in between leaves no unknown child
         ours, theirs = socket.socketpair() if received is not None else (None, None)
         try:
-            popen = _spawn(command, log, theirs, {**os.environ, **(env or {}), MARK: record.marker}, cwd)
+            popen = _spawn(command, log, theirs, {**os.environ, **(env or {}), MARKER_VARIABLE: record.marker}, cwd)
         except OSError as error:
             record.remove(self._registry)
             _close(ours)
@@ -84,17 +98,16 @@ class Supervisor:
         finally:
             _close(log, theirs)
         if role in self.cores_of:
-            os.sched_setaffinity(popen.pid, self.cores_of[role])  # its threads and children inherit it
-        child = Child(popen, name, role, path, self._forget(record))
+            os.sched_setaffinity(popen.pid, self.cores_of[role])  # its threads and children inherit the mask
+        inbox = Inbox(ours, cast("type[Any]", received)) if ours is not None else None
+        child = Child(popen, name=name, role=role, log=path, on_reaped=self._forget(record), inbox=inbox)
         self._children.append(child)
         record._replace(session=popen.pid, created=_stat(popen.pid).created).write(self._registry)
-        if ours is not None:
-            child.connect(ours, received)
         logger.debug("%s started: pid %d, log %s", name, popen.pid, path)
         return child
 
     def close(self) -> None:
-        """Stop all children, the last started first; interrupted, it kills them at once. Idempotent."""
+        """Stop all children, the last started first; kill them at once if interrupted. Idempotent."""
         try:
             for child in reversed(self._children.copy()):
                 child.stop()
@@ -126,26 +139,30 @@ class Supervisor:
         )
 
     def _stop_reaper(self) -> None:
-        guard, self._reaper = self._reaper, None
-        if guard is None or guard.stdin is None:
+        reaper, self._reaper = self._reaper, None
+        if reaper is None or reaper.stdin is None:
             return
-        guard.stdin.close()
+        reaper.stdin.close()
         try:
-            guard.wait(timeout=15)
+            reaper.wait(timeout=_REAPER_TIMEOUT_S)
         except subprocess.TimeoutExpired:
-            logger.warning("the guard still runs: pid %d", guard.pid)
+            logger.warning("the reaper still runs: pid %d", reaper.pid)
 
 
-def output_of(command: Sequence[str], *, seconds: float = 30, cwd: Path | None = None) -> str:
-    """What a short tool says on both its outputs; raises ServiceError when it is not there, fails or takes too long."""
+def run_tool(command: Sequence[str], *, timeout_s: float = 30, cwd: Path | None = None) -> str:
+    """Run a short tool and return what it wrote to stdout and stderr, merged.
+
+    Raises:
+        ServiceError: The tool is not installed, failed, or did not end within `timeout_s`.
+    """
     try:
         done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, stdout=-1, stderr=-2, cwd=cwd, timeout=seconds, check=True, text=True
+            command, stdin=subprocess.DEVNULL, stdout=-1, stderr=-2, cwd=cwd, timeout=timeout_s, check=True, text=True
         )
     except FileNotFoundError as error:
-        raise ServiceError(f"{command[0]} is not there") from error
+        raise ServiceError(f"{command[0]} is not installed") from error
     except subprocess.TimeoutExpired as error:
-        raise ServiceError(f"{' '.join(command)} did not end within {seconds:g} s") from error
+        raise ServiceError(f"{' '.join(command)} did not end within {timeout_s:g} s") from error
     except subprocess.CalledProcessError as error:
         lines = str(error.output).splitlines()[-10:]
         raise ServiceError(f"{' '.join(command)} ended with exit code {error.returncode}", None, lines) from error
@@ -155,7 +172,7 @@ def output_of(command: Sequence[str], *, seconds: float = 30, cwd: Path | None =
 def _spawn(
     command: Sequence[str], log: IO[bytes], theirs: socket.socket | None, env: Mapping[str, str], cwd: Path | None
 ) -> subprocess.Popen[bytes]:
-    """A process in a session of its own that holds its end of the channel."""
+    """Start a process in a session of its own that inherits its end of the channel."""
     passed = [theirs.fileno()] if theirs is not None else []
     channel = [text for fileno in passed for text in ("--channel", str(fileno))]
     return subprocess.Popen(
@@ -171,7 +188,7 @@ def _spawn(
 
 
 def _new_log(folder: Path, name: str) -> tuple[IO[bytes], Path]:
-    """An empty log, numbered where the name is taken."""
+    """Create an empty log file, numbered if the name is taken."""
     folder.mkdir(parents=True, exist_ok=True)
     number, path = 1, folder / f"{name}.log"
     while True:

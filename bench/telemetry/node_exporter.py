@@ -1,12 +1,12 @@
-"""What a host of the site says of itself: the figures that a node exporter of Prometheus serves, and how far its clock is off."""
+"""Metrics of the hosts of a site, as Prometheus' node exporter serves them, and the offsets of their clocks."""
 
 import http.client
 import logging
 import math
-import re
 import time
 import urllib.error
 import urllib.request
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -15,108 +15,109 @@ from bench.config.site import Site
 from bench.errors import SiteError
 from bench.model.measurement import ClockOffset
 
+if TYPE_CHECKING:
+    from prometheus_client.samples import Sample
+
 logger = logging.getLogger(__name__)
 
 TIMEOUT_S = 3.0
-"""Seconds that an exporter has for its answer."""
-ASKED = 5
-"""Times that a host is asked for the time: the quickest answer says most."""
-MAX_ANSWER = 2**22
-_DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # hosts of a site are no business of a proxy's
-_LINE = re.compile(r"^([a-zA-Z_]\w*)(?:\{(.*)\})? (\S+)$")
-_LABEL = re.compile(r'(\w+)="([^"\\]*)"')
+"""Seconds that an exporter has for its reply."""
+CLOCK_READINGS = 5
+"""Requests to each host: the quickest reply gives the best bound of its clock's offset."""
+MAX_REPLY_BYTES = 2**22
+_DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # hosts of a site are not behind a proxy
 
 
-class Figure(Struct, frozen=True):
-    """One number with its name and labels."""
+class HostMetrics(Struct, frozen=True):
+    """The metrics of one host.
 
-    name: str
-    labels: dict[str, str]
-    value: float
+    `offset` is its clock minus ours in seconds, accurate to `bound`; None if the host does not serve its time.
+    """
 
-
-class Host(Struct, frozen=True):
-    """What a host serves. `offset` is its clock minus ours in seconds, known up to `bound`; None where it says no time."""
-
-    figures: tuple[Figure, ...]
+    samples: "tuple[Sample, ...]"
     offset: float | None
     bound: float
 
     def value(self, name: str, /, **labels: str) -> float | None:
-        """The first number of that name with these labels among its own."""
-        found = (one.value for one in self.figures if one.name == name and labels.items() <= one.labels.items())
-        return next(found, None)
+        """Return the value of the first sample with that name and, among others, these labels; None without one."""
+        values = (one.value for one in self.samples if one.name == name and labels.items() <= one.labels.items())
+        return next(values, None)
 
     def services(self) -> dict[str, tuple[str, bool]]:
-        """By name: its version, and whether it runs."""
-        told = [one for one in self.figures if one.name == "stream_bench_service"]
-        return {one.labels.get("name", ""): (one.labels.get("version", ""), one.value == 1) for one in told}
+        """Return (version, running) of each service by name."""
+        services = [one for one in self.samples if one.name == "stream_bench_service"]
+        return {one.labels.get("name", ""): (one.labels.get("version", ""), one.value == 1) for one in services}
 
 
-def ask(address: str) -> Host:
-    """What the exporter at host:port says; SiteError when it says nothing that can be read."""
-    answers = [_answer(address) for _ in range(ASKED)]
-    bound, offset, _ = min(answers, key=lambda answer: answer[0])
-    return Host(answers[-1][2], offset, bound)
+def query(address: str) -> HostMetrics:
+    """Return the metrics of the exporter at an address (host:port).
+
+    Raises:
+        SiteError: It does not answer in time, or not with a complete HTTP reply of at most MAX_REPLY_BYTES.
+    """
+    half, middle, text = min((_fetch(address) for _ in range(CLOCK_READINGS)), key=lambda reply: reply[0])
+    metrics = HostMetrics(parse_samples(text), None, half)
+    theirs = metrics.value("node_time_seconds")
+    return metrics if theirs is None or not math.isfinite(theirs) else replace(metrics, offset=theirs - middle)
 
 
-def apart(site: Site) -> ClockOffset | None:
-    """How far the clocks of a site's hosts are apart; None where there are no hosts, or one does not say what time it has."""
-    found: list[ClockOffset] = []
+def measure_clock_offset(site: Site) -> ClockOffset | None:
+    """Return the largest clock offset among the hosts of a site; None without hosts, or if one of them is unknown.
+
+    With load hosts, `most` is the sum of the two largest: both ends of a latency may then be stamped by other clocks.
+    """
+    offsets: list[ClockOffset] = []
     for name, host in sorted(site.hosts.items()):
         try:
-            told = ask(host.probes)
+            metrics = query(host.probes)
         except SiteError as problem:
-            logger.warning("the clock of %s is not known: %s", name, problem)
+            logger.warning("the offset of the clock of %s is unknown: %s", name, problem)
             return None
-        if told.offset is None:
-            logger.warning("the clock of %s is not known: its exporter says no time", name)
+        if metrics.offset is None:
+            logger.warning("the offset of the clock of %s is unknown: its exporter does not serve the time", name)
             return None
-        found.append(ClockOffset(name, told.offset, told.bound, abs(told.offset) + told.bound))
-    found.sort(key=lambda one: -one.max_latency_error)
-    both = sum(one.max_latency_error for one in found[: 1 if site.load is None else 2])
-    return replace(found[0], max_latency_error=both) if found else None
+        offsets.append(ClockOffset(name, metrics.offset, metrics.bound, abs(metrics.offset) + metrics.bound))
+    offsets.sort(key=lambda one: -one.max_latency_error)
+    most = sum(one.max_latency_error for one in offsets[: 1 if site.load is None else 2])
+    return replace(offsets[0], max_latency_error=most) if offsets else None
 
 
-def figures_in(text: str) -> tuple[Figure, ...]:
-    """The numbers of an exposition (Prometheus' text format, version 0.0.4); what cannot be read is left out."""
-    found = []
+def parse_samples(text: str) -> "tuple[Sample, ...]":
+    """Return the samples of an exposition (Prometheus' text format, version 0.0.4); skip broken lines."""
+    from prometheus_client.parser import text_string_to_metric_families  # 80 ms that only a site with hosts pays
+
+    samples: list[Sample] = []
     for line in text.splitlines():
-        match = _LINE.match(line)
-        if match is None:
-            continue
-        try:
-            found.append(Figure(match[1], dict(_LABEL.findall(match[2] or "")), float(match[3])))
+        try:  # line by line: the parser gives up a whole exposition at its first broken line
+            samples += (sample for family in text_string_to_metric_families(line) for sample in family.samples)
         except ValueError:
             continue
-    return tuple(found)
+    return tuple(samples)
 
 
-def _answer(address: str) -> tuple[float, float | None, tuple[Figure, ...]]:
-    """(half of how long it took, offset of its clock in the middle of that, figures)."""
+def _fetch(address: str) -> tuple[float, float, str]:
+    """Return (half the seconds that the reply took, our wall clock in the middle of them, the reply)."""
     began, clock = time.monotonic(), time.time()
     try:
-        with _DIRECT.open(f"http://{address}/metrics", timeout=TIMEOUT_S) as answer:
-            text = _read(answer, began + TIMEOUT_S).decode("utf-8", errors="replace")
+        with _DIRECT.open(f"http://{address}/metrics", timeout=TIMEOUT_S) as reply:
+            text = _read(reply, began + TIMEOUT_S).decode("utf-8", errors="replace")
     except (OSError, urllib.error.URLError, http.client.HTTPException, ValueError) as problem:
         reason = getattr(problem, "reason", None) or str(problem).strip() or type(problem).__name__
-        raise SiteError(f"no figures from {address}: {reason}") from problem
+        raise SiteError(f"no metrics from {address}: {reason}") from problem
     half = (time.monotonic() - began) / 2
-    figures = figures_in(text)
-    told = next((one.value for one in figures if one.name == "node_time_seconds" and math.isfinite(one.value)), None)
-    return half, None if told is None else told - (clock + half), figures
+    return half, clock + half, text
 
 
-def _read(answer: http.client.HTTPResponse, deadline: float) -> bytes:
-    """The whole answer; TimeoutError where it does not come in time, ValueError where it is too large."""
-    parts: list[bytes] = []
-    while part := answer.read1(2**16):
-        parts.append(part)
+def _read(reply: http.client.HTTPResponse, deadline: float) -> bytes:
+    """Return the whole body; raise TimeoutError after the deadline, ValueError if it is too large or cut off."""
+    body = b""
+    while part := reply.read1(2**16):
+        body += part
         if time.monotonic() > deadline:
-            raise TimeoutError(f"its answer took longer than {TIMEOUT_S:g} s")
-        if sum(map(len, parts)) > MAX_ANSWER:
-            raise ValueError("its answer is too large")
-    said, told = b"".join(parts), answer.headers.get("Content-Length", "")
-    if told.isdigit() and len(said) < int(told):
-        raise ValueError("its answer ended too early")
-    return said
+            raise TimeoutError(f"its reply took longer than {TIMEOUT_S:g} s")
+        if len(body) > MAX_REPLY_BYTES:
+            raise ValueError("its reply is too large")
+    expected = reply.headers.get("Content-Length", "")
+    if expected.isdigit() and len(body) < int(expected):
+        raise ValueError("its reply ended too early")
+    return body

@@ -1,40 +1,46 @@
-"""What the window of a trial took of this machine: CPU, memory, network, disk and garbage collection, by role."""
+"""Resource usage of a trial's window on this machine: CPU, memory, network, disk and garbage collection, by role."""
 
 from msgspec import Struct, field
 from msgspec.structs import asdict
 
 from bench.system.host_info import cores
 from bench.system.supervisor import Supervisor
-from bench.telemetry.cpu import Probe, Snapshot
-from bench.telemetry.io import Usage, Used, usage
+from bench.telemetry.cpu import CpuProbe, CpuSnapshot
+from bench.telemetry.io import IoCounters, IoUsage, read_io_counters
 
 
 class ResourceUsage(Struct, frozen=True):
-    """As a Measurement says it."""
+    """Resource usage by role as a Measurement has it: CPU seconds, resident bytes and their slope (bytes/s), I/O."""
 
     cpu: dict[str, float] = field(default_factory=dict)
     memory: dict[str, float] = field(default_factory=dict)
     memory_slope: dict[str, float] = field(default_factory=dict)
-    usage: Used = field(default_factory=dict)
+    usage: IoUsage = field(default_factory=dict)
 
 
-class Account:
-    """Kept from its making on; `expense` is what was taken since then."""
+class ResourceMeter:
+    """Samples the resource counters at construction; `usage()` returns the difference."""
 
-    def __init__(self, probe: Probe, supervisor: Supervisor) -> None:
+    def __init__(self, probe: CpuProbe, supervisor: Supervisor) -> None:
         self._probe, self._supervisor = probe, supervisor
-        self._before: tuple[Snapshot, Usage] = probe.snapshot(), usage(supervisor)
+        self._before: tuple[CpuSnapshot, IoCounters] = probe.snapshot(), read_io_counters(supervisor)
 
-    def expense(self, *, alone: bool) -> ResourceUsage:
-        """Until now; `alone` unless other hosts of the site share the work, whose CPU nobody here can see."""
-        (before, used_before), after = self._before, self._probe.snapshot()
-        used = asdict(after.since(before))
+    def usage(self, *, alone: bool) -> ResourceUsage:
+        """Return the usage since construction.
+
+        Args:
+            alone: False if other hosts of the site share this machine, so that their CPU usage cannot be separated from
+                ours; then the available CPU seconds are left out.
+        """
+        (before, io_before), after = self._before, self._probe.snapshot()
+        cpu = asdict(after.since(before))
         if alone:
-            used["available"] = used["seconds"] * cores()
-        return ResourceUsage(used, after.memory, _slope(before, after), usage(self._supervisor).since(used_before))
+            cpu["available"] = cpu["seconds"] * cores()
+        io = read_io_counters(self._supervisor).since(io_before)
+        return ResourceUsage(cpu, after.memory, _memory_slope(before, after), io)
 
 
-def _slope(before: Snapshot, after: Snapshot) -> dict[str, float]:
-    """Bytes/s by which the resident memory of each role grew."""
+def _memory_slope(before: CpuSnapshot, after: CpuSnapshot) -> dict[str, float]:
+    """Return the growth of the resident memory of each role in bytes/s."""
     seconds = max(1e-9, after.at - before.at)
-    return {role: (held - before.memory.get(role, held)) / seconds for role, held in after.memory.items()}
+    return {role: (resident - before.memory.get(role, resident)) / seconds for role, resident in after.memory.items()}

@@ -15,7 +15,7 @@ from bench.model import message_codec
 from bench.model.message_codec import Bytes, ClockReference, Headers
 from bench.model.message_keys import KeySequence
 from bench.model.message_sizes import SizeSequence
-from bench.system import clock
+from bench.system import clock, procfs
 from bench.workload.delivery_counts import ProcessingReport, sum_sequence
 
 NO_RUN = -1
@@ -89,9 +89,9 @@ class MessageProcessor(Struct, frozen=True):
 
     def _to_local_clock(self, headers: Headers) -> tuple[Headers, float]:
         """Return the headers by this machine's clock, and their maximal error in seconds; inf if it is unknown."""
-        if self.clock.boot in ("", clock.boot()) and not self.clock.stamped_remotely:
+        if self.clock.boot in ("", procfs.boot_id()) and not self.clock.stamped_remotely:
             return headers, 0.0
-        ahead, max_error = clock.ahead(self.clock), self.clock.max_error
+        ahead, max_error = clock.seconds_ahead(self.clock), self.clock.max_error
         local = dataclasses.replace(headers, due=headers.due - ahead, sent=headers.sent - ahead)
         return local, math.inf if max_error is None else max_error
 

@@ -92,8 +92,8 @@ class HarmonicioFramework:
         ended = self._report_server.ended()  # first: what a PE said last is still heard
         reports = self._report_server.received()
         for bridge in self._bridges:
-            if not bridge.received() and not bridge.alive():
-                raise bridge.died()
+            if not bridge.receive() and not bridge.alive():
+                raise bridge.exit_error()
         self._cluster.check()
         if ended and not reports:
             raise ProcessDiedError(f"a PE of {self._stream} ended")
@@ -165,7 +165,7 @@ class HarmonicioFramework:
             self._bridges.append(bridge)
             bridge.inbox.send(Bridging(endpoint, fed, member=member, members=members, most=_at_once(cell)))
         for bridge in self._bridges:
-            bridge.answer(Ready, READY_TIMEOUT_S)
+            bridge.wait_reply(Ready, READY_TIMEOUT_S)
 
 
 def _most(cell: Cell) -> int:

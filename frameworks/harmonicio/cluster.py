@@ -7,7 +7,7 @@ import sys
 
 from msgspec import Struct
 
-from bench.config.site import host_and_port
+from bench.config.address import Address
 from bench.errors import NotReadyError, SiteError
 from bench.model.cell import Cell
 from bench.plugins.protocols import RunEnvironment
@@ -75,7 +75,7 @@ class Cluster:
         """Raise ProcessDiedError when one of the two has ended."""
         for child in (self._master, self._worker):
             if not child.alive():
-                raise child.died()
+                raise child.exit_error()
 
     def not_ready(self, what: str) -> NotReadyError:
         """Return an error to raise, with the worker's log: its PEs write there."""
@@ -102,9 +102,9 @@ class SitesCluster:
 
     def __init__(self, site: HarmonicioSite) -> None:
         secrets = {of: read_secret(path) if path is not None else "" for of, path in _token_files(site).items()}
-        self.reach = Reach(*host_and_port(site.master), *host_and_port(site.data), secrets["connector"], site.tls)
+        self.reach = Reach(*Address.parse(site.master), *Address.parse(site.data), secrets["connector"], site.tls)
         self.operator = Operator(self.reach.host, self.reach.port, secrets["operator"], tls=site.tls)
-        self.listen = host_and_port(site.listen)
+        self.listen = Address.parse(site.listen)
 
     def alive(self) -> bool:
         """Return True: its end is noticed by its endpoints."""

@@ -49,7 +49,7 @@ class ReportServer:
         """Return what was reported since the last call; a peer that did not say the secret first is ignored."""
         reports: list[ProcessingReport] = []
         for index, inbox in enumerate(list(self._inboxes)):
-            for one in inbox.received():
+            for one in inbox.receive():
                 if isinstance(one, Hello) and compare_digest(one.secret, self.secret):
                     self._ready.add(index)
                 elif isinstance(one, ProcessingReport) and index in self._ready:

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from bench.config.site import Address
+from bench.config.address import HostPort
 from bench.plugins.site_section import ExternalService, SiteSection
 
 _CERTIFICATES = ("certificate.pem", "key.pem", "authority.pem")
@@ -13,11 +13,11 @@ _CERTIFICATES = ("certificate.pem", "key.pem", "authority.pem")
 class HarmonicioSite(Struct, frozen=True, forbid_unknown_fields=True):
     """A HarmonicIO that exists already; its workers must allow `python:frameworks.harmonicio.job:Job`."""
 
-    master: Address
+    master: HostPort
     """of its control plane"""
-    data: Address
+    data: HostPort
     """where the master takes connectors"""
-    listen: Address
+    listen: HostPort
     """of this machine, where PEs reach it: there they tell what they have done"""
     token_file: str | None = None
     """whose first line is the operator's token"""

@@ -49,15 +49,15 @@ class PythonFramework:
             self._workers.append(worker)
             worker.inbox.send(Reading(endpoint, work, member=member, members=members, most=_most(cell)))
         for worker in self._workers:
-            worker.answer(Ready, READY_TIMEOUT_S)
+            worker.wait_reply(Ready, READY_TIMEOUT_S)
 
     def poll(self) -> list[ProcessingReport]:
         """Return what was processed since the last call."""
         alive = [worker.alive() for worker in self._workers]  # first: what a worker said last is still heard
-        reports = [one for worker in self._workers for one in worker.received() if isinstance(one, ProcessingReport)]
+        reports = [one for worker in self._workers for one in worker.receive() if isinstance(one, ProcessingReport)]
         for worker, lives in zip(self._workers, alive, strict=True):
             if not lives and not reports:
-                raise worker.died()
+                raise worker.exit_error()
         return reports
 
     def close(self) -> None:

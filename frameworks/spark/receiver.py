@@ -11,6 +11,7 @@ from pyspark.errors import PySparkException
 from pyspark.serializers import UTF8Deserializer
 from pyspark.streaming import DStream, StreamingContext, StreamingListener
 
+from bench.config.address import Address
 from bench.workload.delivery_counts import ProcessingReport
 from frameworks.spark.commands import Read, first_line
 from frameworks.spark.tasks import merged, on_lines
@@ -78,10 +79,10 @@ class _Watch(StreamingListener):
 
 def _lines(context: StreamingContext, read: Read) -> "DStream[bytes]":
     """Return `socketTextStream` whose lines stay bytes in Python."""
-    host, _, port = read.address.rpartition(":")
+    host, port = Address.parse(read.address)
     java = context._jssc  # noqa: SLF001  PySpark offers the stream as text only
     level = context.sparkContext._getJavaStorageLevel(_LEVELS[read.storage])  # noqa: SLF001
-    return DStream(java.socketTextStream(host, int(port), level), context, _AS_BYTES)
+    return DStream(java.socketTextStream(host, port, level), context, _AS_BYTES)
 
 
 _AS_BYTES = UTF8Deserializer(use_unicode=False)  # type: ignore[no-untyped-call]

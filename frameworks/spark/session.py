@@ -75,28 +75,28 @@ class Session:
         self._child.inbox.send(command)
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
-            for answer in self._child.inbox.received(0.2):
+            for answer in self._child.inbox.receive(0.2):
                 if isinstance(answer, Ready):
                     return
                 if isinstance(answer, Failure):
                     self._over = True
                     raise PluginError("spark", _VERBS[type(command)], f"{answer.reason} (log: {self._child.log})")
             if not self._child.alive():
-                raise self._child.died()
+                raise self._child.exit_error()
         raise NotReadyError(f"spark did not {_VERBS[type(command)]} within {seconds:g} s", self._child.log)
 
     def reports(self) -> list[ProcessingReport]:
         """Return what was processed since the last call. Raises ProcessDiedError once the session cannot go on."""
         gone = not self._child.alive()  # looked at first: what it said last is then heard
         reports: list[ProcessingReport] = []
-        for received in self._child.inbox.received():
+        for received in self._child.inbox.receive():
             if isinstance(received, Failure):
                 self._over = True
                 raise ProcessDiedError(f"spark: {received.reason}", self._child.log)
             if isinstance(received, ProcessingReport):
                 reports.append(received)
         if gone and not reports:
-            raise self._child.died()
+            raise self._child.exit_error()
         return reports
 
     def stop_reading(self) -> None:

@@ -14,6 +14,7 @@ from pyspark.sql.pandas.functions import vectorized_udf  # type: ignore[attr-def
 from pyspark.sql.types import BinaryType, StructType
 from pyspark.util import PythonEvalType
 
+from bench.config.address import Address
 from bench.workload.delivery_counts import ProcessingReport
 from frameworks.spark.commands import Read, first_line
 from frameworks.spark.tasks import merged, on_arrow
@@ -133,7 +134,7 @@ def _files(session: SparkSession, read: Read) -> DataFrame:
 
 
 def _socket(session: SparkSession, read: Read) -> DataFrame:
-    host, _, port = read.address.rpartition(":")
+    host, port = Address.parse(read.address)
     stream = session.readStream.format("socket").options(host=host, port=port, **read.options)
     return stream.load().selectExpr("cast(value as binary) as value")
 

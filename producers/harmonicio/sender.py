@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from msgspec import convert
 
+from bench.config.address import Address
 from bench.errors import PluginError
 from bench.plugins.protocols import Endpoint
 from frameworks.harmonicio.engine.connector import Feeder, Options
@@ -29,12 +30,12 @@ class StreamSender:
 
     def open(self, endpoint: Endpoint) -> None:
         """Connect to the endpoint."""
-        host, port = endpoint.address.rsplit(":", 1)
+        host, port = Address.parse(endpoint.address)
         client = endpoint.client
         options = {
             "c_name": endpoint.name,
             "host": host,
-            "port": int(port),
+            "port": port,
             "batch_bytes": client["batch"],
             "held_bytes": client["held"],
             "delivery": client["delivery"],

@@ -10,7 +10,7 @@ from bench.errors import ServiceError
 from bench.plugins.protocols import Endpoint
 from bench.services.java import java
 from bench.services.maven_jars import jars
-from bench.system.supervisor import output_of
+from bench.system.supervisor import run_tool
 from bench.workload.rate_meter import WARM_UP_S, RateMeter
 
 TOOL = "org.apache.kafka.tools.ProducerPerformance"
@@ -27,7 +27,7 @@ def perf_test(endpoint: Endpoint, message: bytes, meter: RateMeter, cache: Path)
     The meter gets the time after its first line, or the whole time where it prints only one.
     """
     records = max(16, round(_SECONDS * min(_USUAL_RATE, _USUAL_BYTES / len(message))))
-    said = output_of(_command(endpoint, len(message), records, cache), seconds=120)
+    said = run_tool(_command(endpoint, len(message), records, cache), timeout_s=120)
     spans = [(int(count), int(count) / float(rate)) for count, rate in _LINE.findall(said)]
     if not spans:
         raise ServiceError(f"kafka-producer-perf-test said nothing of its rate: {said[-200:]!r}")

@@ -158,7 +158,7 @@ def _format(supervisor: Supervisor, command: list[str], folder: Path) -> None:
     child = supervisor.start([*command, *tool], name="kafka-format", role="source", cwd=folder)
     try:
         if child.wait_end(60) != 0:
-            raise child.died()
+            raise child.exit_error()
     finally:
         child.kill()
 

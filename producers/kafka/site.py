@@ -4,13 +4,13 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from bench.config.site import ADDRESS_PATTERN
+from bench.config.address import PATTERN
 from bench.plugins.site_section import ExternalService, SiteSection
 
 Bootstrap = Annotated[
     str,
     Meta(
-        pattern=rf"^{ADDRESS_PATTERN}(,{ADDRESS_PATTERN})*$(?!\n)",
+        pattern=rf"^{PATTERN}(,{PATTERN})*$(?!\n)",
         description="host:port, several separated by commas without spaces",
     ),
 ]

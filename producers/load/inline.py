@@ -68,7 +68,7 @@ class InlineLoadGenerator:
                 OpenLoopSender(spec, self._sender),
                 self._progress.put,
                 self._halted.is_set,
-                clock=clock.reader(spec.clock),
+                clock=clock.make_reader(spec.clock),
             )
         except HarnessError as problem:
             self._progress.put(problem)

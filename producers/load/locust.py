@@ -18,7 +18,7 @@ from typing import NoReturn
 
 from msgspec import Struct
 
-from bench.config.site import host_and_port
+from bench.config.address import Address
 from bench.errors import NotReadyError, ProcessDiedError
 from bench.plugins.protocols import Endpoint, RunEnvironment
 from bench.services.ports import LOOPBACK, free_ports
@@ -95,7 +95,7 @@ class LocustProcess:
         self._together = SendProgressSum(self._members)
         alone = self._members == 1 and elsewhere is None
         self._host, self._port = (
-            host_and_port(elsewhere.listen) if elsewhere else (LOOPBACK, 0 if alone else free_ports(1)[0])
+            Address.parse(elsewhere.listen) if elsewhere else (LOOPBACK, 0 if alone else free_ports(1)[0])
         )
         self._alone = alone
         start, environ = env.supervisor.start, MEMORY
@@ -119,7 +119,7 @@ class LocustProcess:
 
     def sent(self) -> list[SendProgress]:
         """Return its progress since the last call. Raises ProcessDiedError once it has said the last."""
-        alive, received = self.alive(), self._child.received()
+        alive, received = self.alive(), self._child.receive()
         if not received and not alive:
             raise self._died()
         progress = [one for one in received if isinstance(one, SendProgress)]
@@ -134,7 +134,7 @@ class LocustProcess:
         """
         deadline, ready = time.monotonic() + seconds, 0
         while ready < self._members:
-            ready += sum(isinstance(one, Ready) for one in self._child.received(0.05))
+            ready += sum(isinstance(one, Ready) for one in self._child.receive(0.05))
             if not self.alive():
                 raise self._died()
             if time.monotonic() > deadline:
@@ -156,10 +156,13 @@ class LocustProcess:
         """End its processes."""
         self._child.stop()
         for worker in self._workers:
-            worker.stop(patience=1.0)
+            worker.stop(timeout_s=1.0)
 
     def _died(self) -> ProcessDiedError:
-        return next((worker.died() for worker in self._workers if not worker.alive()), None) or self._child.died()
+        return (
+            next((worker.exit_error() for worker in self._workers if not worker.alive()), None)
+            or self._child.exit_error()
+        )
 
     def _command(self, *, alone: bool) -> list[str]:
         page = ["--headless"]
@@ -185,7 +188,7 @@ def worker_command(host: str, port: int) -> list[str]:
 
 def join_run(address: str, say: Callable[[str], None]) -> NoReturn:
     """Be a worker of one run after another, for whose master it waits at host:port; never returns."""
-    host, port = host_and_port(address)
+    host, port = Address.parse(address)
     while True:
         say(f"waiting for a run's load at {address}")
         worker = subprocess.Popen(worker_command(host, port), env=os.environ | MEMORY)

@@ -188,7 +188,7 @@ class Producer(User):
                 assert self._sender is not None, "an endpoint is opened before an order is given"
                 self._bytes, self._counted = spec.message_bytes, 0
                 pump = OpenLoopSender(self._share(spec), self._sender)
-                run_load(pump, self._tell, self._halted, clock=clock.reader(spec.clock), sleep=gevent.sleep)
+                run_load(pump, self._tell, self._halted, clock=clock.make_reader(spec.clock), sleep=gevent.sleep)
             case Cancel():
                 pass  # the order that it was meant for is over
 

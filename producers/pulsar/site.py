@@ -6,19 +6,19 @@ from urllib.parse import urlsplit
 
 from msgspec import Meta, Struct
 
-from bench.config.site import ADDRESS_PATTERN
+from bench.config.address import PATTERN
 from bench.plugins.site_section import ExternalService, SiteSection
 
 ServiceUrl = Annotated[
     str,
     Meta(
-        pattern=rf"^pulsar(\+ssl)?://{ADDRESS_PATTERN}(,{ADDRESS_PATTERN})*$(?!\n)",
+        pattern=rf"^pulsar(\+ssl)?://{PATTERN}(,{PATTERN})*$(?!\n)",
         description="pulsar://host:port or pulsar+ssl://host:port",
     ),
 ]
 AdminUrl = Annotated[
     str,
-    Meta(pattern=rf"^https?://{ADDRESS_PATTERN}(/\S*)?$(?!\n)", description="http://host:port or https://host:port"),
+    Meta(pattern=rf"^https?://{PATTERN}(/\S*)?$(?!\n)", description="http://host:port or https://host:port"),
 ]
 Namespace = Annotated[str, Meta(pattern=r"^[\w.=:-]+/[\w.=:-]+$(?!\n)", description="tenant/namespace")]
 

@@ -4,6 +4,7 @@ import socket
 from pathlib import Path
 from threading import Event
 
+from bench.config.address import Address
 from bench.model.message_codec import HEADER_BYTES
 from bench.plugins.protocols import Endpoint
 from bench.workload.rate_meter import RateMeter, stamp
@@ -11,11 +12,11 @@ from bench.workload.rate_meter import RateMeter, stamp
 
 def discard(endpoint: Endpoint, over: Event) -> None:
     """Connect as soon as somebody listens; read and discard."""
-    host, port = endpoint.address.rsplit(":", 1)
+    host, port = Address.parse(endpoint.address)
     nowhere = bytearray(2**20)
     while not over.is_set():
         try:
-            with socket.create_connection((host, int(port)), timeout=5) as reader:
+            with socket.create_connection((host, port), timeout=5) as reader:
                 reader.settimeout(None)
                 while reader.recv_into(nowhere) and not over.is_set():
                     pass
@@ -28,8 +29,8 @@ def client_loop(endpoint: Endpoint, message: bytes, meter: RateMeter, _: Path, *
 
     What the kernel has counts as confirmed, as with the sender.
     """
-    host, port = endpoint.address.rsplit(":", 1)
-    with socket.create_server((host, int(port)), backlog=1) as listener:
+    host, port = Address.parse(endpoint.address)
+    with socket.create_server((host, port), backlog=1) as listener:
         listener.settimeout(20)
         writer, _peer = listener.accept()
         with writer:

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from bench.config.address import Address
 from bench.errors import SiteError
 from bench.model.message_codec import HEADER_BYTES
 from bench.plugins.protocols import Endpoint
@@ -59,9 +60,9 @@ class TcpSender:
 
     def open(self, endpoint: Endpoint) -> None:
         """Listen at the endpoint."""
-        host, port = endpoint.address.rsplit(":", 1)
+        host, port = Address.parse(endpoint.address)
         try:
-            self._listener = socket.create_server((host, int(port)), backlog=8)
+            self._listener = socket.create_server((host, port), backlog=8)
         except OSError as problem:
             raise SiteError(f"tcp cannot listen at {endpoint.address}: {problem.strerror}") from problem
         self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, BUFFER_BYTES)  # its connections inherit it

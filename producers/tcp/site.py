@@ -2,14 +2,14 @@
 
 from msgspec import Struct
 
-from bench.config.site import Address
+from bench.config.address import HostPort
 from bench.plugins.site_section import ExternalService, SiteSection
 
 
 class TcpSite(Struct, frozen=True, forbid_unknown_fields=True):
     """The address at which this machine serves messages to frameworks of the site (the source tcp)."""
 
-    listen: Address
+    listen: HostPort
     """of this machine, where they reach it; without it the source listens where its settings say, on loopback"""
 
 

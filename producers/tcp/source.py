@@ -4,7 +4,7 @@ import socket
 
 from msgspec import Struct
 
-from bench.config.site import host_and_port
+from bench.config.address import Address
 from bench.errors import SiteError
 from bench.model.cell import Cell
 from bench.model.message_codec import MAX_TEXT_ENTROPY
@@ -37,7 +37,7 @@ class TcpSource:
         """Choose a free port and return its endpoint."""
         host, port = self._settings.host, self._settings.port
         if (site := TCP_SITE.read(env.site)) is not None:
-            host, port = host_and_port(site.listen)
+            host, port = Address.parse(site.listen)
         try:
             with socket.create_server((host, port)) as probe:
                 port = probe.getsockname()[1]

@@ -5,7 +5,7 @@ import pytest
 from bench.analysis import verdict
 from bench.cli.terminal import Silent
 from bench.config.site import Site
-from bench.config.validation import changed, scenario_of
+from bench.config.validation import apply_changes, parse_scenario
 from bench.config.yaml_document import Document
 from bench.model.message_sizes import Sizes
 from bench.runner import run
@@ -29,7 +29,10 @@ def ran(tmp_path, monkeypatch):
     monkeypatch.setattr(verdict, "LEAST_FOREIGN", 2.0)
 
     def go(*changes, cache=tmp_path / "cache"):
-        scenario, store = scenario_of(changed(Document("test", WRITTEN), changes)), RunFolder.create(tmp_path, "mixed")
+        scenario, store = (
+            parse_scenario(apply_changes(Document("test", WRITTEN), changes)),
+            RunFolder.create(tmp_path, "mixed"),
+        )
         run.run(scenario, Site(), store, Silent(), places=run.Places(cache, tmp_path / "registry", "bench run"))
         store.close()
         return store.folder

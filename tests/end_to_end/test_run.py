@@ -12,7 +12,7 @@ from bench.analysis import verdict
 from bench.analysis.verdict import Rules, judge
 from bench.cli.terminal import Silent
 from bench.config.site import Site
-from bench.config.validation import changed, scenario_of
+from bench.config.validation import apply_changes, parse_scenario
 from bench.config.yaml_document import read_document
 from bench.runner import run
 from bench.storage.run_folder import RunFolder, read_results, read_run, read_trials
@@ -33,7 +33,7 @@ from pathlib import Path
 from bench import run, verdict
 from bench.config.yaml_document import read_document
 from bench.cli.terminal import Silent
-from bench.config.validation import changed, scenario_of
+from bench.config.validation import apply_changes, parse_scenario
 from bench.config.site import Site
 from bench.storage.run_folder import RunFolder
 
@@ -41,7 +41,7 @@ verdict.MOST_FOREIGN = verdict.LEAST_FOREIGN = 2.0
 folder, file, *changes = sys.argv[1:]
 store = RunFolder.create(Path(folder), "smoke")
 places = run.Places(Path(folder, "cache"), Path(folder, "registry"), "bench run")
-run.run(scenario_of(changed(read_document(Path(file)), changes)), Site(), store, Silent(), places=places)
+run.run(parse_scenario(apply_changes(read_document(Path(file)), changes)), Site(), store, Silent(), places=places)
 store.close()
 print(store.folder)
 """
@@ -54,8 +54,8 @@ def smoke(request):
     """The smoke scenario with one small cell, changed as asked."""
 
     def scenario(*changes):
-        return scenario_of(
-            changed(read_document(request.config.rootpath / "scenarios" / "smoke.yaml"), [*USUAL, *changes])
+        return parse_scenario(
+            apply_changes(read_document(request.config.rootpath / "scenarios" / "smoke.yaml"), [*USUAL, *changes])
         )
 
     return scenario

@@ -125,7 +125,7 @@ def test_a_host_that_is_gone_is_reported_as_such(hosts: Hosts, cells: Cells) -> 
     doctor = hosts("exec", "load-1", "bench", "doctor", "--site", "/etc/stream-bench/site.yaml")
     assert doctor.returncode == 3
     assert "BAD  kafka at 172.30.99.11:9092: no connection" in doctor.stdout
-    assert "BAD  broker-1: no figures from 172.30.99.11:9100" in doctor.stdout
+    assert "BAD  broker-1: no metrics from 172.30.99.11:9100" in doctor.stdout
 
 
 def test_nothing_is_left_where_it_was(play: Play, hosts: Hosts) -> None:

@@ -7,7 +7,7 @@ import pytest
 import yaml
 from tests.test_crash import Harness, wait_until
 
-from bench.config.validation import placed, read_address, read_scenario, read_site
+from bench.config.validation import apply_site, read_address, read_scenario, read_site
 from bench.errors import UsageError
 from bench.services.ports import free_ports
 from bench.storage.run_folder import read_results, read_run, read_trials
@@ -24,7 +24,7 @@ timing: {settle: 500 ms, window: 2 s}
 def test_a_site_says_how_many_workers_there_are(tmp_path):
     """The scenario's own count is of this machine."""
     scenario, site = files(tmp_path, "kafka-1:9092", 5557)
-    assert placed(read_scenario(scenario), read_site(site)).load.workers == 2
+    assert apply_site(read_scenario(scenario), read_site(site)).load.workers == 2
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_what_workers_elsewhere_cannot_do_is_refused(tmp_path, change, said):
     """In one line, before anything starts."""
     scenario, site = files(tmp_path, "kafka-1:9092", 5557)
     with pytest.raises(UsageError, match=said):
-        placed(read_scenario(scenario, [change]), read_site(site))
+        apply_site(read_scenario(scenario, [change]), read_site(site))
 
 
 @pytest.mark.parametrize("text", ["10.0.0.5", ":5557", "a:b", "10.0.0.5:0", "a b:5557"])

@@ -1,4 +1,4 @@
-"""Quantities as people write them, read into numbers and written back."""
+"""Quantities with units are parsed into numbers and formatted again."""
 
 import pytest
 from hypothesis import given
@@ -11,10 +11,10 @@ from bench.units import (
     Seconds,
     Share,
     Size,
+    correct_case,
     exact_text,
     limits,
     rate_text,
-    respelt,
     seconds_text,
     size_text,
 )
@@ -56,7 +56,7 @@ NEVER: tuple[object, ...] = (None, True, [1], {}, "nan", "inf", float("inf"), fl
     ],
     ids=str,
 )
-def test_a_quantity_is_read_into_its_base_unit(kind: type[Quantity], text: object, value: float) -> None:
+def test_a_quantity_is_parsed_into_its_base_unit(kind: type[Quantity], text: object, value: float) -> None:
     """Bytes, seconds, messages/s, parts of one, bytes/s; the space before the unit may be left out."""
     read = kind.read(text)
     assert read == value
@@ -91,8 +91,8 @@ def test_a_quantity_is_read_into_its_base_unit(kind: type[Quantity], text: objec
     ],
     ids=str,
 )
-def test_anything_else_is_refused_with_what_is_allowed(kind: type[Quantity], text: object) -> None:
-    """The error's whole text is what is allowed."""
+def test_any_other_value_is_an_error_with_the_allowed_forms(kind: type[Quantity], text: object) -> None:
+    """The text of the error is the description of the allowed forms."""
     with pytest.raises(ValueError, match=r"^a ") as caught:
         kind.read(text)
     assert str(caught.value) == kind.allowed
@@ -100,8 +100,8 @@ def test_anything_else_is_refused_with_what_is_allowed(kind: type[Quantity], tex
 
 @pytest.mark.parametrize("kind", KINDS)
 @given(text=st.text(alphabet="0123456789.eE+- kKmMGiBbsHz/%µ\n", max_size=12))
-def test_any_text_is_read_or_refused(kind: type[Quantity], text: str) -> None:
-    """Reading raises nothing but ValueError, and what it gives is finite and not negative."""
+def test_any_text_is_parsed_or_refused(kind: type[Quantity], text: str) -> None:
+    """Parsing raises only ValueError, and its results are finite and not negative."""
     try:
         assert 0 <= kind.read(text) < float("inf")
     except ValueError as error:
@@ -110,32 +110,32 @@ def test_any_text_is_read_or_refused(kind: type[Quantity], text: str) -> None:
 
 @given(st.integers(0, 10**12))
 def test_an_exact_size_is_read_back(size: int) -> None:
-    """Nothing is lost between a file that we wrote and the number."""
+    """A size written to a file and read back is the same."""
     assert Size.read(exact_text(Size(size))) == size
 
 
 @pytest.mark.parametrize("kind", [Seconds, Rate, Share, Bandwidth])
 @given(value=st.floats(1e-6, 1.0, allow_nan=False))
 def test_an_exact_quantity_is_read_back(kind: type[Quantity], value: float) -> None:
-    """Nothing above a picosecond is lost between a file that we wrote and the number."""
+    """A quantity written to a file and read back is the same to 1e-12."""
     assert kind.read(exact_text(kind(value))) == pytest.approx(value, abs=1e-12, rel=0)
 
 
 def test_only_quantities_have_an_exact_text() -> None:
-    """Whatever else cannot be written is a mistake of the caller."""
+    """Any other type is a TypeError."""
     with pytest.raises(TypeError, match="list is not a quantity"):
         exact_text([])
 
 
 @given(st.floats(1e-6, 1e5))
-def test_a_duration_as_people_read_it_is_near_the_number(seconds: float) -> None:
-    """Three digits are kept, in a unit that the reader knows."""
+def test_a_displayed_duration_is_near_the_number(seconds: float) -> None:
+    """Three significant digits are kept, in a unit that can be parsed."""
     assert Seconds.read(seconds_text(seconds)) == pytest.approx(seconds, rel=0.005)
 
 
 @given(st.floats(1e-3, 1e9))
-def test_a_rate_as_people_read_it_is_near_the_number(rate: float) -> None:
-    """Three digits are kept, in a unit that the reader knows."""
+def test_a_displayed_rate_is_near_the_number(rate: float) -> None:
+    """Three significant digits are kept, in a unit that can be parsed."""
     assert Rate.read(rate_text(rate)) == pytest.approx(rate, rel=0.005)
 
 
@@ -154,7 +154,7 @@ def test_a_rate_as_people_read_it_is_near_the_number(rate: float) -> None:
         (rate_text(None), "–"),
     ],
 )
-def test_a_number_is_written_as_people_read_it(text: str, expected: str) -> None:
+def test_a_number_is_displayed_with_its_unit(text: str, expected: str) -> None:
     """Three significant digits in the unit that leaves the shortest number."""
     assert text == expected
 
@@ -171,13 +171,13 @@ def test_a_number_is_written_as_people_read_it(text: str, expected: str) -> None
         (Share, "2", ()),
     ],
 )
-def test_a_unit_in_the_wrong_case_is_respelt(kind: type[Quantity], text: str, names: tuple[str, ...]) -> None:
-    """Only the case is put right: a unit that was left out is not guessed."""
-    assert respelt(kind, text) == names
+def test_the_case_of_a_unit_is_corrected(kind: type[Quantity], text: str, names: tuple[str, ...]) -> None:
+    """Only the case is corrected; a missing unit is not guessed."""
+    assert correct_case(kind, text) == names
 
 
-def test_limits_are_words_and_bounds() -> None:
-    """The words are for people and schemas, the bounds for the reader."""
+def test_limits_have_a_description_and_bounds() -> None:
+    """The title describes the limits in words, `extra` has the bounds for the validation."""
     meta = limits(least="64 B", most="1 GB")
     assert meta.title == "at least 64 B, at most 1 GB"
     assert meta.extra == {"least": "64 B", "most": "1 GB"}

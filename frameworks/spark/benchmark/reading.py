@@ -15,7 +15,7 @@ from bench.errors import NotReadyError
 from bench.model.cell import Cell
 from bench.plugins.environment import RunEnvironment
 from bench.plugins.protocols import Endpoint
-from bench.telemetry.cpu import Probe
+from bench.telemetry.cpu import CpuProbe
 from bench.workload.delivery_counts import DeliveryCounts
 from bench.workload.processing import MessageProcessor
 from frameworks.spark.adapter import SparkFramework, SparkSettings
@@ -64,7 +64,7 @@ def by_spark(
     Timed from when the query looks at the source to the end of its last batch.
     """
     framework = SparkFramework(SparkSettings(options=_options(endpoint, size, count, number), conf=conf))
-    probe, tally = Probe(env.supervisor), DeliveryCounts()
+    probe, tally = CpuProbe(env.supervisor), DeliveryCounts()
     try:
         framework.open(Cell("spark", endpoint.source, size, 0.0), endpoint, MessageProcessor(size, ENTROPY), env)
         before = probe.snapshot()
@@ -94,7 +94,7 @@ def by_client(endpoint: Endpoint, size: int, count: int, env: RunEnvironment) ->
         found[part] = drain(endpoint, part, size, count // PARTS)
 
     threads = [Thread(target=read, args=(part,), daemon=True) for part in range(PARTS)]
-    probe = Probe(env.supervisor)
+    probe = CpuProbe(env.supervisor)
     before = probe.snapshot()
     for thread in threads:
         thread.start()

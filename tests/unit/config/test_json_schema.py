@@ -1,4 +1,4 @@
-"""The published JSON Schemas say what the types say, and refuse what they can see."""
+"""The published JSON Schemas agree with the types, and refuse the mistakes that a schema can express."""
 
 import json
 from pathlib import Path
@@ -8,7 +8,7 @@ from jsonschema import Draft202012Validator  # type: ignore[import-untyped]  # n
 
 from bench.config import json_schema
 from bench.config.scenario import Scenario
-from bench.config.validation import scenario_of
+from bench.config.validation import parse_scenario
 from bench.config.yaml_document import Document, read_document
 from bench.errors import UsageError
 
@@ -21,8 +21,8 @@ def published(name: str) -> Draft202012Validator:
     return Draft202012Validator(json.loads((json_schema.FOLDER / name).read_text(encoding="utf-8")))
 
 
-def seen(path: Path) -> str:
-    """What the schema says to the values of a file, where a file has values."""
+def schema_result(path: Path) -> str:
+    """Return the result of the schema for the values of a file; "unseen" if it has no values."""
     name = "site.schema.json" if path.parent.name == "sites" else "scenario.schema.json"
     try:
         return "passes" if published(name).is_valid(read_document(path).values) else "refuses"
@@ -36,8 +36,8 @@ def test_the_published_schema_is_that_of_the_types(name: str) -> None:
     assert (json_schema.FOLDER / name).read_text(encoding="utf-8") == json_schema.text_of(json_schema.KINDS[name])
 
 
-def test_the_files_are_written_again(tmp_path: Path) -> None:
-    """What `python -m bench.config.json_schema` writes is what is published."""
+def test_the_files_can_be_regenerated(tmp_path: Path) -> None:
+    """The published files are those that `python -m bench.config.json_schema` writes."""
     json_schema.write(tmp_path)
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {
         path.name: path.read_text() for path in json_schema.FOLDER.iterdir()
@@ -46,21 +46,21 @@ def test_the_files_are_written_again(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", sorted(json_schema.KINDS))
 def test_the_published_schema_is_a_schema(name: str) -> None:
-    """It obeys the meta-schema of its own draft."""
+    """It is valid under the meta-schema of its draft."""
     Draft202012Validator.check_schema(json.loads((json_schema.FOLDER / name).read_text(encoding="utf-8")))
 
 
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
-def test_our_own_scenarios_obey_the_schema(path: Path) -> None:
-    """What the reader takes, the schema takes."""
+def test_our_own_scenarios_are_valid_under_the_schema(path: Path) -> None:
+    """The schema accepts the scenarios that the validation accepts."""
     assert not list(published("scenario.schema.json").iter_errors(read_document(path).values))
 
 
 @pytest.mark.parametrize("path", WRONG, ids=lambda path: f"{path.parent.name}/{path.stem}")
-def test_the_schema_refuses_what_it_can_see(path: Path) -> None:
-    """A wrong file is refused by the schema as well, unless its head says that a schema cannot see the mistake."""
+def test_the_schema_refuses_what_it_can_express(path: Path) -> None:
+    """The schema refuses a wrong file as well, unless the head of the file excludes it."""
     says = next(line for line in path.read_text(encoding="utf-8").splitlines() if line.startswith("# schema: "))
-    assert says == f"# schema: {seen(path)}"
+    assert says == f"# schema: {schema_result(path)}"
 
 
 def test_the_defaults_of_the_schema_are_those_of_the_type() -> None:
@@ -69,4 +69,4 @@ def test_the_defaults_of_the_schema_are_those_of_the_type() -> None:
     parts = json_schema.schema_of(Scenario)["$defs"]
     defaults = {key: part["default"] for key, part in parts["Scenario"]["properties"].items() if "default" in part}
     grid = {"message_size": ["1 kB"], "cpu_cost": parts["Grid"]["properties"]["cpu_cost"]["default"]}
-    assert scenario_of(Document("", defaults | least | {"grid": grid})) == scenario_of(Document("", least))
+    assert parse_scenario(Document("", defaults | least | {"grid": grid})) == parse_scenario(Document("", least))

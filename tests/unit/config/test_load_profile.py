@@ -1,4 +1,4 @@
-"""A trace is read from a CSV file, and what is wrong with it is said with its line."""
+"""A trace is read from a CSV file; a wrong one is an error with the line."""
 
 import pytest
 
@@ -20,23 +20,30 @@ def trace(tmp_path):
 
 
 def test_a_trace_is_read(trace):
-    """Each rate holds until the next time; a heading is passed over."""
+    """Each rate holds until the next time; a header is skipped."""
     assert read_trace(trace("time,rate\n0,100\n2,300\n3,0\n")) == ((2.0, 100.0), (1.0, 300.0))
 
 
 @pytest.mark.parametrize(
     ("text", "why"),
-    [("0,1\n0,2\n", ":2: the time 0 does not come after 0"), ("0,1\nx,2\n", ":2: found 'x,2'"), ("0,1\n1,-2\n", ":2: found '1,-2'"),
-     ("0,1\n", "has 1 lines"), ("", "has 0 lines"), ("0,0\n1,0\n", "no rate above 0"), ("0,1\n1,nan\n", ":2: found '1,nan'")],
-)  # fmt: skip
+    [
+        ("0,1\n0,2\n", ":2: the time 0 does not come after 0"),
+        ("0,1\nx,2\n", ":2: found 'x,2'"),
+        ("0,1\n1,-2\n", ":2: found '1,-2'"),
+        ("0,1\n1,nan\n", ":2: found '1,nan'"),
+        ("0,1\n", "has 1 lines"),
+        ("", "has 0 lines"),
+        ("0,0\n1,0\n", "no rate above 0"),
+    ],
+)
 def test_a_wrong_trace_is_refused_with_its_line(trace, text, why):
-    """One line, and what is allowed."""
+    """The error is one line with what was found and what is allowed."""
     with pytest.raises(UsageError, match=why):
         read_trace(trace(text))
 
 
-def test_a_trace_that_is_not_there_is_refused_before_anything_starts(tmp_path):
-    """By `bench check`, too."""
+def test_a_missing_trace_is_refused_before_anything_starts(tmp_path):
+    """The check of a scenario refuses it, and `bench check` with it."""
     path = tmp_path / "scenario.yaml"
     path.write_text(
         "name: x\nsystems: [python/kafka]\ngrid: {message_size: [1 kB]}\nload: {arrivals: trace, trace: nowhere.csv}\n"
@@ -46,7 +53,7 @@ def test_a_trace_that_is_not_there_is_refused_before_anything_starts(tmp_path):
 
 
 def test_bursts_and_steps_are_profiles(tmp_path):
-    """As the scenario writes them."""
+    """The profile has the durations and levels of the scenario."""
     path = tmp_path / "scenario.yaml"
     path.write_text(
         "name: x\nsystems: [python/kafka]\ngrid: {message_size: [1 kB]}\nload: {bursts: {period: 2 s, share: 25 %}}\n"

@@ -92,15 +92,15 @@ def said(site: Site, tmp_path: Path) -> dict[str, bool]:
 def test_the_clock_that_is_off_most_is_told(address: str, nobody: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of all hosts of a site; nothing where one does not say."""
     monkeypatch.setattr(Exporter, "ahead", 0.25)
-    apart = node_exporter.apart(Site(hosts={"b1": HostSite(address)}))
+    apart = node_exporter.measure_clock_offset(Site(hosts={"b1": HostSite(address)}))
     assert apart is not None
     assert apart.host == "b1"
     assert abs(apart.offset - 0.25) <= apart.bound < 0.2
     assert apart.max_latency_error == abs(apart.offset) + apart.bound
     sent = Site(hosts={"b1": HostSite(address), "b2": HostSite(address)}, load=LoadHosts("127.0.0.1:5557", 1))
-    assert node_exporter.apart(sent).most > 0.45
-    assert node_exporter.apart(Site(hosts={"b1": HostSite(address), "b2": HostSite(nobody)})) is None
-    assert node_exporter.apart(Site()) is None
+    assert node_exporter.measure_clock_offset(sent).most > 0.45
+    assert node_exporter.measure_clock_offset(Site(hosts={"b1": HostSite(address), "b2": HostSite(nobody)})) is None
+    assert node_exporter.measure_clock_offset(Site()) is None
 
 
 def test_figures_are_read() -> None:
@@ -113,7 +113,7 @@ def test_figures_are_read() -> None:
 
 def test_a_clock_is_compared(address: str) -> None:
     """The offset of a host on the same clock is nothing, within what is known of it."""
-    told = node_exporter.ask(address)
+    told = node_exporter.query(address)
     assert told.offset is not None
     assert abs(told.offset) <= told.bound + 0.01
 
@@ -164,7 +164,7 @@ def test_a_host_that_says_something_else_is_one_line(answer: bytes) -> None:
         thread = threading.Thread(target=serve, daemon=True)
         thread.start()
         with pytest.raises(SiteError, match=r"no figures from 127\.0\.0\.1"):
-            node_exporter.ask(f"127.0.0.1:{server.getsockname()[1]}")
+            node_exporter.query(f"127.0.0.1:{server.getsockname()[1]}")
         server.shutdown(socket.SHUT_RDWR)
         thread.join(timeout=5)
 

@@ -1,4 +1,4 @@
-"""What scenario and site files may say, and the one line that each mistake gets."""
+"""Scenario and site files are validated strictly: every mistake is one line."""
 
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from msgspec import Meta, Struct
 
 from bench.config import validation
-from bench.config.validation import located, read_scenario, read_site, scenario_of, settings_as
+from bench.config.validation import convert_settings, error_at, parse_scenario, read_scenario, read_site
 from bench.config.yaml_document import Document, read_document
 from bench.errors import UsageError
 from bench.units import Seconds, Size
@@ -21,7 +21,7 @@ GOOD = "name: good\nsystems: [spark/kafka]\ngrid:\n  message_size: [100 B]\n"
 
 
 class Settings(Struct, frozen=True, forbid_unknown_fields=True):
-    """Of a room that does not exist."""
+    """Settings of a plugin that does not exist."""
 
     batch_interval: Seconds = Seconds(1)
     acks: Literal[0, 1, "all"] = 1
@@ -33,7 +33,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Picky(Struct, frozen=True):
-    """Has a rule that its types cannot say."""
+    """Settings with a rule that their types cannot express."""
 
     least: int = 0
     most: int = 1
@@ -66,7 +66,7 @@ def mistake(call: Any, *args: Any, **kwargs: Any) -> str:
 
 @pytest.mark.parametrize("path", WRONG, ids=named)
 def test_a_wrong_file_gets_a_line_for_each_mistake(path: Path) -> None:
-    """The lines name file, line, path, what was found and what is allowed, as the head of the file expects."""
+    """The lines have file, line, path, what was found and what is allowed, as the head of the file expects."""
     heads = path.read_text(encoding="utf-8").splitlines()
     expected = [line.removeprefix("# expect: ") for line in heads if line.startswith("# expect: ")]
     lines = mistake(reader(path), path).splitlines()
@@ -77,14 +77,14 @@ def test_a_wrong_file_gets_a_line_for_each_mistake(path: Path) -> None:
 
 
 def test_there_are_wrong_files() -> None:
-    """The wrong files of both kinds are found, so that the test above tests something."""
+    """There are wrong files of both kinds, so that the test above tests something."""
     assert len(WRONG) >= 30
     assert {path.parent.name for path in WRONG} == {"scenarios", "sites"}
 
 
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
-def test_our_own_scenarios_are_right(path: Path) -> None:
-    """Every file in scenarios/ is read, and is called by its name."""
+def test_our_own_scenarios_are_valid(path: Path) -> None:
+    """Every file in scenarios/ is valid, and its name is that of the file."""
     assert read_scenario(path).name == path.stem
 
 
@@ -99,7 +99,7 @@ def test_a_scenario_is_typed(tmp_path: Path) -> None:
 
 
 def test_a_site_is_typed(tmp_path: Path) -> None:
-    """A site gives endpoints and figures."""
+    """Endpoints are texts, figures are numbers in base units."""
     text = (
         "kafka: {bootstrap: 'a:9092,[::1]:9093'}\nspark: {master: 'spark://head:7077'}\ncores: 8\nbandwidth: 1 Gbit/s\n"
     )
@@ -108,8 +108,8 @@ def test_a_site_is_typed(tmp_path: Path) -> None:
     assert (site.kafka.bootstrap, site.cores, site.bandwidth) == ("a:9092,[::1]:9093", 8, 125e6)
 
 
-def test_words_stay_words(tmp_path: Path) -> None:
-    """What YAML 1.1 would make a boolean, a date or a base-60 number is a text; a byte order mark is no mistake."""
+def test_words_stay_texts(tmp_path: Path) -> None:
+    """Booleans, dates and base-60 numbers of YAML 1.1 are texts; a byte order mark is allowed."""
     scenario = read_scenario(
         written(tmp_path, "\ufeff" + GOOD.replace("good", "no") + "settings: {a: {b: 12:30, c: 2020-01-01}}\n")
     )
@@ -132,7 +132,7 @@ def test_words_stay_words(tmp_path: Path) -> None:
     ],
 )
 def test_plain_values_follow_yaml_1_2(tmp_path: Path, text: str, value: object) -> None:
-    """Whole numbers, numbers, true, false and null are what they look like; quotes make a text."""
+    """Whole numbers, numbers, true, false and null have their types; quotes make a text."""
     document = read_document(written(tmp_path, f"a: {text}\n"))
     assert document.values == {"a": value}
     assert type(document.values["a"]) is type(value)
@@ -149,7 +149,7 @@ class TestChanges:
             ("grid.cpu_cost=10 ms", lambda s: s.grid.cpu_cost == (0.01,)),
             ("search.precision=10 %", lambda s: s.search.precision == 0.1),
             ("search.start=", lambda s: s.search.start is None),
-            ("systems=python/kafka", lambda s: s.systems == ("python/kafka",)),
+            ("systems=plain/kafka", lambda s: s.systems == ("plain/kafka",)),
             ("load.workers = 2", lambda s: s.load.workers == 2),
             ("title=a, b and c", lambda s: s.title == "a, b and c"),
             ("settings.spark.batch_interval=5 s", lambda s: s.settings["spark"] == {"batch_interval": "5 s"}),
@@ -162,7 +162,7 @@ class TestChanges:
         assert expected(read_scenario(written(tmp_path, GOOD), [change]))
 
     def test_a_later_change_wins(self, tmp_path: Path) -> None:
-        """Of two changes of one value the second is in force; the rest of the file stays as it was."""
+        """Of two changes of one value the second counts; the rest of the file stays as it was."""
         path = written(tmp_path, f"{GOOD}settings: {{spark: {{cores: 2, batch_interval: 1 s}}}}\n")
         scenario = read_scenario(path, ["settings.spark.cores=3", "settings.spark.cores=4"])
         assert scenario.settings["spark"] == {"cores": 4, "batch_interval": "1 s"}
@@ -191,28 +191,28 @@ class TestChanges:
         ids=str,
     )
     def test_a_wrong_change_names_its_option(self, tmp_path: Path, change: str, message: str) -> None:
-        """The line begins with the option, where a file's mistake has file and line."""
+        """The line begins with the option, in place of file and line."""
         line = mistake(read_scenario, written(tmp_path, GOOD), [change])
         assert line.startswith(f"--set {change}: {message}")
         assert "\n" not in line
 
     def test_a_mistake_beside_a_change_names_the_file(self, tmp_path: Path) -> None:
-        """Only what the option said is the option's mistake."""
+        """A mistake of the file has file and line, although an option was given."""
         path = written(tmp_path, f"{GOOD}load:\n  workers: 0\n")
         assert mistake(read_scenario, path, ["load.seed=7"]).startswith(f"{path}:6: load.workers: found 0")
 
     def test_a_document_is_not_changed_by_its_changes(self, tmp_path: Path) -> None:
-        """Changes make a new document."""
+        """Changes return a new document."""
         document = read_document(written(tmp_path, GOOD))
-        validation.changed(document, ["grid.cpu_cost=1 s"])
+        validation.apply_changes(document, ["grid.cpu_cost=1 s"])
         assert "cpu_cost" not in document.values["grid"]  # type: ignore[operator]
 
 
 class TestUnreadable:
     """Files that cannot be read at all."""
 
-    def test_a_file_that_does_not_exist_is_told_with_its_nearest_sibling(self, tmp_path: Path) -> None:
-        """The line names the file, and the one that may have been meant."""
+    def test_a_missing_file_is_reported_with_its_nearest_sibling(self, tmp_path: Path) -> None:
+        """The line names the file and suggests the one with the most similar name."""
         written(tmp_path, GOOD)
         line = mistake(read_scenario, tmp_path / "god.yaml")
         assert line == f"{tmp_path}/god.yaml: found no such file; allowed: a YAML file; did you mean 'good.yaml'?"
@@ -224,7 +224,7 @@ class TestUnreadable:
             == f"{tmp_path}: found that it cannot be read (Is a directory); allowed: a YAML file"
         )
 
-    def test_bytes_that_are_not_utf_8_are_told_with_their_line(self, tmp_path: Path) -> None:
+    def test_bytes_that_are_not_utf_8_are_reported_with_their_line(self, tmp_path: Path) -> None:
         """The line names file and line."""
         path = tmp_path / "latin.yaml"
         path.write_bytes(b"name: a\ntitle: caf\xe9\n")
@@ -232,43 +232,43 @@ class TestUnreadable:
             mistake(read_scenario, path) == f"{path}:2: found bytes that are not UTF-8; allowed: a YAML file in UTF-8"
         )
 
-    def test_a_control_character_is_told_with_its_line(self, tmp_path: Path) -> None:
-        """The line names file and line, and shows the character harmlessly."""
+    def test_a_control_character_is_reported_with_its_line(self, tmp_path: Path) -> None:
+        """The line names file and line, and shows the character escaped."""
         path = written(tmp_path, "name: a\ntitle: \x1b[31m\n")
         assert mistake(read_scenario, path).startswith(f"{path}:2: found the character '\\x1b'; allowed: plain YAML")
 
-    def test_a_large_file_is_refused_unread(self, tmp_path: Path) -> None:
-        """More than a megabyte is no scenario."""
+    def test_a_large_file_is_refused(self, tmp_path: Path) -> None:
+        """A file of more than a megabyte is an error."""
         path = written(tmp_path, GOOD + "#" * 10**6)
         assert mistake(read_scenario, path) == f"{path}: found more than 1 MB; allowed: a YAML file of at most 1 MB"
 
-    def test_a_grid_without_end_is_refused(self, tmp_path: Path) -> None:
-        """A list that nobody can measure is a mistake of its own."""
+    def test_a_too_long_axis_is_refused(self, tmp_path: Path) -> None:
+        """An axis of the grid has at most 1000 values."""
         path = written(tmp_path, GOOD.replace("100 B", ", ".join(f"{size} B" for size in range(100, 1101))))
         assert mistake(read_scenario, path).endswith(
             ": grid.message_size: found a list of 1001; allowed: a list of at most 1000"
         )
 
     def test_many_mistakes_are_cut_short(self, tmp_path: Path) -> None:
-        """A file of another kind does not fill the screen."""
+        """A file of another kind gives at most MAX_MISTAKES lines."""
         path = written(tmp_path, "".join(f"key{number}: 1\n" for number in range(100)))
         assert len(mistake(read_scenario, path).splitlines()) == validation.MAX_MISTAKES
 
     @given(st.text(max_size=40))
     def test_any_text_is_a_document_or_a_mistake_of_one_line(self, text: str) -> None:
-        """Nothing that a person can type is a bug of ours."""
+        """Any text of a user is either valid or a UsageError."""
         try:
-            scenario_of(validation.changed(Document("f", {}), [f"settings.a={text}"]))
+            parse_scenario(validation.apply_changes(Document("f", {}), [f"settings.a={text}"]))
         except UsageError as error:
             assert all("; allowed: " in line for line in str(error).split("\n"))  # noqa: PT017  either outcome is right
 
 
 class TestSettings:
-    """Settings of rooms."""
+    """Settings of plugins."""
 
     def test_settings_are_typed(self) -> None:
-        """A room gets its own type."""
-        read = settings_as(Settings, {"batch_interval": "5 s", "acks": "all", "names": ["a"]}, "settings.spark")
+        """The settings of a plugin are converted to its type."""
+        read = convert_settings(Settings, {"batch_interval": "5 s", "acks": "all", "names": ["a"]}, "settings.spark")
         assert read == Settings(batch_interval=Seconds(5), acks="all", names=("a",))
 
     @pytest.mark.parametrize(
@@ -287,34 +287,36 @@ class TestSettings:
         ids=str,
     )
     def test_a_wrong_setting_is_one_line(self, raw: dict[str, Any], message: str) -> None:
-        """Rooms' settings have mistakes of the same form as the scenario's own."""
-        line = mistake(settings_as, Settings, raw, "settings.spark")
+        """Mistakes in settings have the same form as the scenario's own."""
+        line = mistake(convert_settings, Settings, raw, "settings.spark")
         assert line.startswith(f"settings.spark.{message}")
         assert "\n" not in line
 
     def test_a_wrong_setting_of_a_document_names_file_and_line(self, tmp_path: Path) -> None:
-        """With the document, the line of the setting is known."""
+        """With the document, the error has the line of the setting."""
         path = written(tmp_path, f"{GOOD}settings:\n  spark:\n    acks: 3\n")
         document = read_document(path)
-        line = mistake(settings_as, Settings, scenario_of(document).settings["spark"], "settings.spark", document)
+        line = mistake(
+            convert_settings, Settings, parse_scenario(document).settings["spark"], "settings.spark", document
+        )
         assert line == f"{path}:7: settings.spark.acks: found 3; allowed: 0, 1, all"
 
     def test_a_rule_of_the_type_itself_is_one_line(self) -> None:
-        """What a type refuses after its fields were right is a mistake of the settings as a whole."""
-        assert mistake(settings_as, Picky, {"least": 2}, "settings.a").startswith(
+        """A rule of __post_init__ is a mistake of the settings as a whole."""
+        assert mistake(convert_settings, Picky, {"least": 2}, "settings.a").startswith(
             "settings.a: found that least is above most"
         )
 
 
 def test_a_later_check_names_file_and_line(tmp_path: Path) -> None:
-    """Whoever knows the installed rooms tells an unknown one as well as this module would."""
+    """A later check reports an unknown plugin in the same form as this module."""
     path = written(tmp_path, GOOD)
-    error = located(read_document(path), "systems[0]", "sprak", allowed="plain, spark", names=("python", "spark"))
+    error = error_at(read_document(path), "systems[0]", "sprak", allowed="plain, spark", names=("plain", "spark"))
     assert str(error) == f"{path}:2: systems[0]: found 'sprak'; allowed: plain, spark; did you mean 'spark'?"
 
 
-def test_a_value_that_is_left_out_has_the_line_of_its_mapping(tmp_path: Path) -> None:
-    """The origin of a path that is not there is that of the nearest one that is."""
+def test_a_missing_value_has_the_line_of_its_mapping(tmp_path: Path) -> None:
+    """The origin of a missing path is that of its nearest existing parent."""
     document = read_document(written(tmp_path, GOOD))
     assert document.origin("grid.message_size[7]") == f"{document.file}:4"
     assert document.origin("grid.cpu_cost") == f"{document.file}:3"

@@ -86,14 +86,14 @@ def test_a_map_marks_the_size_that_is_a_mean(run_data):
 
 def test_the_command_for_a_mixed_cell_names_its_distribution(run_data):
     """It measures the same cell again."""
-    from bench.config.validation import changed, scenario_of
+    from bench.config.validation import apply_changes, parse_scenario
     from bench.config.yaml_document import Document
 
     dossier = next(one for one in dossiers_of(run_data).values() if "mean" in one.point)
     words = shlex.split(dossier.command)
     changes = [after for word, after in pairwise(words) if word == "--set"]
     base = Document("", {"name": "x", "systems": ["a/b"], "grid": {"message_size": ["1 kB"]}})
-    (cell,) = scenario_of(changed(base, changes)).cells()
+    (cell,) = parse_scenario(apply_changes(base, changes)).cells()
     assert (cell.sizes, cell.message_bytes) == (CHOICE.sizes, int(CHOICE))
 
 

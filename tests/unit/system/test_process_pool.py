@@ -1,20 +1,20 @@
-"""Work is spread over processes: every item is answered, and what goes wrong is said."""
+"""Work is spread over processes: every item has a result, and exceptions reach the caller."""
 
 import math
 
 import pytest
 
-from bench.system.process_pool import answers
+from bench.system.process_pool import map_unordered
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_every_item_is_answered(jobs):
-    """In any order."""
-    assert dict(answers(math.sqrt, [1.0, 4.0, 9.0], jobs)) == {1.0: 1.0, 4.0: 2.0, 9.0: 3.0}
+def test_every_item_has_a_result(jobs):
+    """Results arrive in any order."""
+    assert dict(map_unordered(math.sqrt, [1.0, 4.0, 9.0], jobs)) == {1.0: 1.0, 4.0: 2.0, 9.0: 3.0}
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_what_the_work_raises_is_raised(jobs):
-    """And the rest is given up."""
+def test_an_exception_of_the_work_is_raised(jobs):
+    """The exception reaches the caller, and the remaining items are cancelled."""
     with pytest.raises(ValueError, match=r"domain|nonnegative"):
-        list(answers(math.sqrt, [1.0, -4.0], jobs))
+        list(map_unordered(math.sqrt, [1.0, -4.0], jobs))

@@ -1,4 +1,4 @@
-"""A link of known bandwidth is made where the machine allows it, and refused in one line where not."""
+"""A link of known bandwidth is made where the machine allows it, and refused in one line elsewhere."""
 
 import subprocess
 
@@ -11,7 +11,7 @@ from bench.units import Bandwidth
 
 @pytest.mark.real
 def test_loopback_is_shaped_for_the_command_alone():
-    """Inside, loopback has a token bucket of that rate; outside it has none."""
+    """Inside the namespace loopback has a token bucket of that rate; outside it has none."""
     shown = ["tc", "qdisc", "show", "dev", "lo"]
     try:
         command = command_for(Bandwidth.read("100 Mbit/s"), shown)
@@ -25,8 +25,8 @@ def test_loopback_is_shaped_for_the_command_alone():
 
 
 @pytest.mark.parametrize("arguments", [[], ["100 Mbit/s"], ["100 mbit", "true"], ["fast", "true"]])
-def test_what_is_no_bandwidth_or_no_command_is_refused(arguments, capsys):
-    """One line, exit code 2."""
+def test_arguments_without_bandwidth_or_command_are_refused(arguments, capsys):
+    """The error is one line, and the exit code is 2."""
     with pytest.raises(SystemExit, match="2"):
         main(arguments)
     assert capsys.readouterr().err.count("\n") == 1

@@ -1,4 +1,4 @@
-"""Children are started, watched and ended; none outlives its harness; nobody else's process is touched."""
+"""Children are started, watched and ended; none outlives its harness; no process of others is touched."""
 
 import os
 import signal
@@ -13,9 +13,9 @@ import pytest
 
 from bench.errors import NotReadyError, ProcessDiedError, ServiceError
 from bench.system.ipc import Failure, Ready
-from bench.system.orphans import MARK, Orphan
+from bench.system.orphans import MARKER_VARIABLE, Orphan
 from bench.system.procfs import boot_id, environment_of, stat_of
-from bench.system.supervisor import Child, Supervisor, end_orphans, orphans, output_of
+from bench.system.supervisor import Child, Supervisor, orphans, reap_orphans, run_tool
 from bench.workload.load_spec import Cancel
 
 SLEEPS = "import time; print('up', flush=True); time.sleep(600)"
@@ -26,14 +26,14 @@ grandchild = subprocess.Popen([sys.executable, "-c", {STUBBORN!r}], preexec_fn=l
 print("grandchild", grandchild.pid, flush=True)
 {SLEEPS}
 """
-TELLS = """
+WRITES_NAME = """
 import time
 try:
     print("up", flush=True)
     time.sleep(600)
 except KeyboardInterrupt:
-    with open({file!r}, "a") as told:
-        told.write("{name} ")
+    with open({file!r}, "a") as order:
+        order.write("{name} ")
 """
 HARNESS = f"""
 import sys
@@ -78,7 +78,7 @@ def python(supervisor: Supervisor, code: str, name: str = "child") -> Child:
     return child
 
 
-def guards(registry: Path) -> list[psutil.Process]:
+def reapers(registry: Path) -> list[psutil.Process]:
     return [process for process in psutil.Process().children() if str(registry) in command_of(process)]
 
 
@@ -102,7 +102,7 @@ def supervisor(registry: Path, tmp_path: Path) -> Iterator[Supervisor]:
 
 @pytest.fixture
 def harness(tmp_path: Path) -> Iterator[tuple["subprocess.Popen[str]", list[int]]]:
-    """A harness of its own process with a child and a grandchild; and the pids of these two."""
+    """A harness in a process of its own, with the pids of its child and its grandchild."""
     command = [sys.executable, "-c", HARNESS, str(tmp_path)]
     with subprocess.Popen(command, stdin=-1, stdout=-1, stderr=-3, text=True, start_new_session=True) as process:
         assert process.stdout is not None
@@ -111,7 +111,7 @@ def harness(tmp_path: Path) -> Iterator[tuple["subprocess.Popen[str]", list[int]
 
 
 def test_child_writes_to_its_log(supervisor: Supervisor) -> None:
-    """What a child says on either output is in the log named after it, and a second child of the name has its own."""
+    """Both outputs of a child are in the log named after it, and a second child of the name has its own log."""
     for name in ("talk.log", "talk-2.log"):
         child = supervisor.start(["sh", "-c", "echo out; echo err >&2"], name="talk", role="source")
         assert child.wait_end(20) == 0
@@ -119,56 +119,59 @@ def test_child_writes_to_its_log(supervisor: Supervisor) -> None:
 
 
 def test_environment_is_added_to(supervisor: Supervisor) -> None:
-    """A child has the harness's environment and what was given to it."""
+    """A child has the harness's environment and the variables given to it."""
     child = supervisor.start(["sh", "-c", "echo $PATH $COLOUR"], name="env", role="load", env={"COLOUR": "red"})
     child.wait_end(20)
     assert child.log.read_text().split() == [*os.environ["PATH"].split(), "red"]
 
 
 def test_unknown_command_is_a_service_error(supervisor: Supervisor, registry: Path) -> None:
-    """A command that does not exist is said in one line, and nothing of it stays recorded."""
+    """A command that does not exist is an error of one line, and no record of it stays."""
     with pytest.raises(ServiceError, match=r"ghost cannot be started: .*no-such-command"):
         supervisor.start(["no-such-command"], name="ghost", role="load", received=Ready)
     assert not list(registry.iterdir())
 
 
-def test_child_is_talked_to(supervisor: Supervisor) -> None:
-    """A child started with `heard` answers through its channel."""
+def test_child_replies_to_a_command(supervisor: Supervisor) -> None:
+    """A child started with `received` replies through its channel."""
     child = supervisor.start([sys.executable, "-c", TALKS], name="talker", role="load", received=Ready)
     child.inbox.send(Cancel())
-    assert list(child.inbox.received(timeout=20)) == [Ready()]
+    assert list(child.inbox.receive(timeout=20)) == [Ready()]
 
 
 @pytest.mark.parametrize(
-    ("said", "told"), [("channel.send(Failure('no bread'))", "talker ended: no bread"), ("sys.exit(7)", "exit code 7")]
+    ("action", "message"),
+    [("channel.send(Failure('no disk'))", "talker ended: no disk"), ("sys.exit(7)", "exit code 7")],
 )
-def test_a_child_that_cannot_answer_says_why(supervisor: Supervisor, said: str, told: str) -> None:
-    """Whether it tells of its trouble, or ends without a word."""
-    program = TALKS.replace("channel.send(Ready())", said)
+def test_a_child_that_cannot_reply_is_an_error_with_its_reason(
+    supervisor: Supervisor, action: str, message: str
+) -> None:
+    """The error has the reason of its Failure, or its exit code if it ended without a message."""
+    program = TALKS.replace("channel.send(Ready())", action)
     child = supervisor.start([sys.executable, "-c", program], name="talker", role="load", received=Ready | Failure)
     child.inbox.send(Cancel())
-    with pytest.raises(ProcessDiedError, match=told):
-        child.answer(Ready, 20)
+    with pytest.raises(ProcessDiedError, match=message):
+        child.wait_reply(Ready, 20)
 
 
-def test_a_child_is_waited_for_until_it_answers(supervisor: Supervisor) -> None:
-    """What else it says meanwhile is passed over; one that never answers is given up."""
+def test_a_child_is_waited_for_until_it_replies(supervisor: Supervisor) -> None:
+    """Other messages are skipped; a child that does not reply in time is a NotReadyError."""
     child = supervisor.start([sys.executable, "-c", TALKS], name="talker", role="load", received=Ready | Failure)
     child.inbox.send(Cancel())
-    assert child.answer(Ready, 20) == Ready()
+    assert child.wait_reply(Ready, 20) == Ready()
     with pytest.raises(NotReadyError, match="talker did not answer"):
-        child.answer(Ready, 0.1)
+        child.wait_reply(Ready, 0.1)
 
 
 def test_closed_channel_is_the_polite_end(supervisor: Supervisor) -> None:
-    """A child with a channel is asked to end by its closing, and no signal is needed."""
+    """Closing its channel ends a child, and no signal is needed."""
     child = supervisor.start([sys.executable, "-c", TALKS], name="talker", role="load", received=Ready)
-    child.stop(patience=20)
+    child.stop(timeout_s=20)
     assert (child.exit_code, child.log.read_text()) == (0, "asked to end\n")
 
 
 def test_probe_makes_ready(supervisor: Supervisor) -> None:
-    """wait_ready returns once the probe says yes."""
+    """wait_ready returns once the probe returns True."""
     answers = iter([False, False, True])
     python(supervisor, SLEEPS).wait_ready(lambda: next(answers), 20)
     assert next(answers, None) is None
@@ -184,14 +187,14 @@ def test_not_ready_carries_the_last_lines(supervisor: Supervisor) -> None:
 
 
 def test_died_carries_exit_code_and_last_lines(supervisor: Supervisor) -> None:
-    """A child that ends before it is ready is reported with how it ended and its log's last lines."""
-    child = supervisor.start(["sh", "-c", "echo no room; exit 7"], name="child", role="load")
-    with pytest.raises(ProcessDiedError, match=r"child ended with exit code 7 \(log: .*child.log\)\n    no room"):
+    """A child that ends before it is ready is reported with its exit code and its log's last lines."""
+    child = supervisor.start(["sh", "-c", "echo no memory; exit 7"], name="child", role="load")
+    with pytest.raises(ProcessDiedError, match=r"child ended with exit code 7 \(log: .*child.log\)\n    no memory"):
         child.wait_ready(lambda: False, 20)
 
 
 def test_unfinished_tool_is_not_ready(supervisor: Supervisor) -> None:
-    """wait_end does not wait for longer than it says."""
+    """wait_end does not wait for longer than its limit."""
     with pytest.raises(NotReadyError, match="did not end within 0 s"):
         python(supervisor, SLEEPS).wait_end(0)
 
@@ -201,7 +204,7 @@ def test_stop_ends_other_process_groups_of_the_session(supervisor: Supervisor) -
     child = python(supervisor, FAMILY)
     grandchild = int(child.log.read_text().split()[1])
     until(lambda: child.members() == [child.pid, grandchild] and os.getpgid(grandchild) == grandchild)
-    child.stop(patience=0.1)
+    child.stop(timeout_s=0.1)
     assert not runs(child.pid)
     assert not runs(grandchild)
 
@@ -212,14 +215,14 @@ def test_dead_childs_descendants_are_ended(supervisor: Supervisor) -> None:
     assert child.wait_end(20) == 0
     grandchild = int(child.log.read_text())
     assert child.members() == [grandchild]
-    child.stop(patience=0.1)
+    child.stop(timeout_s=0.1)
     assert not runs(grandchild)
 
 
 def test_stubborn_child_is_killed(supervisor: Supervisor) -> None:
     """A child that ignores the polite signals is killed and reaped; stopping it again does nothing."""
     child = python(supervisor, STUBBORN)
-    child.stop(patience=0.1)
+    child.stop(timeout_s=0.1)
     child.stop()
     assert child.exit_code == -signal.SIGKILL
     assert stat_of(child.pid) is None
@@ -234,15 +237,15 @@ def test_stopped_child_is_forgotten(supervisor: Supervisor, registry: Path) -> N
 
 
 def test_close_stops_in_reverse(registry: Path, tmp_path: Path) -> None:
-    """Closing a Supervisor stops the child that was started last first, and leaves neither record nor guard."""
-    told = tmp_path / "told"
+    """Closing a Supervisor stops the child that was started last first, and leaves neither record nor reaper."""
+    order = tmp_path / "order"
     with Supervisor(registry, tmp_path / "logs") as supervisor:
         for name in ("server", "client"):
-            python(supervisor, TELLS.format(file=str(told), name=name), name)
-        assert len(guards(registry)) == 1
-    assert told.read_text().split() == ["client", "server"]
+            python(supervisor, WRITES_NAME.format(file=str(order), name=name), name)
+        assert len(reapers(registry)) == 1
+    assert order.read_text().split() == ["client", "server"]
     assert not list(registry.iterdir())
-    assert not guards(registry)
+    assert not reapers(registry)
 
 
 def test_killed_harness_leaves_nothing(harness: tuple["subprocess.Popen[str]", list[int]], registry: Path) -> None:
@@ -268,32 +271,32 @@ def test_interrupted_harness_leaves_nothing(
     assert not orphans(registry)
 
 
-def test_leftovers_are_ended(harness: tuple["subprocess.Popen[str]", list[int]], registry: Path) -> None:
-    """What harness and guard left behind when both were killed is found, said and ended."""
+def test_orphans_are_ended(harness: tuple["subprocess.Popen[str]", list[int]], registry: Path) -> None:
+    """Children that harness and reaper left when both were killed are found, named and ended."""
     process, pids = harness
-    guard = next(child for child in psutil.Process(process.pid).children() if str(registry) in child.cmdline())
-    guard.kill()
+    reaper = next(child for child in psutil.Process(process.pid).children() if str(registry) in child.cmdline())
+    reaper.kill()
     process.kill()
     process.wait(timeout=20)
-    assert [leftover.running() for leftover in orphans(registry)] == [pids]
-    assert end_orphans(registry) == [f"family: ended processes {pids[0]}, {pids[1]}"]
+    assert [orphan.running() for orphan in orphans(registry)] == [pids]
+    assert reap_orphans(registry) == [f"family: ended processes {pids[0]}, {pids[1]}"]
     assert not any(map(runs, pids))
     assert not orphans(registry)
 
 
-def test_running_harness_has_no_leftovers(supervisor: Supervisor, registry: Path) -> None:
-    """A record whose harness is alive is nobody's leftover, and its child goes on."""
+def test_running_harness_has_no_orphans(supervisor: Supervisor, registry: Path) -> None:
+    """A record whose harness is alive is no orphan, and its child goes on."""
     child = python(supervisor, SLEEPS)
     assert not orphans(registry)
-    assert end_orphans(registry) == []
+    assert reap_orphans(registry) == []
     assert child.alive()
 
 
 def record_of(child: Child, **changed: object) -> Orphan:
-    """A record that says of a running process that a dead harness started it."""
+    """Return a record that attributes a running process to a dead harness."""
     born = stat_of(child.pid)
     assert born is not None
-    marker = environment_of(child.pid)[MARK]
+    marker = environment_of(child.pid)[MARKER_VARIABLE]
     return Orphan(marker, "other", "old", "old.log", boot_id(), child.pid, 1, child.pid, born.created)._replace(
         **changed
     )
@@ -305,11 +308,11 @@ def record_of(child: Child, **changed: object) -> Orphan:
     ids=["number reused", "another session", "before the last boot"],
 )
 def test_strangers_are_left_alone(supervisor: Supervisor, registry: Path, changed: dict[str, object]) -> None:
-    """A process that has only some of what the record says is not touched, and the record goes."""
+    """A process that matches the record only in part is not touched, and the record is removed."""
     child = python(supervisor, SLEEPS)
     record_of(child, **changed).write(registry)
     assert len(orphans(registry)) == 1
-    assert end_orphans(registry) == []
+    assert reap_orphans(registry) == []
     assert child.alive()
     assert not orphans(registry)
 
@@ -318,11 +321,11 @@ def test_child_without_session_yet_is_found(supervisor: Supervisor, registry: Pa
     """A harness killed while it started a child has recorded the marker only, and that is enough to end the child."""
     child = python(supervisor, SLEEPS)
     record_of(child, session=0, created=0).write(registry)
-    assert end_orphans(registry) == [f"old: ended process {child.pid}"]
+    assert reap_orphans(registry) == [f"old: ended process {child.pid}"]
     assert not runs(child.pid)
 
 
-def test_foreign_files_in_the_registry_are_passed_over(registry: Path) -> None:
+def test_foreign_files_in_the_registry_are_skipped(registry: Path) -> None:
     """A file that is not a record neither counts nor disturbs."""
     registry.mkdir()
     (registry / "a.b.json").write_text("{}")
@@ -331,20 +334,20 @@ def test_foreign_files_in_the_registry_are_passed_over(registry: Path) -> None:
 
 
 def test_output_of_a_tool() -> None:
-    """What a short tool says on both outputs is returned."""
-    assert output_of(["sh", "-c", "echo out; echo err >&2"]) == "out\nerr\n"
+    """Both outputs of a short tool are returned."""
+    assert run_tool(["sh", "-c", "echo out; echo err >&2"]) == "out\nerr\n"
 
 
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        (["no-such-command"], "no-such-command is not there"),
+        (["no-such-command"], "no-such-command is not installed"),
         (["sh", "-c", "echo bad; exit 3"], "exit code 3\n    bad"),
         (["sleep", "600"], "sleep 600 did not end within 0.1 s"),
     ],
     ids=["missing", "failing", "hanging"],
 )
 def test_output_of_a_tool_that_fails(command: list[str], message: str) -> None:
-    """A tool that is missing, fails or hangs is a ServiceError that says so."""
+    """A tool that is missing, fails or hangs is a ServiceError with the reason."""
     with pytest.raises(ServiceError, match=message):
-        output_of(command, seconds=0.1 if command[0] == "sleep" else 20)
+        run_tool(command, timeout_s=0.1 if command[0] == "sleep" else 20)

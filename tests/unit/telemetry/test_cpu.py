@@ -1,4 +1,4 @@
-"""CPU time is found on the account of the role that used it."""
+"""CPU time is attributed to the role that used it."""
 
 import os
 import sys
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bench.system.supervisor import Role, Supervisor
-from bench.telemetry.cpu import Probe, cpu_seconds
+from bench.telemetry.cpu import CpuProbe, cpu_seconds
 
 BURNS = "import time\nwhile time.process_time() < 0.3: pass\nprint('done', flush=True); time.sleep(600)"
 PARENT = (
@@ -23,24 +23,24 @@ def burn(seconds: float) -> None:
         pass
 
 
-def test_own_cpu_time_is_seen() -> None:
-    """cpu_seconds says what a process has used, to the kernel's clock tick."""
+def test_own_cpu_time_is_measured() -> None:
+    """cpu_seconds returns the CPU time of a process, to the kernel's clock tick."""
     before = cpu_seconds([os.getpid()])
     burn(0.2)
     assert cpu_seconds([os.getpid()]) - before >= 0.18
 
 
 def test_process_that_is_gone_counts_nothing() -> None:
-    """A number that no process has adds nothing."""
+    """A pid that no process has adds nothing."""
     assert cpu_seconds([2**22 + 1]) == 0
 
 
 @pytest.mark.parametrize("code", [BURNS, PARENT], ids=["itself", "a child it reaped"])
 @pytest.mark.parametrize("role", ["framework", "load", "source"])
-def test_cpu_time_is_on_the_roles_account(tmp_path: Path, role: Role, code: str) -> None:
-    """What a child used, or a descendant that it reaped, is on its role's account and nobody else's."""
+def test_cpu_time_is_attributed_to_its_role(tmp_path: Path, role: Role, code: str) -> None:
+    """CPU time of a child, or of a descendant that it reaped, counts for its role and no other."""
     with Supervisor(tmp_path / "registry", tmp_path / "logs") as supervisor:
-        probe = Probe(supervisor)
+        probe = CpuProbe(supervisor)
         begin = probe.snapshot()
         child = supervisor.start([sys.executable, "-c", code], name="child", role=role)
         child.wait_ready(lambda: "done" in child.log.read_text(), 30)
@@ -50,9 +50,9 @@ def test_cpu_time_is_on_the_roles_account(tmp_path: Path, role: Role, code: str)
     assert list(used.values()) == [0, 0]
 
 
-def test_harness_has_its_own_account(tmp_path: Path) -> None:
-    """What the harness itself used is not on a role's account; the machine's account has it too."""
-    probe = Probe(Supervisor(tmp_path / "registry", tmp_path / "logs"))
+def test_cpu_time_of_the_harness_is_attributed_to_no_role(tmp_path: Path) -> None:
+    """CPU time of the harness itself counts for no role; it is part of the machine's."""
+    probe = CpuProbe(Supervisor(tmp_path / "registry", tmp_path / "logs"))
     begin = probe.snapshot()
     burn(0.2)
     cpu = probe.snapshot().since(begin)
@@ -62,9 +62,9 @@ def test_harness_has_its_own_account(tmp_path: Path) -> None:
 
 
 def test_stopped_child_is_left_out(tmp_path: Path) -> None:
-    """A child that was stopped between two snapshots makes no account negative."""
+    """A child that was stopped between two snapshots makes no role's CPU time negative."""
     with Supervisor(tmp_path / "registry", tmp_path / "logs") as supervisor:
-        probe = Probe(supervisor)
+        probe = CpuProbe(supervisor)
         child = supervisor.start([sys.executable, "-c", BURNS], name="child", role="load")
         child.wait_ready(lambda: "done" in child.log.read_text(), 30)
         begin = probe.snapshot()
@@ -72,12 +72,12 @@ def test_stopped_child_is_left_out(tmp_path: Path) -> None:
         assert probe.snapshot().since(begin).load == 0
 
 
-def test_memory_is_told_by_role(tmp_path):
-    """A child that holds 60 MB shows on its role's account."""
+def test_memory_is_attributed_to_its_role(tmp_path):
+    """A child that holds 60 MB raises the resident memory of its role."""
     code = "import time; held = bytearray(b'x' * 60_000_000); time.sleep(120)"
     with Supervisor(tmp_path / "registry", tmp_path / "logs") as supervisor:
         supervisor.start([sys.executable, "-c", code], name="holder", role="framework", received=int)
-        probe, deadline = Probe(supervisor), time.monotonic() + 20
+        probe, deadline = CpuProbe(supervisor), time.monotonic() + 20
         while probe.snapshot().memory.get("framework", 0) < 60e6:
             assert time.monotonic() < deadline
             time.sleep(0.05)

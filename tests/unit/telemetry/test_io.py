@@ -1,4 +1,4 @@
-"""Network, disk and garbage collection are on the account of the role that had them; with real processes."""
+"""Network bytes, disk bytes and garbage collection are attributed to their role; with real processes."""
 
 import os
 import socket
@@ -10,11 +10,11 @@ import pytest
 
 from bench.services.java import java
 from bench.system.supervisor import Supervisor
-from bench.telemetry.cpu import Probe
-from bench.telemetry.io import usage
+from bench.telemetry.cpu import CpuProbe
+from bench.telemetry.io import read_io_counters
 from bench.telemetry.jvm_gc import counters, gc_seconds
-from bench.telemetry.resources import Account
-from bench.telemetry.tcp_counters import carried, sockets_of
+from bench.telemetry.resources import ResourceMeter
+from bench.telemetry.tcp_counters import read_tcp_bytes, socket_inodes
 
 SENDS = """
 import socket, sys, time
@@ -44,7 +44,7 @@ public class Collects {
 
 
 def waited(condition, seconds=30.0):
-    """Whether a condition came true in time."""
+    """Return True if a condition came true in time."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
@@ -53,23 +53,23 @@ def waited(condition, seconds=30.0):
     return True
 
 
-def test_own_sockets_have_carried_what_was_sent():
+def test_own_sockets_count_the_bytes_sent_and_received():
     """Both ends of a connection count, each its own direction."""
     with socket.create_server(("127.0.0.1", 0)) as listener, socket.create_connection(listener.getsockname()) as one:
         other, _ = listener.accept()
         with other:
             one.sendall(b"x" * 1000)
             assert len(other.recv(1000, socket.MSG_WAITALL)) == 1000
-            found = carried()
-            assert found is not None
+            tcp = read_tcp_bytes()
+            assert tcp is not None
             inodes = [os.fstat(end.fileno()).st_ino for end in (one, other)]
-            assert {inodes[0], inodes[1]} <= sockets_of([os.getpid()])
-            assert waited(lambda: (carried() or {})[inodes[0]].sent in (1000, 1001))  # the SYN may count
-            assert found[inodes[1]].received == 1000
+            assert {inodes[0], inodes[1]} <= socket_inodes([os.getpid()])
+            assert waited(lambda: (read_tcp_bytes() or {})[inodes[0]].sent in (1000, 1001))  # the SYN may count
+            assert tcp[inodes[1]].received == 1000
 
 
-def test_tcp_bytes_are_on_the_roles_account(tmp_path: Path):
-    """What a child sent to the harness is sent on its role's account and received on the harness's."""
+def test_tcp_bytes_are_attributed_to_their_role(tmp_path: Path):
+    """Bytes that a child sent to the harness are sent bytes of its role and received bytes of the harness."""
     with (
         Supervisor(tmp_path / "registry", tmp_path / "logs") as supervisor,
         socket.create_server(("127.0.0.1", 0)) as listener,
@@ -78,52 +78,52 @@ def test_tcp_bytes_are_on_the_roles_account(tmp_path: Path):
         child = supervisor.start([sys.executable, "-c", SENDS, port], name="sender", role="load")
         peer, _ = listener.accept()
         with peer:
-            before = usage(supervisor)
+            before = read_io_counters(supervisor)
             peer.sendall(b"!")
             left = 3_000_000
             while left:
                 left -= len(peer.recv(min(left, 2**16)))
             child.wait_ready(lambda: "done" in child.log.read_text(), 30)
-            used = usage(supervisor).since(before)
+            used = read_io_counters(supervisor).since(before)
     assert used["load"]["sent_bytes"] == pytest.approx(3_000_000, abs=10)
     assert used["load"]["received_bytes"] == 1
     assert used["harness"]["received_bytes"] >= 3_000_000
     assert used["load"]["link_sent_bytes"] == used["harness"]["link_received_bytes"] == 0  # over loopback
 
 
-def test_disk_bytes_are_on_the_roles_account(tmp_path: Path):
-    """What a child wrote to a file on a disk; in memory (tmpfs) nothing is written to a disk."""
+def test_disk_bytes_are_attributed_to_their_role(tmp_path: Path):
+    """Bytes that a child wrote to a file on a disk count; in memory (tmpfs) nothing is written to a disk."""
     code = WRITES.replace("sys.stdin.read()", "pass")
     with Supervisor(tmp_path / "registry", tmp_path / "logs") as supervisor:
-        before = usage(supervisor)
+        before = read_io_counters(supervisor)
         child = supervisor.start([sys.executable, "-c", code, str(tmp_path / "file")], name="writer", role="source")
         child.wait_ready(lambda: "done" in child.log.read_text(), 30)
-        used = usage(supervisor).since(before)
+        used = read_io_counters(supervisor).since(before)
     in_memory = "tmpfs" in _file_system_of(tmp_path)
     assert used["source"]["written_bytes"] == (0 if in_memory else pytest.approx(5_000_000, rel=0.3))
 
 
 def test_a_child_that_is_no_jvm_has_no_collections(tmp_path: Path):
-    """A value that does not exist is left out, and is not 0."""
+    """A value that does not exist is missing, not 0."""
     with Supervisor(tmp_path / "registry", tmp_path / "logs") as supervisor:
         supervisor.start([sys.executable, "-c", "import time; time.sleep(600)"], name="child", role="framework")
-        assert "gc_seconds" not in usage(supervisor).since(usage(supervisor))["framework"]
+        assert "gc_seconds" not in read_io_counters(supervisor).since(read_io_counters(supervisor))["framework"]
     assert gc_seconds(os.getpid()) is None
     assert counters(2**22 + 1) == {}
 
 
 @pytest.mark.real
-def test_collections_of_a_jvm_are_on_the_roles_account(tmp_path: Path):
-    """A JVM that collected its garbage twenty times has stood still for a while; another account has none of it."""
+def test_collections_of_a_jvm_are_attributed_to_its_role(tmp_path: Path):
+    """A JVM that collected its garbage twenty times has paused; no other role has collections."""
     source = tmp_path / "Collects.java"
     source.write_text(COLLECTS)
     with Supervisor(tmp_path / "registry", tmp_path / "logs") as supervisor:
-        account = Account(Probe(supervisor), supervisor)
+        meter = ResourceMeter(CpuProbe(supervisor), supervisor)
         child = supervisor.start([java(), "-Xmx64m", str(source)], name="jvm", role="framework")
         child.wait_ready(lambda: "done" in child.log.read_text(), 60)
-        spent = account.expense(alone=True)
-    assert 0 < spent.usage["framework"]["gc_seconds"] < spent.cpu["seconds"]
-    assert "gc_seconds" not in spent.usage["harness"]
+        usage = meter.usage(alone=True)
+    assert 0 < usage.usage["framework"]["gc_seconds"] < usage.cpu["seconds"]
+    assert "gc_seconds" not in usage.usage["harness"]
 
 
 def _file_system_of(path: Path) -> str:
