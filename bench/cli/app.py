@@ -293,21 +293,24 @@ def certify(  # one argument for each option
 
     from bench.cli import validation_table
     from bench.plugins import registry
-    from bench.simulation import validation_report as kit
+    from bench.simulation import validation_report
     from bench.system import host_info, process_pool
 
     sys.path.insert(0, str(Path.cwd()))  # where a strategy of one's own may lie
     maker = registry.maker(strategy)
-    many = kit.Seeds(seeds, seeds, max(1, seeds // 2), first=first)
-    todo = kit.tasks(many, only=scenario, mutations=strategy == "two-counter")
+    many = validation_report.Seeds(seeds, seeds, max(1, seeds // 2), first=first)
+    todo = validation_report.list_tasks(many, only=scenario, mutations=strategy == "two-counter")
     if not todo:
-        raise UsageError(f"--scenario {scenario}: no case has that in its name; there are: {', '.join(kit.names())}")
-    answers = process_pool.answers(partial(kit.done, maker=maker), todo, min(len(todo), jobs or host_info.cores()))
-    certificate = kit.certificate(strategy, many, validation_table.watched(answers, len(todo)))
-    validation_table.show(certificate)
+        names = ", ".join(validation_report.case_names())
+        raise UsageError(f"--scenario {scenario}: no case has that in its name; there are: {names}")
+    answers = process_pool.answers(
+        partial(validation_report.run_task, strategy=maker), todo, min(len(todo), jobs or host_info.cores())
+    )
+    report = validation_report.build_report(strategy, many, validation_table.track_progress(answers, len(todo)))
+    validation_table.print_report(report)
     if plot is not None:
-        _say(str(registry.plot("certificate").write(certificate, plot)))
-    raise typer.Exit(0 if all(gate.passed for gate in certificate.gates) else 4)
+        _say(str(registry.plot("certificate").write(report, plot)))
+    raise typer.Exit(0 if all(criterion.passed for criterion in report.criteria) else 4)
 
 
 @app.command(epilog="Example:  bench doctor --site site.yaml")

@@ -10,7 +10,7 @@ from bench.config.site import Site
 from bench.errors import HarnessError
 from bench.model.cell import Cell
 from bench.runner import deployment
-from bench.search.durations import Pace
+from bench.search.durations import TrialDurations
 from bench.services import preflight
 from bench.system import host_info
 
@@ -53,24 +53,28 @@ def plan_of(scenario: Scenario, site: Site, results: Path, cache: Path) -> Plan:
 
 
 def _usual_seconds(cell: Cell, scenario: Scenario, site: Site) -> float:
-    pace, bound = _pace(cell, scenario), _cpu_bound(cell, site)
+    durations, bound = _durations(cell, scenario), _cpu_bound(cell, site)
     rate = min(USUAL_RATE, BUSY_BANDWIDTH / cell.message_bytes, bound or USUAL_RATE)
-    return min(float(scenario.search.budget), USUAL_TRIALS * pace.longest(rate)) + 2
+    return min(float(scenario.search.budget), USUAL_TRIALS * durations.estimate_seconds(rate)) + 2
 
 
 def _disk(cell: Cell, scenario: Scenario, site: Site) -> float:
     """Bytes that a source which writes to disk holds during one trial."""
     copies = {"kafka": 1, "files": 1, "pulsar": 2}.get(cell.source, 0)
     rate = _cpu_bound(cell, site) or float("inf")
-    return copies * min(rate * cell.message_bytes, BUSY_BANDWIDTH) * _pace(cell, scenario).longest(USUAL_RATE)
+    return (
+        copies
+        * min(rate * cell.message_bytes, BUSY_BANDWIDTH)
+        * _durations(cell, scenario).estimate_seconds(USUAL_RATE)
+    )
 
 
-def _pace(cell: Cell, scenario: Scenario) -> Pace:
+def _durations(cell: Cell, scenario: Scenario) -> TrialDurations:
     try:
         interval = deployment.batch_interval(cell, scenario)
     except HarnessError:
         interval = 0.0
-    return Pace(scenario.timing, float(scenario.search.precision), interval)
+    return TrialDurations(scenario.timing, float(scenario.search.precision), interval)
 
 
 def _cpu_bound(cell: Cell, site: Site) -> float | None:

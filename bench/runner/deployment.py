@@ -161,8 +161,8 @@ def no_keys(cell: Cell, scenario: Scenario) -> str | None:
     )
 
 
-def roofs(cell: Cell, scenario: Scenario, site: Site, cores: int) -> list[Bound]:
-    """The roofs over a cell, the lowest first: its CPU cost, and what site and source say of network and disk.
+def cell_bounds(cell: Cell, scenario: Scenario, site: Site, cores: int) -> list[Bound]:
+    """Return the known bounds on the rate of a cell, the lowest first: CPU, network and disk.
 
     `cores` are those of this machine that a framework here has.
     """
@@ -170,7 +170,7 @@ def roofs(cell: Cell, scenario: Scenario, site: Site, cores: int) -> list[Bound]
     copies = source.copies(site) if isinstance(source, Copying) else None
     rates = {"network": site.link(cell.framework, cell.source), "disk": site.disk}
     known = {name: None if rate is None else float(rate) for name, rate in rates.items()}
-    return bounds.roofs(cell, site.cores_of(cell.framework, cores), copies, **known, cards=site.load is not None)
+    return bounds.cell_bounds(cell, site.cores_of(cell.framework, cores), copies, **known, cards=site.load is not None)
 
 
 def batch_interval(cell: Cell, scenario: Scenario) -> float:

@@ -165,8 +165,8 @@ def resumed(cell: Cell, scenario: Scenario, env: protocols.RunEnvironment, store
 
 
 def answer(search: Strategy, cell: Cell, scenario: Scenario, env: protocols.RunEnvironment) -> Result:
-    """What a search has found, with the roof that it came near."""
-    return _checked(under(deployment.roofs(cell, scenario, env.site, env.cores), search.result()))
+    """What a search has found, with the bound that it reached."""
+    return _checked(under(deployment.cell_bounds(cell, scenario, env.site, env.cores), search.result()))
 
 
 def run_trial(
@@ -209,7 +209,7 @@ def rules_of(scenario: Scenario) -> Rules:
 
 def search_for(cell: Cell, scenario: Scenario, env: protocols.RunEnvironment, store: RunFolder) -> Strategy:
     """The scenario's search for a cell, which has not tried anything yet."""
-    lowest = next((roof for roof in deployment.roofs(cell, scenario, env.site, env.cores) if roof.hard), None)
+    lowest = next((bound for bound in deployment.cell_bounds(cell, scenario, env.site, env.cores) if bound.hard), None)
     bound_hz = lowest.hz if lowest is not None else None
     question = SearchProblem(
         cell,
@@ -243,11 +243,11 @@ def _make_ready(deployed: deployment.Deployment, seen: Measurement | None) -> No
         deployed.redeploy()
 
 
-def under(roofs: list[Bound], result: Result) -> Result:
-    """The result with its soft roofs; it carries the name of a roof that it comes near, whatever else of the system limited it."""
-    reached = bounds.reached_bound(result.estimate_hz or 0.0, roofs)
+def under(cell_bounds: list[Bound], result: Result) -> Result:
+    """Add the soft bounds; set `limited_by` to a bound that the estimate reaches."""
+    reached = bounds.reached_bound(result.estimate_hz or 0.0, cell_bounds)
     named = result.limited_by if reached is None or result.limited_by == "generator" else reached.name
-    return replace(result, limited_by=named, soft_bounds=tuple(roof for roof in roofs if not roof.hard))
+    return replace(result, limited_by=named, soft_bounds=tuple(bound for bound in cell_bounds if not bound.hard))
 
 
 def _check_sanity(seen: Measurement, cell: Cell, env: protocols.RunEnvironment) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from bench.analysis.histogram import KINDS, Histogram, Seconds
+from bench.analysis.histogram import KINDS, Histogram, HistogramsPerSecond
 from bench.analysis.time_series import TimeSeries
 from bench.errors import HarnessError, ProcessDiedError
 from bench.model.measurement import Ending, Latency, Measurement, Planned
@@ -65,7 +65,7 @@ class _Trial:
     def __init__(self, deployed: Deployment, planned: Planned, show: Show) -> None:
         self._standing, self._planned, self._show = deployed, planned, show
         self._run = planned.number % 65535 + 1
-        self._tally, self._stale, self._latencies = DeliveryCounts(), 0, Seconds()
+        self._tally, self._stale, self._latencies = DeliveryCounts(), 0, HistogramsPerSecond()
         self._sent: SendProgress | None = None
         self._at_end: SendProgress | None = None
         self._rows = TimeSeries()

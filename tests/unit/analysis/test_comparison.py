@@ -7,7 +7,7 @@ from bench.analysis.comparison import compare
 from bench.model.measurement import Result
 from bench.search.two_counter import TwoCounter
 from bench.simulation.capacity import Traits
-from bench.simulation.driver import Case, outcome_of
+from bench.simulation.driver import Case, run_search
 
 
 def result(low, high, *, size=100, status="measured", estimate=None):
@@ -65,7 +65,7 @@ def test_a_map_of_equals_seldom_shows_a_change():
     """At most 5 % of A/A maps of twelve cells show any, over simulated systems with noise and pauses."""
     cells, maps, changed, case = 12, 40, 0, Case("a", Traits(20_000.0), hint=1.1)
     halves = [
-        [outcome_of(case, seed, TwoCounter).result for seed in range(begin, begin + cells * maps)]
+        [run_search(case, seed, TwoCounter).result for seed in range(begin, begin + cells * maps)]
         for begin in (0, 10_000)
     ]
     for number in range(maps):

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.analysis.histogram import Histogram, Seconds, hgrm_text, histogram_of, percentiles, sparse_of
+from bench.analysis.histogram import Histogram, HistogramsPerSecond, hgrm_text, histogram_of, percentiles, sparse_of
 from bench.workload.delivery_counts import DeliveryCounts
 from bench.workload.load_spec import LoadSpec
 from bench.workload.open_loop import OpenLoopSender, run_load
@@ -93,7 +93,7 @@ def test_an_hgrm_file_ends_at_its_maximum():
 
 def test_seconds_can_be_cut_out_and_added_up():
     """A window's histogram is the sum of its seconds'."""
-    seconds = Seconds()
+    seconds = HistogramsPerSecond()
     for second, value in enumerate((0.1, 0.2, 0.4)):
         seconds.add(second, "due", histogram_with([value] * 10).sparse())
     assert len(histogram_of(seconds.buckets(), "due")) == 30
@@ -160,7 +160,7 @@ def test_a_stall_of_the_generator_shows_from_due_only(monkeypatch):
 
 def test_seconds_of_a_while_ago_are_packed_and_can_still_grow():
     """What comes late is added to its second; nothing is lost by packing."""
-    seconds = Seconds()
+    seconds = HistogramsPerSecond()
     for second in range(20):
         seconds.add(second, "due", [(7, 1), (3, 2)])
     seconds.add(2, "due", [(7, 10), (9, 1)])

@@ -16,13 +16,13 @@ GOOD = Measurement(
 )  # fmt: skip
 
 
-def told(seen, *, bound=None, link=None):
-    return failed_sanity_check(seen, CELL, bound_hz=bound, link=link)
+def check(measurement, *, bound=None, link=None):
+    return failed_sanity_check(measurement, CELL, bound_hz=bound, link=link)
 
 
 def test_a_good_trial_raises_no_alarm():
     """Also right at its bounds."""
-    assert told(GOOD, bound=1000, link=10e6) is None
+    assert check(GOOD, bound=1000, link=10e6) is None
 
 
 IMPOSSIBLE = {
@@ -37,15 +37,15 @@ IMPOSSIBLE = {
 }
 
 
-@pytest.mark.parametrize(("seen", "limits", "figures"), IMPOSSIBLE.values(), ids=IMPOSSIBLE.keys())
-def test_what_cannot_be_is_told_with_its_figures(seen, limits, figures):
+@pytest.mark.parametrize(("measurement", "limits", "figures"), IMPOSSIBLE.values(), ids=IMPOSSIBLE.keys())
+def test_what_cannot_be_is_told_with_its_figures(measurement, limits, figures):
     """One line that says what contradicts what."""
-    assert figures in told(seen, **limits)
+    assert figures in check(measurement, **limits)
 
 
 def test_a_duplicate_is_no_impossible_result():
     """It is the framework's, and counted as such."""
-    assert told(replace(GOOD, processed=10_001, duplicated=1)) is None
+    assert check(replace(GOOD, processed=10_001, duplicated=1)) is None
 
 
 def test_a_few_messages_of_mixed_sizes_say_nothing_of_a_link():

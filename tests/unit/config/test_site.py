@@ -282,7 +282,7 @@ def test_cores_are_of_where_a_framework_stands() -> None:
     assert [site.cores_of(name, 2) for name in ("spark", "harmonicio", "plain")] == [12, 16, 2]
     assert Site(kafka=KafkaSite("b1:9092"), cores=16).cores_of("spark", 2) == 2
     dear = Scenario("x", ("spark/kafka", "plain/kafka"), Grid((Size(1000),), (Seconds(0.01),)))
-    assert [deployment.roofs(cell, dear, site, 2)[0].hz for cell in dear.cells()] == [1200.0, 200.0]
+    assert [deployment.cell_bounds(cell, dear, site, 2)[0].hz for cell in dear.cells()] == [1200.0, 200.0]
 
 
 def test_a_reports_bound_is_that_of_the_framework() -> None:

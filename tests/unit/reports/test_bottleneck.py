@@ -73,7 +73,7 @@ def test_a_rate_near_the_bound_is_limited_by_the_work_itself() -> None:
 
 
 @pytest.mark.parametrize(("name", "kind"), [("disk", "disk"), ("network", "network")])
-def test_a_rate_near_a_roof_of_the_source_is_limited_by_it(name: str, kind: str) -> None:
+def test_a_rate_near_a_bound_of_the_source_is_limited_by_it(name: str, kind: str) -> None:
     """With the share of it that was reached; one that lies far above is nobody's limit."""
     near, far = Bound(name, 105.0, hard=False), Bound(name, 400.0, hard=False)
     limit = limit_of(run_data(), known(FREE, overloaded(cpu=IDLE), soft_bounds=(near,)))
@@ -84,13 +84,13 @@ def test_a_rate_near_a_roof_of_the_source_is_limited_by_it(name: str, kind: str)
     assert limit.kind == "not known"
 
 
-def test_the_roofs_of_each_source_are_drawn_over_the_sizes() -> None:
+def test_the_bounds_of_each_source_are_drawn_over_the_sizes() -> None:
     """Once, whichever systems read it; a source without one has none."""
-    sizes, roofs = (10_000, 1_000_000), {"kafka": (Bound("disk", 900.0, hard=False),), "tcp": ()}
+    sizes, bounds = (10_000, 1_000_000), {"kafka": (Bound("disk", 900.0, hard=False),), "tcp": ()}
     cells = [
-        Cell(framework, source, size, 0.0) for framework in ("plain", "spark") for source in roofs for size in sizes
+        Cell(framework, source, size, 0.0) for framework in ("plain", "spark") for source in bounds for size in sizes
     ]
-    seen = tuple(CellData(cell, result_of(cell, soft_bounds=roofs[cell.source]), ()) for cell in cells)
+    seen = tuple(CellData(cell, result_of(cell, soft_bounds=bounds[cell.source]), ()) for cell in cells)
     found = curves_of(replace(run_data(), cells=seen), 0.0)
     assert found.bounds == (("kafka’s disk", ((10_000, 900.0), (1_000_000, 900.0))),)
 

@@ -18,12 +18,12 @@ CALM = Traits(1000.0, noise=0.005, pause_gap=0.0, warm_up=0.0)
 def searched(p99_breaks_at):
     """The result of a search whose p99 is 3 s above a rate, and 1 s below; 2 s are asked for."""
     objectives = Objectives(p99=Seconds(2))
-    question, system = replace(Case("p99", CALM).question(), objectives=objectives), Fluid(CALM, Faults(), 1)
-    search = TwoCounter(question)
+    problem, system = replace(Case("p99", CALM).problem, objectives=objectives), Fluid(CALM, Faults(), 1)
+    search = TwoCounter(problem)
     while (planned := search.next_trial()) is not None:
-        seen = system.trial(planned, 30.0)
-        seen = replace(seen, from_due=Latency(p99=3.0 if planned.rate > p99_breaks_at else 1.0))
-        search = search.after(seen, judge(seen, Rules(objectives, 0.1)))
+        measurement = system.run_trial(planned, 30.0)
+        measurement = replace(measurement, from_due=Latency(p99=3.0 if planned.rate > p99_breaks_at else 1.0))
+        search = search.after(measurement, judge(measurement, Rules(objectives, 0.1)))
     return search.result()
 
 
