@@ -1,5 +1,4 @@
-"""Bounds on the rate of a cell that follow from CPU, network and disk, and the resource that limited an overloaded
-trial."""
+"""Bounds on the rate of a cell by CPU, network and disk, and the resource that limited an overloaded trial."""
 
 from collections.abc import Mapping, Sequence
 
@@ -16,8 +15,10 @@ NEAR = 0.9
 
 
 class Copies(Struct, frozen=True):
-    """Transfers of each byte of a message by a source: `network` through the busier direction of one of its network
-    cards, `disk` onto one of its disks."""
+    """Transfers of each byte of a message by a source.
+
+    `network` counts those through the busier direction of one of its network cards, `disk` those to one of its disks.
+    """
 
     network: float
     disk: float
@@ -70,8 +71,7 @@ def reached_bound(rate: float, bounds: Sequence[Bound]) -> Bound | None:
 
 
 def cpu_bound(cell: Cell, cores: int) -> float | None:
-    """Return the messages/s at which their CPU cost alone needs all cores: cores / cost. None when they cost
-    nothing."""
+    """Return the messages/s whose CPU cost needs all cores: cores / cost. None when they cost nothing."""
     return cores / cell.cpu_seconds if cell.cpu_seconds > 0 else None
 
 

@@ -133,8 +133,10 @@ def _log_rate(result: Result) -> _LogRate | None:
 
 
 def _decide(compared: Sequence[CellComparison], level: float) -> list[CellComparison]:
-    """Return the comparisons with Holm's decisions: in ascending order of p, while p <= level / (number of undecided
-    cells left)."""
+    """Return the comparisons with Holm's decisions.
+
+    In ascending order of p, a cell is decided while p <= level / (number of undecided cells left).
+    """
     tested = sorted(
         (index for index, each in enumerate(compared) if each.word == "undecided"), key=lambda i: compared[i].p
     )

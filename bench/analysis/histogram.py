@@ -104,8 +104,7 @@ def _highest(index: int) -> int:
 
 
 class Percentile(Struct, frozen=True):
-    """A duration `value` in seconds that the share `share` did not exceed, with its 95 % interval from `low` to
-    `high`."""
+    """A duration `value` in seconds that the share `share` did not exceed, with its 95 % interval."""
 
     share: float
     value: float
@@ -137,8 +136,7 @@ def _percentile(histogram: Histogram, share: float, count: int) -> Percentile:
 
 
 def hgrm_text(histogram: Histogram) -> str:
-    """Return HdrHistogram's percentile distribution (text of an .hgrm file), values in milliseconds, for its
-    plotters."""
+    """Return HdrHistogram's percentile distribution, the text of an .hgrm file; values in milliseconds."""
     filled = np.flatnonzero(histogram.counts)
     total, running = len(histogram), np.cumsum(histogram.counts[filled])
     lines = ["       Value     Percentile TotalCount 1/(1-Percentile)", ""]
@@ -176,8 +174,9 @@ def histogram_of(buckets: Buckets, kind: str, begin: float = 0.0, end: float = f
 
 
 class HistogramsPerSecond:
-    """Histograms of each second of a trial; filled buckets only, and all but the latest seconds compressed: a trial may
-    last for hours.
+    """Histograms of each second of a trial, which may last for hours.
+
+    Only filled buckets are kept, and all but the latest seconds are compressed.
 
     At 5,000 messages/s a second has a thousand filled buckets: 100 kB as dictionaries, 10 kB as arrays, 1 kB
     compressed.

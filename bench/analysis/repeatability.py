@@ -1,5 +1,4 @@
-"""Repeatability of runs of the same cells: the spread of the estimates between runs, against the width of the reported
-intervals.
+"""Repeatability of runs of the same cells: the spread between runs against the width of the reported intervals.
 
 Test of homogeneity: Cochran's Q (Cochran 1954, "The combination of estimates from different experiments", Biometrics
 10, 101-129) on the logarithms of the rates, each estimate weighted by the inverse square of its reported standard

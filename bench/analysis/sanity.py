@@ -41,8 +41,7 @@ def failed_sanity_check(
 
 
 def _has_mean_size(measurement: Measurement, cell: Cell) -> bool:
-    """Return True if enough messages were processed for their mean size to be the cell's: a few may all be small, or
-    large."""
+    """Return True if enough messages were processed for their mean size to be the cell's."""
     return cell.sizes is None or measurement.processed >= ENTRIES
 
 

@@ -1,5 +1,4 @@
-"""Stability of a system over one trial: drift of its backlog, the loss that follows, and the noise of its processed
-rate.
+"""Stability of a system over one trial: drift of its backlog, loss, and noise of its processed rate.
 
 The backlog is sampled only at instants at which it is meaningful, and judged by its drift and its minimum, never by its
 size: by Little's law (backlog = rate x latency) an absolute limit on the backlog limits the rate. Rules and constants:
@@ -115,8 +114,10 @@ def _sample(
 def _rows_standing_still(
     at: NDArray[np.float64], inside: NDArray[np.bool_], rows: NDArray[np.intp], interval: float
 ) -> NDArray[np.intp]:
-    """Return rows after the last batch, one an interval, if the counter stands still since: otherwise no sample would
-    show it."""
+    """Return rows after the last batch, one an interval, if the counter stands still since.
+
+    Otherwise no sample would show it.
+    """
     within = np.flatnonzero(inside)
     if len(rows) < 2:
         return rows[:0]
@@ -129,8 +130,7 @@ def _rows_standing_still(
 
 
 def _assess_few_samples(backlog: NDArray[np.float64], rate: float, seconds: float) -> Stability:
-    """Assess a window in which the processed counter hardly moved: overloaded if over half of the offered messages were
-    left."""
+    """Assess a window of few samples: overloaded if over half of the offered messages were not processed."""
     growth = float(backlog[-1] - backlog[0]) if len(backlog) else 0.0
     share = growth / max(1.0, rate * seconds)
     overloaded = share > 0.5 and growth > FEW_MESSAGES
@@ -148,8 +148,7 @@ def _assess_samples(samples: _Samples, rate: float, seconds: float) -> Stability
 
 
 def _estimate_drift(samples: _Samples) -> float:
-    """Return the growth of the backlog in messages/s, between the medians of the first and the last quarter of the
-    samples.
+    """Return the growth of the backlog in messages/s, between the medians of its first and last quarter.
 
     The centres of n // 4 samples at both ends are (n - n // 4) / (n - 1) of the span apart: 3/4 for large n, more for
     small n. With 3/4 throughout, a loss of 10 % would be estimated as 11.3 % at 14 samples. Below eight samples:

@@ -1,5 +1,4 @@
-"""The counters of a running trial, stored in typed columns: half an hour takes one megabyte of memory instead of
-ten."""
+"""The counters of a running trial in typed columns: half an hour takes one megabyte of memory instead of ten."""
 
 from array import array
 from bisect import bisect_left, bisect_right
@@ -32,8 +31,7 @@ class TimeSeries:
         return self._offered[-1] - self._processed[-1] if self._at else 0
 
     def least_backlog(self, begin: float, end: float) -> int | None:
-        """Return the smallest backlog in messages among the rows from `begin` to `end` seconds, inclusive; None without
-        rows."""
+        """Return the smallest backlog in messages from `begin` to `end` seconds, inclusive; None without rows."""
         rows = slice(bisect_left(self._at, begin), bisect_right(self._at, end))
         backlogs = (
             offered - processed for offered, processed in zip(self._offered[rows], self._processed[rows], strict=True)

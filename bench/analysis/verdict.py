@@ -19,8 +19,7 @@ VerdictKind = Literal["sustained", "overloaded", "invalid"]
 
 
 class Verdict(Struct, frozen=True):
-    """The judgement of one trial; `loss` is the share of the offered rate that the system did not process (0 if
-    sustained)."""
+    """The judgement of one trial; `loss` is the share of the offered rate that the system did not process."""
 
     word: VerdictKind
     why: str = ""
@@ -28,8 +27,7 @@ class Verdict(Struct, frozen=True):
 
 
 class Rules(Struct, frozen=True):
-    """Objectives of a sustained rate, and the precision (a relative width) to which it is told apart from an overloaded
-    one."""
+    """Objectives of a sustained rate, and the relative width to which rates are told apart."""
 
     objectives: Objectives = Objectives()
     precision: float = 0.05
@@ -168,8 +166,10 @@ def _check_delivery(measurement: Measurement, rules: Rules) -> Verdict | None:
 
 
 def _check_foreign_work(measurement: Measurement, rules: Rules) -> Verdict | None:
-    """Return "invalid" for an overload that foreign work on a full machine can explain: one of up to three times its
-    share."""
+    """Return "invalid" for an overload that foreign work on a full machine can explain.
+
+    It can explain a loss of up to three times its share.
+    """
     foreign, allowed = _foreign_share(measurement), max(MIN_FOREIGN_SHARE, rules.precision / 2)
     if foreign <= allowed or measurement.cpu["busy"] <= MIN_FULL_SHARE * measurement.cpu["available"]:
         return None
@@ -203,8 +203,7 @@ def _check_latency(measurement: Measurement, rules: Rules) -> Verdict | None:
 
 
 def _judge_few_samples(measurement: Measurement) -> BacklogJudgement:
-    """Judge a window in which the processed counter hardly moved: overloaded if over half of the offered messages were
-    left."""
+    """Judge a window of few samples: overloaded if over half of the offered messages were not processed."""
     planned, series = measurement.planned, measurement.series
     begin = planned.settle
     rows = [row for row in zip(series.at, series.offered, series.processed, strict=True) if row[0] >= begin]
@@ -237,8 +236,7 @@ def _backlog_samples(series: Series, begin: float, end: float, batch_interval: f
 
 
 def _estimate_drift(rows: list[tuple[float, int]]) -> float:
-    """Return the growth of the backlog in messages/s, between the medians of the first and the last quarter of the
-    samples.
+    """Return the growth of the backlog in messages/s, between the medians of its first and last quarter.
 
     With fewer than eight samples: between the first and the last one.
     """

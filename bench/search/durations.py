@@ -67,8 +67,10 @@ class TwoCounterDurations(Struct, frozen=True):
         return self._plan(rate, max(shortest, min(usual, self._trial / 2)), "warm-up")
 
     def max_seconds(self, planned: Planned) -> float:
-        """Return the duration of a trial that does not drain and needs a restart; at most 10 % of the budget for
-        both."""
+        """Return the duration of a trial that does not drain and needs a restart.
+
+        Drain and restart together count at most 10 % of the budget.
+        """
         drain = float(self.problem.timing.drain) + 2 * self._interval
         after = min(drain + self.parameters.restart, 0.1 * float(self.problem.search.budget))
         return planned.settle + planned.window + after

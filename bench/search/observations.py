@@ -79,8 +79,7 @@ class Observations(Struct, frozen=True, eq=False):
         return high / low - 1
 
     def count_outliers(self, sds: float) -> int:
-        """Return the least number of trials that must be wrong: those that disagree with the capacity most trials agree
-        on.
+        """Return the number of trials that disagree with the capacity on which most trials agree.
 
         Args:
             sds: Standard deviations of ln(rate) from a capacity within which a trial agrees with it.
@@ -114,8 +113,7 @@ class Observations(Struct, frozen=True, eq=False):
         return [_as_used(each, breached=self.breached) for each in self.observations if each.kind != "aborted"]
 
     def _slice_noise(self) -> float:
-        """Return the relative noise of one second: the median over overloaded trials of the spread between their
-        slices.
+        """Return the relative noise of one second: the median of the spreads between slices of a trial.
 
         The spread between trials is not taken, since a contradiction would then pass for noise.
         """
@@ -132,8 +130,7 @@ class Observations(Struct, frozen=True, eq=False):
         return replace(self, prior=prior, posterior=Posterior.of(prior, used))
 
     def _move_grid(self) -> "Observations":
-        """Return the state on a grid farther up or down if the capacity seems to lie beyond its end and the range goes
-        on."""
+        """Return the state on a grid farther up or down if the capacity seems to lie beyond the present one."""
         edge, prior, (low, high) = self.posterior.edge(), self.prior, self.posterior.ends
         outside = [each.rate for each in self.observations if each.kind == "estimate" and not low <= each.rate <= high]
         wanted = median(outside) if len(outside) >= MAX_OUTSIDE else prior.centre * 4.0**edge

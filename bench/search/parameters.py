@@ -9,8 +9,10 @@ from msgspec.structs import replace
 
 
 class SearchParameters(Struct, frozen=True):
-    """The constants: times in seconds, `*_batches` in batch intervals, `*_messages` in messages, widths and losses as
-    shares."""
+    """The constants of the two-counter search.
+
+    Times are in seconds, `*_batches` in batch intervals, `*_messages` in messages, widths and losses are shares.
+    """
 
     probe: float = 5.0
     probe_batches: float = 6.0
@@ -94,6 +96,5 @@ class SearchParameters(Struct, frozen=True):
 
     @property
     def for_low_budget(self) -> "SearchParameters":
-        """These parameters for a budget of only a few trials: the first overload is believed, however large its
-        loss."""
+        """These parameters for a budget of only a few trials: the first overload is believed."""
         return replace(self, bracket_stop=self.bracket_loss, max_estimate_loss=0.995)

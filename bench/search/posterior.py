@@ -1,5 +1,4 @@
-"""Posterior of the capacity: weights on a grid of ln(capacity) and of the system's noise, updated by one observation a
-trial.
+"""Posterior of the capacity: weights on a grid of ln(capacity) and noise, updated by one observation a trial.
 
 Bayesian estimation on a grid, as in a probabilistic bisection: an overloaded trial is a normal reading of
 ln(capacity), a sustained one a censored reading ("at least"), one that broke another objective "at most". Every
@@ -55,8 +54,10 @@ class Observation(Struct, frozen=True):
 
 
 class Prior(Struct, frozen=True):
-    """The prior of the capacity: ln(capacity) ~ Normal(ln `centre`, `sd`), with a floor, from `lowest` to `highest`
-    messages/s."""
+    """The prior of the capacity: ln(capacity) ~ Normal(ln `centre`, `sd`), with a floor.
+
+    It ends at `lowest` and `highest` messages/s.
+    """
 
     centre: float
     sd: float
@@ -65,8 +66,7 @@ class Prior(Struct, frozen=True):
 
 
 class Posterior(Struct, frozen=True, eq=False):
-    """Log weights over (noise, ln capacity): `weights` has a row for each of SIGMAS and a column for each of
-    `thetas`."""
+    """Log weights over (noise, ln capacity): a row for each of SIGMAS, a column for each of `thetas`."""
 
     thetas: Grid
     weights: Grid
@@ -89,8 +89,7 @@ class Posterior(Struct, frozen=True, eq=False):
         return Posterior(self.thetas, self.weights + likelihood + _log_noise_likelihood(observation)[:, None])
 
     def quantiles(self, *shares: float) -> tuple[float, ...]:
-        """Return the capacities in messages/s below which the probability is each of `shares` (0 to 1), over all noise
-        levels."""
+        """Return the capacities in messages/s below which the probability is each of `shares` (0 to 1)."""
         cumulated = np.cumsum(np.exp(self.weights - self.weights.max()).sum(axis=0))
         return tuple(
             float(rate) for rate in np.exp(np.interp(np.array(shares) * cumulated[-1], cumulated, self.thetas))
@@ -108,8 +107,10 @@ class Posterior(Struct, frozen=True, eq=False):
         return math.exp(self.thetas[0]), math.exp(self.thetas[-1])
 
     def edge(self) -> int:
-        """Return -1 or 1 if the 95 % interval reaches the lowest or highest 2 % of the grid (the capacity may lie
-        outside); else 0."""
+        """Return -1 or 1 if the 95 % interval reaches the lowest or highest 2 % of the grid; else 0.
+
+        The capacity may then lie outside the grid.
+        """
         low, high = self.quantiles(0.025, 0.975)
         near = 0.02 * (self.thetas[-1] - self.thetas[0])
         if math.log(low) < self.thetas[0] + near:
@@ -118,8 +119,7 @@ class Posterior(Struct, frozen=True, eq=False):
 
 
 def _log_likelihood(thetas: Grid, observation: Observation) -> Grid:
-    """Return ln L for each noise and capacity: a normal density for an estimate, a normal distribution function for a
-    bound."""
+    """Return ln L for each noise and capacity: normal density of an estimate, normal probability of a bound."""
     sd = np.sqrt(np.array(SIGMAS) ** 2 / observation.seconds + MIN_SD**2)[:, None]
     z = (thetas - math.log(observation.rate)) / sd
     if observation.kind == "estimate":
@@ -128,8 +128,10 @@ def _log_likelihood(thetas: Grid, observation: Observation) -> Grid:
 
 
 def _log_noise_likelihood(observation: Observation) -> Grid:
-    """Return ln L of the spread between the slices of an overloaded trial, for each of SIGMAS: normal ln(rate), unknown
-    mean."""
+    """Return ln L of the spread between the slices of an overloaded trial, for each of SIGMAS.
+
+    The model is a normal ln(rate) of unknown mean.
+    """
     positive = [rate for rate in observation.slice_rates if rate > 0]
     if observation.kind != "estimate" or len(positive) < MIN_SLICES or observation.slice_seconds < MIN_SLICE_S:
         return np.zeros(len(SIGMAS))
@@ -143,8 +145,10 @@ _TABLE_END, _TABLE_STEP = 8.0, 0.001
 
 
 def _log_phi(z: Grid) -> Grid:
-    """Return the logarithm of the normal distribution function, from a table; below -8 the outlier density dominates
-    anyway."""
+    """Return the logarithm of the normal distribution function, from a table.
+
+    Below -8 the outlier density dominates anyway.
+    """
     index = ((np.clip(z, -_TABLE_END, _TABLE_END) + _TABLE_END) / _TABLE_STEP + 0.5).astype(np.intp)
     return np.asarray(_TABLE[index])
 

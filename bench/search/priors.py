@@ -96,8 +96,10 @@ def _extrapolate_size(cell: Cell, rates: dict[tuple[int, float], float], _: floa
 
 
 def _ranks(values: Sequence[float]) -> dict[float, tuple[int, int]]:
-    """Return the (round, index) of each value: round 0 for both ends, 1 for the middle, 2 for the middles of both
-    halves, ..."""
+    """Return the (round, index) of each value.
+
+    Round 0 has both ends, round 1 the middle, round 2 the middles of both halves, and so on.
+    """
     rounds = {0: 0, len(values) - 1: 0}
     spans, round_number = [(0, len(values) - 1)], 1
     while spans:

@@ -1,5 +1,4 @@
-"""The throughput search of RFC 2544 (Bradner and McQuaid 1999, section 26.1): bisection with trials of 60 s, without
-repetitions.
+"""The throughput search of RFC 2544 (Bradner and McQuaid 1999, section 26.1): bisection with trials of 60 s.
 
 Its interval is where the bisection stopped, not a confidence interval: one unlucky trial decides (see `bench certify`).
 """

@@ -82,8 +82,7 @@ class SearchState(Struct, frozen=True, eq=False):
 
     @property
     def open_above(self) -> bool:
-        """True if the interval ends above the highest planned rate: its upper end is that of the range, not of the
-        system."""
+        """True if the interval ends above the highest planned rate, so that its upper end is not measured."""
         return self.observations is not None and self.observations.quantiles(0.975)[0] > self.highest
 
     @property
@@ -99,8 +98,7 @@ class SearchState(Struct, frozen=True, eq=False):
         )
 
     def with_prior(self, centre: float, sd: float, *, cold: bool) -> "SearchState":
-        """Return the state in the stage "trials", with a prior around `centre` of standard deviation `sd` in
-        ln(capacity)."""
+        """Return the state in the stage "trials", with the prior ln(capacity) ~ Normal(ln `centre`, `sd`)."""
         prior = Prior(centre, sd, self.bracketing.lowest, self.highest)
         return replace(self, observations=Observations.of(prior), stage="trials", cold=cold)
 
@@ -109,8 +107,10 @@ class SearchState(Struct, frozen=True, eq=False):
         return replace(self, observations=self.known_observations.add(*observations))
 
     def limit_generator(self, highest: float) -> "SearchState":
-        """Return the state in which the generator offers at most `highest`; without observations that rate is tried
-        next."""
+        """Return the state in which the generator offers at most `highest`.
+
+        Without observations that rate is tried next.
+        """
         highest = max(highest, self.bracketing.lowest)
         limited = replace(
             self, bracketing=self.bracketing.limit_to(highest), generator_limit=highest, stage="highest rate",

@@ -1,5 +1,4 @@
-"""The fields of a result besides its rates: totals over all trials, and the latency, losses and CPU shares of one
-trial."""
+"""The fields of a result besides its rates: totals over all trials, and latency, losses and CPU of one trial."""
 
 from collections.abc import Sequence
 
@@ -34,8 +33,7 @@ def result_without_rate(problem: SearchProblem, steps: Sequence[Step], generator
 
 
 def with_trial(result: Result, best: Step, limit: str | None) -> Result:
-    """Return the result with the latency, losses and CPU shares of the trial `best`, and the resource that limited the
-    cell."""
+    """Return the result with latency, losses and CPU shares of the trial `best`, and the limiting resource."""
     measurement = best.measurement
     cpu = measurement.cpu
     return replace(
@@ -55,8 +53,7 @@ def last_note(steps: Sequence[Step]) -> str:
 
 
 def sent_rate(measurement: Measurement) -> float:
-    """Return the messages/s that a late generator sent: the planned rate less the share of due messages that it was
-    behind."""
+    """Return the messages/s that a late generator sent: the planned rate less the share that it was behind."""
     planned = measurement.planned
     due = measurement.offered or planned.rate * (planned.settle + planned.window)
     return planned.rate * max(0.0, 1 - measurement.late * planned.rate / due)

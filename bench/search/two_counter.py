@@ -1,5 +1,4 @@
-"""The two-counter search: the highest sustained rate of a cell with a calibrated 95 % interval, or the reason why there
-is none.
+"""The two-counter search: the highest sustained rate of a cell with a calibrated 95 % interval.
 
 Bracketing, warm-up, then Bayesian bisection, in which an overloaded trial gives an estimate of the capacity and a
 sustained one a lower bound; a confirmation trial at the lower end of the interval ends it. It uses only the offered,
@@ -25,8 +24,7 @@ from bench.search.trial_summary import last_note, result_without_rate, sent_rate
 
 
 class TwoCounter(Struct, frozen=True, eq=False):
-    """The search as a value: its state follows from the problem and the steps, so that a resumed search continues
-    alike."""
+    """The search as a value: its state follows from the problem and the steps, so that it can be resumed."""
 
     problem: SearchProblem
     parameters: SearchParameters = SearchParameters()
@@ -46,8 +44,10 @@ class TwoCounter(Struct, frozen=True, eq=False):
         return replace(self, steps=(*self.steps, step), last_state=state)
 
     def next_trial(self) -> Planned | None:
-        """Return the next trial that the budget allows; the last one is a confirmation trial. None when the search is
-        finished."""
+        """Return the next trial that the budget allows; None when the search is finished.
+
+        The last trial that the budget allows is a confirmation trial.
+        """
         state = self.state
         planned = plan_next(state)
         if planned is None:
@@ -115,8 +115,7 @@ class TwoCounter(Struct, frozen=True, eq=False):
         return replace(result, reason="no trial within the budget")
 
     def _generator_hz(self) -> float | None:
-        """Return the generator's ceiling: as calibrated, or else the highest rate that it sent when it was the
-        limit."""
+        """Return the generator's calibrated ceiling, or else the highest rate that it sent when it was late."""
         rates = [sent_rate(step.measurement) for step in self.steps if step.verdict.why == "generator"]
         return self.problem.generator_hz or max(rates, default=None)
 

@@ -68,8 +68,7 @@ class Capacity:
         self._modes: NDArray[np.float64] = np.zeros(1)
 
     def rates(self, first: int, count: int, started: int) -> Ticks:
-        """Return the messages/s in each of `count` ticks from tick `first`; the system was started at tick
-        `started`."""
+        """Return the messages/s in `count` ticks from tick `first` on, of a system started at tick `started`."""
         traits, ticks = self._traits, np.arange(first, first + count)
         rates = traits.mean_capacity * self._noise_at(ticks)
         if traits.pause_gap:

@@ -1,5 +1,4 @@
-"""Runs of a search strategy on a simulated system, in the harness's loop: plan, trial, verdict, until the strategy
-ends."""
+"""Runs of a search strategy on a simulated system, in the harness's loop: plan, trial, verdict."""
 
 from collections.abc import Callable
 
@@ -71,8 +70,7 @@ class SearchOutcome(Struct, frozen=True):
 
     @property
     def covered(self) -> bool:
-        """True if the interval contains the truth; a missing end is open, and without both ends there is no
-        interval."""
+        """True if the interval contains the truth; a missing end is open, no end at all is no interval."""
         low, high = self.result.low_hz, self.result.high_hz
         return (low is not None or high is not None) and (low or 0.0) <= self.truth <= (high or float("inf"))
 

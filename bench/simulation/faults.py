@@ -36,8 +36,7 @@ class Faults(Struct, frozen=True):
     jumps_at: float = NEVER
 
     def seconds_until_death(self, rate: float, begin: float, duration: float) -> float | None:
-        """Return the seconds after which a trial at `rate`, begun at `begin`, kills the framework; None if it does
-        not."""
+        """Return the seconds after which a trial at `rate`, begun at `begin`, kills the framework, or None."""
         if rate > self.dies_above:
             return min(5.0, duration)
         return self.dies_at - begin if begin <= self.dies_at < begin + duration else None
@@ -54,8 +53,7 @@ class Faults(Struct, frozen=True):
         return counters
 
     def distort_totals(self, measurement: Measurement, begin: float) -> Measurement:
-        """Return the measurement of a trial, begun at `begin`, with rejected and repeated messages, and late after a
-        jump."""
+        """Return the measurement with rejected and repeated messages, and late after a jump of the clock."""
         if self.rejects:
             return replace(measurement, failed=measurement.offered, sent=0, processed=0, lost=0, late=0.0)
         if begin <= self.jumps_at < begin + measurement.offered / measurement.planned.rate:
@@ -86,8 +84,7 @@ class Faults(Struct, frozen=True):
         return replace(counters, processed=np.maximum(processed, 0.0))
 
     def _jump(self, counters: Counters, clock: Ticks) -> Counters:
-        """Return counters whose clock and due messages jump ahead; the load sends on as before and is late from then
-        on."""
+        """Return counters whose clock and due messages jump ahead; the load is late from then on."""
         after = clock >= self.jumps_at
         if not after.any() or after.all():
             return counters

@@ -110,8 +110,10 @@ class Fluid:
         return np.concatenate(parts)
 
     def _drain(self, deadline: float) -> Flow:
-        """Return the flow without arrivals until the queue is empty and all departures are counted, or `deadline`
-        seconds passed."""
+        """Return the flow without arrivals until the queue is empty and all departures are counted.
+
+        It ends after `deadline` seconds at the latest.
+        """
         longest, flow = round(deadline / TICK_S), Flow(np.empty(0), np.empty(0), np.empty(0))
         while len(flow.queue) < longest and self._queue > MAX_DRAINED_QUEUE:
             expected = 10 + int(1.5 * self._queue / (self.traits.mean_capacity * TICK_S))

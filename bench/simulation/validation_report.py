@@ -47,8 +47,10 @@ class Seeds(Struct, frozen=True):
 
 
 class Task(Struct, frozen=True):
-    """Runs of the case number `index` of a kind: `count` seeds from `first` on. Plain data, so that another process can
-    run it."""
+    """Runs of the case number `index` of a kind: `count` seeds from `first` on.
+
+    Plain data, so that another process can run it.
+    """
 
     kind: Kind
     index: int
@@ -110,8 +112,10 @@ def list_tasks(seeds: Seeds, *, only: str = "", max_runs: int = 20, mutations: b
 
 
 def run_task(task: Task, strategy: StrategyFactory) -> "list[SearchOutcome] | list[Criterion]":
-    """Run a task; return the outcomes of its searches, or the failed criteria of a mutation. Repeatable: it depends on
-    nothing else."""
+    """Run a task; return the outcomes of its searches, or the failed criteria of a mutation.
+
+    The answer depends on nothing but the arguments.
+    """
     seeds = range(task.first, task.first + task.count)
     if task.kind == "mutation":
         return failed_criteria(MUTATIONS[task.index], seeds)
