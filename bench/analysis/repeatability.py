@@ -70,13 +70,13 @@ def agreements(runs: Sequence[Sequence[Result]]) -> list[Agreement]:
     Args:
         runs: The results of each run. Results that are bounds, or failed, are left out.
     """
-    found: dict[Cell, list[Result]] = {}
+    by_cell: dict[Cell, list[Result]] = {}
     for results in runs:
         for result in results:
             if result.status == "measured" and result.estimate_hz and result.low_hz and result.high_hz:
                 cell = Cell(result.framework, result.source, result.message_bytes, result.cpu_seconds, result.sizes)
-                found.setdefault(cell, []).append(result)
-    return [_test_cell(cell, results) for cell, results in found.items() if len(results) >= MIN_RUNS]
+                by_cell.setdefault(cell, []).append(result)
+    return [_test_cell(cell, results) for cell, results in by_cell.items() if len(results) >= MIN_RUNS]
 
 
 def _test_cell(cell: Cell, results: Sequence[Result]) -> Agreement:

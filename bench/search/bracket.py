@@ -61,11 +61,12 @@ class Bracket(Struct, frozen=True):
         if verdict.word == "overloaded" and verdict.loss > MIN_LOSS:
             bracket = replace(bracket, estimate=rate * (1 - verdict.loss))
         if verdict.word == "sustained":
-            return bracket._add_sustained(step, precision)
+            return bracket.add_sustained(step, precision)
         bracket = replace(bracket, lowest_overloaded=min(rate, self.lowest_overloaded or rate))
-        return bracket if step.measurement.planned.purpose == "warm-up" else bracket._add_overloaded(rate)
+        return bracket if step.measurement.planned.purpose == "warm-up" else bracket.add_overloaded(rate)
 
-    def _add_sustained(self, step: Step, precision: float) -> "Bracket":
+    def add_sustained(self, step: Step, precision: float) -> "Bracket":
+        """Return the bracket with a sustained trial, which overrules an overloaded one at its rate or below."""
         rate = step.measurement.planned.rate
         refuted = self.estimate is not None and rate > self.estimate * (1 + precision) ** 0.5
         contradicts = self.high is not None and rate >= self.high
@@ -77,7 +78,8 @@ class Bracket(Struct, frozen=True):
             contradictions=self.contradictions + contradicts,
         )
 
-    def _add_overloaded(self, rate: float) -> "Bracket":
+    def add_overloaded(self, rate: float) -> "Bracket":
+        """Return the bracket with a trial overloaded at `rate`, which overrules sustained ones at its rate or above."""
         below = tuple(step for step in self.sustained if step.measurement.planned.rate < rate)
         contradicts = len(below) < len(self.sustained)
         high = min(rate, self.high or rate)

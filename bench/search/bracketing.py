@@ -50,7 +50,7 @@ class Bracketing(Struct, frozen=True):
         estimable = loss is not None and loss < parameters.max_estimate_loss
         if self.sustained == 0 and not estimable and self.rate > self.lowest:
             return replace(failed, rate=max(self.lowest, self.rate / parameters.growth))
-        return failed._finish(estimate)
+        return failed.finish(estimate)
 
     def restart_above(self, rate: float, parameters: SearchParameters) -> "Bracketing":
         """Return the state after `rate`, above the centre, was sustained by a warm system.
@@ -72,10 +72,10 @@ class Bracketing(Struct, frozen=True):
         sustained = replace(self, sustained=self.rate, repeating=False)
         higher = min(parameters.growth * self.rate, self.highest)
         if higher >= self.failed:
-            return sustained._finish(None)
+            return sustained.finish(None)
         return replace(sustained, centre=self.rate) if higher <= self.rate else replace(sustained, rate=higher)
 
-    def _finish(self, estimate: float | None) -> "Bracketing":
+    def finish(self, estimate: float | None) -> "Bracketing":
         """Return the state with the centre at the estimate, or else between the sustained and the failed rate."""
         if estimate is None:
             estimate = math.sqrt(self.sustained * self.failed) if self.sustained else self.rate

@@ -54,13 +54,13 @@ class Observations(Struct, frozen=True, eq=False):
             posterior = self.posterior.update(_as_used(observation, breached=breached))
             state = replace(self, observations=observations, posterior=posterior)
         else:
-            state = replace(self, observations=observations, breached=breached)._rebuild(self.prior)
-        return state._move_grid()
+            state = replace(self, observations=observations, breached=breached).rebuild(self.prior)
+        return state.move_grid()
 
     def limit_to(self, highest: float) -> "Observations":
         """Return the state with a lower highest rate, in messages/s."""
         prior = self.prior
-        return self._rebuild(replace(prior, centre=min(prior.centre, highest), highest=min(prior.highest, highest)))
+        return self.rebuild(replace(prior, centre=min(prior.centre, highest), highest=min(prior.highest, highest)))
 
     def quantiles(self, *shares: float) -> tuple[float, ...]:
         """Return quantiles of the capacity in messages/s."""
@@ -124,19 +124,19 @@ class Observations(Struct, frozen=True, eq=False):
         variances = [seconds * variance(slices) for seconds, slices in logs if len(slices) >= MIN_SLICES]
         return min(MAX_NOISE, max(MIN_NOISE, math.sqrt(median(variances)) if variances else 2 * MIN_NOISE))
 
-    def _rebuild(self, prior: Prior) -> "Observations":
+    def rebuild(self, prior: Prior) -> "Observations":
         """Return the same observations with another prior."""
         used = [_as_used(each, breached=self.breached) for each in self.observations]
         return replace(self, prior=prior, posterior=Posterior.of(prior, used))
 
-    def _move_grid(self) -> "Observations":
+    def move_grid(self) -> "Observations":
         """Return the state on a grid farther up or down if the capacity seems to lie beyond the present one."""
         edge, prior, (low, high) = self.posterior.edge(), self.prior, self.posterior.ends
         outside = [each.rate for each in self.observations if each.kind == "estimate" and not low <= each.rate <= high]
         wanted = median(outside) if len(outside) >= MAX_OUTSIDE else prior.centre * 4.0**edge
         centre = min(prior.highest, max(prior.lowest, wanted))
         unchanged = abs(math.log(centre / prior.centre)) < 0.1
-        return self if unchanged else self._rebuild(replace(prior, centre=centre))
+        return self if unchanged else self.rebuild(replace(prior, centre=centre))
 
 
 def _as_used(observation: Observation, *, breached: bool) -> Observation:

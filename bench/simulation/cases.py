@@ -125,6 +125,6 @@ ADVERSARIES = (
         ("measured", "unstable"),
         second_capacity=0.6,
     ),
-    Adversary(Case("floor fails", Traits(0.3), lowest=0.5, highest=1000.0), ("upper-bound",), "floor"),
+    Adversary(Case("lowest rate fails", Traits(0.3), lowest=0.5, highest=1000.0), ("upper-bound",), "floor"),
     Adversary(Case("budget is short", Traits(CAPACITY), budget=300.0), ("lower-bound", "measured")),
 )

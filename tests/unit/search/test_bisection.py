@@ -1,4 +1,4 @@
-"""The plain search finds a known ceiling, says honestly when it did not, and never gets stuck."""
+"""The bisection finds a known capacity, or gives the reason why it did not, and always ends."""
 
 import random
 
@@ -34,7 +34,7 @@ def trial_of(planned, verdict, **changes):
 
 
 def run_until_end(search, judge):
-    """The search after it has asked its last trial; `judge` says what a planned trial comes to."""
+    """Return the search after its last trial; `judge` returns the measurement and verdict of a planned trial."""
     for _ in range(200):
         planned = search.next_trial()
         if planned is None:
@@ -44,7 +44,7 @@ def run_until_end(search, judge):
 
 
 def system(capacity, noise=0.0, seed=1):
-    """A judge for a system with that ceiling; its readings are off by up to `noise`."""
+    """Return a judge for a system of that capacity, which varies by up to `noise` from trial to trial."""
     seeded = random.Random(seed)
 
     def judge(planned):
@@ -61,8 +61,8 @@ def system(capacity, noise=0.0, seed=1):
     precision=st.sampled_from([0.02, 0.05, 0.25]),
     hint=st.none() | st.floats(0.2, 1e6),
 )
-def test_the_ceiling_lies_in_the_interval(capacity, precision, hint):
-    """Whatever the ceiling and the hint: measured, confirmed, and no wider than asked for."""
+def test_the_capacity_lies_in_the_interval(capacity, precision, hint):
+    """For any capacity and hint the cell is measured, confirmed, and its interval as narrow as requested."""
     result = run_until_end(Bisection(problem(precision, budget=1e6, hint=hint)), system(capacity)).result()
     assert result.status == "measured"
     assert result.low_hz <= capacity <= result.high_hz
@@ -71,21 +71,21 @@ def test_the_ceiling_lies_in_the_interval(capacity, precision, hint):
 
 
 @given(capacity=st.floats(1, 500_000), seed=st.integers(0, 1000))
-def test_a_noisy_system_gives_an_answer_near_its_ceiling(capacity, seed):
-    """Readings that are off by two percent do not lead it astray."""
+def test_the_result_of_a_noisy_system_is_near_its_capacity(capacity, seed):
+    """Estimates that are wrong by two percent do not mislead the search."""
     result = run_until_end(Bisection(problem(0.1, budget=1e6)), system(capacity, noise=0.02, seed=seed)).result()
     assert result.status in ("measured", "unstable")
     assert result.low_hz == pytest.approx(capacity, rel=0.2)
 
 
 def test_a_good_hint_saves_trials():
-    """Neighbours tell where to look."""
+    """A search with a hint near the capacity needs fewer trials than one with a distant hint."""
     near, far = (run_until_end(Bisection(problem(hint=hint)), system(5000)) for hint in (4900, 40))
     assert len(near.steps) < len(far.steps)
 
 
 def test_a_generator_that_is_the_limit_gives_a_lower_bound():
-    """Above 8,000/s the generator is late: the cell is "at least", never "at most"."""
+    """A generator that is late above 8,000/s gives a lower bound without an upper end."""
 
     def judge(planned):
         if planned.rate > 8000:
@@ -99,25 +99,25 @@ def test_a_generator_that_is_the_limit_gives_a_lower_bound():
 
 
 def test_a_system_that_keeps_up_at_the_highest_rate_is_a_lower_bound():
-    """Nothing above the range was tried."""
+    """The result is a lower bound at the highest rate of the range."""
     result = run_until_end(Bisection(problem(highest=1000)), system(1e9)).result()
     assert (result.status, result.low_hz) == ("lower-bound", 1000)
 
 
 def test_a_system_that_fails_at_the_lowest_rate_is_an_upper_bound():
-    """It was never seen to keep up, and that is not zero."""
+    """The result has no estimate, rather than zero."""
     result = run_until_end(Bisection(problem()), system(0.001)).result()
     assert (result.status, result.estimate_hz, result.confirmed_hz) == ("upper-bound", None, None)
 
 
 def test_a_spent_budget_is_a_lower_bound():
-    """It says what was sustained so far."""
+    """The result is the highest sustained rate so far."""
     result = run_until_end(Bisection(problem(budget=50)), system(700_000)).result()
     assert (result.status, result.reason) == ("lower-bound", "budget")
 
 
 def test_a_framework_that_dies_again_has_failed():
-    """A death is confirmed once."""
+    """The cell fails at the second death."""
 
     def judge(planned):
         return trial_of(planned, Verdict("overloaded", "died"), ended="framework died", note="killed")
@@ -128,7 +128,7 @@ def test_a_framework_that_dies_again_has_failed():
 
 
 def test_invalid_trials_do_not_go_on_for_ever():
-    """Some in a row that say nothing end the cell."""
+    """Five invalid trials in a row end the cell."""
     result = run_until_end(
         Bisection(problem()), lambda planned: trial_of(planned, Verdict("invalid", "the load died"))
     ).result()
@@ -136,7 +136,7 @@ def test_invalid_trials_do_not_go_on_for_ever():
 
 
 def test_a_system_that_contradicts_itself_is_unstable():
-    """Sustained above what was overloaded, again and again."""
+    """A system that repeatedly sustains rates above overloaded ones is unstable."""
     seeded = random.Random(3)
 
     def judge(planned):
@@ -148,14 +148,14 @@ def test_a_system_that_contradicts_itself_is_unstable():
 
 
 def test_nothing_far_above_the_bound_is_tried():
-    """What theory forbids needs no trial."""
+    """No trial is made more than 10 % above a hard bound."""
     search = run_until_end(Bisection(problem(bound=20.0)), system(19.0))
     assert max(step.measurement.planned.rate for step in search.steps) <= 22.0 + 1e-9
 
 
 @given(capacity=st.floats(1, 500_000), cut=st.integers(0, 12))
 def test_the_same_steps_give_the_same_plan(capacity, cut):
-    """A search that was interrupted and told its trials again goes on as if nothing had happened."""
+    """A search that receives the trials of an interrupted one plans the same next trial."""
     whole = run_until_end(Bisection(problem(budget=1e6)), system(capacity))
     again = Bisection(problem(budget=1e6))
     for step in whole.steps[:cut]:

@@ -1,4 +1,4 @@
-"""A search that was killed at any moment and resumed from its journal plans what it would have planned."""
+"""A search that was killed at any moment and resumed from its journal plans the same next trial."""
 
 import tempfile
 from pathlib import Path
@@ -20,7 +20,7 @@ RULES = Rules(precision=0.1)
 
 
 def resumed(problem, folder):
-    """The search that learns its trials from a folder, and how many there are."""
+    """Return the search that learns its trials from a folder, and the number of its trials."""
     store = RunFolder(folder)
     store.open(Scenario("x", ("simulated/fluid",), None), Site(), {})
     search, trials = TwoCounter(problem), store.trials(problem.cell)
@@ -40,11 +40,11 @@ def resumed(problem, folder):
     partial=st.integers(0, 400),
 )
 def test_the_same_journal_gives_the_same_next_trial(capacity, interval, hint, fault, cut, partial):
-    """Cut after any trial, with any part of a half-written line behind it."""
+    """The journal may end after any trial, and in any part of a line."""
     case = Case("any", Traits(capacity, batch_interval=interval), lowest=0.1, hint=hint, faults=fault)
     problem, system = case.problem, Fluid(case.traits, case.faults, 3)
-    with tempfile.TemporaryDirectory() as place:
-        store = RunFolder(Path(place))
+    with tempfile.TemporaryDirectory() as folder:
+        store = RunFolder(Path(folder))
         store.open(Scenario("x", ("simulated/fluid",), None), Site(), {})
         search, plans = TwoCounter(problem), []
         while (planned := search.next_trial()) is not None:
@@ -55,12 +55,12 @@ def test_the_same_journal_gives_the_same_next_trial(capacity, interval, hint, fa
             if not (measurement.drained and measurement.lost == 0):
                 system.restart()
         store.close()
-        journal = Path(place) / "trials.jsonl"
+        journal = Path(folder) / "trials.jsonl"
         lines = journal.read_bytes().splitlines(keepends=True)
         whole = round(cut * len(lines))
         half = lines[whole][:partial].rstrip(b"\n") if whole < len(lines) else b""
         journal.write_bytes(b"".join(lines[:whole]) + half)
-        again, count = resumed(problem, Path(place))
+        again, count = resumed(problem, Path(folder))
         assert count == whole
         assert again.next_trial() == ([*plans, None][whole])
         if whole == len(lines):

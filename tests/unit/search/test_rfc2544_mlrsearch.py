@@ -1,4 +1,4 @@
-"""The searches that auditors know run behind the same face: plans, ends and statuses are those of values."""
+"""The searches of RFC 2544 and MLRsearch satisfy the protocol of a strategy and have its statuses."""
 
 import pytest
 from msgspec.structs import replace
@@ -19,8 +19,8 @@ def makers():
 
 
 @pytest.mark.parametrize("name", ["rfc2544", "mlrsearch"])
-def test_a_calm_ceiling_is_found(name):
-    """Within the precision, inside the budget."""
+def test_the_capacity_of_a_calm_system_is_found(name):
+    """The error is below 10 %, and the budget is kept."""
     outcome = run_search(CALM, 0, makers()[name])
     assert outcome.ended
     assert outcome.result.status == "measured"
@@ -29,16 +29,16 @@ def test_a_calm_ceiling_is_found(name):
 
 
 @pytest.mark.parametrize("name", ["rfc2544", "mlrsearch"])
-@pytest.mark.parametrize("place", [0, 1], ids=["calibrated", "not calibrated"])
-def test_a_generators_limit_is_labelled(name, place):
-    """At 41 % of the ceiling."""
-    result = run_search(ADVERSARIES[place].case, 0, makers()[name]).result
+@pytest.mark.parametrize("index", [0, 1], ids=["calibrated", "not calibrated"])
+def test_a_generators_limit_is_labelled(name, index):
+    """A generator at 41 % of the capacity gives a lower bound with the reason "generator"."""
+    result = run_search(ADVERSARIES[index].case, 0, makers()[name]).result
     assert (result.status, result.reason, result.high_hz) == ("lower-bound", "generator", None)
 
 
 @pytest.mark.parametrize("name", ["rfc2544", "mlrsearch"])
-def test_a_floor_that_fails_is_an_upper_bound(name):
-    """Nothing was sustained."""
+def test_a_lowest_rate_that_fails_is_an_upper_bound(name):
+    """A system that sustains nothing has no estimate."""
     slow = replace(CALM, traits=replace(CALM.traits, mean_capacity=0.1), lowest=1.0, highest=100.0)
     result = run_search(slow, 0, makers()[name]).result
     assert result.status in ("upper-bound", "failed")
@@ -46,8 +46,8 @@ def test_a_floor_that_fails_is_an_upper_bound(name):
 
 
 @pytest.mark.parametrize("name", ["rfc2544", "mlrsearch"])
-def test_a_small_budget_says_so(name):
-    """A lower bound, or no answer."""
+def test_a_small_budget_gives_a_bound_or_nothing(name):
+    """The result is a bound or a failure, and the budget is kept."""
     outcome = run_search(replace(SCENARIOS[0], budget=150.0), 0, makers()[name])
     assert outcome.result.status in ("lower-bound", "upper-bound", "failed")
     assert outcome.seconds <= 150.0
