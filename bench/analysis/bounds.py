@@ -1,4 +1,4 @@
-"""What theory allows a cell, and which of the known limits a trial ran into."""
+"""Bounds on the rate of a cell by CPU, network and disk, and the resource that limited an overloaded trial."""
 
 from collections.abc import Mapping, Sequence
 
@@ -7,54 +7,71 @@ from msgspec import Struct
 from bench.model.cell import Cell
 from bench.model.measurement import Bound
 
-BUSY = 0.9
-"""A machine is taken for the limit when it was busy for this share of its cores' time."""
+MIN_BUSY_SHARE = 0.9
+"""From this share of its cores' time on, a busy machine counts as the limit."""
 
 NEAR = 0.9
-"""A cell that reaches this share of a roof carries its name."""
+"""A cell that reaches this share of a bound is limited by it."""
 
 
 class Copies(Struct, frozen=True):
-    """What a source makes of each byte of a message: how often one of its network cards, in its busier direction, and one of its
-    disks sees it."""
+    """Transfers of each byte of a message by a source.
+
+    `network` counts those through the busier direction of one of its network cards, `disk` those to one of its disks.
+    """
 
     network: float
     disk: float
 
 
-def roofs(
+def cell_bounds(
     cell: Cell, cores: int, copies: Copies | None, *, network: float | None, disk: float | None, cards: bool = False
 ) -> list[Bound]:
-    """The roofs over a cell that are known, the lowest first; `network` and `disk` are bytes/s of one card and one disk.
+    """Return the known bounds on the rate of a cell, the lowest first.
 
-    That messages cross one card once is sure, unless several hosts send (`cards`); how often they cross a broker's depends on where
-    it has put them.
+    Every message crosses one network card once, so this bound is hard, unless several hosts send. How often a message
+    crosses a broker's card depends on the placement of its partitions, so that bound is soft, as is the disk's (writes
+    are buffered in memory).
+
+    Args:
+        cell: The cell; its message size is in bytes, its CPU cost in seconds.
+        cores: CPU cores that process messages.
+        copies: Copies of each message that the source makes; None where it is not known.
+        network: Bandwidth of one network card in bytes/s; None where no network is crossed or its bandwidth is not
+            known.
+        disk: Bandwidth of one disk in bytes/s; None where it is not known.
+        cards: True if several hosts, each with its own card, send the messages.
     """
-    found = [Bound("cpu", cpu, hard=True)] if (cpu := cpu_bound(cell, cores)) is not None else []
+    bounds = [Bound("cpu", cpu, hard=True)] if (cpu := cpu_bound(cell, cores)) is not None else []
     if network is not None:
-        found.append(Bound("network", network / cell.message_bytes, hard=not cards))
+        bounds.append(Bound("network", network / cell.message_bytes, hard=not cards))
         if copies is not None and copies.network > 1:
-            found.append(Bound("network", network / (cell.message_bytes * copies.network), hard=False))
+            bounds.append(Bound("network", network / (cell.message_bytes * copies.network), hard=False))
     if disk is not None and copies is not None and copies.disk > 0:
-        found.append(Bound("disk", disk / (cell.message_bytes * copies.disk), hard=False))
-    return sorted(found, key=lambda roof: roof.hz)
+        bounds.append(Bound("disk", disk / (cell.message_bytes * copies.disk), hard=False))
+    return sorted(bounds, key=lambda bound: bound.hz)
 
 
-def reached_bound(rate: float, known: Sequence[Bound]) -> Bound | None:
-    """The lowest roof if the rate is near it; None when there is room."""
-    return next((roof for roof in known if rate >= NEAR * roof.hz), None)
+def reached_bound(rate: float, bounds: Sequence[Bound]) -> Bound | None:
+    """Return the first of `bounds`, sorted upwards, of which `rate` reaches the share NEAR; None if there is none."""
+    return next((bound for bound in bounds if rate >= NEAR * bound.hz), None)
 
 
 def cpu_bound(cell: Cell, cores: int) -> float | None:
-    """Messages/s at which the messages alone need all cores: cores / cost. None when they cost nothing."""
+    """Return the messages/s whose CPU cost needs all cores: cores / cost. None when they cost nothing."""
     return cores / cell.cpu_seconds if cell.cpu_seconds > 0 else None
 
 
-def limited_by(why: str, cpu: Mapping[str, float]) -> str | None:
-    """The limit that an overloaded trial shows, given why it was overloaded and its CPU seconds; None when nothing tells it."""
+def infer_limit(why: str, cpu: Mapping[str, float]) -> str | None:
+    """Return the resource that limited an overloaded trial: "source", "cpu", or None when its figures do not show one.
+
+    Args:
+        why: The reason in the trial's verdict.
+        cpu: CPU seconds of the trial by role, with `busy` and `available` of the whole machine.
+    """
     if "pushed back" in why:
         return "source"
     busy, available = cpu.get("busy"), cpu.get("available")
-    if busy is not None and available and busy >= BUSY * available:
+    if busy is not None and available and busy >= MIN_BUSY_SHARE * available:
         return "cpu"
     return None

@@ -1,8 +1,10 @@
-"""Two runs of the same cells held against each other: for each cell the ratio of its rates with an interval, and a verdict.
+"""Comparison of two runs of the same cells: for each cell the ratio of its rates, its 95 % interval, and a decision.
 
-A cell is called different only when that stands against all cells that were compared: the chance that any cell of two equal systems
-is called different is at most `level` over the whole map (Holm, 1979, Scandinavian Journal of Statistics 6). Censored cells are
-understood: a bound is a one-sided interval, and two bounds that point apart decide, two that overlap do not.
+The decisions hold for all cells together: for two equal systems, the probability that any cell is called different is
+at most `level` (family-wise error; step-down procedure of Holm 1979, "A simple sequentially rejective multiple test
+procedure", Scandinavian Journal of Statistics 6, 65-70). Assumption: ln(rate) is normal with the standard deviation
+that its interval reports. A bound is a one-sided interval: two bounds decide if they exclude each other, and not if
+they overlap.
 """
 
 import math
@@ -19,21 +21,28 @@ from bench.units import rate_text
 
 LEVEL = 0.05
 NOMINAL = 0.95
-"""What an interval of a result claims to hold."""
+"""Nominal coverage of the interval of a result."""
 MIN_SD = 0.01
-"""Of the logarithm of a rate: two runs of one cell differ by more than their intervals show (a warm cache, another port)."""
-TAIL = 1.2
-"""Errors of a few trials have longer tails than a normal law: of 40 maps of 12 equal cells 3 showed a change, with this none."""
+"""Least standard deviation of ln(rate): two runs of one cell differ by more than their intervals show (a warm cache,
+another port)."""
+TAIL_FACTOR = 1.2
+"""Factor on the standard deviation: errors of a few trials have longer tails than a normal law. Of 40 maps of 12 equal
+cells 3 showed a change without it, and none with it."""
 _Z = NormalDist().inv_cdf((1 + NOMINAL) / 2)
 
-Word = Literal["faster", "slower", "undecided", "not compared"]
+Decision = Literal["faster", "slower", "undecided", "not compared"]
 
 
-class Compared(Struct, frozen=True):
-    """One cell of B against A: `ratio` is B's rate by A's; `p` the chance of a difference as large between equal systems."""
+class CellComparison(Struct, frozen=True):
+    """The comparison of one cell of run B with run A.
+
+    `ratio` is B's rate divided by A's, `low` and `high` its 95 % interval (None: open). `p` is the two-sided
+    probability of a difference at least this large between equal systems, before the correction for the number of
+    cells.
+    """
 
     cell: Cell
-    word: Word
+    word: Decision
     why: str = ""
     ratio: float | None = None
     low: float | None = None
@@ -41,54 +50,64 @@ class Compared(Struct, frozen=True):
     p: float = 1.0
 
 
-class _Place(Struct, frozen=True):
-    """A rate on a logarithmic scale: its middle and standard deviation, or the one side on which it lies."""
+class _LogRate(Struct, frozen=True):
+    """The logarithm of a rate: estimate and standard deviation, or a bound on one side."""
 
     middle: float
     sd: float
     side: int = 0
-    """1: at least `middle`; -1: at most; 0: about"""
+    """1: lower bound; -1: upper bound; 0: estimate"""
 
 
-def compare(first: Sequence[Result], second: Sequence[Result], level: float = LEVEL) -> list[Compared]:
-    """Every cell of both runs, in the order of the first; cells of only one of them last."""
+def compare(first: Sequence[Result], second: Sequence[Result], level: float = LEVEL) -> list[CellComparison]:
+    """Compare the cells of two runs.
+
+    Args:
+        first: The results of run A.
+        second: The results of run B.
+        level: Family-wise error: probability that any cell of two equal systems is called faster or slower.
+
+    Returns:
+        The cells of both runs in the order of run A, then the cells of only one run.
+    """
     before, after = ({_cell(result): result for result in results} for results in (first, second))
-    both = [_against(cell, before[cell], after[cell]) for cell in before if cell in after]
-    only = [Compared(cell, "not compared", "only in A") for cell in before if cell not in after]
-    only += [Compared(cell, "not compared", "only in B") for cell in after if cell not in before]
-    return [*_decided(both, level), *only]
+    both = [_compare_cell(cell, before[cell], after[cell]) for cell in before if cell in after]
+    only = [CellComparison(cell, "not compared", "only in A") for cell in before if cell not in after]
+    only += [CellComparison(cell, "not compared", "only in B") for cell in after if cell not in before]
+    return [*_decide(both, level), *only]
 
 
-def ratio_text(each: Compared) -> str:
-    """The ratio with its interval; an open end is left open."""
+def ratio_text(each: CellComparison) -> str:
+    """Return the ratio with its interval as text; an open end stays empty."""
     if each.low is None and each.high is None:
         return ""
     low, high = ("" if end is None else f"{end:.2f}" for end in (each.low, each.high))
     return f"x{each.ratio:.2f} [{low}, {high}]" if each.ratio is not None else f"[{low} .. {high}]"
 
 
-def _against(cell: Cell, before: Result, after: Result) -> Compared:
-    a, b = _place(before), _place(after)
+def _compare_cell(cell: Cell, before: Result, after: Result) -> CellComparison:
+    a, b = _log_rate(before), _log_rate(after)
     if a is None or b is None:
-        silent = [
-            f"{name} {result.status}" for name, result, place in (("A", before, a), ("B", after, b)) if place is None
+        missing = [
+            f"{name} {result.status}" for name, result, log in (("A", before, a), ("B", after, b)) if log is None
         ]
-        return Compared(cell, "not compared", ", ".join(silent))
-    sd, ratio = TAIL * math.hypot(a.sd, b.sd), b.middle - a.middle
+        return CellComparison(cell, "not compared", ", ".join(missing))
+    sd, ratio = TAIL_FACTOR * math.hypot(a.sd, b.sd), b.middle - a.middle
     if a.side == b.side == 0:
-        reach = _Z * sd
+        half = _Z * sd
         p = 2 * (1 - NormalDist().cdf(abs(ratio) / sd))
-        return Compared(cell, "undecided", "", math.exp(ratio), math.exp(ratio - reach), math.exp(ratio + reach), p)
-    # The ratio's lower end is known when A is at most and B at least something (or about it), its upper end likewise.
+        return CellComparison(cell, "undecided", "", math.exp(ratio), math.exp(ratio - half), math.exp(ratio + half), p)
+    # The lower end of the ratio needs an upper bound (or an estimate) of A and a lower bound of B; its upper end the
+    # reverse.
     low = math.exp(ratio - _Z * sd) if a.side <= 0 and b.side >= 0 else None
     high = math.exp(ratio + _Z * sd) if a.side >= 0 and b.side <= 0 else None
-    points_apart = (low is not None and ratio > 0) or (high is not None and ratio < 0)
-    p = 2 * (1 - NormalDist().cdf(abs(ratio) / sd)) if points_apart else 1.0
-    return Compared(cell, "undecided", "bounds", None, low, high, p)
+    excluded = (low is not None and ratio > 0) or (high is not None and ratio < 0)
+    p = 2 * (1 - NormalDist().cdf(abs(ratio) / sd)) if excluded else 1.0
+    return CellComparison(cell, "undecided", "bounds", None, low, high, p)
 
 
 def claim_text(result: Result) -> str:
-    """A result's rate as it may be claimed: a bound says that it is one; the status where there is no rate."""
+    """Return the rate of a result as text, a bound with its sign; the status where there is no rate."""
     if result.status in ("failed", "unsupported"):
         return result.status
     if result.status == "lower-bound":
@@ -100,32 +119,35 @@ def claim_text(result: Result) -> str:
     )
 
 
-def _place(result: Result) -> _Place | None:
+def _log_rate(result: Result) -> _LogRate | None:
     low, high = result.low_hz, result.high_hz
     if result.status in ("failed", "unsupported", "unstable"):
         return None
     if low and high:
         middle = result.estimate_hz if result.estimate_hz else math.sqrt(low * high)
         sd = max(MIN_SD, math.log(high / low) / (2 * _Z))
-        return _Place(math.log(middle), sd)
+        return _LogRate(math.log(middle), sd)
     if low:
-        return _Place(math.log(low), MIN_SD, 1)
-    return _Place(math.log(high), MIN_SD, -1) if high else None
+        return _LogRate(math.log(low), MIN_SD, 1)
+    return _LogRate(math.log(high), MIN_SD, -1) if high else None
 
 
-def _decided(compared: Sequence[Compared], level: float) -> list[Compared]:
-    """The same with verdicts: from the smallest p on, as long as each is below level / (how many are left)."""
+def _decide(compared: Sequence[CellComparison], level: float) -> list[CellComparison]:
+    """Return the comparisons with Holm's decisions.
+
+    In ascending order of p, a cell is decided while p <= level / (number of undecided cells left).
+    """
     tested = sorted(
-        (place for place, each in enumerate(compared) if each.word == "undecided"), key=lambda i: compared[i].p
+        (index for index, each in enumerate(compared) if each.word == "undecided"), key=lambda i: compared[i].p
     )
-    found = list(compared)
-    for rank, place in enumerate(tested):
-        each = compared[place]
+    decided = list(compared)
+    for rank, index in enumerate(tested):
+        each = compared[index]
         if each.p > level / (len(tested) - rank):
             break
         up = each.ratio > 1 if each.ratio is not None else each.low is not None
-        found[place] = replace(each, word="faster" if up else "slower")
-    return found
+        decided[index] = replace(each, word="faster" if up else "slower")
+    return decided
 
 
 def _cell(result: Result) -> Cell:

@@ -1,8 +1,9 @@
-"""Runs of the same cells held together: whether their estimates spread as widely as the interval of each of them promises.
+"""Repeatability of runs of the same cells: the spread between runs against the width of the reported intervals.
 
-Cochran's Q (1954, Biometrics 10) on the logarithms of the rates: each estimate is weighted by the width of its own interval, and Q
-is about as large as there are runs, less one, when the intervals tell the truth. A much larger one says that they are too narrow, a
-much smaller one that they are too wide.
+Test of homogeneity: Cochran's Q (Cochran 1954, "The combination of estimates from different experiments", Biometrics
+10, 101-129) on the logarithms of the rates, each estimate weighted by the inverse square of its reported standard
+deviation. If the intervals are correct and the errors independent and normal, Q follows a chi-square law with runs - 1
+degrees of freedom. A much larger Q shows that the intervals are too narrow, a much smaller one that they are too wide.
 """
 
 import math
@@ -18,13 +19,17 @@ from bench.units import seconds_text, size_text
 
 MIN_RUNS = 3
 LEVEL = 0.05
-"""How rarely, from each side, honest intervals may be called too narrow or too wide."""
+"""Level of the test on each side: the chance that correct intervals are called too narrow, or too wide."""
 _NORMAL = NormalDist()
 _Z = _NORMAL.inv_cdf(0.975)
 
 
 class Agreement(Struct, frozen=True):
-    """One cell of several runs: `centre_hz` in messages/s; `spread` (seen) and `promised` are standard deviations, as shares."""
+    """The test of one cell over several runs.
+
+    `centre_hz`, in messages/s, is the weighted mean of the estimates. `spread` (between runs) and `promised` (root mean
+    square of those that the 95 % intervals report) are standard deviations of ln(rate), that is, shares of the rate.
+    """
 
     cell: Cell
     runs: int
@@ -32,64 +37,72 @@ class Agreement(Struct, frozen=True):
     spread: float
     promised: float
     holding: int
-    """how many of the intervals hold the centre"""
+    """number of the intervals that contain the centre"""
     q: float
+    """Cochran's Q"""
     p: float
-    """the chance of a Q at least as large when the intervals are honest"""
+    """probability of a Q at least this large if the intervals are correct"""
 
     @property
     def word(self) -> Literal["as reported", "wider than reported", "narrower than reported"]:
-        """What the spread is, against the intervals."""
+        """The decision of the test, at LEVEL on each side."""
         if self.p < LEVEL:
             return "wider than reported"
         return "narrower than reported" if self.p > 1 - LEVEL else "as reported"
 
     @property
     def name(self) -> str:
-        """The cell as people read it."""
+        """The cell as text: system, message size, CPU cost."""
         return f"{self.cell.system}, {size_text(self.cell.message_bytes)}, {seconds_text(self.cell.cpu_seconds)}"
 
     def sentence(self) -> str:
-        """The same in words."""
+        """Return the figures of the test and its decision as text."""
         return (
-            f"{self.runs} runs: estimates spread by {100 * self.spread:.1f} %, their intervals promise {100 * self.promised:.1f} % "
-            f"(standard deviations); {self.holding} of {self.runs} intervals hold the common middle. The spread is {self.word} "
-            f"(Q = {self.q:.1f}, p = {self.p:.2f})."
+            f"{self.runs} runs: the estimates have a standard deviation of {100 * self.spread:.1f} %, their intervals"
+            f" report {100 * self.promised:.1f} %; {self.holding} of {self.runs} intervals contain the common mean."
+            f" The spread is {self.word} (Q = {self.q:.1f}, p = {self.p:.2f})."
         )
 
 
 def agreements(runs: Sequence[Sequence[Result]]) -> list[Agreement]:
-    """An agreement for each cell that at least LEAST_RUNS of the runs measured with an interval, in the order of the first run."""
-    found: dict[Cell, list[Result]] = {}
+    """Return the test of each cell that MIN_RUNS runs or more measured, in the order of the first run.
+
+    Args:
+        runs: The results of each run. Results that are bounds, or failed, are left out.
+    """
+    by_cell: dict[Cell, list[Result]] = {}
     for results in runs:
         for result in results:
             if result.status == "measured" and result.estimate_hz and result.low_hz and result.high_hz:
                 cell = Cell(result.framework, result.source, result.message_bytes, result.cpu_seconds, result.sizes)
-                found.setdefault(cell, []).append(result)
-    return [agreement(cell, results) for cell, results in found.items() if len(results) >= MIN_RUNS]
+                by_cell.setdefault(cell, []).append(result)
+    return [_test_cell(cell, results) for cell, results in by_cell.items() if len(results) >= MIN_RUNS]
 
 
-def agreement(cell: Cell, results: Sequence[Result]) -> Agreement:
-    """The agreement of one cell's results, each with estimate and interval."""
-    places = [math.log(result.estimate_hz or 1.0) for result in results]
+def _test_cell(cell: Cell, results: Sequence[Result]) -> Agreement:
+    logs = [math.log(result.estimate_hz or 1.0) for result in results]
     sds = [max(1e-6, math.log((result.high_hz or 1.0) / (result.low_hz or 1.0)) / (2 * _Z)) for result in results]
     weights = [sd**-2 for sd in sds]
-    centre = sum(weight * place for weight, place in zip(weights, places, strict=True)) / sum(weights)
-    q = sum(weight * (place - centre) ** 2 for weight, place in zip(weights, places, strict=True))
+    centre = sum(weight * log for weight, log in zip(weights, logs, strict=True)) / sum(weights)
+    q = sum(weight * (log - centre) ** 2 for weight, log in zip(weights, logs, strict=True))
     hertz = math.exp(centre)
     return Agreement(
         cell,
         len(results),
         hertz,
-        spread=stdev(places),
+        spread=stdev(logs),
         promised=math.sqrt(sum(sd * sd for sd in sds) / len(sds)),
         holding=sum((result.low_hz or 0.0) <= hertz <= (result.high_hz or 0.0) for result in results),
         q=q,
-        p=_above(q, len(results) - 1),
+        p=_chi_square_tail(q, len(results) - 1),
     )
 
 
-def _above(q: float, freedom: int) -> float:
-    """The chance of a chi-square of that freedom above `q` (Wilson and Hilferty's cube root, within 0.01 from 2 degrees on)."""
+def _chi_square_tail(q: float, freedom: int) -> float:
+    """Return the probability of a chi-square variable with `freedom` degrees of freedom above `q`.
+
+    Approximation by the cube root (Wilson and Hilferty 1931, PNAS 17, 684-688); its error is below 0.01 from 2 degrees
+    on.
+    """
     share = 2 / (9 * freedom)
     return 1 - _NORMAL.cdf(((q / freedom) ** (1 / 3) - (1 - share)) / math.sqrt(share))

@@ -1,4 +1,4 @@
-"""Results that cannot be: every tool of the field has shown one of them at least once; here they stop the cell."""
+"""Sanity checks: measurements that break conservation of messages, causality or a hard bound. They fail their cell."""
 
 from bench.model.cell import Cell
 from bench.model.measurement import Measurement
@@ -6,21 +6,33 @@ from bench.model.message_sizes import ENTRIES
 from bench.units import rate_text, size_text
 
 TOLERANCE = 1.02
-"""Of a bound: what two clocks and the ends of a window may differ by."""
+"""Factor by which a rate may exceed a bound: the error of two clocks and of the ends of a window."""
 
 
-def failed_sanity_check(seen: Measurement, cell: Cell, *, bound_hz: float | None, link: float | None) -> str | None:
-    """Why a trial's numbers are impossible, with the figures; None when they are not. `link` is in bytes/s."""
-    rate = _processed_rate(seen)
+def failed_sanity_check(
+    measurement: Measurement, cell: Cell, *, bound_hz: float | None, link: float | None
+) -> str | None:
+    """Return the reason why a measurement is impossible, with its figures; None when it is possible.
+
+    Args:
+        measurement: The numbers of one trial.
+        cell: The cell that was measured.
+        bound_hz: Hard bound on the processed rate in messages/s.
+        link: Bandwidth of the one network link between generator and system, in bytes/s.
+    """
+    rate = _processed_rate(measurement)
     moved = rate * cell.message_bytes
-    if seen.processed - seen.duplicated > seen.sent + seen.failed and seen.drained:
-        more = seen.processed - seen.duplicated
-        return f"impossible: {more} different messages were processed, but {seen.sent} were sent"
-    if seen.negative:
-        return f"impossible: {seen.negative} of {seen.processed} messages were done before they were sent: are the clocks apart?"
+    different = measurement.processed - measurement.duplicated
+    if different > measurement.sent + measurement.failed and measurement.drained:
+        return f"impossible: {different} different messages were processed, but {measurement.sent} were sent"
+    if measurement.negative:
+        return (
+            f"impossible: {measurement.negative} of {measurement.processed} messages were done before they were sent:"
+            " are the clocks apart?"
+        )
     if bound_hz is not None and rate > TOLERANCE * bound_hz:
         return f"impossible: {rate_text(rate)} were processed, but theory allows {rate_text(bound_hz)}"
-    if link is not None and moved > TOLERANCE * link and _mean_holds(seen, cell):
+    if link is not None and moved > TOLERANCE * link and _has_mean_size(measurement, cell):
         return (
             f"impossible: {rate_text(rate)} of {size_text(cell.message_bytes)} are {size_text(moved)}/s,"
             f" but the link carries {size_text(link)}/s"
@@ -28,11 +40,11 @@ def failed_sanity_check(seen: Measurement, cell: Cell, *, bound_hz: float | None
     return None
 
 
-def _mean_holds(seen: Measurement, cell: Cell) -> bool:
-    """Whether so many messages were processed that their sizes have the cell's mean: a few may all be small, or large."""
-    return cell.sizes is None or seen.processed >= ENTRIES
+def _has_mean_size(measurement: Measurement, cell: Cell) -> bool:
+    """Return True if enough messages were processed for their mean size to be the cell's."""
+    return cell.sizes is None or measurement.processed >= ENTRIES
 
 
-def _processed_rate(seen: Measurement) -> float:
-    """Messages/s over the whole trial: what was processed in all, by the time that it took."""
-    return seen.processed / seen.seconds if seen.seconds > 0 else 0.0
+def _processed_rate(measurement: Measurement) -> float:
+    """Return the processed messages/s, averaged over the whole trial and its drain."""
+    return measurement.processed / measurement.seconds if measurement.seconds > 0 else 0.0

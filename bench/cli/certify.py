@@ -43,14 +43,14 @@ def certify(  # one argument for each option
     sys.path.insert(0, str(Path.cwd()))  # where a strategy of the user's own may lie
     maker = registry.strategy_factory(strategy)
     many = validation_report.Seeds(seeds, seeds, max(1, seeds // 2), first=first)
-    todo = validation_report.tasks(many, only=scenario, mutations=strategy == "two-counter")
+    todo = validation_report.list_tasks(many, only=scenario, mutations=strategy == "two-counter")
     if not todo:
-        known = ", ".join(validation_report.names())
+        known = ", ".join(validation_report.case_names())
         raise UsageError(f"--scenario {scenario}: no case has that in its name; there are: {known}")
     processes = min(len(todo), jobs or host_info.cores())
-    answers = process_pool.map_unordered(partial(validation_report.done, maker=maker), todo, processes)
-    report = validation_report.certificate(strategy, many, validation_table.watched(answers, len(todo)))
-    validation_table.show(report)
+    answers = process_pool.map_unordered(partial(validation_report.run_task, strategy=maker), todo, processes)
+    report = validation_report.build_report(strategy, many, validation_table.track_progress(answers, len(todo)))
+    validation_table.print_report(report)
     if plot is not None:
         draw = next(
             (one.draw_validation for _, one in registry.report_plugins() if one.draw_validation is not None), None
@@ -58,4 +58,4 @@ def certify(  # one argument for each option
         if draw is None:
             raise UsageError("--plot: no installed report format draws it; pip install 'stream-bench[report]'")
         say(str(draw(report, plot)))
-    raise typer.Exit(0 if all(gate.passed for gate in report.gates) else 4)
+    raise typer.Exit(0 if all(criterion.passed for criterion in report.criteria) else 4)

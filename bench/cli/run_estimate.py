@@ -12,7 +12,7 @@ from bench.config.site import Site
 from bench.model.cell import Cell
 from bench.plugins.site_preflight import missing_for
 from bench.runner.cell_plan import CellPlan, plan_cell
-from bench.search.durations import Pace
+from bench.search.durations import TrialDurations
 from bench.system import host_info
 
 USUAL_TRIALS = 5
@@ -82,7 +82,7 @@ def _disk(plan: CellPlan) -> float:
 
 
 def _longest_trial(plan: CellPlan, rate: float) -> float:
-    return Pace(plan.scenario.timing, float(plan.scenario.search.precision), plan.batch_interval).longest(rate)
+    return TrialDurations(plan.scenario.timing, float(plan.scenario.search.precision), plan.batch_interval).estimate_seconds(rate)
 
 
 def _cpu_hz(plan: CellPlan) -> float | None:

@@ -1,4 +1,4 @@
-"""How a certification looks: its progress, its table, and the gates that failed."""
+"""Terminal output of `bench certify`: its progress, the table of cases, and the failed criteria."""
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -8,27 +8,34 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from bench.simulation.acceptance import Criterion, Row
-from bench.simulation.validation_report import Part, ValidationReport
+from bench.simulation.acceptance import CaseSummary, Criterion
+from bench.simulation.validation_report import CaseReport, Kind, ValidationReport
 
 Answer = TypeVar("Answer")
 COLUMNS = (
     "case",
     "runs",
     "error % [5, 95]",
-    "covered",
+    "coverage",
     "width",
-    "SUT s",
+    "seconds",
     "trials",
-    "confirmed",
-    "above",
+    "confirmed/truth",
+    "above truth",
     "statuses",
-    "gates",
+    "criteria",
 )
+TITLES: dict[Kind, str] = {
+    "scenario": "Scenarios",
+    "neighbour": "With a neighbour's estimate",
+    "family": "Random capacities",
+    "low budget": "Low budget: 30 s",
+    "adversary": "Adversaries",
+}
 
 
-def watched(answers: Iterable[Answer], total: int) -> Iterator[Answer]:
-    """The same answers, with a bar on the terminal, or a line at every quarter where there is none."""
+def track_progress(answers: Iterable[Answer], total: int) -> Iterator[Answer]:
+    """Yield the answers and show their number: a bar on a terminal, otherwise a line at every quarter."""
     console = Console(file=sys.stderr, highlight=False)
     columns = (TextColumn("certifying"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
@@ -40,50 +47,55 @@ def watched(answers: Iterable[Answer], total: int) -> Iterator[Answer]:
             yield answer
 
 
-def show(certificate: ValidationReport, *, width: int | None = None) -> None:
-    """Print the table, then each gate that failed with what was asked."""
+def print_report(report: ValidationReport, *, width: int | None = None) -> None:
+    """Print the table of each kind of case, then each failed criterion with its limit.
+
+    Args:
+        report: The report of a strategy.
+        width: Columns of the output; None for those of the terminal, or 200 if it is not one.
+    """
     console = Console(highlight=False, width=width or (None if sys.stdout.isatty() else 200))
-    for kind, title in (("scenario", "Scenarios"), ("neighbour", "With a neighbour's estimate"), ("family", "Random ceilings"),
-                        ("hasty", "Half a minute each"), ("adversary", "Adversaries")):  # fmt: skip
-        rows = [part for part in certificate.parts if part.kind == kind and part.row]
-        if rows:
-            console.print(_table(title, rows))
-    for gate in certificate.gates:
-        if gate.case == "all of these" or "saved" in gate.name or "broken by" in gate.name:
-            console.print(
-                ("ok    " if gate.passed else "FAIL  ") + f"{gate.case}: {gate.name} {gate.value:.3g}", markup=False
-            )
-    failed = [gate for gate in certificate.gates if not gate.passed]
-    for gate in failed:
-        console.print(f"FAIL  {failure(gate)}", markup=False)
-    console.print(
-        f"{certificate.strategy}: {len(certificate.gates) - len(failed)} of {len(certificate.gates)} gates passed"
-    )
+    for kind, title in TITLES.items():
+        cases = [case for case in report.cases if case.kind == kind and case.summary]
+        if cases:
+            console.print(_table(title, cases))
+    for criterion in report.criteria:
+        if criterion.case == "all of these" or "saved" in criterion.name or "by the mutation" in criterion.name:
+            word = "ok    " if criterion.passed else "FAIL  "
+            console.print(f"{word}{criterion.case}: {criterion.name} {criterion.value:.3g}", markup=False)
+    failed = [criterion for criterion in report.criteria if not criterion.passed]
+    for criterion in failed:
+        console.print(f"FAIL  {failure_text(criterion)}", markup=False)
+    count = len(report.criteria)
+    console.print(f"{report.strategy}: {count - len(failed)} of {count} criteria passed")
 
 
-def failure(gate: Criterion) -> str:
-    """A failed gate in a line, with both figures."""
-    return f"{gate.case}: {gate.name} {gate.value:.3g}, asked {'>=' if gate.least else '<='} {gate.limit:.3g}"
+def failure_text(criterion: Criterion) -> str:
+    """Return a failed criterion as a line with its value and its limit."""
+    relation = ">=" if criterion.at_least else "<="
+    return f"{criterion.case}: {criterion.name} {criterion.value:.3g}, required {relation} {criterion.limit:.3g}"
 
 
-def _table(title: str, parts: Sequence[Part]) -> Table:
+def _table(title: str, cases: Sequence[CaseReport]) -> Table:
     table = Table(*COLUMNS, title=title, title_justify="left", box=None, pad_edge=False)
-    for part in parts:
-        assert part.row is not None
-        passed = all(gate.passed for gate in part.gates)
-        table.add_row(*_cells(part.row), "ok" if passed else "FAIL", style="" if passed else "bold red")
+    for case in cases:
+        assert case.summary is not None
+        passed = all(criterion.passed for criterion in case.criteria)
+        table.add_row(*_columns(case.summary), "ok" if passed else "FAIL", style="" if passed else "bold red")
     return table
 
 
-def _cells(row: Row) -> tuple[str, ...]:
-    if row.error is None or row.low_error is None or row.high_error is None:
+def _columns(summary: CaseSummary) -> tuple[str, ...]:
+    if summary.error is None or summary.low_error is None or summary.high_error is None:
         error = "–"
     else:
-        error = f"{100 * row.error:+.1f} [{100 * row.low_error:+.1f}, {100 * row.high_error:+.1f}]"
-    statuses = ", ".join(f"{status} {count}" for status, count in sorted(row.statuses.items()))
+        low, middle, high = (100 * each for each in (summary.low_error, summary.error, summary.high_error))
+        error = f"{middle:+.1f} [{low:+.1f}, {high:+.1f}]"
+    statuses = ", ".join(f"{status} {count}" for status, count in sorted(summary.statuses.items()))
     return (
-        row.case, str(row.runs), error, f"{row.coverage:.1%}", _percent(row.width), f"{row.seconds:.0f}", f"{row.trials:.1f}",
-        _percent(row.confirmed), f"{row.above:.1%}", statuses,
+        summary.case, str(summary.runs), error, f"{summary.coverage:.1%}", _percent(summary.width),
+        f"{summary.seconds:.0f}", f"{summary.trials:.1f}", _percent(summary.confirmed), f"{summary.above:.1%}",
+        statuses,
     )  # fmt: skip
 
 

@@ -126,4 +126,4 @@ def _cell_bounds(cell: Cell, scenario: Scenario, site: Site, placement: Placemen
         copies = plugin.copies(registry.settings_of_source(cell.source, scenario.settings), site)
     disk = float(site.disk) if site.disk is not None else None
     several_senders = site.load is not None
-    return bounds.roofs(cell, placement.cores, copies, network=placement.link, disk=disk, cards=several_senders)
+    return bounds.cell_bounds(cell, placement.cores, copies, network=placement.link, disk=disk, cards=several_senders)

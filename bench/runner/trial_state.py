@@ -4,7 +4,7 @@ Three counters are followed: offered, from the due times alone; sent, as the sou
 framework reports.
 """
 
-from bench.analysis.histogram import KINDS, Seconds
+from bench.analysis.histogram import KINDS, HistogramsPerSecond
 from bench.analysis.time_series import TimeSeries
 from bench.model.arrivals import Schedule
 from bench.model.measurement import EndReason, PlannedTrial
@@ -26,7 +26,7 @@ class TrialState:
         self.planned, self.spec, self.batch_interval = planned, spec, batch_interval
         self.schedule: Schedule = spec.schedule()
         self.counts, self.stale = DeliveryCounts(), 0
-        self.latencies, self.rows = Seconds(), TimeSeries()
+        self.latencies, self.rows = HistogramsPerSecond(), TimeSeries()
         self.progress: SendProgress | None = None
         self.death: EndReason | None = None
         self.note = ""

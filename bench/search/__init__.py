@@ -1,1 +1,1 @@
-"""How the highest sustained rate is looked for: strategies as values, pure."""
+"""Search strategies for the highest sustained rate of a cell; pure values, without I/O."""

@@ -1,7 +1,8 @@
-"""MLRsearch as FD.io's auditors know it: the package of that name plans the trials, told of one goal: at most 1 % lost in 60 s.
+"""MLRsearch: trials planned by the package of that name (FD.io CSIT), with one goal of at most 1 % loss over 60 s.
 
-Its interval is where it stopped, not a confidence interval (see `bench certify`). The package drives its measurer; here it is told
-the trials that were made, and stops where it asks for one that was not. Source: IETF draft-ietf-bmwg-mlrsearch.
+Source: IETF draft-ietf-bmwg-mlrsearch. Its interval is where the search stopped, not a confidence interval (see
+`bench certify`). The package calls its measurer itself; here every plan replays the finished trials to it and stops
+where it requests a new one.
 """
 
 from collections.abc import Iterator
@@ -10,20 +11,22 @@ from MLRsearch import AbstractMeasurer, Config, MeasurementResult, MultipleLossR
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bench.analysis.stability import drift_of
+from bench.analysis.stability import assess_stability
 from bench.analysis.verdict import Verdict
 from bench.model.measurement import Measurement, PlannedTrial, Result, Series
 from bench.search.problem import SearchProblem, Step
-from bench.search.trial_summary import bare_result, note_of, with_account
+from bench.search.trial_summary import last_note, result_without_rate, with_trial
 
-LOSS, EXCEED, TRIAL, SUM = 0.01, 0.5, 5.0, 60.0
-NEVER = 1e9
-MAX_INVALID = 3
-SETTLE = 1.0
+LOSS_RATIO, EXCEED_RATIO, TRIAL_S, DURATION_SUM_S = 0.01, 0.5, 5.0, 60.0
+UNLIMITED_S = 1e9
+MAX_INVALID, MAX_DEATHS = 3, 2
+SETTLE_S = 1.0
+GENERATOR_SHARE = 0.95
+"""Highest planned rate, as a share of the generator's ceiling."""
 
 
-class _WantedError(Exception):
-    """The package asks for a trial that was not made yet."""
+class _TrialRequestedError(Exception):
+    """A request of the package for a new trial."""
 
     def __init__(self, seconds: float, rate: float) -> None:
         super().__init__(seconds, rate)
@@ -31,106 +34,117 @@ class _WantedError(Exception):
 
 
 class MlrSearch(Struct, frozen=True):
-    """A search as a value; `losses` are those of the valid steps, in order."""
+    """The search as a value; `losses` are the loss ratios of the valid steps, in their order."""
 
-    question: SearchProblem
+    problem: SearchProblem
     steps: tuple[Step, ...] = ()
     losses: tuple[float, ...] = ()
 
-    def after(self, seen: Measurement, verdict: Verdict) -> "MlrSearch":
-        step = Step(replace(seen, series=Series()), verdict)
+    def after(self, measurement: Measurement, verdict: Verdict) -> "MlrSearch":
+        """Return the search with one more judged trial; an invalid one is not passed to the package."""
+        step = Step(replace(measurement, series=Series()), verdict)
         if verdict.word == "invalid" and verdict.why != "generator":
             return replace(self, steps=(*self.steps, step))
-        overloaded = verdict.word != "sustained"
-        loss = max(drift_of(seen).loss, verdict.loss, 2 * LOSS if overloaded else 0.0) if overloaded else 0.0
+        loss = 0.0
+        if verdict.word != "sustained":
+            loss = max(assess_stability(measurement).loss, verdict.loss, 2 * LOSS_RATIO)
         return replace(self, steps=(*self.steps, step), losses=(*self.losses, min(0.99, loss)))
 
     def next_trial(self) -> PlannedTrial | None:
-        if self._gone:
+        """Return the trial that the package requests, if the budget allows it; None when the search is finished."""
+        if self._failed:
             return None
         try:
-            self._bounds()
-        except _WantedError as wanted:
-            interval = self.question.batch_interval
-            settle, window = max(SETTLE, 2 * interval), max(wanted.seconds, 6 * interval)
-            drain = float(self.question.timing.drain) + 2 * interval
-            if sum(step.seen.seconds for step in self.steps) + settle + window + drain > self.question.search.budget:
+            self._replay()
+        except _TrialRequestedError as request:
+            interval = self.problem.batch_interval
+            settle, window = max(SETTLE_S, 2 * interval), max(request.seconds, 6 * interval)
+            drain = float(self.problem.timing.drain) + 2 * interval
+            spent = sum(step.measurement.seconds for step in self.steps)
+            if spent + settle + window + drain > self.problem.search.budget:
                 return None
-            return PlannedTrial(len(self.steps), wanted.rate, settle, window, "search")
+            return PlannedTrial(len(self.steps), request.rate, settle, window, "search")
         return None
 
     def result(self) -> Result:
-        late = [step.seen.planned.rate for step in self.steps if step.verdict.why == "generator"]
-        bare = bare_result(self.question, self.steps, max(late, default=None))
-        if self._gone:
-            return replace(bare, reason=f"gave up: {note_of(self.steps)}")
+        """Return the result so far: the relevant bounds of the package, their status and reason."""
+        late = [step.measurement.planned.rate for step in self.steps if step.verdict.why == "generator"]
+        result = result_without_rate(self.problem, self.steps, max(late, default=None))
+        if self._failed:
+            return replace(result, reason=f"gave up: {last_note(self.steps)}")
         try:
-            low, high = self._bounds()
-        except _WantedError:
-            return self._unfinished(bare)
+            low, high = self._replay()
+        except _TrialRequestedError:
+            return self._unfinished(result)
         if low is None:
-            return replace(bare, status="upper-bound", reason="floor", high_hz=high)
-        best = min(self._sustained(), key=lambda step: abs(step.seen.planned.rate - low), default=None)
-        found = replace(bare, status="measured", estimate_hz=low, low_hz=low, high_hz=high, confirmed_hz=low)
+            return replace(result, status="upper-bound", reason="floor", high_hz=high)
+        best = min(self._sustained(), key=lambda step: abs(step.measurement.planned.rate - low), default=None)
+        result = replace(result, status="measured", estimate_hz=low, low_hz=low, high_hz=high, confirmed_hz=low)
         if high is None or any(rate <= 1.001 * high for rate in late):
-            reason = "generator" if late or self.question.generator_hz is not None else "budget"
-            found = replace(found, status="lower-bound", reason=reason, high_hz=None)
-        return (
-            with_account(found, best, "generator" if found.reason == "generator" else None)
-            if best is not None
-            else found
-        )
+            reason = "generator" if late or self.problem.generator_hz is not None else "budget"
+            result = replace(result, status="lower-bound", reason=reason, high_hz=None)
+        limit = "generator" if result.reason == "generator" else None
+        return with_trial(result, best, limit) if best is not None else result
 
-    def _unfinished(self, bare: Result) -> Result:
-        failed = [step.seen.planned.rate for step in self.steps if step.verdict.word != "sustained"]
-        below = [step for step in self._sustained() if step.seen.planned.rate < min(failed, default=float("inf"))]
+    def _unfinished(self, result: Result) -> Result:
+        """Return the result of a search that the budget ended: the highest rate sustained below every failed one."""
+        failed = [step.measurement.planned.rate for step in self.steps if step.verdict.word != "sustained"]
+        lowest_failed = min(failed, default=float("inf"))
+        below = [step for step in self._sustained() if step.measurement.planned.rate < lowest_failed]
         if not below:
-            return replace(bare, reason="no answer within the budget")
-        best = max(below, key=lambda step: step.seen.planned.rate)
-        rate = best.seen.planned.rate
-        return with_account(
-            replace(bare, status="lower-bound", reason="budget", estimate_hz=rate, low_hz=rate), best, None
+            return replace(result, reason="no answer within the budget")
+        best = max(below, key=lambda step: step.measurement.planned.rate)
+        rate = best.measurement.planned.rate
+        return with_trial(
+            replace(result, status="lower-bound", reason="budget", estimate_hz=rate, low_hz=rate), best, None
         )
 
     def _sustained(self) -> Iterator[Step]:
         return (step for step in self.steps if step.verdict.word == "sustained")
 
     @property
-    def _gone(self) -> bool:
-        deaths = sum(step.seen.ended == "framework died" for step in self.steps)
-        return deaths >= 2 or len(self.steps) - len(self.losses) >= MAX_INVALID
+    def _failed(self) -> bool:
+        deaths = sum(step.measurement.ended == "framework died" for step in self.steps)
+        return deaths >= MAX_DEATHS or len(self.steps) - len(self.losses) >= MAX_INVALID
 
-    def _bounds(self) -> tuple[float | None, float | None]:
-        """What the package says of the trials so far; raises _WantedError where it needs another."""
-        lowest, top = float(self.question.search.lowest), self.question.highest
-        if self.question.generator_hz is not None:
-            top = min(top, 0.95 * self.question.generator_hz)
+    def _replay(self) -> tuple[float | None, float | None]:
+        """Return the lower and the upper bound that the package reports after the finished trials, in messages/s.
+
+        Raises:
+            _TrialRequestedError: The package requests a further trial.
+        """
+        lowest, highest = float(self.problem.search.lowest), self.problem.highest
+        if self.problem.generator_hz is not None:
+            highest = min(highest, GENERATOR_SHARE * self.problem.generator_hz)
         goal = SearchGoal(
-            loss_ratio=LOSS, exceed_ratio=EXCEED, relative_width=min(0.5, float(self.question.search.precision)),
-            initial_trial_duration=TRIAL, final_trial_duration=TRIAL, duration_sum=SUM, preceding_targets=2,
-            expansion_coefficient=2, fail_fast=False,
+            loss_ratio=LOSS_RATIO, exceed_ratio=EXCEED_RATIO,
+            relative_width=min(0.5, float(self.problem.search.precision)),
+            initial_trial_duration=TRIAL_S, final_trial_duration=TRIAL_S, duration_sum=DURATION_SUM_S,
+            preceding_targets=2, expansion_coefficient=2, fail_fast=False,
         )  # fmt: skip
         config = Config()
-        config.goals, config.min_load, config.max_load = [goal], lowest, max(top, 1.01 * lowest)
-        config.search_duration_max, config.warmup_duration = NEVER, None
-        (found,) = MultipleLossRatioSearch(config).search(_Told(self.losses), debug=_silent).values()
-        bounds = [getattr(found, name, None) for name in ("relevant_lower_bound", "relevant_upper_bound")]
+        config.goals, config.min_load, config.max_load = [goal], lowest, max(highest, 1.01 * lowest)
+        config.search_duration_max, config.warmup_duration = UNLIMITED_S, None
+        measurer = _RecordedMeasurer(self.losses)
+        (goal_result,) = MultipleLossRatioSearch(config).search(measurer, debug=_ignore).values()
+        bounds = [getattr(goal_result, name, None) for name in ("relevant_lower_bound", "relevant_upper_bound")]
         low, high = (None if bound is None else float(bound) for bound in bounds)
         return low, high
 
 
-class _Told(AbstractMeasurer):  # type: ignore[misc]  # the package has no types
-    """Answers with the losses that were seen, in the order in which the trials were asked for."""
+class _RecordedMeasurer(AbstractMeasurer):  # type: ignore[misc]  # the package has no types
+    """A measurer that returns recorded losses, in the order in which the trials are requested."""
 
     def __init__(self, losses: tuple[float, ...]) -> None:
         self._left = iter(losses)
 
     def measure(self, intended_duration: float, intended_load: float) -> MeasurementResult:
+        """Return the next recorded trial; raise _TrialRequestedError after the last one."""
         loss = next(self._left, None)
         if loss is None:
-            raise _WantedError(intended_duration, intended_load)
+            raise _TrialRequestedError(intended_duration, intended_load)
         count = max(1000, int(intended_duration * intended_load))
         return MeasurementResult(intended_duration, intended_load, offered_count=count, loss_count=round(loss * count))
 
 
-def _silent(_: object) -> None: ...
+def _ignore(_: object) -> None: ...

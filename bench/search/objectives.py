@@ -1,70 +1,83 @@
-"""What the trials of a search say of each objective by itself: its own posterior over the same trials.
+"""Results of each objective by itself: for each one a posterior of its own over the same trials.
 
-The search looks for the rate at which all are kept. Where one of them binds, the others get wide or open intervals: nothing was
-tried near their own ceilings, and that is said.
+The search looks for the rate at which all objectives are met. Where one of them binds, the intervals of the others
+are wide or open, since no trial was made near their own limits.
 """
 
 from collections.abc import Sequence
 
 from msgspec import Struct
 
-from bench.analysis.stability import Drift
+from bench.analysis.stability import Stability
 from bench.config.scenario import Objectives
 from bench.model.measurement import Measurement, ObjectiveResult
 from bench.search.observations import Observations
 from bench.search.posterior import Kind, Observation, Prior
 
 
-class Look(Struct, frozen=True):
-    """A whole trial (its series left out), and what its counters said."""
+class AssessedTrial(Struct, frozen=True):
+    """A trial, without its series of counters, and the stability that they showed."""
 
-    seen: Measurement
-    drift: Drift
+    measurement: Measurement
+    stability: Stability
 
 
-def each_objective(
-    looks: Sequence[Look], objectives: Objectives, prior: Prior, inflation: float
+def estimate_objectives(
+    trials: Sequence[AssessedTrial], objectives: Objectives, prior: Prior, inflation: float
 ) -> tuple[ObjectiveResult, ...]:
-    """For backlog, loss and, where one is set, p99: estimate and 95 % interval in messages/s; a side that was not tried is None."""
+    """Return the estimate and the 95 % interval of the highest rate that meets each objective, in messages/s.
+
+    Args:
+        trials: All trials but the warm-ups.
+        objectives: The scenario's objectives; backlog and loss always count, p99 where it is set.
+        prior: The prior of the search.
+        inflation: Factor on the half-widths of ln(interval).
+
+    Returns:
+        A result for each objective. An end of the interval on whose side there was no trial is None.
+    """
     names = ["backlog", "loss", *(["p99"] if objectives.p99 is not None else [])]
-    return tuple(_result(name, looks, objectives, prior, inflation=inflation) for name in names)
+    return tuple(_estimate(name, trials, objectives, prior, inflation=inflation) for name in names)
 
 
-def _result(
-    name: str, looks: Sequence[Look], objectives: Objectives, prior: Prior, *, inflation: float
+def _estimate(
+    name: str, trials: Sequence[AssessedTrial], objectives: Objectives, prior: Prior, *, inflation: float
 ) -> ObjectiveResult:
-    seen = [found for look in looks if (found := _observation(name, look, objectives)) is not None]
-    cached_resource = [found.rate for found in seen if found.kind == "at least"]
-    if not seen:
+    observations = [one for trial in trials if (one := _observe(name, trial, objectives)) is not None]
+    met = [one.rate for one in observations if one.kind == "at least"]
+    if not observations:
         return ObjectiveResult(name)
-    if all(found.kind == "at least" for found in seen):
-        return ObjectiveResult(name, low_hz=max(cached_resource), kept_hz=max(cached_resource))
-    low, middle, high = Observations.of(prior).after(*seen).quantiles(0.025, 0.5, 0.975)
+    if len(met) == len(observations):
+        return ObjectiveResult(name, low_hz=max(met), kept_hz=max(met))
+    low, middle, high = Observations.of(prior).add(*observations).quantiles(0.025, 0.5, 0.975)
     return ObjectiveResult(
         name,
         middle,
         middle * (low / middle) ** inflation,
         middle * (high / middle) ** inflation,
-        max(cached_resource, default=None),
+        max(met, default=None),
     )
 
 
-def _observation(name: str, look: Look, objectives: Objectives) -> Observation | None:
-    """What one trial says of one objective; None when it says nothing."""
-    rate, seconds, drift = look.seen.planned.rate, max(look.drift.seconds, 1.0), look.drift
+def _observe(name: str, trial: AssessedTrial, objectives: Objectives) -> Observation | None:
+    """Return the observation that one trial gives of one objective; None if it gives none."""
+    measurement, stability = trial.measurement, trial.stability
+    rate, seconds = measurement.planned.rate, max(stability.seconds, 1.0)
     if name == "backlog":
-        if drift.overloaded and drift.loss > 0:
-            return Observation("reading", rate * (1 - drift.loss), seconds, drift.slices, drift.slice_seconds)
+        if stability.overloaded and stability.loss > 0:
+            estimate = rate * (1 - stability.loss)
+            return Observation("estimate", estimate, seconds, stability.slice_rates, stability.slice_seconds)
         return Observation("at least", rate, seconds)
-    p99 = look.seen.from_due.p99
+    p99 = measurement.from_due.p99
     if name == "p99":
         assert objectives.p99 is not None
-        return None if p99 is None else Observation(_side(cached_resource=p99 <= objectives.p99), rate, seconds)
-    if not look.seen.drained:
-        return None  # what still waits is not lost
-    wrong = look.seen.failed + look.seen.lost + look.seen.duplicated + look.seen.corrupted + look.seen.out_of_order
-    return Observation(_side(cached_resource=wrong <= objectives.loss), rate, seconds)
+        return None if p99 is None else Observation(_bound(met=p99 <= objectives.p99), rate, seconds)
+    if not measurement.drained:
+        return None  # messages that still wait are not lost
+    counts = (measurement.failed, measurement.lost, measurement.duplicated, measurement.corrupted)
+    wrong = sum(counts) + measurement.out_of_order
+    return Observation(_bound(met=wrong <= objectives.loss), rate, seconds)
 
 
-def _side(*, cached_resource: bool) -> Kind:
-    return "at least" if cached_resource else "at most"
+def _bound(*, met: bool) -> Kind:
+    return "at least" if met else "at most"

@@ -1,6 +1,6 @@
-"""The throughput search of RFC 2544 (Bradner and McQuaid, 1999, section 26.1): bisection by trials of 60 s, no repeats.
+"""The throughput search of RFC 2544 (Bradner and McQuaid 1999, section 26.1): bisection with trials of 60 s.
 
-The interval is where the bisection stopped, not a confidence interval: one unlucky trial decides (see `bench certify`).
+Its interval is where the bisection stopped, not a confidence interval: one unlucky trial decides (see `bench certify`).
 """
 
 from msgspec import Struct
@@ -9,95 +9,95 @@ from msgspec.structs import replace
 from bench.analysis.verdict import Verdict
 from bench.model.measurement import Measurement, PlannedTrial, Result, Series
 from bench.search.problem import SearchProblem, Step
-from bench.search.trial_summary import bare_result, note_of, with_account
+from bench.search.trial_summary import last_note, result_without_rate, with_trial
 
-TRIAL, SETTLE = 60.0, 1.0
+TRIAL_S, SETTLE_S = 60.0, 1.0
 MAX_INVALID, MAX_DEATHS = 3, 2
+GENERATOR_SHARE = 0.95
+"""Highest planned rate, as a share of the generator's ceiling."""
 
 
 class Rfc2544(Struct, frozen=True):
-    """Halves the range on a logarithmic scale until it is as narrow as the precision."""
+    """Bisection of ln(rate) until the bracket is as narrow as the precision."""
 
-    question: SearchProblem
+    problem: SearchProblem
     steps: tuple[Step, ...] = ()
 
-    def after(self, seen: Measurement, verdict: Verdict) -> "Rfc2544":
-        return replace(self, steps=(*self.steps, Step(replace(seen, series=Series()), verdict)))
+    def after(self, measurement: Measurement, verdict: Verdict) -> "Rfc2544":
+        """Return the search with one more judged trial."""
+        return replace(self, steps=(*self.steps, Step(replace(measurement, series=Series()), verdict)))
 
     def next_trial(self) -> PlannedTrial | None:
-        low, high, lowest, highest = self._passed, self._failed, float(self.question.search.lowest), self._top
-        if (
-            self._gone
-            or low >= highest
-            or high <= lowest
-            or high / max(low, lowest) <= 1 + self.question.search.precision
-        ):
+        """Return the next trial that the budget allows; None when the search is finished."""
+        low, high, lowest, highest = self._low, self._high, float(self.problem.search.lowest), self._highest
+        width = 1 + self.problem.search.precision
+        if self._failed or low >= highest or high <= lowest or high / max(low, lowest) <= width:
             return None
         rate = (max(low, lowest) * min(high, highest)) ** 0.5
-        if low == 0.0 and rate < lowest * (1 + self.question.search.precision):
+        if low == 0.0 and rate < lowest * width:
             rate = lowest
-        if high == float("inf") and rate > highest / (1 + self.question.search.precision):
+        if high == float("inf") and rate > highest / width:
             rate = highest
-        settle = max(SETTLE, 2 * self.question.batch_interval)
-        window = max(TRIAL, 15 * self.question.batch_interval)
-        drain = float(self.question.timing.drain) + 2 * self.question.batch_interval
-        if sum(step.seen.seconds for step in self.steps) + settle + window + drain > self.question.search.budget:
+        interval = self.problem.batch_interval
+        settle, window = max(SETTLE_S, 2 * interval), max(TRIAL_S, 15 * interval)
+        drain = float(self.problem.timing.drain) + 2 * interval
+        spent = sum(step.measurement.seconds for step in self.steps)
+        if spent + settle + window + drain > self.problem.search.budget:
             return None
         return PlannedTrial(len(self.steps), float(rate), settle, window, "search")
 
     def result(self) -> Result:
-        low, high = self._passed, self._failed
-        late = [step.seen for step in self.steps if step.verdict.why == "generator"]
-        bare = bare_result(self.question, self.steps, max((seen.planned.rate for seen in late), default=None))
-        if self._gone:
-            return replace(bare, reason=f"gave up: {note_of(self.steps)}" if not late else "no valid trial: generator")
+        """Return the result so far: the bracket, its status and reason."""
+        low, high = self._low, self._high
+        late = [step.measurement.planned.rate for step in self.steps if step.verdict.why == "generator"]
+        result = result_without_rate(self.problem, self.steps, max(late, default=None))
+        if self._failed:
+            reason = "no valid trial: generator" if late else f"gave up: {last_note(self.steps)}"
+            return replace(result, reason=reason)
         if low == 0.0:
-            known = high < float("inf")
-            return (
-                replace(bare, status="upper-bound", reason="floor", high_hz=high)
-                if known
-                else replace(bare, reason="no trial")
-            )
-        found = replace(
-            bare, low_hz=low, high_hz=high if high < float("inf") else None, estimate_hz=low, confirmed_hz=low
-        )
+            if high == float("inf"):
+                return replace(result, reason="no trial")
+            return replace(result, status="upper-bound", reason="floor", high_hz=high)
+        bounded = high if high < float("inf") else None
+        result = replace(result, low_hz=low, high_hz=bounded, estimate_hz=low, confirmed_hz=low)
         best = next(
-            step for step in reversed(self.steps) if step.seen.planned.rate == low and step.verdict.word == "sustained"
+            step for step in reversed(self.steps) if _is_sustained(step) and step.measurement.planned.rate == low
         )
-        reach = (
-            low >= 0.999 * self._top and self._top < self.question.highest
-        )  # what the generator is known to be good for
-        limited = reach or any(seen.planned.rate <= 1.001 * high for seen in late)
-        if limited:
-            return with_account(
-                replace(found, status="lower-bound", reason="generator", high_hz=None), best, "generator"
-            )
-        narrow = high / low <= 1 + self.question.search.precision
-        if not narrow:
-            return with_account(replace(found, status="lower-bound", reason="budget"), best, None)
-        return with_account(replace(found, status="measured", estimate_hz=(low * high) ** 0.5), best, None)
+        at_limit = low >= 0.999 * self._highest and self._highest < self.problem.highest
+        if at_limit or any(rate <= 1.001 * high for rate in late):
+            result = replace(result, status="lower-bound", reason="generator", high_hz=None)
+            return with_trial(result, best, "generator")
+        if high / low > 1 + self.problem.search.precision:
+            return with_trial(replace(result, status="lower-bound", reason="budget"), best, None)
+        return with_trial(replace(result, status="measured", estimate_hz=(low * high) ** 0.5), best, None)
 
     @property
-    def _top(self) -> float:
-        reach = 0.95 * self.question.generator_hz if self.question.generator_hz is not None else float("inf")
-        return min(self.question.highest, max(reach, float(self.question.search.lowest)))
+    def _highest(self) -> float:
+        """The highest planned rate: that of the problem, or what the generator can offer."""
+        generator = self.problem.generator_hz
+        offered = GENERATOR_SHARE * generator if generator is not None else float("inf")
+        return min(self.problem.highest, max(offered, float(self.problem.search.lowest)))
 
     @property
-    def _passed(self) -> float:
-        """The highest rate below every failed one that was sustained; 0 for none."""
-        rates = [step.seen.planned.rate for step in self.steps if step.verdict.word == "sustained"]
-        return max((rate for rate in rates if rate < self._failed), default=0.0)
+    def _low(self) -> float:
+        """The highest sustained rate below every failed one; 0 for none."""
+        rates = [step.measurement.planned.rate for step in self.steps if _is_sustained(step)]
+        return max((rate for rate in rates if rate < self._high), default=0.0)
 
     @property
-    def _failed(self) -> float:
-        """The lowest rate that was not: a late generator cannot show a higher one either."""
-        return min((step.seen.planned.rate for step in self.steps if _is_failed(step)), default=float("inf"))
+    def _high(self) -> float:
+        """The lowest failed rate: overloaded, or not reached by the generator."""
+        return min((step.measurement.planned.rate for step in self.steps if _is_failed(step)), default=float("inf"))
 
     @property
-    def _gone(self) -> bool:
-        deaths = sum(step.seen.ended == "framework died" for step in self.steps)
+    def _failed(self) -> bool:
+        deaths = sum(step.measurement.ended == "framework died" for step in self.steps)
         invalid = sum(step.verdict.word == "invalid" and step.verdict.why != "generator" for step in self.steps)
         return deaths >= MAX_DEATHS or invalid >= MAX_INVALID
+
+
+def _is_sustained(step: Step) -> bool:
+    return step.verdict.word == "sustained"
 
 
 def _is_failed(step: Step) -> bool:

@@ -1,307 +1,145 @@
-"""Where a two-counter search stands: what it tries next and what the trial it has just seen changes.
+"""The state of a two-counter search.
 
-    [generator's ceiling known] -> one trial at the top of what it can offer -> "at least", or below it:
-    climb -> warm-up -> re-read -> trials at the posterior's 60 % point until it is narrow -> soak at its lower end -> answer
+    [generator's ceiling known] -> a trial at the highest rate that the generator can offer -> "at least", or below
+    it: bracketing -> warm-up -> check -> trials at a quantile of the posterior until its interval is narrow ->
+    confirmation -> result
 
-After a restart the system is cold: it is warmed up again before the next trial. Reference: max-rate-search, sections 3 and 7.
+After a restart the system is cold: it is warmed up again before the next trial. `bench.search.planning` plans the
+next trial of a state, `bench.search.learning` gives the state after a trial. Reference: max-rate-search, sections 3
+and 7.
 """
 
-import math
 from collections.abc import Callable
 from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bench.analysis.stability import Drift
-from bench.analysis.verdict import Verdict
-from bench.model.measurement import Measurement, PlannedTrial, Series
+from bench.analysis.stability import Stability
+from bench.model.measurement import Measurement
 from bench.search.bracketing import Bracketing
-from bench.search.objectives import Look
+from bench.search.objectives import AssessedTrial
 from bench.search.observations import Observations
-from bench.search.parameters import Durations, SearchParameters
-from bench.search.posterior import FREAK, Observation, Prior
-from bench.search.problem import SearchProblem, Step
-from bench.search.trial_summary import reached
+from bench.search.parameters import SearchParameters
+from bench.search.posterior import Observation, Prior
+from bench.search.problem import SearchProblem
 
-Stage = Literal["ceiling", "climb", "re-read", "trials"]
-End = Literal["", "measured", "generator", "range", "floor", "died", "invalid", "unstable"]
-Read = Callable[[Measurement], Drift]
-BY_BACKLOG = ("backlog grew", "the source pushed back", "did not drain")
-"""Why an overloaded trial is overloaded when its backlog says so; any other reason is a broken objective."""
-HINT_REACH = 2.5
-"""A first look that is farther from the hint than so many of its standard deviations contradicts it."""
-NEAR_FLOOR, MAX_FLOORS = 1.05, 2
+Stage = Literal["highest rate", "bracketing", "check", "trials"]
+End = Literal["", "measured", "generator", "highest rate", "lowest rate", "died", "invalid", "unstable"]
+Assess = Callable[[Measurement], Stability]
 FAR_BELOW = 0.5
-"""A hasty search that expects less than this of the generator's ceiling climbs towards it instead of beginning there."""
-READABLE, GIVEN_UP_SHARE = 10.0, 0.5
-"""A trial given up before so many seconds is no reading; so much of its loss is believed."""
-MIN_LOSS = 0.005
-"""An overloaded trial with a smaller loss is as good as a sustained one."""
+"""A low-budget search that starts below this share of the highest rate brackets upwards instead of trying the highest
+rate first."""
 
 
 class SearchState(Struct, frozen=True, eq=False):
-    """`cold`: a warm-up comes before the next trial. `cap`: the generator's limit. `confirmed`: the rate of a sustained soak.
-    `breach`: a rate that broke an objective once, which is tried again before it is believed.
+    """The state after some trials; rates in messages/s.
 
-    `hinted`: the centre is a neighbour's estimate, which stands as long as a first look does not contradict it. `hasty`: the budget
-    holds but a few trials; there is no warm-up and no second look, and the probes of the climb, in `glances`, are evidence.
+    A search of low budget, which holds only a few trials, has neither warm-ups nor a check, and its bracketing probes
+    count as observations.
     """
 
-    question: SearchProblem
-    recipe: SearchParameters
-    read: Read
+    problem: SearchProblem
+    parameters: SearchParameters
+    assess: Assess
     stage: Stage
-    climb: Bracketing
+    bracketing: Bracketing
     cold: bool = False
+    """a warm-up precedes the next trial"""
     hinted: bool = False
-    hasty: bool = False
-    glances: tuple[Observation, ...] = ()
-    looks: tuple[Look, ...] = ()
+    """the centre is a neighbour's estimate, which the check has not contradicted"""
+    low_budget: bool = False
+    probes: tuple[Observation, ...] = ()
+    """of bracketing"""
+    assessed_trials: tuple[AssessedTrial, ...] = ()
     observations: Observations | None = None
-    cap: float | None = None
-    doubted: float | None = None
+    """from the stage "trials" on"""
+    generator_limit: float | None = None
+    late_at: float | None = None
+    """the rate at which the generator was late in the last trial; it is tried again"""
     breach: float | None = None
+    """the rate that broke an objective other than the backlog in the last trial; it is tried again"""
     confirmed: float | None = None
+    """the highest rate of a sustained confirmation trial"""
     deaths: int = 0
     invalid: int = 0
-    soaks: int = 0
-    floors: int = 0
+    """consecutive invalid trials"""
+    failed_confirmations: int = 0
+    lowest_failures: int = 0
+    """consecutive overloaded trials at the lowest rate"""
     end: End = ""
 
-    @classmethod
-    def of(cls, question: SearchProblem, recipe: SearchParameters, read: Read) -> "SearchState":
-        """The course of a search that has not tried anything yet."""
-        lowest, highest, hint = float(question.search.lowest), question.highest, question.hint_hz
-        hasty = float(question.search.budget) < recipe.trials_in_budget * recipe.hasty_trial
-        start = question.start if hasty or question.search.start else min(highest, max(lowest, recipe.first_rate))
-        course = cls(question, recipe, read, "climb", Bracketing(start, lowest, highest), hasty=hasty)
-        if question.generator_hz is not None and recipe.headroom * question.generator_hz < highest:
-            capped = course.capped(recipe.headroom * question.generator_hz)
-            far = (
-                start < FAR_BELOW * capped.top
-            )  # few trials are too dear to look first at what is hardly to be reached
-            return replace(capped, stage="climb", cold=False) if hasty and far else capped
-        if hint is not None and not hasty:
-            centre = min(highest, max(lowest, hint))
-            return replace(course, stage="re-read", cold=True, hinted=True, climb=replace(course.climb, centre=centre))
-        return course
-
-    def planned(self) -> PlannedTrial | None:
-        """What to try next, without a number; None once the answer stands."""
-        if self.end:
-            return None
-        durations = Durations(self.question, self.recipe)
-        if self.stage == "climb":
-            return durations.probe(self.climb.rate)
-        if self.cold and not self.hasty and not self.recipe.skip_warm_up:
-            return durations.warm_up(self._warm_up_rate())
-        if self.stage == "re-read":
-            return durations.probe(self._re_read_rate(), times=self.recipe.re_read)
-        if self.stage == "ceiling":
-            return durations.trial(self.top)
-        if not self._narrow():
-            return durations.trial(self._next_rate())
-        return durations.trial(self.top) if self.open_above else self.soak()
-
-    def soak(self) -> PlannedTrial:
-        """The trial that confirms the lower end of the interval."""
-        assert self.observations is not None
-        low, middle = self.observations.quantiles(0.025, 0.5)
-        low = middle * (low / middle) ** self.recipe.soak_reach
-        return Durations(self.question, self.recipe).trial(min(self.top, max(low, self.climb.lowest)), "confirm")
-
-    def after(self, step: Step) -> "SearchState":
-        """The course that knows one more trial."""
-        seen, verdict = step.seen, step.verdict
-        renewed = not seen.deployment_reusable
-        if seen.ended in ("framework died", "source died"):
-            deaths = self.deaths + 1
-            return replace(self, deaths=deaths, cold=True, end="died" if deaths >= self.recipe.most_deaths else "")
-        if verdict.word == "invalid" and verdict.why == "generator":
-            return replace(self._late(seen), invalid=0)
-        drift = self.read(seen)
-        if (
-            self.hasty and verdict.word == "overloaded" and verdict.why in BY_BACKLOG
-        ):  # the judge also looks at the drain
-            drift = replace(drift, overloaded=True, loss=verdict.loss or drift.loss)
-        if verdict.word == "invalid" or drift.broken:
-            invalid = self.invalid + 1
-            end: End = "invalid" if invalid >= self.recipe.most_invalid else ""
-            return replace(self, invalid=invalid, cold=self.cold or renewed, end=end)
-        looks = (
-            (*self.looks, Look(replace(seen, series=Series()), drift))
-            if seen.planned.purpose != "warm-up"
-            else self.looks
-        )
-        cold = renewed or (self.cold and seen.planned.purpose != "warm-up")
-        known = replace(self, looks=looks, cold=cold, invalid=0, doubted=None)
-        if seen.planned.purpose == "warm-up":
-            return known.warm_up(drift)
-        if self.stage == "climb":
-            glance = known.observed(seen, verdict, drift)
-            if (
-                self.hasty and glance.kind == "at least"
-            ):  # a drift that the judge lets pass ends no climb of a few trials
-                drift = replace(drift, loss=0.0)
-            return replace(known, glances=(*known.glances, glance)).climbed(drift, breached=_breached(verdict, drift))
-        if self.stage == "re-read":
-            return known.read_again(seen.planned.rate, drift, known.observed(seen, verdict, drift))
-        return known.run_trial(seen, verdict, drift)
+    @property
+    def highest(self) -> float:
+        """The highest rate that is planned."""
+        return self.bracketing.highest
 
     @property
-    def top(self) -> float:
-        """The highest rate that is planned."""
-        return self.climb.top
-
-    def capped(self, top: float) -> "SearchState":
-        """The course that will not ask more than `top` of the generator: it tries that first."""
-        top = max(top, self.climb.lowest)
-        known = replace(self, climb=self.climb.below(top), cap=top, stage="ceiling", cold=True, doubted=None)
-        return (
-            known
-            if self.observations is None
-            else replace(known, observations=self.observations.below(top), stage="trials")
-        )
+    def known_observations(self) -> Observations:
+        """The observations in the stage "trials", in which they exist."""
+        assert self.observations is not None
+        return self.observations
 
     @property
     def open_above(self) -> bool:
-        """Whether the range of the evidence ends where no more is planned, and not where the system does."""
-        return self.observations is not None and self.observations.quantiles(0.975)[0] > self.top
+        """True if the interval ends above the highest planned rate, so that its upper end is not measured."""
+        return self.observations is not None and self.observations.quantiles(0.975)[0] > self.highest
 
-    def _late(self, seen: Measurement) -> "SearchState":
-        """A late generator may have met a busy moment of the machine: it is asked again; late again, it is the limit."""
-        if self.doubted != seen.planned.rate:
-            return replace(self, doubted=seen.planned.rate)
-        top = self.recipe.headroom * reached(seen)
-        return replace(self, end="invalid") if top < self.climb.lowest else self.capped(min(top, 0.99 * self.top))
-
-    def _warm_up_rate(self) -> float:
-        recipe = self.recipe
-        if self.observations is not None:
-            return recipe.warm_up_load * self.observations.quantiles(0.5)[0]
-        if self.stage == "ceiling":
-            return self.top / 2
-        return (recipe.hinted_load if self.hinted else recipe.warm_up_load) * (self.climb.centre or self.climb.rate)
-
-    def _re_read_rate(self) -> float:
-        assert self.climb.centre is not None
-        return min(self.recipe.re_read_load * self.climb.centre, self.top)
-
-    def _next_rate(self) -> float:
-        assert self.observations is not None
-        if self.breach is not None:
-            return self.breach
-        middle, rate = self.observations.quantiles(0.5, 0.5 if self.observations.breached else self.recipe.next_share)
-        if middle < NEAR_FLOOR * self.climb.lowest:
-            return self.climb.lowest
-        return min(self.top, max(rate, self.climb.lowest))
-
-    def _narrow(self) -> bool:
-        observations, recipe = self.observations, self.recipe
-        assert observations is not None
-        least = recipe.least_trials_hinted if self.hinted or self.hasty else recipe.least_trials
-        least += recipe.outvoted * observations.disagreeing(recipe.surprise)
+    @property
+    def precise(self) -> bool:
+        """True if there are enough trials and the interval is as narrow as requested."""
+        observations, parameters = self.known_observations, self.parameters
+        required = parameters.min_trials_hinted if self.hinted or self.low_budget else parameters.min_trials
+        required += parameters.trials_per_outlier * observations.count_outliers(parameters.outlier_sds)
         return (
             self.breach is None
-            and observations.trials >= least
-            and observations.width <= float(self.question.search.precision)
+            and observations.trials >= required
+            and observations.width <= float(self.problem.search.precision)
         )
-
-    def warm_up(self, drift: Drift) -> "SearchState":
-        """The course after a warm-up: one that was far too much says that the centre is too high."""
-        if self.stage == "re-read" and drift.loss > self.recipe.bracket_stop and self.climb.centre is not None:
-            centre = max(self.climb.lowest, self.climb.centre * (1 - drift.loss))
-            return replace(self, climb=replace(self.climb, centre=centre), hinted=False)
-        return self
-
-    def climbed(self, drift: Drift, *, breached: bool) -> "SearchState":
-        """The course after a probe of the climb."""
-        recipe = self.recipe.hasty if self.hasty else self.recipe
-        given_up = not self.hasty and drift.seconds < recipe.probe * 0.9
-        climb = self.climb.after(None if breached else drift.loss, recipe, given_up=given_up)
-        known = replace(self, climb=climb)
-        if climb.centre is None:
-            return known
-        if climb.centre >= self.top:
-            return replace(known, stage="ceiling", cold=True)
-        if not self.hasty:
-            return replace(known, stage="re-read", cold=True)
-        known = known.with_prior(climb.centre, recipe.hasty_sd, cold=False)
-        assert known.observations is not None
-        return replace(known, observations=known.observations.after(*self.glances))
-
-    def read_again(self, rate: float, drift: Drift, observation: Observation) -> "SearchState":
-        """The course whose centre was read again on a warm system."""
-        recipe, centre = self.recipe, self.climb.centre
-        assert centre is not None
-        if observation.kind == "at least" and drift.loss <= recipe.bracket_loss and rate < self.top:
-            climb = self.climb.beyond(rate, recipe)
-            if climb.centre is None:
-                return replace(self, stage="climb", climb=climb, hinted=False)
-            closed = replace(self, climb=climb, hinted=False).with_prior(climb.centre, recipe.prior_sd, cold=self.cold)
-            assert closed.observations is not None
-            return replace(closed, observations=closed.observations.after(observation))
-        reading = rate * (1 - drift.loss)
-        if self.hinted and abs(math.log(reading / centre)) > HINT_REACH * recipe.hint_sd:
-            climb = replace(self.climb, centre=max(self.climb.lowest, reading))
-            return replace(self, climb=climb, hinted=False, cold=True)
-        known = self.with_prior(centre, recipe.hint_sd if self.hinted else recipe.prior_sd, cold=self.cold)
-        assert known.observations is not None
-        return replace(known, observations=known.observations.after(observation))
 
     def with_prior(self, centre: float, sd: float, *, cold: bool) -> "SearchState":
-        prior = Prior(centre, sd, self.climb.lowest, self.top)
+        """Return the state in the stage "trials", with the prior ln(capacity) ~ Normal(ln `centre`, `sd`)."""
+        prior = Prior(centre, sd, self.bracketing.lowest, self.highest)
         return replace(self, observations=Observations.of(prior), stage="trials", cold=cold)
 
-    def run_trial(self, seen: Measurement, verdict: Verdict, drift: Drift) -> "SearchState":
-        """The course after a whole trial or a soak."""
-        rate, sustained = seen.planned.rate, not drift.overloaded and verdict.word == "sustained"
-        if _breached(verdict, drift) and self.breach != rate:
-            return replace(self, breach=rate)
-        observation = self.observed(seen, verdict, drift)
-        known = (
-            self
-            if self.observations is not None
-            else self.with_prior(observation.rate, self.recipe.prior_sd, cold=self.cold)
-        )
-        assert known.observations is not None
-        floors = self.floors + (rate <= 1.01 * self.climb.lowest)
-        known = replace(known, breach=None, observations=known.observations.after(observation), floors=floors)
-        soak = seen.planned.purpose == "confirm"
-        if sustained:
-            known = replace(known, floors=0, confirmed=max(rate, self.confirmed or 0) if soak else self.confirmed)
-        elif soak or (self.confirmed is not None and rate <= self.confirmed):
-            known = replace(known, confirmed=None, soaks=self.soaks + soak)
-        return replace(known, end=known.end_after(rate, sustained=sustained, soak=soak))
+    def add_observations(self, *observations: Observation) -> "SearchState":
+        """Return the state with more observations."""
+        return replace(self, observations=self.known_observations.add(*observations))
 
-    def observed(self, seen: Measurement, verdict: Verdict, drift: Drift) -> Observation:
-        """What a trial says of the ceiling."""
-        rate, seconds = seen.planned.rate, max(drift.seconds, 1.0)
-        if seen.ended == "hopeless" and drift.seconds < READABLE and not self.hasty:
-            return Observation("given up", rate * (1 - GIVEN_UP_SHARE * drift.loss), seconds)
-        if drift.overloaded and drift.loss > MIN_LOSS:
-            floor = self.recipe.hasty_floor if self.hasty else FREAK
-            return Observation("reading", rate * (1 - drift.loss), seconds, drift.slices, drift.slice_seconds, floor)
-        if verdict.word == "overloaded" and verdict.why in BY_BACKLOG:  # the judge saw more than the drift shows
-            return Observation("given up", rate, seconds)
-        return Observation("at most" if _breached(verdict, drift) else "at least", rate, seconds)
+    def limit_generator(self, highest: float) -> "SearchState":
+        """Return the state in which the generator offers at most `highest`.
 
-    def end_after(self, rate: float, *, sustained: bool, soak: bool) -> End:
-        """Whether the trial at that rate was the last, and why."""
-        observations, recipe = self.observations, self.recipe
-        assert observations is not None
-        if self.floors >= MAX_FLOORS:
-            return "floor"
-        if self.soaks >= recipe.most_soaks or observations.disagreeing(recipe.surprise) >= recipe.most_surprises:
-            return "unstable"
-        if observations.torn(recipe.clearly) >= recipe.most_torn:
-            return "unstable"
-        if sustained and rate >= 0.999 * self.top:
-            return "generator" if self.cap is not None else "range"
-        return "measured" if sustained and soak and self._narrow() and not self.open_above else ""
+        Without observations that rate is tried next.
+        """
+        highest = max(highest, self.bracketing.lowest)
+        limited = replace(
+            self, bracketing=self.bracketing.limit_to(highest), generator_limit=highest, stage="highest rate",
+            cold=True, late_at=None,
+        )  # fmt: skip
+        if self.observations is None:
+            return limited
+        return replace(limited, observations=self.observations.limit_to(highest), stage="trials")
 
 
-def _breached(verdict: Verdict, drift: Drift) -> bool:
-    """Whether another objective than the backlog was broken by a rate that the system kept up with."""
-    return verdict.word == "overloaded" and verdict.why not in BY_BACKLOG and not drift.overloaded
+def start_search(problem: SearchProblem, parameters: SearchParameters, assess: Assess) -> SearchState:
+    """Return the state before the first trial.
+
+    Args:
+        problem: The cell, its range of rates, its budget, and what is known of it.
+        parameters: The constants of the search.
+        assess: Function that assesses the counters of a measurement.
+    """
+    lowest, highest, hint = float(problem.search.lowest), problem.highest, problem.hint_hz
+    low_budget = float(problem.search.budget) < parameters.trials_in_budget * parameters.low_budget_trial
+    first = min(highest, max(lowest, parameters.first_rate))
+    start = problem.start if low_budget or problem.search.start else first
+    bracketing = Bracketing(start, lowest, highest)
+    state = SearchState(problem, parameters, assess, "bracketing", bracketing, low_budget=low_budget)
+    if problem.generator_hz is not None and parameters.generator_share * problem.generator_hz < highest:
+        limited = state.limit_generator(parameters.generator_share * problem.generator_hz)
+        skip = low_budget and start < FAR_BELOW * limited.highest
+        return replace(limited, stage="bracketing", cold=False) if skip else limited
+    if hint is not None and not low_budget:
+        centre = min(highest, max(lowest, hint))
+        return replace(state, stage="check", cold=True, hinted=True, bracketing=replace(bracketing, centre=centre))
+    return state

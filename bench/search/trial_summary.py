@@ -1,4 +1,4 @@
-"""What a result says besides its rates: how much was tried, and what the trial behind the rate says of latency, losses and CPU."""
+"""The fields of a result besides its rates: totals over all trials, and latency, losses and CPU of one trial."""
 
 from collections.abc import Sequence
 
@@ -10,42 +10,50 @@ from bench.search.problem import SearchProblem, Step
 ROLES = ("framework", "source", "load", "harness", "busy", "steal")
 
 
-def bare_result(question: SearchProblem, steps: Sequence[Step], generator_hz: float | None) -> Result:
-    """The result of a cell of which only the trials are known yet: "failed", without a rate."""
-    cell = question.cell
+def result_without_rate(problem: SearchProblem, steps: Sequence[Step], generator_hz: float | None) -> Result:
+    """Return a result of status "failed" with the totals over all trials.
+
+    Args:
+        problem: The search problem of the cell.
+        steps: All trials.
+        generator_hz: The generator's ceiling in messages/s, if it is known.
+    """
+    cell = problem.cell
     return Result(
         cell.system, cell.framework, cell.source, cell.message_bytes, cell.cpu_seconds, "failed",
-        bound_hz=question.bound_hz,
-        bound=question.bound if question.bound_hz is not None else None,
+        bound_hz=problem.bound_hz,
+        bound=problem.bound if problem.bound_hz is not None else None,
         trials=len(steps),
-        seconds=sum(step.seen.seconds for step in steps),
-        sent=sum(step.seen.sent for step in steps),
-        processed=sum(step.seen.processed for step in steps),
+        seconds=sum(step.measurement.seconds for step in steps),
+        sent=sum(step.measurement.sent for step in steps),
+        processed=sum(step.measurement.processed for step in steps),
         generator_hz=generator_hz,
         sizes=cell.sizes,
     )  # fmt: skip
 
 
-def with_account(result: Result, best: Step, limit: str | None) -> Result:
-    """The result with what the trial behind its rate says of latency, losses and CPU."""
-    seen = best.seen
+def with_trial(result: Result, best: Step, limit: str | None) -> Result:
+    """Return the result with latency, losses and CPU shares of the trial `best`, and the limiting resource."""
+    measurement = best.measurement
+    cpu = measurement.cpu
     return replace(
         result,
         limited_by=limit,
-        lost=seen.lost,
-        duplicated=seen.duplicated,
-        corrupted=seen.corrupted,
-        latency_s=seen.from_due,
-        cpu_share={role: seen.cpu[role] / seen.cpu["seconds"] for role in ROLES if seen.cpu.get("seconds")},
+        lost=measurement.lost,
+        duplicated=measurement.duplicated,
+        corrupted=measurement.corrupted,
+        latency_s=measurement.from_due,
+        cpu_share={role: cpu[role] / cpu["seconds"] for role in ROLES if cpu.get("seconds")},
     )
 
 
-def note_of(steps: Sequence[Step]) -> str:
-    """What the last trial that gave trouble said of it."""
-    return next((step.seen.note for step in reversed(steps) if step.seen.note), "no reason given")
+def last_note(steps: Sequence[Step]) -> str:
+    """Return the note of the last trial that has one."""
+    return next((step.measurement.note for step in reversed(steps) if step.measurement.note), "no reason given")
 
 
-def reached(seen: Measurement) -> float:
-    """Messages/s that the generator sent of those that were due, in a trial in which it was late."""
-    due = seen.planned.rate * (seen.planned.settle + seen.planned.window) if not seen.offered else seen.offered
-    return seen.planned.rate * max(0.0, 1 - seen.late * seen.planned.rate / due)
+def sent_rate(measurement: Measurement) -> float:
+    """Return the messages/s that a late generator sent: the planned rate less the share that it was behind."""
+    planned = measurement.planned
+    due = measurement.offered or planned.rate * (planned.settle + planned.window)
+    return planned.rate * max(0.0, 1 - measurement.late * planned.rate / due)

@@ -1,138 +1,160 @@
-"""The two-counter search: the highest sustained rate with an interval that means what it says, and a reason where there is none.
+"""The two-counter search: the highest sustained rate of a cell with a calibrated 95 % interval.
 
-Bracket, warm-up, then Bayesian bisection in which an overloaded trial is a reading of the ceiling and a sustained one says "at
-least"; a soak at the lower end of the interval confirms it. It sees only the offered, sent and processed counters. The project's
-max-rate-search reference is the specification; bench.search.parameters has the constants.
+Bracketing, warm-up, then Bayesian bisection, in which an overloaded trial gives an estimate of the capacity and a
+sustained one a lower bound; a confirmation trial at the lower end of the interval ends it. It uses only the offered,
+sent and processed counters. Specification: the project's max-rate-search reference. Constants:
+bench.search.parameters.
 """
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bench.analysis.bounds import limited_by
-from bench.analysis.stability import drift_of
+from bench.analysis.bounds import infer_limit
+from bench.analysis.stability import assess_stability
 from bench.analysis.verdict import Verdict
 from bench.model.measurement import Measurement, PlannedTrial, Result, Series
-from bench.search.objectives import each_objective
-from bench.search.parameters import Durations, SearchParameters
+from bench.search.durations import TwoCounterDurations
+from bench.search.learning import learn
+from bench.search.objectives import estimate_objectives
+from bench.search.parameters import SearchParameters
+from bench.search.planning import plan_confirmation, plan_next
 from bench.search.problem import SearchProblem, Step
-from bench.search.state import Read, SearchState
-from bench.search.trial_summary import bare_result, note_of, reached, with_account
+from bench.search.state import Assess, SearchState, start_search
+from bench.search.trial_summary import last_note, result_without_rate, sent_rate, with_trial
 
 
 class TwoCounter(Struct, frozen=True, eq=False):
-    """A search as a value: everything follows from the question and the steps, so that a resumed one is the same."""
+    """The search as a value: its state follows from the problem and the steps, so that it can be resumed."""
 
-    question: SearchProblem
-    recipe: SearchParameters = SearchParameters()
-    read: Read = drift_of
+    problem: SearchProblem
+    parameters: SearchParameters = SearchParameters()
+    assess: Assess = assess_stability
     steps: tuple[Step, ...] = ()
-    so_far: SearchState | None = None
+    last_state: SearchState | None = None
 
     @property
-    def course(self) -> SearchState:
-        """Where the search stands."""
-        return self.so_far or SearchState.of(self.question, self.recipe, self.read)
+    def state(self) -> SearchState:
+        """The state after the steps."""
+        return self.last_state or start_search(self.problem, self.parameters, self.assess)
 
-    def after(self, seen: Measurement, verdict: Verdict) -> "TwoCounter":
-        course = self.course.after(Step(seen, verdict))
-        return replace(self, steps=(*self.steps, Step(replace(seen, series=Series()), verdict)), so_far=course)
+    def after(self, measurement: Measurement, verdict: Verdict) -> "TwoCounter":
+        """Return the search with one more judged trial; the trial's series of counters is used and not kept."""
+        state = learn(self.state, Step(measurement, verdict))
+        step = Step(replace(measurement, series=Series()), verdict)
+        return replace(self, steps=(*self.steps, step), last_state=state)
 
     def next_trial(self) -> PlannedTrial | None:
-        course = self.course
-        planned = course.planned()
+        """Return the next trial that the budget allows; None when the search is finished.
+
+        The last trial that the budget allows is a confirmation trial.
+        """
+        state = self.state
+        planned = plan_next(state)
         if planned is None:
             return None
-        durations, left = Durations(self.question, self.recipe), float(self.question.search.budget) - self._spent()
-        if course.stage == "trials" and planned.purpose == "search":
-            soak = course.soak()
-            if durations.longest(planned) + durations.longest(soak) > left:
-                planned = soak  # the last trial that the budget allows confirms something
-        if durations.longest(planned) > left or (planned.purpose == "confirm" and course.confirmed is not None):
+        durations = TwoCounterDurations(self.problem, self.parameters)
+        left = float(self.problem.search.budget) - self._spent_seconds()
+        if state.stage == "trials" and planned.purpose == "search":
+            confirmation = plan_confirmation(state)
+            if durations.max_seconds(planned) + durations.max_seconds(confirmation) > left:
+                planned = confirmation
+        if durations.max_seconds(planned) > left or (planned.purpose == "confirm" and state.confirmed is not None):
             return None
         return replace(planned, number=len(self.steps))
 
     def result(self) -> Result:
-        course = self.course
-        result = self._with_rates(bare_result(self.question, self.steps, self._generator()), course)
-        if course.observations is not None:
-            asked, prior, inflation = self.question.objectives, course.observations.prior, self.recipe.inflation
-            result = replace(result, objectives=each_objective(course.looks, asked, prior, inflation))
-        best = self._best(result)
+        """Return the result so far: estimate, interval, confirmed rate, status and reason."""
+        state = self.state
+        result = self._with_rates(result_without_rate(self.problem, self.steps, self._generator_hz()), state)
+        if state.observations is not None:
+            prior, inflation = state.observations.prior, self.parameters.inflation
+            objectives = estimate_objectives(state.assessed_trials, self.problem.objectives, prior, inflation)
+            result = replace(result, objectives=objectives)
+        best = self._best_step(result)
         if result.status == "failed" or best is None:
             return result
-        return with_account(result, best, self._limit(result))
+        return with_trial(result, best, self._limit(result))
 
-    def _spent(self) -> float:
-        """Seconds that the trials took, and what the restarts between them may have cost."""
-        return sum(step.seen.seconds + self.recipe.restart * (not step.seen.deployment_reusable) for step in self.steps)
-
-    def _with_rates(self, bare: Result, course: SearchState) -> Result:
-        end, lowest = course.end, course.climb.lowest
-        if end == "died":
-            return replace(bare, reason=f"the framework died {course.deaths} times: {note_of(self.steps)}")
-        if end == "invalid":
-            why = self.steps[-1].verdict.why or "the counters contradict themselves"
-            return replace(bare, reason=f"no valid trial: {why}")
-        if end == "floor":
-            return replace(bare, status="upper-bound", reason="floor", high_hz=lowest)
-        if end in ("generator", "range"):
-            reason, top = "generator" if end == "generator" else "highest", course.top
-            return replace(bare, status="lower-bound", reason=reason, estimate_hz=top, low_hz=top, confirmed_hz=top)
-        if course.observations is None:
-            return self._without_trials(bare, course)
-        found = _with_interval(bare, course)
-        if end == "unstable":
-            return replace(found, status="unstable", reason="trials disagree")
-        if end == "measured":
-            return replace(found, status="measured")
-        return replace(
-            found, status="lower-bound", reason="budget", high_hz=None if course.open_above else found.high_hz
+    def _spent_seconds(self) -> float:
+        """Return the duration of the trials and of the restarts between them."""
+        restart = self.parameters.restart
+        return sum(
+            step.measurement.seconds + restart * (not step.measurement.deployment_reusable) for step in self.steps
         )
 
-    def _without_trials(self, bare: Result, course: SearchState) -> Result:
-        """What the climb alone says, when the budget ended it."""
-        best, failed = course.climb.best * (1 - self.recipe.bracket_loss), course.climb.failed
-        if best > 0:
-            return replace(bare, status="lower-bound", reason="budget", estimate_hz=best, low_hz=best)
+    def _with_rates(self, result: Result, state: SearchState) -> Result:
+        end, lowest, highest = state.end, state.bracketing.lowest, state.highest
+        if end == "died":
+            return replace(result, reason=f"the framework died {state.deaths} times: {last_note(self.steps)}")
+        if end == "invalid":
+            why = self.steps[-1].verdict.why or "the counters contradict themselves"
+            return replace(result, reason=f"no valid trial: {why}")
+        if end == "lowest rate":
+            return replace(result, status="upper-bound", reason="floor", high_hz=lowest)
+        if end in ("generator", "highest rate"):
+            reason = "generator" if end == "generator" else "highest"
+            rates = {"estimate_hz": highest, "low_hz": highest, "confirmed_hz": highest}
+            return replace(result, status="lower-bound", reason=reason, **rates)
+        if state.observations is None:
+            return self._with_bracket(result, state)
+        result = _with_interval(result, state)
+        if end == "unstable":
+            return replace(result, status="unstable", reason="trials disagree")
+        if end == "measured":
+            return replace(result, status="measured")
+        high = None if state.open_above else result.high_hz
+        return replace(result, status="lower-bound", reason="budget", high_hz=high)
+
+    def _with_bracket(self, result: Result, state: SearchState) -> Result:
+        """Return the result of a search whose budget ended during bracketing."""
+        sustained = state.bracketing.sustained * (1 - self.parameters.bracket_loss)
+        failed = state.bracketing.failed
+        if sustained > 0:
+            return replace(result, status="lower-bound", reason="budget", estimate_hz=sustained, low_hz=sustained)
         if failed < float("inf"):
             why = f"overloaded at {failed:g} /s, the lowest rate tried"
-            return replace(bare, status="upper-bound", reason=why, high_hz=failed)
-        return replace(bare, reason="no trial within the budget")
+            return replace(result, status="upper-bound", reason=why, high_hz=failed)
+        return replace(result, reason="no trial within the budget")
 
-    def _generator(self) -> float | None:
-        """The generator's ceiling: as calibrated, or the highest rate that it reached when it was the limit."""
-        rates = [reached(step.seen) for step in self.steps if step.verdict.why == "generator"]
-        return self.question.generator_hz or max(rates, default=None)
+    def _generator_hz(self) -> float | None:
+        """Return the generator's calibrated ceiling, or else the highest rate that it sent when it was late."""
+        rates = [sent_rate(step.measurement) for step in self.steps if step.verdict.why == "generator"]
+        return self.problem.generator_hz or max(rates, default=None)
 
-    def _best(self, result: Result) -> Step | None:
-        """The sustained trial that the result rests on: at the confirmed rate, else the highest."""
-        sustained = [
-            step for step in self.steps if step.verdict.word == "sustained" and step.seen.planned.purpose != "warm-up"
+    def _steps_with_verdict(self, word: str) -> list[Step]:
+        return [
+            step for step in self.steps if step.verdict.word == word and step.measurement.planned.purpose != "warm-up"
         ]
-        at_rate = [step for step in sustained if step.seen.planned.rate == result.confirmed_hz]
-        return (at_rate or sorted(sustained, key=lambda step: step.seen.planned.rate))[-1] if sustained else None
+
+    def _best_step(self, result: Result) -> Step | None:
+        """Return the sustained trial behind the result: at the confirmed rate, else the one of the highest rate."""
+        sustained = self._steps_with_verdict("sustained")
+        at_rate = [step for step in sustained if step.measurement.planned.rate == result.confirmed_hz]
+        by_rate = sorted(sustained, key=lambda step: step.measurement.planned.rate)
+        return (at_rate or by_rate)[-1] if sustained else None
 
     def _limit(self, result: Result) -> str | None:
+        """Return the resource that limited the overloaded trial next above the result's rate."""
         if result.reason == "generator":
             return "generator"
-        top = result.confirmed_hz or result.low_hz or 0.0
-        run_trial = [
-            step for step in self.steps if step.verdict.word == "overloaded" and step.seen.planned.purpose != "warm-up"
-        ]
-        over = [step for step in run_trial if step.seen.planned.rate > top]
-        nearest = min(over, key=lambda step: step.seen.planned.rate, default=None)
-        return limited_by(nearest.verdict.why, nearest.seen.cpu) if nearest is not None else None
+        rate = result.confirmed_hz or result.low_hz or 0.0
+        above = [step for step in self._steps_with_verdict("overloaded") if step.measurement.planned.rate > rate]
+        nearest = min(above, key=lambda step: step.measurement.planned.rate, default=None)
+        return infer_limit(nearest.verdict.why, nearest.measurement.cpu) if nearest is not None else None
 
 
-def _with_interval(bare: Result, course: SearchState) -> Result:
-    """The posterior's median and 95 % interval, whose half-widths are inflated to what they proved to be."""
-    assert course.observations is not None
-    low, middle, high = course.observations.quantiles(0.025, 0.5, 0.975)
-    power = course.recipe.inflation
+def _with_interval(result: Result, state: SearchState) -> Result:
+    """Return the result with the posterior's median m and 95 % interval, each end q as m * (q / m) ** inflation.
+
+    The inflation makes the interval cover the truth as often as it says: on simulated systems, whose errors it was
+    calibrated with (max-rate-search reference, section 8). Assumption: the noise is stationary over the search.
+    """
+    low, middle, high = state.known_observations.quantiles(0.025, 0.5, 0.975)
+    power = state.parameters.inflation
     return replace(
-        bare,
+        result,
         estimate_hz=middle,
         low_hz=middle * (low / middle) ** power,
         high_hz=middle * (high / middle) ** power,
-        confirmed_hz=course.confirmed,
+        confirmed_hz=state.confirmed,
     )

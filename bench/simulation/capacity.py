@@ -1,34 +1,44 @@
-"""How many messages a second a simulated system can process, tick by tick: noise, pauses, warm-up, steps and modes."""
+"""Capacity of a simulated system in messages/s, tick by tick: noise, pauses, warm-up, steps and modes.
+
+Specification: the project's max-rate-search reference, section 9.1.
+"""
 
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-TICK = 0.1
-"""Seconds."""
-HORIZON = 40_000.0
+TICK_S = 0.1
+HORIZON_S = 40_000.0
 Ticks = NDArray[np.float64]
+"""One value for each tick."""
 
 CORRELATION = 0.8
-PAUSE_SHORTEST, PAUSE_LONGEST = 0.2, 1.0
+"""Correlation of the noise between neighbouring seconds."""
+MIN_PAUSE_S, MAX_PAUSE_S = 0.2, 1.0
 MIN_CAPACITY = 0.2
+"""Least capacity under noise, as a share of the mean."""
 COLD_SHARE = 0.6
+"""Capacity of a system that has just started, as a share of the mean."""
 _BLOCK, _CHUNK = 64, 1024
 
 
 class Traits(Struct, frozen=True):
-    """A simulated system; rates in messages/s, times in seconds. `ceiling` is the mean capacity without pauses, warm and calm."""
+    """The parameters of a simulated system; rates in messages/s, times in seconds."""
 
-    ceiling: float
+    mean_capacity: float
+    """without pauses, after the warm-up, with a short queue"""
     latency: float = 0.01
     batch_interval: float = 0.0
     noise: float = 0.04
+    """standard deviation of the capacity of one second, as a share of the mean"""
     pause_gap: float = 30.0
+    """mean seconds between pauses; 0 for none"""
     warm_up: float = 20.0
     collapse_loss: float = 0.0
     """share of the capacity that is lost while more than `collapse_after` seconds of work are queued"""
     collapse_after: float = 5.0
     generator: float = float("inf")
+    """the generator's ceiling"""
     step_at: float = float("inf")
     step_factor: float = 1.0
     mode_dwell: float = 0.0
@@ -37,77 +47,81 @@ class Traits(Struct, frozen=True):
 
     @property
     def truth(self) -> float:
-        """The highest rate that is sustained in the long run."""
-        mean_pause = (PAUSE_SHORTEST + PAUSE_LONGEST) / 2
-        return self.ceiling * (1 - mean_pause / (self.pause_gap + mean_pause)) if self.pause_gap else self.ceiling
+        """The true maximum sustainable rate: the mean capacity less the mean share of pauses."""
+        mean_pause = (MIN_PAUSE_S + MAX_PAUSE_S) / 2
+        return (
+            self.mean_capacity * (1 - mean_pause / (self.pause_gap + mean_pause))
+            if self.pause_gap
+            else self.mean_capacity
+        )
 
 
 class Capacity:
-    """The capacity of one run of a system, fixed by its seed; drawn as far as it is asked for."""
+    """The random capacity of one run of a system, determined by its seed; drawn as far as it is needed."""
 
     def __init__(self, traits: Traits, seed: int) -> None:
         self._traits = traits
-        self._noise_chance, self._pause_chance, self._mode_chance = np.random.default_rng(seed).spawn(3)
+        self._noise_random, self._pause_random, self._mode_random = np.random.default_rng(seed).spawn(3)
         self._noise = np.empty(0)
         self._last_noise: float | None = None
         self._pauses = [np.zeros(1), np.zeros(1)]
         self._modes: NDArray[np.float64] = np.zeros(1)
 
-    def over(self, first: int, count: int, born: int) -> Ticks:
-        """Messages/s in each of `count` ticks from tick `first`; the job was started at tick `born`."""
+    def rates(self, first: int, count: int, started: int) -> Ticks:
+        """Return the messages/s in `count` ticks from tick `first` on, of a system started at tick `started`."""
         traits, ticks = self._traits, np.arange(first, first + count)
-        rates = traits.ceiling * self._noise_at(ticks)
+        rates = traits.mean_capacity * self._noise_at(ticks)
         if traits.pause_gap:
-            rates *= 1 - self._paused(first, count)
-        if traits.warm_up and (first - born) * TICK < traits.warm_up:
-            age = np.minimum((ticks - born) * TICK / traits.warm_up, 1.0)
+            rates *= 1 - self._pause_shares(first, count)
+        if traits.warm_up and (first - started) * TICK_S < traits.warm_up:
+            age = np.minimum((ticks - started) * TICK_S / traits.warm_up, 1.0)
             rates *= COLD_SHARE + (1 - COLD_SHARE) * age
-        if traits.step_at < HORIZON:
-            rates[ticks * TICK >= traits.step_at] *= traits.step_factor
+        if traits.step_at < HORIZON_S:
+            rates[ticks * TICK_S >= traits.step_at] *= traits.step_factor
         if traits.mode_dwell:
-            rates[self._mode(ticks) == 1] *= traits.mode_factor
+            rates[self._modes_at(ticks) == 1] *= traits.mode_factor
         return rates
 
     def _noise_at(self, ticks: NDArray[np.int_]) -> Ticks:
-        """One value a second: 1 + a first-order autoregressive process."""
-        seconds = ticks // round(1 / TICK)
+        """Return 1 + a first-order autoregressive process, with one value a second."""
+        seconds = ticks // round(1 / TICK_S)
         while len(self._noise) <= seconds[-1]:
             self._noise = np.concatenate([self._noise, self._next_noise()])
         return np.asarray(self._noise[seconds])
 
     def _next_noise(self) -> Ticks:
         sd = self._traits.noise
-        shocks = self._noise_chance.normal(0.0, sd * np.sqrt(1 - CORRELATION**2), (_CHUNK // _BLOCK, _BLOCK))
-        last = self._noise_chance.normal(0.0, sd) if self._last_noise is None else self._last_noise
+        shocks = self._noise_random.normal(0.0, sd * np.sqrt(1 - CORRELATION**2), (_CHUNK // _BLOCK, _BLOCK))
+        last = self._noise_random.normal(0.0, sd) if self._last_noise is None else self._last_noise
         blocks = shocks @ _RESPONSE.T
-        for place in range(len(blocks)):
-            blocks[place] += last * _DECAY
-            last = float(blocks[place, -1])
+        for index in range(len(blocks)):
+            blocks[index] += last * _DECAY
+            last = float(blocks[index, -1])
         self._last_noise = last
         return np.asarray(np.maximum(1 + blocks.ravel(), MIN_CAPACITY))
 
-    def _paused(self, first: int, count: int) -> Ticks:
-        """The share of each tick that is a pause."""
-        edges = np.arange(first, first + count + 1) * TICK
+    def _pause_shares(self, first: int, count: int) -> Ticks:
+        """Return the share of each tick that is a pause."""
+        edges = np.arange(first, first + count + 1) * TICK_S
         while self._pauses[0][-1] < edges[-1]:
             self._draw_pauses()
-        return np.asarray(np.diff(np.interp(edges, self._pauses[0], self._pauses[1])) / TICK)
+        return np.asarray(np.diff(np.interp(edges, self._pauses[0], self._pauses[1])) / TICK_S)
 
     def _draw_pauses(self) -> None:
-        """Corners of the time paused so far over time."""
-        gaps = self._pause_chance.exponential(self._traits.pause_gap, _BLOCK)
-        lengths = self._pause_chance.uniform(PAUSE_SHORTEST, PAUSE_LONGEST, _BLOCK)
+        """Extend the piecewise linear function from time to the total paused time."""
+        gaps = self._pause_random.exponential(self._traits.pause_gap, _BLOCK)
+        lengths = self._pause_random.uniform(MIN_PAUSE_S, MAX_PAUSE_S, _BLOCK)
         steps, paused = np.empty(2 * _BLOCK), np.zeros(2 * _BLOCK)
         steps[0::2], steps[1::2], paused[1::2] = gaps, lengths, lengths
-        for place, new in enumerate((steps, paused)):
-            self._pauses[place] = np.concatenate([self._pauses[place], self._pauses[place][-1] + np.cumsum(new)])
+        for index, new in enumerate((steps, paused)):
+            self._pauses[index] = np.concatenate([self._pauses[index], self._pauses[index][-1] + np.cumsum(new)])
 
-    def _mode(self, ticks: NDArray[np.int_]) -> NDArray[np.int_]:
-        """0 or 1, in turns."""
-        while self._modes[-1] < ticks[-1] * TICK:
-            dwells = self._mode_chance.uniform(0.5, 1.5, _BLOCK) * self._traits.mode_dwell
+    def _modes_at(self, ticks: NDArray[np.int_]) -> NDArray[np.int_]:
+        """Return the mode, 0 or 1 in turn, of each tick."""
+        while self._modes[-1] < ticks[-1] * TICK_S:
+            dwells = self._mode_random.uniform(0.5, 1.5, _BLOCK) * self._traits.mode_dwell
             self._modes = np.concatenate([self._modes, self._modes[-1] + np.cumsum(dwells)])
-        return np.asarray(np.searchsorted(self._modes, ticks * TICK, side="right") % 2)
+        return np.asarray(np.searchsorted(self._modes, ticks * TICK_S, side="right") % 2)
 
 
 _POWERS = np.subtract.outer(np.arange(_BLOCK), np.arange(_BLOCK))

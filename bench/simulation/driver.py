@@ -1,4 +1,4 @@
-"""Runs a search strategy on a simulated system as the harness runs it on a real one: plan, trial, verdict, until the answer."""
+"""Runs of a search strategy on a simulated system, in the harness's loop: plan, trial, verdict."""
 
 from collections.abc import Callable
 
@@ -15,14 +15,15 @@ from bench.simulation.fluid import Fluid
 from bench.units import Rate, Seconds, Share
 
 MAX_TRIALS = 1000
-Maker = Callable[[SearchProblem], Strategy]
+StrategyFactory = Callable[[SearchProblem], Strategy]
 
 
 class Case(Struct, frozen=True):
-    """A simulated system and what a search is asked of it.
+    """A simulated system and the parameters of a search on it; rates in messages/s, times in seconds.
 
-    `generator_known` is the share of the generator's ceiling that a calibration read; `hint` is a neighbour's estimate, as a share
-    of the truth.
+    `generator_known` is the calibrated ceiling of the generator as a share of the true one (None: not calibrated);
+    `hint` is a neighbour's estimate as a share of the truth. Without `drains` the backlog of a trial stays for the
+    next one.
     """
 
     name: str
@@ -37,8 +38,9 @@ class Case(Struct, frozen=True):
     drains: bool = True
     timing: Timing = Timing()
 
-    def question(self) -> SearchProblem:
-        """What the search is told."""
+    @property
+    def problem(self) -> SearchProblem:
+        """The search problem that a strategy receives."""
         lowest, highest = Rate(self.lowest), Rate(self.highest)
         search = Search(precision=Share(self.precision), budget=Seconds(self.budget), lowest=lowest, highest=highest)
         return SearchProblem(
@@ -49,8 +51,8 @@ class Case(Struct, frozen=True):
         )  # fmt: skip
 
 
-class Outcome(Struct, frozen=True):
-    """What became of one search; `seconds` are those of the simulated system, restarts included."""
+class SearchOutcome(Struct, frozen=True):
+    """The outcome of one search; `seconds` are those of the simulated system, restarts included."""
 
     case: str
     seed: int
@@ -63,28 +65,34 @@ class Outcome(Struct, frozen=True):
 
     @property
     def error(self) -> float | None:
-        """Of the estimate, as a share of the truth."""
+        """The relative error of the estimate; None without one."""
         return None if self.result.estimate_hz is None else self.result.estimate_hz / self.truth - 1
 
     @property
     def covered(self) -> bool:
-        """Whether the truth lies in the interval, whose missing end is open; no interval covers nothing."""
+        """True if the interval contains the truth; a missing end is open, no end at all is no interval."""
         low, high = self.result.low_hz, self.result.high_hz
         return (low is not None or high is not None) and (low or 0.0) <= self.truth <= (high or float("inf"))
 
 
-def outcome_of(case: Case, seed: int, maker: Maker) -> Outcome:
-    """Search for the ceiling of one run of a system; the same seed gives the same outcome."""
-    question, rules = case.question(), Rules(precision=case.precision)
-    system, search = Fluid(case.traits, case.faults, seed, drains=case.drains), maker(question)
-    drain, ended = float(question.timing.drain), False
+def run_search(case: Case, seed: int, strategy: StrategyFactory) -> SearchOutcome:
+    """Run a search for the capacity of a simulated system.
+
+    Args:
+        case: The system and the search problem.
+        seed: Seed of the system's random numbers; the same seed gives the same outcome.
+        strategy: Factory of the search strategy.
+    """
+    problem, rules = case.problem, Rules(precision=case.precision)
+    system, search = Fluid(case.traits, case.faults, seed, drains=case.drains), strategy(problem)
+    drain, ended = float(problem.timing.drain), False
     for _ in range(MAX_TRIALS):
         planned = search.next_trial()
         if planned is None:
             ended = True
             break
-        seen = system.trial(planned, drain)
-        search = search.after(seen, judge(seen, rules))
-        if not (seen.drained and seen.lost == 0):
+        measurement = system.run_trial(planned, drain)
+        search = search.after(measurement, judge(measurement, rules))
+        if not (measurement.drained and measurement.lost == 0):
             system.restart()
-    return Outcome(case.name, seed, case.traits.truth, search.result(), system.seconds, case.budget, ended)
+    return SearchOutcome(case.name, seed, case.traits.truth, search.result(), system.seconds, case.budget, ended)

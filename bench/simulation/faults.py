@@ -1,4 +1,4 @@
-"""What may go wrong around a simulated system: deaths, refusals, counters that stall, reset or repeat, a clock that jumps."""
+"""Faults of a simulated system: deaths, rejected messages, counters that stall, reset or repeat, a clock that jumps."""
 
 import numpy as np
 from msgspec import Struct
@@ -7,8 +7,8 @@ from msgspec.structs import replace
 from bench.model.measurement import Measurement
 from bench.simulation.capacity import Ticks
 
-STALL = 30.0
-JUMP = 20.0
+STALL_S = 30.0
+JUMP_S = 20.0
 NEVER = float("inf")
 
 
@@ -22,11 +22,11 @@ class Counters(Struct, frozen=True):
 
 
 class Faults(Struct, frozen=True):
-    """What goes wrong, and when in seconds of the system's clock; `*_every` seconds again and again."""
+    """The faults of a system; `*_at` in seconds of its clock, `*_every` in seconds between faults."""
 
     dies_at: float = NEVER
     dies_above: float = NEVER
-    """a rate that kills it, every time, after a few seconds"""
+    """a rate in messages/s above which it always dies, after 5 seconds"""
     rejects: bool = False
     stalls_at: float = NEVER
     resets_at: float = NEVER
@@ -35,35 +35,35 @@ class Faults(Struct, frozen=True):
     repeats_always: bool = False
     jumps_at: float = NEVER
 
-    def dies_after(self, rate: float, begun: float, lasting: float) -> float | None:
-        """After how many seconds a trial at that rate kills the framework, if it does."""
+    def seconds_until_death(self, rate: float, begin: float, duration: float) -> float | None:
+        """Return the seconds after which a trial at `rate`, begun at `begin`, kills the framework, or None."""
         if rate > self.dies_above:
-            return min(5.0, lasting)
-        return self.dies_at - begun if begun <= self.dies_at < begun + lasting else None
+            return min(5.0, duration)
+        return self.dies_at - begin if begin <= self.dies_at < begin + duration else None
 
-    def hidden_until(self, clock: float) -> float:
-        """When the processed counter moves again that stands still at that time."""
-        return self.stalls_at + STALL if self.stalls_at <= clock < self.stalls_at + STALL else clock
+    def next_visible(self, clock: float) -> float:
+        """Return the time from `clock` on at which the processed counter moves: later only during a stall."""
+        return self.stalls_at + STALL_S if self.stalls_at <= clock < self.stalls_at + STALL_S else clock
 
-    def applied(self, counters: Counters, begun: float) -> Counters:
-        """The counters as they are seen."""
-        clock = begun + counters.at
-        for fault in (self._stalled, self._reset, self._jumped):
-            counters = fault(counters, clock)
+    def distort_counters(self, counters: Counters, begin: float) -> Counters:
+        """Return the counters of a trial, begun at `begin`, as the harness reads them."""
+        clock = begin + counters.at
+        for distort in (self._stall, self._reset, self._jump):
+            counters = distort(counters, clock)
         return counters
 
-    def accounted(self, seen: Measurement, begun: float) -> Measurement:
-        """The measurement with what the tallies say of refused and repeated messages."""
+    def distort_totals(self, measurement: Measurement, begin: float) -> Measurement:
+        """Return the measurement with rejected and repeated messages, and late after a jump of the clock."""
         if self.rejects:
-            return replace(seen, failed=seen.offered, sent=0, processed=0, lost=0, late=0.0)
-        if begun <= self.jumps_at < begun + seen.offered / seen.planned.rate:
-            seen = replace(seen, late=min(JUMP, seen.planned.window))
-        again = self.repeats_always or begun <= self.repeats_at < begun + seen.seconds
-        return replace(seen, duplicated=max(1, seen.processed // 1000)) if again else seen
+            return replace(measurement, failed=measurement.offered, sent=0, processed=0, lost=0, late=0.0)
+        if begin <= self.jumps_at < begin + measurement.offered / measurement.planned.rate:
+            measurement = replace(measurement, late=min(JUMP_S, measurement.planned.window))
+        repeats = self.repeats_always or begin <= self.repeats_at < begin + measurement.seconds
+        return replace(measurement, duplicated=max(1, measurement.processed // 1000)) if repeats else measurement
 
-    def _stalled(self, counters: Counters, clock: Ticks) -> Counters:
-        """For a while the processed counter does not move; then it catches up."""
-        still = (clock >= self.stalls_at) & (clock < self.stalls_at + STALL)
+    def _stall(self, counters: Counters, clock: Ticks) -> Counters:
+        """Return counters whose processed counter stands still for a while, and then catches up."""
+        still = (clock >= self.stalls_at) & (clock < self.stalls_at + STALL_S)
         if not still.any():
             return counters
         processed = counters.processed.copy()
@@ -72,7 +72,7 @@ class Faults(Struct, frozen=True):
         return replace(counters, processed=processed)
 
     def _reset(self, counters: Counters, clock: Ticks) -> Counters:
-        """The processed counter begins again at zero."""
+        """Return counters whose processed counter restarts at zero."""
         times = [self.resets_at]
         if self.resets_every:
             times = list(np.arange(self.resets_every, clock[-1], self.resets_every))
@@ -83,11 +83,11 @@ class Faults(Struct, frozen=True):
                 processed[after] -= processed[after][0]
         return replace(counters, processed=np.maximum(processed, 0.0))
 
-    def _jumped(self, counters: Counters, clock: Ticks) -> Counters:
-        """The clock jumps ahead, and what is due with it; the load sends on as before and is late from then on."""
+    def _jump(self, counters: Counters, clock: Ticks) -> Counters:
+        """Return counters whose clock and due messages jump ahead; the load is late from then on."""
         after = clock >= self.jumps_at
         if not after.any() or after.all():
             return counters
-        at, total = counters.at + JUMP * after, counters.offered.max()
+        at, total = counters.at + JUMP_S * after, counters.offered.max()
         rate = counters.offered[-1] / counters.at[-1]
         return replace(counters, at=at, offered=np.minimum(np.floor(rate * at + 0.5), total))

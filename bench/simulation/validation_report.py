@@ -1,4 +1,4 @@
-"""The whole kit over one strategy, as tasks that can be done in any order, and what their outcomes come to."""
+"""The validation of one strategy on all simulated systems: independent tasks, and the report of their outcomes."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
@@ -6,27 +6,27 @@ from typing import Literal
 from msgspec import Struct
 
 from bench.simulation.acceptance import (
+    CaseSummary,
     Criterion,
-    Row,
-    adversary_gates,
-    family_gates,
-    hasty_gates,
-    neighbour_gates,
-    row_of,
-    saving_gate,
-    scenario_gates,
+    adversary_criteria,
+    family_criteria,
+    low_budget_criteria,
+    neighbour_criteria,
+    saving_criterion,
+    scenario_criteria,
+    summarise,
 )
-from bench.simulation.cases import ADVERSARIES, FAMILIES, HASTY, NEIGHBOURS, SCENARIOS
-from bench.simulation.driver import Case, Maker, Outcome, outcome_of
-from bench.simulation.mutations import MUTATIONS, broken_gates
+from bench.simulation.cases import ADVERSARIES, FAMILIES, LOW_BUDGET, NEIGHBOURS, SCENARIOS
+from bench.simulation.driver import Case, SearchOutcome, StrategyFactory, run_search
+from bench.simulation.mutations import MUTATIONS, failed_criteria
 
-Kind = Literal["scenario", "repeat", "neighbour", "family", "hasty", "adversary", "mutation"]
-KINDS: tuple[Kind, ...] = ("scenario", "repeat", "neighbour", "family", "hasty", "adversary", "mutation")
+Kind = Literal["scenario", "repeat", "neighbour", "family", "low budget", "adversary", "mutation"]
+KINDS: tuple[Kind, ...] = ("scenario", "repeat", "neighbour", "family", "low budget", "adversary", "mutation")
 FORMAT = 1
 
 
 class Seeds(Struct, frozen=True):
-    """How many runs of each kind of case, and the first seed."""
+    """The number of runs of each kind of case, and the first seed."""
 
     scenario: int = 200
     family: int = 200
@@ -35,9 +35,10 @@ class Seeds(Struct, frozen=True):
     first: int = 0
 
     def count(self, kind: Kind) -> int:
+        """Return the number of runs of each case of a kind."""
         counts = {
             "family": self.family,
-            "hasty": self.family,
+            "low budget": self.family,
             "adversary": self.adversary,
             "mutation": self.mutation,
             "repeat": 2,
@@ -46,92 +47,103 @@ class Seeds(Struct, frozen=True):
 
 
 class Task(Struct, frozen=True):
-    """Some runs of the `place`-th case of a kind: `count` seeds from `first`. Plain, so that another process can do it."""
+    """Runs of the case number `index` of a kind: `count` seeds from `first` on.
+
+    Plain data, so that another process can run it.
+    """
 
     kind: Kind
-    place: int
+    index: int
     first: int
     count: int
 
 
-class Part(Struct, frozen=True):
-    """What one case says: a line of the table where it has one, and its gates."""
+class CaseReport(Struct, frozen=True):
+    """The report of one case: its criteria, and its summary where its searches have one."""
 
     kind: Kind
     name: str
-    gates: list[Criterion]
-    row: Row | None = None
+    criteria: list[Criterion]
+    summary: CaseSummary | None = None
     errors: tuple[float, ...] = ()
-    """estimate / truth - 1 of every run that has an estimate"""
+    """relative errors of the estimates"""
 
 
 class ValidationReport(Struct, frozen=True):
-    """What the kit says of a strategy."""
+    """The report on all cases of one strategy."""
 
     format: int
     strategy: str
     seeds: Seeds
-    parts: list[Part]
+    cases: list[CaseReport]
 
     @property
-    def gates(self) -> list[Criterion]:
-        return [gate for part in self.parts for gate in part.gates]
+    def criteria(self) -> list[Criterion]:
+        """The criteria of all cases."""
+        return [criterion for case in self.cases for criterion in case.criteria]
 
 
-def names() -> list[str]:
-    """Every case by its name, in the order of the table."""
+def case_names() -> list[str]:
+    """Return the names of all cases, in the order of the report."""
     return [name for kind in KINDS if kind != "repeat" for name in _names_of(kind)]
 
 
-def tasks(seeds: Seeds, *, only: str = "", at_once: int = 20, mutations: bool = True) -> list[Task]:
-    """What there is to do for the cases whose names contain `only`, at most `at_once` runs a task.
+def list_tasks(seeds: Seeds, *, only: str = "", max_runs: int = 20, mutations: bool = True) -> list[Task]:
+    """Return the tasks of a validation.
 
-    The mutations are those of the two-counter search; a strategy of one's own goes without them.
+    Args:
+        seeds: The number of runs of each kind of case.
+        only: Text that the name of a case must contain, in any case.
+        max_runs: Largest number of runs of one task.
+        mutations: False for a strategy other than the two-counter search, whose mutations they are.
     """
-    found = []
+    tasks = []
     for kind in KINDS:
         if kind == "mutation" and not mutations:
             continue
-        whole = kind in ("repeat", "mutation")
-        for place, name in enumerate(_names_of(kind)):
+        undivided = kind in ("repeat", "mutation")
+        for index, name in enumerate(_names_of(kind)):
             if only.casefold() not in name.casefold():
                 continue
             first, last = seeds.first, seeds.first + seeds.count(kind)
-            step = last - first if whole else at_once
-            found += [Task(kind, place, start, min(step, last - start)) for start in range(first, last, step)]
-    return found
+            step = last - first if undivided else max_runs
+            tasks += [Task(kind, index, start, min(step, last - start)) for start in range(first, last, step)]
+    return tasks
 
 
-def done(task: Task, maker: Maker) -> "list[Outcome] | list[Criterion]":
-    """The outcomes of a task's runs; of a mutation the gates that it broke. The same task gives the same answer."""
+def run_task(task: Task, strategy: StrategyFactory) -> "list[SearchOutcome] | list[Criterion]":
+    """Run a task; return the outcomes of its searches, or the failed criteria of a mutation.
+
+    The answer depends on nothing but the arguments.
+    """
     seeds = range(task.first, task.first + task.count)
     if task.kind == "mutation":
-        return broken_gates(MUTATIONS[task.place], seeds)
+        return failed_criteria(MUTATIONS[task.index], seeds)
     if task.kind == "repeat":
-        return [outcome_of(SCENARIOS[task.place], task.first, maker) for _ in range(2)]
-    return [outcome_of(_case(task, seed), seed, maker) for seed in seeds]
+        return [run_search(SCENARIOS[task.index], task.first, strategy) for _ in range(2)]
+    return [run_search(_case(task, seed), seed, strategy) for seed in seeds]
 
 
-def certificate(
-    strategy: str, seeds: Seeds, answers: Iterable[tuple[Task, "list[Outcome] | list[Criterion]"]]
+def build_report(
+    strategy: str, seeds: Seeds, answers: Iterable[tuple[Task, "list[SearchOutcome] | list[Criterion]"]]
 ) -> ValidationReport:
-    """What all answers come to, in the order of the table whatever the order in which they came."""
-    by_case: dict[tuple[Kind, int], dict[int, list[Outcome] | list[Criterion]]] = {}
+    """Return the report on the answers of all tasks; the order of the answers does not matter."""
+    by_case: dict[tuple[Kind, int], dict[int, list[SearchOutcome] | list[Criterion]]] = {}
     for task, answer in answers:
-        by_case.setdefault((task.kind, task.place), {})[task.first] = answer
-    parts = []
-    for kind, place in sorted(by_case, key=lambda case: (KINDS.index(case[0]), case[1])):
-        pieces = by_case[kind, place]
-        parts.append(_part(kind, place, [each for first in sorted(pieces) for each in pieces[first]]))
-    return ValidationReport(FORMAT, strategy, seeds, [*parts, *_saving(parts)])
+        by_case.setdefault((task.kind, task.index), {})[task.first] = answer
+    cases = []
+    for kind, index in sorted(by_case, key=lambda case: (KINDS.index(case[0]), case[1])):
+        pieces = by_case[kind, index]
+        cases.append(_report_case(kind, index, [each for first in sorted(pieces) for each in pieces[first]]))
+    return ValidationReport(FORMAT, strategy, seeds, [*cases, *_report_savings(cases)])
 
 
 def _case(task: Task, seed: int) -> Case:
-    if task.kind in ("family", "hasty"):
-        return (FAMILIES if task.kind == "family" else HASTY)[task.place].case(seed)
+    if task.kind in ("family", "low budget"):
+        return (FAMILIES if task.kind == "family" else LOW_BUDGET)[task.index].draw_case(seed)
     if task.kind == "adversary":
-        return ADVERSARIES[task.place].case
-    return (NEIGHBOURS if task.kind == "neighbour" else SCENARIOS)[task.place]
+        return ADVERSARIES[task.index].case
+    return (NEIGHBOURS if task.kind == "neighbour" else SCENARIOS)[task.index]
 
 
 def _names_of(kind: Kind) -> list[str]:
@@ -140,39 +152,40 @@ def _names_of(kind: Kind) -> list[str]:
     named: dict[str, Sequence[object]] = {
         "neighbour": NEIGHBOURS,
         "family": FAMILIES,
-        "hasty": HASTY,
+        "low budget": LOW_BUDGET,
         "mutation": MUTATIONS,
     }
     return [str(case.name) for case in named.get(kind, SCENARIOS)]  # type: ignore[attr-defined]  # all have a name
 
 
-def _part(kind: Kind, place: int, answers: "Sequence[Outcome | Criterion]") -> Part:
-    name = _names_of(kind)[place]
-    gates = [answer for answer in answers if isinstance(answer, Criterion)]
-    outcomes = [answer for answer in answers if isinstance(answer, Outcome)]
+def _report_case(kind: Kind, index: int, answers: "Sequence[SearchOutcome | Criterion]") -> CaseReport:
+    name = _names_of(kind)[index]
+    failed = [answer for answer in answers if isinstance(answer, Criterion)]
+    outcomes = [answer for answer in answers if isinstance(answer, SearchOutcome)]
     if kind == "mutation":
-        return Part(kind, name, [Criterion(name, "gates broken by the mutation", len(gates), 1, least=True)])
-    if kind == "repeat":
-        return Part(
-            kind, name, [Criterion(name, "same seed, another result", sum(o != outcomes[0] for o in outcomes), 0)]
+        return CaseReport(
+            kind, name, [Criterion(name, "criteria failed by the mutation", len(failed), 1, at_least=True)]
         )
-    row = row_of(outcomes)
-    return Part(
-        kind, name, _gates(kind, place, row, outcomes), row, tuple(o.error for o in outcomes if o.error is not None)
-    )
+    if kind == "repeat":
+        different = sum(outcome != outcomes[0] for outcome in outcomes)
+        return CaseReport(kind, name, [Criterion(name, "same seed, different result", different, 0)])
+    summary = summarise(outcomes)
+    errors = tuple(outcome.error for outcome in outcomes if outcome.error is not None)
+    return CaseReport(kind, name, _criteria(kind, index, summary, outcomes), summary, errors)
 
 
-def _gates(kind: Kind, place: int, row: Row, outcomes: Sequence[Outcome]) -> list[Criterion]:
+def _criteria(kind: Kind, index: int, summary: CaseSummary, outcomes: Sequence[SearchOutcome]) -> list[Criterion]:
     if kind == "adversary":
-        return adversary_gates(ADVERSARIES[place], outcomes)
-    return {"scenario": scenario_gates, "neighbour": neighbour_gates, "hasty": hasty_gates}.get(kind, family_gates)(row)
+        return adversary_criteria(ADVERSARIES[index], outcomes)
+    by_kind = {"scenario": scenario_criteria, "neighbour": neighbour_criteria, "low budget": low_budget_criteria}
+    return by_kind.get(kind, family_criteria)(summary)
 
 
-def _saving(parts: Sequence[Part]) -> Iterator[Part]:
-    """What neighbours saved, where both were run."""
-    without = [part.row for part in parts if part.kind == "scenario" and part.row]
-    hinted = [part.row for part in parts if part.kind == "neighbour" and part.row]
-    both = {row.case[:3] for row in without} & {row.case[:3] for row in hinted}
-    pair = [[row for row in rows if row.case[:3] in both] for rows in (hinted, without)]
+def _report_savings(cases: Sequence[CaseReport]) -> Iterator[CaseReport]:
+    """Yield the report on the time that hints save, if some scenarios were run both with and without a hint."""
+    without = [case.summary for case in cases if case.kind == "scenario" and case.summary]
+    hinted = [case.summary for case in cases if case.kind == "neighbour" and case.summary]
+    both = {each.case[:3] for each in without} & {each.case[:3] for each in hinted}
+    pair = [[each for each in summaries if each.case[:3] in both] for summaries in (hinted, without)]
     if both:
-        yield Part("neighbour", "all of these", [saving_gate(*pair)])
+        yield CaseReport("neighbour", "all of these", [saving_criterion(*pair)])

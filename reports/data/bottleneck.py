@@ -90,9 +90,9 @@ def _generator(known: CellData) -> Limit:
 
 def _theory(run_data: RunData, known: CellData) -> Limit | None:
     bound, rate = bound_of(run_data, known), rate_of(known.result)
-    if known.result is not None and rate is not None and (roof := reached_bound(rate, known.result.soft_bounds)):
-        figures = f"{rate_text(rate)} is {rate / roof.hz:.0%} of {rate_text(roof.hz)}"
-        kind: Kind = "disk" if roof.name == "disk" else "network"
+    if known.result is not None and rate is not None and (reached := reached_bound(rate, known.result.soft_bounds)):
+        figures = f"{rate_text(rate)} is {rate / reached.hz:.0%} of {rate_text(reached.hz)}"
+        kind: Kind = "disk" if reached.name == "disk" else "network"
         return Limit(kind, f"The source’s {kind} is full with what it makes of each message.", figures)
     if bound is None or rate is None or rate < NEAR * bound.hertz:
         return None

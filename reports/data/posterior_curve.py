@@ -5,7 +5,7 @@ import math
 import numpy as np
 from msgspec import Struct
 
-from bench.analysis.stability import drift_of
+from bench.analysis.stability import assess_stability
 from bench.config.scenario import Search
 from bench.search.posterior import Observation, Posterior, Prior
 from bench.units import rate_text
@@ -72,10 +72,12 @@ def _curve(posterior: Posterior, begin: float, end: float) -> str:
 def _observation(judged: JudgedTrial) -> Observation:
     """A trial as an observation, by the rules of the two-counter search."""
     seen, verdict = judged.seen, judged.verdict
-    drift, rate = drift_of(seen), seen.planned.rate
-    seconds = max(1.0, drift.seconds)
+    stability, rate = assess_stability(seen), seen.planned.rate
+    seconds = max(1.0, stability.seconds)
     if verdict.word == "sustained":
         return Observation("at least", rate, seconds)
-    if verdict.why in BACKLOG and 0 < drift.loss < 1 and seen.ended == "complete":
-        return Observation("reading", rate * (1 - drift.loss), seconds, drift.slices, drift.slice_seconds)
+    if verdict.why in BACKLOG and 0 < stability.loss < 1 and seen.ended == "complete":
+        return Observation(
+            "estimate", rate * (1 - stability.loss), seconds, stability.slice_rates, stability.slice_seconds
+        )
     return Observation("at most", rate, seconds)

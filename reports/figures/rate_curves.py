@@ -68,20 +68,20 @@ def curves_of(run_data: RunData, cost: float) -> Curves:
             bounds.append((f"CPU bound: cores ÷ cost{of}", tuple((size, cpu) for size in ends)))
     if filled := tuple((size, hertz) for size, hertz in network if hertz is not None):
         bounds.append(("network bound: bandwidth ÷ size", filled))
-    bounds += _roofs_of(run_data, cost)
+    bounds += _soft_bounds_of(run_data, cost)
     seen = tuple(line for line in lines if any(point.rate > 0 for point in line.points))
     return Curves(cost, seen, tuple(bounds))
 
 
-def _roofs_of(run_data: RunData, cost: float) -> list[tuple[str, tuple[tuple[float, float], ...]]]:
-    """The roofs of each source's network and disks over the sizes; systems of one source have the same."""
+def _soft_bounds_of(run_data: RunData, cost: float) -> list[tuple[str, tuple[tuple[float, float], ...]]]:
+    """Return the soft bounds of each source over the message sizes; systems of one source have the same."""
     found: dict[str, dict[float, float]] = {}
     for known in run_data.cells:
         if known.result is None or known.cell.cpu_seconds != cost:
             continue
-        for roof in known.result.soft_bounds:
-            name = f"{known.cell.source}’s {roof.name}"
-            found.setdefault(name, {})[known.cell.message_bytes] = roof.hz
+        for bound in known.result.soft_bounds:
+            name = f"{known.cell.source}’s {bound.name}"
+            found.setdefault(name, {})[known.cell.message_bytes] = bound.hz
     return [(name, tuple(sorted(points.items()))) for name, points in sorted(found.items())]
 
 

@@ -130,7 +130,7 @@ def repeats_of(found: Sequence[RunData], inliner: Inliner) -> list[Repeat]:
     return repeats
 
 
-def _side(result: Result | None, each: comparison.Compared | None) -> Side:
+def _side(result: Result | None, each: comparison.CellComparison | None) -> Side:
     if result is None:
         return Side("", "", "", "")
     ratio, word = (comparison.ratio_text(each), each.word) if each is not None else ("", "")

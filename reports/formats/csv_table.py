@@ -113,7 +113,7 @@ def row_of(
     row |= {f"objectives.{each.name}.{side}": getattr(each, side) for each in result.objectives for side in SIDES}
     row |= {f"cpu_share.{role}": result.cpu_share.get(role) for role in roles}
     row |= {
-        name: next((roof.hz for roof in result.soft_bounds if name == f"soft_bounds.{roof.name}"), None)
+        name: next((bound.hz for bound in result.soft_bounds if name == f"soft_bounds.{bound.name}"), None)
         for name in ROOFS
     }
     return row | dict.fromkeys(COUNTED) if imported else row

@@ -149,7 +149,7 @@ def test_a_run_on_another_site_or_machine_is_not_gone_on_with(bench, tmp_path):
 
 
 def test_a_strategy_is_certified(bench, tmp_path):
-    """A table, a plot, and every gate passed."""
+    """A table, a plot, and every criterion passed."""
     plot = tmp_path / "certificate.svg"
     code, said, _ = bench(
         "certify", "--seeds", "4", "--scenario", "generator at 41%", "--jobs", "1", "--plot", str(plot)
@@ -159,11 +159,11 @@ def test_a_strategy_is_certified(bench, tmp_path):
     assert plot.read_text().startswith("<?xml")
 
 
-def test_a_strategy_of_ones_own_fails_its_gates(bench, tmp_path):
+def test_a_strategy_of_ones_own_fails_its_criteria(bench, tmp_path):
     """Found in the folder where the command runs; exit code 4."""
-    words = "from bench.search.two_counter import TwoCounter\nfrom bench.search.parameters import Recipe\n"
+    words = "from bench.search.two_counter import TwoCounter\nfrom bench.search.parameters import SearchParameters\n"
     (tmp_path / "mine.py").write_text(
-        words + "def Mine(question):\n    return TwoCounter(question, Recipe(inflation=0.01))\n"
+        words + "def Mine(problem):\n    return TwoCounter(problem, SearchParameters(inflation=0.01))\n"
     )
     code, said, _ = bench(
         "certify", "--strategy", "mine:Mine", "--seeds", "4", "--scenario", "S1 c", "--jobs", "1", cwd=tmp_path

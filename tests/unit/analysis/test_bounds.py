@@ -1,19 +1,17 @@
-"""The roofs over a cell are those of the formulas, and a cell near one carries its name."""
+"""The bounds of a cell follow the formulas, and a cell near a bound is limited by it."""
 
 import pytest
 from msgspec.structs import replace
 
-from bench.analysis.bounds import Copies, kafka_copies, pulsar_copies, reached_bound, roofs
+from bench.analysis.bounds import Copies, cell_bounds, kafka_copies, pulsar_copies, reached_bound
 from bench.config.scenario import Grid, Scenario
-from bench.config.site import LoadHosts, Site
+from bench.config.site import KafkaSite, LoadSite, PulsarSite, Site
 from bench.model.cell import Cell
 from bench.model.measurement import Bound, Result
 from bench.runner import deployment, run
 from bench.units import Bandwidth, Size
-from producers.kafka.site import KafkaSite
-from producers.pulsar.site import PulsarSite
 
-CELL = Cell("python", "kafka", 1000, 0.01)
+CELL = Cell("plain", "kafka", 1000, 0.01)
 
 
 def test_kafka_sends_to_followers_and_consumers():
@@ -31,32 +29,33 @@ def test_pulsar_sends_to_its_bookies_and_writes_twice():
     assert pulsar_copies(2, consumers=1, bookies=2) == Copies(network=3, disk=2)
 
 
-def test_a_larger_quorum_has_a_lower_roof():
-    """From one to three, on the same bookies."""
-    found = [roofs(CELL, 2, pulsar_copies(quorum, bookies=3), network=1e9, disk=1e9) for quorum in (1, 2, 3)]
+def test_a_larger_quorum_has_a_lower_bound():
+    """Network and disk bounds fall as the write quorum grows from one to three on the same bookies."""
+    bounds = [cell_bounds(CELL, 2, pulsar_copies(quorum, bookies=3), network=1e9, disk=1e9) for quorum in (1, 2, 3)]
     for name in ("network", "disk"):
-        rates = [min(roof.hz for roof in known if roof.name == name) for known in found]
+        rates = [min(bound.hz for bound in each if bound.name == name) for each in bounds]
         assert rates == sorted(rates, reverse=True)
         assert len(set(rates)) == 3
 
 
-def test_the_lowest_roof_comes_first():
-    """125 MB/s carry 125,000 messages of 1 kB, and a third of it where each goes to three; two cores work on 200 of 10 ms."""
-    known = roofs(CELL, 2, kafka_copies(3), network=125e6, disk=900e6)
+def test_the_lowest_bound_comes_first():
+    """A network of 125 MB/s carries 125,000 messages of 1 kB, a third of them with three copies; two cores process 200
+    of 10 ms."""
+    bounds = cell_bounds(CELL, 2, kafka_copies(3), network=125e6, disk=900e6)
     network = [Bound("network", 125e6 / 3000, hard=False), Bound("network", 125_000.0)]
-    assert known == [Bound("cpu", 200.0), network[0], network[1], Bound("disk", 300_000.0, hard=False)]
+    assert bounds == [Bound("cpu", 200.0), network[0], network[1], Bound("disk", 300_000.0, hard=False)]
 
 
-def test_what_is_not_known_is_no_roof():
-    """Neither a network within one machine nor a disk of which nobody said how fast it is."""
-    assert roofs(Cell("python", "tcp", 100, 0.0), 2, None, network=None, disk=None) == []
+def test_an_unknown_bandwidth_gives_no_bound():
+    """A cell within one machine has no network bound, and a disk of unknown speed gives none."""
+    assert cell_bounds(Cell("plain", "tcp", 100, 0.0), 2, None, network=None, disk=None) == []
 
 
-def test_a_rate_near_a_roof_has_reached_it():
-    """From nine tenths on."""
-    known = [Bound("network", 100.0), Bound("disk", 1000.0, hard=False)]
-    assert reached_bound(89.0, known) is None
-    assert reached_bound(90.0, known) == known[0]
+def test_a_rate_near_a_bound_has_reached_it():
+    """A bound is reached from nine tenths of it on."""
+    bounds = [Bound("network", 100.0), Bound("disk", 1000.0, hard=False)]
+    assert reached_bound(89.0, bounds) is None
+    assert reached_bound(90.0, bounds) == bounds[0]
 
 
 @pytest.mark.parametrize(
@@ -64,57 +63,59 @@ def test_a_rate_near_a_roof_has_reached_it():
     [({"replication": 3}, "a:1", 100_000.0), ({"replication": 3}, "a:1,b:1,c:1", 300_000.0), ({}, "a:1", 300_000.0)],
     ids=["three copies on one", "three copies on three", "one"],
 )
-def test_the_sources_settings_make_the_roof(settings, brokers, network):
-    """A site's 300 MB/s, less for each copy that a broker's card sees."""
-    scenario = Scenario("x", ("python/kafka",), Grid((Size(1000),)), settings={"kafka": settings})
-    site = Site(bandwidth=Bandwidth(300e6), sections={"kafka": KafkaSite(brokers)})
-    assert deployment.roofs(scenario.cells()[0], scenario, site, 2)[0].hz == network
+def test_the_settings_of_the_source_set_the_bound(settings, brokers, network):
+    """The network bound is the site's 300 MB/s divided by the copies that a broker's card carries."""
+    scenario = Scenario("x", ("plain/kafka",), Grid((Size(1000),)), settings={"kafka": settings})
+    site = Site(bandwidth=Bandwidth(300e6), kafka=KafkaSite(brokers))
+    assert deployment.cell_bounds(scenario.cells()[0], scenario, site, 2)[0].hz == network
 
 
 def test_within_one_machine_there_is_no_network():
-    """The site's Kafka is elsewhere, a cell over TCP is not; where hosts of their own send, the link has several cards."""
-    scenario = Scenario("x", ("python/kafka", "python/tcp"), Grid((Size(1000),)))
-    site = Site(bandwidth=Bandwidth(300e6), sections={"kafka": KafkaSite("a:1")})
-    found = {cell.source: deployment.roofs(cell, scenario, site, 2) for cell in scenario.cells()}
-    assert (found["kafka"], found["tcp"]) == ([Bound("network", 300_000.0)], [])
-    several = replace(site, load=LoadHosts("a:2", 2))
-    assert [roof.hard for cell in scenario.cells() for roof in deployment.roofs(cell, scenario, several, 2)] == [
+    """Only the cell whose Kafka is elsewhere has a network bound; with several sending hosts it is a soft one."""
+    scenario = Scenario("x", ("plain/kafka", "plain/tcp"), Grid((Size(1000),)))
+    site = Site(bandwidth=Bandwidth(300e6), kafka=KafkaSite("a:1"))
+    bounds = {cell.source: deployment.cell_bounds(cell, scenario, site, 2) for cell in scenario.cells()}
+    assert (bounds["kafka"], bounds["tcp"]) == ([Bound("network", 300_000.0)], [])
+    several = replace(site, load=LoadSite("a:2", 2))
+    assert [
+        bound.hard for cell in scenario.cells() for bound in deployment.cell_bounds(cell, scenario, several, 2)
+    ] == [
         False,
         False,
     ]
 
 
-def test_a_cell_at_a_roof_carries_its_name():
-    """Whatever else limited the trial."""
-    result = Result("python/kafka", "python", "kafka", 1000, 0.0, "measured", estimate_hz=950.0, limited_by="cpu")
+def test_a_cell_at_a_bound_is_limited_by_it():
+    """The bound replaces the limit that the trials showed."""
+    result = Result("plain/kafka", "plain", "kafka", 1000, 0.0, "measured", estimate_hz=950.0, limited_by="cpu")
     assert run.under([Bound("network", 1000.0)], result).limited_by == "network"
     assert run.under([Bound("network", 2000.0)], result) == result
 
 
-def test_a_generators_limit_stays_one_near_a_roof():
-    """The system itself was not at its limit."""
+def test_a_generators_limit_stays_one_near_a_bound():
+    """The limit stays "generator", since the system itself was not at its limit."""
     result = Result(
-        "python/kafka", "python", "kafka", 1000, 0.0, "lower-bound", estimate_hz=950.0, limited_by="generator"
+        "plain/kafka", "plain", "kafka", 1000, 0.0, "lower-bound", estimate_hz=950.0, limited_by="generator"
     )
     assert run.under([Bound("network", 1000.0)], result) == result
 
 
-def test_what_lies_above_a_hard_roof_alone_is_an_alarm():
-    """A disk may be passed for a while; a network never."""
-    scenario = Scenario("x", ("python/kafka",), Grid((Size(1000),)))
-    site = Site(bandwidth=Bandwidth(200e6), disk=Bandwidth(50e6), sections={"kafka": KafkaSite("a:1")})
-    known = deployment.roofs(scenario.cells()[0], scenario, site, 2)
-    assert [(roof.name, roof.hz, roof.hard) for roof in known] == [
+def test_the_network_is_a_hard_bound_and_the_disk_a_soft_one():
+    """A disk's bandwidth may be exceeded for a while, a network's never."""
+    scenario = Scenario("x", ("plain/kafka",), Grid((Size(1000),)))
+    site = Site(bandwidth=Bandwidth(200e6), disk=Bandwidth(50e6), kafka=KafkaSite("a:1"))
+    bounds = deployment.cell_bounds(scenario.cells()[0], scenario, site, 2)
+    assert [(bound.name, bound.hz, bound.hard) for bound in bounds] == [
         ("disk", 50_000.0, False),
         ("network", 200_000.0, True),
     ]
 
 
 def test_an_interval_ends_where_theory_does():
-    """What lies above is possible for the statistics alone; a result above is none."""
+    """The interval is cut at the hard bound; an estimate above the bound fails the cell."""
     result = Result(
-        "python/kafka",
-        "python",
+        "plain/kafka",
+        "plain",
         "kafka",
         100,
         0.01,
@@ -130,31 +131,37 @@ def test_an_interval_ends_where_theory_does():
     assert (impossible.status, impossible.estimate_hz, impossible.high_hz) == ("failed", None, None)
 
 
-def test_a_cell_keeps_its_soft_roofs_for_the_report():
-    """What lies above a hard one alone is no figure, so the hard one is the result's bound."""
-    known = [Bound("disk", 90.0, hard=False), Bound("cpu", 100.0)]
-    found = run.under(known, Result("python/kafka", "python", "kafka", 1000, 0.0, "measured", estimate_hz=85.0))
-    assert (found.soft_bounds, found.limited_by) == ((known[0],), "disk")
+def test_a_cell_keeps_its_soft_bounds_for_the_report():
+    """The result has the soft bounds; the hard one is its bound anyway."""
+    bounds = [Bound("disk", 90.0, hard=False), Bound("cpu", 100.0)]
+    result = run.under(bounds, Result("plain/kafka", "plain", "kafka", 1000, 0.0, "measured", estimate_hz=85.0))
+    assert (result.soft_bounds, result.limited_by) == ((bounds[0],), "disk")
 
 
 def test_a_sites_pulsar_keeps_messages_in_its_own_way():
-    """Whatever the scenario says of an embedded one; where the site does not say, there is no such roof."""
+    """The site's bookies and quorum count, not the scenario's; where the site does not name them there is no disk
+    bound."""
     scenario = Scenario(
-        "x", ("python/pulsar",), Grid((Size(1000),)), settings={"pulsar": {"bookies": 3, "write_quorum": 3}}
+        "x", ("plain/pulsar",), Grid((Size(1000),)), settings={"pulsar": {"bookies": 3, "write_quorum": 3}}
     )
     brokers, disk = "pulsar://a:1,b:1,c:1", Bandwidth(900e6)
-    told = Site(disk=disk, sections={"pulsar": PulsarSite(brokers, "http://a:2", bookies=3, write_quorum=2)})
-    assert [(roof.name, round(roof.hz)) for roof in deployment.roofs(scenario.cells()[0], scenario, told, 2)] == [
-        ("disk", 675_000)
-    ]
-    silent = Site(disk=disk, sections={"pulsar": PulsarSite(brokers, "http://a:2")})
-    assert deployment.roofs(scenario.cells()[0], scenario, silent, 2) == []
+    known_site = Site(disk=disk, pulsar=PulsarSite(brokers, "http://a:2", bookies=3, write_quorum=2))
+    assert [
+        (bound.name, round(bound.hz)) for bound in deployment.cell_bounds(scenario.cells()[0], scenario, known_site, 2)
+    ] == [("disk", 675_000)]
+    silent = Site(disk=disk, pulsar=PulsarSite(brokers, "http://a:2"))
+    assert deployment.cell_bounds(scenario.cells()[0], scenario, silent, 2) == []
 
 
 def test_an_interval_that_reaches_the_generators_limit_is_a_lower_bound():
-    """Nobody could tell whose limit was met; below it the system's was."""
+    """At the generator's limit the cell is a lower bound, below it the cell is measured."""
     rates = {"estimate_hz": 1998.0, "low_hz": 1924.0, "high_hz": 2074.0}
-    result = Result("python/kafka", "python", "kafka", 1000, 0.0, "measured", **rates, generator_hz=2000.0)
-    found = run._checked(result)
-    assert (found.status, found.reason, found.low_hz, found.high_hz) == ("lower-bound", "generator", 1924.0, None)
+    result = Result("plain/kafka", "plain", "kafka", 1000, 0.0, "measured", **rates, generator_hz=2000.0)
+    checked = run._checked(result)
+    assert (checked.status, checked.reason, checked.low_hz, checked.high_hz) == (
+        "lower-bound",
+        "generator",
+        1924.0,
+        None,
+    )
     assert run._checked(replace(result, generator_hz=2100.0)).status == "measured"

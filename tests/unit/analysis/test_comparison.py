@@ -1,4 +1,5 @@
-"""Two runs are told apart only where they differ: bounds are understood, and a map of equals seldom shows a change."""
+"""Two runs are called different only where they differ; bounds count as open intervals, and equal maps seldom
+differ."""
 
 import pytest
 from msgspec.structs import replace
@@ -7,7 +8,7 @@ from bench.analysis.comparison import compare
 from bench.model.measurement import Result
 from bench.search.two_counter import TwoCounter
 from bench.simulation.capacity import Traits
-from bench.simulation.driver import Case, outcome_of
+from bench.simulation.driver import Case, run_search
 
 
 def result(low, high, *, size=100, status="measured", estimate=None):
@@ -35,20 +36,21 @@ def word(before, after):
     ],
     ids=["twice", "half", "equal", "above", "below", "bound below", "two bounds", "bounds apart", "at most", "failed"],
 )
-def test_a_cell_is_judged_by_what_is_known_of_it(before, after, expected):
-    """Intervals overlap or not; a bound is open on one side."""
+def test_the_intervals_of_a_cell_decide(before, after, expected):
+    """A cell is faster or slower if its intervals exclude each other; a bound is an interval that is open on one
+    side."""
     assert word(before, after) == expected
 
 
 def test_the_ratio_has_an_interval():
-    """B by A."""
-    found = compare([result(98, 102)], [result(196, 204)])[0]
-    assert found.ratio == pytest.approx(2)
-    assert 1.9 < found.low < 2 < found.high < 2.1
+    """The interval of B / A contains the ratio."""
+    comparison = compare([result(98, 102)], [result(196, 204)])[0]
+    assert comparison.ratio == pytest.approx(2)
+    assert 1.9 < comparison.low < 2 < comparison.high < 2.1
 
 
 def test_a_difference_that_is_one_of_many_counts_less():
-    """What decides alone does not decide among fifty equal cells."""
+    """A difference that decides alone does not decide among fifty equal cells."""
     pair = result(90, 110), result(118, 144)
     equal = [result(90, 110, size=size) for size in range(200, 250)]
     assert word(*pair) == "faster"
@@ -56,20 +58,23 @@ def test_a_difference_that_is_one_of_many_counts_less():
 
 
 def test_a_cell_of_one_run_only_is_named():
-    """It is not compared."""
-    found = compare([result(1, 2)], [result(1, 2, size=200)])
-    assert [(each.word, each.why) for each in found] == [("not compared", "only in A"), ("not compared", "only in B")]
+    """A cell of only one run is listed and not compared."""
+    compared = compare([result(1, 2)], [result(1, 2, size=200)])
+    assert [(each.word, each.why) for each in compared] == [
+        ("not compared", "only in A"),
+        ("not compared", "only in B"),
+    ]
 
 
 def test_a_map_of_equals_seldom_shows_a_change():
-    """At most 5 % of A/A maps of twelve cells show any, over simulated systems with noise and pauses."""
+    """At most 5 % of A/A maps of twelve cells show a change, over simulated systems with noise and pauses."""
     cells, maps, changed, case = 12, 40, 0, Case("a", Traits(20_000.0), hint=1.1)
     halves = [
-        [outcome_of(case, seed, TwoCounter).result for seed in range(begin, begin + cells * maps)]
+        [run_search(case, seed, TwoCounter).result for seed in range(begin, begin + cells * maps)]
         for begin in (0, 10_000)
     ]
     for number in range(maps):
         mine = [half[number * cells :][:cells] for half in halves]
-        a, b = ([replace(found, message_bytes=100 + place) for place, found in enumerate(part)] for part in mine)
+        a, b = ([replace(each, message_bytes=100 + index) for index, each in enumerate(part)] for part in mine)
         changed += any(each.word != "undecided" for each in compare(a, b))
     assert changed <= 0.05 * maps

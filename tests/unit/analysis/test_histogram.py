@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.analysis.histogram import Histogram, Seconds, hgrm_text, histogram_of, percentiles, sparse_of
+from bench.analysis.histogram import Histogram, HistogramsPerSecond, hgrm_text, histogram_of, percentiles, sparse_of
 from bench.workload.delivery_counts import DeliveryCounts
 from bench.workload.load_spec import LoadSpec
 from bench.workload.open_loop import OpenLoopSender, run_load
@@ -31,19 +31,19 @@ def test_adding_is_the_same_as_recording_both(one, two):
 
 @given(st.lists(st.floats(-10, 1e9), max_size=100))
 def test_few_durations_are_counted_as_many_are(values):
-    """With and without a histogram."""
+    """Up to 32 durations are counted without a histogram, with the same result."""
     histogram = Histogram()
     histogram.record(np.array(values))
     assert sparse_of(np.array(values)) == (histogram.sparse(), histogram.negative)
 
 
 def test_an_empty_histogram_has_no_quantile():
-    """No value is not zero."""
+    """A quantile that does not exist is None and not zero."""
     assert Histogram().quantile(0.5) is None
 
 
 def test_a_negative_duration_is_counted_as_such():
-    """It is impossible, so it must be seen."""
+    """A negative duration is impossible, so it is counted separately."""
     assert histogram_with([-0.5, 0.5]).negative == 1
 
 
@@ -53,7 +53,7 @@ def test_the_largest_duration_fits():
 
 
 def test_percentiles_go_as_far_as_the_count_supports():
-    """Nobody is told the 99.9th percentile of twenty messages."""
+    """Twenty messages have no 99.9th percentile."""
     shares = {
         count: [one.share for one in percentiles(histogram_of_spread(count))] for count in (5, 20, 200, 2000, 20_000)
     }
@@ -75,11 +75,11 @@ def histogram_with(values):
 
 
 def test_the_interval_of_a_percentile_holds_the_true_one():
-    """In about 95 of 100 samples of independent durations."""
-    chance = np.random.default_rng(11)
-    found = [percentiles(histogram_with(chance.exponential(1.0, 1000)))[1] for _ in range(400)]
-    assert all(one.low <= one.value <= one.high for one in found)
-    assert np.mean([one.low <= np.log(10) <= one.high for one in found]) > 0.92
+    """The interval contains the true percentile in about 95 of 100 samples of independent durations."""
+    seeded = np.random.default_rng(11)
+    intervals = [percentiles(histogram_with(seeded.exponential(1.0, 1000)))[1] for _ in range(400)]
+    assert all(one.low <= one.value <= one.high for one in intervals)
+    assert np.mean([one.low <= np.log(10) <= one.high for one in intervals]) > 0.92
 
 
 def test_an_hgrm_file_ends_at_its_maximum():
@@ -93,7 +93,7 @@ def test_an_hgrm_file_ends_at_its_maximum():
 
 def test_seconds_can_be_cut_out_and_added_up():
     """A window's histogram is the sum of its seconds'."""
-    seconds = Seconds()
+    seconds = HistogramsPerSecond()
     for second, value in enumerate((0.1, 0.2, 0.4)):
         seconds.add(second, "due", histogram_with([value] * 10).sparse())
     assert len(histogram_of(seconds.buckets(), "due")) == 30
@@ -102,7 +102,7 @@ def test_seconds_can_be_cut_out_and_added_up():
 
 
 class Stalling:
-    """A source and a framework in one: nothing is taken within the stall, and what is taken is processed at once."""
+    """A source and a framework in one: it accepts nothing during the stall, and processes at once what it accepts."""
 
     def __init__(self, clock, begin, end):
         self.clock, self.begin, self.end, self.tally, self.count = clock, begin, end, DeliveryCounts(), 0
@@ -130,7 +130,7 @@ class Clock:
 
 
 def test_a_stall_shows_from_due_and_not_in_the_processing(monkeypatch):
-    """Two seconds without progress are waited for by the messages that fell due meanwhile: coordinated omission would hide them."""
+    """Messages that fell due during a stall of two seconds have waited for its end: no coordinated omission."""
     clock = Clock()
     monkeypatch.setattr("bench.workload.processing.time.monotonic", clock)
     spec = LoadSpec(1, 100.0, 1000.0, 5.0, message_bytes=100, cpu_seconds=0.0, entropy=0.5)
@@ -143,7 +143,7 @@ def test_a_stall_shows_from_due_and_not_in_the_processing(monkeypatch):
 
 
 def test_a_stall_of_the_generator_shows_from_due_only(monkeypatch):
-    """The system had the message for a moment; who waits for it did not."""
+    """Latency from the sending stays short, since the system had each message for a moment only."""
     clock = Clock()
     monkeypatch.setattr("bench.workload.processing.time.monotonic", clock)
     spec = LoadSpec(1, 100.0, 1000.0, 5.0, message_bytes=100, cpu_seconds=0.0, entropy=0.5)
@@ -159,13 +159,13 @@ def test_a_stall_of_the_generator_shows_from_due_only(monkeypatch):
 
 
 def test_seconds_of_a_while_ago_are_packed_and_can_still_grow():
-    """What comes late is added to its second; nothing is lost by packing."""
-    seconds = Seconds()
+    """Late counts are added to their second, and compression loses nothing."""
+    seconds = HistogramsPerSecond()
     for second in range(20):
         seconds.add(second, "due", [(7, 1), (3, 2)])
     seconds.add(2, "due", [(7, 10), (9, 1)])
-    found = seconds.buckets()
-    rows = [row for row in zip(found.second, found.bucket, found.count, strict=True) if row[0] == 2]
+    buckets = seconds.buckets()
+    rows = [row for row in zip(buckets.second, buckets.bucket, buckets.count, strict=True) if row[0] == 2]
     assert rows == [(2, 3, 2), (2, 7, 11), (2, 9, 1)]
-    assert sum(found.count) == 20 * 3 + 11
-    assert seconds.buckets() == found
+    assert sum(buckets.count) == 20 * 3 + 11
+    assert seconds.buckets() == buckets

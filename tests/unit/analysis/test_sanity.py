@@ -1,4 +1,4 @@
-"""Results that cannot be are told with their figures, and nothing else is."""
+"""Impossible measurements are reported with their figures, and possible ones are not."""
 
 import pytest
 from msgspec.structs import replace
@@ -8,21 +8,21 @@ from bench.model.cell import Cell
 from bench.model.measurement import Measurement, PlannedTrial
 from bench.model.message_sizes import Sizes
 
-CELL = Cell("python", "kafka", 10_000, 0.0)
+CELL = Cell("plain", "kafka", 10_000, 0.0)
 GOOD = Measurement(
-    planned=PlannedTrial(1, 1000.0, 1.0, 9.0, "search"), started="", ended="complete", batch_interval=0.0, seconds=10.0, offered=10_000,
-    sent=10_000, failed=0, processed=10_000, lost=0, duplicated=0, out_of_order=0, corrupted=0, drained=True, late=0.0, blocked=0.0,
-    cpu_requested_s=0.0, cpu_used_s=0.0,
+    planned=PlannedTrial(1, 1000.0, 1.0, 9.0, "search"), started="", ended="complete", batch_interval=0.0, seconds=10.0,
+    offered=10_000, sent=10_000, failed=0, processed=10_000, lost=0, duplicated=0, out_of_order=0, corrupted=0,
+    drained=True, late=0.0, blocked=0.0, cpu_requested_s=0.0, cpu_used_s=0.0,
 )  # fmt: skip
 
 
-def told(seen, *, bound=None, link=None):
-    return failed_sanity_check(seen, CELL, bound_hz=bound, link=link)
+def check(measurement, *, bound=None, link=None):
+    return failed_sanity_check(measurement, CELL, bound_hz=bound, link=link)
 
 
-def test_a_good_trial_raises_no_alarm():
-    """Also right at its bounds."""
-    assert told(GOOD, bound=1000, link=10e6) is None
+def test_a_possible_measurement_passes_the_sanity_check():
+    """A measurement exactly at its bounds passes, too."""
+    assert check(GOOD, bound=1000, link=10e6) is None
 
 
 IMPOSSIBLE = {
@@ -37,19 +37,19 @@ IMPOSSIBLE = {
 }
 
 
-@pytest.mark.parametrize(("seen", "limits", "figures"), IMPOSSIBLE.values(), ids=IMPOSSIBLE.keys())
-def test_what_cannot_be_is_told_with_its_figures(seen, limits, figures):
-    """One line that says what contradicts what."""
-    assert figures in told(seen, **limits)
+@pytest.mark.parametrize(("measurement", "limits", "figures"), IMPOSSIBLE.values(), ids=IMPOSSIBLE.keys())
+def test_an_impossible_measurement_is_reported_with_its_figures(measurement, limits, figures):
+    """One line has both figures that contradict each other."""
+    assert figures in check(measurement, **limits)
 
 
 def test_a_duplicate_is_no_impossible_result():
-    """It is the framework's, and counted as such."""
-    assert told(replace(GOOD, processed=10_001, duplicated=1)) is None
+    """A duplicate is the framework's, and counted as such."""
+    assert check(replace(GOOD, processed=10_001, duplicated=1)) is None
 
 
-def test_a_few_messages_of_mixed_sizes_say_nothing_of_a_link():
-    """They may all be small; from a whole table of sizes on, their mean is the cell's."""
+def test_few_messages_of_mixed_sizes_are_not_checked_against_a_link():
+    """A few messages may all be small; the mean of a whole table of sizes is the cell's."""
     mixed = replace(CELL, sizes=Sizes(choice=((100, 0.5), (19_900, 0.5))))
     few = replace(GOOD, processed=4000, sent=4000)
     assert failed_sanity_check(few, mixed, bound_hz=None, link=1e6) is None

@@ -1,4 +1,4 @@
-"""Neighbours say where a ceiling may lie, and the order of the cells gives most of them two."""
+"""Measured neighbours give hints of a cell's capacity, and the order of the cells gives most cells two neighbours."""
 
 import pytest
 
@@ -16,26 +16,26 @@ def result(size, rate, cost=0.0, status="measured", reason=None, system="spark/k
 
 
 def test_between_two_sizes_the_rate_is_interpolated():
-    """On logarithmic scales: 10 kB lies half-way between 100 B and 1 MB."""
+    """On logarithmic scales 10 kB lies half-way between 100 B and 1 MB."""
     assert hint_of(cell(10_000), [result(100, 10_000.0), result(1_000_000, 100.0)]) == pytest.approx(1000)
 
 
 def test_between_two_costs_the_time_is_interpolated():
-    """1 ms and 3 ms a message: 2 ms."""
-    known = [result(100, 1000.0, 0.0), result(100, 1000 / 3, 0.2)]
-    assert hint_of(cell(100, 0.1), known, 20.0) == pytest.approx(500)
+    """Between 1 ms and 3 ms a message lie 2 ms."""
+    results = [result(100, 1000.0, 0.0), result(100, 1000 / 3, 0.2)]
+    assert hint_of(cell(100, 0.1), results, 20.0) == pytest.approx(500)
 
 
 def test_a_cost_takes_its_time_on_every_core():
-    """10 ms on two cores and half a millisecond of everything else."""
+    """The hint adds 10 ms on two cores to half a millisecond of everything else."""
     assert hint_of(cell(100, 0.01), [result(100, 2000.0)], 200.0) == pytest.approx(1 / (1 / 2000 + 1 / 200))
 
 
 def test_a_larger_message_is_at_most_as_frequent():
-    """Or as many as a source's bandwidth carries."""
-    known = [result(100, 50_000.0)]
-    assert hint_of(cell(200), known) == 50_000.0
-    assert hint_of(cell(1_000_000), known) == 200.0
+    """The hint for a larger message is the smaller one's rate, or what the source's bandwidth carries."""
+    results = [result(100, 50_000.0)]
+    assert hint_of(cell(200), results) == 50_000.0
+    assert hint_of(cell(1_000_000), results) == 200.0
 
 
 @pytest.mark.parametrize(
@@ -47,13 +47,13 @@ def test_a_larger_message_is_at_most_as_frequent():
     ],
     ids=["another system", "the generator's limit", "no answer"],
 )
-def test_some_results_say_nothing(other):
-    """They are no neighbours."""
+def test_some_results_give_no_hint(other):
+    """Other systems, generator limits and failed cells give no hint."""
     assert hint_of(cell(1000), [other]) is None
 
 
 def test_the_corners_come_first():
-    """Then what lies between them; every cell once, systems one after the other."""
+    """The order has every cell once, systems one after the other, and the corners of each grid first."""
     cells = [
         cell(size, cost, system) for system in ("a/x", "b/x") for cost in (0.0, 0.1, 1.0) for size in (1, 2, 3, 4, 5)
     ]
@@ -63,7 +63,7 @@ def test_the_corners_come_first():
     assert {(c.message_bytes, c.cpu_seconds) for c in order[:4]} == {(1, 0.0), (5, 0.0), (1, 1.0), (5, 1.0)}
 
 
-def test_a_map_of_one_row_is_toured():
-    """And of one cell."""
+def test_a_map_of_one_row_is_ordered():
+    """A map of one cell has that cell, and a row has its ends before its middle."""
     assert cell_order([cell(100)]) == (cell(100),)
     assert [c.message_bytes for c in cell_order([cell(size) for size in (1, 2, 3)])] == [1, 3, 2]

@@ -1,4 +1,4 @@
-"""A search that was killed at any moment and resumed from its journal plans what it would have planned."""
+"""A search that was killed at any moment and resumed from its journal plans the same next trial."""
 
 import tempfile
 from pathlib import Path
@@ -19,49 +19,49 @@ from bench.storage.run_folder import RunFolder
 RULES = Rules(precision=0.1)
 
 
-def resumed(question, folder):
-    """The search that learns its trials from a folder, and how many there are."""
+def resumed(problem, folder):
+    """Return the search that learns its trials from a folder, and the number of its trials."""
     store = RunFolder(folder)
     store.open(Scenario("x", ("simulated/fluid",), None), Site(), {})
-    search, trials = TwoCounter(question), store.trials(question.cell)
-    for seen in trials:
-        search = search.after(seen, judge(seen, RULES))
+    search, trials = TwoCounter(problem), store.trials(problem.cell)
+    for measurement in trials:
+        search = search.after(measurement, judge(measurement, RULES))
     store.close()
     return search, len(trials)
 
 
 @settings(max_examples=12)
 @given(
-    ceiling=st.floats(0.5, 500_000),
+    capacity=st.floats(0.5, 500_000),
     interval=st.sampled_from([0.0, 1.0]),
     hint=st.sampled_from([None, 0.5, 1.1]),
     fault=st.sampled_from([Faults(), Faults(dies_at=150.0), Faults(resets_at=150.0)]),
     cut=st.floats(0, 1),
-    torn=st.integers(0, 400),
+    partial=st.integers(0, 400),
 )
-def test_the_same_journal_gives_the_same_next_trial(ceiling, interval, hint, fault, cut, torn):
-    """Cut after any trial, with any part of a half-written line behind it."""
-    case = Case("any", Traits(ceiling, batch_interval=interval), lowest=0.1, hint=hint, faults=fault)
-    question, system = case.question(), Fluid(case.traits, case.faults, 3)
-    with tempfile.TemporaryDirectory() as place:
-        store = RunFolder(Path(place))
+def test_the_same_journal_gives_the_same_next_trial(capacity, interval, hint, fault, cut, partial):
+    """The journal may end after any trial, and in any part of a line."""
+    case = Case("any", Traits(capacity, batch_interval=interval), lowest=0.1, hint=hint, faults=fault)
+    problem, system = case.problem, Fluid(case.traits, case.faults, 3)
+    with tempfile.TemporaryDirectory() as folder:
+        store = RunFolder(Path(folder))
         store.open(Scenario("x", ("simulated/fluid",), None), Site(), {})
-        search, plans = TwoCounter(question), []
+        search, plans = TwoCounter(problem), []
         while (planned := search.next_trial()) is not None:
             plans.append(planned)
-            seen = system.trial(planned, 30.0)
-            store.add(question.cell, seen)
-            search = search.after(seen, judge(seen, RULES))
-            if not (seen.drained and seen.lost == 0):
+            measurement = system.run_trial(planned, 30.0)
+            store.add(problem.cell, measurement)
+            search = search.after(measurement, judge(measurement, RULES))
+            if not (measurement.drained and measurement.lost == 0):
                 system.restart()
         store.close()
-        journal = Path(place) / "trials.jsonl"
+        journal = Path(folder) / "trials.jsonl"
         lines = journal.read_bytes().splitlines(keepends=True)
-        cached_resource = round(cut * len(lines))
-        half = lines[cached_resource][:torn].rstrip(b"\n") if cached_resource < len(lines) else b""
-        journal.write_bytes(b"".join(lines[:cached_resource]) + half)
-        again, count = resumed(question, Path(place))
-        assert count == cached_resource
-        assert again.next_trial() == ([*plans, None][cached_resource])
-        if cached_resource == len(lines):
+        whole = round(cut * len(lines))
+        half = lines[whole][:partial].rstrip(b"\n") if whole < len(lines) else b""
+        journal.write_bytes(b"".join(lines[:whole]) + half)
+        again, count = resumed(problem, Path(folder))
+        assert count == whole
+        assert again.next_trial() == ([*plans, None][whole])
+        if whole == len(lines):
             assert again.result() == search.result()

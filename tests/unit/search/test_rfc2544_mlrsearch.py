@@ -1,4 +1,4 @@
-"""The searches that auditors know run behind the same face: plans, ends and statuses are those of values."""
+"""The searches of RFC 2544 and MLRsearch satisfy the protocol of a strategy and have its statuses."""
 
 import pytest
 from msgspec.structs import replace
@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from bench.search.rfc2544 import Rfc2544
 from bench.simulation.capacity import Traits
 from bench.simulation.cases import ADVERSARIES, SCENARIOS
-from bench.simulation.driver import Case, outcome_of
+from bench.simulation.driver import Case, run_search
 
 CALM = Case("calm", Traits(1000.0, noise=0.0, pause_gap=0.0, warm_up=0.0))
 
@@ -19,9 +19,9 @@ def makers():
 
 
 @pytest.mark.parametrize("name", ["rfc2544", "mlrsearch"])
-def test_a_calm_ceiling_is_found(name):
-    """Within the precision, inside the budget."""
-    outcome = outcome_of(CALM, 0, makers()[name])
+def test_the_capacity_of_a_calm_system_is_found(name):
+    """The error is below 10 %, and the budget is kept."""
+    outcome = run_search(CALM, 0, makers()[name])
     assert outcome.ended
     assert outcome.result.status == "measured"
     assert abs(outcome.error) < 0.1
@@ -29,25 +29,25 @@ def test_a_calm_ceiling_is_found(name):
 
 
 @pytest.mark.parametrize("name", ["rfc2544", "mlrsearch"])
-@pytest.mark.parametrize("place", [0, 1], ids=["calibrated", "not calibrated"])
-def test_a_generators_limit_is_labelled(name, place):
-    """At 41 % of the ceiling."""
-    result = outcome_of(ADVERSARIES[place].case, 0, makers()[name]).result
+@pytest.mark.parametrize("index", [0, 1], ids=["calibrated", "not calibrated"])
+def test_a_generators_limit_is_labelled(name, index):
+    """A generator at 41 % of the capacity gives a lower bound with the reason "generator"."""
+    result = run_search(ADVERSARIES[index].case, 0, makers()[name]).result
     assert (result.status, result.reason, result.high_hz) == ("lower-bound", "generator", None)
 
 
 @pytest.mark.parametrize("name", ["rfc2544", "mlrsearch"])
-def test_a_floor_that_fails_is_an_upper_bound(name):
-    """Nothing was sustained."""
-    slow = replace(CALM, traits=replace(CALM.traits, ceiling=0.1), lowest=1.0, highest=100.0)
-    result = outcome_of(slow, 0, makers()[name]).result
+def test_a_lowest_rate_that_fails_is_an_upper_bound(name):
+    """A system that sustains nothing has no estimate."""
+    slow = replace(CALM, traits=replace(CALM.traits, mean_capacity=0.1), lowest=1.0, highest=100.0)
+    result = run_search(slow, 0, makers()[name]).result
     assert result.status in ("upper-bound", "failed")
     assert result.estimate_hz is None
 
 
 @pytest.mark.parametrize("name", ["rfc2544", "mlrsearch"])
-def test_a_small_budget_says_so(name):
-    """A lower bound, or no answer."""
-    outcome = outcome_of(replace(SCENARIOS[0], budget=150.0), 0, makers()[name])
+def test_a_small_budget_gives_a_bound_or_nothing(name):
+    """The result is a bound or a failure, and the budget is kept."""
+    outcome = run_search(replace(SCENARIOS[0], budget=150.0), 0, makers()[name])
     assert outcome.result.status in ("lower-bound", "upper-bound", "failed")
     assert outcome.seconds <= 150.0

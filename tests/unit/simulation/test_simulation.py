@@ -1,4 +1,4 @@
-"""The kit: its simulated systems have the ceiling that they say, its gates tell a good search from a bad one."""
+"""Simulated systems have their specified capacity, and the acceptance criteria tell a good search from a bad one."""
 
 import numpy as np
 import pytest
@@ -6,50 +6,52 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from bench.cli.validation_table import failure, show
+from bench.cli.validation_table import failure_text, print_report
 from bench.model.measurement import PlannedTrial
 from bench.search.bisection import Bisection
 from bench.search.two_counter import TwoCounter
-from bench.simulation.acceptance import Criterion, adversary_gates, row_of, scenario_gates
-from bench.simulation.capacity import TICK, Capacity, Traits
-from bench.simulation.cases import ADVERSARIES, FAMILIES, HASTY, NEIGHBOURS, SCENARIOS
-from bench.simulation.driver import outcome_of
+from bench.simulation.acceptance import Criterion, adversary_criteria, scenario_criteria, summarise
+from bench.simulation.capacity import TICK_S, Capacity, Traits
+from bench.simulation.cases import ADVERSARIES, FAMILIES, LOW_BUDGET, NEIGHBOURS, SCENARIOS
+from bench.simulation.driver import run_search
 from bench.simulation.faults import Faults
 from bench.simulation.fluid import Fluid
-from bench.simulation.mutations import MUTATIONS, broken_gates
-from bench.simulation.validation_report import Seeds, certificate, done, tasks
+from bench.simulation.mutations import MUTATIONS, failed_criteria
+from bench.simulation.validation_report import Seeds, build_report, list_tasks, run_task
 
 CALM = Traits(1000.0, noise=0.0, pause_gap=0.0, warm_up=0.0)
 
 
 def trial(rate, traits=CALM, window=20.0, **faults):
-    return Fluid(traits, Faults(**faults), 1).trial(PlannedTrial(0, rate, 1.0, window, "search"), 30.0)
+    return Fluid(traits, Faults(**faults), 1).run_trial(PlannedTrial(0, rate, 1.0, window, "search"), 30.0)
 
 
 def whole(seeds):
-    """The certificate of the two-counter search, without the mutations."""
-    return certificate("two-counter", seeds, [(task, done(task, TwoCounter)) for task in tasks(seeds, mutations=False)])
+    """Return the validation report of the two-counter search, without the mutations."""
+    return build_report(
+        "two-counter", seeds, [(task, run_task(task, TwoCounter)) for task in list_tasks(seeds, mutations=False)]
+    )
 
 
 # --- the simulated systems
 
 
 def test_the_mean_capacity_is_the_truth():
-    """Noise and pauses included."""
+    """The mean over time, with noise and pauses, is the true capacity."""
     traits = Traits(1000.0, warm_up=0.0)
-    assert np.mean(Capacity(traits, 1).over(0, 300_000, 0)) == pytest.approx(traits.truth, rel=0.005)
+    assert np.mean(Capacity(traits, 1).rates(0, 300_000, 0)) == pytest.approx(traits.truth, rel=0.005)
 
 
 def test_noise_lasts_for_seconds():
-    """A first-order process with correlation 0.8 and a standard deviation of 4 %."""
-    seconds = Capacity(replace(CALM, noise=0.04), 1).over(0, 200_000, 0)[::10] / 1000 - 1
+    """The noise is a first-order process with correlation 0.8 and a standard deviation of 4 %."""
+    seconds = Capacity(replace(CALM, noise=0.04), 1).rates(0, 200_000, 0)[::10] / 1000 - 1
     assert np.std(seconds) == pytest.approx(0.04, rel=0.05)
     assert np.corrcoef(seconds[:-1], seconds[1:])[0, 1] == pytest.approx(0.8, abs=0.03)
 
 
 def test_a_cold_system_is_slower():
-    """0.6 of its capacity at first, all of it after 20 s."""
-    rates = Capacity(replace(CALM, warm_up=20.0), 1).over(0, 400, 0)
+    """The capacity is 0.6 of its mean at first, and all of it after 20 s."""
+    rates = Capacity(replace(CALM, warm_up=20.0), 1).rates(0, 400, 0)
     assert rates[0] == pytest.approx(600)
     assert rates[200] == pytest.approx(1000)
 
@@ -57,43 +59,43 @@ def test_a_cold_system_is_slower():
 @settings(max_examples=30)
 @given(seed=st.integers(0, 1000), rate=st.floats(1.0, 3000.0), loss=st.sampled_from([0.0, 0.3]))
 def test_the_queue_is_that_of_the_recursion(seed, rate, loss):
-    """One vectorised pass gives what one tick after the other would."""
+    """The vectorised pass gives the same queue as a loop over the ticks."""
     traits = Traits(1000.0, collapse_loss=loss)
     system = Fluid(traits, Faults(), seed)
     flow, queue = system._flow(rate, 600, 0.0), 0.0
-    capacity = Capacity(traits, seed).over(0, 600, 0)
+    capacity = Capacity(traits, seed).rates(0, 600, 0)
     for tick in range(600):
-        slow = 1 - loss * (queue > traits.collapse_after * traits.ceiling)
-        queue = max(0.0, queue + (rate - capacity[tick] * slow) * TICK)
+        slow = 1 - loss * (queue > traits.collapse_after * traits.mean_capacity)
+        queue = max(0.0, queue + (rate - capacity[tick] * slow) * TICK_S)
         assert flow.queue[tick] == pytest.approx(queue, rel=1e-6, abs=1e-6)
 
 
-def test_a_trial_below_the_ceiling_drains_and_accounts_for_every_message():
-    """Offered, sent and processed agree at its end."""
-    seen = trial(900.0)
-    assert (seen.ended, seen.drained, seen.lost) == ("complete", True, 0)
-    assert seen.processed == seen.sent == seen.offered == 900 * 21
+def test_a_trial_below_the_capacity_drains_and_counts_every_message():
+    """Offered, sent and processed messages are equal at its end."""
+    measurement = trial(900.0)
+    assert (measurement.ended, measurement.drained, measurement.lost) == ("complete", True, 0)
+    assert measurement.processed == measurement.sent == measurement.offered == 900 * 21
 
 
 def test_a_batch_shows_once_it_is_complete():
-    """The processed counter moves once an interval."""
-    seen = trial(900.0, replace(CALM, batch_interval=5.0))
-    moves = np.array(seen.series.at[1:])[np.diff(seen.series.processed) > 0]
+    """The processed counter moves once a batch interval."""
+    measurement = trial(900.0, replace(CALM, batch_interval=5.0))
+    moves = np.array(measurement.series.at[1:])[np.diff(measurement.series.processed) > 0]
     assert np.diff(moves) == pytest.approx(5.0)
 
 
 def test_a_hopeless_trial_is_given_up():
-    """As the harness does; what was sent is still waited for."""
-    seen = trial(4000.0)
-    assert (seen.ended, seen.drained) == ("hopeless", True)
-    assert seen.offered < 4000 * 5
+    """The load ends early, as in the harness, and the sent messages are still drained."""
+    measurement = trial(4000.0)
+    assert (measurement.ended, measurement.drained) == ("hopeless", True)
+    assert measurement.offered < 4000 * 5
 
 
 def test_a_queue_that_is_too_long_is_not_drained():
-    """The deadline ends the waiting."""
-    seen = trial(1300.0, window=300.0)
-    assert not seen.drained
-    assert seen.lost > 0
+    """The deadline ends the drain, and the rest is lost."""
+    measurement = trial(1300.0, window=300.0)
+    assert not measurement.drained
+    assert measurement.lost > 0
 
 
 @pytest.mark.parametrize(
@@ -101,31 +103,31 @@ def test_a_queue_that_is_too_long_is_not_drained():
     [({"dies_above": 500.0}, "framework died"), ({"dies_at": 3.0}, "framework died"), ({}, "complete")],
     ids=["above a rate", "at a time", "not at all"],
 )
-def test_a_system_dies_when_it_is_told_to(faults, word):
-    """And only then."""
+def test_a_system_dies_when_its_faults_say_so(faults, word):
+    """The framework dies above a rate or at a time, and otherwise not."""
     assert trial(900.0, **faults).ended == word
 
 
 def test_a_limited_generator_is_late():
-    """Offered counts on, sent does not."""
-    seen = trial(900.0, replace(CALM, generator=450.0))
-    assert seen.late == pytest.approx(seen.offered / 900 / 2, rel=0.01)
+    """A generator that reaches half of the rate is late by half of the time."""
+    measurement = trial(900.0, replace(CALM, generator=450.0))
+    assert measurement.late == pytest.approx(measurement.offered / 900 / 2, rel=0.01)
 
 
 def test_a_strategy_that_needs_no_series_runs_as_well():
-    """The plain search finds a calm ceiling."""
-    outcome = outcome_of(replace(SCENARIOS[0], traits=replace(CALM, warm_up=0.0)), 0, Bisection)
+    """The bisection measures a system without noise."""
+    outcome = run_search(replace(SCENARIOS[0], traits=replace(CALM, warm_up=0.0)), 0, Bisection)
     assert outcome.ended
     assert outcome.result.status == "measured"
 
 
-# --- the gates
+# --- the acceptance criteria
 
 
 @pytest.mark.parametrize("case", [*SCENARIOS, *NEIGHBOURS], ids=lambda case: case.name)
 def test_a_scenario_is_measured_within_its_bounds(case):
-    """A few seeds of each; `bench certify` runs hundreds."""
-    outcomes = [outcome_of(case, seed, TwoCounter) for seed in range(6)]
+    """A few seeds of each scenario are measured; `bench certify` runs hundreds."""
+    outcomes = [run_search(case, seed, TwoCounter) for seed in range(6)]
     assert all(outcome.result.status == "measured" and outcome.seconds <= outcome.budget for outcome in outcomes)
     assert abs(np.median([outcome.error for outcome in outcomes])) < 0.04
     assert sum(outcome.covered for outcome in outcomes) >= 4
@@ -133,70 +135,76 @@ def test_a_scenario_is_measured_within_its_bounds(case):
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
 def test_a_random_system_is_measured(family):
-    """Whatever its ceiling."""
-    outcomes = [outcome_of(family.case(seed), seed, TwoCounter) for seed in range(4)]
+    """The error is below 7 % for any capacity of a family."""
+    outcomes = [run_search(family.draw_case(seed), seed, TwoCounter) for seed in range(4)]
     assert all(abs(outcome.error) < 0.07 for outcome in outcomes)
 
 
-@pytest.mark.parametrize("family", HASTY, ids=lambda family: family.name)
-def test_half_a_minute_gives_an_honest_interval(family):
-    """Wide, but it holds the truth."""
-    outcomes = [outcome_of(family.case(seed), seed, TwoCounter) for seed in range(6)]
+@pytest.mark.parametrize("family", LOW_BUDGET, ids=lambda family: family.name)
+def test_half_a_minute_gives_an_interval_that_contains_the_truth(family):
+    """The interval of a low-budget search is wide, but contains the truth."""
+    outcomes = [run_search(family.draw_case(seed), seed, TwoCounter) for seed in range(6)]
     assert sum(outcome.covered for outcome in outcomes) >= 5
 
 
 @pytest.mark.parametrize("adversary", ADVERSARIES, ids=lambda adversary: adversary.case.name)
-def test_an_adversary_does_not_fool_the_search(adversary):
-    """The right status, inside the budget."""
-    outcomes = [outcome_of(adversary.case, seed, TwoCounter) for seed in range(4)]
-    assert [failure(gate) for gate in adversary_gates(adversary, outcomes) if not gate.passed] == []
+def test_an_adversary_does_not_mislead_the_search(adversary):
+    """The result has the correct status, and the budget is kept."""
+    outcomes = [run_search(adversary.case, seed, TwoCounter) for seed in range(4)]
+    assert [
+        failure_text(criterion) for criterion in adversary_criteria(adversary, outcomes) if not criterion.passed
+    ] == []
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.name)
-def test_a_mistake_made_on_purpose_breaks_a_gate(mutation):
-    """Otherwise the gates would prove nothing."""
-    assert broken_gates(mutation, range(24))
+def test_a_mutation_fails_a_criterion(mutation):
+    """A deliberate mistake in the search fails at least one criterion."""
+    assert failed_criteria(mutation, range(24))
 
 
 def test_the_same_seed_gives_the_same_outcome():
-    """To the last digit."""
-    first, second = (outcome_of(SCENARIOS[6], 7, TwoCounter) for _ in range(2))
+    """Two runs of one seed are equal to the last digit."""
+    first, second = (run_search(SCENARIOS[6], 7, TwoCounter) for _ in range(2))
     assert first == second
 
 
-def test_a_certificate_holds_every_case_and_reads_as_a_table(capsys):
-    """One seed of each: scenarios, neighbours, families, adversaries."""
-    found = whole(Seeds(scenario=1, family=1, adversary=1))
-    rows = [part for part in found.parts if part.row]
-    assert len(rows) == len(SCENARIOS) + len(NEIGHBOURS) + len(FAMILIES) + len(HASTY) + len(ADVERSARIES)
-    show(found, width=300)
+def test_a_report_has_every_case_in_its_table(capsys):
+    """The table has a line for each scenario, neighbour, family and adversary."""
+    report = whole(Seeds(scenario=1, family=1, adversary=1))
+    cases = [case for case in report.cases if case.summary]
+    assert len(cases) == len(SCENARIOS) + len(NEIGHBOURS) + len(FAMILIES) + len(LOW_BUDGET) + len(ADVERSARIES)
+    print_report(report, width=300)
     shown = capsys.readouterr().out
-    assert all(part.name in shown for part in rows)
-    assert f"of {len(found.gates)} gates passed" in shown
+    assert all(case.name in shown for case in cases)
+    assert f"of {len(report.criteria)} criteria passed" in shown
 
 
 def test_the_order_of_the_answers_does_not_matter():
-    """Processes end their tasks in any order."""
+    """Tasks may end in any order."""
     seeds = Seeds(scenario=3, first=5)
-    done_tasks = [(task, done(task, TwoCounter)) for task in tasks(seeds, only="S4", at_once=1, mutations=False)]
-    assert certificate("x", seeds, done_tasks) == certificate("x", seeds, reversed(done_tasks))
+    done_tasks = [
+        (task, run_task(task, TwoCounter)) for task in list_tasks(seeds, only="S4", max_runs=1, mutations=False)
+    ]
+    assert build_report("x", seeds, done_tasks) == build_report("x", seeds, reversed(done_tasks))
 
 
-def test_only_the_cases_that_were_asked_for_are_run():
-    """By a part of their names."""
-    assert {task.kind for task in tasks(Seeds(), only="generator at")} == {"adversary"}
-    assert tasks(Seeds(), only="no such case") == []
+def test_only_the_requested_cases_are_run():
+    """The cases are requested by a part of their names."""
+    assert {task.kind for task in list_tasks(Seeds(), only="generator at")} == {"adversary"}
+    assert list_tasks(Seeds(), only="no such case") == []
 
 
-def test_a_failed_gate_says_what_was_asked():
-    """With both figures."""
-    gates = [Criterion("S1", "coverage", 0.5, 0.9, least=True), Criterion("S1", "median error", 0.01, 0.015)]
-    assert [failure(gate) for gate in gates if not gate.passed] == ["S1: coverage 0.5, asked >= 0.9"]
+def test_a_failed_criterion_has_its_value_and_limit():
+    """The line of a failed criterion has both figures."""
+    criteria = [Criterion("S1", "coverage", 0.5, 0.9, at_least=True), Criterion("S1", "median error", 0.01, 0.015)]
+    assert [failure_text(criterion) for criterion in criteria if not criterion.passed] == [
+        "S1: coverage 0.5, required >= 0.9"
+    ]
 
 
-def test_a_search_that_answers_nothing_fails_its_gates():
-    """No estimate is no pass."""
-    outcome = outcome_of(replace(SCENARIOS[0], budget=0.5), 0, TwoCounter)
-    row = row_of([outcome])
-    assert row.error is None
-    assert "stuck at zero" in [gate.name for gate in scenario_gates(row) if not gate.passed]
+def test_a_search_without_a_result_fails_its_criteria():
+    """A missing estimate fails a criterion."""
+    outcome = run_search(replace(SCENARIOS[0], budget=0.5), 0, TwoCounter)
+    summary = summarise([outcome])
+    assert summary.error is None
+    assert "no estimate" in [criterion.name for criterion in scenario_criteria(summary) if not criterion.passed]
