@@ -59,7 +59,7 @@ def server(name: str, address: str, *groups: str, site: str = "lab", outside: st
 @pytest.fixture(scope="module")
 def rules() -> ModuleType:
     """The filters that tell what is the site's."""
-    return module_of(FILTERS / "cloud_mistakes.py")
+    return module_of(FILTERS / "cloud_conflicts.py")
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +75,7 @@ def inventory() -> ModuleType:
 def test_what_has_the_name_but_not_the_mark_is_refused(rules: ModuleType, kind: str, state: str) -> None:
     """Somebody else's is neither changed nor removed."""
     theirs = found(**{kind: [{"name": "lab", "description": "of the kitchen"}, {"name": "kitchen", "description": ""}]})
-    (said,) = rules.cloud_mistakes(theirs, "lab", [], state=state)
+    (said,) = rules.cloud_conflicts(theirs, "lab", [], state=state)
     assert "lab: is there already, and not made for this site" in said
 
 
@@ -90,7 +90,7 @@ def test_what_has_the_mark_is_ours(rules: ModuleType) -> None:
         {"name": "lab-1", "metadata": {"stream_bench_site": "lab-1"}},
         {"name": "lab"},
     ]
-    assert rules.made_for([*ours, *theirs], "lab") == ours
+    assert rules.owned_by([*ours, *theirs], "lab") == ours
 
 
 def test_a_server_that_is_asked_for_no_longer_is_named(rules: ModuleType) -> None:
@@ -102,9 +102,9 @@ def test_a_server_that_is_asked_for_no_longer_is_named(rules: ModuleType) -> Non
             server("kitchen", "10.0.0.3", site="kitchen"),
         ]
     )
-    (said,) = rules.cloud_mistakes(stands, "lab", ["lab-w-1"], state="present")
+    (said,) = rules.cloud_conflicts(stands, "lab", ["lab-w-1"], state="present")
     assert said.startswith("server lab-w-2: is the site's, but no longer asked for by openstack_groups")
-    assert rules.cloud_mistakes(stands, "lab", ["lab-w-1"], state="absent") == []
+    assert rules.cloud_conflicts(stands, "lab", ["lab-w-1"], state="absent") == []
 
 
 def test_servers_of_others_are_not_in_the_inventory(inventory: ModuleType) -> None:

@@ -20,12 +20,12 @@ RIGHT = sorted([*(ANSIBLE / "tests" / "inventories").glob("*.yml"), *(ANSIBLE / 
 @pytest.fixture(scope="session")
 def rules() -> ModuleType:
     """The filter's own module."""
-    path = ANSIBLE / "roles" / "inventory" / "filter_plugins" / "site_mistakes.py"
-    spec = importlib.util.spec_from_file_location("site_mistakes", path)
+    path = ANSIBLE / "roles" / "inventory" / "filter_plugins" / "inventory_errors.py"
+    spec = importlib.util.spec_from_file_location("inventory_errors", path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules["site_mistakes"] = module
+    sys.modules["inventory_errors"] = module
     spec.loader.exec_module(module)
     return module
 
@@ -42,7 +42,7 @@ def mistakes(rules: ModuleType, path: Path) -> list[str]:
     inventory = InventoryManager(loader, [str(path)])
     variables = VariableManager(loader, inventory)
     groups = inventory.get_groups_dict()
-    return rules.site_mistakes(
+    return rules.inventory_errors(
         groups, {host: variables.get_vars(host=inventory.get_host(host)) for host in groups["all"]}
     )
 
@@ -67,7 +67,7 @@ def test_a_right_inventory_is_taken(rules: ModuleType, path: Path) -> None:
 
 def test_nothing_is_touched(play: Play) -> None:
     """A playbook ends with the first play, whose lines are the mistakes alone."""
-    done = play("site.yml", HERE / "wrong" / "three-mistakes.yml", refused=True)
+    done = play("site.yml", HERE / "wrong" / "three-errors.yml", refused=True)
     assert done.code == 2
     assert "group kafka: found 2 hosts; allowed: 1 or 3" in done.said
     assert "Gathering Facts" not in done.said
@@ -109,7 +109,7 @@ def test_an_older_python_is_refused_in_a_line(play: Play, tmp_path: Path) -> Non
     """The wheel could not be installed there; nothing has been changed on any host."""
     here = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
     (tmp_path / "hosts.yml").write_text(yaml.safe_dump({"all": {"hosts": {"h1": here}}}))
-    done = play("hosts.yml", tmp_path / "hosts.yml", "-e", "reach_python=99.1", refused=True)
+    done = play("hosts.yml", tmp_path / "hosts.yml", "-e", "preflight_min_python=99.1", refused=True)
     assert "host h1: has Python 3." in done.said
     assert "allowed: 99.1 and later" in done.said
     assert done.changed == {"h1": 0}

@@ -23,9 +23,9 @@ WITHOUT_FRAMEWORK = [
     {"name": "load", "count": 1, "flavor": "m1.medium", "groups": ["load_master"], "floating_ip": True},
 ]
 THEIRS = {
-    "servers": ["cloud-test-guest"],
-    "networks": ["public", "somebody-elses"],
-    "security groups": ["somebody-elses"],
+    "servers": ["cloud-test-other"],
+    "networks": ["public", "other-site"],
+    "security groups": ["other-site"],
     "addresses": ["203.0.113.200"],
 }
 HOSTS = {
@@ -57,7 +57,7 @@ def run(*words: str, seconds: float = 900) -> Done:
 
 def deployed() -> dict[str, list[str]]:
     """By kind: the names of what stands in the cloud."""
-    looked = run(sys.executable, str(MADE / "look.py"))
+    looked = run(sys.executable, str(MADE / "list_resources.py"))
     assert looked.returncode == 0, looked.stderr[-2000:]
     return dict(json.loads(looked.stdout))
 
@@ -71,7 +71,7 @@ def cloud(hosts: Hosts) -> Iterator[None]:
         done = hosts("exec", "cloud", "bash", "-c", (MADE / step).read_text(), seconds=900)
         assert done.returncode == 0, (done.stdout + done.stderr)[-2000:]
     os.environ.update(ACCOUNT)
-    furnished = run(sys.executable, str(MADE / "furnish.py"))
+    furnished = run(sys.executable, str(MADE / "populate.py"))
     assert furnished.returncode == 0, furnished.stderr[-2000:]
     yield
     for name in ACCOUNT:
@@ -101,10 +101,10 @@ def test_a_second_time_changes_nothing(play: Play, arguments: list[str]) -> None
 def test_somebody_elses_things_stand_in_nobodys_way(play: Play, arguments: list[str]) -> None:
     """A network that has the name of another site is neither taken nor removed; all that is said of it is one line."""
     for state in ("present", "absent"):
-        named = ["-e", "openstack_name=somebody-elses", "-e", f"openstack_state={state}"]
+        named = ["-e", "openstack_name=other-site", "-e", f"openstack_state={state}"]
         done = play("openstack.yml", Path("localhost,"), *arguments, *named, refused=True)
-        assert "network somebody-elses: is there already, and not made for this site" in done.said
-        assert "security group somebody-elses: is there already, and not made for this site" in done.said
+        assert "network other-site: is there already, and not made for this site" in done.said
+        assert "security group other-site: is there already, and not made for this site" in done.said
         assert done.changed == {"localhost": 0}
 
 

@@ -74,7 +74,7 @@ def test_the_site_file_says_what_the_roles_do_by_themselves() -> None:
         "pulsar_web": default("pulsar", "web_port"),
         "harmonicio": default("harmonicio", "master_port"),
         "harmonicio_data": default("harmonicio", "data_port"),
-        "probes": default("probes", "port"),
+        "node_exporter": default("node_exporter", "port"),
         "load": default("load_generator", "worker_port"),
     }
     versions = {role: default(role, "version") for role in ("kafka", "spark", "pulsar", "harmonicio")}

@@ -34,7 +34,7 @@ CHANGED = {
     "pulsar_copies": 3,
     "harmonicio_master_port": 18090,
     "harmonicio_data_port": 18091,
-    "probes_port": 19100,
+    "node_exporter_port": 19100,
     "load_generator_driver_ports": "17100-17115",
     "load_generator_source_ports": "17200-17203",
     "nfs_path": "/mnt/stream",
