@@ -1,4 +1,4 @@
-"""Says what stands in the cloud of the OS_ variables: one JSON text, names by kind."""
+"""Script that prints the names of all resources in the cloud of the OS_ variables, by kind, as JSON."""
 
 import json
 
@@ -6,9 +6,9 @@ import openstack
 
 
 def main() -> None:
-    """By kind the names of what there is, of an address itself; what every project has is left out."""
+    """Print the names of the resources by kind; resources named default exist in every project and are left out."""
     cloud = openstack.connect()
-    found = {
+    resources = {
         "servers": cloud.compute.servers(),
         "volumes": cloud.block_storage.volumes(),
         "keys": cloud.compute.keypairs(),
@@ -18,11 +18,8 @@ def main() -> None:
         "security groups": cloud.network.security_groups(),
         "addresses": cloud.network.ips(),
     }
-    print(
-        json.dumps(
-            {kind: sorted({one.name for one in all_of_them} - {"default"}) for kind, all_of_them in found.items()}
-        )
-    )
+    names = {kind: sorted({resource.name for resource in of_kind} - {"default"}) for kind, of_kind in resources.items()}
+    print(json.dumps(names))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Gives a fresh control plane what others would have put there: image, flavours, an outside, their own server and free address."""
+"""Script that fills a new test cloud: image, flavors, external network, and resources of another site."""
 
 import io
 
@@ -6,7 +6,7 @@ import openstack
 
 
 def main() -> None:
-    """Make what is missing; the cloud is that of the OS_ variables."""
+    """Create the missing resources in the cloud of the OS_ variables."""
     cloud = openstack.connect()
     if cloud.get_image("debian-12") is None:
         cloud.create_image(
@@ -16,14 +16,14 @@ def main() -> None:
         if cloud.get_flavor(name) is None:
             cloud.create_flavor(name, memory, cores, 1)
     if cloud.get_network("public") is None:
-        outside = cloud.create_network(
+        external = cloud.create_network(
             "public", external=True, provider={"network_type": "flat", "physical_network": "public"}
         )
-        cloud.create_subnet(outside.id, cidr="203.0.113.0/24", subnet_name="public", enable_dhcp=False)
+        cloud.create_subnet(external.id, cidr="203.0.113.0/24", subnet_name="public", enable_dhcp=False)
     if cloud.get_network("other-site") is None:
-        theirs = cloud.create_network("other-site")
-        cloud.create_subnet(theirs.id, cidr="10.9.0.0/24", subnet_name="other-site")
-        cloud.create_security_group("other-site", "not the site's")
+        other = cloud.create_network("other-site")
+        cloud.create_subnet(other.id, cidr="10.9.0.0/24", subnet_name="other-site")
+        cloud.create_security_group("other-site", "security group of another site")
         cloud.create_server(
             "cloud-test-other",
             image="debian-12",

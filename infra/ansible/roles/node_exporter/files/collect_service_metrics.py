@@ -1,4 +1,7 @@
-"""Looks at the services of stream-bench on this host, at their limits and at the clock, and writes it down for the exporter."""
+"""Collector of metrics about the services of stream-bench on this host, their limits and the clock.
+
+It writes them for the textfile collector of the Prometheus node exporter.
+"""
 
 import json
 import subprocess
@@ -6,35 +9,40 @@ import sys
 from pathlib import Path
 
 SERVICES = Path("/etc/stream-bench/services")
+"""Folder with one JSON file for each installed service, written by the role `service`."""
 
 
 def main() -> None:
-    """Write stream-bench.prom into the folder that the command line names, all at once."""
-    lines = [line for path in sorted(SERVICES.glob("*.json")) for line in service(json.loads(path.read_text()))]
+    """Write stream-bench.prom atomically into the folder that the command line names."""
+    records = [json.loads(path.read_text()) for path in sorted(SERVICES.glob("*.json"))]
+    lines = [line for record in records for line in service_metrics(record)]
     target = Path(sys.argv[1]) / "stream-bench.prom"
     part = target.with_suffix(".part")
-    part.write_text("".join(f"{line}\n" for line in [*lines, *clock()]))
+    part.write_text("".join(f"{line}\n" for line in [*lines, *clock_metrics()]))
     part.chmod(0o644)
     part.rename(target)
 
 
-def service(noted: dict[str, str]) -> list[str]:
-    """Whether it runs, in which version, and how many files it may have open."""
-    name, version = noted["name"], noted["version"]
-    pid = said(["systemctl", "show", "--property=MainPID", "--value", f"{name}.service"]).strip()
-    runs = pid not in ("", "0")
-    lines = [f'stream_bench_service{{name="{name}",version="{version}"}} {int(runs)}']
+def service_metrics(record: dict[str, str]) -> list[str]:
+    """Return the metrics of one service: whether it runs, its version, and its limit of open files."""
+    name, version = record["name"], record["version"]
+    pid = run(["systemctl", "show", "--property=MainPID", "--value", f"{name}.service"]).strip()
+    is_running = pid not in ("", "0")
+    lines = [f'stream_bench_service{{name="{name}",version="{version}"}} {int(is_running)}']
     limits = Path(f"/proc/{pid}/limits")
-    if runs and limits.exists():
+    if is_running and limits.exists():
         files = next(line.split()[3] for line in limits.read_text().splitlines() if line.startswith("Max open files"))
         lines.append(f'stream_bench_files{{name="{name}"}} {files}')
-        lines.append(f'stream_bench_files_wanted{{name="{name}"}} {noted["nofile"]}')
+        lines.append(f'stream_bench_files_wanted{{name="{name}"}} {record["nofile"]}')
     return lines
 
 
-def clock() -> list[str]:
-    """How far chrony says that the clock is off, and how wrong that may be; nothing when it follows no server."""
-    fields = said(["chronyc", "-c", "tracking"]).strip().split(",")
+def clock_metrics() -> list[str]:
+    """Return chrony's clock offset and its error bound in seconds; no offset if chrony follows no server.
+
+    The error bound is root dispersion plus half of the root delay, as chrony's documentation of `tracking` defines it.
+    """
+    fields = run(["chronyc", "-c", "tracking"]).strip().split(",")
     if len(fields) < 12 or fields[2] == "0":
         return ["stream_bench_clock_followed 0"]
     bound = float(fields[11]) + float(fields[10]) / 2
@@ -45,8 +53,8 @@ def clock() -> list[str]:
     ]
 
 
-def said(command: list[str]) -> str:
-    """What a command says; nothing when it is not there or fails."""
+def run(command: list[str]) -> str:
+    """Return the output of a command, or an empty text if the command is missing or fails."""
     try:
         return subprocess.run(command, capture_output=True, text=True, timeout=5, check=True).stdout
     except (OSError, subprocess.SubprocessError):

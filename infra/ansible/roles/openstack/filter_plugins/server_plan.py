@@ -1,4 +1,4 @@
-"""Ansible filters: what kinds of hosts come to: single servers, the site that they would make, and what is wrong with either."""
+"""Ansible filters that expand the kinds of openstack_groups into servers and into the inventory of the planned site."""
 
 import ipaddress
 from collections import Counter
@@ -7,16 +7,17 @@ from typing import Any
 
 
 class FilterModule:
-    """What Ansible looks for."""
+    """The filters of this file, as Ansible loads them."""
 
     def filters(self) -> dict[str, Callable[..., Any]]:
+        """Return the filters by their names in templates."""
         return {"expand_servers": expand_servers, "planned_inventory": planned_inventory, "plan_errors": plan_errors}
 
 
-def expand_servers(kinds: Sequence[Mapping[str, Any]], name: str) -> list[dict[str, Any]]:
-    """Each server of each kind: `name`, which is the site's, the kind's and a number; and `kind`, what its kind says."""
+def expand_servers(kinds: Sequence[Mapping[str, Any]], prefix: str) -> list[dict[str, Any]]:
+    """Return every server of every kind: its `name` (prefix, kind and a number from 1) and its `kind`."""
     return [
-        {"name": f"{name}-{kind['name']}-{number}", "kind": dict(kind)}
+        {"name": f"{prefix}-{kind['name']}-{number}", "kind": dict(kind)}
         for kind in kinds
         for number in range(1, int(kind["count"]) + 1)
     ]
@@ -25,9 +26,15 @@ def expand_servers(kinds: Sequence[Mapping[str, Any]], name: str) -> list[dict[s
 def planned_inventory(
     servers: Sequence[Mapping[str, Any]], variables: Mapping[str, Any], addresses: Mapping[str, str]
 ) -> dict[str, Any]:
-    """What the inventory of these servers would be: `groups` with their hosts, and `hosts` with their variables.
+    """Return the inventory that the planned servers would have.
 
-    Of `variables` those of the site are taken; `addresses` are those that are known before there is a server, by its name.
+    Args:
+        servers: The servers, as `expand_servers` returns them.
+        variables: Variables of the controller; those that begin with `site_` become variables of every host.
+        addresses: Fixed addresses by server name, as far as they are known.
+
+    Returns:
+        `groups` with the hosts of each group, and `hosts` with the variables of each host.
     """
     site = {str(key): variables[key] for key in variables if str(key).startswith("site_")}
     groups: dict[str, list[str]] = {"all": [server["name"] for server in servers]}
@@ -41,17 +48,17 @@ def planned_inventory(
 
 
 def plan_errors(kinds: Sequence[Mapping[str, Any]], operators: str) -> list[str]:
-    """What no inventory tells: two kinds of one name, and operators that are no network; a sentence each."""
-    return [*_of_kinds(kinds), *_of_operators(operators)]
+    """Return the errors of a plan that the inventory check cannot find, one line each."""
+    return [*_check_kinds(kinds), *_check_operators(operators)]
 
 
-def _of_kinds(kinds: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def _check_kinds(kinds: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     for name, count in Counter(str(kind["name"]) for kind in kinds).items():
         if count > 1:
-            yield f"openstack_groups: found {count} kinds named {name}; allowed: each its own name"
+            yield f"openstack_groups: found {count} kinds named {name}; give each kind its own name"
 
 
-def _of_operators(operators: str) -> Iterator[str]:
+def _check_operators(operators: str) -> Iterator[str]:
     try:
         network = ipaddress.IPv4Network(operators) if "/" in operators else None
     except ValueError:
