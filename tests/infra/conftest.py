@@ -1,4 +1,4 @@
-"""What tests of the Ansible part stand on: Ansible itself, where it is installed, and the folder it works in."""
+"""Fixtures of the tests of infra/ansible: they run playbooks, start test hosts and read the hosts' state."""
 
 import importlib.util
 import json
@@ -20,37 +20,40 @@ TOOLS = ("dockerd", "mmdebstrap", "iptables")
 
 
 @dataclass(frozen=True)
-class Played:
-    """How a playbook ended.
+class PlaybookResult:
+    """The result of a playbook run.
 
     Attributes:
-        code: What it exited with.
-        said: Both of its outputs.
+        exit_code: Exit code of ansible-playbook.
+        output: Its standard output and standard error together.
     """
 
-    code: int
-    said: str
+    exit_code: int
+    output: str
 
     @property
     def changed(self) -> dict[str, int]:
-        """By host: how many tasks have changed something."""
-        return {host: int(count) for host, count in re.findall(r"^(\S+) +: ok=\d+ +changed=(\d+)", self.said, re.M)}
+        """Number of tasks that have changed something, by host."""
+        return {host: int(count) for host, count in re.findall(r"^(\S+) +: ok=\d+ +changed=(\d+)", self.output, re.M)}
 
 
-Play = Callable[..., Played]
+Play = Callable[..., PlaybookResult]
 Hosts = Callable[..., "subprocess.CompletedProcess[str]"]
+UnitProperty = Callable[[Iterable[str], str], dict[str, dict[str, str]]]
 
 
 @pytest.fixture(scope="session")
 def play() -> Play:
-    """What runs a playbook, given its name, an inventory and more arguments; one that must not end well is said to be `refused`."""
+    """Return a function that runs a playbook with an inventory and asserts its success, or its failure if expected."""
     if importlib.util.find_spec("ansible") is None:
         pytest.skip("Ansible is not installed; run: tox -e infra")
 
-    def run(playbook: str, inventory: Path, *arguments: str, refused: bool = False, seconds: float = 1200) -> Played:
+    def run(
+        playbook: str, inventory: Path, *arguments: str, expect_failure: bool = False, seconds: float = 1200
+    ) -> PlaybookResult:
         command = [str(Path(sys.executable).with_name("ansible-playbook")), "-i", str(inventory), playbook, *arguments]
         environment = {**os.environ, "ANSIBLE_NOCOLOR": "1", "ANSIBLE_FORCE_COLOR": "0"}
-        done = subprocess.run(
+        process = subprocess.run(
             command,
             cwd=ANSIBLE,
             env=environment,
@@ -61,85 +64,93 @@ def play() -> Play:
             timeout=seconds,
             check=False,
         )
-        print(done.stdout)  # noqa: T201  shown where a test fails; of every test by: tox -e infra -- -rP
-        assert (done.returncode != 0) == refused, done.stdout[-3000:]
-        return Played(done.returncode, done.stdout)
+        print(process.stdout)  # noqa: T201  shown for a failed test; for every test with: tox -e infra -- -rP
+        assert (process.returncode != 0) == expect_failure, process.stdout[-3000:]
+        return PlaybookResult(process.returncode, process.stdout)
 
     return run
 
 
 @pytest.fixture(scope="session")
 def hosts() -> Hosts:
-    """What calls tests/hosts.sh, given its words: how it ended, with what it said."""
+    """Return a function that runs tests/hosts.sh with its arguments; the container engine is started."""
     missing = [tool for tool in TOOLS if shutil.which(tool, path=f"{os.environ['PATH']}:/usr/sbin") is None]
     if missing or os.geteuid() != 0:
         pytest.skip(
-            f"hosts cannot be made here: {', '.join(missing) or 'not root'}; apt-get install docker.io mmdebstrap iptables"
+            f"test hosts cannot run here: {', '.join(missing) or 'not root'};"
+            " apt-get install docker.io mmdebstrap iptables"
         )
 
-    def call(*words: str, seconds: float = 600) -> "subprocess.CompletedProcess[str]":
-        command = [str(ANSIBLE / "tests" / "hosts.sh"), *words]
-        done = subprocess.run(
+    def run(*arguments: str, seconds: float = 600) -> "subprocess.CompletedProcess[str]":
+        command = [str(ANSIBLE / "tests" / "hosts.sh"), *arguments]
+        process = subprocess.run(
             command, capture_output=True, text=True, timeout=seconds, check=False, stdin=subprocess.DEVNULL
         )
-        print(done.stdout, done.stderr)  # noqa: T201  as above
-        return done
+        print(process.stdout, process.stderr)  # noqa: T201  as above
+        return process
 
-    engine = call("engine")
+    engine = run("engine")
     if engine.returncode:
-        pytest.skip(f"hosts cannot be made here: {engine.stderr.strip()}")
-    return call
-
-
-@pytest.fixture(scope="session")
-def units(hosts: Hosts) -> Callable[[Iterable[str], str], dict[str, dict[str, str]]]:
-    """What systemd says of the site's units, given hosts and a property: by host, by unit; a host without units is left out."""
-    asked = (
-        "cd /etc/stream-bench/services 2>/dev/null || exit 0; for note in *.json; do"
-        ' [ -e "$note" ] || continue; unit=${note%.json}; echo "$unit=$(systemctl show --property PROPERTY --value $unit)"; done'
-    )
-
-    def ask(names: Iterable[str], name: str) -> dict[str, dict[str, str]]:
-        said = {host: hosts("exec", host, "sh", "-c", asked.replace("PROPERTY", name)).stdout for host in names}
-        return {host: dict(line.split("=", 1) for line in lines.splitlines()) for host, lines in said.items() if lines}
-
-    return ask
-
-
-@pytest.fixture
-def restarted(
-    request: pytest.FixtureRequest, play: Play, units: Callable[..., Any]
-) -> Callable[[Path], dict[str, set[str]]]:
-    """What plays restart.yml with an inventory: by host of the module's HOSTS, the units that have started anew."""
-
-    def run(inventory: Path) -> dict[str, set[str]]:
-        moment = "ActiveEnterTimestampMonotonic"
-        before = units(request.module.HOSTS, moment)
-        play("restart.yml", inventory)
-        after = units(request.module.HOSTS, moment)
-        return {
-            host: {unit for unit, at in of_host.items() if at != before[host][unit]} for host, of_host in after.items()
-        }
-
+        pytest.skip(f"test hosts cannot run here: {engine.stderr.strip()}")
     return run
 
 
 @pytest.fixture(scope="session")
-def cells(hosts: Hosts) -> Callable[[], list[dict[str, Any]]]:
-    """What gives the cells of the newest run on load-1."""
+def unit_property(hosts: Hosts) -> UnitProperty:
+    """Return a function that reads a systemd property of the site's units on some hosts, by host and unit.
 
-    def newest() -> list[dict[str, Any]]:
-        shown = hosts(
+    A host without units of the site is left out.
+    """
+    script = (
+        "cd /etc/stream-bench/services 2>/dev/null || exit 0; for record in *.json; do"
+        ' [ -e "$record" ] || continue; unit=${record%.json};'
+        ' echo "$unit=$(systemctl show --property PROPERTY --value $unit)"; done'
+    )
+
+    def read(names: Iterable[str], name: str) -> dict[str, dict[str, str]]:
+        outputs = {host: hosts("exec", host, "sh", "-c", script.replace("PROPERTY", name)).stdout for host in names}
+        return {
+            host: dict(line.split("=", 1) for line in output.splitlines()) for host, output in outputs.items() if output
+        }
+
+    return read
+
+
+@pytest.fixture
+def restart_services(
+    request: pytest.FixtureRequest, play: Play, unit_property: UnitProperty
+) -> Callable[[Path], dict[str, set[str]]]:
+    """Return a function that runs restart.yml and returns the restarted units, by host of the module's HOSTS."""
+
+    def restart(inventory: Path) -> dict[str, set[str]]:
+        start_time = "ActiveEnterTimestampMonotonic"
+        before = unit_property(request.module.HOSTS, start_time)
+        play("restart.yml", inventory)
+        after = unit_property(request.module.HOSTS, start_time)
+        return {
+            host: {unit for unit, started in units.items() if started != before[host][unit]}
+            for host, units in after.items()
+        }
+
+    return restart
+
+
+@pytest.fixture(scope="session")
+def newest_cells(hosts: Hosts) -> Callable[[], list[dict[str, Any]]]:
+    """Return a function that reads the cells of the newest run on load-1."""
+
+    def read() -> list[dict[str, Any]]:
+        process = hosts(
             "exec", "load-1", "sh", "-c", "cat $(ls -td /var/lib/stream-bench/results/*/ | head -n 1)cells.json"
         )
-        return list(json.loads(shown.stdout)["cells"])
+        return list(json.loads(process.stdout)["cells"])
 
-    return newest
+    return read
 
 
 @pytest.fixture(scope="module")
-def fresh(request: pytest.FixtureRequest, hosts: Hosts) -> Iterator[None]:
-    """The module's HOSTS, by address, with nothing on them; nothing of them is left afterwards."""
+def new_hosts(request: pytest.FixtureRequest, hosts: Hosts) -> Iterator[None]:
+    """Start the module's HOSTS, given by address, as new hosts without software; stop them afterwards."""
     up = hosts("up", *(f"{name}={address}" for name, address in request.module.HOSTS.items()))
     assert up.returncode == 0, up.stderr
     yield

@@ -1,4 +1,4 @@
-"""What the role `certificates` makes, keeps and makes anew; on this machine, as root, in a folder of the test's own."""
+"""Tests of the role `certificates`, run on this machine as root in a temporary folder."""
 
 import json
 import os
@@ -11,52 +11,54 @@ from typing import Any
 
 import pytest
 
-Run = Callable[..., int]
+RunRole = Callable[..., int]
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0 or shutil.which("openssl") is None, reason="needs root and openssl")
 
 
 @pytest.fixture
-def run(play: Callable[..., Any], tmp_path: Path) -> Run:
-    """What brings certificates into tmp_path/host, given variables of the role: how many tasks have changed something."""
+def run_role(play: Callable[..., Any], tmp_path: Path) -> RunRole:
+    """Return a function that runs the role with variables and returns the number of tasks that changed something."""
     playbook = tmp_path / "certificates.yml"
     playbook.write_text(
         json.dumps([{"hosts": "all", "connection": "local", "gather_facts": False, "roles": ["certificates"]}])
     )
     folders = {"certificates_authority": str(tmp_path / "authority"), "certificates_folder": str(tmp_path / "host")}
-    told = {
+    defaults = {
         "site_name": "test",
         "certificates_key": "rsa:2048",
         "ansible_python_interpreter": sys.executable,
         **folders,
     }
 
-    def bring(**variables: object) -> int:
-        return int(play(str(playbook), "host-1,", "-e", json.dumps(told | variables)).changed["host-1"])
+    def run(**variables: object) -> int:
+        return int(play(str(playbook), "host-1,", "-e", json.dumps(defaults | variables)).changed["host-1"])
 
-    return bring
-
-
-def openssl(*words: object) -> str:
-    return subprocess.run(["openssl", *map(str, words)], capture_output=True, text=True, check=True, timeout=60).stdout
+    return run
 
 
-def test_a_certificate_follows_the_address(run: Run, tmp_path: Path) -> None:
-    """A second run changes nothing; another address has another certificate."""
-    assert run(certificates_address="10.0.0.1") > 0
-    assert run(certificates_address="10.0.0.1") == 0
-    assert run(certificates_address="10.0.0.2") > 0
+def openssl(*arguments: object) -> str:
+    return subprocess.run(
+        ["openssl", *map(str, arguments)], capture_output=True, text=True, check=True, timeout=60
+    ).stdout
+
+
+def test_a_new_address_gets_a_new_certificate(run_role: RunRole, tmp_path: Path) -> None:
+    """A second run changes nothing, and a run with another address creates a certificate for it."""
+    assert run_role(certificates_address="10.0.0.1") > 0
+    assert run_role(certificates_address="10.0.0.1") == 0
+    assert run_role(certificates_address="10.0.0.2") > 0
     assert "IP Address:10.0.0.2" in openssl(
         "x509", "-noout", "-ext", "subjectAltName", "-in", tmp_path / "host" / "host.crt"
     )
 
 
-def test_what_ends_soon_is_made_anew(run: Run, tmp_path: Path) -> None:
-    """Both certificates are others, and whoever has the former one of the authority trusts the host all the same."""
-    run()
+def test_certificates_that_expire_soon_are_renewed(run_role: RunRole, tmp_path: Path) -> None:
+    """Both certificates are replaced, and a client with the old certificate of the authority still trusts the host."""
+    run_role()
     before = tmp_path / "before"
     shutil.copytree(tmp_path / "host", before)
-    assert run(certificates_renewed_days=900) > 0
+    assert run_role(certificates_renewed_days=900) > 0
     for name in ("ca.crt", "host.crt"):
         assert (tmp_path / "host" / name).read_text() != (before / name).read_text()
     openssl("verify", "-CAfile", before / "ca.crt", tmp_path / "host" / "host.crt")

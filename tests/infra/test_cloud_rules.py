@@ -1,4 +1,4 @@
-"""What openstack.yml and its inventory decide, without a cloud: what is the site's, what is in its way, how hosts are reached."""
+"""Tests of the filters and the inventory plugin of openstack.yml, without a cloud."""
 
 import importlib.util
 import json
@@ -28,7 +28,7 @@ PLAN = {
 }
 
 
-def module_of(path: Path) -> ModuleType:
+def load_module(path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None
     assert spec.loader is not None
@@ -37,9 +37,9 @@ def module_of(path: Path) -> ModuleType:
     return module
 
 
-def found(**things: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    """What stands in a cloud, by kind; nothing of the kinds that are not named."""
-    return {"networks": [], "routers": [], "groups": [], "servers": [], "volumes": [], **things}
+def resources(**by_kind: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    """Return the resources of a cloud by kind; a kind that is not given has none."""
+    return {"networks": [], "routers": [], "groups": [], "servers": [], "volumes": [], **by_kind}
 
 
 def server(name: str, address: str, *groups: str, site: str = "lab", outside: str = "") -> dict[str, Any]:
@@ -58,101 +58,103 @@ def server(name: str, address: str, *groups: str, site: str = "lab", outside: st
 
 @pytest.fixture(scope="module")
 def rules() -> ModuleType:
-    """The filters that tell what is the site's."""
-    return module_of(FILTERS / "cloud_mistakes.py")
+    """Return the module of the filters that find a site's resources and conflicts."""
+    return load_module(FILTERS / "cloud_conflicts.py")
 
 
 @pytest.fixture(scope="module")
 def inventory() -> ModuleType:
-    """The inventory's own module."""
+    """Return the module of the inventory plugin."""
     if importlib.util.find_spec("ansible") is None:
         pytest.skip("Ansible is not installed; run: tox -e infra")
-    return module_of(ANSIBLE / "inventory_plugins" / "site_servers.py")
+    return load_module(ANSIBLE / "inventory_plugins" / "site_servers.py")
 
 
 @pytest.mark.parametrize("kind", ["networks", "routers", "groups"])
 @pytest.mark.parametrize("state", ["present", "absent"])
-def test_what_has_the_name_but_not_the_mark_is_refused(rules: ModuleType, kind: str, state: str) -> None:
-    """Somebody else's is neither changed nor removed."""
-    theirs = found(**{kind: [{"name": "lab", "description": "of the kitchen"}, {"name": "kitchen", "description": ""}]})
-    (said,) = rules.cloud_mistakes(theirs, "lab", [], state=state)
-    assert "lab: is there already, and not made for this site" in said
+def test_a_resource_of_others_with_the_sites_name_is_a_conflict(rules: ModuleType, kind: str, state: str) -> None:
+    """A resource without the site's mark is reported as a conflict, for present and for absent."""
+    existing = resources(
+        **{kind: [{"name": "lab", "description": "of another team"}, {"name": "other", "description": ""}]}
+    )
+    (conflict,) = rules.cloud_conflicts(existing, "lab", [], state=state)
+    assert "lab: already exists and was not created for this site" in conflict
 
 
-def test_what_has_the_mark_is_ours(rules: ModuleType) -> None:
-    """By description or by metadata, whatever the name is."""
-    ours = [
+def test_a_resource_with_the_mark_belongs_to_the_site(rules: ModuleType) -> None:
+    """The mark is in the description or in the metadata; the name does not matter."""
+    marked = [
         {"name": "lab", "description": "stream-bench site lab"},
         {"name": "x", "metadata": {"stream_bench_site": "lab"}},
     ]
-    theirs = [
+    others = [
         {"name": "lab", "description": None},
         {"name": "lab-1", "metadata": {"stream_bench_site": "lab-1"}},
         {"name": "lab"},
     ]
-    assert rules.made_for([*ours, *theirs], "lab") == ours
+    assert rules.owned_by([*marked, *others], "lab") == marked
 
 
-def test_a_server_that_is_asked_for_no_longer_is_named(rules: ModuleType) -> None:
-    """Before anything is made; absent takes it."""
-    stands = found(
+def test_a_server_that_is_no_longer_planned_is_a_conflict(rules: ModuleType) -> None:
+    """For present it is a conflict; absent removes it."""
+    existing = resources(
         servers=[
             server("lab-w-1", "10.0.0.1"),
             server("lab-w-2", "10.0.0.2"),
-            server("kitchen", "10.0.0.3", site="kitchen"),
+            server("other", "10.0.0.3", site="other"),
         ]
     )
-    (said,) = rules.cloud_mistakes(stands, "lab", ["lab-w-1"], state="present")
-    assert said.startswith("server lab-w-2: is the site's, but no longer asked for by openstack_groups")
-    assert rules.cloud_mistakes(stands, "lab", ["lab-w-1"], state="absent") == []
+    (conflict,) = rules.cloud_conflicts(existing, "lab", ["lab-w-1"], state="present")
+    assert conflict.startswith("server lab-w-2: belongs to the site, but openstack_groups no longer contains it")
+    assert rules.cloud_conflicts(existing, "lab", ["lab-w-1"], state="absent") == []
 
 
-def test_servers_of_others_are_not_in_the_inventory(inventory: ModuleType) -> None:
-    """Whatever they are called."""
-    servers = [server("lab-b-1", "10.0.0.1", "kafka", "nfs"), server("lab-b-2", "10.0.0.2", "kafka", site="kitchen")]
-    hosts = inventory.hosts_of([*servers, {**server("lab-b-3", "10.0.0.3"), "metadata": {}}], [], {}, site="lab")
+def test_the_inventory_has_only_servers_of_the_site(inventory: ModuleType) -> None:
+    """Servers without the site's mark are left out, whatever their names are."""
+    servers = [server("lab-b-1", "10.0.0.1", "kafka", "nfs"), server("lab-b-2", "10.0.0.2", "kafka", site="other")]
+    hosts = inventory.build_hosts([*servers, {**server("lab-b-3", "10.0.0.3"), "metadata": {}}], [], {}, site="lab")
     assert {name: groups for name, (groups, _) in hosts.items()} == {"lab-b-1": ["kafka", "nfs"]}
 
 
-def test_a_server_is_reached_through_the_load(inventory: ModuleType) -> None:
-    """Where only others have an address of the outside world, of the server itself or of the network."""
+def test_servers_without_a_floating_ip_use_the_load_generator_as_jump_host(inventory: ModuleType) -> None:
+    """The jump host is the load generator if it has a floating IP address, even if another server has one too."""
     servers = [
         server("b", "10.0.0.1", "kafka"),
         server("a", "10.0.0.2", "nfs", outside="203.0.113.2"),
         server("l", "10.0.0.3", "load_master"),
     ]
     hosts = {
-        name: told
-        for name, (_, told) in inventory.hosts_of(servers, [], {"10.0.0.3": "203.0.113.3"}, site="lab").items()
+        name: variables
+        for name, (_, variables) in inventory.build_hosts(servers, [], {"10.0.0.3": "203.0.113.3"}, site="lab").items()
     }
-    assert {name: told["ansible_host"] for name, told in hosts.items()} == {
+    assert {name: variables["ansible_host"] for name, variables in hosts.items()} == {
         "b": "10.0.0.1",
         "a": "203.0.113.2",
         "l": "203.0.113.3",
     }
-    assert {name: told["site_address"] for name, told in hosts.items()} == {
+    assert {name: variables["site_address"] for name, variables in hosts.items()} == {
         "b": "10.0.0.1",
         "a": "10.0.0.2",
         "l": "10.0.0.3",
     }
-    assert {name: told.get("openstack_jump") for name, told in hosts.items()} == {
+    assert {name: variables.get("openstack_jump") for name, variables in hosts.items()} == {
         "b": {"id": "id-of-l", "address": "203.0.113.3"},
         "a": None,
         "l": None,
     }
 
 
-def test_a_server_without_an_address_is_named(inventory: ModuleType) -> None:
-    """One that the cloud could not make would be missing in silence."""
+def test_a_server_without_an_address_is_an_error(inventory: ModuleType) -> None:
+    """A server that the cloud failed to create is reported with its status."""
     broken = {**server("b", "10.0.0.1", "kafka"), "addresses": {}, "status": "ERROR"}
     with pytest.raises(Exception, match="server b: has no IPv4 address, its status is ERROR"):
-        inventory.hosts_of([broken], [], {}, site="lab")
+        inventory.build_hosts([broken], [], {}, site="lab")
 
 
-def test_a_volume_is_found_by_what_it_is_called_in_its_server(inventory: ModuleType) -> None:
-    """By its id, of which virtio has twenty characters."""
+def test_a_volume_has_the_device_paths_of_its_id(inventory: ModuleType) -> None:
+    """The path with virtio has the first twenty characters of the volume's id."""
     volume = {"id": "0c1f0ec6-8d0f-4b6d-a1a5-1c1ec2b0a3e5", "attachments": [{"server_id": "id-of-b"}]}
-    hosts = inventory.hosts_of(
+    hosts = inventory.build_hosts(
         [server("b", "10.0.0.1", "kafka"), server("l", "10.0.0.2", "load_master")], [volume], {}, site="lab"
     )
     assert hosts["b"][1]["volume_devices"][0] == "/dev/disk/by-id/virtio-0c1f0ec6-8d0f-4b6d-a"
@@ -166,7 +168,7 @@ def test_a_volume_is_found_by_what_it_is_called_in_its_server(inventory: ModuleT
         ({"openstack_operators": "203.0.113.7"}, "openstack_operators: found '203.0.113.7'; allowed: an IPv4 network"),
         (
             {"openstack_groups": [*PLAN["openstack_groups"], PLAN["openstack_groups"][1]]},
-            "found 2 kinds named load; allowed: each its own",
+            "found 2 kinds named load; give each kind its own name",
         ),
         (
             {"openstack_groups": [{**PLAN["openstack_groups"][0], "count": 2}, PLAN["openstack_groups"][1]]},
@@ -183,38 +185,41 @@ def test_a_volume_is_found_by_what_it_is_called_in_its_server(inventory: ModuleT
     ],
     ids=["name", "operators", "kinds", "brokers", "group", "address"],
 )
-def test_a_plan_that_makes_no_site_is_refused(play: Play, change: dict[str, Any], line: str) -> None:
-    """Before the cloud is asked for anything."""
-    done = play("openstack.yml", Path("localhost,"), "-e", json.dumps({**PLAN, **change}), refused=True)
-    assert line in done.said
-    assert "Networks of the site's name" not in done.said
+def test_an_invalid_plan_is_rejected(play: Play, change: dict[str, Any], line: str) -> None:
+    """The error is reported before any request is sent to the cloud."""
+    result = play("openstack.yml", Path("localhost,"), "-e", json.dumps({**PLAN, **change}), expect_failure=True)
+    assert line in result.output
+    assert "Query the networks with the site's name" not in result.output
 
 
-def test_ssh_goes_through_the_jump_and_not_through_itself(inventory: ModuleType, tmp_path: Path) -> None:
-    """What ssh understands of the servers' variables: a way to those without an address, none to the one that has it."""
+def test_ssh_uses_the_jump_host_only_for_other_hosts(inventory: ModuleType, tmp_path: Path) -> None:
+    """OpenSSH uses the jump host for a server without a floating IP address, and connects directly to the jump host."""
     servers = [server("b", "10.0.0.1", "kafka"), server("l", "10.0.0.3", "load_master", outside="203.0.113.3")]
-    told = {name: variables for name, (_, variables) in inventory.hosts_of(servers, [], {}, site="lab").items()}
+    hostvars = {name: variables for name, (_, variables) in inventory.build_hosts(servers, [], {}, site="lab").items()}
     key = {"ansible_user": "debian", "ansible_ssh_private_key_file": "/keys/one"}
-    (tmp_path / "hosts.yml").write_text(json.dumps({"servers": {"hosts": told, "vars": key}}))
+    (tmp_path / "hosts.yml").write_text(json.dumps({"servers": {"hosts": hostvars, "vars": key}}))
     (tmp_path / "group_vars").mkdir()
     shutil.copy(ANSIBLE / "inventories" / "openstack" / "group_vars" / "servers.yml", tmp_path / "group_vars")
-    assert understood(tmp_path / "hosts.yml", "l") == {"hostkeyalias": "id-of-l", "stricthostkeychecking": "accept-new"}
-    way = "ssh -o StrictHostKeyChecking=accept-new -o HostKeyAlias=id-of-l -i /keys/one -W [%h]:%p debian@203.0.113.3"
-    assert understood(tmp_path / "hosts.yml", "b") == {
+    assert ssh_settings(tmp_path / "hosts.yml", "l") == {
+        "hostkeyalias": "id-of-l",
+        "stricthostkeychecking": "accept-new",
+    }
+    proxy = "ssh -o StrictHostKeyChecking=accept-new -o HostKeyAlias=id-of-l -i /keys/one -W [%h]:%p debian@203.0.113.3"
+    assert ssh_settings(tmp_path / "hosts.yml", "b") == {
         "hostkeyalias": "id-of-b",
         "stricthostkeychecking": "accept-new",
-        "proxycommand": way,
+        "proxycommand": proxy,
     }
 
 
-def understood(inventory: Path, host: str) -> dict[str, str]:
-    """What ssh takes from a host's ansible_ssh_common_args, of the settings that lead to it."""
+def ssh_settings(inventory: Path, host: str) -> dict[str, str]:
+    """Return the connection settings that ssh derives from a host's ansible_ssh_common_args."""
     ssh = shutil.which("ssh")
     if ssh is None:
         pytest.skip("ssh is not installed; apt-get install openssh-client")
     ansible = [str(Path(sys.executable).with_name("ansible")), "-i", str(inventory), host, "-c", "local", "-o"]
-    said = run(*ansible, "-m", "ansible.builtin.debug", "-a", "var=ansible_ssh_common_args")
-    arguments = json.loads(said[said.index("{") :])["ansible_ssh_common_args"]
+    output = run(*ansible, "-m", "ansible.builtin.debug", "-a", "var=ansible_ssh_common_args")
+    arguments = json.loads(output[output.index("{") :])["ansible_ssh_common_args"]
     settings = dict(
         line.split(" ", 1)
         for line in run(ssh, "-F", "none", "-G", *shlex.split(arguments), host).splitlines()
@@ -225,8 +230,10 @@ def understood(inventory: Path, host: str) -> dict[str, str]:
     }
 
 
-def run(*words: str) -> str:
+def run(*arguments: str) -> str:
     environment = {**os.environ, "ANSIBLE_NOCOLOR": "1", "ANSIBLE_CALLBACK_RESULT_FORMAT": "json"}
-    done = subprocess.run(words, cwd=ANSIBLE, env=environment, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    process = subprocess.run(
+        arguments, cwd=ANSIBLE, env=environment, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert process.returncode == 0, process.stdout + process.stderr
+    return process.stdout

@@ -1,4 +1,4 @@
-"""A wrong inventory is refused, a line for each mistake, before anything is touched; a right one is not."""
+"""Tests of the inventory check: it rejects invalid inventories before any host is changed, and accepts valid ones."""
 
 import importlib.util
 import sys
@@ -10,28 +10,28 @@ from typing import Any
 import pytest
 import yaml
 
-HERE = Path(__file__).parent
-ANSIBLE = HERE.parents[1] / "infra" / "ansible"
+TESTS = Path(__file__).parent
+ANSIBLE = TESTS.parents[1] / "infra" / "ansible"
 Play = Callable[..., Any]
-WRONG = sorted((HERE / "wrong").glob("*.yml"))
-RIGHT = sorted([*(ANSIBLE / "tests" / "inventories").glob("*.yml"), *(ANSIBLE / "inventories").glob("*/hosts.yml")])
+INVALID = sorted((TESTS / "wrong").glob("*.yml"))
+VALID = sorted([*(ANSIBLE / "tests" / "inventories").glob("*.yml"), *(ANSIBLE / "inventories").glob("*/hosts.yml")])
 
 
 @pytest.fixture(scope="session")
 def rules() -> ModuleType:
-    """The filter's own module."""
-    path = ANSIBLE / "roles" / "inventory" / "filter_plugins" / "site_mistakes.py"
-    spec = importlib.util.spec_from_file_location("site_mistakes", path)
+    """Return the module of the filter."""
+    path = ANSIBLE / "roles" / "inventory" / "filter_plugins" / "inventory_errors.py"
+    spec = importlib.util.spec_from_file_location("inventory_errors", path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules["site_mistakes"] = module
+    sys.modules["inventory_errors"] = module
     spec.loader.exec_module(module)
     return module
 
 
-def mistakes(rules: ModuleType, path: Path) -> list[str]:
-    """What the rules say of an inventory as Ansible reads it."""
+def find_errors(rules: ModuleType, path: Path) -> list[str]:
+    """Return the errors of an inventory as Ansible reads it."""
     if importlib.util.find_spec("ansible") is None:
         pytest.skip("Ansible is not installed; run: tox -e infra")
     from ansible.inventory.manager import InventoryManager
@@ -42,74 +42,74 @@ def mistakes(rules: ModuleType, path: Path) -> list[str]:
     inventory = InventoryManager(loader, [str(path)])
     variables = VariableManager(loader, inventory)
     groups = inventory.get_groups_dict()
-    return rules.site_mistakes(
+    return rules.inventory_errors(
         groups, {host: variables.get_vars(host=inventory.get_host(host)) for host in groups["all"]}
     )
 
 
-@pytest.mark.parametrize("path", WRONG, ids=lambda path: path.stem)
-def test_a_wrong_inventory_is_refused(rules: ModuleType, path: Path) -> None:
-    """Each mistake has its line, and there are no other lines."""
+@pytest.mark.parametrize("path", INVALID, ids=lambda path: path.stem)
+def test_an_invalid_inventory_is_rejected(rules: ModuleType, path: Path) -> None:
+    """Each error has one line, and there are no other lines."""
     expected = [
         line.removeprefix("# expect: ") for line in path.read_text().splitlines() if line.startswith("# expect: ")
     ]
-    said = mistakes(rules, path)
-    assert all("\n" not in line for line in said)
-    assert all(any(text in line for line in said) for text in expected), said
-    assert all(any(text in line for text in expected) for line in said), said
+    errors = find_errors(rules, path)
+    assert all("\n" not in line for line in errors)
+    assert all(any(text in line for line in errors) for text in expected), errors
+    assert all(any(text in line for text in expected) for line in errors), errors
 
 
-@pytest.mark.parametrize("path", RIGHT, ids=lambda path: f"{path.parent.name}-{path.stem}")
-def test_a_right_inventory_is_taken(rules: ModuleType, path: Path) -> None:
-    """The inventories that we ship and test with have no mistakes."""
-    assert mistakes(rules, path) == []
+@pytest.mark.parametrize("path", VALID, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_a_valid_inventory_is_accepted(rules: ModuleType, path: Path) -> None:
+    """The inventories that the project ships and tests with have no errors."""
+    assert find_errors(rules, path) == []
 
 
-def test_nothing_is_touched(play: Play) -> None:
-    """A playbook ends with the first play, whose lines are the mistakes alone."""
-    done = play("site.yml", HERE / "wrong" / "three-mistakes.yml", refused=True)
-    assert done.code == 2
-    assert "group kafka: found 2 hosts; allowed: 1 or 3" in done.said
-    assert "Gathering Facts" not in done.said
+def test_an_invalid_inventory_stops_the_playbook_before_any_host(play: Play) -> None:
+    """The playbook ends with its first play, which prints the errors and connects to no host."""
+    result = play("site.yml", TESTS / "wrong" / "three-errors.yml", expect_failure=True)
+    assert result.exit_code == 2
+    assert "group kafka: found 2 hosts; allowed: 1 or 3" in result.output
+    assert "Gathering Facts" not in result.output
 
 
-def test_a_file_that_is_not_there_is_refused(play: Play) -> None:
-    """Ansible alone would find no hosts, and be content."""
-    done = play("site.yml", HERE / "wrong" / "there-is-none.yml", refused=True)
-    assert "there-is-none.yml" in done.said
+def test_a_missing_inventory_file_is_rejected(play: Play) -> None:
+    """The playbook fails, where Ansible alone would succeed without hosts."""
+    result = play("site.yml", TESTS / "wrong" / "missing.yml", expect_failure=True)
+    assert "missing.yml" in result.output
 
 
 @pytest.mark.parametrize(
     "playbook", ["site", "brokers", "frameworks", "load", "check", "run", "restart", "collect", "teardown"]
 )
-def test_every_playbook_looks_first(playbook: str) -> None:
-    """Whatever it does, it does not do it with a wrong inventory."""
+def test_every_playbook_checks_the_inventory_first(playbook: str) -> None:
+    """The first play of every playbook is the inventory check."""
     assert (
         yaml.safe_load((ANSIBLE / f"{playbook}.yml").read_text())[0]["ansible.builtin.import_playbook"]
         == "inventory.yml"
     )
 
 
-def test_no_limit_leaves_the_look_out(play: Play) -> None:
-    """A run on one host alone is refused as well, and the host is not asked for anything."""
-    done = play("run.yml", HERE / "wrong" / "two-brokers.yml", "--limit", "b1", refused=True)
-    assert "group kafka: found 2 hosts; allowed: 1 or 3" in done.said
-    assert "unreachable=0" in done.said
+def test_a_limit_does_not_skip_the_inventory_check(play: Play) -> None:
+    """A run that is limited to one host is rejected as well, and Ansible does not connect to the host."""
+    result = play("run.yml", TESTS / "wrong" / "two-brokers.yml", "--limit", "b1", expect_failure=True)
+    assert "group kafka: found 2 hosts; allowed: 1 or 3" in result.output
+    assert "unreachable=0" in result.output
 
 
-def test_the_rules_know_the_ports_of_the_roles(rules: ModuleType) -> None:
-    """A role's default is what the rule takes where an inventory says nothing."""
+def test_the_inventory_check_has_the_default_ports_of_the_roles(rules: ModuleType) -> None:
+    """The ports of the rule are the defaults of the roles."""
     for group, ports in rules.PORTS.items():
         role = "load_generator" if group == "load_master" else group.removesuffix("_master").removesuffix("_workers")
         defaults = yaml.safe_load((ANSIBLE / "roles" / role / "defaults" / "main.yml").read_text())
         assert ports == {name: defaults[name] for name in ports}
 
 
-def test_an_older_python_is_refused_in_a_line(play: Play, tmp_path: Path) -> None:
-    """The wheel could not be installed there; nothing has been changed on any host."""
-    here = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
-    (tmp_path / "hosts.yml").write_text(yaml.safe_dump({"all": {"hosts": {"h1": here}}}))
-    done = play("hosts.yml", tmp_path / "hosts.yml", "-e", "reach_python=99.1", refused=True)
-    assert "host h1: has Python 3." in done.said
-    assert "allowed: 99.1 and later" in done.said
-    assert done.changed == {"h1": 0}
+def test_an_old_python_is_rejected_with_one_line(play: Play, tmp_path: Path) -> None:
+    """A host with an old Python is reported before anything is changed on any host."""
+    local = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
+    (tmp_path / "hosts.yml").write_text(yaml.safe_dump({"all": {"hosts": {"h1": local}}}))
+    result = play("hosts.yml", tmp_path / "hosts.yml", "-e", "preflight_min_python=99.1", expect_failure=True)
+    assert "host h1: has Python 3." in result.output
+    assert "allowed: 99.1 and later" in result.output
+    assert result.changed == {"h1": 0}

@@ -1,6 +1,6 @@
-"""What three hosts with Kafka and Spark leave out: Pulsar, HarmonicIO, and a load that is sent from another host; as root.
+"""Tests of a site with Pulsar, HarmonicIO and a separate load worker on four new hosts.
 
-The tests stand in the order of an operator's day, and each goes on from where the one before it has left the hosts.
+They need root and tests/hosts.sh. The tests build on each other: each one continues where the previous one has ended.
 """
 
 import json
@@ -22,28 +22,28 @@ UNITS = {
     "load-2": {"load-worker"},
 }
 SECURED = {"site_secured": True, "site_password": "a password for tests"}
-ASKED = (
-    "import ssl, urllib.request as u; c = ssl.create_default_context(cafile='/etc/stream-bench/tls/ca.crt'); {shown}"
-    "u.urlopen('{url}', timeout=10, context=c)"
+HTTPS_REQUEST = (
+    "import ssl, urllib.request as u; c = ssl.create_default_context(cafile='/etc/stream-bench/tls/ca.crt'); "
+    "{certificate}u.urlopen('{url}', timeout=10, context=c)"
 )
-OWN_CERTIFICATE = "c.load_cert_chain('/etc/stream-bench/tls/host.crt', '/etc/stream-bench/tls/host.key'); "
-Done = subprocess.CompletedProcess[str]
+HOST_CERTIFICATE = "c.load_cert_chain('/etc/stream-bench/tls/host.crt', '/etc/stream-bench/tls/host.key'); "
+Process = subprocess.CompletedProcess[str]
 Play = Callable[..., Any]
-Hosts = Callable[..., Done]
-Units = Callable[..., dict[str, dict[str, str]]]
-Cells = Callable[[], list[dict[str, Any]]]
-Restarted = Callable[[Path], dict[str, set[str]]]
-Running = Callable[[], dict[str, set[str]]]
+Hosts = Callable[..., Process]
+UnitProperty = Callable[..., dict[str, dict[str, str]]]
+NewestCells = Callable[[], list[dict[str, Any]]]
+RestartServices = Callable[[Path], dict[str, set[str]]]
+RunningUnits = Callable[[], dict[str, set[str]]]
 
-pytestmark = [pytest.mark.hosts, pytest.mark.timeout(1800), pytest.mark.usefixtures("fresh")]
+pytestmark = [pytest.mark.hosts, pytest.mark.timeout(1800), pytest.mark.usefixtures("new_hosts")]
 
 
 @pytest.fixture
-def running(units: Units) -> Callable[[], dict[str, set[str]]]:
-    """What gives, by host, the site's units that run, as an account that is not root."""
+def running_units(unit_property: UnitProperty) -> Callable[[], dict[str, set[str]]]:
+    """Return a function that returns the site's units that run under an account other than root, by host."""
 
     def run() -> dict[str, set[str]]:
-        states, users = units(HOSTS, "ActiveState"), units(HOSTS, "User")
+        states, users = unit_property(HOSTS, "ActiveState"), unit_property(HOSTS, "User")
         return {
             host: {
                 unit for unit, state in of_host.items() if state == "active" and users[host][unit] not in ("", "root")
@@ -55,11 +55,11 @@ def running(units: Units) -> Callable[[], dict[str, set[str]]]:
 
 
 @pytest.fixture
-def drawn(play: Play, cells: Cells, tmp_path: Path) -> Callable[..., None]:
-    """What runs a small map over the site; each of its cells has a rate, and what was sent was processed once."""
+def run_scenario(play: Play, newest_cells: NewestCells, tmp_path: Path) -> Callable[..., None]:
+    """Return a function that measures a small map and asserts that each cell has a result without losses."""
 
     def run(*arguments: str) -> None:
-        asked = {
+        variables = {
             "load_generator_scenario": str(SCENARIO),
             "load_generator_results": str(tmp_path),
             "load_generator_set": [
@@ -68,94 +68,102 @@ def drawn(play: Play, cells: Cells, tmp_path: Path) -> Callable[..., None]:
                 "search.budget=25 s",
             ],
         }
-        play("run.yml", INVENTORY, "-e", json.dumps(asked), *arguments)
-        found = cells()
-        assert [cell["system"] for cell in found] == ["python/pulsar", "harmonicio/stream"]
-        assert [cell for cell in found if cell["status"] in ("failed", "unsupported")] == []
-        assert all(cell["processed"] and not cell["lost"] and not cell["duplicated"] for cell in found), found
+        play("run.yml", INVENTORY, "-e", json.dumps(variables), *arguments)
+        cells = newest_cells()
+        assert [cell["system"] for cell in cells] == ["plain/pulsar", "harmonicio/stream"]
+        assert [cell for cell in cells if cell["status"] in ("failed", "unsupported")] == []
+        assert all(cell["processed"] and not cell["lost"] and not cell["duplicated"] for cell in cells), cells
 
     return run
 
 
-def test_one_command_provisions_them(play: Play, running: Running) -> None:
-    """Pulsar's three services, HarmonicIO's two and the load's worker run, none of them as root."""
+def test_site_yml_installs_all_services(play: Play, running_units: RunningUnits) -> None:
+    """Pulsar's three services, HarmonicIO's two services and the load worker run, none of them as root."""
     play("site.yml", INVENTORY)
-    assert running() == UNITS
+    assert running_units() == UNITS
 
 
-def test_a_second_time_changes_nothing(play: Play) -> None:
-    """Every role finds its work done."""
-    done = play("site.yml", INVENTORY)
-    assert done.changed == dict.fromkeys([*HOSTS, "localhost"], 0)
+def test_a_second_run_changes_nothing(play: Play) -> None:
+    """No task of a second run of site.yml changes anything."""
+    result = play("site.yml", INVENTORY)
+    assert result.changed == dict.fromkeys([*HOSTS, "localhost"], 0)
 
 
-def test_it_is_used(play: Play) -> None:
-    """A message goes through Pulsar, a PE on HarmonicIO does a message's work, and the doctor finds nothing wrong."""
-    done = play("check.yml", INVENTORY)
-    assert "a message of 1000 B went through 172.30.99.11:6650" in done.said
-    assert "a message went through an engine of 172.30.99.12:8090" in done.said
-    assert "ok   broker-1: pulsar-broker 4.2.4 runs" in done.said
-    assert "ok   framework-1: harmonicio-worker 0.1.0 runs" in done.said
-    assert "ok   load-2: load-worker 0.1.0 runs" in done.said
+def test_check_yml_finds_no_problem(play: Play) -> None:
+    """A message passes through Pulsar, a PE of HarmonicIO processes one, and the doctor reports no problem."""
+    result = play("check.yml", INVENTORY)
+    assert "a message of 1000 B went through 172.30.99.11:6650" in result.output
+    assert "a message went through an engine of 172.30.99.12:8090" in result.output
+    assert "ok   broker-1: pulsar-broker 4.2.4 runs" in result.output
+    assert "ok   framework-1: harmonicio-worker 0.1.0 runs" in result.output
+    assert "ok   load-2: load-worker 0.1.0 runs" in result.output
 
 
-def test_the_load_comes_from_another_host(hosts: Hosts, drawn: Callable[..., None]) -> None:
-    """A run over the site's Pulsar and its HarmonicIO is sent by the worker on load-2, which then waits for the next one."""
-    drawn()
+def test_the_load_worker_sends_the_messages(hosts: Hosts, run_scenario: Callable[..., None]) -> None:
+    """The worker on load-2 sends the messages of a run and then waits for the next run."""
+    run_scenario()
     journal = hosts("exec", "load-2", "journalctl", "--unit", "load-worker", "--output", "cat").stdout
     assert journal.count("waiting for a run's load at 172.30.99.13:5557") >= 2
 
 
-def test_one_variable_secures_it(play: Play, hosts: Hosts, tmp_path: Path, drawn: Callable[..., None]) -> None:
-    """With tokens and TLS everything works as before; who shows no token, or HarmonicIO no certificate, is not let in."""
+def test_one_variable_secures_the_site(
+    play: Play, hosts: Hosts, tmp_path: Path, run_scenario: Callable[..., None]
+) -> None:
+    """With TLS and tokens the site works as before; a client without a token or certificate is rejected."""
     secured = json.dumps(SECURED | {"certificates_authority": str(tmp_path)})
     play("site.yml", INVENTORY, "-e", secured)
     play("check.yml", INVENTORY, "-e", secured)
-    drawn("-e", secured)
+    run_scenario("-e", secured)
     pulsar, harmonicio = "https://172.30.99.11:8080/admin/v2/clusters", "https://172.30.99.12:8090/v1/status"
-    for url, shown in ((pulsar, ""), (harmonicio, OWN_CERTIFICATE)):
-        answer = hosts("exec", "load-1", "python3", "-c", ASKED.format(shown=shown, url=url))
-        assert re.search(r"HTTP Error 40[13]", answer.stderr), answer.stderr
-    answer = hosts("exec", "load-1", "python3", "-c", ASKED.format(shown="", url=harmonicio))
-    assert re.search(r"CERTIFICATE_REQUIRED|ConnectionReset|RemoteDisconnected", answer.stderr), answer.stderr
+    for url, certificate in ((pulsar, ""), (harmonicio, HOST_CERTIFICATE)):
+        response = hosts("exec", "load-1", "python3", "-c", HTTPS_REQUEST.format(certificate=certificate, url=url))
+        assert re.search(r"HTTP Error 40[13]", response.stderr), response.stderr
+    response = hosts("exec", "load-1", "python3", "-c", HTTPS_REQUEST.format(certificate="", url=harmonicio))
+    assert re.search(r"CERTIFICATE_REQUIRED|ConnectionReset|RemoteDisconnected", response.stderr), response.stderr
     play("site.yml", INVENTORY)
 
 
-def test_services_start_anew(play: Play, restarted: Restarted) -> None:
-    """What the harness may ask for between cells: each of them does, and after it they answer again."""
-    assert restarted(INVENTORY) == UNITS
+def test_restart_yml_restarts_all_services(play: Play, restart_services: RestartServices) -> None:
+    """Every service restarts, and all of them answer afterwards."""
+    assert restart_services(INVENTORY) == UNITS
     play("check.yml", INVENTORY)
 
 
-def test_logs_come_back(play: Play, tmp_path: Path) -> None:
-    """The journal of every service, by host."""
+def test_collect_yml_fetches_the_logs_of_all_services(play: Play, tmp_path: Path) -> None:
+    """The controller has the journal of every service in a folder for each host."""
     play("collect.yml", INVENTORY, "-e", f"service_logs={tmp_path}", "-e", f"load_generator_results={tmp_path}")
     expected = {f"{host}/{unit}.log" for host, units in UNITS.items() for unit in units}
     assert {path.relative_to(tmp_path).as_posix() for path in tmp_path.glob("*/*.log")} == expected
 
 
-def test_nothing_is_left_where_it_was(play: Play, hosts: Hosts) -> None:
-    """Teardown removes units, data, accounts, software, secrets and the firewall."""
+def test_teardown_yml_removes_everything_it_installed(play: Play, hosts: Hosts) -> None:
+    """Units, data, accounts, software, secrets and the firewall are gone from all hosts."""
     play("teardown.yml", INVENTORY)
-    folders = "/var/lib/pulsar /etc/pulsar /var/lib/harmonicio /etc/harmonicio /var/lib/stream-bench /var/lib/stream-bench-worker"
-    ours = "/etc/stream-bench /opt/stream-bench /usr/local/lib/stream-bench /usr/local/bin/bench /tmp/stream-bench-run.tar.gz"
-    rest = "getent passwd pulsar harmonicio bench load-worker; /usr/sbin/nft list tables | grep stream_bench"
+    folders = (
+        "/var/lib/pulsar /etc/pulsar /var/lib/harmonicio /etc/harmonicio"
+        " /var/lib/stream-bench /var/lib/stream-bench-worker"
+    )
+    software = (
+        "/etc/stream-bench /opt/stream-bench /usr/local/lib/stream-bench /usr/local/bin/bench"
+        " /tmp/stream-bench-run.tar.gz"
+    )
+    checks = "getent passwd pulsar harmonicio bench load-worker; /usr/sbin/nft list tables | grep stream_bench"
     for host in HOSTS:
         units = " -e ".join({"stream-bench", *UNITS.get(host, ())})
-        asked = f"ls /etc/systemd/system | grep -c -e {units}; ls -d {folders} {ours} 2>/dev/null; {rest}"
-        assert hosts("exec", host, "sh", "-c", asked).stdout.strip() == "0"
+        script = f"ls /etc/systemd/system | grep -c -e {units}; ls -d {folders} {software} 2>/dev/null; {checks}"
+        assert hosts("exec", host, "sh", "-c", script).stdout.strip() == "0"
 
 
-def test_what_was_not_made_here_stays(play: Play, hosts: Hosts) -> None:
-    """A second teardown finds nothing to do, and a folder of somebody else's under the name of ours is not touched."""
-    hosts("exec", "broker-1", "sh", "-c", "mkdir /var/lib/pulsar && touch /var/lib/pulsar/theirs")
+def test_teardown_yml_keeps_what_it_did_not_create(play: Play, hosts: Hosts) -> None:
+    """A second teardown changes nothing, and keeps a data folder that no role has created."""
+    hosts("exec", "broker-1", "sh", "-c", "mkdir /var/lib/pulsar && touch /var/lib/pulsar/other")
     again = play("teardown.yml", INVENTORY)
     assert set(again.changed.values()) == {0}
-    assert hosts("exec", "broker-1", "ls", "/var/lib/pulsar").stdout.split() == ["theirs"]
+    assert hosts("exec", "broker-1", "ls", "/var/lib/pulsar").stdout.split() == ["other"]
     hosts("exec", "broker-1", "rm", "-r", "/var/lib/pulsar")
 
 
-def test_it_stands_again(play: Play, running: Running) -> None:
-    """What was torn down is provisioned by the same one command."""
+def test_site_yml_installs_the_site_again_after_a_teardown(play: Play, running_units: RunningUnits) -> None:
+    """After a teardown, site.yml starts all services again."""
     play("site.yml", INVENTORY)
-    assert running() == UNITS
+    assert running_units() == UNITS

@@ -1,4 +1,4 @@
-"""What every role and playbook has in common; read from their files, nothing is run."""
+"""Tests of rules for all roles and playbooks, checked on their files."""
 
 import re
 from pathlib import Path
@@ -10,77 +10,77 @@ import yaml
 ANSIBLE = Path(__file__).parents[2] / "infra" / "ansible"
 ROLES = sorted(path for path in (ANSIBLE / "roles").iterdir() if path.is_dir())
 PLAYBOOKS = sorted(path for path in ANSIBLE.glob("*.yml"))
-named = pytest.mark.parametrize("role", ROLES, ids=lambda role: role.name)
+each_role = pytest.mark.parametrize("role", ROLES, ids=lambda role: role.name)
 
 
 def read(path: Path) -> Any:
     return yaml.safe_load(path.read_text()) if path.exists() else {}
 
 
-@named
-def test_the_face_of_a_role_is_complete(role: Path) -> None:
-    """Every default has its argument, every argument that is not required its default."""
+@each_role
+def test_defaults_and_argument_specs_have_the_same_variables(role: Path) -> None:
+    """Every default is documented as an argument, and every argument is required or has a default."""
     defaults = set(read(role / "defaults" / "main.yml") or {})
     options = read(role / "meta" / "argument_specs.yml")["argument_specs"]["main"]["options"]
     required = {name for name, option in options.items() if option.get("required")}
     assert defaults | required == set(options)
 
 
-@named
-def test_variables_carry_the_name_of_their_role(role: Path) -> None:
-    """So that no two roles mean different things by one name."""
+@each_role
+def test_variables_begin_with_the_name_of_their_role(role: Path) -> None:
+    """No two roles use the same variable name."""
     names = [*(read(role / "defaults" / "main.yml") or {}), *(read(role / "vars" / "main.yml") or {})]
     assert [name for name in names if not name.startswith(f"{role.name}_")] == []
 
 
-@named
-def test_a_role_says_what_it_does(role: Path) -> None:
-    """Its README begins with its name and has a text."""
+@each_role
+def test_every_role_has_a_readme(role: Path) -> None:
+    """The README begins with the name of the role and describes it."""
     title, *text = (role / "README.md").read_text().splitlines()
     assert title == f"# {role.name}"
     assert len(" ".join(text)) > 80
 
 
 @pytest.mark.parametrize("playbook", PLAYBOOKS, ids=lambda path: path.stem)
-def test_a_playbook_lists_roles(playbook: Path) -> None:
-    """It holds no tasks and no handlers of its own."""
+def test_playbooks_contain_only_roles(playbook: Path) -> None:
+    """A playbook has no tasks and no handlers of its own."""
     for play in read(playbook):
         assert not {"tasks", "pre_tasks", "post_tasks", "handlers"} & set(play), playbook
         assert "roles" in play or "ansible.builtin.import_playbook" in play or play.get("gather_facts"), play["name"]
 
 
-def test_versions_are_those_of_the_harness() -> None:
-    """Kafka's is that of the lock file, Spark's that of the constraints; the site file says the same."""
+def test_the_roles_and_the_harness_have_the_same_versions() -> None:
+    """Kafka has the version of the lock file and Spark that of the constraints, in the roles and in the site file."""
     lock = (ANSIBLE.parents[1] / "bench" / "services" / "jars.lock").read_text()
     constraints = (ANSIBLE.parents[1] / "constraints.txt").read_text()
     kafka, spark = read(ANSIBLE / "roles/kafka/defaults/main.yml"), read(ANSIBLE / "roles/spark/defaults/main.yml")
-    written = read(ANSIBLE / "roles/site_file/defaults/main.yml")["site_file_versions"]
+    site_file = read(ANSIBLE / "roles/site_file/defaults/main.yml")["site_file_versions"]
     assert f"org.apache.kafka:kafka_2.13:{kafka['kafka_version']}:" in lock
     assert re.search(rf"^pyspark=={re.escape(spark['spark_version'])}$", constraints, re.M)
-    assert (written["kafka"], written["spark"]) == (kafka["kafka_version"], spark["spark_version"])
+    assert (site_file["kafka"], site_file["spark"]) == (kafka["kafka_version"], spark["spark_version"])
 
 
-def test_the_site_file_says_what_the_roles_do_by_themselves() -> None:
-    """Where an inventory names no port, version or path, it says what the defaults of the roles are."""
+def test_the_site_file_has_the_defaults_of_the_other_roles() -> None:
+    """The role site_file has the same default ports, versions and paths as the other roles."""
 
     def default(role: str, name: str) -> Any:
         return read(ANSIBLE / "roles" / role / "defaults" / "main.yml")[f"{role}_{name}"]
 
-    written = read(ANSIBLE / "roles/site_file/defaults/main.yml")
-    assert written["site_file_ports"] == {
+    site_file = read(ANSIBLE / "roles/site_file/defaults/main.yml")
+    assert site_file["site_file_ports"] == {
         "kafka": default("kafka", "port"),
         "spark": default("spark", "master_port"),
         "pulsar": default("pulsar", "port"),
         "pulsar_web": default("pulsar", "web_port"),
         "harmonicio": default("harmonicio", "master_port"),
         "harmonicio_data": default("harmonicio", "data_port"),
-        "probes": default("probes", "port"),
+        "node_exporter": default("node_exporter", "port"),
         "load": default("load_generator", "worker_port"),
     }
     versions = {role: default(role, "version") for role in ("kafka", "spark", "pulsar", "harmonicio")}
-    assert written["site_file_versions"] == versions | {"load": default("load_generator", "version")}
-    assert written["site_file_executor_ports"] == default("spark", "executor_ports")
+    assert site_file["site_file_versions"] == versions | {"load": default("load_generator", "version")}
+    assert site_file["site_file_executor_ports"] == default("spark", "executor_ports")
     for name in ("driver", "block", "source"):
-        assert f"'{default('load_generator', f'{name}_ports')}'" in written[f"site_file_{name}_ports"]
-    assert f"'{default('nfs', 'folder')}'" in written["site_file_folder"]
-    assert written["site_file_user"] == default("kafka", "user") == default("pulsar", "user")
+        assert f"'{default('load_generator', f'{name}_ports')}'" in site_file[f"site_file_{name}_ports"]
+    assert f"'{default('nfs', 'folder')}'" in site_file["site_file_folder"]
+    assert site_file["site_file_user"] == default("kafka", "user") == default("pulsar", "user")

@@ -1,4 +1,4 @@
-"""The site file follows the inventory: written by its role with Ansible itself, from hosts that are all this machine; as root."""
+"""Tests of the role `site_file`, run by Ansible as root with an inventory whose hosts are all this machine."""
 
 import json
 import os
@@ -37,7 +37,7 @@ CHANGED = {
     "pulsar_copies": 3,
     "harmonicio_master_port": 18090,
     "harmonicio_data_port": 18091,
-    "probes_port": 19100,
+    "node_exporter_port": 19100,
     "load_generator_driver_ports": "17100-17115",
     "load_generator_source_ports": "17200-17203",
     "nfs_path": "/mnt/stream",
@@ -45,16 +45,16 @@ CHANGED = {
     "site_password": "a password for tests",
 }
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="the role gives its files to root")
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="the role needs root to set the owner of its files")
 
 
 @pytest.fixture
-def written(play: Play, tmp_path: Path) -> Callable[..., Any]:
-    """What writes the site file from an inventory with these variables; how the playbook ended."""
+def write_site_file(play: Play, tmp_path: Path) -> Callable[..., Any]:
+    """Return a function that runs the role with the given inventory variables and returns the playbook's result."""
 
-    def run(*, refused: bool = False, **variables: Any) -> Any:
+    def run(*, expect_failure: bool = False, **variables: Any) -> Any:
         names = sorted({host for hosts in GROUPS.values() for host in hosts})
-        told = {
+        inventory_variables = {
             "site_name": "lab",
             "site_file_path": str(tmp_path / "site.yaml"),
             "site_file_group": "root",
@@ -67,17 +67,17 @@ def written(play: Play, tmp_path: Path) -> Callable[..., Any]:
         }
         hosts = {name: {"site_address": f"10.0.0.{number}"} for number, name in enumerate(names, 1)}
         children = {group: {"hosts": {name: {} for name in members}} for group, members in GROUPS.items()}
-        inventory, playbook = tmp_path / "hosts.json", tmp_path / "written.yml"
-        inventory.write_text(json.dumps({"all": {"vars": told, "hosts": hosts, "children": children}}))
+        inventory, playbook = tmp_path / "hosts.json", tmp_path / "playbook.yml"
+        inventory.write_text(json.dumps({"all": {"vars": inventory_variables, "hosts": hosts, "children": children}}))
         playbook.write_text(json.dumps(PLAYBOOK))
-        return play(str(playbook), inventory, refused=refused)
+        return play(str(playbook), inventory, expect_failure=expect_failure)
 
     return run
 
 
-def test_every_group_has_its_part(written: Callable[..., Any], tmp_path: Path) -> None:
-    """With the roles' own ports; cores are asked of workers that the play has not met, and a second time nothing changes."""
-    written()
+def test_the_site_file_has_a_section_for_every_group(write_site_file: Callable[..., Any], tmp_path: Path) -> None:
+    """Every section has the roles' default ports, cores are read from the workers, and a second run changes nothing."""
+    write_site_file()
     site = read_site(tmp_path / "site.yaml")
     cores = os.cpu_count() or 1
     assert site.kafka is not None
@@ -85,29 +85,29 @@ def test_every_group_has_its_part(written: Callable[..., Any], tmp_path: Path) -
     assert site.spark is not None
     assert (site.spark.master, site.spark.cores) == ("spark://10.0.0.4:7077", 2 * cores)
     assert site.spark.conf["spark.port.maxRetries"] == "15"
-    listed = "10.0.0.1:6650,10.0.0.2:6650,10.0.0.3:6650"
-    assert site.pulsar == PulsarSite(f"pulsar://{listed}", "http://10.0.0.1:8080", bookies=3, write_quorum=2)
+    brokers = "10.0.0.1:6650,10.0.0.2:6650,10.0.0.3:6650"
+    assert site.pulsar == PulsarSite(f"pulsar://{brokers}", "http://10.0.0.1:8080", bookies=3, write_quorum=2)
     assert site.harmonicio == HarmonicioSite("10.0.0.4:8090", "10.0.0.4:8091", "10.0.0.6:7215", cores=cores)
     assert (site.files, site.tcp) == (FilesSite("/srv/stream"), TcpSite("10.0.0.6:7200"))
     assert site.hosts["f-2"].services == {"spark-worker": "4.2.0", "harmonicio-worker": "0.1.0"}
-    assert written().changed == {"l-1": 0}
+    assert write_site_file().changed == {"l-1": 0}
 
 
-def test_variables_of_other_roles_are_followed(written: Callable[..., Any], tmp_path: Path) -> None:
-    """Whatever the inventory says of a port, a version, a path or a password."""
-    written(**CHANGED)
+def test_variables_of_other_roles_take_precedence(write_site_file: Callable[..., Any], tmp_path: Path) -> None:
+    """Ports, versions, paths and passwords of the inventory replace the defaults."""
+    write_site_file(**CHANGED)
     site = read_site(tmp_path / "site.yaml")
     assert site.kafka is not None
     assert site.kafka.bootstrap == "10.0.0.1:19092"
     assert site.spark is not None
     assert (site.spark.master, site.spark.cores) == ("spark://10.0.0.4:17077", 6)
-    told = {
+    conf = {
         "driver.port": "17100",
         "driver.blockManager.port": "7120",
         "blockManager.port": "17140",
         "port.maxRetries": "9",
     }
-    assert site.spark.conf == {f"spark.{name}": value for name, value in told.items()}
+    assert site.spark.conf == {f"spark.{name}": value for name, value in conf.items()}
     assert site.pulsar is not None
     assert site.pulsar.service_url == "pulsar://10.0.0.1:16650,10.0.0.2:16650,10.0.0.3:16650"
     assert (site.pulsar.admin_url, site.pulsar.write_quorum) == ("http://10.0.0.1:18080", 3)
@@ -120,8 +120,10 @@ def test_variables_of_other_roles_are_followed(written: Callable[..., Any], tmp_
     assert site.hosts["b-1"].services["kafka"] == "4.0.0"
 
 
-def test_a_password_of_one_service_is_refused(written: Callable[..., Any], tmp_path: Path) -> None:
-    """The site file knows one."""
-    done = written(refused=True, kafka_password="another password", site_password="a password for tests")
-    assert "kafka_password and kafka_secured must be as site_password and site_secured are" in done.said
+def test_a_different_password_of_one_service_is_rejected(write_site_file: Callable[..., Any], tmp_path: Path) -> None:
+    """The site file has only one password, so the role fails and writes no file."""
+    result = write_site_file(
+        expect_failure=True, kafka_password="another password", site_password="a password for tests"
+    )
+    assert "kafka_password and kafka_secured must be equal to site_password and site_secured" in result.output
     assert not (tmp_path / "site.yaml").exists()

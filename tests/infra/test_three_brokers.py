@@ -1,6 +1,6 @@
-"""Three fresh hosts become a Kafka of three nodes, which loses one of them and no message; as root, with tests/hosts.sh.
+"""Tests of a Kafka cluster on three new hosts: it loses one node and no message. They need root and tests/hosts.sh.
 
-The tests stand in the order of an operator's day, and each goes on from where the one before it has left the hosts.
+The tests build on each other: each one continues with the hosts as the previous one left them.
 """
 
 import subprocess
@@ -14,84 +14,86 @@ INVENTORY = Path(__file__).parents[2] / "infra" / "ansible" / "tests" / "invento
 HOSTS = {"broker-1": "172.30.99.11", "broker-2": "172.30.99.12", "load-1": "172.30.99.13"}
 Play = Callable[..., Any]
 Hosts = Callable[..., subprocess.CompletedProcess[str]]
-Restarted = Callable[[Path], dict[str, set[str]]]
+RestartServices = Callable[[Path], dict[str, set[str]]]
 
-pytestmark = [pytest.mark.hosts, pytest.mark.timeout(1200), pytest.mark.usefixtures("fresh")]
+pytestmark = [pytest.mark.hosts, pytest.mark.timeout(1200), pytest.mark.usefixtures("new_hosts")]
 
-ALL = '{"bootstrap.servers": "172.30.99.11:9092,172.30.99.12:9092,172.30.99.13:9092"'
+CLUSTER = '{"bootstrap.servers": "172.30.99.11:9092,172.30.99.12:9092,172.30.99.13:9092"'
 SEND = f"""
 import sys
 from confluent_kafka import Producer
 failed = []
-producer = Producer({ALL}, "acks": "all", "delivery.timeout.ms": 60000}})
+producer = Producer({CLUSTER}, "acks": "all", "delivery.timeout.ms": 60000}})
 for number in map(int, sys.argv[1:]):
-    producer.produce("kept", b"%d" % number, partition=number % 3, on_delivery=lambda error, sent: error and failed.append(error))
+    producer.produce(
+        "kept", b"%d" % number, partition=number % 3, on_delivery=lambda error, message: error and failed.append(error)
+    )
 sys.exit(str(failed) if producer.flush(90) or failed else 0)
 """
-READ = f"""
+RECEIVE = f"""
 from confluent_kafka import Consumer, TopicPartition
-consumer = Consumer({ALL}, "group.id": "test"}})
+consumer = Consumer({CLUSTER}, "group.id": "test"}})
 consumer.assign([TopicPartition("kept", number, 0) for number in range(3)])
-found = []
-while message := consumer.poll(15 if len(found) < 6 else 1):
-    found.append(int(message.value()))
+received = []
+while message := consumer.poll(15 if len(received) < 6 else 1):
+    received.append(int(message.value()))
 consumer.close()
-print(sorted(found))
+print(sorted(received))
 """
-MAKE = f"""
+CREATE_TOPIC = f"""
 from confluent_kafka.admin import AdminClient, NewTopic
-admin = AdminClient({ALL}}})
+admin = AdminClient({CLUSTER}}})
 admin.create_topics([NewTopic("kept", 3)])["kept"].result(30)
 print(sorted(sorted(part.replicas) for part in admin.list_topics("kept", 30).topics["kept"].partitions.values()))
 """
 
 
 @pytest.fixture
-def asks(hosts: Hosts) -> Callable[..., str]:
-    """What runs a piece of Python on load-1 with the harness's packages, and gives what it printed."""
+def run_python(hosts: Hosts) -> Callable[..., str]:
+    """Return a function that runs Python code on load-1 with the harness's packages and returns its output."""
 
-    def ask(script: str, *words: object) -> str:
-        done = hosts("exec", "load-1", "/opt/stream-bench/venv/bin/python", "-c", script, *map(str, words))
-        assert done.returncode == 0, done.stderr
-        return done.stdout.strip()
+    def run(script: str, *arguments: object) -> str:
+        process = hosts("exec", "load-1", "/opt/stream-bench/venv/bin/python", "-c", script, *map(str, arguments))
+        assert process.returncode == 0, process.stderr
+        return process.stdout.strip()
 
-    return ask
+    return run
 
 
-def test_one_command_provisions_them(play: Play, asks: Callable[..., str]) -> None:
-    """They form one cluster, which keeps three copies of what it is sent."""
+def test_site_yml_installs_all_services(play: Play, run_python: Callable[..., str]) -> None:
+    """The three nodes form one cluster, which keeps three replicas of each partition."""
     play("site.yml", INVENTORY)
-    assert asks(MAKE) == "[[1, 2, 3], [1, 2, 3], [1, 2, 3]]"
+    assert run_python(CREATE_TOPIC) == "[[1, 2, 3], [1, 2, 3], [1, 2, 3]]"
 
 
-def test_a_second_time_changes_nothing(play: Play) -> None:
-    """Every role finds its work done."""
+def test_a_second_run_changes_nothing(play: Play) -> None:
+    """No task of a second run of site.yml changes anything."""
     assert play("site.yml", INVENTORY).changed == dict.fromkeys([*HOSTS, "localhost"], 0)
 
 
-def test_it_is_used(play: Play) -> None:
-    """A message goes through Kafka, and the doctor finds all three."""
-    done = play("check.yml", INVENTORY)
-    assert "a message of 1000 B went through 172.30.99.11:9092" in done.said
-    assert all(f"ok   {host}: kafka 4.1.1 runs" in done.said for host in HOSTS)
+def test_check_yml_finds_no_problem(play: Play) -> None:
+    """A message passes through Kafka, and the doctor reports that all three nodes run."""
+    result = play("check.yml", INVENTORY)
+    assert "a message of 1000 B went through 172.30.99.11:9092" in result.output
+    assert all(f"ok   {host}: kafka 4.1.1 runs" in result.output for host in HOSTS)
 
 
-def test_services_start_anew(play: Play, restarted: Restarted) -> None:
-    """What the harness may ask for between cells: each of them does, and after it they answer again."""
-    assert restarted(INVENTORY) == {host: {"kafka"} for host in HOSTS}
+def test_restart_yml_restarts_all_services(play: Play, restart_services: RestartServices) -> None:
+    """Every service restarts, and all of them answer afterwards."""
+    assert restart_services(INVENTORY) == {host: {"kafka"} for host in HOSTS}
     play("check.yml", INVENTORY)
 
 
-def test_a_broker_may_go(hosts: Hosts, asks: Callable[..., str]) -> None:
-    """One of three loses its power: what was confirmed is there, and the other two confirm more."""
-    asks(SEND, 1, 2, 3)
+def test_no_confirmed_message_is_lost_with_a_broker(hosts: Hosts, run_python: Callable[..., str]) -> None:
+    """After one of three nodes is killed, all confirmed messages are still there and new ones are confirmed."""
+    run_python(SEND, 1, 2, 3)
     hosts("kill", "broker-1")
-    asks(SEND, 4, 5, 6)
-    assert asks(READ) == "[1, 2, 3, 4, 5, 6]"
+    run_python(SEND, 4, 5, 6)
+    assert run_python(RECEIVE) == "[1, 2, 3, 4, 5, 6]"
 
 
-def test_the_doctor_names_it(hosts: Hosts) -> None:
-    """And nobody else."""
+def test_the_doctor_reports_only_the_failed_broker(hosts: Hosts) -> None:
+    """Every problem that the doctor reports names the killed node."""
     doctor = hosts("exec", "load-1", "bench", "doctor", "--site", "/etc/stream-bench/site.yaml")
     assert doctor.returncode == 3
     bad = [line for line in doctor.stdout.splitlines() if line.startswith("BAD")]

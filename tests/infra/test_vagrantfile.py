@@ -1,4 +1,4 @@
-"""The Vagrantfile can be read, and what it takes from its inventory is there: a machine for each host, with its own address."""
+"""Tests of the Vagrantfile and its inventory: a machine for each host, each with its own address."""
 
 import ipaddress
 import re
@@ -11,17 +11,17 @@ import pytest
 import yaml
 
 ANSIBLE = Path(__file__).parents[2] / "infra" / "ansible"
-VIRTUALBOX = ipaddress.ip_network("192.168.56.0/21")  # where its manual lets private networks be
+VIRTUALBOX = ipaddress.ip_network("192.168.56.0/21")  # the range that VirtualBox allows for host-only networks
 
 
 def hosts_in(group: dict[str, Any]) -> list[tuple[str, str]]:
-    """Each host that has an address, as often as it has one."""
-    here = [
-        (name, told["ansible_host"])
-        for name, told in (group.get("hosts") or {}).items()
-        if "ansible_host" in (told or {})
+    """Return name and address of every host entry with an address; a host with two such entries is listed twice."""
+    own = [
+        (name, variables["ansible_host"])
+        for name, variables in (group.get("hosts") or {}).items()
+        if "ansible_host" in (variables or {})
     ]
-    return here + [host for child in (group.get("children") or {}).values() for host in hosts_in(child or {})]
+    return own + [host for child in (group.get("children") or {}).values() for host in hosts_in(child or {})]
 
 
 def names_in(group: dict[str, Any]) -> set[str]:
@@ -29,19 +29,19 @@ def names_in(group: dict[str, Any]) -> set[str]:
     return set(group.get("hosts") or {}).union(*below)
 
 
-def test_it_is_ruby() -> None:
-    """Where Ruby is installed it finds no mistake."""
+def test_the_vagrantfile_is_valid_ruby() -> None:
+    """Ruby finds no syntax error in the Vagrantfile."""
     ruby = shutil.which("ruby")
     if ruby is None:
         pytest.skip("ruby is not installed; apt-get install ruby")
-    done = subprocess.run(
+    process = subprocess.run(
         [ruby, "-c", "Vagrantfile"], cwd=ANSIBLE, capture_output=True, text=True, timeout=60, check=False
     )
-    assert (done.returncode, done.stdout.strip()) == (0, "Syntax OK"), done.stderr
+    assert (process.returncode, process.stdout.strip()) == (0, "Syntax OK"), process.stderr
 
 
-def test_each_host_of_its_inventory_is_a_machine() -> None:
-    """It reads the inventory that lies there, whose hosts have each one address, in networks that a machine may have."""
+def test_every_host_of_the_inventory_becomes_a_machine() -> None:
+    """The Vagrantfile reads an inventory in which every host has one address of its own in an allowed network."""
     named = re.search(r"File\.join\(__dir__, ([^)]*)\)", (ANSIBLE / "Vagrantfile").read_text())
     assert named
     inventory = yaml.safe_load(ANSIBLE.joinpath(*re.findall(r"'([^']+)'", named[1])).read_text())["all"]

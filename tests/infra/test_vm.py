@@ -1,6 +1,6 @@
-"""A host with a kernel of its own does what containers cannot: NFS, a clock that is set, limits, a volume; as root, by tests/vm.sh.
+"""Tests on an emulated host with its own kernel: NFS, setting the clock, limits, a volume.
 
-The tests stand in the order of an operator's day, and each goes on from where the one before it has left the host.
+They need root and tests/vm.sh. The tests build on each other: each one continues where the previous one has ended.
 """
 
 import os
@@ -19,44 +19,46 @@ import pytest
 ANSIBLE = Path(__file__).parents[2] / "infra" / "ansible"
 INVENTORY = ANSIBLE / "tests" / "inventories" / "vm.yml"
 PLAYBOOK = "tests/one-vm.yml"
-TIME = ("127.0.0.1", 22123)
-SINCE_1900 = 2_208_988_800
+NTP_ADDRESS = ("127.0.0.1", 22123)
+SECONDS_1900_TO_1970 = 2_208_988_800
 TOOLS = ("qemu-system-x86_64", "mmdebstrap", "mke2fs", "ssh")
-Done = subprocess.CompletedProcess[str]
+Process = subprocess.CompletedProcess[str]
 Play = Callable[..., Any]
 
 pytestmark = [pytest.mark.hosts, pytest.mark.timeout(1800)]
 
 
-def vm(*words: str, seconds: float = 120) -> Done:
-    """What tests/vm.sh says."""
-    command = [str(ANSIBLE / "tests" / "vm.sh"), *words]
+def vm(*arguments: str, seconds: float = 120) -> Process:
+    """Run tests/vm.sh with its arguments and return the finished process."""
+    command = [str(ANSIBLE / "tests" / "vm.sh"), *arguments]
     return subprocess.run(
         command, capture_output=True, text=True, timeout=seconds, check=False, stdin=subprocess.DEVNULL
     )
 
 
-def inside(script: str) -> str:
-    """What a line of shell says in the machine, as root."""
-    done = vm("exec", "sudo", "sh", "-c", script)
-    assert done.returncode == 0, f"{script}: {done.stdout}{done.stderr}"
-    return done.stdout.strip()
+def run_as_root(script: str) -> str:
+    """Run a line of shell as root in the machine, assert its success and return its output."""
+    process = vm("exec", "sudo", "sh", "-c", script)
+    assert process.returncode == 0, f"{script}: {process.stdout}{process.stderr}"
+    return process.stdout.strip()
 
 
-def asked_for_the_time() -> tuple[int, float, float]:
-    """Of the machine's answer by NTP: its stratum, its clock minus ours in seconds, and by how much that may be wrong."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asker:
-        asker.settimeout(10)
+def query_time() -> tuple[int, float, float]:
+    """Query the machine by NTP; return its stratum, and its clock offset with the error bound in seconds."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+        client.settimeout(10)
         sent = time.time()
-        asker.sendto(b"\x23" + bytes(47), TIME)
-        answer, came = asker.recv(512), time.time()
-    received, answered = (part / 2**32 - SINCE_1900 for part in struct.unpack("!QQ", answer[32:48]))
-    return answer[1], (received - sent + answered - came) / 2, (came - sent) / 2
+        client.sendto(b"\x23" + bytes(47), NTP_ADDRESS)
+        response, arrived = client.recv(512), time.time()
+    received, answered = (
+        timestamp / 2**32 - SECONDS_1900_TO_1970 for timestamp in struct.unpack("!QQ", response[32:48])
+    )
+    return response[1], (received - sent + answered - arrived) / 2, (arrived - sent) / 2
 
 
 @pytest.fixture(scope="module", autouse=True)
 def one_vm() -> Iterator[None]:
-    """A machine with nothing on it, whose clock is wrong; nothing of it runs afterwards."""
+    """Start a new machine without software and set its clock back by 7 s; stop it afterwards."""
     missing = [tool for tool in TOOLS if shutil.which(tool, path=f"{os.environ['PATH']}:/usr/sbin") is None]
     if missing or os.geteuid() != 0:
         packages = "qemu-system-x86 mmdebstrap e2fsprogs openssh-client"
@@ -66,94 +68,98 @@ def one_vm() -> Iterator[None]:
     try:
         up = vm("up", seconds=900)
         assert up.returncode == 0, up.stderr
-        inside("date --set '-7 seconds'")
+        run_as_root("date --set '-7 seconds'")
         yield
     finally:
         vm("down")
 
 
-def test_one_command_provisions_it(play: Play) -> None:
-    """Clock, shared folder and limits are as the roles say, and the clock's offset is reported."""
-    done = play(PLAYBOOK, INVENTORY)
-    assert re.search(r"vm-1: [+-]0\.0\d+ s off, root delay", done.said), done.said[-3000:]
+def test_the_playbook_installs_the_host(play: Play) -> None:
+    """The playbook succeeds and reports the clock offset."""
+    result = play(PLAYBOOK, INVENTORY)
+    assert re.search(r"vm-1: [+-]0\.0\d+ s off, root delay", result.output), result.output[-3000:]
 
 
-def test_a_second_time_changes_nothing(play: Play) -> None:
-    """Every role finds its work done."""
-    done = play(PLAYBOOK, INVENTORY)
-    assert done.changed == {"vm-1": 0, "localhost": 0}
+def test_a_second_run_changes_nothing(play: Play) -> None:
+    """No task of a second run of the playbook changes anything."""
+    result = play(PLAYBOOK, INVENTORY)
+    assert result.changed == {"vm-1": 0, "localhost": 0}
 
 
-def test_its_clock_has_been_set() -> None:
-    """It follows the server that the role names, and tells the site's hosts a time that is no longer wrong."""
-    assert re.search(r"^\^\* 10\.0\.2\.2 ", inside("chronyc -n sources"), re.M)
-    assert "Leap status     : Normal" in inside("chronyc tracking")
-    stratum, off, bound = asked_for_the_time()
+def test_chrony_has_set_the_clock() -> None:
+    """Chrony follows the configured server, and its own NTP server answers with the correct time."""
+    assert re.search(r"^\^\* 10\.0\.2\.2 ", run_as_root("chronyc -n sources"), re.M)
+    assert "Leap status     : Normal" in run_as_root("chronyc tracking")
+    stratum, offset, bound = query_time()
     assert stratum == 10
-    assert abs(off) < 0.1 + bound
+    assert abs(offset) < 0.1 + bound
 
 
-def test_a_file_that_a_client_writes_is_at_the_server() -> None:
-    """It goes by NFS 4.2 through two folders of one kernel, and in the listing of the other it is there at once."""
-    assert re.search(r"nfs4 .*\bvers=4\.2\b.*\bhard\b", inside("grep ' /mnt/stream ' /proc/mounts"))
+def test_a_file_of_an_nfs_client_is_visible_on_the_server() -> None:
+    """The mount uses NFS 4.2, and a new file on either side is listed on the other side at once."""
+    assert re.search(r"nfs4 .*\bvers=4\.2\b.*\bhard\b", run_as_root("grep ' /mnt/stream ' /proc/mounts"))
     assert vm("exec", "sh", "-c", "echo from a client >/mnt/stream/one").returncode == 0
-    assert inside("ls /srv/stream; cat /srv/stream/one") == "one\nfrom a client"
-    assert inside("echo from the server >/srv/stream/two; ls /mnt/stream") == "one\ntwo"
+    assert run_as_root("ls /srv/stream; cat /srv/stream/one") == "one\nfrom a client"
+    assert run_as_root("echo from the server >/srv/stream/two; ls /mnt/stream") == "one\ntwo"
 
 
-def test_a_server_does_not_mount_over_its_own_folder() -> None:
-    """Where a client's path would be that of the server, the role has left the folder as it is."""
-    assert inside("grep -c ' /srv/stream ' /proc/mounts /etc/fstab || true") == "/proc/mounts:0\n/etc/fstab:0"
+def test_the_nfs_server_does_not_mount_its_own_folder() -> None:
+    """If nfs_path is the exported folder, the role mounts nothing on the server."""
+    assert run_as_root("grep -c ' /srv/stream ' /proc/mounts /etc/fstab || true") == "/proc/mounts:0\n/etc/fstab:0"
 
 
-def test_its_volume_is_mounted() -> None:
-    """The first of its names that is there has a file system, and a boot that does not find it goes on."""
-    assert inside("findmnt --noheadings --output SOURCE,FSTYPE /srv/stream-bench").split() == ["/dev/vdb", "ext4"]
-    assert re.search(r"^/dev/vdb /srv/stream-bench ext4 \S*\bnofail\b", inside("grep vdb /etc/fstab"))
-    inside("echo kept >/srv/stream-bench/one; sync")
+def test_the_volume_is_mounted() -> None:
+    """The first existing device has a file system and is mounted with nofail, so that a boot does not depend on it."""
+    assert run_as_root("findmnt --noheadings --output SOURCE,FSTYPE /srv/stream-bench").split() == ["/dev/vdb", "ext4"]
+    assert re.search(r"^/dev/vdb /srv/stream-bench ext4 \S*\bnofail\b", run_as_root("grep vdb /etc/fstab"))
+    run_as_root("echo kept >/srv/stream-bench/one; sync")
 
 
-def test_a_volume_that_holds_something_else_is_not_formatted(play: Play) -> None:
-    """It is refused in one line, and what is on it stays."""
-    done = play("hosts.yml", INVENTORY, "-e", "volume_fstype=xfs", refused=True)
-    assert "/dev/vdb holds ext4; allowed: nothing, or xfs" in " ".join(done.said.split())
-    assert inside("cat /srv/stream-bench/one") == "kept"
+def test_a_volume_with_another_file_system_is_not_formatted(play: Play) -> None:
+    """The role fails with one line, and the files on the volume are kept."""
+    result = play("hosts.yml", INVENTORY, "-e", "volume_fstype=xfs", expect_failure=True)
+    assert "/dev/vdb holds ext4; allowed: nothing, or xfs" in " ".join(result.output.split())
+    assert run_as_root("cat /srv/stream-bench/one") == "kept"
 
 
-def test_the_kernel_is_set_and_files_are_limited() -> None:
-    """Buffers and ports are those of the role, and a login may open more files than a container lets it."""
+def test_kernel_parameters_and_the_open_file_limit_are_set() -> None:
+    """Buffers and port range have the values of the role, and a login has the limit of open files of the role."""
     names = "net.core.rmem_max net.core.wmem_max net.ipv4.ip_local_port_range"
-    assert inside(f"sysctl --values {names}").split() == ["16777216", "16777216", "16384", "60999"]
+    assert run_as_root(f"sysctl --values {names}").split() == ["16777216", "16777216", "16384", "60999"]
     assert vm("exec", "sh", "-c", "ulimit -n; ulimit -Hn").stdout.split() == ["100000", "100000"]
 
 
-def test_all_of_it_stands_after_a_reboot() -> None:
-    """Clock, export, mounts, the kernel's settings and the firewall are there without another playbook."""
-    again = vm("reboot", seconds=600)
-    assert again.returncode == 0, again.stderr
-    assert inside("systemctl is-active chrony nfs-server stream-bench-firewall").split() == ["active"] * 3
-    assert inside("cat /mnt/stream/one; stat --file-system --format %T /mnt/stream") == "from a client\nnfs"
+def test_everything_works_after_a_reboot() -> None:
+    """Services, mounts, kernel parameters and the firewall are active without another playbook run."""
+    process = vm("reboot", seconds=600)
+    assert process.returncode == 0, process.stderr
+    assert run_as_root("systemctl is-active chrony nfs-server stream-bench-firewall").split() == ["active"] * 3
+    assert run_as_root("cat /mnt/stream/one; stat --file-system --format %T /mnt/stream") == "from a client\nnfs"
     assert (
-        inside("findmnt --noheadings --output SOURCE /srv/stream-bench; cat /srv/stream-bench/one") == "/dev/vdb\nkept"
+        run_as_root("findmnt --noheadings --output SOURCE /srv/stream-bench; cat /srv/stream-bench/one")
+        == "/dev/vdb\nkept"
     )
-    assert inside("sysctl --values net.core.rmem_max") == "16777216"
-    rules = inside("nft list table inet stream_bench")
+    assert run_as_root("sysctl --values net.core.rmem_max") == "16777216"
+    rules = run_as_root("nft list table inet stream_bench")
     assert "udp dport 123 accept" in rules
-    assert "tcp dport { 22, 22099 } accept" in rules  # where sshd listens, and where Ansible comes in
+    assert "tcp dport { 22, 22099 } accept" in rules  # the port of sshd, and the port that Ansible connects to
 
 
-def test_nothing_is_left_where_it_was(play: Play) -> None:
-    """Teardown takes mounts, export, folder, settings and firewall away; files of a volume and the account that was there stay."""
+def test_teardown_yml_removes_everything_it_installed(play: Play) -> None:
+    """Mounts, export, folder, settings and firewall are gone; the volume's files and the existing account are kept."""
     play("teardown.yml", INVENTORY, "-e", "nfs_path=/mnt/stream")
-    assert inside("grep -c nfs4 /proc/mounts /etc/fstab || true") == "/proc/mounts:0\n/etc/fstab:0"
-    assert inside("exportfs -s") == ""
-    assert inside("grep -c vdb /proc/mounts /etc/fstab || true") == "/proc/mounts:0\n/etc/fstab:0"
-    assert inside("wipefs --noheadings --output TYPE /dev/vdb") == "ext4"
+    assert run_as_root("grep -c nfs4 /proc/mounts /etc/fstab || true") == "/proc/mounts:0\n/etc/fstab:0"
+    assert run_as_root("exportfs -s") == ""
+    assert run_as_root("grep -c vdb /proc/mounts /etc/fstab || true") == "/proc/mounts:0\n/etc/fstab:0"
+    assert run_as_root("wipefs --noheadings --output TYPE /dev/vdb") == "ext4"
     folders = "/srv/stream /srv/stream-bench /mnt/stream"
-    left = f"ls -d {folders} /etc/sysctl.d/90-stream-bench.conf /etc/security/limits.d/stream-bench.conf 2>/dev/null"
-    assert inside(f"{left} || true") == ""
-    assert (
-        inside("ls -d /etc/stream-bench /opt/stream-bench /etc/systemd/system/stream-bench* 2>/dev/null || true") == ""
+    leftovers = (
+        f"ls -d {folders} /etc/sysctl.d/90-stream-bench.conf /etc/security/limits.d/stream-bench.conf 2>/dev/null"
     )
-    assert inside("nft list tables | grep stream_bench || true") == ""
-    assert inside("getent passwd operator1 | cut -d : -f 1") == "operator1"
+    assert run_as_root(f"{leftovers} || true") == ""
+    assert (
+        run_as_root("ls -d /etc/stream-bench /opt/stream-bench /etc/systemd/system/stream-bench* 2>/dev/null || true")
+        == ""
+    )
+    assert run_as_root("nft list tables | grep stream_bench || true") == ""
+    assert run_as_root("getent passwd operator1 | cut -d : -f 1") == "operator1"

@@ -1,4 +1,4 @@
-"""Ansible inventory: the servers that openstack.yml has made for one site, and no other server of the cloud."""
+"""Ansible inventory plugin: the servers that openstack.yml created for one site, and no other servers of the cloud."""
 
 from __future__ import annotations
 
@@ -11,120 +11,140 @@ from ansible.plugins.inventory import BaseInventoryPlugin
 
 DOCUMENTATION = """
 name: site_servers
-short_description: The servers that openstack.yml has made for one site
+short_description: The servers that openstack.yml created for one site
 description:
-  - Reads them by their metadata from the cloud C(openstack_cloud), or that of OS_CLOUD or the OS_ variables, as openstack.yml does.
-  - The site is that of C(openstack_name) or C(site_name), as an extra variable or in group_vars/all.yml beside the inventory.
+  - Finds the servers by their metadata in the cloud C(openstack_cloud).
+  - Without C(openstack_cloud), OS_CLOUD or the OS_ variables select the cloud.
+  - The name of the site is C(openstack_name) or C(site_name).
+  - It is an extra variable, or a variable in group_vars/all.yml next to the inventory.
 options:
   plugin:
     description: This plugin.
     required: true
     choices: [site_servers]
 """
-Thing = Mapping[str, Any]
+Resource = Mapping[str, Any]
 
 
 class InventoryModule(BaseInventoryPlugin):
-    """What Ansible looks for."""
+    """The plugin of this file, as Ansible loads it."""
 
     NAME = "site_servers"
 
     def verify_file(self, path: str) -> bool:
+        """Return whether the file may be an inventory of this plugin: its name ends in .yml or .yaml."""
         return bool(super().verify_file(path)) and path.endswith((".yml", ".yaml"))
 
     def parse(self, inventory: Any, loader: Any, path: str, cache: bool = True) -> None:  # noqa: FBT001, FBT002  Ansible's own
+        """Add the site's servers with their groups and variables to Ansible's inventory.
+
+        Raises:
+            AnsibleParserError: The cloud does not answer, or has no server of the site.
+        """
         super().parse(inventory, loader, path, cache)
         self._read_config_data(path)
-        beside = Path(path).parent / "group_vars" / "all.yml"
-        told = {**((loader.load_from_file(str(beside)) or {}) if beside.exists() else {}), **self._vars}
-        site = str(told.get("openstack_name") or told.get("site_name") or "")
-        hosts = hosts_of(*_asked(told.get("openstack_cloud") or None, site), site=site)
+        group_vars = Path(path).parent / "group_vars" / "all.yml"
+        variables = {**((loader.load_from_file(str(group_vars)) or {}) if group_vars.exists() else {}), **self._vars}
+        site = str(variables.get("openstack_name") or variables.get("site_name") or "")
+        hosts = build_hosts(*_query_cloud(variables.get("openstack_cloud") or None, site), site=site)
         if not hosts:
             raise AnsibleParserError(
-                f"the cloud has no server of the site {site!r}; run openstack.yml, or look at OS_CLOUD and site_name in {beside}"
+                f"the cloud has no server of the site {site!r}; run openstack.yml, or check OS_CLOUD and site_name in"
+                f" {group_vars}"
             )
-        for name, (groups, variables) in hosts.items():
+        for name, (groups, host_variables) in hosts.items():
             inventory.add_host(name)
             for group in ("servers", *groups):
                 inventory.add_child(inventory.add_group(group), name)
-            for key, value in variables.items():
+            for key, value in host_variables.items():
                 inventory.set_variable(name, key, value)
 
 
-def hosts_of(
-    servers: Iterable[Thing], volumes: Sequence[Thing], outside: Mapping[str, str], *, site: str
+def build_hosts(
+    servers: Iterable[Resource], volumes: Sequence[Resource], floating_ips: Mapping[str, str], *, site: str
 ) -> dict[str, tuple[list[str], dict[str, Any]]]:
-    """By name: the groups and the variables of each of the site's servers; `outside` are outer addresses by inner ones.
+    """Return the groups and the variables of each server of the site, by server name.
+
+    Args:
+        servers: All servers of the cloud.
+        volumes: The site's volumes.
+        floating_ips: Floating IP addresses by fixed address.
+        site: Name of the site.
 
     Raises:
-        AnsibleParserError: A server has no address, which is so while it is made, and where that has failed.
+        AnsibleParserError: A server has no IPv4 address: it is still being created, or its creation failed.
     """
-    ours = {one["name"]: one for one in servers if (one["metadata"] or {}).get("stream_bench_site") == site}
-    inner = {name: _address(one, "fixed") for name, one in ours.items()}
-    for name in sorted(ours):
-        if not inner[name]:
+    by_name = {one["name"]: one for one in servers if (one["metadata"] or {}).get("stream_bench_site") == site}
+    fixed = {name: _address(server, "fixed") for name, server in by_name.items()}
+    for name in sorted(by_name):
+        if not fixed[name]:
             raise AnsibleParserError(
-                f"server {name}: has no IPv4 address, its status is {ours[name]['status']}; look at it in the cloud"
+                f"server {name}: has no IPv4 address, its status is {by_name[name]['status']}; check it in the cloud"
             )
-    reached = {
-        name: _address(one, "floating") or outside.get(inner[name], "") or one["access_ipv4"]
-        for name, one in ours.items()
+    external = {
+        name: _address(server, "floating") or floating_ips.get(fixed[name], "") or server["access_ipv4"]
+        for name, server in by_name.items()
     }
     groups = {
-        name: [group for group in one["metadata"].get("stream_bench_groups", "").split("+") if group]
-        for name, one in ours.items()
+        name: [group for group in server["metadata"].get("stream_bench_groups", "").split("+") if group]
+        for name, server in by_name.items()
     }
-    jumps = sorted((name for name in ours if reached[name]), key=lambda name: ("load_master" not in groups[name], name))
+    reachable = (name for name in by_name if external[name])
+    jump_hosts = sorted(reachable, key=lambda name: ("load_master" not in groups[name], name))
     hosts: dict[str, tuple[list[str], dict[str, Any]]] = {}
-    for name, one in sorted(ours.items()):
+    for name, server in sorted(by_name.items()):
         variables = {
-            "ansible_host": reached[name] or inner[name],
-            "site_address": inner[name],
-            "openstack_id": one["id"],
+            "ansible_host": external[name] or fixed[name],
+            "site_address": fixed[name],
+            "openstack_id": server["id"],
         }
-        if jumps and not reached[name]:
-            variables["openstack_jump"] = {"id": ours[jumps[0]]["id"], "address": reached[jumps[0]]}
+        if jump_hosts and not external[name]:
+            variables["openstack_jump"] = {"id": by_name[jump_hosts[0]]["id"], "address": external[jump_hosts[0]]}
         attached = [
-            volume["id"] for volume in volumes if one["id"] in [at["server_id"] for at in volume["attachments"]]
+            volume["id"]
+            for volume in volumes
+            if server["id"] in [attachment["server_id"] for attachment in volume["attachments"]]
         ]
         if attached:
-            variables["volume_devices"] = _devices(attached[0])
+            variables["volume_devices"] = _device_paths(attached[0])
         hosts[name] = (groups[name], variables)
     return hosts
 
 
-def _asked(cloud: str | None, site: str) -> tuple[list[Thing], list[Thing], dict[str, str]]:
+def _query_cloud(cloud: str | None, site: str) -> tuple[list[Resource], list[Resource], dict[str, str]]:
+    """Return all servers, the site's volumes, and the site's floating IP addresses by fixed address."""
     try:
         import openstack
         from keystoneauth1.exceptions import ClientException
     except ImportError as error:
         raise AnsibleParserError(
-            "openstacksdk is not installed where Ansible is; run: pip install openstacksdk"
+            "openstacksdk is not installed in Ansible's environment; run: pip install openstacksdk"
         ) from error
     try:
-        at = openstack.connect(cloud=cloud)
-        servers = [one.to_dict(computed=False) for one in at.compute.servers()]
-        volumes = [one.to_dict(computed=False) for one in at.block_storage.volumes()]
-        addresses = at.network.ips(description=f"stream-bench site {site}")
-        outside = {str(one.fixed_ip_address): str(one.floating_ip_address) for one in addresses}
+        connection = openstack.connect(cloud=cloud)
+        servers = [server.to_dict(computed=False) for server in connection.compute.servers()]
+        volumes = [volume.to_dict(computed=False) for volume in connection.block_storage.volumes()]
+        addresses = connection.network.ips(description=f"stream-bench site {site}")
+        floating_ips = {str(address.fixed_ip_address): str(address.floating_ip_address) for address in addresses}
     except (openstack.exceptions.SDKException, ClientException) as error:
         raise AnsibleParserError(
             f"the cloud {cloud or 'of OS_CLOUD or the OS_ variables'} does not answer: {error}"
         ) from error
-    return servers, [one for one in volumes if (one["metadata"] or {}).get("stream_bench_site") == site], outside
+    site_volumes = [volume for volume in volumes if (volume["metadata"] or {}).get("stream_bench_site") == site]
+    return servers, site_volumes, floating_ips
 
 
-def _address(server: Thing, kind: str) -> str:
-    """A server's first IPv4 address of a kind, fixed or floating; "" when it has none."""
-    found = [one for network in (server["addresses"] or {}).values() for one in network]
-    return next((str(one["addr"]) for one in found if one["version"] == 4 and one["OS-EXT-IPS:type"] == kind), "")
+def _address(server: Resource, kind: str) -> str:
+    """Return a server's first IPv4 address of a kind (fixed or floating), or an empty text."""
+    addresses = [address for network in (server["addresses"] or {}).values() for address in network]
+    return next((str(one["addr"]) for one in addresses if one["version"] == 4 and one["OS-EXT-IPS:type"] == kind), "")
 
 
-def _devices(volume: str) -> list[str]:
-    """What a volume is called in the server that it is attached to: by virtio, by SCSI, by VMware."""
+def _device_paths(volume_id: str) -> list[str]:
+    """Return the device paths that a volume may have in its server: with virtio, SCSI or VMware."""
     by_id = "/dev/disk/by-id"
     return [
-        f"{by_id}/virtio-{volume[:20]}",
-        f"{by_id}/scsi-0QEMU_QEMU_HARDDISK_{volume}",
-        f"{by_id}/wwn-0x{volume.replace('-', '')}",
+        f"{by_id}/virtio-{volume_id[:20]}",
+        f"{by_id}/scsi-0QEMU_QEMU_HARDDISK_{volume_id}",
+        f"{by_id}/wwn-0x{volume_id.replace('-', '')}",
     ]

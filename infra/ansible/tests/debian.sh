@@ -1,10 +1,12 @@
-# What the images of hosts.sh and vm.sh have in common; read by both. Expects: $home, and a key in it.
+# Functions that hosts.sh and vm.sh share; both source this file. $home must be set: the folder of the images and of
+# the SSH key.
 
 base_packages=systemd,systemd-sysv,dbus,python3,python3-apt,openssh-server,sudo,iproute2,ca-certificates,procps
 
 make_key() { [ -e "$home/key" ] || ssh-keygen -q -t ed25519 -N '' -C stream-bench-test -f "$home/key"; }
 
-# debian TARGET MMDEBSTRAP-OPTION...: a Debian that asks this machine's sources for packages, trusts whom it trusts, and lets operator1 in
+# debian TARGET MMDEBSTRAP-OPTION...: builds a Debian system with the apt sources and the CA certificates of this
+# machine, and with the account operator1, which may log in with the key and use sudo
 debian() {
   local target=$1
   shift
@@ -19,6 +21,5 @@ debian() {
     "$@" bookworm "$target"
 }
 
-# recipe FUNCTION: twelve letters that change when what FUNCTION makes does
-recipe() { (echo "$base_packages ${packages:-}"; declare -f debian "$1"; cat "$home/key.pub") | sha256sum | cut -c1-12; }
-
+# fingerprint FUNCTION: prints twelve characters that change when the code of FUNCTION, the packages or the key change
+fingerprint() { (echo "$base_packages ${packages:-}"; declare -f debian "$1"; cat "$home/key.pub") | sha256sum | cut -c1-12; }

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# Hosts to test on, as containers that boot systemd and answer SSH; needs no image registry, no cloud and no KVM.
+# Starts test hosts: containers that boot systemd and answer SSH. It needs no image registry, no cloud and no KVM.
 #
-#   hosts.sh engine                starts the engine that they run in; says why, where it cannot
-#   hosts.sh up NAME=ADDRESS...    builds the image where it is missing, starts the hosts, waits until they have booted
-#   hosts.sh kill NAME             cuts a host's power
-#   hosts.sh down                  ends the hosts and the engine that they ran in
+#   hosts.sh engine                starts the container engine, or prints why it cannot start
+#   hosts.sh up NAME=ADDRESS...    builds the image if it is missing, starts the hosts and waits until they have booted
+#   hosts.sh kill NAME             stops a host without a shutdown, like a power failure
+#   hosts.sh down                  stops the hosts and the engine
 #   hosts.sh exec NAME COMMAND...  runs a command in a host
 #
-# Everything lies in $STREAM_BENCH_HOSTS (~/.cache/stream-bench/hosts): the engine's data, the image, the key. The hosts live in the
-# control group of whoever starts them. They have no SYS_TIME: a time zone that is set in such a container would move the clock of
-# this machine.
+# All files are in $STREAM_BENCH_HOSTS (~/.cache/stream-bench/hosts): the engine's data, the image and the key. The
+# hosts run in the control group of the caller. They have no SYS_TIME capability, because setting the time in such a
+# container would change the clock of this machine.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 home=${STREAM_BENCH_HOSTS:-${XDG_CACHE_HOME:-$HOME/.cache}/stream-bench/hosts}
@@ -18,19 +18,19 @@ socket=$home/engine.sock
 export DOCKER_HOST=unix://$socket
 . "$here/debian.sh"
 
-say() { printf 'hosts: %s\n' "$*" >&2; }
-stop() { printf 'hosts: %s\n' "$*" >&2; exit 3; }
+log() { printf 'hosts: %s\n' "$*" >&2; }
+fail() { printf 'hosts: %s\n' "$*" >&2; exit 3; }
 
-needs() {
+check_requirements() {
   local missing=()
   for command in mmdebstrap dockerd docker iptables ssh-keygen; do
     PATH=$PATH:/usr/sbin command -v "$command" >/dev/null || missing+=("$command")
   done
-  [ ${#missing[@]} = 0 ] || stop "missing: ${missing[*]}; run: apt-get install -y docker.io mmdebstrap iptables openssh-client"
-  [ "$(id -u)" = 0 ] || stop "an engine of its own is started: run as root"
+  [ ${#missing[@]} = 0 ] || fail "missing: ${missing[*]}; run: apt-get install -y docker.io mmdebstrap iptables openssh-client"
+  [ "$(id -u)" = 0 ] || fail "a container engine must be started: run as root"
 }
 
-engine() {
+start_engine() {
   docker version >/dev/null 2>&1 && return
   mkdir -p "$home"
   local parent
@@ -41,23 +41,23 @@ engine() {
     docker version >/dev/null 2>&1 && return
     sleep 0.2
   done
-  stop "the engine did not start within 20 s: $home/engine.log"
+  fail "the engine did not start within 20 s: $home/engine.log"
 }
 
-image() {
-  docker image inspect "bench-host:$mark" >/dev/null 2>&1 && return
-  say "building the image (about half a minute)"
+build_image() {
+  docker image inspect "$image" >/dev/null 2>&1 && return
+  log "building the image (about half a minute)"
   debian "$home/image.tar"
-  docker import -c 'CMD ["/lib/systemd/systemd"]' -c 'ENV container=docker' "$home/image.tar" "bench-host:$mark" >/dev/null
+  docker import -c 'CMD ["/lib/systemd/systemd"]' -c 'ENV container=docker' "$home/image.tar" "$image" >/dev/null
   rm -f "$home/image.tar"
 }
 
 up() {
-  needs
-  engine
+  check_requirements
+  start_engine
   make_key
-  mark=$(recipe image)
-  image
+  image=bench-host:$(fingerprint build_image)
+  build_image
   docker network inspect bench-net >/dev/null 2>&1 || docker network create --subnet "$network" bench-net >/dev/null
   local cache host name address
   cache=$(python3 -m pip cache dir 2>/dev/null || true)
@@ -67,17 +67,17 @@ up() {
     docker run -d --name "$name" --hostname "$name" --network bench-net --ip "$address" --stop-signal SIGRTMIN+3 --cgroupns=private \
       --cap-add SYS_ADMIN --cap-add NET_ADMIN --cap-add SYS_NICE --cap-add SYS_PTRACE --cap-add IPC_LOCK --cap-add SYSLOG \
       --cap-add DAC_READ_SEARCH --security-opt seccomp=unconfined --security-opt apparmor=unconfined \
-      --tmpfs /run --tmpfs /run/lock --tmpfs /tmp:exec ${cache:+-v "$cache:/root/.cache/pip"} "bench-host:$mark" >/dev/null
+      --tmpfs /run --tmpfs /run/lock --tmpfs /tmp:exec ${cache:+-v "$cache:/root/.cache/pip"} "$image" >/dev/null
   done
   for host in "$@"; do
     name=${host%%=*}
-    booted "$name" || stop "$name has not booted: $(docker exec "$name" systemctl is-system-running 2>&1)"
-    docker exec "$name" touch -d 2000-01-01 /var/lib/apt/lists  # a fresh host's lists of packages are empty, and old
-    say "$name has booted at ${host#*=}"
+    wait_for_boot "$name" || fail "$name has not booted: $(docker exec "$name" systemctl is-system-running 2>&1)"
+    docker exec "$name" touch -d 2000-01-01 /var/lib/apt/lists  # a new host has empty, outdated package lists
+    log "$name has booted at ${host#*=}"
   done
 }
 
-booted() {
+wait_for_boot() {
   for _ in $(seq 100); do
     [ "$(docker exec "$1" systemctl is-system-running 2>/dev/null)" = running ] && return
     sleep 0.2
@@ -86,24 +86,24 @@ booted() {
 }
 
 down() {
-  [ -e "$home/engine.pid" ] || { say "nothing runs"; return; }
+  [ -e "$home/engine.pid" ] || { log "no host is running"; return; }
   docker ps -aq | xargs -r docker rm -f >/dev/null
   docker network rm bench-net >/dev/null 2>&1 || true
   local pid
   pid=$(cat "$home/engine.pid")
   kill "$pid"
   for _ in $(seq 100); do
-    kill -0 "$pid" 2>/dev/null || { say "nothing runs any more"; return; }
+    kill -0 "$pid" 2>/dev/null || { log "all hosts are stopped"; return; }
     sleep 0.2
   done
-  stop "the engine (pid $pid) does not end: $home/engine.log"
+  fail "the engine (pid $pid) does not stop: $home/engine.log"
 }
 
 case ${1:-} in
-  engine) needs; engine ;;
+  engine) check_requirements; start_engine ;;
   up) shift; up "$@" ;;
   kill) docker kill "$2" >/dev/null ;;
   exec) shift; exec docker exec "$@" ;;
   down) down ;;
-  *) sed -n '2,10s/^# \{0,1\}//p' "$here/$(basename "$0")"; exit 2 ;;
+  *) sed -n '2,8s/^# \{0,1\}//p' "$here/$(basename "$0")"; exit 2 ;;
 esac

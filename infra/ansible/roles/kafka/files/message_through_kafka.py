@@ -1,4 +1,4 @@
-"""Sends one message through the Kafka of a site file, on a topic of its own that is deleted again, and reads it."""
+"""Check of Kafka: sends one message through the Kafka of a site file on a temporary topic, and reads it back."""
 
 import secrets
 import sys
@@ -11,11 +11,11 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from bench.config.validation import read_site
 from bench.services import credentials
 
-PATIENCE = 30.0
+TIMEOUT_S = 30.0
 
 
 def main() -> None:
-    """Says in one line how long it took; ends with 1 when the message did not come back."""
+    """Print how long the message took; exit with 1 if it did not come back."""
     kafka = read_site(Path(sys.argv[1])).kafka
     if kafka is None:
         sys.exit("the site has no Kafka")
@@ -24,22 +24,22 @@ def main() -> None:
         **credentials.for_librdkafka(credentials.of_clients(kafka.security)),
     }
     admin, topic, message = AdminClient(connection), f"check-{secrets.token_hex(4)}", secrets.token_bytes(1000)
-    admin.create_topics([NewTopic(topic, 1)])[topic].result(PATIENCE)
-    began = time.monotonic()
+    admin.create_topics([NewTopic(topic, 1)])[topic].result(TIMEOUT_S)
+    started = time.monotonic()
     try:
         producer = Producer(connection)
         producer.produce(topic, message)
-        if producer.flush(PATIENCE):
-            sys.exit(f"{kafka.bootstrap} has not confirmed a message within {PATIENCE:g} s")
+        if producer.flush(TIMEOUT_S):
+            sys.exit(f"{kafka.bootstrap} did not confirm the message within {TIMEOUT_S:g} s")
         consumer = Consumer(connection | {"group.id": "stream-bench-check", "enable.auto.commit": False})
         consumer.assign([TopicPartition(topic, 0, 0)])
-        answer = consumer.poll(PATIENCE)
+        received = consumer.poll(TIMEOUT_S)
         consumer.close()
-        if answer is None or answer.error() or answer.value() != message:
-            sys.exit(f"{kafka.bootstrap} has not given the message back: {answer and answer.error()}")
+        if received is None or received.error() or received.value() != message:
+            sys.exit(f"{kafka.bootstrap} did not return the message: {received and received.error()}")
     finally:
-        admin.delete_topics([topic])[topic].result(PATIENCE)
-    print(f"a message of 1000 B went through {kafka.bootstrap} in {time.monotonic() - began:.2f} s")
+        admin.delete_topics([topic])[topic].result(TIMEOUT_S)
+    print(f"a message of 1000 B went through {kafka.bootstrap} in {time.monotonic() - started:.2f} s")
 
 
 if __name__ == "__main__":

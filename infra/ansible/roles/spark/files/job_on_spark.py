@@ -1,4 +1,4 @@
-"""Runs a job of a few Python tasks on the Spark of a site file, and checks its answer."""
+"""Check of Spark: runs a job of a few Python tasks on the Spark of a site file, and checks its result."""
 
 import sys
 import time
@@ -9,11 +9,11 @@ from pyspark.sql import SparkSession
 from bench.config.validation import read_site
 from bench.services import credentials
 
-TASKS, EACH = 8, 1000
+TASKS, NUMBERS_PER_TASK = 8, 1000
 
 
 def main() -> None:
-    """Says in one line how long it took and where it ran; ends with 1 when the answer is wrong."""
+    """Print how long the job took and on which hosts it ran; exit with 1 if the result is wrong."""
     spark = read_site(Path(sys.argv[1])).spark
     if spark is None:
         sys.exit("the site has no Spark")
@@ -27,19 +27,23 @@ def main() -> None:
         builder = builder.config("spark.authenticate.secret", credentials.read_secret(spark.password_file))
     if spark.driver_host:
         builder = builder.config("spark.driver.host", spark.driver_host)
-    began = time.monotonic()
+    started = time.monotonic()
     session = builder.config("spark.cores.max", "2").getOrCreate()
     try:
-        answers = session.sparkContext.parallelize(range(TASKS * EACH), TASKS).mapPartitions(_answer).collect()
+        results = (
+            session.sparkContext.parallelize(range(TASKS * NUMBERS_PER_TASK), TASKS)
+            .mapPartitions(_sum_numbers)
+            .collect()
+        )
     finally:
         session.stop()
-    total, hosts = sum(answer[0] for answer in answers), sorted({answer[1] for answer in answers})
-    if total != sum(range(TASKS * EACH)):
-        sys.exit(f"{spark.master} gave a wrong answer: {total}")
-    print(f"{TASKS} Python tasks ran on {', '.join(hosts)} of {spark.master} in {time.monotonic() - began:.1f} s")
+    total, hosts = sum(result[0] for result in results), sorted({result[1] for result in results})
+    if total != sum(range(TASKS * NUMBERS_PER_TASK)):
+        sys.exit(f"{spark.master} returned a wrong result: {total}")
+    print(f"{TASKS} Python tasks ran on {', '.join(hosts)} of {spark.master} in {time.monotonic() - started:.1f} s")
 
 
-def _answer(numbers):
+def _sum_numbers(numbers):
     import platform
 
     yield sum(numbers), platform.node()
