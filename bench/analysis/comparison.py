@@ -52,7 +52,7 @@ class _Place(Struct, frozen=True):
 
 def compare(first: Sequence[Result], second: Sequence[Result], level: float = LEVEL) -> list[Compared]:
     """Every cell of both runs, in the order of the first; cells of only one of them last."""
-    before, after = ({_cell(result): result for result in results} for results in (first, second))
+    before, after = ({result.cell: result for result in results} for results in (first, second))
     both = [_against(cell, before[cell], after[cell]) for cell in before if cell in after]
     only = [Compared(cell, "not compared", "only in A") for cell in before if cell not in after]
     only += [Compared(cell, "not compared", "only in B") for cell in after if cell not in before]
@@ -126,7 +126,3 @@ def _decided(compared: Sequence[Compared], level: float) -> list[Compared]:
         up = each.ratio > 1 if each.ratio is not None else each.low is not None
         found[place] = replace(each, word="faster" if up else "slower")
     return found
-
-
-def _cell(result: Result) -> Cell:
-    return Cell(result.framework, result.source, result.message_bytes, result.cpu_seconds, result.sizes)

@@ -64,8 +64,7 @@ def agreements(runs: Sequence[Sequence[Result]]) -> list[Agreement]:
     for results in runs:
         for result in results:
             if result.status == "measured" and result.estimate_hz and result.low_hz and result.high_hz:
-                cell = Cell(result.framework, result.source, result.message_bytes, result.cpu_seconds, result.sizes)
-                found.setdefault(cell, []).append(result)
+                found.setdefault(result.cell, []).append(result)
     return [agreement(cell, results) for cell, results in found.items() if len(results) >= MIN_RUNS]
 
 

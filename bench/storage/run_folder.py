@@ -65,6 +65,7 @@ class RunFolder:
     def __init__(self, folder: Path) -> None:
         self.folder = folder.absolute()  # children run in folders of their own, where a relative path leads nowhere
         self._results: dict[Cell, Result] = {}
+        self._site = Site()
         self._lock: IO[bytes] | None = None
 
     @classmethod
@@ -86,6 +87,7 @@ class RunFolder:
 
     def open(self, scenario: Scenario, site: Site, facts: Mapping[str, Any]) -> None:
         """Save what is about to be run, unless this folder already knows; then forget what a killed harness wrote half."""
+        self._site = site
         self._lock = locked(self.folder)
         if self._lock is None:
             raise UsageError(f"{self.folder}: another bench writes to this run now")
@@ -95,7 +97,7 @@ class RunFolder:
             record = RunRecord(FORMAT, scenario, site, dict(facts), now_text())
             _write_whole(self.folder / "run.json", _encoded(record))
         _cut_half_line(self.folder / "trials.jsonl")
-        self._results = {cell_of(result): result for result in read_results(self.folder)}
+        self._results = {result.cell: result for result in read_results(self.folder)}
 
     def close(self) -> None:
         """Let others write to the folder."""
@@ -125,7 +127,7 @@ class RunFolder:
 
     def finish(self, cell: Cell, result: Result) -> None:
         """Save a cell's result; UsageError when the disk does not take it."""
-        self._results[cell] = result
+        self._results[cell] = mask_remote_cpu(result, self._site)
         with self._writing():
             _write_whole(self.folder / "cells.json", _encoded(Results(FORMAT, self.results())))
 
@@ -181,9 +183,18 @@ def read_trials(folder: Path, cell: Cell | None = None) -> list[Entry]:
     return entries
 
 
-def cell_of(result: Result) -> Cell:
-    """The cell that a result is of."""
-    return Cell(result.framework, result.source, result.message_bytes, result.cpu_seconds, result.sizes)
+def mask_remote_cpu(result: Result, site: Site) -> Result:
+    """Return the result with the CPU share of each role on another host set to None: it is unknown, not zero.
+
+    Applied when a result is written; older runs have 0.0 there, so readers of old runs apply it again.
+    """
+    remote = remote_roles(result.cell, site) & result.cpu_share.keys()
+    return replace(result, cpu_share=result.cpu_share | dict.fromkeys(remote)) if remote else result
+
+
+def remote_roles(cell: Cell, site: Site) -> set[str]:
+    """Return the roles ("framework", "source") of a cell that run on other hosts, where their CPU cannot be measured from here."""
+    return {role for role, service in (("framework", cell.framework), ("source", cell.source)) if site.elsewhere(service)}
 
 
 def now_text() -> str:

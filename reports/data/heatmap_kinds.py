@@ -1,4 +1,4 @@
-"""What a map of one system can show: the frequency, how much of the bound that is, bytes a second, and where the CPU went."""
+"""The kinds of heatmaps of a system: throughput in messages and in bytes, share of the bound, and CPU efficiency."""
 
 from collections.abc import Callable
 from functools import partial
@@ -7,165 +7,165 @@ from matplotlib.figure import Figure
 from msgspec import Struct
 
 from bench.units import rate_text, seconds_text, size_text
-from reports.data.derived import bound_of, efficiency_of, rate_of, used_cores, useful_share
-from reports.data.labels import MISSING, claim_of, interval_text, reason_of, sign_of, status_of
+from reports.data.derived import compute_bound_share, compute_used_cores, compute_useful_cpu_share, find_bound, rate_of
+from reports.data.labels import MISSING, format_claim, format_interval, format_reason, format_sign, status_of
 from reports.data.run_data import CellData, RunData
 from reports.figures.figure import LEFT, Picture
 from reports.figures.heatmap import (
+    COMPACT_SIDE,
     HEIGHT,
-    SMALL,
     WIDTH,
-    Frame,
+    MapLayout,
     Tile,
-    colour_of,
+    add_grid_axes,
+    choose_colour,
     draw_compact,
     draw_heatmap,
     draw_statuses,
-    grid_axes,
     is_compact,
 )
 from reports.figures.scale import Scale, draw_scale, logarithmic, whole
 
-Words = tuple[float | None, str, tuple[str, ...]]
-"""The value that gives a cell its colour, its claim, and its small print."""
+CellText = tuple[float | None, str, tuple[str, ...]]
+"""The value that sets a cell's colour, its main text, and its small print."""
+ROUNDING = 0.02
+"""A share may exceed 1 by this much before it is called impossible."""
 
 
-TOLERANCE = 0.02
-"""A share above all by more than this is no rounding: it is not drawn as one."""
-
-
-class Layer(Struct, frozen=True):
-    """One kind of map."""
+class HeatmapKind(Struct, frozen=True):
+    """One kind of heatmap."""
 
     name: str
     title: str
     about: str
-    """what it shows, in a sentence or two"""
-    words_of: Callable[[RunData, CellData], Words]
-    scale_of: Callable[[list[float]], Scale]
+    """one or two sentences on what it shows"""
+    describe: Callable[[RunData, CellData], CellText]
+    make_scale: Callable[[list[float]], Scale]
 
 
-def frequency_of(_: RunData, known: CellData) -> Words:
-    """The highest frequency that was sustained, and the interval in which the top rate lies."""
-    result, status = known.result, status_of(known)
+def describe_rate(_: RunData, cell_data: CellData) -> CellText:
+    """Return the maximum sustainable throughput in messages/s, with its interval or the reason why it is a bound."""
+    result, status = cell_data.result, status_of(cell_data)
     if result is None:
-        return None, MISSING, (f"{len(known.trials)} trials so far",) if known.trials else ()
+        return None, MISSING, (f"{len(cell_data.trials)} trials so far",) if cell_data.trials else ()
     rate = result.high_hz if status == "upper-bound" else rate_of(result)
-    interval = interval_text(result.low_hz, result.high_hz)
-    words = {"measured": interval, "unstable": "unstable"}.get(status, reason_of(result))
-    return (
-        rate,
-        claim_of(result),
-        tuple(note for note in (interval if status in ("unstable", "lower-bound") else "", words) if note),
-    )
+    interval = format_interval(result.low_hz, result.high_hz)
+    text = {"measured": interval, "unstable": "unstable"}.get(status, format_reason(result))
+    notes = (interval if status in ("unstable", "lower-bound") else "", text)
+    return rate, format_claim(result), tuple(note for note in notes if note)
 
 
-def efficiency_words(run_data: RunData, known: CellData) -> Words:
-    """The rate as a share of what theory allows."""
-    bound, share, sign = bound_of(run_data, known), efficiency_of(run_data, known), sign_of(known.result)
-    if known.result is None or (share is None and known.result.status in ("failed", "unsupported")):
-        return None, claim_of(known.result), ()
+def describe_bound_share(run_data: RunData, cell_data: CellData) -> CellText:
+    """Return the rate as a share of the theoretical bound."""
+    result = cell_data.result
+    bound, share = find_bound(run_data, cell_data), compute_bound_share(run_data, cell_data)
+    if result is None or (share is None and result.status in ("failed", "unsupported")):
+        return None, format_claim(result), ()
     if bound is None:
         return None, "no bound", ("known for this cell",)
-    allowed = f"{bound.kind} allows {rate_text(bound.hertz)}"
-    return (None, "no rate", (allowed,)) if share is None else (share, f"{sign}{100 * share:.3g} %", (allowed,))
+    allowed = f"{bound.name} allows {rate_text(bound.hz)}"
+    if share is None:
+        return None, "no rate", (allowed,)
+    return share, f"{format_sign(result)}{100 * share:.3g} %", (allowed,)
 
 
-def throughput_words(_: RunData, known: CellData) -> Words:
-    """The rate in bytes a second."""
-    result = known.result
+def describe_byte_rate(_: RunData, cell_data: CellData) -> CellText:
+    """Return the rate in bytes/s."""
+    result, size = cell_data.result, cell_data.cell.message_bytes
     rate = result.high_hz if result is not None and result.status == "upper-bound" else rate_of(result)
-    if rate is None or status_of(known) in ("failed", "unsupported"):
-        return None, claim_of(result), ()
-    volume = rate * known.cell.message_bytes
-    return (
-        volume,
-        f"{sign_of(result)}{volume_text(volume)}",
-        (f"{rate_text(rate)} × {size_text(known.cell.message_bytes)}",),
-    )
+    if rate is None or status_of(cell_data) in ("failed", "unsupported"):
+        return None, format_claim(result), ()
+    claim = f"{format_sign(result)}{format_byte_rate(rate * size)}"
+    return rate * size, claim, (f"{rate_text(rate)} × {size_text(size)}",)
 
 
-def cpu_words(_: RunData, known: CellData) -> Words:
-    """Useful CPU as a share of what framework and source used; where messages cost nothing, what each one took."""
-    cores, share = used_cores(known), useful_share(known)
-    if known.result is None or known.result.status in ("failed", "unsupported"):
-        return None, claim_of(known.result), ()
-    if cores is None or known.deciding is None:
-        return None, "not accounted", ()
-    each = cores / known.deciding.seen.planned.rate
+def describe_cpu(_: RunData, cell_data: CellData) -> CellText:
+    """Return the useful share of the CPU that framework and source used; the CPU time of a message if messages cost nothing."""
+    cores, share = compute_used_cores(cell_data), compute_useful_cpu_share(cell_data)
+    if cell_data.result is None or cell_data.result.status in ("failed", "unsupported"):
+        return None, format_claim(cell_data.result), ()
+    if cores is None or cell_data.deciding is None:
+        return None, "not measured", ()
+    each = cores / cell_data.deciding.measurement.planned.rate
     if share is None:
         return None, f"{seconds_text(each)} each", (f"{cores:.2f} cores, no cost",)
-    if share > 1 + TOLERANCE:
+    if share > 1 + ROUNDING:
         return None, "impossible", (f"{100 * share:.3g} % of the used CPU",)
     return min(share, 1.0), f"{100 * share:.3g} %", (f"of {cores:.2f} cores",)
 
 
-def volume_text(volume: float) -> str:
-    """Bytes a second as people read them: 12.3 MB/s."""
+def format_byte_rate(volume: float) -> str:
+    """Return bytes/s as text, such as "12.3 MB/s"."""
     return f"{size_text(volume)}/s"
 
 
-LAYERS = (
-    Layer(
-        "map", "maximum frequency",
-        "The highest frequency that the system sustained; below it the interval in which the top rate lies, or why it is a bound.",
-        frequency_of, lambda found: logarithmic(found, rate_text, "messages/s"),
+HEATMAP_KINDS = (
+    HeatmapKind(
+        "map", "maximum throughput",
+        "The maximum sustainable throughput: the highest rate (messages/s) that the system sustained. Below it is the interval in "
+        "which it lies, or the reason why it is a bound.",
+        describe_rate, lambda rates: logarithmic(rates, rate_text, "messages/s"),
     ),
-    Layer(
+    HeatmapKind(
         "efficiency", "share of the theoretical bound",
-        "The measured rate as a share of the lowest bound that is known: cores ÷ CPU cost, or the link’s bandwidth ÷ message size.",
-        efficiency_words, lambda _: whole("of the bound"),
+        "The measured rate as a share of the lowest known bound: cores ÷ CPU cost, or the link’s bandwidth ÷ message size.",
+        describe_bound_share, lambda _: whole("of the bound"),
     ),
-    Layer(
-        "throughput", "throughput",
-        "The same rates in bytes a second: rate × message size.",
-        throughput_words, lambda found: logarithmic(found, volume_text, "bytes/s"),
+    HeatmapKind(
+        "throughput", "throughput in bytes",
+        "The same rates in bytes per second: rate × message size.",
+        describe_byte_rate, lambda volumes: logarithmic(volumes, format_byte_rate, "bytes/s"),
     ),
-    Layer(
+    HeatmapKind(
         "cpu", "CPU efficiency",
-        "At the confirmed rate, the CPU time that the messages themselves asked for as a share of all that framework and source "
-        "used; where a message costs nothing, the CPU time that each one took.",
-        cpu_words, lambda _: whole("useful CPU ÷ used CPU"),
+        "The messages’ own CPU cost as a share of the CPU time that framework and source used at the confirmed rate; where messages "
+        "cost nothing, the CPU time per message.",
+        describe_cpu, lambda _: whole("useful CPU ÷ used CPU"),
     ),
 )  # fmt: skip
 
 
-def tiles_of(run_data: RunData, system: str, layer: Layer = LAYERS[0]) -> list[Tile]:
-    """The tiles of one system's map; a point at which the scenario has no cell has no tile."""
+def make_tiles(run_data: RunData, system: str, kind: HeatmapKind = HEATMAP_KINDS[0]) -> list[Tile]:
+    """Return the tiles of one system's map; a point at which the scenario has no cell has no tile."""
     columns, rows = ({at: n for n, at in enumerate(axis)} for axis in (run_data.sizes, run_data.costs))
     return [
-        Tile(columns[known.cell.message_bytes], rows[known.cell.cpu_seconds], status_of(known), *words, known.anchor)
-        for known in run_data.of_system(system)
-        for words in (layer.words_of(run_data, known),)
+        Tile(
+            columns[cell_data.cell.message_bytes],
+            rows[cell_data.cell.cpu_seconds],
+            status_of(cell_data),
+            *kind.describe(run_data, cell_data),
+            cell_data.anchor,
+        )
+        for cell_data in run_data.of_system(system)
     ]
 
 
-def layer_pictures(run_data: RunData, layer: Layer) -> list[Picture]:
-    """The map of each system, on one scale; none where no cell has a value to show."""
-    tiles = {system: tiles_of(run_data, system, layer) for system in run_data.systems}
+def make_heatmaps(run_data: RunData, kind: HeatmapKind) -> list[Picture]:
+    """Return the map of each system, on one scale; none if no cell has a value to show."""
+    tiles = {system: make_tiles(run_data, system, kind) for system in run_data.systems}
     values = [tile.value for group in tiles.values() for tile in group if tile.value]
-    if not values and layer is not LAYERS[0]:
+    if not values and kind is not HEATMAP_KINDS[0]:
         return []
-    scale = layer.scale_of(values)
-    return [_picture(run_data, layer, system, tiles=tiles[system], scale=scale) for system in run_data.systems]
+    scale = kind.make_scale(values)
+    return [_make_picture(run_data, kind, system, tiles=tiles[system], scale=scale) for system in run_data.systems]
 
 
-def _picture(run_data: RunData, layer: Layer, system: str, *, tiles: list[Tile], scale: Scale) -> Picture:
+def _make_picture(run_data: RunData, kind: HeatmapKind, system: str, *, tiles: list[Tile], scale: Scale) -> Picture:
     compact = is_compact(run_data.sizes, run_data.costs)
 
     def draw(figure: Figure) -> None:
-        frame = Frame((SMALL, SMALL) if compact else (WIDTH, HEIGHT), right=1.0)
-        ax, inches = grid_axes(figure, run_data.sizes, run_data.costs, frame)
-        ax.set_title(f"{system}: {layer.title}")
+        layout = MapLayout((COMPACT_SIDE, COMPACT_SIDE) if compact else (WIDTH, HEIGHT), right=1.0)
+        ax, inches = add_grid_axes(figure, run_data.sizes, run_data.costs, layout)
+        ax.set_title(f"{system}: {kind.title}")
         if compact:
-            draw_compact(ax, tiles, partial(colour_of, scale=scale))
+            draw_compact(ax, tiles, partial(choose_colour, scale=scale))
         else:
             draw_heatmap(ax, tiles, scale)
         draw_statuses(ax, tiles)
         width, height = figure.get_size_inches()
         bar = figure.add_axes(
-            ((LEFT + inches[0] + 0.16) / width, frame.bottom / height, 0.11 / width, inches[1] / height)
+            ((LEFT + inches[0] + 0.16) / width, layout.bottom / height, 0.11 / width, inches[1] / height)
         )
         draw_scale(bar, scale)
 
-    return Picture(f"{layer.name}-{system.replace('/', '-')}", draw, f"{system}: {layer.title}")
+    return Picture(f"{kind.name}-{system.replace('/', '-')}", draw, f"{system}: {kind.title}")

@@ -1,4 +1,4 @@
-"""What the trials of one cell say of its top rate: a curve over messages/s, made again from the journal with a flat prior."""
+"""The posterior of a cell's maximum sustainable throughput, computed again from the journal with a flat prior."""
 
 import math
 
@@ -11,71 +11,73 @@ from bench.search.posterior import Observation, Posterior, Prior
 from bench.units import rate_text
 from reports.data.derived import rate_of
 from reports.data.run_data import CellData, JudgedTrial
-from reports.figures.svg_timeline import Mark, path_of
+from reports.figures.svg_timeline import Tick, make_path
 
 WIDTH, HEIGHT = 600, 110
-FLAT = 5.0
-"""Standard deviation of the prior's logarithm: it prefers nothing."""
+"""Of the drawing, in units of the SVG's view box."""
+FLAT_SD = 5.0
+"""Standard deviation of the logarithm of the rate in the prior; so wide that the prior has no influence."""
 POINTS = 120
-BACKLOG = ("backlog grew", "the source pushed back", "did not drain")
+BACKLOG_REASONS = ("backlog grew", "the source pushed back", "did not drain")
 
 
-class Belief(Struct, frozen=True):
-    """A curve in units of its drawing, ticks, the 95 % interval as places, and where trials were made."""
+class PosteriorCurve(Struct, frozen=True):
+    """A density as an SVG path, with ticks, the 95 % interval and the rates of trials as positions in view box units."""
 
     curve: str
-    ticks: tuple[Mark, ...]
+    ticks: tuple[Tick, ...]
     interval: tuple[int, int]
     sustained: tuple[int, ...]
     overloaded: tuple[int, ...]
 
 
-def belief_of(known: CellData, search: Search) -> Belief | None:
-    """The belief about a cell's top rate; None when it has no rate, or no trial that tells anything."""
-    rate = rate_of(known.result)
-    trials = [
-        one
-        for one in known.trials
-        if one.verdict.word != "invalid" and one.seen.planned.purpose != "warm-up" and one.seen.series.at
-    ]
+def compute_posterior_curve(cell_data: CellData, search: Search) -> PosteriorCurve | None:
+    """Return the posterior curve of a cell; None if it has no rate or no valid trial."""
+    rate = rate_of(cell_data.result)
+    trials = [trial for trial in cell_data.trials if _is_informative(trial)]
     if not rate or not trials:
         return None
-    prior = Prior(rate, FLAT, float(search.lowest), max(float(search.highest), rate))
-    posterior = Posterior.of(prior, [_observation(one) for one in trials])
+    prior = Prior(rate, FLAT_SD, float(search.lowest), max(float(search.highest), rate))
+    posterior = Posterior.of(prior, [_make_observation(trial) for trial in trials])
     low, high = posterior.quantiles(0.025, 0.975)
-    rates = sorted(
-        [low, high, *(one.seen.planned.rate for one in trials if low / 2 < one.seen.planned.rate < high * 2)]
-    )
-    begin, end = math.log(rates[0]) - 0.06, math.log(rates[-1]) + 0.06
+    tried = [trial.measurement.planned.rate for trial in trials]
+    shown = sorted([low, high, *(rate for rate in tried if low / 2 < rate < high * 2)])
+    begin, end = math.log(shown[0]) - 0.06, math.log(shown[-1]) + 0.06
 
-    def place(hertz: float) -> int:
-        return round(WIDTH * (math.log(hertz) - begin) / (end - begin))
+    def position(hz: float) -> int:
+        return round(WIDTH * (math.log(hz) - begin) / (end - begin))
 
-    def places(word: str) -> tuple[int, ...]:
-        found = (place(one.seen.planned.rate) for one in trials if one.verdict.word == word)
-        return tuple(x for x in found if 0 <= x <= WIDTH)
+    def positions(word: str) -> tuple[int, ...]:
+        every = (position(trial.measurement.planned.rate) for trial in trials if trial.verdict.word == word)
+        return tuple(x for x in every if 0 <= x <= WIDTH)
 
-    curve = _curve(posterior, begin, end)
-    ticks = tuple(Mark(place(hertz), rate_text(hertz)) for hertz in np.exp(np.linspace(begin + 0.03, end - 0.03, 5)))
-    return Belief(curve, ticks, (place(low), place(high)), places("sustained"), places("overloaded"))
+    curve = _make_curve(posterior, begin, end)
+    ticks = tuple(Tick(position(hz), rate_text(hz)) for hz in np.exp(np.linspace(begin + 0.03, end - 0.03, 5)))
+    interval = (position(low), position(high))
+    return PosteriorCurve(curve, ticks, interval, positions("sustained"), positions("overloaded"))
 
 
-def _curve(posterior: Posterior, begin: float, end: float) -> str:
+def _is_informative(trial: JudgedTrial) -> bool:
+    measurement = trial.measurement
+    return bool(trial.verdict.word != "invalid" and measurement.planned.purpose != "warm-up" and measurement.series.at)
+
+
+def _make_curve(posterior: Posterior, begin: float, end: float) -> str:
     weights = np.exp(posterior.weights - posterior.weights.max()).sum(axis=0)
     at = np.linspace(begin, end, POINTS)
     heights = np.interp(at, posterior.thetas, weights, left=0.0, right=0.0)
     top = float(heights.max()) or 1.0
     xs = [WIDTH * n / (POINTS - 1) for n in range(POINTS)]
-    return path_of(xs, [HEIGHT * (1 - float(height) / top) for height in heights])
+    return make_path(xs, [HEIGHT * (1 - float(height) / top) for height in heights])
 
 
-def _observation(judged: JudgedTrial) -> Observation:
-    """A trial as an observation, by the rules of the two-counter search."""
-    seen, verdict = judged.seen, judged.verdict
-    drift, rate = drift_of(seen), seen.planned.rate
+def _make_observation(trial: JudgedTrial) -> Observation:
+    """Return a trial as an observation, by the rules of the two-counter search."""
+    measurement, verdict = trial.measurement, trial.verdict
+    drift, rate = drift_of(measurement), measurement.planned.rate
     seconds = max(1.0, drift.seconds)
     if verdict.word == "sustained":
         return Observation("at least", rate, seconds)
-    if verdict.why in BACKLOG and 0 < drift.loss < 1 and seen.ended == "complete":
+    if verdict.why in BACKLOG_REASONS and 0 < drift.loss < 1 and measurement.ended == "complete":
         return Observation("reading", rate * (1 - drift.loss), seconds, drift.slices, drift.slice_seconds)
     return Observation("at most", rate, seconds)
