@@ -130,7 +130,7 @@ def make_rate_curves(run_data: RunData) -> list[Picture]:
 
 
 def _make_picture(run_data: RunData, number: int, curves: Curves) -> Picture:
-    title = f"Maximum throughput over message size, {seconds_text(curves.cost)} of CPU a message"
+    title = f"Maximum throughput over message size, {seconds_text(curves.cost)} a message"
 
     def draw(figure: Figure) -> None:
         above = 0.45 + 0.17 * -(-(len(curves.lines) + len(curves.bounds)) // 3)

@@ -16,7 +16,7 @@ from reports.data.run_data import RunData
 from reports.data.winners import Ranking, rank_all_points
 from reports.figures.figure import RIGHT, TOP, Picture
 from reports.figures.heatmap import COMPACT_SIDE, MIN_WIDTH, MapLayout, add_grid_axes, is_compact
-from reports.figures.palette import EMPTY, GREY, INK, PALE, RGB, UNSUPPORTED, assign_colours, tint
+from reports.figures.palette import EMPTY, INK, PALE, RGB, UNSUPPORTED, assign_colours, tint
 
 TITLE = "Maximum sustainable throughput (messages/s), the best in bold"
 COMPACT_TITLE = "Best system at each point"
@@ -148,15 +148,12 @@ def _draw_rows(ax: Axes, tile: WinnerTile, colours: Mapping[str, str]) -> list[A
     artists: list[Artist] = []
     for number, (row, anchor) in enumerate(zip(tile.rows, tile.anchors, strict=True)):
         y = tile.row + 1 - pitch * (number + 0.85)
-        weight = "bold" if row.leads else "normal"
-        ink = INK if row.has_rate else GREY
         marker = Rectangle((tile.column + 0.045, y - 0.2 * pitch), 0.03, 0.4 * pitch, facecolor=colours[row.system])
+        font = {"fontweight": "bold" if row.leads else "normal", "fontstyle": "normal" if row.has_rate else "italic"}
         artists += [
             ax.add_patch(marker),
-            ax.text(tile.column + 0.1, y, row.system, color=ink, fontsize=8, fontweight=weight, ha="left", va="center"),
-            ax.text(
-                tile.column + 0.95, y, row.claim, color=ink, fontsize=8, fontweight=weight, ha="right", va="center"
-            ),
+            ax.text(tile.column + 0.1, y, row.system, color=INK, fontsize=8, ha="left", va="center", **font),
+            ax.text(tile.column + 0.95, y, row.claim, color=INK, fontsize=8, ha="right", va="center", **font),
             _draw_link(ax, (tile.column, y - pitch / 2), pitch, anchor),
         ]
     if tile.remark:
