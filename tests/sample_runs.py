@@ -39,7 +39,7 @@ def simulated_capacity(cell: Cell) -> float:
 def make_measurement(
     number: int, rate: float, capacity: float, purpose: Purpose = "search", batch: float = 0.0, **changes: Any
 ) -> Measurement:
-    """Return the measurement of a trial of a system that processes at most `capacity` messages/s, every `batch` seconds."""
+    """Return a trial's measurement: the system processes at most `capacity` messages/s, every `batch` seconds."""
     settle, window, step = 2.0, 10.0, 0.25
     at = [step * n for n in range(1, int((settle + window) / step) + 1)]
     reported = [t - t % batch if batch else t for t in at]
@@ -53,12 +53,16 @@ def make_measurement(
         at, offered, processed = [*at, at[-1] + 1], [*offered, last], [*processed, last]
     p50 = (0.6 * batch or 0.004) if sustained else 2.5
     fields: dict[str, Any] = {
-        "planned": Planned(number, rate, settle, window, purpose), "started": "2026-05-04T10:00:00Z", "batch_interval": batch,
+        "planned": Planned(number, rate, settle, window, purpose), "started": "2026-05-04T10:00:00Z",
+        "batch_interval": batch,
         "ended": "complete" if sustained else "hopeless", "seconds": 13.0 if sustained else 9.5, "offered": offered[-1],
         "sent": last, "failed": 0, "processed": last, "lost": 0, "duplicated": 0, "out_of_order": 0, "corrupted": 0,
         "drained": sustained, "late": 0.001, "blocked": 0.0, "cpu_requested_s": 5.0, "cpu_used_s": 5.01,
-        "from_due": Latency(p50, 1.6 * p50, 2.1 * p50, 2.6 * p50), "from_sent": Latency(p50, 1.6 * p50, 2 * p50, 2.5 * p50),
-        "cpu": {"framework": 18.9, "source": 0.5, "load": 0.3, "harness": 0.1, "busy": 19.9, "steal": 0.1, "available": 20.0},
+        "from_due": Latency(p50, 1.6 * p50, 2.1 * p50, 2.6 * p50),
+        "from_sent": Latency(p50, 1.6 * p50, 2 * p50, 2.5 * p50),
+        "cpu": {
+            "framework": 18.9, "source": 0.5, "load": 0.3, "harness": 0.1, "busy": 19.9, "steal": 0.1, "available": 20.0
+        },
         "memory": {"framework": 6.1e8, "source": 8e8, "load": 1.1e8, "harness": 9e7},
         "usage": {"source": {"sent_bytes": 3.1e8, "received_bytes": 3e8, "read_bytes": 0.0, "written_bytes": 3e8}},
         "series": Series(at, offered, offered, processed),

@@ -13,8 +13,8 @@ from reports.formats import html_page
 
 FOLDER = Path(__file__).parent
 FILES = """\
-A real run: [cells.json](cells.json), [run.json](run.json), and its [page](report.html) (open it in a browser and click a cell
-to see its trials). Made by `python -m docs.example.renew results/RUN`.
+A real run: [cells.json](cells.json), [run.json](run.json), and its [page](report.html) (open it in a browser and click
+a cell to see its trials). Made by `python -m docs.example.renew results/RUN`.
 """
 COPIED = ("cells.json", "run.json")
 
@@ -45,7 +45,8 @@ def _readme(run_data: RunData) -> str:
     winners = "![The best system at each point](winners.svg)\n\n" if len(run_data.systems) > 1 else ""
     facts = "".join(f"| {label} | {text.replace('|', '/')} |\n" for label, text in _facts(run_data))
     images = "".join(f"![Throughput over message size](curves-{number}.svg)\n" for number in range(curves))
-    return f"# Example: {run_data.title}\n\n{summarize_run(run_data)}\n\n{winners}{images}\n{FILES}\n| | |\n| --- | --- |\n{facts}"
+    head = f"# Example: {run_data.title}\n\n{summarize_run(run_data)}\n\n"
+    return f"{head}{winners}{images}\n{FILES}\n| | |\n| --- | --- |\n{facts}"
 
 
 def _facts(run_data: RunData) -> list[tuple[str, str]]:

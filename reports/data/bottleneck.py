@@ -1,7 +1,7 @@
 """The bottleneck of a cell, found from the measurements of its trials: a kind, a sentence, and the figures behind it.
 
-The overloaded trial just above the sustained rate shows why more was not possible; the deciding trial shows what was in use. If no
-measured resource was at its limit, the bottleneck is "not known", with the figures that rule the others out.
+The overloaded trial just above the sustained rate shows why more was not possible; the deciding trial shows what was in
+use. If no measured resource was at its limit, the bottleneck is "not known", with the figures that rule the others out.
 """
 
 from typing import Literal
@@ -15,8 +15,8 @@ from reports.data.derived import count_cores, count_usable_cores, find_bound, ge
 from reports.data.run_data import CellData, JudgedTrial, RunData
 
 Kind = Literal[
-    "the work", "framework CPU", "broker CPU", "shared CPU", "one thread", "batches", "source", "network", "disk", "garbage",
-    "generator", "latency", "died", "time", "not known",
+    "the work", "framework CPU", "broker CPU", "shared CPU", "one thread", "batches", "source", "network", "disk",
+    "garbage", "generator", "latency", "died", "time", "not known",
 ]  # fmt: skip
 MIN_GC_SHARE = 0.25
 """Share of the time that a JVM must spend on garbage collection for that to be the bottleneck."""

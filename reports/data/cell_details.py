@@ -1,4 +1,4 @@
-"""Details of each cell as plain data for the HTML page: sentences, trials, latencies, resources, logs, and its command."""
+"""Details of each cell for the HTML page: sentences, trials, latencies, resources, logs, and its command."""
 
 from collections.abc import Mapping
 

@@ -7,7 +7,7 @@ from reports.data.run_data import CellData, RunData
 
 
 def count_cores(run_data: RunData, framework: str) -> int | None:
-    """Return the number of cores of the host that a framework runs on, less those of the load; None if it is unknown."""
+    """Return the cores of the host that a framework runs on, less those of the load; None if unknown."""
     record, site = run_data.record, run_data.record.site
     of_machine = record.facts.get("cores")
     here = of_machine - (record.scenario.load.cores or 0) if isinstance(of_machine, int) else 0
@@ -54,7 +54,7 @@ def compute_bound_share(run_data: RunData, cell_data: CellData) -> float | None:
 
 
 def rate_of(result: Result | None) -> float | None:
-    """Return the rate of a result in messages/s: its estimate, or the sustained rate of a lower bound; None if it has neither."""
+    """Return the rate of a result (messages/s): its estimate, or the sustained rate of a lower bound; else None."""
     if result is None:
         return None
     first, second = result.estimate_hz, result.low_hz
@@ -76,7 +76,7 @@ def compute_useful_cpu_share(cell_data: CellData) -> float | None:
 
 
 def compute_used_cores(cell_data: CellData) -> float | None:
-    """Return the cores that framework and source used in the deciding trial, if it was sustained; None if that is unknown."""
+    """Return the cores that framework and source used in the deciding trial; None if it was not sustained."""
     measurement = _deciding_measurement(cell_data)
     if measurement is None or not measurement.cpu.get("framework") or "source" not in measurement.cpu:
         return None

@@ -80,7 +80,7 @@ def describe_byte_rate(_: RunData, cell_data: CellData) -> CellText:
 
 
 def describe_cpu(_: RunData, cell_data: CellData) -> CellText:
-    """Return the useful share of the CPU that framework and source used; the CPU time of a message if messages cost nothing."""
+    """Return the useful share of the CPU in use; if messages cost nothing, the CPU time of each message."""
     cores, share = compute_used_cores(cell_data), compute_useful_cpu_share(cell_data)
     if cell_data.result is None or cell_data.result.status in ("failed", "unsupported"):
         return None, format_claim(cell_data.result), ()
@@ -102,13 +102,13 @@ def format_byte_rate(volume: float) -> str:
 HEATMAP_KINDS = (
     HeatmapKind(
         "map", "maximum throughput",
-        "The maximum sustainable throughput: the highest rate (messages/s) that the system sustained. Below it is the interval in "
-        "which it lies, or the reason why it is a bound.",
+        "The maximum sustainable throughput: the highest rate (messages/s) that the system sustained. Below it is the "
+        "interval in which it lies, or the reason why it is a bound.",
         describe_rate, lambda rates: logarithmic(rates, rate_text, "messages/s"),
     ),
     HeatmapKind(
         "efficiency", "share of the theoretical bound",
-        "The measured rate as a share of the lowest known bound: cores ÷ CPU cost, or the link’s bandwidth ÷ message size.",
+        "The measured rate as a share of the lowest known bound: cores ÷ CPU cost, or bandwidth ÷ message size.",
         describe_bound_share, lambda _: whole("of the bound"),
     ),
     HeatmapKind(
@@ -118,8 +118,8 @@ HEATMAP_KINDS = (
     ),
     HeatmapKind(
         "cpu", "CPU efficiency",
-        "The messages’ own CPU cost as a share of the CPU time that framework and source used at the confirmed rate; where messages "
-        "cost nothing, the CPU time per message.",
+        "The messages’ own CPU cost as a share of the CPU time that framework and source used at the confirmed rate; "
+        "where messages cost nothing, the CPU time per message.",
         describe_cpu, lambda _: whole("useful CPU ÷ used CPU"),
     ),
 )  # fmt: skip

@@ -30,7 +30,7 @@ class Logs:
         self._logs = {file.name: _read_stamped_lines(file) for file in files if file.is_file()}
 
     def find_excerpts(self, cell_data: CellData) -> tuple[LogExcerpt, ...]:
-        """Return the last lines of each log from the time of a cell's trials; a line without a time belongs to the one before."""
+        """Return the last lines of each log from the time of a cell's trials."""
         if not cell_data.trials:
             return ()
         first, last = cell_data.trials[0].measurement, cell_data.trials[-1].measurement

@@ -22,7 +22,7 @@ BACKLOG_REASONS = ("backlog grew", "the source pushed back", "did not drain")
 
 
 class PosteriorCurve(Struct, frozen=True):
-    """A density as an SVG path, with ticks, the 95 % interval and the rates of trials as positions in view box units."""
+    """A density as an SVG path; ticks, the 95 % interval and rates of trials are positions in view box units."""
 
     curve: str
     ticks: tuple[Tick, ...]

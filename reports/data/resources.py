@@ -17,7 +17,7 @@ MACHINE = {"busy": "whole machine", "steal": "stolen by its host"}
 
 
 def describe_resources(trial: JudgedTrial | None) -> tuple[tuple[str, ...], ...]:
-    """Return a row for each role, in the order of HEADINGS; an unknown value is a dash. No rows if nothing was measured."""
+    """Return a row for each measured role, in the order of HEADINGS; an unknown value is a dash."""
     if trial is None or not trial.measurement.cpu:
         return ()
     return tuple(

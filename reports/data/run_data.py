@@ -145,7 +145,8 @@ _FIELDS_BY_ROLE = ("cpu", "memory", "memory_slope", "usage")
 def _without_remote_roles(measurement: Measurement, cell: Cell, site: Site) -> Measurement:
     """Return the measurement without the resources of roles on other hosts.
 
-    The journal has the resources of their clients on this machine: the verdict needs them, but they are not the system's.
+    The journal has the resources of their clients on this machine: the verdict needs them, but they are not the
+    system's.
     """
     remote = remote_roles(cell, site)
     if not remote:

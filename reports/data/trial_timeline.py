@@ -1,4 +1,4 @@
-"""The counters of one trial over time, prepared for drawing; the figure and the small SVG of the page draw the same data."""
+"""The counters of one trial over time, prepared for drawing as a figure and as the small SVG of the page."""
 
 from collections.abc import Sequence
 
@@ -45,7 +45,7 @@ def make_trial_timeline(trial: JudgedTrial, length: int = MAX_POINTS) -> TrialTi
 
 
 def _choose_rows(values: Sequence[int], length: int) -> list[int]:
-    """Return the indices of the first and the last value, and of the extremes of each of (length - 2) / 2 equal parts."""
+    """Return the indices of the first and last value, and of the extremes of (length - 2) / 2 equal parts."""
     if len(values) <= length:
         return list(range(len(values)))
     parts = max(1, (length - 2) // 2)

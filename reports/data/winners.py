@@ -23,7 +23,7 @@ Outcome = Literal["clear", "tie", "none"]
 
 
 class Ranking(Struct, frozen=True):
-    """All systems at one point of the grid; the first of `leaders` has the highest estimate, the others may be as good."""
+    """All systems at one point of the grid; the first leader has the highest estimate, others may be as good."""
 
     size: int
     cost: float
@@ -49,7 +49,7 @@ class Ranking(Struct, frozen=True):
 
 
 def has_no_answer(cell_data: CellData) -> bool:
-    """Return True if nothing is known of a system at a point: not measured yet, or failed although the system did not die."""
+    """Return True if a cell is not measured yet, or failed although its system did not die."""
     result = cell_data.result
     return result is None or (result.status == "failed" and "died " not in (result.reason or ""))
 
@@ -150,7 +150,8 @@ def _describe_contrast(rankings: Sequence[Ranking]) -> str:
         return ""
     point = _format_point(ranking.size, ranking.cost)
     times = math.floor(ratio * 10) / 10 if ratio < 10 else math.floor(ratio)
-    return f"The largest difference is with {point}: {best_system} reaches at least {times:g} times the rate of {slow_system}."
+    factor = f"at least {times:g} times the rate of {slow_system}"
+    return f"The largest difference is with {point}: {best_system} reaches {factor}."
 
 
 def _describe_ruled_out(decided: Sequence[Ranking]) -> str:

@@ -27,8 +27,9 @@ from reports.figures.heatmap import (
 from reports.figures.palette import EMPTY, FAILED, GREY, INK, RED, RGB, UNSUPPORTED, tint
 
 COLOURS: dict[Kind, str] = {
-    "the work": "#009E73", "framework CPU": "#0072B2", "broker CPU": "#CC79A7", "shared CPU": "#E69F00", "one thread": "#56B4E9",
-    "batches": "#332288", "source": "#D55E00", "network": "#F0E442", "disk": "#44AA99", "garbage": "#999933",
+    "the work": "#009E73", "framework CPU": "#0072B2", "broker CPU": "#CC79A7", "shared CPU": "#E69F00",
+    "one thread": "#56B4E9", "batches": "#332288",
+    "source": "#D55E00", "network": "#F0E442", "disk": "#44AA99", "garbage": "#999933",
     "generator": "#7a8591", "latency": "#882255", "died": "#a82a1f", "time": "#b9c1ca", "not known": "#e3e7eb",
 }  # fmt: skip
 

@@ -21,16 +21,18 @@ class Group(Struct, frozen=True):
 
 
 BOTTLENECKS = (
-    "What limits each cell, found from its trials: the overloaded one just above the sustained rate, and the CPU time of each role "
-    "in it. If no measured resource was at its limit, the cell says “not known”."
+    "What limits each cell, found from its trials: the overloaded one just above the sustained rate, and the CPU time "
+    "of each role in it. If no measured resource was at its limit, the cell says “not known”."
 )
 CURVES = (
-    "The same rates over message size, one figure for each CPU cost, with intervals. Dashed lines are theoretical bounds: no system "
-    "can be above them. ↑ means at least, ↓ at most, ? that trials disagree; a gap means that there is no rate."
+    "The same rates over message size, one figure for each CPU cost, with intervals. Dashed lines are theoretical "
+    "bounds: no system can be above them. ↑ means at least, ↓ at most, ? that trials disagree; a gap means that there "
+    "is no rate."
 )
 LATENCY = (
-    "Latency at shares of the confirmed rate: from the time at which a message was due, from the time at which it was sent, and of "
-    "its processing alone. A percentile is shown only if there are enough messages for it. Bars: 95 % intervals."
+    "Latency at shares of the confirmed rate: from the time at which a message was due, from the time at which it was "
+    "sent, and of its processing alone. A percentile is shown only if there are enough messages for it. Bars: 95 % "
+    "intervals."
 )
 
 

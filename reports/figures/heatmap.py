@@ -1,4 +1,4 @@
-"""Heatmaps of one system over message size and CPU cost: a coloured tile for each cell, its text, and a pattern for its status."""
+"""Heatmaps of one system over message size and CPU cost: a coloured tile with text and a pattern for each cell."""
 
 from collections.abc import Callable, Sequence
 
@@ -95,7 +95,7 @@ def add_grid_axes(
 
 
 def draw_heatmap(ax: Axes, tiles: Sequence[Tile], scale: Scale) -> list[Artist]:
-    """Draw tiles into axes in which each cell is a unit square: the colour shows the value, the pattern the status; return the artists."""
+    """Draw tiles, coloured by value, into axes in which each cell is a unit square; return the artists."""
     return [
         artist
         for tile in tiles
@@ -108,7 +108,7 @@ def draw_heatmap(ax: Axes, tiles: Sequence[Tile], scale: Scale) -> list[Artist]:
 
 
 def draw_compact(ax: Axes, tiles: Sequence[Tile], choose_colour: Callable[[Tile], RGB]) -> list[Artist]:
-    """Draw tiles without text and links: one mesh for the colours, a pattern on cells that are not measured; return the artists."""
+    """Draw tiles without text and links as one mesh, with patterns for their statuses; return the artists."""
     columns, rows = (int(end) for end in (ax.get_xlim()[1], ax.get_ylim()[1]))
     colours: list[list[RGB]] = [[to_rgb(EMPTY)] * columns for _ in range(rows)]
     for tile in tiles:
@@ -126,7 +126,7 @@ def choose_colour(tile: Tile, scale: Scale) -> RGB:
 
 
 def draw_background(ax: Axes, tile: Tile, colour: RGB) -> list[Artist]:
-    """Draw a tile's background: hatched for a bound, crossed if unsupported, outlined if unstable, failed or missing; return the artists."""
+    """Draw a tile's background with the pattern or outline of its status; return the artists."""
     corner = (tile.column + 0.015, tile.row + 0.025)
     background = Rectangle(corner, 0.97, 0.95, facecolor=colour)
     if hatch := HATCHES.get(tile.status):

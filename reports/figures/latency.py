@@ -33,8 +33,8 @@ class Curve(Struct, frozen=True):
 def collect_latency_curves(run_data: RunData, cell_data: CellData) -> list[Curve]:
     """Return the curves of a cell's latency trials, lowest rate first.
 
-    They count all messages processed since the window began. The load stops with the window: messages that are processed later were
-    due in it and have waited longest.
+    They count all messages processed since the window began. The load stops with the window: messages that are
+    processed later were due in it and have waited longest.
     """
     curves = []
     for trial in list_latency_trials(cell_data):

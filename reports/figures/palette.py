@@ -1,7 +1,7 @@
 """The colours of all figures: colour-blind readers can distinguish them, also in print, on a light or a dark page.
 
-Text *on a tile* and text *on the page* have different colours although they look alike: a dark page replaces the colours of PAGE
-by its style and leaves the others as they are.
+Text *on a tile* and text *on the page* have different colours although they look alike: a dark page replaces the
+colours of PAGE by its style and leaves the others as they are.
 """
 
 from collections.abc import Sequence
@@ -11,13 +11,13 @@ from matplotlib.colors import LinearSegmentedColormap, to_rgb
 RGB = tuple[float, float, float]
 
 SYSTEMS = ("#0072B2", "#E69F00", "#117733", "#B39DDB", "#D55E00", "#66C2A5", "#5B6B7B", "#882255", "#CC79A7")
-"""Of systems, in the scenario's order. The first seven and their tints differ by at least 13 in CIELAB for every sight (protanopia,
-deuteranopia, tritanopia): the best set of a search over those of Okabe and Ito (2008), Tol and others. Beyond seven, markers and
-names tell systems apart."""
+"""Of systems, in the scenario's order. The first seven and their tints differ by at least 13 in CIELAB for every sight
+(protanopia, deuteranopia, tritanopia): the best set of a search over those of Okabe and Ito (2008), Tol and others.
+Beyond seven, markers and names tell systems apart."""
 TINT = 0.6
 """Share of a colour in its tint; the rest is white."""
 RATE = LinearSegmentedColormap.from_list("stream", ["#f3f7d9", "#bfe3c6", "#6cc1c0", "#2f8fb8", "#2560a3", "#1c2f6b"])
-"""Of rates: from pale to dark in even steps of lightness, so that it can be read in grey print and without red or green."""
+"""Of rates: from pale to dark in even steps of lightness, readable in grey print and without red or green."""
 SHARE = LinearSegmentedColormap.from_list("share", ["#fff1d6", "#f6cf9b", "#e0a07c", "#b5697a", "#7a3f76", "#3f2462"])
 """Of shares; another gradient, so that a share is not mistaken for a rate."""
 INK, PALE, GREY, RED, AMBER = "#02060a", "#fffffe", "#565f69", "#a82a1f", "#d55e00"
@@ -28,7 +28,7 @@ PAGE = {
     "#1d2733": "#e8edf2", "#4a5563": "#b4bfcb", "#8c96a3": "#7d8894", "#e3e7ec": "#39434e", "#ffffff": "#161b21",
     "#f2f5f8": "#222a33", "#0b3c6f": "#7fb2e5", "#6b7480": "#a3adb8", "#fdfdfd": "#d3d9df",
 }  # fmt: skip
-"""Colours on the page itself, and their replacements on a dark page; the first four and the background are those of the style file."""
+"""Colours on the page itself, as in the style file, and their replacements on a dark page."""
 
 
 def assign_colours(systems: Sequence[str]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Throughput over message size at one CPU cost: a line with intervals for each system, and theoretical bounds as dashed lines."""
+"""Throughput over message size at one CPU cost: lines with intervals, and theoretical bounds as dashed lines."""
 
 import math
 from collections.abc import Sequence
@@ -88,7 +88,7 @@ def _collect_hard_bounds(run_data: RunData, cost: float) -> list[BoundLine]:
 
 
 def _collect_soft_bounds(run_data: RunData, cost: float) -> list[BoundLine]:
-    """Return the soft bounds of each source's network and disks over the sizes; all systems of a source have the same."""
+    """Return the soft bounds of each source over the sizes; all systems of a source have the same."""
     points: dict[str, dict[float, float]] = {}
     for cell_data in run_data.cells:
         if cell_data.result is None or cell_data.cell.cpu_seconds != cost:
@@ -179,8 +179,8 @@ def _draw_line(ax: Axes, line: Line, colour: str, marker: str) -> list[Artist]:
     down = [max(0.0, point.rate - (point.low if point.low else point.rate)) for point in line.points]
     up = [max(0.0, (point.high if point.high else point.rate) - point.rate) for point in line.points]
     drawn = ax.errorbar(
-        sizes, rates, yerr=(down, up), color=colour, marker=marker, markersize=4.4, linewidth=1.3, elinewidth=0.9, capsize=2.2,
-        label=line.system, zorder=3,
+        sizes, rates, yerr=(down, up), color=colour, marker=marker, markersize=4.4, linewidth=1.3, elinewidth=0.9,
+        capsize=2.2, label=line.system, zorder=3,
     )  # fmt: skip
     marks = [
         ax.annotate(

@@ -11,7 +11,7 @@ _NUMBER = re.compile(r"-?\d+\.\d{2,}")
 
 
 class SvgEmbedder:
-    """Converter of pictures to SVG elements; it collects their styles. Its `name` prefixes ids and classes, for several in one page."""
+    """Converter of pictures to SVG elements; collects their styles as classes, prefixed with its `name`."""
 
     def __init__(self, labels: Mapping[str, str], *, name: str = "") -> None:
         self._labels, self._name = labels, name

@@ -1,4 +1,4 @@
-"""The timeline of one trial as SVG paths of a few hundred bytes: a page can hold a thousand of them, but only fifty figures."""
+"""The timeline of one trial as SVG paths of a few hundred bytes, so that a page can have a thousand of them."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -80,7 +80,7 @@ def make_path(xs: Sequence[float], ys: Sequence[float]) -> str:
 
 
 def _simplify(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Return the points of a line without those within TOLERANCE of it: the swing filter (Elmeleegy et al., VLDB 2009)."""
+    """Return the points without those near the line: the swing filter (Elmeleegy et al., VLDB 2009)."""
     corners = [points[0]]
     low, high = float("-inf"), float("inf")
     for last, point in pairwise(points):

@@ -1,4 +1,4 @@
-"""The winner map: the rates of all systems at each point of the grid, the best in bold and as the colour of the tile."""
+"""The winner map: the rates of all systems at each point of the grid, in the colour of the best system."""
 
 from collections.abc import Mapping, Sequence
 
@@ -6,6 +6,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
 from matplotlib.patches import Patch, Rectangle
 from msgspec import Struct
 
@@ -110,7 +111,7 @@ def make_winner_map(run_data: RunData) -> Picture:
 
 
 def draw_winners(ax: Axes, tiles: Sequence[WinnerTile], colours: Mapping[str, str]) -> list[Artist]:
-    """Draw tiles into axes in which each point is a unit square; a tie has a strip in the colours of its leaders; return the artists."""
+    """Draw tiles into axes in which each point is a unit square; return the artists."""
     return [
         artist for tile in tiles for artist in (*_draw_background(ax, tile, colours), *_draw_rows(ax, tile, colours))
     ]
@@ -149,11 +150,13 @@ def _draw_rows(ax: Axes, tile: WinnerTile, colours: Mapping[str, str]) -> list[A
     for number, (row, anchor) in enumerate(zip(tile.rows, tile.anchors, strict=True)):
         y = tile.row + 1 - pitch * (number + 0.85)
         marker = Rectangle((tile.column + 0.045, y - 0.2 * pitch), 0.03, 0.4 * pitch, facecolor=colours[row.system])
-        font = {"fontweight": "bold" if row.leads else "normal", "fontstyle": "normal" if row.has_rate else "italic"}
+        font = FontProperties(
+            size=8, weight="bold" if row.leads else "normal", style="normal" if row.has_rate else "italic"
+        )
         artists += [
             ax.add_patch(marker),
-            ax.text(tile.column + 0.1, y, row.system, color=INK, fontsize=8, ha="left", va="center", **font),
-            ax.text(tile.column + 0.95, y, row.claim, color=INK, fontsize=8, ha="right", va="center", **font),
+            ax.text(tile.column + 0.1, y, row.system, color=INK, font=font, ha="left", va="center"),
+            ax.text(tile.column + 0.95, y, row.claim, color=INK, font=font, ha="right", va="center"),
             _draw_link(ax, (tile.column, y - pitch / 2), pitch, anchor),
         ]
     if tile.remark:

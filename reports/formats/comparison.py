@@ -58,7 +58,7 @@ class Column(Struct, frozen=True):
 
 
 class Repeat(Struct, frozen=True):
-    """A cell that several runs measured: its forest plot, and a sentence that compares the spread with the intervals."""
+    """A cell of several runs: its forest plot, and a sentence that compares the spread with the intervals."""
 
     name: str
     sentence: str
@@ -115,7 +115,8 @@ def compare_cells(runs: Sequence[RunData]) -> list[ComparedCell]:
     return [
         ComparedCell(
             cell.system, cell.size_text, seconds_text(cell.cpu_seconds),
-            tuple(_make_side(by_cell.get(cell), each.get(cell)) for by_cell, each in zip(results, [{}, *compared], strict=True)),
+            tuple(_make_side(by_cell.get(cell), each.get(cell)) for by_cell, each in zip(results, [{}, *compared],
+            strict=True)),
         )
         for cell in cells
     ]  # fmt: skip

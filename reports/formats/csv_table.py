@@ -6,6 +6,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from bench.model.measurement import Result
 from bench.units import seconds_text, size_text
 from reports.data.bottleneck import find_bottleneck
 from reports.data.derived import compute_bound_share, rate_of
@@ -13,9 +14,9 @@ from reports.data.labels import MISSING, format_claim, format_duration, format_i
 from reports.data.run_data import CellData, RunData, read_run_data
 
 FIELDS = (
-    "system", "framework", "source", "message_bytes", "cpu_seconds", "status", "reason", "estimate_hz", "low_hz", "high_hz",
-    "confirmed_hz", "bound_hz", "bound", "limited_by", "generator_hz", "trials", "seconds", "sent", "processed", "lost",
-    "duplicated", "corrupted",
+    "system", "framework", "source", "message_bytes", "cpu_seconds", "status", "reason", "estimate_hz", "low_hz",
+    "high_hz", "confirmed_hz", "bound_hz", "bound", "limited_by", "generator_hz", "trials", "seconds", "sent",
+    "processed", "lost", "duplicated", "corrupted",
 )  # fmt: skip
 """Of a result, with one value each."""
 OBJECTIVE_FIELDS = ("estimate_hz", "low_hz", "high_hz", "kept_hz")
@@ -26,8 +27,9 @@ DELIVERY_FIELDS = ("lost", "duplicated", "corrupted")
 """Not counted by other tools."""
 Value = str | int | float | None
 COLUMNS = (
-    ("System", ""), ("Size", "r"), ("CPU cost", "r"), ("Status", ""), ("Throughput", "r"), ("Interval", "r"), ("Bytes/s", "r"),
-    ("Of bound", "r"), ("Limited by", ""), ("p50", "r"), ("p99", "r"), ("Trials", "r"), ("Took", "r"), ("Lost / dup. / corr.", "r"),
+    ("System", ""), ("Size", "r"), ("CPU cost", "r"), ("Status", ""), ("Throughput", "r"), ("Interval", "r"),
+    ("Bytes/s", "r"), ("Of bound", "r"), ("Limited by", ""), ("p50", "r"), ("p99", "r"), ("Trials", "r"), ("Took", "r"),
+    ("Lost / dup. / corr.", "r"),
 )  # fmt: skip
 """Of the short table: heading and alignment, in the order of CellRow's fields after the anchor."""
 QUANTILES = ("p50", "p90", "p99", "max")
@@ -57,7 +59,7 @@ class CellRow(Struct, frozen=True):
 
 
 def write(run: Path) -> list[Path]:
-    """Write cells.csv, a line for every cell of the scenario, and return its path; cells without a result are "not measured"."""
+    """Write cells.csv, a line for every cell of the scenario; return its path."""
     run_data = read_run_data(run)
     roles, objectives = list_roles(run_data), list_objectives(run_data)
     path = run / "cells.csv"
@@ -71,7 +73,7 @@ def write(run: Path) -> list[Path]:
 
 
 def list_columns(roles: tuple[str, ...], objectives: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the columns: nested fields of cells.json have a dot in their name, and bound_share is estimate_hz / bound_hz."""
+    """Return the columns; nested fields of cells.json have a dot, and bound_share is estimate_hz / bound_hz."""
     return (
         *FIELDS,
         "bound_share",
@@ -151,9 +153,13 @@ def _make_row(run_data: RunData, cell_data: CellData) -> CellRow:
         p99=format_latency(cell_data.deciding, result.latency_s.p99),
         trials=result.trials,
         seconds=format_duration(result.seconds) if result.trials else "",
-        errors=f"{result.lost} / {result.duplicated} / {result.corrupted}" if result.trials and not run_data.imported else "",
+        errors=_format_errors(result) if result.trials and not run_data.imported else "",
         keys=(
-            cell.system, cell.message_bytes, cell.cpu_seconds, result.status, rate or result.high_hz, result.low_hz, volume, share,
-            limit, result.latency_s.p50, result.latency_s.p99, result.trials, result.seconds, errors,
+            cell.system, cell.message_bytes, cell.cpu_seconds, result.status, rate or result.high_hz, result.low_hz,
+            volume, share, limit, result.latency_s.p50, result.latency_s.p99, result.trials, result.seconds, errors,
         ),
     )  # fmt: skip
+
+
+def _format_errors(result: Result) -> str:
+    return f"{result.lost} / {result.duplicated} / {result.corrupted}"

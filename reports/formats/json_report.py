@@ -34,11 +34,19 @@ def _make_cell(run_data: RunData, cell_data: CellData) -> dict[str, object]:
     """Return the fields of a cell, its bottleneck as a sentence, and its trials."""
     bottleneck = find_bottleneck(run_data, cell_data)
     trials = [
-        {"number": measurement.planned.number, "rate_hz": measurement.planned.rate, "purpose": measurement.planned.purpose,
-         "verdict": verdict.word, "why": verdict.why, "window_s": measurement.planned.window, "sent": measurement.sent,
-         "processed": measurement.processed, "lost": measurement.lost}
+        {
+            "number": measurement.planned.number,
+            "rate_hz": measurement.planned.rate,
+            "purpose": measurement.planned.purpose,
+            "verdict": verdict.word,
+            "why": verdict.why,
+            "window_s": measurement.planned.window,
+            "sent": measurement.sent,
+            "processed": measurement.processed,
+            "lost": measurement.lost,
+        }
         for measurement, verdict in ((trial.measurement, trial.verdict) for trial in cell_data.trials)
-    ]  # fmt: skip
+    ]
     return {
         **make_record(cell_data, list_roles(run_data), list_objectives(run_data), imported=run_data.imported),
         "limit": bottleneck and bottleneck.sentence,

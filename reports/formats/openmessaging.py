@@ -1,8 +1,8 @@
-"""Result files of the OpenMessaging Benchmark: written from our runs for its tools, and imported as runs that cannot be resumed.
+"""Result files of the OpenMessaging Benchmark: written from our runs, and imported as runs that cannot be resumed.
 
-A result file is one object: names, a message size, and lists with a value for every 10 s; latencies are in milliseconds. It has one
-rate and no search, so an imported cell is a bound: "at least" the published rate if the consumers kept up with it, else "at most".
-Names of the fields: openmessaging/benchmark, TestResult.
+A result file is one object: names, a message size, and lists with a value for every 10 s; latencies are in
+milliseconds. It has one rate and no search, so an imported cell is a bound: "at least" the published rate if the
+consumers kept up with it, else "at most". Names of the fields: openmessaging/benchmark, TestResult.
 """
 
 import json
@@ -96,7 +96,8 @@ def _find_mistake(foreign: ForeignResult) -> str | None:
     if not 1 <= foreign.message_size <= 10**9:
         return f"messageSize {foreign.message_size} is no size from 1 B to 1 GB"
     if not published or len(published) != len(consumed):
-        return f"publishRate has {len(published)} values and consumeRate {len(consumed)}; as many of both are needed, and one at least"
+        lengths = f"publishRate has {len(published)} values and consumeRate {len(consumed)}"
+        return f"{lengths}; as many of both are needed, and one at least"
     if not all(math.isfinite(rate) and 0 <= rate < 1e12 for rate in (*published, *consumed)):
         return "a rate is negative or not a number"
     if sum(published) == 0:
@@ -138,8 +139,10 @@ def make_measurement(foreign: ForeignResult) -> Measurement:
     seconds = [None if ms is None else ms / 1000 for ms in (foreign.p50, None, foreign.p99, foreign.most)]
     return Measurement(
         Planned(0, offered[-1] / window, 0.0, window, "search"), now_text(), "complete", 0.0, window,
-        offered=offered[-1], sent=offered[-1], failed=0, processed=processed[-1], lost=0, duplicated=0, out_of_order=0, corrupted=0,
-        drained=left < 0.02, late=0.0, blocked=0.0, cpu_requested_s=0.0, cpu_used_s=0.0, from_sent=Latency(*seconds), note=UNCOUNTED,
+        offered=offered[-1], sent=offered[-1], failed=0, processed=processed[-1], lost=0, duplicated=0,
+        out_of_order=0, corrupted=0,
+        drained=left < 0.02, late=0.0, blocked=0.0, cpu_requested_s=0.0, cpu_used_s=0.0, from_sent=Latency(*seconds),
+        note=UNCOUNTED,
         series=Series([STEP_S * (n + 1) for n in range(len(offered))], offered, offered, processed),
     )  # fmt: skip
 

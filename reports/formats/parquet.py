@@ -1,4 +1,4 @@
-"""A run as two tables for other tools: cells.parquet, one row a cell, and trials.parquet, one row a trial; rates are messages/s."""
+"""A run as two tables: cells.parquet, one row a cell, and trials.parquet, one row a trial; rates are messages/s."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,8 +10,8 @@ from reports.data.run_data import CellData, JudgedTrial, read_run_data
 from reports.formats.csv_table import QUANTILES, list_columns, list_objectives, list_roles, make_record
 
 NUMBER_FIELDS = (
-    "seconds", "offered", "sent", "failed", "processed", "lost", "duplicated", "out_of_order", "corrupted", "late", "blocked",
-    "cpu_requested_s", "cpu_used_s", "batch_interval",
+    "seconds", "offered", "sent", "failed", "processed", "lost", "duplicated", "out_of_order", "corrupted", "late",
+    "blocked", "cpu_requested_s", "cpu_used_s", "batch_interval",
 )  # fmt: skip
 TEXT_COLUMNS = {
     "system",

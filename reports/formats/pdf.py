@@ -1,4 +1,4 @@
-"""The report as a PDF, typeset by Typst from the same figures; all texts of a run are passed as data, never as source."""
+"""The report as a PDF, typeset by Typst; all texts of a run are passed as data, never as source."""
 
 import json
 from collections.abc import Mapping

@@ -24,8 +24,8 @@ HEADERS = {
     "Cache-Control": "no-store",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
-    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; "
-    "img-src data:; frame-ancestors 'none'",
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
+    "connect-src 'self'; img-src data:; frame-ancestors 'none'",
 }
 
 
@@ -75,7 +75,7 @@ def _open_server(run: Path, host: str, port: int, title: str) -> ThreadingHTTPSe
         ip_address(host)
     except ValueError:
         raise UsageError(
-            f"--host {host}: is no IP address; allowed: 127.0.0.1 (this machine only), or another address of this machine"
+            f"--host {host}: is no IP address; allowed: 127.0.0.1 (this machine only), or another of its addresses"
         ) from None
     kind = type("Server", (ThreadingHTTPServer,), {"address_family": 10 if ":" in host else 2, "daemon_threads": True})
     try:
@@ -110,7 +110,7 @@ class RequestHandler(BaseHTTPRequestHandler):
     do_HEAD = do_GET  # noqa: N815  names of the parent class
 
     def _has_local_host_header(self) -> bool:
-        """Return True if the Host header is an IP address or localhost: this stops DNS rebinding by pages of other hosts."""
+        """Return True if the Host header is an IP address or localhost; this stops DNS rebinding by other pages."""
         host = self.headers.get("Host", "").rsplit(":", 1)[0].strip("[]")
         if host == "localhost":
             return True

@@ -42,14 +42,14 @@ def chromium() -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The address of a report with every status."""
+    """Return the address of a report with every status."""
     (path,) = html_page.write(make_run(tmp_path_factory.mktemp("browser") / "run"))
     return path.as_uri()
 
 
 @pytest.fixture
 def opened(chromium: Browser, report: str) -> Iterator[Page]:
-    """The report in a new window; errors and warnings of its console fail the test."""
+    """Yield the report in a new window; errors and warnings of its console fail the test."""
     window = chromium.new_page(viewport={"width": 1280, "height": 900})
     errors: list[str] = []
     window.on("pageerror", lambda error: errors.append(str(error)))
@@ -61,7 +61,7 @@ def opened(chromium: Browser, report: str) -> Iterator[Page]:
 
 
 def find_violations(window: Page) -> list[str]:
-    """The violations that axe-core reports, a line each."""
+    """Return the violations that axe-core reports, a line each."""
     reported = Axe().run(window, options=RULES).response["violations"]
     return [f"{one['id']}: {one['help']}: {node['html'][:160]}" for one in reported for node in one["nodes"]]
 
@@ -181,7 +181,7 @@ def test_no_text_of_a_figure_is_cut_off(opened: Page) -> None:
 
 def test_the_text_of_a_map_fits_its_cell(opened: Page) -> None:
     """No text is wider than its tile."""
-    wide = opened.evaluate("""() => [...document.querySelectorAll(".map-group:not([hidden]) .map svg")].flatMap((svg) => {
+    wide = opened.evaluate("""() => [...document.querySelectorAll(".map-group:not([hidden]) svg")].flatMap((svg) => {
         const cells = [...svg.querySelectorAll("a")].map((link) => link.getBoundingClientRect());
         return [...svg.querySelectorAll("text")].filter((text) => {
             const at = text.getBoundingClientRect();
@@ -196,7 +196,10 @@ def test_the_text_of_a_map_fits_its_cell(opened: Page) -> None:
 def test_a_dark_page_is_dark_and_its_figures_too(opened: Page) -> None:
     """The title of a figure is as light as that of the page; text on a coloured tile keeps its colour."""
     colour = "(at) => getComputedStyle(document.querySelector(at)).color"
-    fill = """(words) => getComputedStyle([...document.querySelectorAll(".map text")].find((t) => t.textContent === words)).fill"""
+    fill = """(words) => {
+        const texts = [...document.querySelectorAll(".map text")];
+        return getComputedStyle(texts.find((text) => text.textContent === words)).fill;
+    }"""
     claim = opened.evaluate(fill, "44 /s")
     opened.emulate_media(color_scheme="dark")
     assert (

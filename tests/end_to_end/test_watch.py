@@ -38,7 +38,7 @@ def until(is_true: Callable[[], object]) -> None:
 
 @pytest.fixture(scope="module")
 def live_page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[int, RunFolder]]:
-    """The port of the live page, and the run folder that a harness has open."""
+    """Yield the port of the live page, and the run folder that a harness has open."""
     run = make_run(tmp_path_factory.mktemp("watch") / "run")
     store = RunFolder(run)
     store.open(QUICK, server.read_run(run).site, {})

@@ -30,21 +30,21 @@ IDLE = {"framework": 4.0, "source": 0.5, "load": 0.5, "busy": 5.5, "seconds": 10
 
 
 def make_run_data(**site: Any) -> RunData:
-    """A run without cells on a machine with two cores."""
+    """Return a run without cells on a machine with two cores."""
     return RunData(Path(), RunRecord(1, QUICK, Site(**site), {"cores": 2}, "2026-05-04T10:00:00Z"), ())
 
 
 def make_cell_data(
     cell: Cell, trial: Measurement, why: str = "backlog grew", word: Any = "overloaded", **result: Any
 ) -> CellData:
-    """A cell at 100 /s with one trial above that rate."""
+    """Return a cell at 100 /s with one trial above that rate."""
     rates = {"estimate_hz": 100.0, "low_hz": 97.0, "high_hz": 103.0}
     cell_result: Result = make_result(cell, result.pop("status", "measured"), **(rates | result))
     return CellData(cell, cell_result, (JudgedTrial(trial, Verdict(word, why, 0.1)),))
 
 
 def overloaded(batch: float = 0.0, **changes: Any) -> Measurement:
-    """A trial at 120 /s of a system that processes 100 /s."""
+    """Return a trial at 120 /s of a system that processes 100 /s."""
     return make_measurement(1, 120.0, 100.0, "search", batch, **changes)
 
 
@@ -142,8 +142,10 @@ def test_a_resource_at_its_limit_is_the_bottleneck(site: Any, usage: Any, kind: 
     [
         ({"settings": {"spark": {"cores": 2}}}, {"framework": 19.0, "busy": 25.0},
          "The framework uses all of the 2 cores it was given."),
-        ({"load": LoadSettings(cores=6)}, {"framework": 14.0, "source": 5.0, "busy": 30.0}, "All cores are busy, mostly with the framework."),
-        ({"load": LoadSettings(cores=7)}, {"framework": 9.5, "source": 0.2, "busy": 20.0}, "All cores are busy, mostly with the framework."),
+        ({"load": LoadSettings(cores=6)}, {"framework": 14.0, "source": 5.0, "busy": 30.0},
+         "All cores are busy, mostly with the framework."),
+        ({"load": LoadSettings(cores=7)}, {"framework": 9.5, "source": 0.2, "busy": 20.0},
+         "All cores are busy, mostly with the framework."),
     ],
     ids=["settings", "pinned", "one core left"],
 )  # fmt: skip

@@ -21,7 +21,8 @@ from reports.data.run_data import read_run_data
 from reports.formats import comparison, html_page, openmessaging, parquet
 
 GOOD: dict[str, Any] = {
-    "workload": "1 topic / 16 partitions / 1kb", "driver": "Kafka throughput", "messageSize": 1024, "topics": 1, "partitions": 16,
+    "workload": "1 topic / 16 partitions / 1kb", "driver": "Kafka throughput", "messageSize": 1024,
+    "topics": 1, "partitions": 16,
     "publishRate": [50_000.0] * 6, "publishErrorRate": [0.0] * 6, "consumeRate": [49_990.0] * 6, "backlog": [100] * 6,
     "aggregatedEndToEndLatency50pct": 4.0, "aggregatedEndToEndLatency99pct": 12.0, "aggregatedEndToEndLatencyMax": 80.0,
 }  # fmt: skip

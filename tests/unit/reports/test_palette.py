@@ -33,7 +33,7 @@ def linear(colour) -> np.ndarray:
 
 
 def to_lab(sight: str, colour) -> np.ndarray:
-    """A colour in CIELAB (D65), as a reader with that sight sees it."""
+    """Return a colour in CIELAB (D65), as a reader with that sight sees it."""
     rgb = np.clip(SIGHTS[sight] @ linear(colour), 0, 1)
     to_xyz = np.array(
         [[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.0721750], [0.0193339, 0.1191920, 0.9503041]]

@@ -21,11 +21,11 @@ from reports.figures.catalog import make_figures
 FOLDER = Path(__file__).with_name("images")
 CHECKED = ("winners", "map-spark-kafka", "limits-spark-kafka", "curves-1")
 MAX_DIFFERENCE = 0.005
-"""Mean over all pixels and colours, of 1: another version of the fonts' rasteriser differs by less, a missing word by more."""
+"""Mean over all pixels and colours, of 1: other versions of the rasteriser differ by less, a missing word by more."""
 
 
 def draw_figures():
-    """The checked figures of the sample run, by name."""
+    """Return the checked figures of the sample run, by name."""
     with tempfile.TemporaryDirectory() as folder:
         pictures = make_figures(read_run_data(make_run(Path(folder) / "run")))
         return {picture.name: picture.png() for picture in pictures if picture.name in CHECKED}
@@ -33,7 +33,7 @@ def draw_figures():
 
 @pytest.fixture(scope="module")
 def current():
-    """The figures of the current code."""
+    """Return the figures of the current code."""
     return draw_figures()
 
 

@@ -29,7 +29,7 @@ from reports.formats import csv_table, html_page, images, json_report, pdf
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run with every status and one unfinished cell, with all its reports."""
+    """Return a run with every status and one unfinished cell, with all its reports."""
     folder = make_run(tmp_path_factory.mktemp("results") / "quick")
     for report in (html_page, pdf, images, json_report, csv_table):
         report.write(folder)
@@ -88,7 +88,7 @@ def test_the_page_loads_nothing(html: str) -> None:
 
 
 def test_every_cell_of_a_map_leads_to_its_line(run: Path, html: str) -> None:
-    """Each cell is linked from the winner map, from its system's maps and from the table, and each link has its target."""
+    """The winner map, the maps of its system and the table link to it, and each link has its target."""
     elements = Elements(html)
     targets = [href[1:] for href in elements.all("href") if href.startswith("#cell-")]
     assert set(targets) == {cell_data.anchor for cell_data in read_run_data(run).cells}
@@ -131,7 +131,7 @@ EVIL = '</title><script>alert(1)</script> #panic("x") $\\frac{1}{$ {{ 7 * 7 }}'
 
 
 def make_hostile_run(folder: Path) -> Path:
-    """A run in which every text tries to inject code."""
+    """Return a run in which every text tries to inject code."""
     scenario = Scenario(name="evil", title=EVIL, systems=("a/b", "c/$x_"), grid=Grid((Size(100),)))
     with open_run_folder(folder, scenario, command=EVIL, versions={EVIL: EVIL}, revision=[EVIL]) as store:
         for cell in scenario.cells():
@@ -166,7 +166,10 @@ def test_the_pdf_has_pages_and_its_fonts_within(run: Path) -> None:
 
 @pytest.mark.parametrize(
     ("report", "pattern"),
-    [(html_page, "report.html"), (pdf, "report.pdf"), (images, "figures/*.svg"), (json_report, "report.json"), (csv_table, "cells.csv")],
+    [
+        (html_page, "report.html"), (pdf, "report.pdf"), (images, "figures/*.svg"),
+        (json_report, "report.json"), (csv_table, "cells.csv"),
+    ],
     ids=["html", "pdf", "svg", "json", "csv"],
 )  # fmt: skip
 def test_the_same_run_gives_the_same_bytes(run: Path, report: Any, pattern: str) -> None:
@@ -291,14 +294,14 @@ CELLS = [Cell(framework, "kafka", 100, 0.0) for framework in ("a", "b", "c")]
 
 
 def find_leaders(*results: Result) -> tuple[str, ...]:
-    """The leaders among the results of the first cells."""
+    """Return the leaders among the results of the first cells."""
     return rank_systems(
         100, 0.0, [CellData(cell, result, ()) for cell, result in zip(CELLS, results, strict=False)]
     ).leaders
 
 
 def rated(cell: Cell, low: float | None, high: float | None, status: str = "measured") -> Result:
-    """A result with that interval."""
+    """Return a result with that interval."""
     estimate = (low * high) ** 0.5 if low and high else low
     rates: dict[str, Any] = {"low_hz": low, "high_hz": high, "estimate_hz": estimate}
     return make_result(cell, status, **rates)

@@ -29,8 +29,8 @@ def run_data(tmp_path_factory):
     return read_run_data(run)
 
 
-def costs(**more):
-    """The cost table of a trial, by role and head."""
+def table(**more):
+    """Return the resource table of a trial, by role and heading."""
     judged = JudgedTrial(make_measurement(1, 100.0, 200.0, **more), Verdict("sustained"))
     return {row[0]: dict(zip(HEADINGS, row, strict=True)) for row in describe_resources(judged)}
 
@@ -46,13 +46,13 @@ def test_each_role_has_its_share_of_the_window():
             "gc_seconds": 0.05,
         }
     }
-    row = costs(cpu={"seconds": 10.0, "source": 5.0, "busy": 9.0}, usage=used)["source’s servers"]
+    row = table(cpu={"seconds": 10.0, "source": 5.0, "busy": 9.0}, usage=used)["source’s servers"]
     assert [row[name] for name in HEADINGS[1:]] == ["0.50", "800 MB", "1 MB/s", "2 MB/s", "0 B/s", "3 MB/s", "0.5 %"]
 
 
 def test_what_nobody_could_see_is_a_dash_and_not_zero():
     """A framework without a JVM, a kernel without socket accounts."""
-    row = costs(usage={"framework": {"read_bytes": 0.0, "written_bytes": 0.0}})["framework"]
+    row = table(usage={"framework": {"read_bytes": 0.0, "written_bytes": 0.0}})["framework"]
     assert (row["TCP sent"], row["GC"], row["Disk read"]) == ("–", "–", "0 B/s")
 
 

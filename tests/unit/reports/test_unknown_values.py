@@ -1,4 +1,6 @@
-"""Reports do not claim more than is cell_data: cells without an answer, bounds, services on other hosts."""
+"""Reports claim no more than is known: of cells without an answer, of bounds, of services on other hosts."""
+
+import json
 
 import pytest
 
@@ -24,17 +26,17 @@ FAST, SLOW = Cell("plain", "kafka", 1000, 0.01), Cell("spark", "kafka", 1000, 0.
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    """A finished run of the quick scenario."""
+    """Return a finished run of the quick scenario."""
     return make_run(tmp_path_factory.mktemp("certain") / "run", QUICK, unfinished=())
 
 
 def measured(cell, rate=100.0):
-    """A cell with a measured rate and an interval of 3 %."""
+    """Return a cell with a measured rate and an interval of 3 %."""
     return CellData(cell, make_result(cell, "measured", estimate_hz=rate, low_hz=0.97 * rate, high_hz=1.03 * rate), ())
 
 
 def failed(cell, reason):
-    """A failed cell."""
+    """Return a failed cell."""
     return CellData(cell, replace(make_result(cell, "failed"), reason=reason), ())
 
 
@@ -114,6 +116,16 @@ def test_the_cpu_of_a_service_on_another_host_is_unknown(run):
         assert compute_used_cores(sustained) is None
 
 
+def test_the_cpu_share_of_a_service_on_another_host_is_unknown_in_old_runs_too(tmp_path):
+    """Their cells.json has 0.0; the table leaves it empty."""
+    folder = make_run(tmp_path / "run", QUICK, unfinished=())
+    record = json.loads((folder / "run.json").read_text())
+    record["site"]["kafka"] = {"bootstrap": "h:9092"}
+    (folder / "run.json").write_text(json.dumps(record))
+    cells = read_run_data(folder).of_system("spark/kafka")
+    assert {cell_data.result.cpu_share["source"] for cell_data in cells if cell_data.result.cpu_share} == {None}
+
+
 def test_latencies_of_an_invalid_trial_are_not_drawn(run):
     """An invalid trial says nothing about the system; an overloaded one is marked."""
     run_data = read_run_data(run)
@@ -128,7 +140,7 @@ def test_latencies_of_an_invalid_trial_are_not_drawn(run):
 
 
 def _of(site, cpu):
-    """The CPU by role without the roles on other hosts."""
+    """Return the CPU by role without the roles on other hosts."""
     gone = {"framework"} if site.spark is not None else {"source"}
     return {role: value for role, value in cpu.items() if role not in gone}
 

@@ -141,3 +141,11 @@ def test_a_place_that_cannot_be_written_is_refused(tmp_path):
     (tmp_path / "results").write_text("")
     with pytest.raises(UsageError, match="choose another place with --out"):
         RunFolder.fresh(tmp_path / "results", "x")
+
+
+def test_the_cpu_share_of_a_service_on_another_host_is_null(store):
+    """In cells.json as it is written: the CPU of a client on this machine is not that of the service."""
+    store.finish(CELL, replace(result(), cpu_share={"framework": 1.5, "source": 0.0}))
+    (written,) = msgspec.json.decode((store.folder / "cells.json").read_bytes())["cells"]
+    assert written["cpu_share"] == {"framework": 1.5, "source": None}
+    assert read_results(store.folder)[0].cpu_share["source"] is None
