@@ -19,7 +19,7 @@ from reports.figures.figure import RIGHT, TOP, Picture
 from reports.figures.heatmap import COMPACT_SIDE, MIN_WIDTH, MapLayout, add_grid_axes, is_compact
 from reports.figures.palette import EMPTY, INK, PALE, RGB, UNSUPPORTED, assign_colours, tint
 
-TITLE = "Maximum sustainable throughput (messages/s), the best in bold"
+TITLE = "Maximum throughput (messages/s)"
 COMPACT_TITLE = "Best system at each point"
 LINE_HEIGHT = 0.19
 """Of a line of text in a tile, in inches."""
