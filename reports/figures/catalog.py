@@ -2,10 +2,10 @@
 
 from msgspec import Struct
 
-from reports.data.heatmap_kinds import HEATMAP_KINDS, make_heatmaps
 from reports.data.run_data import RunData
 from reports.figures.bottleneck_map import make_bottleneck_maps
 from reports.figures.figure import Picture
+from reports.figures.heatmap_kinds import HEATMAP_KINDS, make_heatmaps
 from reports.figures.latency import make_latency_figures
 from reports.figures.rate_curves import make_rate_curves
 from reports.figures.winner_map import make_winner_map

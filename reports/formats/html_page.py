@@ -8,7 +8,6 @@ from markupsafe import Markup
 from msgspec import Struct
 
 from bench.units import seconds_text, size_text
-from reports.data.cell_details import describe_cells
 from reports.data.labels import GLOSSARY, LIMITATIONS, format_claim, status_of
 from reports.data.metadata import describe_machine, describe_repetition, describe_subject
 from reports.data.run_data import RunData, read_run_data
@@ -17,6 +16,7 @@ from reports.figures.catalog import Group, make_map_groups, make_wide_groups, ma
 from reports.figures.figure import Picture
 from reports.figures.svg_embed import SvgEmbedder
 from reports.figures.svg_timeline import BACKLOG_HEIGHT, COUNTS_HEIGHT, WIDTH
+from reports.formats.cell_details import describe_cells
 from reports.formats.csv_table import COLUMNS, make_rows
 
 STATUSES = ("measured", "lower-bound", "upper-bound", "unstable", "failed", "unsupported", "not measured")

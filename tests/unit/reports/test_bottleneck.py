@@ -18,10 +18,10 @@ from bench.model.measurement import Bound, Measurement, Planned, Result, Series
 from bench.storage.run_folder import RunRecord
 from bench.units import Bandwidth
 from reports.data.bottleneck import find_bottleneck
-from reports.data.heatmap_kinds import describe_cpu
 from reports.data.log_excerpt import Logs
-from reports.data.posterior_curve import compute_posterior_curve
 from reports.data.run_data import CellData, JudgedTrial, RunData
+from reports.figures.heatmap_kinds import describe_cpu
+from reports.figures.posterior_curve import compute_posterior_curve
 from reports.figures.rate_curves import collect_curves
 
 FREE = Cell("spark", "kafka", 10_000, 0.0)

@@ -12,9 +12,9 @@ from bench.config.scenario import Grid
 from bench.model.cell import Cell
 from bench.model.measurement import ClockOffset
 from bench.model.message_sizes import MessageSize, Sizes
-from reports.data.cell_details import describe_cells
 from reports.data.resources import HEADINGS, describe_resources
 from reports.data.run_data import JudgedTrial, MeanSize, read_run_data
+from reports.formats.cell_details import describe_cells
 from reports.formats.csv_table import write
 
 CHOICE = MessageSize.read({"choice": {"100 B": "90 %", "10 kB": "10 %"}})

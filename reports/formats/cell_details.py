@@ -10,10 +10,10 @@ from reports.data.derived import compute_bound_share, find_bound, get_cpu_second
 from reports.data.labels import format_claim, format_duration, format_interval, format_latency, status_of
 from reports.data.log_excerpt import LogExcerpt, Logs
 from reports.data.metadata import make_cell_command
-from reports.data.posterior_curve import PosteriorCurve, compute_posterior_curve
 from reports.data.resources import describe_resources
 from reports.data.run_data import CellData, JudgedTrial, RunData
 from reports.data.trial_timeline import describe_trial, make_trial_timeline
+from reports.figures.posterior_curve import PosteriorCurve, compute_posterior_curve
 from reports.figures.svg_timeline import SvgTimeline, make_svg_timeline
 
 MAX_TRIALS_DRAWN = 4000
