@@ -33,7 +33,7 @@ FRAGMENT = "#cell-spark-tcp-100B-0us"
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
-    """One browser for all tests."""
+    """Yield one browser for all tests."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
         yield browser
@@ -69,7 +69,7 @@ def find_violations(window: Page) -> list[str]:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("fragment", ["", FRAGMENT], ids=["page", "cell"])
 def test_axe_finds_nothing(opened: Page, report: str, scheme: Any, fragment: str) -> None:
-    """Neither in the page nor in an open cell, light or dark."""
+    """The page and an open cell have no violation, light or dark."""
     opened.emulate_media(color_scheme=scheme)
     opened.goto(report + fragment)
     opened.reload()
@@ -78,7 +78,7 @@ def test_axe_finds_nothing(opened: Page, report: str, scheme: Any, fragment: str
 
 
 def test_a_click_on_a_map_opens_its_cell(opened: Page) -> None:
-    """With its trials, timelines, posterior, latencies, and the command that measures it again."""
+    """The cell has its trials, timelines, posterior, latencies, and the command that measures it again."""
     opened.locator(f".map-group:visible a[href='{FRAGMENT}']").first.click()
     cell = opened.locator("dialog[open]")
     assert cell.locator("h2").inner_text() == "spark/tcp, 100 B, 0 ms: 59.9 k/s"
@@ -102,7 +102,7 @@ def test_a_cell_is_opened_and_closed_by_keyboard(opened: Page) -> None:
 
 
 def test_every_control_is_reached_by_tab(opened: Page) -> None:
-    """In order from the top of the page, each with a visible focus."""
+    """Links, filters and buttons all get the focus."""
     reached = set()
     for _ in range(40):
         opened.keyboard.press("Tab")
@@ -122,7 +122,7 @@ def test_an_address_with_a_cell_opens_it(opened: Page, report: str) -> None:
 
 
 def test_the_next_cell_is_one_step_away(opened: Page) -> None:
-    """Back and forth, in the order of the table."""
+    """The buttons step back and forth in the order of the table."""
     opened.locator("#table tbody a").first.click()
     opened.get_by_role("button", name="next").click()
     assert opened.locator("dialog h2").inner_text().startswith("spark/tcp, 10 kB, 0 ms")
@@ -131,7 +131,7 @@ def test_the_next_cell_is_one_step_away(opened: Page) -> None:
 
 
 def test_the_table_sorts_by_numbers_not_by_text(opened: Page) -> None:
-    """Ascending, then descending; cells without a value come last both times."""
+    """The first click sorts ascending, the second descending; cells without a value come last both times."""
     button = opened.get_by_role("button", name="Throughput")
     button.click()
     assert opened.locator("#table tbody tr .rate").first.inner_text() == "23.2 /s"
@@ -142,7 +142,7 @@ def test_the_table_sorts_by_numbers_not_by_text(opened: Page) -> None:
 
 
 def test_filters_leave_only_the_chosen_cells(opened: Page) -> None:
-    """In the table and in the maps; one button shows everything again."""
+    """They apply to the table and to the maps; one button shows everything again."""
     opened.get_by_role("checkbox", name="spark/tcp").uncheck()
     opened.get_by_role("combobox", name="Sizes from").select_option(label="10 kB")
     assert opened.locator("#table tbody tr:visible").count() == 12
@@ -153,7 +153,7 @@ def test_filters_leave_only_the_chosen_cells(opened: Page) -> None:
 
 
 def test_one_kind_of_map_is_shown_at_a_time(opened: Page) -> None:
-    """The one that was chosen."""
+    """The chosen kind is visible, the others are hidden."""
     opened.get_by_role("radio", name="Bottlenecks").check()
     assert opened.locator(".map-group:visible").get_attribute("data-kind") == "limits"
     assert "generator" in opened.locator(".map-group:visible").inner_text()
@@ -221,7 +221,7 @@ def test_the_page_requests_nothing_but_itself(chromium: Browser, report: str) ->
 
 
 def test_without_javascript_maps_and_table_are_there(chromium: Browser, report: str) -> None:
-    """All kinds of maps, one below the other."""
+    """All kinds of maps are visible, one below the other."""
     context = chromium.new_context(java_script_enabled=False)
     window = context.new_page()
     window.goto(report)
@@ -232,7 +232,7 @@ def test_without_javascript_maps_and_table_are_there(chromium: Browser, report: 
 
 
 def test_axe_finds_nothing_in_a_comparison(chromium: Browser, tmp_path: Path) -> None:
-    """Of two runs."""
+    """The page of two runs has no violation."""
     runs = [make_run(tmp_path / name) for name in ("one", "two")]
     window = chromium.new_page()
     window.goto(comparison.write(runs, tmp_path).as_uri())
@@ -241,7 +241,7 @@ def test_axe_finds_nothing_in_a_comparison(chromium: Browser, tmp_path: Path) ->
 
 
 def test_axe_finds_nothing_in_the_live_page(chromium: Browser, tmp_path: Path) -> None:
-    """Of a run that a harness has open."""
+    """The live page of a run that a harness has open has no violation."""
     run, printed = make_run(tmp_path / "run"), list[str]()
     with closing(RunFolder(run)) as store:
         store.open(QUICK, Site(), {})

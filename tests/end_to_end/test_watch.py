@@ -64,7 +64,7 @@ def request(port: int, path: str, method: str = "GET", **headers: str) -> tuple[
 
 
 def test_the_page_shows_the_map_filling(live_page: tuple[int, RunFolder]) -> None:
-    """How many cells are done, and each one's rate with its interval."""
+    """It has the number of finished cells, and the rate and interval of each."""
     port, _ = live_page
     status, body = request(port, "/snapshot.json")
     snapshot = json.loads(body)
@@ -115,7 +115,7 @@ def test_hostile_text_stays_text(tmp_path: Path) -> None:
 
 
 def test_a_host_that_is_no_address_is_refused(tmp_path: Path) -> None:
-    """In one line."""
+    """The error says what is wrong with the address."""
     run = make_run(tmp_path / "run")
     with pytest.raises(UsageError, match="is no IP address"):
         server.serve(run, host="0.0.0.0.evil", port=0, say=print)

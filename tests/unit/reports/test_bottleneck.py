@@ -60,7 +60,7 @@ def overloaded(batch: float = 0.0, **changes: Any) -> Measurement:
     ids=["framework", "broker", "generator", "one thread", "nobody"],
 )
 def test_the_bottleneck_is_the_role_that_uses_the_cpu(cpu: dict[str, float], kind: str) -> None:
-    """In the trial just above the sustained rate; the evidence has the figures."""
+    """The trial just above the sustained rate decides, and the evidence has its figures."""
     bottleneck = find_bottleneck(
         make_run_data(), make_cell_data(FREE, overloaded(cpu=cpu | {"seconds": 10.0, "available": 20.0}))
     )
@@ -70,7 +70,7 @@ def test_the_bottleneck_is_the_role_that_uses_the_cpu(cpu: dict[str, float], kin
 
 
 def test_a_rate_near_the_bound_is_limited_by_the_work_itself() -> None:
-    """Whatever the cores did."""
+    """The CPU use of the trials does not matter."""
     bottleneck = find_bottleneck(make_run_data(), make_cell_data(DEAR, overloaded(), estimate_hz=190.0))
     assert bottleneck is not None
     assert (bottleneck.kind, "95%" in bottleneck.evidence) == ("the work", True)
@@ -78,7 +78,7 @@ def test_a_rate_near_the_bound_is_limited_by_the_work_itself() -> None:
 
 @pytest.mark.parametrize(("name", "kind"), [("disk", "disk"), ("network", "network")])
 def test_a_rate_near_a_soft_bound_of_the_source_is_limited_by_it(name: str, kind: str) -> None:
-    """With the share of it that was reached; a bound far above the rate limits nothing."""
+    """The evidence has the share that was reached; a bound far above the rate limits nothing."""
     near, far = Bound(name, 105.0, hard=False), Bound(name, 400.0, hard=False)
     bottleneck = find_bottleneck(make_run_data(), make_cell_data(FREE, overloaded(cpu=IDLE), soft_bounds=(near,)))
     assert bottleneck is not None
@@ -89,7 +89,7 @@ def test_a_rate_near_a_soft_bound_of_the_source_is_limited_by_it(name: str, kind
 
 
 def test_the_soft_bounds_of_each_source_are_drawn_over_the_sizes() -> None:
-    """Once for each source, however many systems read it; a source without a soft bound has no line."""
+    """Each source has one line, however many systems read it; a source without a soft bound has none."""
     sizes, bounds = (10_000, 1_000_000), {"kafka": (Bound("disk", 900.0, hard=False),), "tcp": ()}
     cells = [
         Cell(framework, source, size, 0.0) for framework in ("plain", "spark") for source in bounds for size in sizes
@@ -100,7 +100,7 @@ def test_the_soft_bounds_of_each_source_are_drawn_over_the_sizes() -> None:
 
 
 def test_a_full_link_is_the_bottleneck() -> None:
-    """If the site file gives its bandwidth."""
+    """The bandwidth of the site file is the bound."""
     bottleneck = find_bottleneck(
         make_run_data(bandwidth=Bandwidth(1.05e6), kafka=KafkaSite("h:9092")),
         make_cell_data(FREE, overloaded(cpu=IDLE)),
@@ -130,7 +130,7 @@ def test_a_full_link_is_the_bottleneck() -> None:
     ids=["garbage", "neither", "network", "disk"],
 )
 def test_a_resource_at_its_limit_is_the_bottleneck(site: Any, usage: Any, kind: str, figures: str) -> None:
-    """Garbage collection anywhere; network and disk if the site file gives their bandwidth."""
+    """Garbage collection counts always, network and disk only if the site file gives their bandwidth."""
     bottleneck = find_bottleneck(make_run_data(**site), make_cell_data(FREE, overloaded(cpu=IDLE, usage=usage)))
     assert bottleneck is not None
     assert bottleneck.kind == kind
@@ -150,7 +150,7 @@ def test_a_resource_at_its_limit_is_the_bottleneck(site: Any, usage: Any, kind: 
     ids=["settings", "pinned", "one core left"],
 )  # fmt: skip
 def test_a_framework_that_uses_what_it_was_given_is_limited_by_that(scenario: Any, cpu: Any, sentence: str) -> None:
-    """Even if other cores of the machine are free: it could not use them."""
+    """The other cores of the machine may be free: the framework could not use them."""
     run = RunRecord(1, replace(QUICK, **scenario), Site(), {"cores": 8}, "2026-05-04T10:00:00Z")
     usage = {"source": 0.5, "load": 0.5, "seconds": 10.0, "available": 80.0} | cpu
     bottleneck = find_bottleneck(RunData(Path(), run, ()), make_cell_data(FREE, overloaded(1.0, cpu=usage)))
@@ -159,7 +159,7 @@ def test_a_framework_that_uses_what_it_was_given_is_limited_by_that(scenario: An
 
 
 def test_an_overloaded_trial_below_the_rate_is_not_evidence() -> None:
-    """For example one of a cold system."""
+    """It may have been the first trial of a cold system."""
     busy = {"framework": 19.0, "source": 0.5, "load": 0.5, "busy": 20.0, "seconds": 10.0, "available": 20.0}
     confirmed, cold = make_measurement(2, 100.0, 100.0, "confirm"), make_measurement(1, 60.0, 40.0, "search", cpu=busy)
     result = make_result(FREE, "lower-bound", reason="highest", estimate_hz=100.0, low_hz=100.0, confirmed_hz=100.0)
@@ -173,7 +173,7 @@ def test_an_overloaded_trial_below_the_rate_is_not_evidence() -> None:
 
 
 def test_a_late_generator_is_named_with_its_lateness() -> None:
-    """And the source is not blamed."""
+    """The evidence shows that the source did not push back."""
     late = make_measurement(1, 500.0, 500.0, late=1.2, blocked=0.0)
     bottleneck = find_bottleneck(
         make_run_data(), make_cell_data(FREE, late, "generator", "invalid", status="lower-bound", reason="generator")
@@ -184,7 +184,7 @@ def test_a_late_generator_is_named_with_its_lateness() -> None:
 
 
 def test_batches_longer_than_their_interval_with_idle_cores_are_the_bottleneck() -> None:
-    """Not the CPU."""
+    """The CPU is not named."""
     at = [2.0 * n for n in range(1, 7)]
     counts = [240 * n for n in range(1, 7)]
     series = Series(at, counts, counts, [200 * n for n in range(1, 7)])
@@ -194,7 +194,7 @@ def test_batches_longer_than_their_interval_with_idle_cores_are_the_bottleneck()
 
 
 def test_a_source_that_pushes_back_while_cores_are_idle_is_the_bottleneck() -> None:
-    """Back-pressure without a busy CPU."""
+    """The evidence has the time of the back-pressure."""
     bottleneck = find_bottleneck(
         make_run_data(), make_cell_data(FREE, overloaded(blocked=6.0, cpu=IDLE), "the source pushed back")
     )
@@ -208,7 +208,7 @@ def test_a_source_that_pushes_back_while_cores_are_idle_is_the_bottleneck() -> N
     ids=["died", "latency"],
 )
 def test_the_reason_of_a_verdict_is_the_bottleneck(changes: dict[str, Any], why: str, kind: str) -> None:
-    """A death, or a missed latency objective."""
+    """A process that died and a missed latency objective are named."""
     bottleneck = find_bottleneck(make_run_data(), make_cell_data(FREE, overloaded(**changes), why))
     assert bottleneck is not None
     assert bottleneck.kind == kind
@@ -228,7 +228,7 @@ def test_more_useful_cpu_than_was_used_is_impossible() -> None:
 
 
 def test_the_posterior_lies_between_the_trials() -> None:
-    """Between the highest sustained rate and the lowest overloaded one."""
+    """Its interval holds the middle between the sustained and the overloaded rate."""
     trials = (
         JudgedTrial(make_measurement(1, 95.0, 100.0), Verdict("sustained")),
         JudgedTrial(make_measurement(2, 130.0, 100.0), Verdict("overloaded", "backlog grew", 0.23)),

@@ -40,7 +40,7 @@ def write_result_file(folder: Path, name: str = "result.json", **changes: Any) -
 
 
 def test_tables_have_a_row_for_each_cell_and_each_trial(run: Path) -> None:
-    """With the names of cells.json, and the verdict of each trial."""
+    """Columns have the names of cells.json, and each trial has its verdict."""
     cells, trials = (pq.ParquetFile(path).read() for path in parquet.write(run))
     assert (cells.num_rows, trials.num_rows) == (24, 132)
     assert set(trials["verdict"].to_pylist()) == {"sustained", "overloaded"}
@@ -48,13 +48,13 @@ def test_tables_have_a_row_for_each_cell_and_each_trial(run: Path) -> None:
 
 
 def test_a_value_that_does_not_exist_is_null(run: Path) -> None:
-    """Never 0."""
+    """It is never written as 0."""
     last = pq.ParquetFile(parquet.write(run)[0]).read().to_pylist()[-1]
     assert (last["status"], last["estimate_hz"], last["lost"]) == ("not measured", None, None)
 
 
 def test_our_cells_come_back_as_bounds(run: Path, tmp_path: Path) -> None:
-    """Written as results of the OpenMessaging Benchmark and read again: at least the rate that was sustained."""
+    """An exported cell that is imported again has at least the rate that was sustained."""
     files = openmessaging.write(run)
     (back,) = read_results(openmessaging.read(files[:1], tmp_path, "bench import"))
     deciding = read_run_data(run).cells[0].deciding
@@ -72,14 +72,14 @@ def test_a_rate_that_consumers_followed_is_a_lower_bound(tmp_path: Path) -> None
 
 
 def test_a_rate_that_consumers_did_not_follow_is_an_upper_bound(tmp_path: Path) -> None:
-    """However often it was published."""
+    """The published rate is its upper end, and there is no estimate."""
     folder = openmessaging.read([write_result_file(tmp_path, consumeRate=[30_000.0] * 6)], tmp_path / "results", "")
     (result,) = read_results(folder)
     assert (result.status, result.estimate_hz, result.high_hz) == ("upper-bound", None, 50_000)
 
 
 def test_an_imported_run_has_a_report(tmp_path: Path) -> None:
-    """With its latency from sent to received, in seconds."""
+    """Its latency counts from sent to received, in seconds."""
     folder = openmessaging.read([write_result_file(tmp_path)], tmp_path / "results", "")
     assert html_page.write(folder)[0].exists()
     assert read_run_data(folder).cells[0].trials[0].measurement.from_sent.p99 == 0.012
@@ -99,8 +99,8 @@ def test_an_imported_run_has_a_report(tmp_path: Path) -> None:
     ],
     ids=["size", "lengths", "empty", "negative", "nothing", "type", "null", "quantiles"],
 )  # fmt: skip
-def test_a_file_that_is_not_right_is_refused_in_a_line(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
-    """And no run folder is created."""
+def test_an_invalid_file_is_refused_in_one_line(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
+    """The message names the file, and no run folder is created."""
     path = write_result_file(tmp_path, **changes)
     with pytest.raises(UsageError, match=message) as refused:
         openmessaging.read([path], tmp_path / "results", "")
@@ -112,8 +112,8 @@ def test_a_file_that_is_not_right_is_refused_in_a_line(tmp_path: Path, changes: 
 @pytest.mark.parametrize(
     "content", [b"", b"[]", b"\xff\xfe", b'{"a": ', b"[" * 100_000], ids=["empty", "list", "bytes", "cut", "deep"]
 )
-def test_what_is_no_result_file_is_refused_in_a_line(tmp_path: Path, content: bytes) -> None:
-    """Whatever it is."""
+def test_another_kind_of_file_is_refused_in_one_line(tmp_path: Path, content: bytes) -> None:
+    """The message has one line for any content."""
     path = tmp_path / "odd.json"
     path.write_bytes(content)
     with pytest.raises(UsageError, match=r"odd\.json: is no result file") as refused:
@@ -122,7 +122,7 @@ def test_what_is_no_result_file_is_refused_in_a_line(tmp_path: Path, content: by
 
 
 def test_an_imported_run_cannot_be_resumed(tmp_path: Path) -> None:
-    """Another tool measured it."""
+    """The command ends with an error of one line, since another tool measured the run."""
     folder = openmessaging.read([write_result_file(tmp_path)], tmp_path / "results", "")
     smoke = Path(__file__).parents[3] / "scenarios" / "smoke.yaml"
     command = (sys.executable, "-m", "bench", "run", str(smoke), "--resume", str(folder))
@@ -132,7 +132,7 @@ def test_an_imported_run_cannot_be_resumed(tmp_path: Path) -> None:
 
 
 def test_the_same_cell_twice_is_refused(tmp_path: Path) -> None:
-    """One would hide the other."""
+    """One result would hide the other."""
     files = [write_result_file(tmp_path, f"{n}.json") for n in range(3)]
     with pytest.raises(UsageError, match="import it by itself"):
         openmessaging.read(files, tmp_path / "results", "")
@@ -148,7 +148,7 @@ def test_runs_are_compared_cell_by_cell(run: Path, tmp_path: Path) -> None:
 
 
 def test_a_faster_run_is_called_faster(run: Path, tmp_path: Path) -> None:
-    """If bench.analysis.comparison says so; the page has the ratio."""
+    """The page shows the word of bench.analysis.comparison and the ratio."""
     cells = json.loads((run / "cells.json").read_text())
     for cell in cells["cells"]:
         for rate in ("estimate_hz", "low_hz", "high_hz"):

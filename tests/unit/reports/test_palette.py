@@ -49,14 +49,14 @@ def min_distance(sight: str, colours) -> float:
 
 
 def contrast(one, other) -> float:
-    """WCAG 2's contrast ratio."""
+    """Return the contrast ratio of two colours (WCAG 2)."""
     light, dark = sorted((luminance(to_rgb(one)), luminance(to_rgb(other))), reverse=True)
     return (light + 0.05) / (dark + 0.05)
 
 
 @pytest.mark.parametrize("sight", SIGHTS)
 def test_seven_systems_differ(sight: str) -> None:
-    """By the colours of their lines and markers."""
+    """Readers of any sight can distinguish their lines and markers."""
     assert min_distance(sight, SYSTEMS[:7]) > MIN_DISTANCE
 
 
@@ -69,7 +69,7 @@ def test_the_tints_of_seven_systems_differ(sight: str) -> None:
 @pytest.mark.parametrize("sight", SIGHTS)
 @pytest.mark.parametrize("gradient", [RATE, SHARE], ids=["rate", "share"])
 def test_a_gradient_gets_darker_all_the_way(sight: str, gradient) -> None:
-    """In evenly large steps, so that its order is visible without its hues and in grey print."""
+    """Its steps are even, so that its order is visible without hues and in grey print."""
     lightness = [to_lab(sight, gradient(x))[0] for x in np.linspace(0, 1, 21)]
     steps = -np.diff(lightness)
     assert steps.min() > 1.5
@@ -77,27 +77,27 @@ def test_a_gradient_gets_darker_all_the_way(sight: str, gradient) -> None:
 
 
 @pytest.mark.parametrize("gradient", [RATE, SHARE], ids=["rate", "share"])
-def test_words_on_a_gradient_can_be_read(gradient) -> None:
-    """Black or white, whichever is chosen: 4.5 to 1 at least (WCAG 2, AA)."""
+def test_text_on_a_gradient_can_be_read(gradient) -> None:
+    """The chosen colour, black or white, has a contrast of at least 4.5 to 1 (WCAG 2, AA)."""
     backgrounds = [to_rgb(gradient(x)) for x in np.linspace(0, 1, 101)]
     assert min(contrast(colour, PALE if is_dark(colour) else INK) for colour in backgrounds) >= 4.5
 
 
 @pytest.mark.parametrize("colour", [*SYSTEMS, *COLOURS.values()])
-def test_words_on_a_tint_can_be_read(colour: str) -> None:
-    """In the winner map and in the map of bottlenecks."""
+def test_text_on_a_tint_can_be_read(colour: str) -> None:
+    """Black text has a contrast of 4.5 to 1 in the winner map and in the map of bottlenecks."""
     assert contrast(tint(colour), INK) >= 4.5
 
 
 @pytest.mark.parametrize("colour", SYSTEMS[:7])
 def test_a_line_is_visible_on_a_page(colour: str) -> None:
-    """At least 2 to 1 on a light and on a dark page; markers and names differ besides."""
+    """Its contrast is at least 2 to 1 on a light and on a dark page; markers and names differ as well."""
     assert contrast(colour, "#ffffff") >= 2
     assert contrast(colour, PAGE["#ffffff"]) >= 2
 
 
 @pytest.mark.parametrize("light", ["#1d2733", "#4a5563"])
-def test_words_on_a_page_can_be_read(light: str) -> None:
-    """On a light and on a dark one."""
+def test_text_on_a_page_can_be_read(light: str) -> None:
+    """Their contrast is 4.5 to 1 on a light and on a dark page."""
     assert contrast(light, "#ffffff") >= 4.5
     assert contrast(PAGE[light], PAGE["#ffffff"]) >= 4.5

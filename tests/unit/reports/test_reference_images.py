@@ -39,7 +39,7 @@ def current():
 
 @pytest.mark.parametrize("name", CHECKED)
 def test_a_figure_looks_like_its_reference(current, name, tmp_path):
-    """Pixel by pixel, within the tolerance for rasterisers."""
+    """Its pixels differ by no more than those of two rasterisers."""
     new, reference = imread(io.BytesIO(current[name])), imread(FOLDER / f"{name}.png")
     (tmp_path / f"{name}.png").write_bytes(current[name])
     assert new.shape == reference.shape, tmp_path

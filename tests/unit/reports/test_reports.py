@@ -181,7 +181,7 @@ def test_the_same_run_gives_the_same_bytes(run: Path, report: Any, pattern: str)
 
 
 def test_the_csv_has_the_names_of_the_results(run: Path) -> None:
-    """A column for each field of cells.json; what is nested there has a dot."""
+    """Each field of cells.json has a column; nested fields have a dot."""
     with (run / "cells.csv").open(encoding="utf-8", newline="") as file:
         columns = csv.DictReader(file).fieldnames or []
     nested = {
@@ -195,7 +195,7 @@ def test_the_csv_has_the_names_of_the_results(run: Path) -> None:
 
 
 def test_the_csv_leaves_empty_what_does_not_exist(run: Path) -> None:
-    """A cell that was not measured has a line without numbers."""
+    """The line of a cell that was not measured has no numbers."""
     with (run / "cells.csv").open(encoding="utf-8", newline="") as file:
         lines = list(csv.DictReader(file))
     last = lines[-1]
@@ -214,7 +214,7 @@ def test_the_json_agrees_with_the_page(run: Path) -> None:
 
 
 def test_latency_trials_are_drawn_for_their_cell(tmp_path: Path) -> None:
-    """A panel for each rate, in the page, in the PDF and as a file; a run without such trials has no such part."""
+    """The page has a panel for each rate; the PDF and the image files have the figure, too."""
     cell = QUICK.cells()[0]
     buckets = Buckets([3] * 3, ["due", "sent", "processing"], [3000, 2900, 2000], [500] * 3)
     with open_run_folder(tmp_path / "run", QUICK) as store:
@@ -229,7 +229,7 @@ def test_latency_trials_are_drawn_for_their_cell(tmp_path: Path) -> None:
 
 
 def test_the_page_lists_its_limitations(html: str) -> None:
-    """A shared machine, short trials, noise, intervals, lower bounds, and unknown bottlenecks."""
+    """There are six: shared machine, short trials, noise, intervals, lower bounds, unknown bottlenecks."""
     _, _, rest = html.partition('<section id="limitations">')
     limitations, _, _ = rest.partition("</section>")
     assert limitations.count("<li>") == 6

@@ -23,7 +23,7 @@ MIXED = replace(QUICK, systems=("plain/kafka",), grid=Grid((MessageSize(100), CH
 
 @pytest.fixture(scope="module")
 def run_data(tmp_path_factory):
-    """Of a run with a cell of one size and a cell of a distribution."""
+    """Return a run with a cell of one size and a cell of a distribution of sizes."""
     run = make_run(tmp_path_factory.mktemp("mixed") / "run", MIXED, unfinished=())
     write(run)
     return read_run_data(run)
@@ -36,7 +36,7 @@ def table(**more):
 
 
 def test_each_role_has_its_share_of_the_window():
-    """CPU in cores, bytes by the second, collections in per cent of the time."""
+    """CPU is in cores, volumes are in bytes/s, garbage collection is a percentage of the time."""
     used = {
         "source": {
             "sent_bytes": 1e7,
@@ -50,14 +50,14 @@ def test_each_role_has_its_share_of_the_window():
     assert [row[name] for name in HEADINGS[1:]] == ["0.50", "800 MB", "1 MB/s", "2 MB/s", "0 B/s", "3 MB/s", "0.5 %"]
 
 
-def test_what_nobody_could_see_is_a_dash_and_not_zero():
-    """A framework without a JVM, a kernel without socket accounts."""
+def test_an_unknown_value_is_a_dash_and_not_zero():
+    """A framework without a JVM has no garbage collection, and a kernel may have no socket counters."""
     row = table(usage={"framework": {"read_bytes": 0.0, "written_bytes": 0.0}})["framework"]
     assert (row["TCP sent"], row["GC"], row["Disk read"]) == ("–", "–", "0 B/s")
 
 
 def test_latencies_of_several_hosts_show_the_uncertainty_of_the_clocks(run_data):
-    """Beside each latency, in the trials and in the table of latencies."""
+    """It stands beside each latency, in the trials and in the table of latencies."""
     first, *rest = run_data.cells
     trials = tuple(
         replace(one, measurement=replace(one.measurement, clocks=ClockOffset("b1", -0.0004, 0.0008, 0.0012)))
@@ -68,8 +68,8 @@ def test_latencies_of_several_hosts_show_the_uncertainty_of_the_clocks(run_data)
     assert any("±" in text for row in details.latency for text in row)
 
 
-def test_without_accounts_there_is_no_table():
-    """Of a run whose hosts share the work."""
+def test_without_cpu_measurements_there_is_no_table():
+    """A run on several hosts may have no CPU measurements."""
     assert (
         describe_resources(None)
         == describe_resources(JudgedTrial(make_measurement(1, 100.0, 200.0, cpu={}), Verdict("sustained")))
@@ -85,7 +85,7 @@ def test_a_cell_shows_its_resource_usage_and_its_message_sizes(run_data):
 
 
 def test_a_map_marks_the_size_that_is_a_mean(run_data):
-    """And no other."""
+    """Other sizes have no mark."""
     assert [isinstance(size, MeanSize) for size in run_data.sizes] == [False, True]
 
 
@@ -103,14 +103,14 @@ def test_the_command_for_a_mixed_cell_names_its_distribution(run_data):
 
 
 def test_the_csv_names_the_distribution(run_data):
-    """In a column of its own; empty where all messages have one size."""
+    """It has its own column, which is empty if all messages have one size."""
     text = (run_data.folder / "cells.csv").read_text()
     assert "sizes" in text.splitlines()[0].split(",")
     assert "90 % 100 B, 10 % 10 kB" in text
 
 
 def test_cells_of_one_grid_have_different_names():
-    """Also where sizes are nearly the same: files are named for them."""
+    """Even nearly equal sizes have different names, since files are named after cells."""
     sizes = Sizes(choice=((100, 1.0),))
     names = [Cell("a", "b", 1000, 0.0).name, Cell("a", "b", 1001, 0.0).name, Cell("a", "b", 1000, 0.0, sizes).name]
     assert len(set(names)) == 3

@@ -73,7 +73,7 @@ def test_points_without_every_answer_are_not_counted_as_won(run):
 
 
 def test_the_bound_of_a_result_is_its_own(run):
-    """Also if the load had a core to itself, or a source puts each byte on the link twice."""
+    """It holds also if the load had a core to itself, or if a source sends each byte twice."""
     run_data = read_run_data(run)
     cell_data = measured(FAST)
     bounded = replace(cell_data, result=replace(cell_data.result, bound="network", bound_hz=150.0))
@@ -84,7 +84,7 @@ def test_the_bound_of_a_result_is_its_own(run):
 
 
 def test_bounds_keep_their_sign(run):
-    """In every column derived from the rate, and where runs are compared."""
+    """The sign is in every column derived from the rate, and in comparisons."""
     run_data = read_run_data(run)
     for line, cell_data in zip(make_rows(run_data), run_data.cells, strict=True):
         if cell_data.result is not None and cell_data.result.status == "lower-bound":
