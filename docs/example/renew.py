@@ -27,7 +27,7 @@ def write(run: Path, folder: Path = FOLDER) -> list[Path]:
     for name in COPIED:
         shutil.copyfile(run / name, folder / name)
     written[len(COPIED)].write_text(html_page.render_page(run_data), encoding="utf-8")
-    written[-1].write_text(_readme(run_data), encoding="utf-8")
+    written[-1].write_text(_make_readme(run_data), encoding="utf-8")
     chosen = [
         picture for picture in make_figures(run_data) if picture.name == "winners" or picture.name.startswith("curves")
     ]
@@ -39,17 +39,17 @@ def write(run: Path, folder: Path = FOLDER) -> list[Path]:
     return written
 
 
-def _readme(run_data: RunData) -> str:
+def _make_readme(run_data: RunData) -> str:
     """Return the text of the README: the summary, the figures, the subject and the machine."""
     curves = sum(picture.name.startswith("curves") for picture in make_figures(run_data))
     winners = "![The best system at each point](winners.svg)\n\n" if len(run_data.systems) > 1 else ""
-    facts = "".join(f"| {label} | {text.replace('|', '/')} |\n" for label, text in _facts(run_data))
+    facts = "".join(f"| {label} | {text.replace('|', '/')} |\n" for label, text in _list_facts(run_data))
     images = "".join(f"![Throughput over message size](curves-{number}.svg)\n" for number in range(curves))
     head = f"# Example: {run_data.title}\n\n{summarize_run(run_data)}\n\n"
     return f"{head}{winners}{images}\n{FILES}\n| | |\n| --- | --- |\n{facts}"
 
 
-def _facts(run_data: RunData) -> list[tuple[str, str]]:
+def _list_facts(run_data: RunData) -> list[tuple[str, str]]:
     return [*describe_subject(run_data), *describe_machine(run_data), *describe_repetition(run_data)]
 
 

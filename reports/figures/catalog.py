@@ -53,14 +53,9 @@ def make_wide_groups(run_data: RunData) -> tuple[Group, ...]:
     return tuple(group for group in (curves, latency) if group.pictures)
 
 
-def make_winner_map_if_compared(run_data: RunData) -> Picture | None:
-    """Return the winner map; None for a single system."""
-    return make_winner_map(run_data) if len(run_data.systems) > 1 else None
-
-
 def make_figures(run_data: RunData) -> list[Picture]:
     """Return all figures of a run, the winner map first."""
-    winners = make_winner_map_if_compared(run_data)
+    winners = make_winner_map(run_data)
     groups = (*make_map_groups(run_data), *make_wide_groups(run_data))
     return [*([winners] if winners is not None else []), *(picture for group in groups for picture in group.pictures)]
 

@@ -24,7 +24,7 @@ from reports.figures.heatmap import (
     draw_statuses,
     is_compact,
 )
-from reports.figures.scale import Scale, draw_scale, logarithmic, whole
+from reports.figures.scale import Scale, draw_scale, make_log_scale, make_share_scale
 
 CellText = tuple[float | None, str, tuple[str, ...]]
 """The value that sets a cell's colour, its main text, and its small print."""
@@ -104,23 +104,23 @@ HEATMAP_KINDS = (
         "map", "maximum throughput",
         "The maximum sustainable throughput: the highest rate (messages/s) that the system sustained. Below it is the "
         "interval in which it lies, or the reason why it is a bound.",
-        describe_rate, lambda rates: logarithmic(rates, rate_text, "messages/s"),
+        describe_rate, lambda rates: make_log_scale(rates, rate_text, "messages/s"),
     ),
     HeatmapKind(
         "efficiency", "share of the theoretical bound",
         "The measured rate as a share of the lowest known bound: cores ÷ CPU cost, or bandwidth ÷ message size.",
-        describe_bound_share, lambda _: whole("of the bound"),
+        describe_bound_share, lambda _: make_share_scale("of the bound"),
     ),
     HeatmapKind(
         "throughput", "throughput in bytes",
         "The same rates in bytes per second: rate × message size.",
-        describe_byte_rate, lambda volumes: logarithmic(volumes, format_byte_rate, "bytes/s"),
+        describe_byte_rate, lambda volumes: make_log_scale(volumes, format_byte_rate, "bytes/s"),
     ),
     HeatmapKind(
         "cpu", "CPU efficiency",
         "The messages’ own CPU cost as a share of the CPU time that framework and source used at the confirmed rate; "
         "where messages cost nothing, the CPU time per message.",
-        describe_cpu, lambda _: whole("useful CPU ÷ used CPU"),
+        describe_cpu, lambda _: make_share_scale("useful CPU ÷ used CPU"),
     ),
 )  # fmt: skip
 

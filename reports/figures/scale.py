@@ -28,7 +28,7 @@ class Scale(Struct, frozen=True):
         return red, green, blue
 
 
-def logarithmic(values: Iterable[float], text: Callable[[float], str], unit: str) -> Scale:
+def make_log_scale(values: Iterable[float], text: Callable[[float], str], unit: str) -> Scale:
     """Return a logarithmic scale, wide enough for all values."""
     positive = [value for value in values if value > 0]
     low, high = (min(positive), max(positive)) if positive else (1.0, 10.0)
@@ -36,7 +36,7 @@ def logarithmic(values: Iterable[float], text: Callable[[float], str], unit: str
     return Scale(norm, RATE, text, unit)
 
 
-def whole(unit: str) -> Scale:
+def make_share_scale(unit: str) -> Scale:
     """Return a linear scale of shares, from 0 to 1."""
     return Scale(Normalize(0.0, 1.0), SHARE, lambda share: f"{100 * share:.3g} %", unit)
 

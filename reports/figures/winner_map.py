@@ -88,8 +88,10 @@ def _describe_lead(ranking: Ranking, best: Result) -> str:
     return f"{'≥ ' if best.status == 'lower-bound' else ''}{factor:.2g} × the next" if factor >= 1.05 else ""
 
 
-def make_winner_map(run_data: RunData) -> Picture:
-    """Return the picture of the winner map, with its legend."""
+def make_winner_map(run_data: RunData) -> Picture | None:
+    """Return the winner map with its legend; None for a single system."""
+    if len(run_data.systems) < 2:
+        return None
     tiles, colours = make_winner_tiles(run_data), assign_colours(run_data.systems)
     compact = is_compact(run_data.sizes, run_data.costs)
     longest = max(len(system) for system in run_data.systems)

@@ -19,10 +19,10 @@ from reports.data.labels import format_claim, format_interval
 from reports.data.metadata import describe_machine, describe_subject
 from reports.data.run_data import RunData, read_run_data
 from reports.data.winners import summarize_run
-from reports.figures.catalog import make_winner_map_if_compared
 from reports.figures.forest import make_forest_plot
 from reports.figures.svg_embed import SvgEmbedder
-from reports.formats.html_page import templates
+from reports.figures.winner_map import make_winner_map
+from reports.formats.html_page import load_templates
 
 MAX_SENTENCES = 3
 """Of a summary; with more runs, one sentence is about all of them."""
@@ -81,7 +81,7 @@ def write(runs: Sequence[Path], out: Path) -> Path:
     forests = SvgEmbedder({}, name="forest-")
     repeats = make_repeats(every, forests)
     text = (
-        templates()
+        load_templates()
         .get_template("compare.html")
         .render(
             columns=columns,
@@ -168,7 +168,7 @@ def _summarize_words(first: str, name: str, words: Sequence[str]) -> str:
 
 
 def _make_column(name: str, run_data: RunData, embedder: SvgEmbedder) -> Column:
-    winners = make_winner_map_if_compared(run_data)
+    winners = make_winner_map(run_data)
     facts = [*describe_subject(run_data), *describe_machine(run_data)]
     element = Markup(embedder.embed(winners)) if winners is not None else None  # noqa: S704  escaped by matplotlib
     return Column(name, run_data.title, summarize_run(run_data), tuple(facts), element)

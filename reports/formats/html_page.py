@@ -12,10 +12,11 @@ from reports.data.labels import GLOSSARY, LIMITATIONS, format_claim, status_of
 from reports.data.metadata import describe_machine, describe_repetition, describe_subject
 from reports.data.run_data import RunData, read_run_data
 from reports.data.winners import summarize_run
-from reports.figures.catalog import Group, make_map_groups, make_wide_groups, make_winner_map_if_compared
+from reports.figures.catalog import Group, make_map_groups, make_wide_groups
 from reports.figures.figure import Picture
 from reports.figures.svg_embed import SvgEmbedder
 from reports.figures.svg_timeline import BACKLOG_HEIGHT, COUNTS_HEIGHT, WIDTH
+from reports.figures.winner_map import make_winner_map
 from reports.formats.cell_details import describe_cells
 from reports.formats.csv_table import COLUMNS, make_rows
 
@@ -41,13 +42,13 @@ def write(run: Path) -> list[Path]:
 def render_page(run_data: RunData) -> str:
     """Return the whole page."""
     embedder = SvgEmbedder(make_link_labels(run_data))
-    winners = make_winner_map_if_compared(run_data)
+    winners = make_winner_map(run_data)
     map_groups = [
         EmbeddedGroup(group.name, group.title, group.about, _embed_by_system(embedder, group.pictures, run_data))
         for group in make_map_groups(run_data)
     ]
     return (
-        templates()
+        load_templates()
         .get_template("report.html")
         .render(
             title=run_data.title,
@@ -74,7 +75,7 @@ def render_page(run_data: RunData) -> str:
     )
 
 
-def templates() -> Environment:
+def load_templates() -> Environment:
     """Return the environment of the templates; it escapes all texts of a run."""
     return Environment(
         loader=PackageLoader("reports.formats"),

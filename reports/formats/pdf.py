@@ -13,9 +13,10 @@ from reports.data.labels import GLOSSARY, LIMITATIONS
 from reports.data.metadata import describe_machine, describe_repetition, describe_subject
 from reports.data.run_data import CellData, JudgedTrial, RunData, read_run_data
 from reports.data.winners import summarize_run
-from reports.figures.catalog import Group, make_map_groups, make_wide_groups, make_winner_map_if_compared
+from reports.figures.catalog import Group, make_map_groups, make_wide_groups
 from reports.figures.figure import FONTS, Picture
 from reports.figures.timeline import make_timeline
+from reports.figures.winner_map import make_winner_map
 from reports.formats.csv_table import make_rows
 
 MAX_BOTTLENECKS = 60
@@ -26,7 +27,7 @@ TEMPLATE = Path(__file__).parent / "templates" / "report.typ"
 def write(run: Path) -> list[Path]:
     """Write report.pdf; return its path."""
     run_data = read_run_data(run)
-    winners, examples = make_winner_map_if_compared(run_data), choose_examples(run_data)
+    winners, examples = make_winner_map(run_data), choose_examples(run_data)
     groups = [*make_map_groups(run_data), *make_wide_groups(run_data)]
     pictures = [
         *([winners] if winners is not None else []),

@@ -13,7 +13,7 @@ import msgspec
 
 from bench.errors import SiteError, UsageError
 from bench.storage.run_folder import read_run
-from reports.formats.html_page import templates
+from reports.formats.html_page import load_templates
 from reports.live.snapshot import is_running, take_snapshot
 
 CHECK_INTERVAL_S = 1.0
@@ -66,7 +66,7 @@ def _wait_until_over(run: Path) -> None:
 
 
 def _open_server(run: Path, host: str, port: int, title: str) -> ThreadingHTTPServer:
-    page = templates().get_template("watch.html").render(title=title, name=run.name).encode()
+    page = load_templates().get_template("watch.html").render(title=title, name=run.name).encode()
 
     class Handler(RequestHandler):
         folder, document = run, page

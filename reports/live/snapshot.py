@@ -13,7 +13,7 @@ from bench.units import rate_text, seconds_text, size_text
 from reports.data.derived import rate_of
 from reports.data.labels import MISSING, format_claim, format_count, format_interval, format_reason
 from reports.figures.palette import INK, PALE, RGB, is_dark
-from reports.figures.scale import Scale, logarithmic
+from reports.figures.scale import Scale, make_log_scale
 
 OVERHEAD_FACTOR = 2.0
 """Upper limit of a cell's time as a multiple of the seconds of its trials: deployment and pauses come on top."""
@@ -124,7 +124,7 @@ def _make_maps(cells: tuple[Cell, ...], results: dict[Cell, Result], current: Ce
     sizes = sorted({cell.message_bytes for cell in cells})
     costs = sorted({cell.cpu_seconds for cell in cells}, reverse=True)
     rates = [rate for result in results.values() if (rate := _displayed_rate(result))]
-    scale = logarithmic(rates, rate_text, "messages/s")
+    scale = make_log_scale(rates, rate_text, "messages/s")
     by_point = {(cell.system, cell.message_bytes, cell.cpu_seconds): cell for cell in cells}
 
     def make_cell(system: str, size: int, cost: float) -> MapCell | None:

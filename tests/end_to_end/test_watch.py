@@ -110,7 +110,7 @@ def test_hostile_text_stays_text(tmp_path: Path) -> None:
     with open_run_folder(tmp_path / "run", scenario) as store:
         store.finish(scenario.cells()[0], make_result(scenario.cells()[0], "failed", reason=evil))
         assert take_snapshot(tmp_path / "run", running=True).maps[0].rows[0][1][0].claim == "failed"
-    page = server.templates().get_template("watch.html").render(title=evil, name="run")
+    page = server.load_templates().get_template("watch.html").render(title=evil, name="run")
     assert page.count("<script>") == 1
 
 
