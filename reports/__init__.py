@@ -1,1 +1,1 @@
-"""What people are shown: tables, maps and timelines, made from a run folder alone."""
+"""Reports of a run, made from its folder alone: data, figures, file formats, and a live page."""

@@ -1,4 +1,4 @@
-"""Invented runs of any size, to see and to test what a report looks like: `python -m sample_runs DIR SYSTEMS SIZES COSTS`."""
+"""Invented runs of any size, to look at and to test reports: `python -m sample_runs DIR SYSTEMS SIZES COSTS TRIALS`."""
 
 import sys
 from collections.abc import Iterable, Iterator
@@ -14,14 +14,14 @@ from bench.model.message_sizes import MessageSize
 from bench.storage.run_folder import RunFolder
 from bench.units import Seconds
 
-BATCH = {"spark/tcp": 1.0, "spark/files": 1.0, "spark/kafka": 1.0}
-MOVED = {
+BATCH_INTERVALS = {"spark/tcp": 1.0, "spark/files": 1.0, "spark/kafka": 1.0}
+THROUGHPUTS = {
     "spark/tcp": (62e3, 180e6),
     "spark/files": (55.0, 40e6),
     "spark/kafka": (88e3, 95e6),
-    "python/kafka": (205e3, 260e6),
+    "plain/kafka": (205e3, 260e6),
 }
-"""Messages/s and bytes/s that each system moves, about what was seen on two cores."""
+"""Messages/s and bytes/s that each system processes, about as measured on two cores."""
 FACTS = {
     "cores": 2, "memory_bytes": 25_000_000_000, "kernel": "Linux 6.1", "cpu": "AMD EPYC 7B13", "python": "3.11.14",
     "java": 'openjdk version "17.0.17" 2025-10-21', "versions": {"pyspark": "4.2.0", "kafka-python": "3.0.12"},
@@ -29,54 +29,60 @@ FACTS = {
 }  # fmt: skip
 
 
-def ceiling_of(cell: Cell) -> float:
-    """A believable top rate."""
-    messages, volume = MOVED.get(cell.system, (40e3, 150e6))
+def simulated_capacity(cell: Cell) -> float:
+    """Return a plausible maximum sustainable throughput in messages/s."""
+    messages, volume = THROUGHPUTS.get(cell.system, (40e3, 150e6))
     rate = 1 / (1 / messages + cell.message_bytes / volume)
     return min(rate, 0.97 * 2 / cell.cpu_seconds) if cell.cpu_seconds else rate
 
 
-def seen(
-    number: int, rate: float, ceiling: float, purpose: Purpose = "search", batch: float = 0.0, **said: Any
+def make_measurement(
+    number: int, rate: float, capacity: float, purpose: Purpose = "search", batch: float = 0.0, **changes: Any
 ) -> Measurement:
-    """What a trial sees when a system processes no more than `ceiling`, every `batch` seconds."""
+    """Return a trial's measurement: the system processes at most `capacity` messages/s, every `batch` seconds."""
     settle, window, step = 2.0, 10.0, 0.25
     at = [step * n for n in range(1, int((settle + window) / step) + 1)]
-    shown = [t - t % batch if batch else t for t in at]
+    reported = [t - t % batch if batch else t for t in at]
     offered = [int(rate * t) for t in at]
     processed = [
-        int(min(rate, ceiling) * max(0.0, t - batch / 3)) if batch else int(min(rate, ceiling) * t) for t in shown
+        int(min(rate, capacity) * max(0.0, t - batch / 3)) if batch else int(min(rate, capacity) * t) for t in reported
     ]
-    sustained = rate <= ceiling
+    sustained = rate <= capacity
     last = processed[-1] if not sustained else offered[-1]
     if sustained:
         at, offered, processed = [*at, at[-1] + 1], [*offered, last], [*processed, last]
     p50 = (0.6 * batch or 0.004) if sustained else 2.5
-    known: dict[str, Any] = {
-        "planned": PlannedTrial(number, rate, settle, window, purpose), "started": "2026-05-04T10:00:00Z", "batch_interval": batch,
+    fields: dict[str, Any] = {
+        "planned": PlannedTrial(number, rate, settle, window, purpose), "started": "2026-05-04T10:00:00Z",
+        "batch_interval": batch,
         "ended": "complete" if sustained else "hopeless", "seconds": 13.0 if sustained else 9.5, "offered": offered[-1],
         "sent": last, "failed": 0, "processed": last, "lost": 0, "duplicated": 0, "out_of_order": 0, "corrupted": 0,
         "drained": sustained, "late": 0.001, "blocked": 0.0, "cpu_requested_s": 5.0, "cpu_used_s": 5.01,
-        "from_due": Latency(p50, 1.6 * p50, 2.1 * p50, 2.6 * p50), "from_sent": Latency(p50, 1.6 * p50, 2 * p50, 2.5 * p50),
-        "cpu": {"framework": 18.9, "source": 0.5, "load": 0.3, "harness": 0.1, "busy": 19.9, "steal": 0.1, "available": 20.0},
+        "from_due": Latency(p50, 1.6 * p50, 2.1 * p50, 2.6 * p50),
+        "from_sent": Latency(p50, 1.6 * p50, 2 * p50, 2.5 * p50),
+        "cpu": {
+            "framework": 18.9, "source": 0.5, "load": 0.3, "harness": 0.1, "busy": 19.9, "steal": 0.1, "available": 20.0
+        },
         "memory": {"framework": 6.1e8, "source": 8e8, "load": 1.1e8, "harness": 9e7},
         "usage": {"source": {"sent_bytes": 3.1e8, "received_bytes": 3e8, "read_bytes": 0.0, "written_bytes": 3e8}},
         "series": Series(at, offered, offered, processed),
     }  # fmt: skip
-    return Measurement(**(known | said))
+    return Measurement(**(fields | changes))
 
 
-def trials_of(cell: Cell, count: int = 6) -> list[Measurement]:
-    """The trials of a search that ends with a confirmed rate."""
-    ceiling, batch = ceiling_of(cell), BATCH.get(cell.system, 0.0)
+def make_trials(cell: Cell, count: int = 6) -> list[Measurement]:
+    """Return the trials of a search that ends with a confirmed rate."""
+    capacity, batch = simulated_capacity(cell), BATCH_INTERVALS.get(cell.system, 0.0)
     factors = [0.5, 1.6, 0.9, 1.3, 0.97, 1.03, 1.1, 0.8][: count - 1]
-    found = [seen(n, f * ceiling, ceiling, "search" if n else "warm-up", batch) for n, f in enumerate(factors)]
-    return [*found, seen(len(found), 0.97 * ceiling, ceiling, "confirm", batch)]
+    trials = [
+        make_measurement(n, f * capacity, capacity, "search" if n else "warm-up", batch) for n, f in enumerate(factors)
+    ]
+    return [*trials, make_measurement(len(trials), 0.97 * capacity, capacity, "confirm", batch)]
 
 
-def result_of(cell: Cell, status: str = "measured", **known: Any) -> Result:
-    """A result near the cell's ceiling."""
-    top = ceiling_of(cell)
+def make_result(cell: Cell, status: str = "measured", **changes: Any) -> Result:
+    """Return a result near the cell's capacity."""
+    top = simulated_capacity(cell)
     rated = {"estimate_hz": top, "low_hz": 0.97 * top, "high_hz": 1.03 * top, "confirmed_hz": 0.97 * top}
     bounds: dict[str, dict[str, Any]] = {
         "measured": rated,
@@ -91,8 +97,8 @@ def result_of(cell: Cell, status: str = "measured", **known: Any) -> Result:
     always: dict[str, Any] = {"bound_hz": bound, "bound": "cpu" if bound else None, "sizes": cell.sizes}
     always |= {"trials": 6, "seconds": 70.0, "sent": 9, "processed": 9}
     quick = {"latency_s": Latency(0.6, 0.9, 1.2, 1.4), "cpu_share": {"framework": 1.42, "source": 0.2}}
-    more = always | (quick if status == "measured" else {}) | bounds[status] | known
-    return Result(cell.system, cell.framework, cell.source, cell.message_bytes, cell.cpu_seconds, status, **more)  # type: ignore[arg-type]
+    more = always | (quick if status == "measured" else {}) | bounds[status] | changes
+    return Result(cell.system, cell.framework, cell.source, cell.message_bytes, cell.cpu_seconds, status, **more)  # type: ignore[arg-type]  # a status as str
 
 
 STATUSES = {
@@ -100,35 +106,35 @@ STATUSES = {
     ("spark/tcp", 1_000_000, 0.01): "unsupported",
     ("spark/files", 100, 0.0): "unstable",
     ("spark/files", 100, 0.01): "failed",
-    ("python/kafka", 100, 0.0): "lower-bound",
+    ("plain/kafka", 100, 0.0): "lower-bound",
 }
 QUICK = Scenario(
     name="quick",
     title="A first map of Spark and its sources",
-    systems=("spark/tcp", "spark/files", "spark/kafka", "python/kafka"),
+    systems=("spark/tcp", "spark/files", "spark/kafka", "plain/kafka"),
     grid=Grid((MessageSize(100), MessageSize(10_000), MessageSize(1_000_000)), (Seconds(0), Seconds(0.01))),
 )
-UNFINISHED = Cell("python", "kafka", 1_000_000, 0.01)
+UNFINISHED = Cell("plain", "kafka", 1_000_000, 0.01)
 
 
-def a_run(
+def make_run(
     folder: Path, scenario: Scenario = QUICK, *, unfinished: Iterable[Cell] = (UNFINISHED,), trials: int = 6
 ) -> Path:
-    """A run's folder with every status, and cells that are not finished."""
-    with an_open_store(folder, scenario) as store:
+    """Write a run folder with every status, and with cells that are not finished; return it."""
+    with open_run_folder(folder, scenario) as store:
         for cell in scenario.cells():
             if cell in unfinished:
                 continue
             status = STATUSES.get((cell.system, cell.message_bytes, cell.cpu_seconds), "measured")
-            for trial in trials_of(cell, trials) if status != "unsupported" else ():
+            for trial in make_trials(cell, trials) if status != "unsupported" else ():
                 store.add(cell, trial)
-            store.save_result(cell, result_of(cell, status))
+            store.save_result(cell, make_result(cell, status))
     return folder
 
 
 @contextmanager
-def an_open_store(folder: Path, scenario: Scenario, **facts: Any) -> Iterator[RunFolder]:
-    """A new folder's store, closed again afterwards."""
+def open_run_folder(folder: Path, scenario: Scenario, **facts: Any) -> Iterator[RunFolder]:
+    """Yield a new run folder that is open for writing."""
     folder.mkdir()
     store = RunFolder(folder)
     store.open(scenario, Site(), FACTS | facts)
@@ -138,9 +144,9 @@ def an_open_store(folder: Path, scenario: Scenario, **facts: Any) -> Iterator[Ru
         store.close()
 
 
-def large(systems: int, sizes: int, costs: int) -> Scenario:
-    """A scenario with that many systems, sizes from 100 B to 10 MB, and costs from nothing to 0.1 s."""
-    known = (
+def make_large_scenario(systems: int, sizes: int, costs: int) -> Scenario:
+    """Return a scenario with that many systems, sizes from 100 B to 10 MB, and CPU costs from 0 to 0.1 s."""
+    names = (
         *QUICK.systems,
         "spark/pulsar",
         "harmonicio/stream",
@@ -148,8 +154,15 @@ def large(systems: int, sizes: int, costs: int) -> Scenario:
     )
     chosen = tuple(MessageSize(round(100 * 1e5 ** (n / max(1, sizes - 1)))) for n in range(sizes))
     spent = (Seconds(0), *(Seconds(round(1e-4 * 1e3 ** (n / max(1, costs - 2)), 7)) for n in range(costs - 1)))
-    return Scenario(name="large", title="An invented run", systems=known[:systems], grid=Grid(chosen, spent))
+    return Scenario(
+        name="make_large_scenario", title="An invented run", systems=names[:systems], grid=Grid(chosen, spent)
+    )
 
 
 if __name__ == "__main__":
-    a_run(Path(sys.argv[1]), large(*(int(word) for word in sys.argv[2:5])), unfinished=(), trials=int(sys.argv[5]))
+    make_run(
+        Path(sys.argv[1]),
+        make_large_scenario(*(int(word) for word in sys.argv[2:5])),
+        unfinished=(),
+        trials=int(sys.argv[5]),
+    )

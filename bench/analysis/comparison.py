@@ -70,7 +70,7 @@ def compare(first: Sequence[Result], second: Sequence[Result], level: float = LE
     Returns:
         The cells of both runs in the order of run A, then the cells of only one run.
     """
-    before, after = ({_cell(result): result for result in results} for results in (first, second))
+    before, after = ({result.cell: result for result in results} for results in (first, second))
     both = [_compare_cell(cell, before[cell], after[cell]) for cell in before if cell in after]
     only = [CellComparison(cell, "not compared", "only in A") for cell in before if cell not in after]
     only += [CellComparison(cell, "not compared", "only in B") for cell in after if cell not in before]
@@ -148,7 +148,3 @@ def _decide(compared: Sequence[CellComparison], level: float) -> list[CellCompar
         up = each.ratio > 1 if each.ratio is not None else each.low is not None
         decided[index] = replace(each, word="faster" if up else "slower")
     return decided
-
-
-def _cell(result: Result) -> Cell:
-    return Cell(result.framework, result.source, result.message_bytes, result.cpu_seconds, result.sizes)

@@ -74,8 +74,7 @@ def agreements(runs: Sequence[Sequence[Result]]) -> list[Agreement]:
     for results in runs:
         for result in results:
             if result.status == "measured" and result.estimate_hz and result.low_hz and result.high_hz:
-                cell = Cell(result.framework, result.source, result.message_bytes, result.cpu_seconds, result.sizes)
-                by_cell.setdefault(cell, []).append(result)
+                by_cell.setdefault(result.cell, []).append(result)
     return [_test_cell(cell, results) for cell, results in by_cell.items() if len(results) >= MIN_RUNS]
 
 

@@ -82,7 +82,9 @@ def _disk(plan: CellPlan) -> float:
 
 
 def _longest_trial(plan: CellPlan, rate: float) -> float:
-    return TrialDurations(plan.scenario.timing, float(plan.scenario.search.precision), plan.batch_interval).estimate_seconds(rate)
+    return TrialDurations(
+        plan.scenario.timing, float(plan.scenario.search.precision), plan.batch_interval
+    ).estimate_seconds(rate)
 
 
 def _cpu_hz(plan: CellPlan) -> float | None:

@@ -4,6 +4,7 @@ from typing import Literal
 
 from msgspec import Struct, field
 
+from bench.model.cell import Cell
 from bench.model.message_sizes import Sizes
 
 Purpose = Literal["warm-up", "search", "confirm", "latency"]
@@ -181,11 +182,17 @@ class Result(Struct, frozen=True):
     duplicated: int = 0
     corrupted: int = 0
     latency_s: Latency = Latency()
-    cpu_share: dict[str, float] = field(default_factory=dict)
-    """cores that each role (framework, source, load, harness) and the whole machine (busy, steal) used"""
+    cpu_share: dict[str, float | None] = field(default_factory=dict)
+    """cores that each role (framework, source, load, harness) and the whole machine (busy, steal) used; None for a role
+    on another host"""
     objectives: tuple[ObjectiveResult, ...] = ()
     """one for each objective, if the strategy estimates several at once"""
     sizes: Sizes | None = None
     """the distribution of message sizes, if they differ; `message_bytes` is its mean"""
     soft_bounds: tuple[Bound, ...] = ()
     """soft bounds by the source's network and disks, the lowest first; `bound_hz` is the lowest hard bound"""
+
+    @property
+    def cell(self) -> Cell:
+        """Return the cell that the result belongs to."""
+        return Cell(self.framework, self.source, self.message_bytes, self.cpu_seconds, self.sizes)

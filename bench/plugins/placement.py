@@ -18,6 +18,12 @@ class Placement(Struct, frozen=True):
     """bytes/s at which messages can reach the framework, in one direction; None within one machine, or where it is not
     known"""
 
+    @property
+    def remote_roles(self) -> frozenset[str]:
+        """Return the roles ("framework", "source") whose processes run on other hosts, where nobody here sees them."""
+        remote = {"framework": self.framework_remote, "source": self.source_remote}
+        return frozenset(role for role, is_remote in remote.items() if is_remote)
+
 
 def place(framework: str, source: str, site: Site, cores: int) -> Placement:
     """Return where a system runs.

@@ -1,5 +1,7 @@
 """Results from answers of the search: bounds, sanity, and results of cells without an answer. Pure."""
 
+from collections.abc import Set
+
 from msgspec.structs import replace
 
 from bench.analysis.bounds import cpu_bound, reached_bound
@@ -19,7 +21,7 @@ def finish_result(result: Result, plan: CellPlan) -> Result:
     A result above a hard bound fails its cell, an interval ends where theory does, and one that reaches what our own
     load generator can do says only that the system does at least so much.
     """
-    result = with_soft_bounds(result, plan)
+    result = mask_remote_cpu(with_soft_bounds(result, plan), plan.placement.remote_roles)
     if result.bound_hz is not None and (result.low_hz or 0) > TOLERANCE * result.bound_hz:
         reason = (
             f"impossible: {result.low_hz:g} /s sustained, but theory allows {result.bound_hz:g} /s ({result.bound})"
@@ -39,6 +41,12 @@ def with_soft_bounds(result: Result, plan: CellPlan) -> Result:
     reached = reached_bound(result.estimate_hz or 0.0, plan.bounds)
     limited_by = result.limited_by if reached is None or result.limited_by == "generator" else reached.name
     return replace(result, limited_by=limited_by, soft_bounds=plan.soft_bounds)
+
+
+def mask_remote_cpu(result: Result, remote_roles: Set[str]) -> Result:
+    """Return the result with the CPU share of each role on another host set to None: it is unknown, not zero."""
+    remote = remote_roles & result.cpu_share.keys()
+    return replace(result, cpu_share=result.cpu_share | dict.fromkeys(remote)) if remote else result
 
 
 def without_rate(cell: Cell, status: Status, reason: str) -> Result:

@@ -83,7 +83,7 @@ class RunFolder:
             record = RunRecord(FORMAT, scenario, site, dict(facts), now_text())
             _write_atomically(self.folder / "run.json", encode_record(record))
         _cut_partial_line(self.folder / "trials.jsonl")
-        self._results = {cell_of(result): result for result in read_results(self.folder)}
+        self._results = {result.cell: result for result in read_results(self.folder)}
 
     def close(self) -> None:
         """Unlock the folder."""
@@ -184,11 +184,6 @@ def read_trials(folder: Path, cell: Cell | None = None) -> list[JournalEntry]:
             series = read_series(folder, entry.cell, entry.measurement)
             entries.append(replace(entry, measurement=replace(entry.measurement, series=series)))
     return entries
-
-
-def cell_of(result: Result) -> Cell:
-    """Return the cell of a result."""
-    return Cell(result.framework, result.source, result.message_bytes, result.cpu_seconds, result.sizes)
 
 
 def now_text() -> str:

@@ -1,1 +1,1 @@
-"""What a report shows, as plain data, computed from a run folder."""
+"""Data of a report, computed from a run folder: plain data, without figures or files."""

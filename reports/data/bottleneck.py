@@ -1,228 +1,233 @@
-"""What limits a cell, told from what its trials saw: one word, one sentence, and the figures that it rests on.
+"""The bottleneck of a cell, found from the measurements of its trials: a kind, a sentence, and the figures behind it.
 
-The trial just above the top rate says why more was not possible; the confirmed one says what was in use. What no probe saw is not
-guessed: then the limit is "not known", with the figures that rule the others out.
+The overloaded trial just above the sustained rate shows why more was not possible; the deciding trial shows what was in
+use. If no measured resource was at its limit, the bottleneck is "not known", with the figures that rule the others out.
 """
 
 from typing import Literal
 
 from msgspec import Struct
 
-from bench.analysis.bounds import reached_bound
+from bench.analysis.bounds import MIN_BUSY_SHARE, NEAR, reached_bound
 from bench.model.measurement import Measurement
 from bench.units import rate_text, seconds_text, size_text
-from reports.data.derived import bound_of, cores_of, given_cores, rate_of
+from reports.data.derived import count_cores, count_usable_cores, find_bound, get_cpu_seconds, rate_of
 from reports.data.run_data import CellData, JudgedTrial, RunData
 
 Kind = Literal[
-    "the work", "framework CPU", "broker CPU", "shared CPU", "one thread", "batches", "source", "network", "disk", "garbage",
-    "generator", "latency", "died", "time", "not known",
+    "the work", "framework CPU", "broker CPU", "shared CPU", "one thread", "batches", "source", "network", "disk",
+    "garbage", "generator", "latency", "died", "time", "not known",
 ]  # fmt: skip
-BUSY = 0.9
-"""Of all cores: a machine that is busier has none to spare."""
-NEAR = 0.85
-"""Of a bound: whoever comes nearer is limited by it."""
-STANDSTILL = 0.25
-"""Of the time: a JVM that collects garbage for longer is limited by that, whatever its cores do."""
-IDLE = 0.6
-"""Of the cores that it has: a framework that uses less is waiting for something."""
+MIN_GC_SHARE = 0.25
+"""Share of the time that a JVM must spend on garbage collection for that to be the bottleneck."""
+MIN_GENERATOR_SHARE = 0.35
+"""Share of the busy cores that the load generator must use for a shared CPU to be the bottleneck."""
+MIN_BLOCKED_SHARE = 0.2
+"""Share of the window for which the source must push back to be the bottleneck."""
+MIN_BATCH_STRETCH = 1.15
+"""Factor by which batches must take longer than their interval to be the bottleneck."""
 
 JVMS = {"framework": "framework’s JVM", "source": "broker’s JVM"}
+ROLES = {"framework": "framework", "source": "broker", "load": "generator"}
 
 
-class Limit(Struct, frozen=True):
-    """What limits a cell: `sentence` says it, `evidence` with which figures."""
+class Bottleneck(Struct, frozen=True):
+    """The resource that limits a cell; `sentence` describes it, `evidence` has the figures."""
 
     kind: Kind
     sentence: str
     evidence: str = ""
 
 
-def limit_of(run_data: RunData, known: CellData) -> Limit | None:
-    """What limits a cell; None where it has no rate, or no trial to tell it from."""
-    if known.result is None or known.result.status in ("unsupported", "failed") or not known.trials:
+def find_bottleneck(run_data: RunData, cell_data: CellData) -> Bottleneck | None:
+    """Return what limits a cell; None if it has no rate or no trial."""
+    result = cell_data.result
+    if result is None or result.status in ("unsupported", "failed") or not cell_data.trials:
         return None
-    framework = known.cell.framework
-    above, cores, given = _trial_above(known), cores_of(run_data, framework), given_cores(run_data, framework)
-    seen = above or known.deciding
-    if known.result.reason == "generator":
-        return _generator(known)
-    found = _theory(run_data, known)
-    if found is None and above is not None:
-        found = (
-            _verdict(above)
-            or _probed(run_data, above.seen)
-            or (_cpu(above.seen, cores, given) if cores and given else None)
+    if result.reason == "generator":
+        return _describe_generator(cell_data)
+    framework, above = cell_data.cell.framework, _find_trial_above(cell_data)
+    cores, usable = count_cores(run_data, framework), count_usable_cores(run_data, framework)
+    bottleneck = _check_bounds(run_data, cell_data)
+    if bottleneck is None and above is not None:
+        bottleneck = (
+            _check_verdict(above)
+            or _check_probes(run_data, above.measurement)
+            or (_check_cpu(above.measurement, cores, usable) if cores and usable else None)
         )
-    if found is None and known.result.status == "lower-bound" and known.result.reason == "budget":
-        return Limit("time", "The time allowed for this cell was spent before its limit was met.", _used(seen, cores))
-    if found is None and known.result.reason == "highest":
-        return Limit("not known", "It sustained the highest rate that the scenario asks for.", _used(seen, cores))
-    return found or Limit("not known", "No probe of this run was at its limit.", _used(seen, cores))
+    if bottleneck is not None:
+        return bottleneck
+    usage = _describe_usage(above or cell_data.deciding, cores)
+    if result.status == "lower-bound" and result.reason == "budget":
+        return Bottleneck("time", "The time allowed for this cell was over before its limit was reached.", usage)
+    if result.reason == "highest":
+        return Bottleneck("not known", "The system sustained the highest rate that the scenario allows.", usage)
+    return Bottleneck("not known", "No measured resource was at its limit.", usage)
 
 
-def _trial_above(known: CellData) -> JudgedTrial | None:
-    """The overloaded trial that is nearest above what was sustained; one below it, of a cold system, says nothing."""
-    cached_resource = known.deciding
-    top = (
-        cached_resource.seen.planned.rate
-        if cached_resource is not None and cached_resource.verdict.word == "sustained"
-        else 0.0
-    )
-    over = [one for one in known.trials if one.verdict.word == "overloaded" and one.seen.planned.purpose != "warm-up"]
-    return min(
-        (one for one in over if one.seen.planned.rate > top), key=lambda one: one.seen.planned.rate, default=None
-    )
-
-
-def _generator(known: CellData) -> Limit:
-    late = [one.seen for one in known.trials if one.verdict.word == "invalid" and one.verdict.why == "generator"]
-    if not late:
-        reached = known.result.generator_hz if known.result is not None else None
-        return Limit(
-            "generator", "Our own generator could not send more.", f"it reached {rate_text(reached)}" if reached else ""
-        )
-    seen = min(late, key=lambda trial: trial.planned.rate)
-    at, behind, blocked = rate_text(seen.planned.rate), seconds_text(seen.late), seconds_text(seen.blocked)
-    figures = f"at {at} it was {behind} late; the source refused for {blocked}"
-    return Limit("generator", "Our own generator could not send more; the system may well take it.", figures)
-
-
-def _theory(run_data: RunData, known: CellData) -> Limit | None:
-    bound, rate = bound_of(run_data, known), rate_of(known.result)
-    if known.result is not None and rate is not None and (reached := reached_bound(rate, known.result.soft_bounds)):
-        figures = f"{rate_text(rate)} is {rate / reached.hz:.0%} of {rate_text(reached.hz)}"
-        kind: Kind = "disk" if reached.name == "disk" else "network"
-        return Limit(kind, f"The source’s {kind} is full with what it makes of each message.", figures)
-    if bound is None or rate is None or rate < NEAR * bound.hertz:
-        return None
-    figures = f"{rate_text(rate)} is {rate / bound.hertz:.0%} of {rate_text(bound.hertz)}"
-    if bound.kind == "network":
-        return Limit(
-            "network", "The link to the source is full.", f"{figures}, {size_text(rate * known.cell.message_bytes)}/s"
-        )
-    return Limit("the work", "The messages’ own CPU cost takes nearly all cores.", f"{figures}, cores ÷ cost")
-
-
-def _verdict(above: JudgedTrial) -> Limit | None:
-    """What the judge itself named."""
-    seen, why = above.seen, above.verdict.why
-    at = f"at {rate_text(seen.planned.rate)}"
-    if seen.ended in ("framework died", "source died"):
-        return Limit(
-            "died", f"The {seen.ended.removesuffix(' died')} dies above this rate.", f"{at}: {seen.note or seen.ended}"
-        )
-    if why.startswith("p99"):
-        return Limit(
-            "latency", "Above this rate the latency asked for is missed; the system could do more.", f"{at}: {why}"
-        )
-    return None
-
-
-def _probed(run_data: RunData, seen: Measurement) -> Limit | None:
-    """What the probes of garbage collection, network and disk say of an overloaded trial."""
-    span, site, at = (
-        seen.cpu.get("seconds") or seen.planned.window,
-        run_data.record.site,
-        f"at {rate_text(seen.planned.rate)}",
-    )
-    for role, name in JVMS.items():
-        share = seen.usage.get(role, {}).get("gc_seconds", 0.0) / span
-        if share >= STANDSTILL:
-            return Limit(
-                "garbage", f"The {name} stands still while it collects garbage.", f"{at} for {share:.0%} of the time"
-            )
-    sent, received, stored = (
-        _most(seen, names) / span
-        for names in (("link_sent_bytes",), ("link_received_bytes",), ("read_bytes", "written_bytes"))
-    )
-    if site.bandwidth is not None and max(sent, received) >= NEAR * site.bandwidth:
-        return Limit(
-            "network",
-            "The network is full.",
-            f"{at} {size_text(max(sent, received))}/s of {size_text(site.bandwidth)}/s",
-        )
-    if site.disk is not None and stored >= NEAR * site.disk:
-        return Limit("disk", "The disk has no time left.", f"{at} {size_text(stored)}/s of {size_text(site.disk)}/s")
-    return None
-
-
-def _most(seen: Measurement, names: tuple[str, ...]) -> float:
-    """The bytes of these kinds together, of the role that has most of them."""
-    return max((sum(used.get(name, 0.0) for name in names) for used in seen.usage.values()), default=0.0)
-
-
-def _cpu(seen: Measurement, cores: int, given: int) -> Limit | None:
-    """What the accounts of the CPU say of an overloaded trial of a framework that can use `given` of the system's cores."""
-    if "framework" not in seen.cpu or "source" not in seen.cpu:
-        return None  # somewhere else, where nobody looked
-    span = seen.cpu.get("seconds") or seen.planned.window
-    used = {role: seen.cpu.get(role, 0.0) / span for role in ("framework", "source", "load", "busy")}
-    of_all = round(seen.cpu.get("available", 0.0) / span) or cores
-    figures = _used_text(seen, used, of_all)
-    if used["busy"] >= BUSY * of_all or used["framework"] + used["source"] >= BUSY * cores:
-        return _busy_machine(used, figures)
-    if used["framework"] >= BUSY * given > BUSY:
-        return Limit("framework CPU", f"The framework uses all of the {given} cores it was given.", figures)
-    if 0.9 <= used["framework"] <= 1.1 and of_all > 1:
-        return Limit(
-            "one thread", "The framework uses one core and no more, as a stage does that runs in one thread.", figures
-        )
-    if _batches_take_longer(seen):
-        return Limit(
-            "batches",
-            "Batches take longer than their interval although cores are free: what scheduling and committing costs.",
-            figures,
-        )
-    if seen.blocked > 0.2 * seen.planned.window:
-        return Limit(
-            "source",
-            "The source took no more, although cores are free.",
-            f"{figures}; it refused for {seconds_text(seen.blocked)}",
-        )
-    return None
-
-
-def _busy_machine(used: dict[str, float], figures: str) -> Limit:
-    """Whose work fills the machine."""
-    if used["load"] > max(used["framework"], 0.35 * used["busy"]):
-        return Limit(
-            "shared CPU",
-            "All cores are busy, most with our generator, which shares this machine with the system.",
-            figures,
-        )
-    if used["source"] > used["framework"]:
-        return Limit("broker CPU", "All cores are busy, most with the source’s servers.", figures)
-    return Limit("framework CPU", "All cores are busy, most with the framework.", figures)
-
-
-def _batches_take_longer(seen: Measurement) -> bool:
-    """Whether a micro-batch system shows its progress less often than once an interval."""
-    if seen.batch_interval <= 0:
-        return False
-    series, begin = seen.series, seen.planned.settle
-    moved = [
-        at
-        for at, before, now in zip(series.at[1:], series.processed, series.processed[1:], strict=False)
-        if now > before
+def _find_trial_above(cell_data: CellData) -> JudgedTrial | None:
+    """Return the overloaded trial nearest above the sustained rate; one below it, of a cold system, shows no limit."""
+    deciding = cell_data.deciding
+    sustained = deciding is not None and deciding.verdict.word == "sustained"
+    top = deciding.measurement.planned.rate if deciding is not None and sustained else 0.0
+    overloaded = [
+        trial
+        for trial in cell_data.trials
+        if trial.verdict.word == "overloaded"
+        and trial.measurement.planned.purpose != "warm-up"
+        and trial.measurement.planned.rate > top
     ]
-    within = [at for at in moved if begin <= at <= begin + seen.planned.window]
-    return len(within) > 1 and (within[-1] - within[0]) / (len(within) - 1) > 1.15 * seen.batch_interval
+    return min(overloaded, key=lambda trial: trial.measurement.planned.rate, default=None)
 
 
-def _used(judged: JudgedTrial | None, cores: int | None) -> str:
-    if judged is None or cores is None or not judged.seen.cpu.get("busy") or "framework" not in judged.seen.cpu:
+def _describe_generator(cell_data: CellData) -> Bottleneck:
+    late = [
+        trial.measurement
+        for trial in cell_data.trials
+        if trial.verdict.word == "invalid" and trial.verdict.why == "generator"
+    ]
+    if not late:
+        reached = cell_data.result.generator_hz if cell_data.result is not None else None
+        evidence = f"it reached {rate_text(reached)}" if reached else ""
+        return Bottleneck("generator", "Our load generator could not send more.", evidence)
+    measurement = min(late, key=lambda trial: trial.planned.rate)
+    at = rate_text(measurement.planned.rate)
+    behind, blocked = seconds_text(measurement.late), seconds_text(measurement.blocked)
+    figures = f"at {at} it was {behind} late; the source pushed back for {blocked}"
+    return Bottleneck(
+        "generator", "Our load generator could not send more; the system may be able to take it.", figures
+    )
+
+
+def _check_bounds(run_data: RunData, cell_data: CellData) -> Bottleneck | None:
+    """Return a bottleneck if the rate is near a bound, soft bounds first."""
+    rate, result, bound = rate_of(cell_data.result), cell_data.result, find_bound(run_data, cell_data)
+    if rate is None or result is None:
+        return None
+    soft = reached_bound(rate, result.soft_bounds)
+    if soft is not None:
+        kind: Kind = "disk" if soft.name == "disk" else "network"
+        figures = f"{rate_text(rate)} is {rate / soft.hz:.0%} of {rate_text(soft.hz)}"
+        return Bottleneck(kind, f"The source’s {kind} is full: the source copies each message.", figures)
+    if bound is None or reached_bound(rate, (bound,)) is None:
+        return None
+    figures = f"{rate_text(rate)} is {rate / bound.hz:.0%} of {rate_text(bound.hz)}"
+    if bound.name == "network":
+        volume = f"{size_text(rate * cell_data.cell.message_bytes)}/s"
+        return Bottleneck("network", "The link to the source is full.", f"{figures}, {volume}")
+    return Bottleneck("the work", "The messages’ own CPU cost uses nearly all cores.", f"{figures}, cores ÷ cost")
+
+
+def _check_verdict(above: JudgedTrial) -> Bottleneck | None:
+    """Return a bottleneck if the verdict of an overloaded trial names it."""
+    measurement, why = above.measurement, above.verdict.why
+    at = f"at {rate_text(measurement.planned.rate)}"
+    if measurement.ended in ("framework died", "source died"):
+        role = measurement.ended.removesuffix(" died")
+        return Bottleneck("died", f"The {role} dies above this rate.", f"{at}: {measurement.note or measurement.ended}")
+    if why.startswith("p99"):
+        sentence = "Above this rate the latency objective is missed; the system could process more."
+        return Bottleneck("latency", sentence, f"{at}: {why}")
+    return None
+
+
+def _check_probes(run_data: RunData, measurement: Measurement) -> Bottleneck | None:
+    """Return a bottleneck if garbage collection, network or disk were at their limit in an overloaded trial."""
+    span, site = get_cpu_seconds(measurement), run_data.record.site
+    at = f"at {rate_text(measurement.planned.rate)}"
+    for role, name in JVMS.items():
+        share = measurement.usage.get(role, {}).get("gc_seconds", 0.0) / span
+        if share >= MIN_GC_SHARE:
+            return Bottleneck(
+                "garbage", f"The {name} pauses for garbage collection.", f"{at} for {share:.0%} of the time"
+            )
+    link = max(_max_bytes(measurement, ("link_sent_bytes",)), _max_bytes(measurement, ("link_received_bytes",))) / span
+    if site.bandwidth is not None and link >= NEAR * site.bandwidth:
+        figures = f"{at} {size_text(link)}/s of {size_text(site.bandwidth)}/s"
+        return Bottleneck("network", "The network is full.", figures)
+    stored = _max_bytes(measurement, ("read_bytes", "written_bytes")) / span
+    if site.disk is not None and stored >= NEAR * site.disk:
+        figures = f"{at} {size_text(stored)}/s of {size_text(site.disk)}/s"
+        return Bottleneck("disk", "The disk is fully used.", figures)
+    return None
+
+
+def _max_bytes(measurement: Measurement, names: tuple[str, ...]) -> float:
+    """Return the sum of these counters of the role that has most of them."""
+    return max((sum(used.get(name, 0.0) for name in names) for used in measurement.usage.values()), default=0.0)
+
+
+def _check_cpu(measurement: Measurement, cores: int, usable: int) -> Bottleneck | None:
+    """Return a bottleneck if the CPU use of an overloaded trial shows one.
+
+    Args:
+        measurement: the overloaded trial.
+        cores: cores of the host that the framework runs on.
+        usable: how many of them the framework can use by its settings.
+    """
+    if "framework" not in measurement.cpu or "source" not in measurement.cpu:
+        return None  # on another host, where CPU is not measured
+    used = _compute_used_cores_by_role(measurement)
+    of_all = round(measurement.cpu.get("available", 0.0) / get_cpu_seconds(measurement)) or cores
+    figures = _format_usage(measurement, used, of_all)
+    if used["busy"] >= MIN_BUSY_SHARE * of_all or used["framework"] + used["source"] >= MIN_BUSY_SHARE * cores:
+        return _name_busiest(used, figures)
+    if used["framework"] >= MIN_BUSY_SHARE * usable > MIN_BUSY_SHARE:
+        return Bottleneck("framework CPU", f"The framework uses all of the {usable} cores it was given.", figures)
+    if 0.9 <= used["framework"] <= 1.1 and of_all > 1:
+        sentence = "The framework uses one core and no more, as a stage with a single thread does."
+        return Bottleneck("one thread", sentence, figures)
+    if _batches_take_longer(measurement):
+        sentence = (
+            "Batches take longer than their interval although cores are free: scheduling and committing take the time."
+        )
+        return Bottleneck("batches", sentence, figures)
+    if measurement.blocked > MIN_BLOCKED_SHARE * measurement.planned.window:
+        evidence = f"{figures}; it pushed back for {seconds_text(measurement.blocked)}"
+        return Bottleneck("source", "The source pushed back, although cores are free.", evidence)
+    return None
+
+
+def _name_busiest(used: dict[str, float], figures: str) -> Bottleneck:
+    """Return the bottleneck of a machine without free cores: the role that uses most of them."""
+    if used["load"] > max(used["framework"], MIN_GENERATOR_SHARE * used["busy"]):
+        sentence = "All cores are busy, mostly with our load generator, which shares this machine with the system."
+        return Bottleneck("shared CPU", sentence, figures)
+    if used["source"] > used["framework"]:
+        return Bottleneck("broker CPU", "All cores are busy, mostly with the source’s servers.", figures)
+    return Bottleneck("framework CPU", "All cores are busy, mostly with the framework.", figures)
+
+
+def _batches_take_longer(measurement: Measurement) -> bool:
+    """Return True if a micro-batch framework reports its progress clearly less often than once an interval."""
+    if measurement.batch_interval <= 0:
+        return False
+    series, begin = measurement.series, measurement.planned.settle
+    steps = zip(series.at[1:], series.processed, series.processed[1:], strict=False)
+    progressed = [at for at, before, after in steps if after > before]
+    within = [at for at in progressed if begin <= at <= begin + measurement.planned.window]
+    if len(within) < 2:
+        return False
+    return (within[-1] - within[0]) / (len(within) - 1) > MIN_BATCH_STRETCH * measurement.batch_interval
+
+
+def _compute_used_cores_by_role(measurement: Measurement) -> dict[str, float]:
+    span = get_cpu_seconds(measurement)
+    return {role: measurement.cpu.get(role, 0.0) / span for role in (*ROLES, "busy")}
+
+
+def _describe_usage(trial: JudgedTrial | None, cores: int | None) -> str:
+    """Return the cores in use in a trial as text; empty if they were not measured."""
+    if (
+        trial is None
+        or cores is None
+        or not trial.measurement.cpu.get("busy")
+        or "framework" not in trial.measurement.cpu
+    ):
         return ""
-    seen = judged.seen
-    span = seen.cpu.get("seconds") or seen.planned.window
-    return _used_text(
-        seen, {role: seen.cpu.get(role, 0.0) / span for role in ("framework", "source", "load", "busy")}, cores
-    )
+    return _format_usage(trial.measurement, _compute_used_cores_by_role(trial.measurement), cores)
 
 
-def _used_text(seen: Measurement, used: dict[str, float], cores: int) -> str:
-    roles = ", ".join(
-        f"{name} {used[role]:.2f}"
-        for role, name in (("framework", "framework"), ("source", "broker"), ("load", "generator"))
-    )
-    return f"at {rate_text(seen.planned.rate)} {used['busy']:.2f} of {cores} cores were busy: {roles}"
+def _format_usage(measurement: Measurement, used: dict[str, float], cores: int) -> str:
+    roles = ", ".join(f"{name} {used[role]:.2f}" for role, name in ROLES.items())
+    return f"at {rate_text(measurement.planned.rate)} {used['busy']:.2f} of {cores} cores were busy: {roles}"

@@ -1,74 +1,61 @@
-"""What theory allows a cell: the lowest of the bounds that are known for it, and how much of it was reached."""
-
-from typing import Literal
-
-from msgspec import Struct
+"""Values derived from results and measurements: bounds, shares of bounds, cores in use."""
 
 from bench.analysis import bounds
 from bench.model.cell import Cell
-from bench.model.measurement import Result
+from bench.model.measurement import Bound, Measurement, Result
 from bench.plugins.placement import place
 from reports.data.run_data import CellData, RunData
 
-Kind = Literal["cpu", "network"]
 
-
-class Bound(Struct, frozen=True):
-    """At most this many messages/s, and why."""
-
-    kind: Kind
-    hertz: float
-
-
-def cores_of(run_data: RunData, framework: str) -> int | None:
-    """The cores that a framework had; None when the run does not say."""
+def count_cores(run_data: RunData, framework: str) -> int | None:
+    """Return the cores of the host that a framework runs on, less those of the load; None if unknown."""
     record, site = run_data.record, run_data.record.site
     of_machine = record.facts.get("cores")
     here = of_machine - (record.scenario.load.cores or 0) if isinstance(of_machine, int) else 0
     return max(0, place(framework, "", site, here).cores) or None
 
 
-def given_cores(run_data: RunData, framework: str) -> int | None:
-    """The cores that a framework can use, where its settings name fewer than it had; None when the run does not say."""
-    cores, settings = cores_of(run_data, framework), run_data.record.scenario.settings.get(framework, {})
+def count_usable_cores(run_data: RunData, framework: str) -> int | None:
+    """Return the number of cores that a framework can use, which its settings may limit; None if it is unknown."""
+    cores, settings = count_cores(run_data, framework), run_data.record.scenario.settings.get(framework, {})
     named = [int(settings[name]) for name in ("cores", "processes", "pes") if isinstance(settings.get(name), int)]
     return min([*named, cores]) if cores is not None else None
 
 
 def cpu_bound(run_data: RunData, framework: str, cost: float) -> float | None:
-    """Messages/s at which the messages' own cost needs all cores of a framework."""
-    cores = cores_of(run_data, framework)
+    """Return the CPU bound in messages/s: cores / CPU cost (s); None if it is unknown or messages cost nothing."""
+    cores = count_cores(run_data, framework)
     return bounds.cpu_bound(Cell("", "", 0, cost), cores) if cores is not None else None
 
 
 def network_bound(run_data: RunData, size: float) -> float | None:
-    """Messages/s at which the messages alone fill the site's link; None within one machine."""
+    """Return the network bound in messages/s: bandwidth (bytes/s) / message size (bytes); None within one machine."""
     bandwidth = run_data.record.site.bandwidth
     return float(bandwidth) / size if bandwidth is not None else None
 
 
-def bound_of(run_data: RunData, known: CellData) -> Bound | None:
-    """The lowest known bound of a cell: the one that its result was held against, where it has one."""
-    cell, result = known.cell, known.result
+def find_bound(run_data: RunData, cell_data: CellData) -> Bound | None:
+    """Return the hard bound of a cell's result, else the lowest known hard bound of the cell; None if there is none."""
+    cell, result = cell_data.cell, cell_data.result
     if result is not None and result.bound_hz is not None:
         return Bound("network" if result.bound == "network" else "cpu", result.bound_hz)
-    found: list[Bound] = []
     link = place(cell.framework, cell.source, run_data.record.site, 1).link
-    network = float(link) / cell.message_bytes if link is not None else None
-    for kind, hertz in (("cpu", cpu_bound(run_data, cell.framework, cell.cpu_seconds)), ("network", network)):
-        if hertz is not None:
-            found.append(Bound("cpu" if kind == "cpu" else "network", hertz))
-    return min(found, key=lambda bound: bound.hertz) if found else None
+    rates = {
+        "cpu": cpu_bound(run_data, cell.framework, cell.cpu_seconds),
+        "network": float(link) / cell.message_bytes if link is not None else None,
+    }
+    known = [Bound(name, hz) for name, hz in rates.items() if hz is not None]
+    return min(known, key=lambda bound: bound.hz, default=None)
 
 
-def efficiency_of(run_data: RunData, known: CellData) -> float | None:
-    """The measured rate as a share of the bound; None where either is unknown."""
-    rate, bound = rate_of(known.result), bound_of(run_data, known)
-    return rate / bound.hertz if rate is not None and bound is not None else None
+def compute_bound_share(run_data: RunData, cell_data: CellData) -> float | None:
+    """Return the rate of a cell as a share of its bound; None if either is unknown."""
+    rate, bound = rate_of(cell_data.result), find_bound(run_data, cell_data)
+    return rate / bound.hz if rate is not None and bound is not None else None
 
 
 def rate_of(result: Result | None) -> float | None:
-    """The rate that a result may claim: its estimate, of an "at least" what was sustained; None when it has neither."""
+    """Return the rate of a result (messages/s): its estimate, or the sustained rate of a lower bound; else None."""
     if result is None:
         return None
     first, second = result.estimate_hz, result.low_hz
@@ -77,21 +64,31 @@ def rate_of(result: Result | None) -> float | None:
     return first if first is not None else second
 
 
-def useful_share(known: CellData) -> float | None:
-    """Which share of the CPU that framework and source used went into the messages' own cost, at the confirmed rate.
+def compute_useful_cpu_share(cell_data: CellData) -> float | None:
+    """Return the messages' own CPU cost as a share of the CPU that framework and source used, in the deciding trial.
 
-    None where messages cost nothing, or where the CPU was not accounted. Both are of the trial that the result rests on.
+    Returns:
+        rate x CPU cost / cores in use. None if messages cost nothing, or if the CPU use is unknown.
     """
-    seen = known.deciding.seen if known.deciding is not None and known.deciding.verdict.word == "sustained" else None
-    if seen is None or known.cell.cpu_seconds == 0:
+    measurement, cores = _deciding_measurement(cell_data), compute_used_cores(cell_data)
+    if measurement is None or not cores or cell_data.cell.cpu_seconds == 0:
         return None
-    cores = used_cores(known)
-    return seen.planned.rate * known.cell.cpu_seconds / cores if cores else None
+    return measurement.planned.rate * cell_data.cell.cpu_seconds / cores
 
 
-def used_cores(known: CellData) -> float | None:
-    """Cores that framework and source used in the sustained trial that the result rests on; None where that is unknown."""
-    seen = known.deciding.seen if known.deciding is not None and known.deciding.verdict.word == "sustained" else None
-    if seen is None or not seen.cpu.get("framework") or "source" not in seen.cpu:
+def compute_used_cores(cell_data: CellData) -> float | None:
+    """Return the cores that framework and source used in the deciding trial; None if it was not sustained."""
+    measurement = _deciding_measurement(cell_data)
+    if measurement is None or not measurement.cpu.get("framework") or "source" not in measurement.cpu:
         return None
-    return (seen.cpu["framework"] + seen.cpu.get("source", 0.0)) / (seen.cpu.get("seconds") or seen.planned.window)
+    return (measurement.cpu["framework"] + measurement.cpu["source"]) / get_cpu_seconds(measurement)
+
+
+def get_cpu_seconds(measurement: Measurement) -> float:
+    """Return the seconds over which the resources of a trial were measured."""
+    return measurement.cpu.get("seconds") or measurement.planned.window
+
+
+def _deciding_measurement(cell_data: CellData) -> Measurement | None:
+    deciding = cell_data.deciding
+    return deciding.measurement if deciding is not None and deciding.verdict.word == "sustained" else None

@@ -1,4 +1,4 @@
-"""What the logs of a run say about one cell: the last lines that were written while its trials were made."""
+"""Excerpts of a run's logs: the last lines that were written during the trials of one cell."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -8,58 +8,59 @@ from msgspec import Struct
 
 from reports.data.run_data import CellData
 
-LINES, WIDEST = 12, 240
+MAX_LINES, MAX_LINE_LENGTH = 12, 240
 MAX_BYTES = 8 * 2**20
-"""Of a log's end that is read."""
-BEFORE, AFTER = timedelta(seconds=15), timedelta(seconds=45)
+"""Bytes that are read from the end of a log."""
+MARGIN_BEFORE, MARGIN_AFTER = timedelta(seconds=15), timedelta(seconds=45)
 _STAMP = re.compile(r"^\W{0,2}((?:\d\d)?\d\d)[-/](\d\d)[-/](\d\d)[ T](\d\d):(\d\d):(\d\d)")
 
 
-class Tail(Struct, frozen=True):
-    """The end of one log."""
+class LogExcerpt(Struct, frozen=True):
+    """The last lines of one log file."""
 
     file: str
     text: str
 
 
 class Logs:
-    """The logs of a run's folder, read once."""
+    """The logs of a run folder, read once."""
 
     def __init__(self, folder: Path) -> None:
         files = [folder / "harness.log", *sorted((folder / "logs").glob("*.log"))]
-        self._logs = {file.name: _stamped(file) for file in files if file.is_file()}
+        self._logs = {file.name: _read_stamped_lines(file) for file in files if file.is_file()}
 
-    def of(self, known: CellData) -> tuple[Tail, ...]:
-        """The tails of what was written during a cell's trials; lines without a time belong to the line before them."""
-        if not known.trials:
+    def find_excerpts(self, cell_data: CellData) -> tuple[LogExcerpt, ...]:
+        """Return the last lines of each log from the time of a cell's trials."""
+        if not cell_data.trials:
             return ()
-        began, ended = (_time_of(known.trials[n].seen.started) for n in (0, -1))
-        if began is None or ended is None:
+        first, last = cell_data.trials[0].measurement, cell_data.trials[-1].measurement
+        began, last_began = _parse_time(first.started), _parse_time(last.started)
+        if began is None or last_began is None:
             return ()
-        last = ended + timedelta(seconds=known.trials[-1].seen.seconds) + AFTER
-        found = []
+        ended = last_began + timedelta(seconds=last.seconds) + MARGIN_AFTER
+        excerpts = []
         for name, lines in self._logs.items():
-            within = [line for at, line in lines if at is not None and began - BEFORE <= at <= last]
+            within = [line for at, line in lines if at is not None and began - MARGIN_BEFORE <= at <= ended]
             if within:
-                found.append(Tail(name, "\n".join(within[-LINES:])))
-        return tuple(found)
+                excerpts.append(LogExcerpt(name, "\n".join(within[-MAX_LINES:])))
+        return tuple(excerpts)
 
 
-def _stamped(file: Path) -> list[tuple[datetime | None, str]]:
-    """The lines of a log, each with its time (taken for UTC) or that of the line before it."""
+def _read_stamped_lines(file: Path) -> list[tuple[datetime | None, str]]:
+    """Return the lines of a log, each with its time (taken as UTC) or that of the line before it."""
     with file.open("rb") as log:
         log.seek(max(0, file.stat().st_size - MAX_BYTES))
         text = log.read().decode("utf-8", "replace")
     at: datetime | None = None
-    found = []
+    lines = []
     for line in text.splitlines():
-        at = _stamp_of(line) or at
-        shown = line if len(line) <= WIDEST else f"{line[: WIDEST - 1]}…"
-        found.append((at, "".join(char if char.isprintable() or char == "\t" else "\ufffd" for char in shown)))
-    return found
+        at = _parse_stamp(line) or at
+        shown = line if len(line) <= MAX_LINE_LENGTH else f"{line[: MAX_LINE_LENGTH - 1]}…"
+        lines.append((at, "".join(char if char.isprintable() or char == "\t" else "\ufffd" for char in shown)))
+    return lines
 
 
-def _stamp_of(line: str) -> datetime | None:
+def _parse_stamp(line: str) -> datetime | None:
     match = _STAMP.match(line)
     if match is None:
         return None
@@ -70,7 +71,7 @@ def _stamp_of(line: str) -> datetime | None:
         return None
 
 
-def _time_of(label: str) -> datetime | None:
+def _parse_time(label: str) -> datetime | None:
     try:
         return datetime.strptime(label, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
     except ValueError:

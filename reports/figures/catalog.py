@@ -1,18 +1,18 @@
-"""Every figure of a run in the order in which people look at them; page, PDF and files show the same ones."""
+"""All figures of a run in reading order; the page, the PDF and the image files show the same ones."""
 
 from msgspec import Struct
 
-from reports.data.heatmap_kinds import LAYERS, layer_pictures
 from reports.data.run_data import RunData
-from reports.figures.bottleneck_map import limit_pictures
+from reports.figures.bottleneck_map import make_bottleneck_maps
 from reports.figures.figure import Picture
-from reports.figures.latency import latency_pictures
-from reports.figures.rate_curves import curve_pictures
-from reports.figures.winner_map import winners_of
+from reports.figures.heatmap_kinds import HEATMAP_KINDS, make_heatmaps
+from reports.figures.latency import make_latency_figures
+from reports.figures.rate_curves import make_rate_curves
+from reports.figures.winner_map import make_winner_map
 
 
 class Group(Struct, frozen=True):
-    """Pictures that belong together: their name, their heading, and what they show."""
+    """Pictures of one kind: their name, their heading, and a text that explains them."""
 
     name: str
     title: str
@@ -20,48 +20,45 @@ class Group(Struct, frozen=True):
     pictures: tuple[Picture, ...]
 
 
-LIMITS = (
-    "Why the cell is not faster, told from its trials: the overloaded one just above the top rate, and the CPU time that each part "
-    "used in it. Where no probe was at its limit it says so."
+BOTTLENECKS = (
+    "What limits each cell, found from its trials: the overloaded one just above the sustained rate, and the CPU time "
+    "of each role in it. If no measured resource was at its limit, the cell says “not known”."
 )
 CURVES = (
-    "The same rates over message size, a figure for each CPU cost, with the interval of each. Dashed lines are bounds of theory: "
-    "no system can be above them. An arrow says at least (↑) or at most (↓), a ? that trials disagree, a gap that there is no rate."
+    "The same rates over message size, one figure for each CPU cost, with intervals. Dashed lines are theoretical "
+    "bounds: no system can be above them. ↑ means at least, ↓ at most, ? that trials disagree; a gap means that there "
+    "is no rate."
 )
 LATENCY = (
-    "At shares of the highest confirmed rate: how long messages take from the moment at which they were due, from when they were "
-    "sent, and while they are processed. A percentile is shown only where there are enough messages for it. Bars: 95 % intervals."
+    "Latency at shares of the confirmed rate: from the time at which a message was due, from the time at which it was "
+    "sent, and of its processing alone. A percentile is shown only if there are enough messages for it. Bars: 95 % "
+    "intervals."
 )
 
 
-def groups_of(run_data: RunData) -> tuple[Group, ...]:
-    """The groups that this run has something to show for."""
-    found = [
-        Group(layer.name, _capital(layer.title), layer.about, tuple(layer_pictures(run_data, layer)))
-        for layer in LAYERS
+def make_map_groups(run_data: RunData) -> tuple[Group, ...]:
+    """Return the groups of maps, one map a system; groups without a picture are left out."""
+    groups = [
+        Group(kind.name, _capitalize(kind.title), kind.about, tuple(make_heatmaps(run_data, kind)))
+        for kind in HEATMAP_KINDS
     ]
-    found.append(Group("limits", "What limits it", LIMITS, tuple(limit_pictures(run_data))))
-    return tuple(group for group in found if group.pictures)
+    groups.append(Group("limits", "Bottlenecks", BOTTLENECKS, tuple(make_bottleneck_maps(run_data))))
+    return tuple(group for group in groups if group.pictures)
 
 
-def wide_groups_of(run_data: RunData) -> tuple[Group, ...]:
-    """The groups whose pictures are not one a system: frequency over size, and latency below the limit."""
-    curves = Group("curves", "Frequency over message size", CURVES, tuple(curve_pictures(run_data)))
-    latency = Group("latency", "Latency below the limit", LATENCY, tuple(latency_pictures(run_data)))
+def make_wide_groups(run_data: RunData) -> tuple[Group, ...]:
+    """Return the groups whose pictures show several systems or one cell: throughput over message size, and latency."""
+    curves = Group("curves", "Throughput over message size", CURVES, tuple(make_rate_curves(run_data)))
+    latency = Group("latency", "Latency below the maximum throughput", LATENCY, tuple(make_latency_figures(run_data)))
     return tuple(group for group in (curves, latency) if group.pictures)
 
 
-def winners_of_run(run_data: RunData) -> Picture | None:
-    """The winner map, where there is something to win."""
-    return winners_of(run_data) if len(run_data.systems) > 1 else None
-
-
-def figures_of(run_data: RunData) -> list[Picture]:
-    """All of them, the winner map first."""
-    winners = winners_of_run(run_data)
-    groups = (*groups_of(run_data), *wide_groups_of(run_data))
+def make_figures(run_data: RunData) -> list[Picture]:
+    """Return all figures of a run, the winner map first."""
+    winners = make_winner_map(run_data)
+    groups = (*make_map_groups(run_data), *make_wide_groups(run_data))
     return [*([winners] if winners is not None else []), *(picture for group in groups for picture in group.pictures)]
 
 
-def _capital(text: str) -> str:
+def _capitalize(text: str) -> str:
     return text[:1].upper() + text[1:]

@@ -1,4 +1,4 @@
-"""Figures without pyplot: set in one style whatever the person's own settings are, and the same bytes for the same run."""
+"""Figures without pyplot, in one style whatever the user's own settings are: the same run gives the same bytes."""
 
 import io
 import re
@@ -18,7 +18,7 @@ LEFT, RIGHT, TOP, BOTTOM = 0.95, 0.15, 0.38, 0.78
 
 
 class Picture:
-    """A figure that is not drawn yet: its name, how to draw it into an empty figure, and what it shows in a few words."""
+    """A figure that is drawn on demand: its name, the function that draws it into an empty figure, and its title."""
 
     def __init__(self, name: str, draw: Callable[[Figure], None], title: str) -> None:
         self.name, self.title = name, title
@@ -26,19 +26,20 @@ class Picture:
         self._svg = ""
 
     def svg(self) -> str:
-        """The whole SVG file; its text is text."""
-        self._svg = self._svg or self._saved("svg").decode()
+        """Return the SVG file, whose text is text, not paths."""
+        self._svg = self._svg or self._render("svg").decode()
         return self._svg
 
     def png(self) -> bytes:
-        return self._saved("png")
+        """Return the PNG file."""
+        return self._render("png")
 
     def width_mm(self) -> float:
-        """How wide it is in print."""
+        """Return the width in print, in mm."""
         return float(re.findall(r'<svg[^>]* width="([0-9.]+)pt"', self.svg())[0]) * 25.4 / 72
 
-    def _saved(self, kind: str) -> bytes:
-        with _styled(self.name):
+    def _render(self, kind: str) -> bytes:
+        with _use_style(self.name):
             figure = Figure()
             FigureCanvasAgg(figure)
             self._draw(figure)
@@ -50,8 +51,8 @@ class Picture:
 
 
 @contextmanager
-def _styled(name: str) -> Iterator[None]:
-    """Our style and nothing else; ids in an SVG come from the figure's name instead of from chance."""
+def _use_style(name: str) -> Iterator[None]:
+    """Use our style and nothing else; ids in an SVG come from the figure's name, not from chance."""
     with mpl.rc_context():
         mpl.rcdefaults()
         mpl.rcParams.update(rc_params_from_file(STYLE, use_default_template=False))

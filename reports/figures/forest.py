@@ -1,4 +1,4 @@
-"""A forest plot: the same cell in several runs, an interval each, and the middle that they have in common."""
+"""A forest plot: the estimates and intervals of one cell in several runs, and their common centre."""
 
 from collections.abc import Sequence
 
@@ -13,18 +13,18 @@ from bench.units import rate_text
 from reports.figures.figure import Picture
 
 INK, GREY, BLUE = "#1d2733", "#6b7480", "#2560a3"
-HEAD, LINE, WIDTH = 1.05, 0.19, 5.6
-"""Inches: of title and axis, of one run, of the whole figure."""
+HEAD_HEIGHT, LINE_HEIGHT, WIDTH = 1.05, 0.19, 5.6
+"""Inches: title and axis, one run, the whole figure."""
 
 
-def forest_picture(number: int, agreement: Agreement, results: Sequence[tuple[str, Result]]) -> Picture:
-    """The picture of one cell; `results` are the runs' names and what they found, in order."""
-    title = f"{agreement.name}: the same cell {agreement.runs} times"
+def make_forest_plot(number: int, agreement: Agreement, results: Sequence[tuple[str, Result]]) -> Picture:
+    """Return the forest plot of one cell; `results` are the runs' names and results, in order."""
+    title = f"{agreement.name}: the same cell in {agreement.runs} runs"
 
     def draw(figure: Figure) -> None:
-        height = HEAD + LINE * len(results)
+        height = HEAD_HEIGHT + LINE_HEIGHT * len(results)
         figure.set_size_inches(WIDTH, height)
-        ax = figure.add_axes((0.11, 0.52 / height, 0.85, LINE * len(results) / height))
+        ax = figure.add_axes((0.11, 0.52 / height, 0.85, LINE_HEIGHT * len(results) / height))
         figure.text(0.012, 1 - 0.24 / height, title, fontsize=10.5, fontweight="bold")
         draw_forest(ax, agreement, results)
 
@@ -32,13 +32,13 @@ def forest_picture(number: int, agreement: Agreement, results: Sequence[tuple[st
 
 
 def draw_forest(ax: Axes, agreement: Agreement, results: Sequence[tuple[str, Result]]) -> list[Artist]:
-    """Draw a line for each run, from the top, into axes whose scale is messages/s."""
-    drawn: list[Artist] = [ax.axvline(agreement.centre_hz, color=GREY, linewidth=0.8, linestyle="--")]
-    for place, (_, result) in enumerate(results):
-        drawn += ax.plot([result.low_hz or 0, result.high_hz or 0], [place, place], color=BLUE, linewidth=1.3)
-        drawn += ax.plot([result.estimate_hz or 0], [place], "o", markersize=4, color=INK)
+    """Draw a line for each run, from the top, into axes whose scale is messages/s; return the artists."""
+    artists: list[Artist] = [ax.axvline(agreement.centre_hz, color=GREY, linewidth=0.8, linestyle="--")]
+    for y, (_, result) in enumerate(results):
+        artists += ax.plot([result.low_hz or 0, result.high_hz or 0], [y, y], color=BLUE, linewidth=1.3)
+        artists += ax.plot([result.estimate_hz or 0], [y], "o", markersize=4, color=INK)
     ax.set_yticks(range(len(results)), [name for name, _ in results], fontsize=7)
     ax.set_ylim(len(results) - 0.4, -0.6)
     ax.xaxis.set_major_formatter(FuncFormatter(lambda rate, _: rate_text(rate)))
     ax.set_xlabel("messages/s, estimate and 95 % interval")
-    return drawn
+    return artists

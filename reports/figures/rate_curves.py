@@ -1,4 +1,4 @@
-"""Frequency over message size at one CPU cost: a line for each system, its intervals, and the bounds of theory as lines."""
+"""Throughput over message size at one CPU cost: lines with intervals, and theoretical bounds as dashed lines."""
 
 import math
 from collections.abc import Sequence
@@ -12,113 +12,125 @@ from msgspec import Struct
 
 from bench.units import rate_text, seconds_text, size_text
 from reports.data.derived import cpu_bound, network_bound, rate_of
-from reports.data.run_data import RunData
+from reports.data.run_data import CellData, RunData
 from reports.figures.figure import Picture
-from reports.figures.palette import colours_of
+from reports.figures.palette import assign_colours
 
 MARKERS = ("o", "s", "D", "^", "v", "P", "X", "p", "h")
-"""Besides the colours, so that a line is also told by its shape."""
-MOST = 6
-"""Figures of a run: with more costs, some between the first and the last are left out."""
-THEORY = "#4a5563"
+"""Of the systems, so that lines differ not only in colour."""
+MAX_FIGURES = 6
+"""Of a run; with more CPU costs, some between the first and the last are left out."""
+BOUND_COLOUR = "#4a5563"
 DASHES = ((0, (5, 2)), (0, (1, 1.5)), (0, (5, 2, 1, 2)), (0, (3, 1, 1, 1, 1, 1)), (0, (8, 2)), (0, (8, 2, 1, 2)))
-"""By which bounds are told apart."""
-MARKED = {"lower-bound": "↑", "upper-bound": "↓", "unstable": "?"}
-"""By status, where a point is not simply measured."""
+"""Of the bounds, so that they can be distinguished."""
+MARKS = {"lower-bound": "↑", "upper-bound": "↓", "unstable": "?"}
+"""By status, if a point is not measured."""
+
+
+BoundLine = tuple[str, tuple[tuple[float, float], ...]]
+"""A name, and points of (bytes, messages/s)."""
 
 
 class Point(Struct, frozen=True):
-    """One cell on a line; `low` and `high` are the ends of its interval, None where there is none."""
+    """One cell on a line: its rate in messages/s, and the ends of its interval or None."""
 
     size: int
     rate: float
     low: float | None
     high: float | None
-    bound: str
-    """what its rate is marked with, where it is not simply measured"""
+    mark: str
+    """see MARKS"""
 
 
 class Line(Struct, frozen=True):
-    """One system."""
+    """The line of one system."""
 
     system: str
     points: tuple[Point, ...]
 
 
 class Curves(Struct, frozen=True):
-    """What one figure shows: lines, and (name, [(size, messages/s)]) for each bound that is known."""
+    """The content of one figure: lines, and (name, [(size, messages/s)]) for each known bound."""
 
     cost: float
     lines: tuple[Line, ...]
-    bounds: tuple[tuple[str, tuple[tuple[float, float], ...]], ...]
+    bounds: tuple[BoundLine, ...]
 
 
-def curves_of(run_data: RunData, cost: float) -> Curves:
-    """The lines and the bounds at one cost."""
-    lines = tuple(Line(system, _points_of(run_data, system, cost)) for system in run_data.systems)
+def collect_curves(run_data: RunData, cost: float) -> Curves:
+    """Return the lines and the bounds at one CPU cost."""
+    lines = tuple(Line(system, _collect_points(run_data, system, cost)) for system in run_data.systems)
+    rated = tuple(line for line in lines if any(point.rate > 0 for point in line.points))
+    bounds = [*_collect_hard_bounds(run_data, cost), *_collect_soft_bounds(run_data, cost)]
+    return Curves(cost, rated, tuple(bounds))
+
+
+def _collect_hard_bounds(run_data: RunData, cost: float) -> list[BoundLine]:
+    """Return the CPU bounds of the frameworks, and the network bound."""
     ends = (float(run_data.sizes[0]) / 1.3, float(run_data.sizes[-1]) * 1.3)
-    network = [(size, network_bound(run_data, size)) for size in ends]
     frameworks = dict.fromkeys(system.partition("/")[0] for system in run_data.systems)
-    found = {framework: cpu_bound(run_data, framework, cost) for framework in frameworks}
-    alike = len(set(found.values())) == 1
-    bounds: list[tuple[str, tuple[tuple[float, float], ...]]] = []
-    for cpu in dict.fromkeys(found.values()):
+    by_framework = {framework: cpu_bound(run_data, framework, cost) for framework in frameworks}
+    distinct = dict.fromkeys(by_framework.values())
+    bounds: list[BoundLine] = []
+    for cpu in distinct:
         if cpu is not None:
-            of = "" if alike else f" ({', '.join(framework for framework, its in found.items() if its == cpu)})"
-            bounds.append((f"CPU bound: cores ÷ cost{of}", tuple((size, cpu) for size in ends)))
-    if filled := tuple((size, hertz) for size, hertz in network if hertz is not None):
-        bounds.append(("network bound: bandwidth ÷ size", filled))
-    bounds += _soft_bounds_of(run_data, cost)
-    seen = tuple(line for line in lines if any(point.rate > 0 for point in line.points))
-    return Curves(cost, seen, tuple(bounds))
-
-
-def _soft_bounds_of(run_data: RunData, cost: float) -> list[tuple[str, tuple[tuple[float, float], ...]]]:
-    """Return the soft bounds of each source over the message sizes; systems of one source have the same."""
-    found: dict[str, dict[float, float]] = {}
-    for known in run_data.cells:
-        if known.result is None or known.cell.cpu_seconds != cost:
-            continue
-        for bound in known.result.soft_bounds:
-            name = f"{known.cell.source}’s {bound.name}"
-            found.setdefault(name, {})[known.cell.message_bytes] = bound.hz
-    return [(name, tuple(sorted(points.items()))) for name, points in sorted(found.items())]
-
-
-def _points_of(run_data: RunData, system: str, cost: float) -> tuple[Point, ...]:
-    points = []
-    for known in run_data.of_system(system):
-        result = known.result
-        if known.cell.cpu_seconds != cost:
-            continue
-        rate = None
-        if result is not None and result.status not in ("failed", "unsupported"):
-            rate = result.high_hz if result.status == "upper-bound" else rate_of(result)
-        if result is None or not rate:
-            points.append(
-                Point(known.cell.message_bytes, math.nan, None, None, "")
-            )  # a gap in the line, not a straight way over it
-        else:
-            points.append(
-                Point(known.cell.message_bytes, rate, result.low_hz, result.high_hz, MARKED.get(result.status, ""))
+            names = ", ".join(framework for framework, bound in by_framework.items() if bound == cpu)
+            bounds.append(
+                (
+                    f"CPU bound: cores ÷ cost{f' ({names})' if len(distinct) > 1 else ''}",
+                    tuple((size, cpu) for size in ends),
+                )
             )
-    return tuple(sorted(points, key=lambda point: point.size))
+    network = [(size, network_bound(run_data, size)) for size in ends]
+    if filled := tuple((size, hz) for size, hz in network if hz is not None):
+        bounds.append(("network bound: bandwidth ÷ size", filled))
+    return bounds
 
 
-def curve_pictures(run_data: RunData) -> list[Picture]:
-    """A picture for each cost, of at most MOST; none where there is only one size."""
+def _collect_soft_bounds(run_data: RunData, cost: float) -> list[BoundLine]:
+    """Return the soft bounds of each source over the sizes; all systems of a source have the same."""
+    points: dict[str, dict[float, float]] = {}
+    for cell_data in run_data.cells:
+        if cell_data.result is None or cell_data.cell.cpu_seconds != cost:
+            continue
+        for bound in cell_data.result.soft_bounds:
+            name = f"{cell_data.cell.source}’s {bound.name}"
+            points.setdefault(name, {})[cell_data.cell.message_bytes] = bound.hz
+    return [(name, tuple(sorted(by_size.items()))) for name, by_size in sorted(points.items())]
+
+
+def _collect_points(run_data: RunData, system: str, cost: float) -> tuple[Point, ...]:
+    cells = [cell_data for cell_data in run_data.of_system(system) if cell_data.cell.cpu_seconds == cost]
+    return tuple(sorted((_make_point(cell_data) for cell_data in cells), key=lambda point: point.size))
+
+
+def _make_point(cell_data: CellData) -> Point:
+    """Return the point of a cell; a cell without a rate is a gap in the line (NaN)."""
+    size, result = cell_data.cell.message_bytes, cell_data.result
+    if result is None or result.status in ("failed", "unsupported"):
+        return Point(size, math.nan, None, None, "")
+    rate = result.high_hz if result.status == "upper-bound" else rate_of(result)
+    if not rate:
+        return Point(size, math.nan, None, None, "")
+    return Point(size, rate, result.low_hz, result.high_hz, MARKS.get(result.status, ""))
+
+
+def make_rate_curves(run_data: RunData) -> list[Picture]:
+    """Return a picture for each CPU cost, at most MAX_FIGURES; none if there is only one message size."""
     if len(run_data.sizes) < 2:
         return []
     costs = run_data.costs
     chosen = (
-        sorted({costs[round(n * (len(costs) - 1) / (MOST - 1))] for n in range(MOST)}) if len(costs) > MOST else costs
+        sorted({costs[round(n * (len(costs) - 1) / (MAX_FIGURES - 1))] for n in range(MAX_FIGURES)})
+        if len(costs) > MAX_FIGURES
+        else costs
     )
-    found = [curves_of(run_data, cost) for cost in chosen]
-    return [_picture(run_data, number, curves) for number, curves in enumerate(found) if curves.lines]
+    every = [collect_curves(run_data, cost) for cost in chosen]
+    return [_make_picture(run_data, number, curves) for number, curves in enumerate(every) if curves.lines]
 
 
-def _picture(run_data: RunData, number: int, curves: Curves) -> Picture:
-    title = f"Maximum frequency over message size, {seconds_text(curves.cost)} a message"
+def _make_picture(run_data: RunData, number: int, curves: Curves) -> Picture:
+    title = f"Maximum throughput over message size, {seconds_text(curves.cost)} a message"
 
     def draw(figure: Figure) -> None:
         above = 0.45 + 0.17 * -(-(len(curves.lines) + len(curves.bounds)) // 3)
@@ -133,9 +145,9 @@ def _picture(run_data: RunData, number: int, curves: Curves) -> Picture:
 
 
 def draw_curves(ax: Axes, curves: Curves, systems: Sequence[str]) -> list[Artist]:
-    """Draw lines and bounds into axes with two logarithmic scales; a triangle that points away says "at least" or "at most".
+    """Draw lines and bounds into axes with two logarithmic scales; return the artists.
 
-    How far the sizes reach is for label_sizes to say: a run that has just begun has one point, from which no scale follows.
+    label_sizes sets the range of sizes: a run that has just begun has one point, which gives no range.
     """
     ax.set_xscale("log")
     ax.set_autoscalex_on(False)
@@ -143,11 +155,11 @@ def draw_curves(ax: Axes, curves: Curves, systems: Sequence[str]) -> list[Artist
     artists: list[Artist] = []
     for (name, points), dashes in zip(curves.bounds, cycle(DASHES)):
         artists += ax.plot(
-            *zip(*points, strict=True), color=THEORY, linewidth=1.1, linestyle=dashes, label=name, zorder=1
+            *zip(*points, strict=True), color=BOUND_COLOUR, linewidth=1.1, linestyle=dashes, label=name, zorder=1
         )
     for line in curves.lines:
         artists += _draw_line(
-            ax, line, colours_of(systems)[line.system], MARKERS[systems.index(line.system) % len(MARKERS)]
+            ax, line, assign_colours(systems)[line.system], MARKERS[systems.index(line.system) % len(MARKERS)]
         )
     ax.margins(y=0.13)
     low, high = ax.get_ylim()
@@ -167,21 +179,21 @@ def _draw_line(ax: Axes, line: Line, colour: str, marker: str) -> list[Artist]:
     down = [max(0.0, point.rate - (point.low if point.low else point.rate)) for point in line.points]
     up = [max(0.0, (point.high if point.high else point.rate) - point.rate) for point in line.points]
     drawn = ax.errorbar(
-        sizes, rates, yerr=(down, up), color=colour, marker=marker, markersize=4.4, linewidth=1.3, elinewidth=0.9, capsize=2.2,
-        label=line.system, zorder=3,
+        sizes, rates, yerr=(down, up), color=colour, marker=marker, markersize=4.4, linewidth=1.3, elinewidth=0.9,
+        capsize=2.2, label=line.system, zorder=3,
     )  # fmt: skip
     marks = [
         ax.annotate(
-            point.bound, (point.size, point.rate), (0, -9 if point.bound == "↓" else 9), textcoords="offset points",
+            point.mark, (point.size, point.rate), (0, -9 if point.mark == "↓" else 9), textcoords="offset points",
             color=colour, fontsize=9, ha="center", va="center", fontweight="bold",
         )
-        for point in line.points if point.bound
+        for point in line.points if point.mark
     ]  # fmt: skip
     return [*drawn.get_children(), *marks]
 
 
 def label_sizes(ax: Axes, sizes: Sequence[int]) -> None:
-    """Ticks at the sizes that were measured, as many as have room."""
+    """Set the range of the x axis, and ticks at measured sizes, about eight of them."""
     step = max(1, round(len(sizes) / 8))
     ax.xaxis.set_major_locator(FixedLocator([float(size) for size in sizes[::step]]))
     ax.xaxis.set_major_formatter(FuncFormatter(lambda size, _: size_text(size)))

@@ -1,4 +1,4 @@
-"""From a value to a colour, and the bar that says which is which; one scale serves all maps of a kind, so that they compare."""
+"""Colour scales and their bars; all maps of a kind share one scale, so that they can be compared."""
 
 from collections.abc import Callable, Iterable
 
@@ -13,7 +13,7 @@ from reports.figures.palette import RATE, RGB, SHARE
 
 
 class Scale(Struct, frozen=True):
-    """A norm, a gradient, and how a value is written."""
+    """A norm, a gradient, a function that formats values, and their unit."""
 
     norm: Normalize
     gradient: LinearSegmentedColormap
@@ -21,28 +21,28 @@ class Scale(Struct, frozen=True):
     unit: str
 
     def colour(self, value: float) -> RGB:
-        """The colour of a value; one beyond the ends has that of the end."""
+        """Return the colour of a value; beyond an end of the scale, the colour of that end."""
         red, green, blue = to_rgb(
             self.gradient(self.norm(min(max(value, self.norm.vmin or 0.0), self.norm.vmax or value)))
         )
         return red, green, blue
 
 
-def logarithmic(values: Iterable[float], text: Callable[[float], str], unit: str) -> Scale:
-    """A scale over decades, wide enough for all values."""
-    found = [value for value in values if value > 0]
-    low, high = (min(found), max(found)) if found else (1.0, 10.0)
+def make_log_scale(values: Iterable[float], text: Callable[[float], str], unit: str) -> Scale:
+    """Return a logarithmic scale, wide enough for all values."""
+    positive = [value for value in values if value > 0]
+    low, high = (min(positive), max(positive)) if positive else (1.0, 10.0)
     norm = LogNorm(low, high) if high > 1.5 * low else LogNorm(low / 3, high * 3)
     return Scale(norm, RATE, text, unit)
 
 
-def whole(unit: str) -> Scale:
-    """A scale of shares, from nothing to all."""
+def make_share_scale(unit: str) -> Scale:
+    """Return a linear scale of shares, from 0 to 1."""
     return Scale(Normalize(0.0, 1.0), SHARE, lambda share: f"{100 * share:.3g} %", unit)
 
 
 def draw_scale(ax: Axes, scale: Scale) -> list[Artist]:
-    """The colour bar, with its unit."""
+    """Draw the colour bar with its unit; return the artists."""
     bar = ax.figure.colorbar(ScalarMappable(scale.norm, scale.gradient), cax=ax)
     bar.outline.set_visible(False)
     low, high = ax.get_ylim()

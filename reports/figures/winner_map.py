@@ -1,4 +1,4 @@
-"""The winner map: at each point of the grid all systems' rates, the best in bold, coloured by who is the best."""
+"""The winner map: the rates of all systems at each point of the grid, in the colour of the best system."""
 
 from collections.abc import Mapping, Sequence
 
@@ -6,36 +6,38 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
 from matplotlib.patches import Patch, Rectangle
 from msgspec import Struct
 
 from bench.model.measurement import Result
 from reports.data.derived import rate_of
-from reports.data.labels import MISSING, claim_of, status_of
-from reports.data.run_data import CellData, RunData
-from reports.data.winners import BaselineRun, contests_of
+from reports.data.labels import MISSING, format_claim, status_of
+from reports.data.run_data import RunData
+from reports.data.winners import Ranking, rank_all_points
 from reports.figures.figure import RIGHT, TOP, Picture
-from reports.figures.heatmap import NARROWEST, SMALL, Frame, grid_axes, is_compact
-from reports.figures.palette import EMPTY, GREY, INK, PALE, RGB, UNSUPPORTED, colours_of, tint
+from reports.figures.heatmap import COMPACT_SIDE, MIN_WIDTH, MapLayout, add_grid_axes, is_compact
+from reports.figures.palette import EMPTY, INK, PALE, RGB, UNSUPPORTED, assign_colours, tint
 
-TITLE = "Top rates (messages/s), the best in bold"
-COMPACT_TITLE = "Who is the best where"
-LINE = 0.19
-"""Inches from one line of a tile to the next."""
+TITLE = "Maximum throughput (messages/s)"
+COMPACT_TITLE = "Best system at each point"
+LINE_HEIGHT = 0.19
+"""Of a line of text in a tile, in inches."""
+BACKGROUND = "#f1f3f5"
+"""Of a tile with several leaders or none."""
 
 
 class Row(Struct, frozen=True):
-    """One system's line in a tile."""
+    """The line of one system in a tile."""
 
     system: str
     claim: str
     leads: bool
-    plain: bool
-    """whether it has no rate"""
+    has_rate: bool
 
 
 class WinnerTile(Struct, frozen=True):
-    """One point of the grid, ready to be drawn."""
+    """One point of the grid, prepared for drawing."""
 
     column: int
     row: int
@@ -43,36 +45,42 @@ class WinnerTile(Struct, frozen=True):
     rows: tuple[Row, ...]
     remark: str
     anchors: tuple[str, ...]
-    """the section of each row's cell"""
+    """of each row's cell"""
 
 
-def winner_tiles_of(run_data: RunData) -> list[WinnerTile]:
-    """The tiles of the winner map."""
-    return [_tile_of(contest, run_data) for contest in contests_of(run_data)]
+def make_winner_tiles(run_data: RunData) -> list[WinnerTile]:
+    """Return the tiles of the winner map, one a point of the grid."""
+    return [_make_tile(ranking, run_data) for ranking in rank_all_points(run_data)]
 
 
-def _tile_of(contest: BaselineRun, run_data: RunData) -> WinnerTile:
+def _make_tile(ranking: Ranking, run_data: RunData) -> WinnerTile:
     rows = tuple(
-        Row(known.cell.system, claim_of(known.result), known.cell.system in contest.leaders, not _has_rate(known))
-        for known in contest.known
+        Row(
+            cell_data.cell.system,
+            format_claim(cell_data.result),
+            cell_data.cell.system in ranking.leaders,
+            status_of(cell_data) not in (MISSING, "failed", "unsupported"),
+        )
+        for cell_data in ranking.cells
     )
-    remarks = {"none": "no winner", "tie": "tie", "clear": ""}[contest.outcome]
-    best = contest.best
-    if contest.outcome == "clear" and best is not None:
-        remarks = _lead_of(contest, best)
-    if not contest.complete:
-        remarks = f"{remarks}, so far".lstrip(", ")
-    anchors = tuple(known.anchor for known in contest.known)
+    remark = {"none": "no winner", "tie": "tie", "clear": ""}[ranking.outcome]
+    best = ranking.best
+    if ranking.outcome == "clear" and best is not None:
+        remark = _describe_lead(ranking, best)
+    if not ranking.complete:
+        remark = f"{remark}, so far".lstrip(", ")
+    anchors = tuple(cell_data.anchor for cell_data in ranking.cells)
     return WinnerTile(
-        run_data.sizes.index(contest.size), run_data.costs.index(contest.cost), contest.leaders, rows, remarks, anchors
+        run_data.sizes.index(ranking.size), run_data.costs.index(ranking.cost), ranking.leaders, rows, remark, anchors
     )
 
 
-def _lead_of(contest: BaselineRun, best: Result) -> str:
-    """By how much the best is ahead of the next one: a factor between two measured rates, else no more than what is certain."""
-    others = [known.result for known in contest.known if known.result is not None and known.cell.system != best.system]
+def _describe_lead(ranking: Ranking, best: Result) -> str:
+    """Return the factor between the best and the next rate if both were measured, else at most the sign of a bound."""
+    results = [cell_data.result for cell_data in ranking.cells if cell_data.result is not None]
+    others = [result for result in results if result.system != best.system]
     reached = [rate for other in others if other.status == "measured" and (rate := rate_of(other))]
-    unsure = not contest.complete or any(other.status in ("lower-bound", "upper-bound", "unstable") for other in others)
+    unsure = not ranking.complete or any(other.status in ("lower-bound", "upper-bound", "unstable") for other in others)
     rate = rate_of(best)
     if not reached or rate is None or unsure:
         return "at least" if best.status == "lower-bound" else ""
@@ -80,24 +88,23 @@ def _lead_of(contest: BaselineRun, best: Result) -> str:
     return f"{'≥ ' if best.status == 'lower-bound' else ''}{factor:.2g} × the next" if factor >= 1.05 else ""
 
 
-def _has_rate(known: CellData) -> bool:
-    return status_of(known) not in (MISSING, "failed", "unsupported")
-
-
-def winners_of(run_data: RunData) -> Picture:
-    """The picture of the winner map, with its legend."""
-    tiles, colours = winner_tiles_of(run_data), colours_of(run_data.systems)
+def make_winner_map(run_data: RunData) -> Picture | None:
+    """Return the winner map with its legend; None for a single system."""
+    if len(run_data.systems) < 2:
+        return None
+    tiles, colours = make_winner_tiles(run_data), assign_colours(run_data.systems)
     compact = is_compact(run_data.sizes, run_data.costs)
     longest = max(len(system) for system in run_data.systems)
     width = 0.27 + 0.07 * (longest + 11.5)
-    height = LINE * (len(run_data.systems) + 1.6)
-
-    columns = max(1, int(max(NARROWEST, width * len(run_data.sizes)) / (0.5 + 0.072 * longest)))
+    height = LINE_HEIGHT * (len(run_data.systems) + 1.6)
+    columns = max(1, int(max(MIN_WIDTH, width * len(run_data.sizes)) / (0.5 + 0.072 * longest)))
     above = 0.2 * -(-len(run_data.systems) // columns) + 0.05
 
     def draw(figure: Figure) -> None:
-        frame = Frame((SMALL, SMALL) if compact else (width, height), right=RIGHT, top=TOP + above, bottom=0.52)
-        ax, _ = grid_axes(figure, run_data.sizes, run_data.costs, frame)
+        layout = MapLayout(
+            (COMPACT_SIDE, COMPACT_SIDE) if compact else (width, height), right=RIGHT, top=TOP + above, bottom=0.52
+        )
+        ax, _ = add_grid_axes(figure, run_data.sizes, run_data.costs, layout)
         ax.set_title(COMPACT_TITLE if compact else TITLE, pad=8 + 72 * above)
         (draw_compact_winners if compact else draw_winners)(ax, tiles, colours)
         draw_legend(ax, colours, columns=columns)
@@ -106,34 +113,37 @@ def winners_of(run_data: RunData) -> Picture:
 
 
 def draw_winners(ax: Axes, tiles: Sequence[WinnerTile], colours: Mapping[str, str]) -> list[Artist]:
-    """Draw tiles into axes on which each point is a unit square; a tie has a strip in the colours of its leaders."""
-    return [artist for tile in tiles for artist in (*_draw_ground(ax, tile, colours), *_draw_rows(ax, tile, colours))]
+    """Draw tiles into axes in which each point is a unit square; return the artists."""
+    return [
+        artist for tile in tiles for artist in (*_draw_background(ax, tile, colours), *_draw_rows(ax, tile, colours))
+    ]
 
 
 def draw_compact_winners(ax: Axes, tiles: Sequence[WinnerTile], colours: Mapping[str, str]) -> list[Artist]:
-    """The same without words and links: one mesh, in which a tie has the colour of no system."""
+    """Draw tiles without text and links as one mesh, in which a tie has the colour of no system; return the artists."""
     columns, rows = (int(end) for end in (ax.get_xlim()[1], ax.get_ylim()[1]))
-    fields: list[list[RGB]] = [[to_rgb(EMPTY)] * columns for _ in range(rows)]
+    mesh: list[list[RGB]] = [[to_rgb(EMPTY)] * columns for _ in range(rows)]
     for tile in tiles:
         if tile.leaders:
-            fields[tile.row][tile.column] = (
+            mesh[tile.row][tile.column] = (
                 tint(colours[tile.leaders[0]]) if len(tile.leaders) == 1 else to_rgb(UNSUPPORTED)
             )
-    return [ax.pcolormesh(range(columns + 1), range(rows + 1), fields, shading="flat")]
+    return [ax.pcolormesh(range(columns + 1), range(rows + 1), mesh, shading="flat")]
 
 
-def _draw_ground(ax: Axes, tile: WinnerTile, colours: Mapping[str, str]) -> list[Artist]:
+def _draw_background(ax: Axes, tile: WinnerTile, colours: Mapping[str, str]) -> list[Artist]:
     left, bottom, width, height = tile.column + 0.012, tile.row + 0.02, 0.976, 0.96
     alone = len(tile.leaders) == 1
-    env = Rectangle((left, bottom), width, height, facecolor=tint(colours[tile.leaders[0]]) if alone else "#f1f3f5")
+    colour = tint(colours[tile.leaders[0]]) if alone else to_rgb(BACKGROUND)
+    background = Rectangle((left, bottom), width, height, facecolor=colour)
     if alone:
-        return [ax.add_patch(env)]
+        return [ax.add_patch(background)]
     share, strip = width / max(1, len(tile.leaders)), 0.95 / (len(tile.rows) + 1.6)
     bands = [
         Rectangle((left + number * share, bottom), share, strip, facecolor=tint(colours[system]))
         for number, system in enumerate(tile.leaders)
     ]
-    return [ax.add_patch(patch) for patch in (env, *bands)]
+    return [ax.add_patch(patch) for patch in (background, *bands)]
 
 
 def _draw_rows(ax: Axes, tile: WinnerTile, colours: Mapping[str, str]) -> list[Artist]:
@@ -141,15 +151,14 @@ def _draw_rows(ax: Axes, tile: WinnerTile, colours: Mapping[str, str]) -> list[A
     artists: list[Artist] = []
     for number, (row, anchor) in enumerate(zip(tile.rows, tile.anchors, strict=True)):
         y = tile.row + 1 - pitch * (number + 0.85)
-        weight = "bold" if row.leads else "normal"
-        ink = GREY if row.plain else INK
-        chip = Rectangle((tile.column + 0.045, y - 0.2 * pitch), 0.03, 0.4 * pitch, facecolor=colours[row.system])
+        marker = Rectangle((tile.column + 0.045, y - 0.2 * pitch), 0.03, 0.4 * pitch, facecolor=colours[row.system])
+        font = FontProperties(
+            size=8, weight="bold" if row.leads else "normal", style="normal" if row.has_rate else "italic"
+        )
         artists += [
-            ax.add_patch(chip),
-            ax.text(tile.column + 0.1, y, row.system, color=ink, fontsize=8, fontweight=weight, ha="left", va="center"),
-            ax.text(
-                tile.column + 0.95, y, row.claim, color=ink, fontsize=8, fontweight=weight, ha="right", va="center"
-            ),
+            ax.add_patch(marker),
+            ax.text(tile.column + 0.1, y, row.system, color=INK, font=font, ha="left", va="center"),
+            ax.text(tile.column + 0.95, y, row.claim, color=INK, font=font, ha="right", va="center"),
             _draw_link(ax, (tile.column, y - pitch / 2), pitch, anchor),
         ]
     if tile.remark:
@@ -167,8 +176,10 @@ def _draw_link(ax: Axes, corner: tuple[float, float], height: float, anchor: str
 
 
 def draw_legend(ax: Axes, colours: Mapping[str, str], *, columns: int) -> list[Artist]:
-    """Which colour is which system, above the axes."""
-    systems = [name for column in range(columns) for name in list(colours)[column::columns]]  # it is filled by columns
+    """Draw a legend of the systems above the axes, in that many columns; return the artists."""
+    systems = [
+        name for column in range(columns) for name in list(colours)[column::columns]
+    ]  # a legend is filled by columns
     patches = [
         Patch(facecolor=tint(colour), edgecolor=colour, linewidth=1.0, label=system)
         for system in systems

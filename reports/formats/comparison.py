@@ -1,6 +1,6 @@
-"""Several runs side by side in one page: each cell's rates, and how many times the first run's rate each other one has.
+"""A page that compares several runs: the rates of each cell, and the ratio of each run's rate to the first run's.
 
-Who is faster is for bench.analysis.comparison to say: over a whole map of equals at most one in twenty shows any change.
+bench.analysis.comparison decides which run is faster: of twenty maps of equal systems at most one shows any difference.
 """
 
 from collections.abc import Sequence
@@ -16,30 +16,30 @@ from bench.model.cell import Cell
 from bench.model.measurement import Result
 from bench.plugins.plugin import ReportPlugin
 from bench.units import seconds_text
-from reports.data.labels import claim_of, interval_text
-from reports.data.metadata import machine_of, subject_of
+from reports.data.labels import format_claim, format_interval
+from reports.data.metadata import describe_machine, describe_subject
 from reports.data.run_data import RunData, read_run_data
-from reports.data.winners import finding_of
-from reports.figures.catalog import winners_of_run
-from reports.figures.forest import forest_picture
-from reports.figures.svg_embed import Inliner
-from reports.formats.html_page import templates
+from reports.data.winners import summarize_run
+from reports.figures.forest import make_forest_plot
+from reports.figures.svg_embed import SvgEmbedder
+from reports.figures.winner_map import make_winner_map
+from reports.formats.html_page import load_templates
 
 MAX_SENTENCES = 3
-"""Of a summary; with more runs there is one for all."""
+"""Of a summary; with more runs, one sentence is about all of them."""
 
 
 class Side(Struct, frozen=True):
-    """One run's part of a line."""
+    """One run's part of a row."""
 
     claim: str
     interval: str
     ratio: str
     word: str
-    """faster, slower, undecided, not compared; empty for the first run, and where there is nothing"""
+    """faster, slower, undecided or not compared; empty for the first run, and without a result"""
 
 
-class Line(Struct, frozen=True):
+class ComparedCell(Struct, frozen=True):
     """One cell."""
 
     system: str
@@ -49,7 +49,7 @@ class Line(Struct, frozen=True):
 
 
 class Column(Struct, frozen=True):
-    """One run, at the head of the page."""
+    """The header of one run."""
 
     name: str
     title: str
@@ -59,7 +59,7 @@ class Column(Struct, frozen=True):
 
 
 class Repeat(Struct, frozen=True):
-    """A cell that several of the runs measured: its forest plot, and whether the spread is what the intervals promise."""
+    """A cell of several runs: its forest plot, and a sentence that compares the spread with the intervals."""
 
     name: str
     sentence: str
@@ -67,23 +67,29 @@ class Repeat(Struct, frozen=True):
 
 
 def write(runs: Sequence[Path], out: Path) -> Path:
-    """Write a page of these runs; the first is what the others are held against."""
-    found = [read_run_data(run) for run in runs]
+    """Write a page that compares runs with the first one; return its path.
+
+    Raises:
+        UsageError: a folder is no run folder, or the page cannot be written.
+    """
+    every = [read_run_data(run) for run in runs]
     names = [run.resolve().name for run in runs]
-    lines = lines_of(found)
-    inliners = [Inliner({}, name=f"r{number}-") for number in range(len(found))]
-    columns = [_column(name, run_data, inliner) for name, run_data, inliner in zip(names, found, inliners, strict=True)]
-    forests = Inliner({}, name="forest-")
-    repeats = repeats_of(found, forests)
+    rows = compare_cells(every)
+    embedders = [SvgEmbedder({}, name=f"r{number}-") for number in range(len(every))]
+    columns = [
+        _make_column(name, run_data, embedder) for name, run_data, embedder in zip(names, every, embedders, strict=True)
+    ]
+    forests = SvgEmbedder({}, name="forest-")
+    repeats = make_repeats(every, forests)
     text = (
-        templates()
+        load_templates()
         .get_template("compare.html")
         .render(
             columns=columns,
-            lines=lines,
+            rows=rows,
             repeats=repeats,
-            summary=summary_of(lines, names),
-            styles=Markup("\n".join(one.css() for one in (*inliners, forests))),  # noqa: S704
+            summary=summarize_comparison(rows, names),
+            styles=Markup("\n".join(embedder.css() for embedder in (*embedders, forests))),  # noqa: S704  matplotlib's styles
         )
     )
     path = out / f"compare-{'-vs-'.join(names)}"[:200]
@@ -92,78 +98,81 @@ def write(runs: Sequence[Path], out: Path) -> Path:
         out.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     except OSError as problem:
-        raise UsageError(f"{path}: cannot be written ({problem.strerror}); choose another place with --out") from None
+        raise UsageError(f"{path}: cannot be written ({problem.strerror}); choose another folder with --out") from None
     return path
 
 
-def lines_of(found: Sequence[RunData]) -> list[Line]:
-    """A line for every cell that any of the runs has, in the order of the first that has it."""
+def compare_cells(runs: Sequence[RunData]) -> list[ComparedCell]:
+    """Return a row for every cell of any run, in the order of the first run that has it."""
     results: list[dict[Cell, Result]] = [
-        {known.cell: known.result for known in run_data.cells if known.result is not None} for run_data in found
+        {cell_data.cell: cell_data.result for cell_data in run_data.cells if cell_data.result is not None}
+        for run_data in runs
     ]
     base = list(results[0].values())
-    compared = [{each.cell: each for each in comparison.compare(base, list(known.values()))} for known in results[1:]]
-    cells = dict.fromkeys(known.cell for run_data in found for known in run_data.cells)
+    compared = [
+        {each.cell: each for each in comparison.compare(base, list(by_cell.values()))} for by_cell in results[1:]
+    ]
+    cells = dict.fromkeys(cell_data.cell for run_data in runs for cell_data in run_data.cells)
     return [
-        Line(
+        ComparedCell(
             cell.system, cell.size_text, seconds_text(cell.cpu_seconds),
-            tuple(_side(known.get(cell), each.get(cell)) for known, each in zip(results, [{}, *compared], strict=True)),
+            tuple(_make_side(by_cell.get(cell), each.get(cell)) for by_cell, each in zip(results, [{}, *compared],
+            strict=True)),
         )
         for cell in cells
     ]  # fmt: skip
 
 
-def repeats_of(found: Sequence[RunData], inliner: Inliner) -> list[Repeat]:
-    """A repeat for each cell that enough of the runs measured with an interval."""
-    results = [[known.result for known in run_data.cells if known.result is not None] for run_data in found]
+def make_repeats(runs: Sequence[RunData], embedder: SvgEmbedder) -> list[Repeat]:
+    """Return a repeat for each cell that enough runs measured with an interval."""
+    results = [[cell_data.result for cell_data in run_data.cells if cell_data.result is not None] for run_data in runs]
     repeats = []
     for number, agreed in enumerate(agreements(results)):
         rows = [
-            (f"run {place}", result)
-            for place, known in enumerate(results, 1)
-            for result in known
-            if result.system == agreed.cell.system and result.message_bytes == agreed.cell.message_bytes
-            and result.cpu_seconds == agreed.cell.cpu_seconds and result.status == "measured"
-        ]  # fmt: skip
-        element = inliner.element(forest_picture(number, agreed, rows))
-        repeats.append(Repeat(agreed.name, agreed.sentence(), Markup(element)))  # noqa: S704 escaped by matplotlib
+            (f"run {position}", result)
+            for position, of_run in enumerate(results, 1)
+            for result in of_run
+            if result.cell == agreed.cell and result.status == "measured"
+        ]
+        element = embedder.embed(make_forest_plot(number, agreed, rows))
+        repeats.append(Repeat(agreed.name, agreed.sentence(), Markup(element)))  # noqa: S704  escaped by matplotlib
     return repeats
 
 
-def _side(result: Result | None, each: comparison.CellComparison | None) -> Side:
+def _make_side(result: Result | None, each: comparison.CellComparison | None) -> Side:
     if result is None:
         return Side("", "", "", "")
     ratio, word = (comparison.ratio_text(each), each.word) if each is not None else ("", "")
-    return Side(claim_of(result), interval_text(result.low_hz, result.high_hz), ratio, word)
+    return Side(format_claim(result), format_interval(result.low_hz, result.high_hz), ratio, word)
 
 
-def summary_of(lines: Sequence[Line], names: Sequence[str]) -> list[str]:
-    """A sentence for each run but the first; one for all of them where there are many."""
-    words = [[line.sides[number].word for line in lines] for number in range(1, len(names))]
+def summarize_comparison(rows: Sequence[ComparedCell], names: Sequence[str]) -> list[str]:
+    """Return a sentence for each run but the first; one for all of them if there are many."""
+    words = [[row.sides[number].word for row in rows] for number in range(1, len(names))]
     if len(words) > MAX_SENTENCES:
         return [
-            _sentence(
+            _summarize_words(
                 names[0],
                 f"each of the other {len(words)} runs, cell by cell,",
                 [word for of_run in words for word in of_run],
             )
         ]
-    return [_sentence(names[0], name, of_run) for name, of_run in zip(names[1:], words, strict=True)]
+    return [_summarize_words(names[0], name, of_run) for name, of_run in zip(names[1:], words, strict=True)]
 
 
-def _sentence(first: str, name: str, words: Sequence[str]) -> str:
+def _summarize_words(first: str, name: str, words: Sequence[str]) -> str:
     faster, slower, undecided = (words.count(word) for word in ("faster", "slower", "undecided"))
     return (
-        f"Held against {first}, {name} is faster in {faster} cells, slower in {slower}, and in {undecided} these runs "
-        f"cannot tell; {len(words) - faster - slower - undecided} cells cannot be compared."
+        f"Compared with {first}, {name} is faster in {faster} cells, slower in {slower}, and undecided in {undecided}; "
+        f"{len(words) - faster - slower - undecided} cells cannot be compared."
     )
 
 
-def _column(name: str, run_data: RunData, inliner: Inliner) -> Column:
-    winners = winners_of_run(run_data)
-    facts = [*subject_of(run_data), *machine_of(run_data)]
-    element = Markup(inliner.element(winners)) if winners is not None else None  # noqa: S704 escaped by matplotlib
-    return Column(name, run_data.title, finding_of(run_data), tuple(facts), element)
+def _make_column(name: str, run_data: RunData, embedder: SvgEmbedder) -> Column:
+    winners = make_winner_map(run_data)
+    facts = [*describe_subject(run_data), *describe_machine(run_data)]
+    element = Markup(embedder.embed(winners)) if winners is not None else None  # noqa: S704  escaped by matplotlib
+    return Column(name, run_data.title, summarize_run(run_data), tuple(facts), element)
 
 
 plugin = ReportPlugin(compare=write)

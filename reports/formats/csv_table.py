@@ -1,4 +1,4 @@
-"""The table of all cells: cells.csv, with the names of cells.json, and the shorter one that people read."""
+"""The table of all cells: cells.csv, with the names of cells.json, and a shorter one for the page and the PDF."""
 
 import csv
 from collections.abc import Mapping
@@ -6,33 +6,38 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from bench.model.measurement import Result
 from bench.plugins.plugin import ReportPlugin
 from bench.units import seconds_text, size_text
-from reports.data.bottleneck import limit_of
-from reports.data.derived import efficiency_of, rate_of
-from reports.data.labels import MISSING, claim_of, interval_text, sign_of
-from reports.data.run_data import CellData, JudgedTrial, RunData, read_run_data
+from reports.data.bottleneck import find_bottleneck
+from reports.data.derived import compute_bound_share, rate_of
+from reports.data.labels import MISSING, format_claim, format_duration, format_interval, format_latency, format_sign
+from reports.data.run_data import CellData, RunData, read_run_data
 
-PLAIN = (
-    "system", "framework", "source", "message_bytes", "cpu_seconds", "status", "reason", "estimate_hz", "low_hz", "high_hz",
-    "confirmed_hz", "bound_hz", "bound", "limited_by", "generator_hz", "trials", "seconds", "sent", "processed", "lost",
-    "duplicated", "corrupted",
+FIELDS = (
+    "system", "framework", "source", "message_bytes", "cpu_seconds", "status", "reason", "estimate_hz", "low_hz",
+    "high_hz", "confirmed_hz", "bound_hz", "bound", "limited_by", "generator_hz", "trials", "seconds", "sent",
+    "processed", "lost", "duplicated", "corrupted",
 )  # fmt: skip
-SIDES = ("estimate_hz", "low_hz", "high_hz", "kept_hz")
+"""Of a result, with one value each."""
+OBJECTIVE_FIELDS = ("estimate_hz", "low_hz", "high_hz", "kept_hz")
 """Of each objective."""
-ROOFS = ("soft_bounds.network", "soft_bounds.disk")
+BOUND_COLUMNS = ("soft_bounds.network", "soft_bounds.disk")
 """The lowest of each, in messages/s."""
+DELIVERY_FIELDS = ("lost", "duplicated", "corrupted")
+"""Not counted by other tools."""
 Value = str | int | float | None
 COLUMNS = (
-    ("System", ""), ("Size", "r"), ("CPU cost", "r"), ("Status", ""), ("Top rate", "r"), ("Interval", "r"), ("Bytes/s", "r"),
-    ("Of bound", "r"), ("Limited by", ""), ("p50", "r"), ("p99", "r"), ("Trials", "r"), ("Took", "r"), ("Lost / dup. / corr.", "r"),
+    ("System", ""), ("Size", "r"), ("CPU cost", "r"), ("Status", ""), ("Throughput", "r"), ("Interval", "r"),
+    ("Bytes/s", "r"), ("Of bound", "r"), ("Limited by", ""), ("p50", "r"), ("p99", "r"), ("Trials", "r"), ("Took", "r"),
+    ("Lost / dup. / corr.", "r"),
 )  # fmt: skip
-"""Of the table that people read: name and alignment, in the order of Line's first fields after the anchor."""
+"""Of the short table: heading and alignment, in the order of CellRow's fields after the anchor."""
 QUANTILES = ("p50", "p90", "p99", "max")
 
 
-class Line(Struct, frozen=True):
-    """One cell, as people read it; `keys` are the values by which each column sorts, None last."""
+class CellRow(Struct, frozen=True):
+    """One cell in the short table, as text; `keys` are the values by which the columns sort, None last."""
 
     anchor: str
     system: str
@@ -49,123 +54,116 @@ class Line(Struct, frozen=True):
     p99: str = ""
     trials: int = 0
     seconds: str = ""
-    wrong: str = ""
+    errors: str = ""
     """lost / duplicated / corrupted"""
     keys: tuple[Value, ...] = ()
 
 
 def write(run: Path) -> list[Path]:
-    """Write cells.csv: a line for every cell of the scenario, those without a result with the status "not measured"."""
+    """Write cells.csv, a line for every cell of the scenario; return its path."""
     run_data = read_run_data(run)
-    roles, goals = roles_of(run_data), goals_of(run_data)
+    roles, objectives = list_roles(run_data), list_objectives(run_data)
     path = run / "cells.csv"
     with path.open("w", newline="", encoding="utf-8") as file:
-        lines = csv.DictWriter(file, columns_of(roles, goals), lineterminator="\n")
-        lines.writeheader()
-        lines.writerows(row_of(known, roles, goals, imported=run_data.imported) for known in run_data.cells)
+        writer = csv.DictWriter(file, list_columns(roles, objectives), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(
+            make_record(cell_data, roles, objectives, imported=run_data.imported) for cell_data in run_data.cells
+        )
     return [path]
 
 
-def columns_of(roles: tuple[str, ...], goals: tuple[str, ...]) -> tuple[str, ...]:
-    """The columns: what cells.json nests has a dot in its name, and bound_share is estimate_hz / bound_hz."""
-    nested = [f"latency_s.{q}" for q in QUANTILES] + [f"cpu_share.{role}" for role in roles]
+def list_columns(roles: tuple[str, ...], objectives: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the columns; nested fields of cells.json have a dot, and bound_share is estimate_hz / bound_hz."""
     return (
-        *PLAIN,
+        *FIELDS,
         "bound_share",
-        *nested,
-        *(f"objectives.{goal}.{side}" for goal in goals for side in SIDES),
+        *(f"latency_s.{q}" for q in QUANTILES),
+        *(f"cpu_share.{role}" for role in roles),
+        *(f"objectives.{objective}.{field}" for objective in objectives for field in OBJECTIVE_FIELDS),
         "sizes",
-        *ROOFS,
+        *BOUND_COLUMNS,
     )
 
 
-def goals_of(run_data: RunData) -> tuple[str, ...]:
-    """Every objective that some cell has an answer of its own for."""
-    results = [known.result for known in run_data.cells if known.result is not None]
-    return tuple(sorted({each.name for result in results for each in result.objectives}))
+def list_objectives(run_data: RunData) -> tuple[str, ...]:
+    """Return every objective that some cell has a separate answer for."""
+    results = [cell_data.result for cell_data in run_data.cells if cell_data.result is not None]
+    return tuple(sorted({objective.name for result in results for objective in result.objectives}))
 
 
-def roles_of(run_data: RunData) -> tuple[str, ...]:
-    """Every role whose CPU was accounted in some cell."""
-    return tuple(
-        sorted({role for known in run_data.cells if known.result is not None for role in known.result.cpu_share})
-    )
+def list_roles(run_data: RunData) -> tuple[str, ...]:
+    """Return every role with a CPU share in some cell."""
+    results = [cell_data.result for cell_data in run_data.cells if cell_data.result is not None]
+    return tuple(sorted({role for result in results for role in result.cpu_share}))
 
 
-COUNTED = ("lost", "duplicated", "corrupted")
-"""What another tool does not count."""
-
-
-def row_of(
-    known: CellData, roles: tuple[str, ...], goals: tuple[str, ...], *, imported: bool = False
+def make_record(
+    cell_data: CellData, roles: tuple[str, ...], objectives: tuple[str, ...], *, imported: bool = False
 ) -> Mapping[str, Value]:
-    """One cell by column; None, which is written as nothing, where there is no value."""
-    cell, result = known.cell, known.result
+    """Return one cell by column; None, which is written as nothing, for a value that does not exist."""
+    cell, result = cell_data.cell, cell_data.result
     sizes = cell.sizes.text if cell.sizes is not None else None
     if result is None:
-        place = {name: getattr(cell, name) for name in PLAIN[:5]} | {"sizes": sizes}
-        return dict.fromkeys(columns_of(roles, goals)) | place | {"status": MISSING, "trials": len(known.trials)}
-    row: dict[str, Value] = {name: getattr(result, name) for name in PLAIN} | {"sizes": sizes}
-    row["bound_share"] = (
-        result.estimate_hz / result.bound_hz if result.estimate_hz is not None and result.bound_hz else None
-    )
-    row |= {f"latency_s.{q}": getattr(result.latency_s, q) for q in QUANTILES}
-    row |= {f"objectives.{each.name}.{side}": getattr(each, side) for each in result.objectives for side in SIDES}
-    row |= {f"cpu_share.{role}": result.cpu_share.get(role) for role in roles}
-    row |= {
-        name: next((bound.hz for bound in result.soft_bounds if name == f"soft_bounds.{bound.name}"), None)
-        for name in ROOFS
+        point = {name: getattr(cell, name) for name in FIELDS[:5]} | {"sizes": sizes}
+        trials = len(cell_data.trials)
+        return dict.fromkeys(list_columns(roles, objectives)) | point | {"status": MISSING, "trials": trials}
+    record: dict[str, Value] = {name: getattr(result, name) for name in FIELDS} | {"sizes": sizes}
+    estimate, bound = result.estimate_hz, result.bound_hz
+    record["bound_share"] = estimate / bound if estimate is not None and bound else None
+    record |= {f"latency_s.{q}": getattr(result.latency_s, q) for q in QUANTILES}
+    record |= {
+        f"objectives.{objective.name}.{field}": getattr(objective, field)
+        for objective in result.objectives
+        for field in OBJECTIVE_FIELDS
     }
-    return row | dict.fromkeys(COUNTED) if imported else row
+    record |= {f"cpu_share.{role}": result.cpu_share.get(role) for role in roles}
+    soft = {f"soft_bounds.{bound.name}": bound.hz for bound in reversed(result.soft_bounds)}
+    record |= {name: soft.get(name) for name in BOUND_COLUMNS}
+    return record | dict.fromkeys(DELIVERY_FIELDS) if imported else record
 
 
-def lines_of(run_data: RunData) -> list[Line]:
-    """The table that people read."""
-    return [_line_of(run_data, known) for known in run_data.cells]
+def make_rows(run_data: RunData) -> list[CellRow]:
+    """Return the rows of the short table."""
+    return [_make_row(run_data, cell_data) for cell_data in run_data.cells]
 
 
-def _line_of(run_data: RunData, known: CellData) -> Line:
-    cell, result = known.cell, known.result
-    place = (known.anchor, cell.system, cell.size_text, seconds_text(cell.cpu_seconds))
+def _make_row(run_data: RunData, cell_data: CellData) -> CellRow:
+    cell, result = cell_data.cell, cell_data.result
+    point = (cell_data.anchor, cell.system, cell.size_text, seconds_text(cell.cpu_seconds))
     if result is None:
-        keys = (cell.system, cell.message_bytes, cell.cpu_seconds, MISSING, *(None,) * 7, len(known.trials), None, None)
-        return Line(*place, MISSING, trials=len(known.trials), keys=keys)
-    share, limit, rate = efficiency_of(run_data, known), limit_of(run_data, known), rate_of(result)
+        trials = len(cell_data.trials)
+        keys = (cell.system, cell.message_bytes, cell.cpu_seconds, MISSING, *(None,) * 7, trials, None, None)
+        return CellRow(*point, MISSING, trials=trials, keys=keys)
+    share, bottleneck = compute_bound_share(run_data, cell_data), find_bottleneck(run_data, cell_data)
+    rate, sign = rate_of(result), format_sign(result)
     volume = rate * cell.message_bytes if rate is not None else None
-    wrong = result.lost + result.duplicated + result.corrupted
-    return Line(
-        *place,
+    limit, errors = (
+        bottleneck.kind if bottleneck is not None else None,
+        result.lost + result.duplicated + result.corrupted,
+    )
+    return CellRow(
+        *point,
         status=result.status,
-        rate="" if result.status in ("failed", "unsupported") else claim_of(result),
-        interval=interval_text(result.low_hz, result.high_hz),
-        volume="" if volume is None else f"{sign_of(result)}{size_text(volume)}/s",
-        share="" if share is None else f"{sign_of(result)}{100 * share:.3g} %",
-        limit="" if limit is None else limit.kind,
-        p50=known_text(known.deciding, result.latency_s.p50),
-        p99=known_text(known.deciding, result.latency_s.p99),
+        rate="" if result.status in ("failed", "unsupported") else format_claim(result),
+        interval=format_interval(result.low_hz, result.high_hz),
+        volume="" if volume is None else f"{sign}{size_text(volume)}/s",
+        share="" if share is None else f"{sign}{100 * share:.3g} %",
+        limit=limit or "",
+        p50=format_latency(cell_data.deciding, result.latency_s.p50),
+        p99=format_latency(cell_data.deciding, result.latency_s.p99),
         trials=result.trials,
-        seconds=time_text(result.seconds) if result.trials else "",
-        wrong=f"{result.lost} / {result.duplicated} / {result.corrupted}" if result.trials and not run_data.imported else "",
+        seconds=format_duration(result.seconds) if result.trials else "",
+        errors=_format_errors(result) if result.trials and not run_data.imported else "",
         keys=(
-            cell.system, cell.message_bytes, cell.cpu_seconds, result.status, rate or result.high_hz, result.low_hz, volume, share,
-            limit.kind if limit else None, result.latency_s.p50, result.latency_s.p99, result.trials, result.seconds, wrong,
+            cell.system, cell.message_bytes, cell.cpu_seconds, result.status, rate or result.high_hz, result.low_hz,
+            volume, share, limit, result.latency_s.p50, result.latency_s.p99, result.trials, result.seconds, errors,
         ),
     )  # fmt: skip
 
 
-def known_text(judged: JudgedTrial | None, latency: float | None) -> str:
-    """A latency, with how far the clocks of several hosts may be apart."""
-    clocks = judged.seen.clocks if judged is not None else None
-    return (
-        f"{time_text(latency)} ± {time_text(clocks.max_latency_error)}"
-        if latency is not None and clocks is not None
-        else time_text(latency)
-    )
-
-
-def time_text(seconds: float | None) -> str:
-    """A duration as people read it; empty where there is none."""
-    return "" if seconds is None else seconds_text(seconds)
+def _format_errors(result: Result) -> str:
+    return f"{result.lost} / {result.duplicated} / {result.corrupted}"
 
 
 plugin = ReportPlugin(write=write, export=True)

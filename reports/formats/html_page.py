@@ -1,4 +1,4 @@
-"""The report as one HTML file that needs nothing else: maps whose cells open what was seen in them, and how it was measured."""
+"""The report as one self-contained HTML file: maps and a table whose cells open their trials, and the method."""
 
 from pathlib import Path
 
@@ -9,22 +9,23 @@ from msgspec import Struct
 
 from bench.plugins.plugin import ReportPlugin
 from bench.units import seconds_text, size_text
-from reports.data.cell_details import dossiers_of
-from reports.data.labels import DOUBTS, GLOSSARY, claim_of, status_of
-from reports.data.metadata import machine_of, repeat_of, subject_of
+from reports.data.labels import GLOSSARY, LIMITATIONS, format_claim, status_of
+from reports.data.metadata import describe_machine, describe_repetition, describe_subject
 from reports.data.run_data import RunData, read_run_data
-from reports.data.winners import finding_of
-from reports.figures.catalog import Group, groups_of, wide_groups_of, winners_of_run
+from reports.data.winners import summarize_run
+from reports.figures.catalog import Group, make_map_groups, make_wide_groups
 from reports.figures.figure import Picture
-from reports.figures.svg_embed import Inliner
-from reports.figures.svg_timeline import LOW, TALL, WIDTH
-from reports.formats.csv_table import COLUMNS, lines_of
+from reports.figures.svg_embed import SvgEmbedder
+from reports.figures.svg_timeline import BACKLOG_HEIGHT, COUNTS_HEIGHT, WIDTH
+from reports.figures.winner_map import make_winner_map
+from reports.formats.cell_details import describe_cells
+from reports.formats.csv_table import COLUMNS, make_rows
 
 STATUSES = ("measured", "lower-bound", "upper-bound", "unstable", "failed", "unsupported", "not measured")
 
 
-class Drawn(Struct, frozen=True):
-    """Figures of one kind, as elements; of each the system that it is of, where it is of one."""
+class EmbeddedGroup(Struct, frozen=True):
+    """Figures of one kind as elements, each with its system, if it shows only one."""
 
     name: str
     title: str
@@ -33,50 +34,50 @@ class Drawn(Struct, frozen=True):
 
 
 def write(run: Path) -> list[Path]:
-    """Write report.html."""
+    """Write report.html; return its path."""
     path = run / "report.html"
-    path.write_text(page_of(read_run_data(run)), encoding="utf-8")
+    path.write_text(render_page(read_run_data(run)), encoding="utf-8")
     return [path]
 
 
-def page_of(run_data: RunData) -> str:
-    """The whole page."""
-    inliner = Inliner(labels_of(run_data))
-    winners = winners_of_run(run_data)
-    layers = [
-        Drawn(group.name, group.title, group.about, _of_systems(inliner, group.pictures, run_data))
-        for group in groups_of(run_data)
+def render_page(run_data: RunData) -> str:
+    """Return the whole page."""
+    embedder = SvgEmbedder(make_link_labels(run_data))
+    winners = make_winner_map(run_data)
+    map_groups = [
+        EmbeddedGroup(group.name, group.title, group.about, _embed_by_system(embedder, group.pictures, run_data))
+        for group in make_map_groups(run_data)
     ]
     return (
-        templates()
+        load_templates()
         .get_template("report.html")
         .render(
             title=run_data.title,
-            finding=finding_of(run_data),
-            winners=_element(inliner, winners) if winners is not None else None,
-            layers=layers,
-            wide=[_wide(inliner, group) for group in wide_groups_of(run_data)],
+            finding=summarize_run(run_data),
+            winners=_embed(embedder, winners) if winners is not None else None,
+            map_groups=map_groups,
+            wide_groups=[_embed_wide(embedder, group) for group in make_wide_groups(run_data)],
             columns=COLUMNS,
-            lines=lines_of(run_data),
+            rows=make_rows(run_data),
             statuses=STATUSES,
             systems=run_data.systems,
             sizes=[(size, size_text(size)) for size in run_data.sizes],
             costs=[(cost, seconds_text(cost)) for cost in run_data.costs],
-            subject=subject_of(run_data),
-            machine=machine_of(run_data),
-            repeat=repeat_of(run_data),
+            subject=describe_subject(run_data),
+            machine=describe_machine(run_data),
+            repeat=describe_repetition(run_data),
             missing=run_data.missing,
-            doubts=DOUBTS,
+            limitations=LIMITATIONS,
             glossary=GLOSSARY,
-            box=(WIDTH, TALL, LOW),
-            data=embedded(dossiers_of(run_data)),
-            styles=Markup(inliner.css()),  # noqa: S704 made of matplotlib's styles
+            box=(WIDTH, COUNTS_HEIGHT, BACKLOG_HEIGHT),
+            data=encode_for_script(describe_cells(run_data)),
+            styles=Markup(embedder.css()),  # noqa: S704  made of matplotlib's styles
         )
     )
 
 
-def templates() -> Environment:
-    """The templates; whatever a run says is escaped in them."""
+def load_templates() -> Environment:
+    """Return the environment of the templates; it escapes all texts of a run."""
     return Environment(
         loader=PackageLoader("reports.formats"),
         autoescape=True,
@@ -86,34 +87,37 @@ def templates() -> Environment:
     )
 
 
-def embedded(data: object) -> Markup:
-    """Data as JSON that can stand inside a script element: nothing in it ends the element."""
+def encode_for_script(data: object) -> Markup:
+    """Return data as JSON for a script element: nothing in it can end the element."""
     text = msgspec.json.encode(data).decode()
-    return Markup(text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029"))  # noqa: S704 that is what it is for
+    return Markup(text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029"))  # noqa: S704  escaped on the line above
 
 
-def labels_of(run_data: RunData) -> dict[str, str]:
-    """What a screen reader says of a map's cell, and a mouse shows."""
+def make_link_labels(run_data: RunData) -> dict[str, str]:
+    """Return the label of each cell's link, for screen readers and as a tooltip."""
     return {
-        f"#{known.anchor}": f"{known.cell.system}, {known.point}: {claim_of(known.result)} ({status_of(known)})"
-        for known in run_data.cells
+        f"#{cell_data.anchor}": f"{cell_data.cell.system}, {cell_data.point}: "
+        f"{format_claim(cell_data.result)} ({status_of(cell_data)})"
+        for cell_data in run_data.cells
     }
 
 
-def _of_systems(inliner: Inliner, pictures: tuple[Picture, ...], run_data: RunData) -> tuple[tuple[str, Markup], ...]:
+def _embed_by_system(
+    embedder: SvgEmbedder, pictures: tuple[Picture, ...], run_data: RunData
+) -> tuple[tuple[str, Markup], ...]:
     return tuple(
-        (system, _element(inliner, picture)) for system, picture in zip(run_data.systems, pictures, strict=True)
+        (system, _embed(embedder, picture)) for system, picture in zip(run_data.systems, pictures, strict=True)
     )
 
 
-def _wide(inliner: Inliner, group: Group) -> Drawn:
-    return Drawn(
-        group.name, group.title, group.about, tuple(("", _element(inliner, picture)) for picture in group.pictures)
+def _embed_wide(embedder: SvgEmbedder, group: Group) -> EmbeddedGroup:
+    return EmbeddedGroup(
+        group.name, group.title, group.about, tuple(("", _embed(embedder, picture)) for picture in group.pictures)
     )
 
 
-def _element(inliner: Inliner, picture: Picture) -> Markup:
-    return Markup(inliner.element(picture))  # noqa: S704 escaped by matplotlib
+def _embed(embedder: SvgEmbedder, picture: Picture) -> Markup:
+    return Markup(embedder.embed(picture))  # noqa: S704  escaped by matplotlib
 
 
 plugin = ReportPlugin(write=write, default=True)

@@ -1,4 +1,4 @@
-"""A run as two tables for other tools: cells.parquet, a row a cell, and trials.parquet, a row a trial; rates in messages/s."""
+"""A run as two tables: cells.parquet, one row a cell, and trials.parquet, one row a trial; rates are messages/s."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -8,13 +8,13 @@ import pyarrow.parquet as pq
 
 from bench.plugins.plugin import ReportPlugin
 from reports.data.run_data import CellData, JudgedTrial, read_run_data
-from reports.formats.csv_table import QUANTILES, columns_of, goals_of, roles_of, row_of
+from reports.formats.csv_table import QUANTILES, list_columns, list_objectives, list_roles, make_record
 
-NUMBERS = (
-    "seconds", "offered", "sent", "failed", "processed", "lost", "duplicated", "out_of_order", "corrupted", "late", "blocked",
-    "cpu_requested_s", "cpu_used_s", "batch_interval",
+NUMBER_FIELDS = (
+    "seconds", "offered", "sent", "failed", "processed", "lost", "duplicated", "out_of_order", "corrupted", "late",
+    "blocked", "cpu_requested_s", "cpu_used_s", "batch_interval",
 )  # fmt: skip
-WORDS = {
+TEXT_COLUMNS = {
     "system",
     "framework",
     "source",
@@ -30,7 +30,7 @@ WORDS = {
     "note",
     "sizes",
 }
-WHOLE = {
+INTEGER_COLUMNS = {
     "message_bytes",
     "trials",
     "number",
@@ -43,63 +43,65 @@ WHOLE = {
     "out_of_order",
     "corrupted",
 }
-TRUTHS = {"drained"}
+BOOLEAN_COLUMNS = {"drained"}
 Row = Mapping[str, object]
 
 
 def write(run: Path) -> list[Path]:
-    """Write cells.parquet and trials.parquet."""
+    """Write cells.parquet and trials.parquet; return their paths."""
     run_data = read_run_data(run)
-    roles, goals = roles_of(run_data), goals_of(run_data)
-    cells = [row_of(known, roles, goals) for known in run_data.cells]
-    trials = [_row_of(known, judged) for known in run_data.cells for judged in known.trials]
+    roles, objectives = list_roles(run_data), list_objectives(run_data)
+    cells = [make_record(cell_data, roles, objectives, imported=run_data.imported) for cell_data in run_data.cells]
+    trials = [_make_row(cell_data, trial) for cell_data in run_data.cells for trial in cell_data.trials]
     used = tuple(sorted({role for row in trials for role in row if role.startswith(("cpu.", "usage."))}))
     files = (
-        (run / "cells.parquet", columns_of(roles, goals), cells),
-        (run / "trials.parquet", (*_COLUMNS, *used), trials),
+        (run / "cells.parquet", list_columns(roles, objectives), cells),
+        (run / "trials.parquet", (*_TRIAL_COLUMNS, *used), trials),
     )
     for path, columns, rows in files:
-        pq.write_table(_table_of(columns, rows), path)
+        pq.write_table(_make_table(columns, rows), path)
     return [path for path, _, _ in files]
 
 
-_PLACE = ("system", "framework", "source", "message_bytes", "cpu_seconds")
-_PLANNED = ("number", "rate", "settle", "window", "purpose")
-_COLUMNS = (
-    *_PLACE, *_PLANNED, "started", "ended", "verdict", "why", "loss", "drained", *NUMBERS, "note",
+_CELL_FIELDS = ("system", "framework", "source", "message_bytes", "cpu_seconds")
+_PLANNED_FIELDS = ("number", "rate", "settle", "window", "purpose")
+_TRIAL_COLUMNS = (
+    *_CELL_FIELDS, *_PLANNED_FIELDS, "started", "ended", "verdict", "why", "loss", "drained", *NUMBER_FIELDS, "note",
     *(f"{kind}.{q}" for kind in ("from_due", "from_sent") for q in QUANTILES),
 )  # fmt: skip
 
 
-def _row_of(known: CellData, judged: JudgedTrial) -> Row:
-    seen, verdict = judged.seen, judged.verdict
-    row: dict[str, object] = {name: getattr(known.cell, name) for name in _PLACE}
-    row |= {name: getattr(seen.planned, name) for name in _PLANNED}
+def _make_row(cell_data: CellData, trial: JudgedTrial) -> Row:
+    measurement, verdict = trial.measurement, trial.verdict
+    row: dict[str, object] = {name: getattr(cell_data.cell, name) for name in _CELL_FIELDS}
+    row |= {name: getattr(measurement.planned, name) for name in _PLANNED_FIELDS}
     row |= {
-        "started": seen.started,
-        "ended": seen.ended,
+        "started": measurement.started,
+        "ended": measurement.ended,
         "verdict": verdict.word,
         "why": verdict.why,
         "loss": verdict.loss,
     }
-    row |= {name: getattr(seen, name) for name in ("drained", "note", *NUMBERS)}
-    row |= {f"{kind}.{q}": getattr(getattr(seen, kind), q) for kind in ("from_due", "from_sent") for q in QUANTILES}
-    row |= {f"usage.{role}.{kind}": value for role, used in seen.usage.items() for kind, value in used.items()}
-    return row | {f"cpu.{role}": seconds for role, seconds in seen.cpu.items()}
+    row |= {name: getattr(measurement, name) for name in ("drained", "note", *NUMBER_FIELDS)}
+    row |= {
+        f"{kind}.{q}": getattr(getattr(measurement, kind), q) for kind in ("from_due", "from_sent") for q in QUANTILES
+    }
+    row |= {f"usage.{role}.{kind}": value for role, used in measurement.usage.items() for kind, value in used.items()}
+    return row | {f"cpu.{role}": seconds for role, seconds in measurement.cpu.items()}
 
 
-def _table_of(columns: Sequence[str], rows: Sequence[Row]) -> pa.Table:
-    """A table whose columns have their types also where all values are missing."""
-    kinds = {name: _kind_of(name) for name in columns}
-    return pa.table({name: pa.array([row.get(name) for row in rows], kind) for name, kind in kinds.items()})
+def _make_table(columns: Sequence[str], rows: Sequence[Row]) -> pa.Table:
+    """Return a table whose columns have their types even if all values are missing."""
+    types = {name: _arrow_type(name) for name in columns}
+    return pa.table({name: pa.array([row.get(name) for row in rows], column) for name, column in types.items()})
 
 
-def _kind_of(name: str) -> pa.DataType:
-    if name in WORDS:
+def _arrow_type(name: str) -> pa.DataType:
+    if name in TEXT_COLUMNS:
         return pa.string()
-    if name in TRUTHS:
+    if name in BOOLEAN_COLUMNS:
         return pa.bool_()
-    return pa.int64() if name in WHOLE else pa.float64()
+    return pa.int64() if name in INTEGER_COLUMNS else pa.float64()
 
 
 plugin = ReportPlugin(write=write, export=True)

@@ -1,4 +1,4 @@
-"""The report as a PDF, typeset from the same figures; what the run says is handed over as data, never as source."""
+"""The report as a PDF, typeset by Typst; all texts of a run are passed as data, never as source."""
 
 import json
 from collections.abc import Mapping
@@ -9,56 +9,58 @@ import typst
 from msgspec.structs import asdict
 
 from bench.plugins.plugin import ReportPlugin
-from reports.data.bottleneck import limit_of
-from reports.data.labels import DOUBTS, GLOSSARY
-from reports.data.metadata import machine_of, repeat_of, subject_of
+from reports.data.bottleneck import find_bottleneck
+from reports.data.labels import GLOSSARY, LIMITATIONS
+from reports.data.metadata import describe_machine, describe_repetition, describe_subject
 from reports.data.run_data import CellData, JudgedTrial, RunData, read_run_data
-from reports.data.winners import finding_of
-from reports.figures.catalog import Group, groups_of, wide_groups_of, winners_of_run
+from reports.data.winners import summarize_run
+from reports.figures.catalog import Group, make_map_groups, make_wide_groups
 from reports.figures.figure import FONTS, Picture
-from reports.figures.timeline import timeline_of
-from reports.formats.csv_table import lines_of
+from reports.figures.timeline import make_timeline
+from reports.figures.winner_map import make_winner_map
+from reports.formats.csv_table import make_rows
 
-MAX_LIMITS = 60
-"""Sentences on paper; the page has all."""
+MAX_BOTTLENECKS = 60
+"""Sentences in the PDF; the HTML page has all."""
 TEMPLATE = Path(__file__).parent / "templates" / "report.typ"
 
 
 def write(run: Path) -> list[Path]:
-    """Write report.pdf."""
+    """Write report.pdf; return its path."""
     run_data = read_run_data(run)
-    winners, examples = winners_of_run(run_data), examples_of(run_data)
-    groups = [*groups_of(run_data), *wide_groups_of(run_data)]
+    winners, examples = make_winner_map(run_data), choose_examples(run_data)
+    groups = [*make_map_groups(run_data), *make_wide_groups(run_data)]
     pictures = [
         *([winners] if winners is not None else []),
-        *(one for group in groups for one in group.pictures),
+        *(picture for group in groups for picture in group.pictures),
         *examples,
     ]
-    said = {
+    bottlenecks = list_bottlenecks(run_data)
+    content = {
         "title": run_data.title,
-        "finding": finding_of(run_data),
+        "finding": summarize_run(run_data),
         "started": run_data.record.started,
         "winners": winners.name if winners is not None else None,
         "width": winners.width_mm() if winners is not None else 0,
-        "groups": [_said(group) for group in groups],
+        "groups": [_describe_group(group) for group in groups],
         "examples": [picture.name for picture in examples],
-        "lines": [asdict(line) for line in lines_of(run_data)],
-        "limits": limits_of(run_data),
-        "missing": [f"{known.cell.system} {known.point}" for known in run_data.missing],
-        "subject": subject_of(run_data),
-        "machine": machine_of(run_data),
-        "repeat": repeat_of(run_data),
-        "doubts": list(DOUBTS.items()),
+        "rows": [asdict(row) for row in make_rows(run_data)],
+        "bottlenecks": bottlenecks[:MAX_BOTTLENECKS],
+        "missing": [f"{cell_data.cell.system} {cell_data.point}" for cell_data in run_data.missing],
+        "subject": describe_subject(run_data),
+        "machine": describe_machine(run_data),
+        "repeat": describe_repetition(run_data),
+        "limitations": list(LIMITATIONS.items()),
         "imported": run_data.imported,
-        "untold": max(0, sum(limit_of(run_data, known) is not None for known in run_data.cells) - MAX_LIMITS),
+        "omitted_bottlenecks": max(0, len(bottlenecks) - MAX_BOTTLENECKS),
         "glossary": list(GLOSSARY.items()),
     }
     path = run / "report.pdf"
-    path.write_bytes(_typeset(said, pictures))
+    path.write_bytes(_typeset(content, pictures))
     return [path]
 
 
-def _said(group: Group) -> Mapping[str, object]:
+def _describe_group(group: Group) -> Mapping[str, object]:
     return {
         "title": group.title,
         "about": group.about,
@@ -67,38 +69,46 @@ def _said(group: Group) -> Mapping[str, object]:
     }
 
 
-def limits_of(run_data: RunData) -> list[tuple[str, str, str]]:
-    """Cell, sentence and evidence for each cell whose limit is told; at most MOST_LIMITS, those whose limit is known first."""
-    found = [(known, limit) for known in run_data.cells if (limit := limit_of(run_data, known)) is not None]
-    told = sorted(found, key=lambda one: one[1].kind in ("not known", "time"))[:MAX_LIMITS]
-    return [(f"{known.cell.system}, {known.point}", limit.sentence, limit.evidence) for known, limit in told]
+def list_bottlenecks(run_data: RunData) -> list[tuple[str, str, str]]:
+    """Return cell, sentence and evidence of each bottleneck, those that are known first."""
+    pairs = [(cell_data, find_bottleneck(run_data, cell_data)) for cell_data in run_data.cells]
+    every = [(cell_data, bottleneck) for cell_data, bottleneck in pairs if bottleneck is not None]
+    every.sort(key=lambda pair: pair[1].kind in ("not known", "time"))
+    return [
+        (f"{cell_data.cell.system}, {cell_data.point}", bottleneck.sentence, bottleneck.evidence)
+        for cell_data, bottleneck in every
+    ]
 
 
-def examples_of(run_data: RunData) -> list[Picture]:
-    """A sustained and an overloaded trial of one cell, to show how a rate is judged; of the cell with the most trials."""
-    found: list[tuple[int, CellData, JudgedTrial, JudgedTrial]] = []
-    for known in run_data.cells:
-        cached_resource = known.deciding
-        over = [one for one in known.trials if one.verdict.word == "overloaded" and one.seen.series.at]
+def choose_examples(run_data: RunData) -> list[Picture]:
+    """Return the timelines of a sustained and of an overloaded trial of one cell, the one with the most trials."""
+    candidates: list[tuple[int, CellData, JudgedTrial, JudgedTrial]] = []
+    for cell_data in run_data.cells:
+        deciding = cell_data.deciding
+        overloaded = [
+            trial for trial in cell_data.trials if trial.verdict.word == "overloaded" and trial.measurement.series.at
+        ]
         if (
-            cached_resource is not None
-            and cached_resource.verdict.word == "sustained"
-            and cached_resource.seen.series.at
-            and over
+            deciding is None
+            or deciding.verdict.word != "sustained"
+            or not deciding.measurement.series.at
+            or not overloaded
         ):
-            found.append((len(known.trials), known, cached_resource, min(over, key=lambda one: one.seen.planned.rate)))
-    if not found:
+            continue
+        lowest = min(overloaded, key=lambda trial: trial.measurement.planned.rate)
+        candidates.append((len(cell_data.trials), cell_data, deciding, lowest))
+    if not candidates:
         return []
-    _, known, cached_resource, beyond = max(found, key=lambda one: one[0])
-    return [timeline_of(known, cached_resource), timeline_of(known, beyond)]
+    _, cell_data, sustained, lowest = max(candidates, key=lambda candidate: candidate[0])
+    return [make_timeline(cell_data, sustained), make_timeline(cell_data, lowest)]
 
 
-def _typeset(said: Mapping[str, object], pictures: list[Picture]) -> bytes:
+def _typeset(content: Mapping[str, object], pictures: list[Picture]) -> bytes:
     with TemporaryDirectory() as folder:
         root = Path(folder)
         for picture in pictures:
             (root / f"{picture.name}.svg").write_text(picture.svg(), encoding="utf-8")
-        (root / "report.json").write_text(json.dumps(said), encoding="utf-8")
+        (root / "report.json").write_text(json.dumps(content), encoding="utf-8")
         source = root / "report.typ"
         source.write_bytes(TEMPLATE.read_bytes())
         return bytes(typst.compile(source, root=root, font_paths=[FONTS], ignore_system_fonts=True, format="pdf"))

@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bench.errors import UsageError
+from bench.plugins.plugin import ReportPlugin
 from bench.simulation.acceptance import MAX_SECONDS, MAX_SPREAD, MIN_COVERAGE
 from bench.simulation.validation_report import CaseReport, ValidationReport
 from reports.figures.figure import Picture
@@ -88,3 +89,6 @@ def _colour(case: CaseReport) -> str:
     if not all(criterion.passed for criterion in case.criteria):
         return RED
     return BLUE if case.kind != "adversary" else INK
+
+
+plugin = ReportPlugin(draw_validation=write)

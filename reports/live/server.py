@@ -1,4 +1,4 @@
-"""A run as a live page while it goes on: read from its folder alone, served to this machine, over when the run is."""
+"""The live page of a running benchmark: read from its folder alone, served to this machine, until the run ends."""
 
 import json
 import threading
@@ -14,58 +14,69 @@ import msgspec
 from bench.errors import SiteError, UsageError
 from bench.plugins.plugin import ReportPlugin
 from bench.storage.run_folder import read_run
-from reports.formats.html_page import templates
-from reports.live.snapshot import is_running, pulse_of
+from reports.formats.html_page import load_templates
+from reports.live.snapshot import is_running, take_snapshot
 
-EVERY = 1.0
-"""Seconds between two looks at whether the run goes on."""
-GRACE = 3.0
-"""Seconds that the last page stays, so that open pages learn that the run is over."""
+CHECK_INTERVAL_S = 1.0
+"""Between two checks that the run still goes on."""
+FINAL_PAGE_S = 3.0
+"""Time for which the last page is served, so that open pages learn that the run is over."""
 HEADERS = {
     "Cache-Control": "no-store",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
-    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; "
-    "img-src data:; frame-ancestors 'none'",
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
+    "connect-src 'self'; img-src data:; frame-ancestors 'none'",
 }
 
 
 def serve(run: Path, *, host: str, port: int, say: Callable[[str], None]) -> None:
-    """Serve the page until the run ends or the person stops it; UsageError when the folder is no run's."""
+    """Serve the page until the run ends or the user stops it.
+
+    Args:
+        run: a run folder.
+        host: the IP address to listen on.
+        port: the port; 0 for a free one.
+        say: called with each line for the user.
+
+    Raises:
+        UsageError: the folder is no run folder, or the host is no IP address.
+        SiteError: the address cannot be listened on.
+    """
     record = read_run(run)
     title = record.scenario.title or record.scenario.name
-    with _server(run, host, port, title) as server:
+    with _open_server(run, host, port, title) as server:
         address = f"[{host}]" if ":" in host else host
         say(f"http://{address}:{server.server_address[1]}/  (read-only; ends with the run, or with Ctrl-C)")
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.1}, name="watch", daemon=True)
         thread.start()
         try:
-            _until_over(run)
+            _wait_until_over(run)
         finally:
             server.shutdown()
             thread.join(timeout=5)
     say("the run is over; bench report shows it")
 
 
-def _until_over(run: Path) -> None:
-    """Wait until no harness has the folder any more."""
+def _wait_until_over(run: Path) -> None:
+    """Wait until no harness has locked the folder."""
     pause = threading.Event()
     while is_running(run):
-        pause.wait(EVERY)
-    pause.wait(GRACE)
+        pause.wait(CHECK_INTERVAL_S)
+    pause.wait(FINAL_PAGE_S)
 
 
-def _server(run: Path, host: str, port: int, title: str) -> ThreadingHTTPServer:
-    page = templates().get_template("watch.html").render(title=title, name=run.name).encode()
+def _open_server(run: Path, host: str, port: int, title: str) -> ThreadingHTTPServer:
+    page = load_templates().get_template("watch.html").render(title=title, name=run.name).encode()
 
-    class Handler(Answer):
+    class Handler(RequestHandler):
         folder, document = run, page
 
     try:
         ip_address(host)
     except ValueError:
         raise UsageError(
-            f"--host {host}: is no IP address; allowed: 127.0.0.1 (this machine only), or another of its own"
+            f"--host {host}: is no IP address; allowed: 127.0.0.1 (this machine only), or another of its addresses"
         ) from None
     kind = type("Server", (ThreadingHTTPServer,), {"address_family": 10 if ":" in host else 2, "daemon_threads": True})
     try:
@@ -75,8 +86,8 @@ def _server(run: Path, host: str, port: int, title: str) -> ThreadingHTTPServer:
     return server
 
 
-class Answer(BaseHTTPRequestHandler):
-    """Two addresses, both only to be read: the page, and what it shows as JSON. Nothing of a request names a file."""
+class RequestHandler(BaseHTTPRequestHandler):
+    """Handler of two read-only addresses: the page, and its data as JSON. No part of a request names a file."""
 
     folder: Path
     document: bytes
@@ -85,22 +96,22 @@ class Answer(BaseHTTPRequestHandler):
     server_version, sys_version = "bench", ""
 
     def do_GET(self) -> None:
-        """Answer the two addresses."""
-        if not self._is_asked_rightly():
-            self._send(HTTPStatus.FORBIDDEN, "text/plain", b"ask by the address that bench watch named\n")
+        """Send the page or its data."""
+        if not self._has_local_host_header():
+            self._send(HTTPStatus.FORBIDDEN, "text/plain", b"use the address that bench watch printed\n")
             return
         path = urlsplit(self.path).path
         if path == "/":
             self._send(HTTPStatus.OK, "text/html; charset=utf-8", self.document)
-        elif path == "/pulse.json":
-            self._send(HTTPStatus.OK, "application/json", _pulse(self.folder))
+        elif path == "/snapshot.json":
+            self._send(HTTPStatus.OK, "application/json", _encode_snapshot(self.folder))
         else:
             self._send(HTTPStatus.NOT_FOUND, "text/plain", b"there is only /\n")
 
-    do_HEAD = do_GET  # noqa: N815  the parent's names
+    do_HEAD = do_GET  # noqa: N815  names of the parent class
 
-    def _is_asked_rightly(self) -> bool:
-        """Whether the request names an address and no foreign name: a page elsewhere cannot read us through its own name."""
+    def _has_local_host_header(self) -> bool:
+        """Return True if the Host header is an IP address or localhost; this stops DNS rebinding by other pages."""
         host = self.headers.get("Host", "").rsplit(":", 1)[0].strip("[]")
         if host == "localhost":
             return True
@@ -118,15 +129,15 @@ class Answer(BaseHTTPRequestHandler):
         if self.command != "HEAD":
             self.wfile.write(body)
 
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  the parent's name
-        """Say nothing; a person may read along in the terminal."""
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  name of the parent class
+        """Log nothing: the terminal belongs to the user."""
 
 
-def _pulse(run: Path) -> bytes:
+def _encode_snapshot(run: Path) -> bytes:
     try:
-        return msgspec.json.encode(pulse_of(run, running=is_running(run)))
+        return msgspec.json.encode(take_snapshot(run, running=is_running(run)))
     except UsageError as problem:
-        return json.dumps({"trouble": str(problem)}).encode()
+        return json.dumps({"error": str(problem)}).encode()
 
 
 plugin = ReportPlugin(serve=serve)

@@ -1,4 +1,4 @@
-"""What a run that goes on looks like at this moment, as plain data for its live page."""
+"""The state of a running benchmark at this moment, as plain data for its live page."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -8,38 +8,37 @@ from msgspec import Struct
 from bench.model.cell import Cell
 from bench.model.measurement import Result
 from bench.runner.live_status import Status, read_status
-from bench.storage.run_folder import cell_of, read_results, read_run
+from bench.storage.run_folder import read_results, read_run
 from bench.units import rate_text, seconds_text, size_text
 from reports.data.derived import rate_of
-from reports.data.labels import MISSING, claim_of, interval_text, reason_of
+from reports.data.labels import MISSING, format_claim, format_count, format_interval, format_reason
 from reports.figures.palette import INK, PALE, RGB, is_dark
-from reports.figures.scale import logarithmic
-from reports.figures.timeline import count_text
+from reports.figures.scale import Scale, make_log_scale
 
-AROUND = 2.0
-"""How many times the seconds of its trials a cell takes at most, with what comes before and between them."""
+OVERHEAD_FACTOR = 2.0
+"""Upper limit of a cell's time as a multiple of the seconds of its trials: deployment and pauses come on top."""
 
 
-class Field(Struct, frozen=True):
-    """One cell of the map; colours are CSS, empty where it has none."""
+class MapCell(Struct, frozen=True):
+    """One cell of the map; colours are CSS, empty if it has none."""
 
     claim: str
-    small: str
+    note: str
     status: str
-    env: str
+    background: str
     ink: str
-    now: bool
+    current: bool
 
 
 class Map(Struct, frozen=True):
-    """One system's map: a row for each cost, dear ones first; None where the scenario has no cell."""
+    """The map of one system: a row for each CPU cost, the highest first; None where the scenario has no cell."""
 
     system: str
-    rows: tuple[tuple[str, tuple[Field | None, ...]], ...]
+    rows: tuple[tuple[str, tuple[MapCell | None, ...]], ...]
 
 
-class Pulse(Struct, frozen=True):
-    """The whole page."""
+class RunSnapshot(Struct, frozen=True):
+    """The content of the page."""
 
     running: bool
     done: int
@@ -47,109 +46,120 @@ class Pulse(Struct, frozen=True):
     share: float
     spent: str
     left: str
-    doing: str
+    activity: str
     trial: str
     figures: tuple[tuple[str, str], ...]
     """name and value: offered, processed, backlog"""
     elapsed: float
-    """of the trial, as a share"""
+    """share of the trial's time"""
     sizes: tuple[str, ...]
     maps: tuple[Map, ...]
 
 
-def pulse_of(run: Path, *, running: bool) -> Pulse:
-    """What the folder of a run says now; UsageError when it is none."""
+def take_snapshot(run: Path, *, running: bool) -> RunSnapshot:
+    """Return the state of a run, read from its folder.
+
+    Args:
+        run: a run folder.
+        running: True if a harness runs it; see is_running.
+
+    Raises:
+        UsageError: the folder is no run folder.
+    """
     record = read_run(run)
-    results = {cell_of(result): result for result in read_results(run)}
+    results = {result.cell: result for result in read_results(run)}
     now = read_status(run) if running else None
     cells = record.scenario.cells()
     done = sum(cell in results for cell in cells)
-    spent = max(
-        0.0,
-        (
-            datetime.now(UTC) - datetime.strptime(record.started, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
-        ).total_seconds(),
-    )
-    worked = min(
-        spent, AROUND * sum(result.seconds for result in results.values())
-    )  # a run that is resumed stood still in between
-    left = worked / done * (len(cells) - done) if done else None
+    spent = _seconds_since(record.started)
+    left = _estimate_seconds_left(list(results.values()), spent, done, len(cells))
     planned = now.trial if now is not None else None
     whole = planned.settle + planned.window if planned is not None else 0.0
-    return Pulse(
+    return RunSnapshot(
         running, done, len(cells), done / len(cells),
         spent=seconds_text(round(spent)) if running else "",
         left="" if left is None or not running else f"about {seconds_text(round(left))} left",
-        doing=_doing(now),
+        activity=_describe_activity(now),
         trial="" if planned is None else f"trial {planned.number + 1} ({planned.purpose}) at {rate_text(planned.rate)}",
-        figures=_figures(now),
+        figures=_list_figures(now),
         elapsed=min(1.0, now.elapsed / whole) if now is not None and whole else 0.0,
         sizes=tuple(size_text(size) for size in sorted({cell.message_bytes for cell in cells})),
-        maps=_maps(cells, results, now.cell if now is not None else None),
+        maps=_make_maps(cells, results, now.cell if now is not None else None),
     )  # fmt: skip
 
 
-def _doing(now: Status | None) -> str:
+def _seconds_since(started: str) -> float:
+    begin = datetime.strptime(started, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
+    return max(0.0, (datetime.now(UTC) - begin).total_seconds())
+
+
+def _estimate_seconds_left(results: list[Result], spent: float, done: int, cells: int) -> float | None:
+    """Return the expected rest of a run from the mean time of its cells; None before the first one is done."""
+    worked = min(
+        spent, OVERHEAD_FACTOR * sum(result.seconds for result in results)
+    )  # a resumed run has idle time as well
+    return worked / done * (cells - done) if done else None
+
+
+def _describe_activity(now: Status | None) -> str:
     if now is None or now.cell is None:
         return ""
-    cell, what = now.cell, now.phase if now.trial is not None else now.note
+    cell, phase = now.cell, now.phase if now.trial is not None else now.note
     point = f"{cell.size_text}, {seconds_text(cell.cpu_seconds)}"
-    return f"{now.number} of {now.total}: {cell.system}, {point}{f' ({what})' if what else ''}"
+    return f"{now.number} of {now.total}: {cell.system}, {point}{f' ({phase})' if phase else ''}"
 
 
-def _figures(now: Status | None) -> tuple[tuple[str, str], ...]:
+def _list_figures(now: Status | None) -> tuple[tuple[str, str], ...]:
     if now is None or now.trial is None:
         return ()
     backlog = max(0, now.offered - now.processed)
     return (
         ("offered", rate_text(now.offered_hz)),
         ("processed", rate_text(now.processed_hz)),
-        ("backlog", f"{count_text(backlog)} messages"),
+        ("backlog", f"{format_count(backlog)} messages"),
     )
 
 
-def _maps(cells: tuple[Cell, ...], results: dict[Cell, Result], current: Cell | None) -> tuple[Map, ...]:
-    sizes, costs = (
-        sorted({cell.message_bytes for cell in cells}),
-        sorted({cell.cpu_seconds for cell in cells}, reverse=True),
-    )
-    scale = logarithmic([rate for result in results.values() if (rate := _rate(result))], rate_text, "messages/s")
-    known = {(cell.system, cell.message_bytes, cell.cpu_seconds): cell for cell in cells}
+def _make_maps(cells: tuple[Cell, ...], results: dict[Cell, Result], current: Cell | None) -> tuple[Map, ...]:
+    sizes = sorted({cell.message_bytes for cell in cells})
+    costs = sorted({cell.cpu_seconds for cell in cells}, reverse=True)
+    rates = [rate for result in results.values() if (rate := _displayed_rate(result))]
+    scale = make_log_scale(rates, rate_text, "messages/s")
+    by_point = {(cell.system, cell.message_bytes, cell.cpu_seconds): cell for cell in cells}
 
-    def field(system: str, size: int, cost: float) -> Field | None:
-        cell = known.get((system, size, cost))
-        if cell is None:
-            return None
-        result = results.get(cell)
-        rate = _rate(result)
-        colour = scale.colour(rate) if rate else None
-        ink = "" if colour is None else PALE if is_dark(colour) else INK
-        small = "" if result is None else interval_text(result.low_hz, result.high_hz) or reason_of(result)
-        return Field(
-            claim_of(result) if result else "",
-            small,
-            result.status if result else MISSING,
-            _css(colour),
-            ink,
-            cell == current,
-        )
+    def make_cell(system: str, size: int, cost: float) -> MapCell | None:
+        cell = by_point.get((system, size, cost))
+        return _make_map_cell(results.get(cell), scale, current=cell == current) if cell is not None else None
 
     return tuple(
-        Map(system, tuple((seconds_text(cost), tuple(field(system, size, cost) for size in sizes)) for cost in costs))
+        Map(
+            system,
+            tuple((seconds_text(cost), tuple(make_cell(system, size, cost) for size in sizes)) for cost in costs),
+        )
         for system in dict.fromkeys(cell.system for cell in cells)
     )
 
 
-def _rate(result: Result | None) -> float | None:
-    return result.high_hz if result is not None and result.status == "upper-bound" else rate_of(result)
+def _make_map_cell(result: Result | None, scale: Scale, *, current: bool) -> MapCell:
+    if result is None:
+        return MapCell("", "", MISSING, "", "", current)
+    rate = _displayed_rate(result)
+    colour = scale.colour(rate) if rate else None
+    ink = "" if colour is None else PALE if is_dark(colour) else INK
+    note = format_interval(result.low_hz, result.high_hz) or format_reason(result)
+    return MapCell(format_claim(result), note, result.status, _format_css(colour), ink, current)
 
 
-def _css(colour: RGB | None) -> str:
+def _displayed_rate(result: Result) -> float | None:
+    return result.high_hz if result.status == "upper-bound" else rate_of(result)
+
+
+def _format_css(colour: RGB | None) -> str:
     return "" if colour is None else "#" + "".join(f"{round(255 * part):02x}" for part in colour)
 
 
 def is_running(run: Path) -> bool:
-    """Whether a harness has the run's lock now, told from proc(5) /proc/locks, so that looking never takes it."""
+    """Return True if a harness has locked the run folder; read from proc(5) /proc/locks, so the lock is never taken."""
     try:
         inode = (run / ".lock").stat().st_ino
         locks = Path("/proc/locks").read_text(encoding="ascii").splitlines()

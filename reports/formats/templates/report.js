@@ -4,8 +4,8 @@ const names = Object.keys(cells);
 const dialog = document.getElementById("cell");
 const rows = [...document.querySelectorAll("#table tbody tr")];
 
-/* An element with attributes and children; texts are texts. */
-function made(tag, attributes, ...children) {
+/* Return an element with attributes and children; strings become text nodes. */
+function makeElement(tag, attributes, ...children) {
   const svg = ["svg", "path", "rect", "text", "g", "title"].includes(tag);
   const element = svg ? document.createElementNS("http://www.w3.org/2000/svg", tag) : document.createElement(tag);
   for (const [name, value] of Object.entries(attributes || {})) element.setAttribute(name, value);
@@ -15,74 +15,74 @@ function made(tag, attributes, ...children) {
 
 /* ---- one cell ---- */
 
-function table(heads, lines, label) {
-  const cellOf = (value, index) => made("td", index ? { class: "r" } : {}, value);
-  return made("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": label }, made("table", { class: "attempts" },
-    made("thead", {}, made("tr", {}, ...heads.map((head, index) => made("th", index ? { class: "r", scope: "col" } : { scope: "col" }, head)))),
-    made("tbody", {}, ...lines.map((line) => made("tr", {}, ...line.map(cellOf))))));
+function makeTable(headings, lines, label) {
+  const cellOf = (value, index) => makeElement("td", index ? { class: "r" } : {}, value);
+  return makeElement("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": label }, makeElement("table", { class: "trial-table" },
+    makeElement("thead", {}, makeElement("tr", {}, ...headings.map((heading, index) => makeElement("th", index ? { class: "r", scope: "col" } : { scope: "col" }, heading)))),
+    makeElement("tbody", {}, ...lines.map((line) => makeElement("tr", {}, ...line.map(cellOf))))));
 }
 
-function attempts(cell) {
-  const heads = ["Verdict", "Trial", "For", "Rate", "Sent", "Processed", "Lost / dup. / dis. / corr.", "Late", "Blocked", "Drained", "p50", "p99", "Burnt / asked", "Took"];
-  const lines = cell.attempts.map((one) => {
-    const verdict = made("span", {}, made("b", { class: one.word }, one.word), one.why ? `: ${one.why}` : "", one.note ? made("small", {}, ` ${one.note}`) : "");
-    return [verdict, String(one.number), one.purpose, one.rate, one.sent, one.processed, one.wrong, one.late, one.blocked, one.drained, one.p50 || "", one.p99 || "", one.burnt || "", one.seconds]
+function makeTrialTable(cell) {
+  const headings = ["Verdict", "Trial", "Purpose", "Rate", "Sent", "Processed", "Lost / dup. / out of order / corr.", "Late", "Blocked", "Drained", "p50", "p99", "CPU used / requested", "Took"];
+  const lines = cell.trials.map((one) => {
+    const verdict = makeElement("span", {}, makeElement("b", { class: one.verdict }, one.verdict), one.why ? `: ${one.why}` : "", one.note ? makeElement("small", {}, ` ${one.note}`) : "");
+    return [verdict, String(one.number), one.purpose, one.rate, one.sent, one.processed, one.errors, one.late, one.blocked, one.drained, one.p50 || "", one.p99 || "", one.cpu_used || "", one.seconds]
       .map((value) => (value === undefined ? "" : value));
   });
-  return table(heads, lines, "Trials");
+  return makeTable(headings, lines, "Trials");
 }
 
-function ticksOf(marks, width) {
-  return marks.flatMap((mark) => [made("path", { class: "g", d: `M0 ${mark.at}h${width}` }), made("text", { class: "y", x: -6, y: mark.at }, mark.text)]);
+function drawTicks(ticks, width) {
+  return ticks.flatMap((tick) => [makeElement("path", { class: "g", d: `M0 ${tick.at}h${width}` }), makeElement("text", { class: "y", x: -6, y: tick.at }, tick.text)]);
 }
 
-function timeline(one) {
-  const [width, tall, low] = BOX, sketch = one.sketch;
-  const shade = (height) => made("rect", { class: "w", x: sketch.window[0], width: sketch.window[1], height });
-  const lower = made("g", { transform: `translate(0 ${tall + 32})` }, made("text", { y: -8 }, "backlog (messages)"), shade(low), ...ticksOf(sketch.left, width),
-    made("path", { class: "b", d: `${sketch.backlog}V${low}H0z` }),
-    ...sketch.times.map((mark, index) => made("text", { class: "x", x: mark.at, y: low + 19 }, mark.text + (index === sketch.times.length - 1 ? " s" : ""))));
-  const drawing = made("svg", { viewBox: `-60 -24 684 ${tall + low + 98}`, role: "img", "aria-label": `Timeline of ${one.title}` },
-    made("text", { y: -8 }, "messages"), shade(tall), ...ticksOf(sketch.counts, width),
-    made("path", { class: "s", d: sketch.sent }), made("path", { class: "o", d: sketch.offered }), made("path", { class: "p", d: sketch.processed }), lower);
-  return made("figure", { class: "trial" }, made("figcaption", {}, one.title), drawing, made("p", { class: "cpu" }, one.cpu ? `CPU (cores): ${one.cpu}` : ""));
+function drawTimeline(one) {
+  const [width, tall, low] = BOX, timeline = one.timeline;
+  const shade = (height) => makeElement("rect", { class: "w", x: timeline.window[0], width: timeline.window[1], height });
+  const lower = makeElement("g", { transform: `translate(0 ${tall + 32})` }, makeElement("text", { y: -8 }, "backlog (messages)"), shade(low), ...drawTicks(timeline.backlogs, width),
+    makeElement("path", { class: "b", d: `${timeline.backlog}V${low}H0z` }),
+    ...timeline.times.map((tick, index) => makeElement("text", { class: "x", x: tick.at, y: low + 19 }, tick.text + (index === timeline.times.length - 1 ? " s" : ""))));
+  const drawing = makeElement("svg", { viewBox: `-60 -24 684 ${tall + low + 98}`, role: "img", "aria-label": `Timeline of ${one.title}` },
+    makeElement("text", { y: -8 }, "messages"), shade(tall), ...drawTicks(timeline.counts, width),
+    makeElement("path", { class: "s", d: timeline.sent }), makeElement("path", { class: "o", d: timeline.offered }), makeElement("path", { class: "p", d: timeline.processed }), lower);
+  return makeElement("figure", { class: "trial" }, makeElement("figcaption", {}, one.title), drawing, makeElement("p", { class: "cpu" }, one.cores ? `CPU (cores): ${one.cores}` : ""));
 }
 
-function belief(found) {
-  const high = 110, mark = (x, kind) => made("path", { class: `tick ${kind}`, d: `M${x} ${high + 4}v12` });
-  return made("figure", { class: "trial belief" },
-    made("figcaption", {}, "What the trials say of the top rate"),
-    made("svg", { viewBox: "-30 -10 664 168", role: "img", "aria-label": "Posterior of the top rate over messages a second, with its 95 percent interval" },
-      made("rect", { class: "w", x: found.interval[0], width: Math.max(1, found.interval[1] - found.interval[0]), height: high }),
-      made("path", { class: "b", d: `${found.curve}V${high}H0z` }),
-      ...found.sustained.map((x) => mark(x, "up")), ...found.overloaded.map((x) => mark(x, "down")),
-      ...found.ticks.map((tick) => made("text", { class: "x", x: tick.at, y: high + 38 }, tick.text))),
-    made("p", { class: "cpu" }, "Posterior with a flat prior over messages/s; shaded: 95 % of it. Ticks below: trials that were sustained (green) or overloaded (orange, lower)."));
+function drawPosterior(posterior) {
+  const high = 110, mark = (x, kind) => makeElement("path", { class: `tick ${kind}`, d: `M${x} ${high + 4}v12` });
+  return makeElement("figure", { class: "trial posterior" },
+    makeElement("figcaption", {}, "Posterior of the maximum sustainable throughput"),
+    makeElement("svg", { viewBox: "-30 -10 664 168", role: "img", "aria-label": "Posterior of the maximum sustainable throughput over messages per second, with its 95 percent interval" },
+      makeElement("rect", { class: "w", x: posterior.interval[0], width: Math.max(1, posterior.interval[1] - posterior.interval[0]), height: high }),
+      makeElement("path", { class: "b", d: `${posterior.curve}V${high}H0z` }),
+      ...posterior.sustained.map((x) => mark(x, "up")), ...posterior.overloaded.map((x) => mark(x, "down")),
+      ...posterior.ticks.map((tick) => makeElement("text", { class: "x", x: tick.at, y: high + 38 }, tick.text))),
+    makeElement("p", { class: "cpu" }, "Probability density over messages/s, with a flat prior; shaded: the 95 % interval. Ticks: trials that were sustained (green, upper) or overloaded (orange, lower)."));
 }
 
-function legend() {
-  const item = (kind, text) => [made("span", { class: kind }), text];
-  return made("p", { class: "legend" }, ...item("line offered", "offered (due by then)"), ...item("line sent", "sent"), ...item("line processed", "processed"),
+function makeLegend() {
+  const item = (kind, text) => [makeElement("span", { class: kind }), text];
+  return makeElement("p", { class: "legend" }, ...item("line offered", "offered (due by then)"), ...item("line sent", "sent"), ...item("line processed", "processed"),
     ...item("area backlog", "backlog = offered − processed"), ...item("area window", "measured window"));
 }
 
-function bodyOf(cell) {
-  const parts = [made("p", { class: "what" }, made("span", { class: `status ${cell.status.replace(" ", "-")}` }, cell.status),
+function makeBody(cell) {
+  const parts = [makeElement("p", { class: "summary" }, makeElement("span", { class: `status ${cell.status.replace(" ", "-")}` }, cell.status),
     cell.interval ? ` · interval ${cell.interval}.` : "", ...(cell.sentences || []).map((sentence) => ` ${sentence}`))];
   if (cell.command) {
-    const copy = made("button", { type: "button" }, "Copy");
+    const copy = makeElement("button", { type: "button" }, "Copy");
     copy.addEventListener("click", () => { navigator.clipboard?.writeText(cell.command); copy.textContent = "Copied"; });
-    parts.push(made("h3", {}, "Measure it again"), made("p", { class: "command" }, made("code", {}, cell.command), copy));
+    parts.push(makeElement("h3", {}, "Repeat this cell"), makeElement("p", { class: "command" }, makeElement("code", {}, cell.command), copy));
   }
-  const drawn = (cell.attempts || []).filter((one) => one.sketch);
-  if (cell.attempts) parts.push(made("h3", {}, `${cell.attempts.length} trials`), attempts(cell));
-  if (cell.belief || cell.latency) parts.push(made("div", { class: "pair" }, cell.belief ? belief(cell.belief) : null,
-    cell.latency ? made("div", {}, made("h3", {}, "Latency of the sustained trials"), table(["Rate", "of the top", "p50", "p90", "p99", "most"], cell.latency, "Latency")) : null));
-  if (cell.costs) parts.push(made("h3", {}, "What it took"), table(["Role", "CPU (cores)", "Memory", "TCP sent", "TCP received", "Disk read", "Disk written", "GC"], cell.costs, "What it took"),
-    made("p", { class: "none" }, "In the window of the trial that the answer rests on. On one machine, load, harness and system share its cores. Disk: through the cache; GC: of the time, in JVMs."));
-  if (drawn.length) parts.push(made("h3", {}, "Timelines"), legend(), made("div", { class: "trials" }, ...drawn.map(timeline)));
-  else if (cell.attempts) parts.push(made("p", { class: "none" }, "This run is too large for the timelines of its trials to be in the page, or none was kept; bench report RUN --format png draws them."));
-  for (const log of cell.logs || []) parts.push(made("h3", {}, `End of ${log.file} during these trials`), made("pre", { tabindex: "0", role: "region", "aria-label": `End of ${log.file}` }, log.text));
+  const drawn = (cell.trials || []).filter((one) => one.timeline);
+  if (cell.trials) parts.push(makeElement("h3", {}, `${cell.trials.length} trials`), makeTrialTable(cell));
+  if (cell.posterior || cell.latency) parts.push(makeElement("div", { class: "pair" }, cell.posterior ? drawPosterior(cell.posterior) : null,
+    cell.latency ? makeElement("div", {}, makeElement("h3", {}, "Latency of the sustained trials"), makeTable(["Rate", "Of maximum", "p50", "p90", "p99", "Max"], cell.latency, "Latency")) : null));
+  if (cell.resources) parts.push(makeElement("h3", {}, "Resource usage"), makeTable(["Role", "CPU (cores)", "Memory", "TCP sent", "TCP received", "Disk read", "Disk written", "GC"], cell.resources, "Resource usage"),
+    makeElement("p", { class: "none" }, "In the window of the deciding trial. On one machine, load generator, harness and system share its cores. Disk: through the page cache; GC: share of the time, in JVMs."));
+  if (drawn.length) parts.push(makeElement("h3", {}, "Timelines"), makeLegend(), makeElement("div", { class: "trials" }, ...drawn.map(drawTimeline)));
+  else if (cell.trials) parts.push(makeElement("p", { class: "none" }, "This run is too large for the page to include the timelines of its trials, or none was stored; bench report RUN --format png draws them."));
+  for (const log of cell.logs || []) parts.push(makeElement("h3", {}, `End of ${log.file} during these trials`), makeElement("pre", { tabindex: "0", role: "region", "aria-label": `End of ${log.file}` }, log.text));
   return parts;
 }
 
@@ -92,7 +92,7 @@ function show(name) {
   const title = document.getElementById("cell-title");
   title.textContent = `${cell.system}, ${cell.point}: ${cell.claim}`;
   dialog.dataset.name = name;
-  dialog.querySelector(".body").replaceChildren(...bodyOf(cell));
+  dialog.querySelector(".body").replaceChildren(...makeBody(cell));
   if (!dialog.open) dialog.showModal();
   dialog.scrollTop = 0;
   title.focus();
@@ -132,7 +132,7 @@ function sorted(column, downwards) {
   body.append(...rows);
 }
 document.querySelectorAll("#table th").forEach((head, column, heads) => {
-  const button = made("button", { type: "button" }, head.textContent);
+  const button = makeElement("button", { type: "button" }, head.textContent);
   head.replaceChildren(button);
   button.addEventListener("click", () => {
     const downwards = head.getAttribute("aria-sort") === "ascending";
@@ -142,7 +142,7 @@ document.querySelectorAll("#table th").forEach((head, column, heads) => {
   });
 });
 
-/* ---- filters and layers ---- */
+/* ---- filters and kinds of maps ---- */
 
 const form = document.querySelector(".filters");
 function filter() {
@@ -161,13 +161,13 @@ form.addEventListener("reset", () => setTimeout(filter));
 form.addEventListener("submit", (event) => event.preventDefault());
 filter();
 
-const layers = document.querySelector(".layers");
-function layer() {
-  const name = layers.querySelector(":checked").value;
-  for (const part of document.querySelectorAll(".layer")) part.hidden = part.dataset.layer !== name;
+const mapKinds = document.querySelector(".map-kinds");
+function showMapKind() {
+  const name = mapKinds.querySelector(":checked").value;
+  for (const group of document.querySelectorAll(".map-group")) group.hidden = group.dataset.kind !== name;
 }
-layers.hidden = false;
-layers.addEventListener("change", layer);
-document.querySelectorAll(".layer h3").forEach((head) => head.classList.add("said"));
-layer();
+mapKinds.hidden = false;
+mapKinds.addEventListener("change", showMapKind);
+document.querySelectorAll(".map-group h3").forEach((head) => head.classList.add("visually-hidden"));
+showMapKind();
 show(wanted());

@@ -1,4 +1,4 @@
-"""What limits a cell is told from what its trials saw, and not guessed."""
+"""The bottleneck of a cell is found from the measurements of its trials, and not guessed."""
 
 from pathlib import Path
 from typing import Any
@@ -8,43 +8,44 @@ import pytest
 pytest.importorskip("matplotlib", reason="the extra `report` is not installed")
 
 from msgspec.structs import replace
-from sample_runs import QUICK, result_of, seen
+from sample_runs import QUICK, make_measurement, make_result
 
 from bench.analysis.verdict import Verdict
 from bench.config.scenario import LoadSettings
-from bench.config.site import Site
+from bench.config.site import KafkaSite, Site
 from bench.model.cell import Cell
 from bench.model.measurement import Bound, Measurement, PlannedTrial, Result, Series
-from bench.storage.records import RunRecord
+from bench.storage.run_folder import RunRecord
 from bench.units import Bandwidth
-from producers.kafka.site import KafkaSite
-from reports.data.bottleneck import limit_of
-from reports.data.heatmap_kinds import cpu_words
+from reports.data.bottleneck import find_bottleneck
 from reports.data.log_excerpt import Logs
-from reports.data.posterior_curve import belief_of
 from reports.data.run_data import CellData, JudgedTrial, RunData
-from reports.figures.rate_curves import curves_of
+from reports.figures.heatmap_kinds import describe_cpu
+from reports.figures.posterior_curve import compute_posterior_curve
+from reports.figures.rate_curves import collect_curves
 
 FREE = Cell("spark", "kafka", 10_000, 0.0)
 DEAR = Cell("spark", "kafka", 10_000, 0.01)
 IDLE = {"framework": 4.0, "source": 0.5, "load": 0.5, "busy": 5.5, "seconds": 10.0, "available": 20.0}
 
 
-def run_data(**site: Any) -> RunData:
+def make_run_data(**site: Any) -> RunData:
+    """Return a run without cells on a machine with two cores."""
     return RunData(Path(), RunRecord(1, QUICK, Site(**site), {"cores": 2}, "2026-05-04T10:00:00Z"), ())
 
 
-def known(
+def make_cell_data(
     cell: Cell, trial: Measurement, why: str = "backlog grew", word: Any = "overloaded", **result: Any
 ) -> CellData:
-    """A cell at 100 /s with one trial above it."""
+    """Return a cell at 100 /s with one trial above that rate."""
     rates = {"estimate_hz": 100.0, "low_hz": 97.0, "high_hz": 103.0}
-    found: Result = result_of(cell, result.pop("status", "measured"), **(rates | result))
-    return CellData(cell, found, (JudgedTrial(trial, Verdict(word, why, 0.1)),))
+    cell_result: Result = make_result(cell, result.pop("status", "measured"), **(rates | result))
+    return CellData(cell, cell_result, (JudgedTrial(trial, Verdict(word, why, 0.1)),))
 
 
-def overloaded(batch: float = 0.0, **said: Any) -> Measurement:
-    return seen(1, 120.0, 100.0, "search", batch, **said)
+def overloaded(batch: float = 0.0, **changes: Any) -> Measurement:
+    """Return a trial at 120 /s of a system that processes 100 /s."""
+    return make_measurement(1, 120.0, 100.0, "search", batch, **changes)
 
 
 @pytest.mark.parametrize(
@@ -58,51 +59,54 @@ def overloaded(batch: float = 0.0, **said: Any) -> Measurement:
     ],
     ids=["framework", "broker", "generator", "one thread", "nobody"],
 )
-def test_the_accounts_of_the_cpu_say_who_is_busy(cpu: dict[str, float], kind: str) -> None:
-    """In the trial just above the top rate; the evidence has the figures."""
-    limit = limit_of(run_data(), known(FREE, overloaded(cpu=cpu | {"seconds": 10.0, "available": 20.0})))
-    assert limit is not None
-    assert limit.kind == kind
-    assert f"framework {cpu['framework'] / 10:.2f}" in limit.evidence
+def test_the_bottleneck_is_the_role_that_uses_the_cpu(cpu: dict[str, float], kind: str) -> None:
+    """The trial just above the sustained rate decides, and the evidence has its figures."""
+    bottleneck = find_bottleneck(
+        make_run_data(), make_cell_data(FREE, overloaded(cpu=cpu | {"seconds": 10.0, "available": 20.0}))
+    )
+    assert bottleneck is not None
+    assert bottleneck.kind == kind
+    assert f"framework {cpu['framework'] / 10:.2f}" in bottleneck.evidence
 
 
 def test_a_rate_near_the_bound_is_limited_by_the_work_itself() -> None:
-    """Whatever the cores did."""
-    limit = limit_of(run_data(), known(DEAR, overloaded(), estimate_hz=190.0))
-    assert limit is not None
-    assert (limit.kind, "95%" in limit.evidence) == ("the work", True)
+    """The CPU use of the trials does not matter."""
+    bottleneck = find_bottleneck(make_run_data(), make_cell_data(DEAR, overloaded(), estimate_hz=190.0))
+    assert bottleneck is not None
+    assert (bottleneck.kind, "95%" in bottleneck.evidence) == ("the work", True)
 
 
 @pytest.mark.parametrize(("name", "kind"), [("disk", "disk"), ("network", "network")])
-def test_a_rate_near_a_roof_of_the_source_is_limited_by_it(name: str, kind: str) -> None:
-    """With the share of it that was reached; one that lies far above is nobody's limit."""
+def test_a_rate_near_a_soft_bound_of_the_source_is_limited_by_it(name: str, kind: str) -> None:
+    """The evidence has the share that was reached; a bound far above the rate limits nothing."""
     near, far = Bound(name, 105.0, hard=False), Bound(name, 400.0, hard=False)
-    limit = limit_of(run_data(), known(FREE, overloaded(cpu=IDLE), soft_bounds=(near,)))
-    assert limit is not None
-    assert (limit.kind, "95%" in limit.evidence) == (kind, True)
-    limit = limit_of(run_data(), known(FREE, overloaded(cpu=IDLE), soft_bounds=(far,)))
-    assert limit is not None
-    assert limit.kind == "not known"
+    bottleneck = find_bottleneck(make_run_data(), make_cell_data(FREE, overloaded(cpu=IDLE), soft_bounds=(near,)))
+    assert bottleneck is not None
+    assert (bottleneck.kind, "95%" in bottleneck.evidence) == (kind, True)
+    bottleneck = find_bottleneck(make_run_data(), make_cell_data(FREE, overloaded(cpu=IDLE), soft_bounds=(far,)))
+    assert bottleneck is not None
+    assert bottleneck.kind == "not known"
 
 
-def test_the_roofs_of_each_source_are_drawn_over_the_sizes() -> None:
-    """Once, whichever systems read it; a source without one has none."""
-    sizes, roofs = (10_000, 1_000_000), {"kafka": (Bound("disk", 900.0, hard=False),), "tcp": ()}
+def test_the_soft_bounds_of_each_source_are_drawn_over_the_sizes() -> None:
+    """Each source has one line, however many systems read it; a source without a soft bound has none."""
+    sizes, bounds = (10_000, 1_000_000), {"kafka": (Bound("disk", 900.0, hard=False),), "tcp": ()}
     cells = [
-        Cell(framework, source, size, 0.0) for framework in ("python", "spark") for source in roofs for size in sizes
+        Cell(framework, source, size, 0.0) for framework in ("plain", "spark") for source in bounds for size in sizes
     ]
-    seen = tuple(CellData(cell, result_of(cell, soft_bounds=roofs[cell.source]), ()) for cell in cells)
-    found = curves_of(replace(run_data(), cells=seen), 0.0)
-    assert found.bounds == (("kafka’s disk", ((10_000, 900.0), (1_000_000, 900.0))),)
+    with_results = tuple(CellData(cell, make_result(cell, soft_bounds=bounds[cell.source]), ()) for cell in cells)
+    curves = collect_curves(replace(make_run_data(), cells=with_results), 0.0)
+    assert curves.bounds == (("kafka’s disk", ((10_000, 900.0), (1_000_000, 900.0))),)
 
 
-def test_a_full_link_is_the_limit() -> None:
-    """Where the site names its bandwidth."""
-    limit = limit_of(
-        run_data(bandwidth=Bandwidth(1.05e6), kafka=KafkaSite("h:9092")), known(FREE, overloaded(cpu=IDLE))
+def test_a_full_link_is_the_bottleneck() -> None:
+    """The bandwidth of the site file is the bound."""
+    bottleneck = find_bottleneck(
+        make_run_data(bandwidth=Bandwidth(1.05e6), kafka=KafkaSite("h:9092")),
+        make_cell_data(FREE, overloaded(cpu=IDLE)),
     )
-    assert limit is not None
-    assert limit.kind == "network"
+    assert bottleneck is not None
+    assert bottleneck.kind == "network"
 
 
 @pytest.mark.parametrize(
@@ -125,12 +129,12 @@ def test_a_full_link_is_the_limit() -> None:
     ],
     ids=["garbage", "neither", "network", "disk"],
 )
-def test_what_a_probe_saw_at_its_limit_is_the_limit(site: Any, usage: Any, kind: str, figures: str) -> None:
-    """Garbage collection anywhere; network and disk where the site says what they can do."""
-    limit = limit_of(run_data(**site), known(FREE, overloaded(cpu=IDLE, usage=usage)))
-    assert limit is not None
-    assert limit.kind == kind
-    assert figures in limit.evidence
+def test_a_resource_at_its_limit_is_the_bottleneck(site: Any, usage: Any, kind: str, figures: str) -> None:
+    """Garbage collection counts always, network and disk only if the site file gives their bandwidth."""
+    bottleneck = find_bottleneck(make_run_data(**site), make_cell_data(FREE, overloaded(cpu=IDLE, usage=usage)))
+    assert bottleneck is not None
+    assert bottleneck.kind == kind
+    assert figures in bottleneck.evidence
 
 
 @pytest.mark.parametrize(
@@ -138,99 +142,105 @@ def test_what_a_probe_saw_at_its_limit_is_the_limit(site: Any, usage: Any, kind:
     [
         ({"settings": {"spark": {"cores": 2}}}, {"framework": 19.0, "busy": 25.0},
          "The framework uses all of the 2 cores it was given."),
-        ({"load": LoadSettings(cores=6)}, {"framework": 14.0, "source": 5.0, "busy": 30.0}, "All cores are busy, most with the framework."),
-        ({"load": LoadSettings(cores=7)}, {"framework": 9.5, "source": 0.2, "busy": 20.0}, "All cores are busy, most with the framework."),
+        ({"load": LoadSettings(cores=6)}, {"framework": 14.0, "source": 5.0, "busy": 30.0},
+         "All cores are busy, mostly with the framework."),
+        ({"load": LoadSettings(cores=7)}, {"framework": 9.5, "source": 0.2, "busy": 20.0},
+         "All cores are busy, mostly with the framework."),
     ],
     ids=["settings", "pinned", "one core left"],
 )  # fmt: skip
 def test_a_framework_that_uses_what_it_was_given_is_limited_by_that(scenario: Any, cpu: Any, sentence: str) -> None:
-    """However many cores of the machine are free: they were not for it."""
+    """The other cores of the machine may be free: the framework could not use them."""
     run = RunRecord(1, replace(QUICK, **scenario), Site(), {"cores": 8}, "2026-05-04T10:00:00Z")
     usage = {"source": 0.5, "load": 0.5, "seconds": 10.0, "available": 80.0} | cpu
-    limit = limit_of(RunData(Path(), run, ()), known(FREE, overloaded(1.0, cpu=usage)))
-    assert limit is not None
-    assert (limit.kind, limit.sentence) == ("framework CPU", sentence)
+    bottleneck = find_bottleneck(RunData(Path(), run, ()), make_cell_data(FREE, overloaded(1.0, cpu=usage)))
+    assert bottleneck is not None
+    assert (bottleneck.kind, bottleneck.sentence) == ("framework CPU", sentence)
 
 
-def test_a_trial_below_the_rate_says_nothing_of_its_limit() -> None:
-    """A cold system's, say, that was too much for it."""
+def test_an_overloaded_trial_below_the_rate_is_not_evidence() -> None:
+    """It may have been the first trial of a cold system."""
     busy = {"framework": 19.0, "source": 0.5, "load": 0.5, "busy": 20.0, "seconds": 10.0, "available": 20.0}
-    cached_resource, cold = seen(2, 100.0, 100.0, "confirm"), seen(1, 60.0, 40.0, "search", cpu=busy)
-    found = result_of(FREE, "lower-bound", reason="highest", estimate_hz=100.0, low_hz=100.0, confirmed_hz=100.0)
+    confirmed, cold = make_measurement(2, 100.0, 100.0, "confirm"), make_measurement(1, 60.0, 40.0, "search", cpu=busy)
+    result = make_result(FREE, "lower-bound", reason="highest", estimate_hz=100.0, low_hz=100.0, confirmed_hz=100.0)
     trials = (
         JudgedTrial(cold, Verdict("overloaded", "backlog grew", 0.3)),
-        JudgedTrial(cached_resource, Verdict("sustained")),
+        JudgedTrial(confirmed, Verdict("sustained")),
     )
-    limit = limit_of(run_data(), CellData(FREE, found, trials))
-    assert limit is not None
-    assert limit.sentence == "It sustained the highest rate that the scenario asks for."
+    bottleneck = find_bottleneck(make_run_data(), CellData(FREE, result, trials))
+    assert bottleneck is not None
+    assert bottleneck.sentence == "The system sustained the highest rate that the scenario allows."
 
 
 def test_a_late_generator_is_named_with_its_lateness() -> None:
-    """And the source is cleared of it."""
-    late = seen(1, 500.0, 500.0, late=1.2, blocked=0.0)
-    limit = limit_of(run_data(), known(FREE, late, "generator", "invalid", status="lower-bound", reason="generator"))
-    assert limit is not None
-    assert limit.kind == "generator"
-    assert "1.2 s late; the source refused for 0 ms" in limit.evidence
+    """The evidence shows that the source did not push back."""
+    late = make_measurement(1, 500.0, 500.0, late=1.2, blocked=0.0)
+    bottleneck = find_bottleneck(
+        make_run_data(), make_cell_data(FREE, late, "generator", "invalid", status="lower-bound", reason="generator")
+    )
+    assert bottleneck is not None
+    assert bottleneck.kind == "generator"
+    assert "1.2 s late; the source pushed back for 0 ms" in bottleneck.evidence
 
 
-def test_batches_that_outlast_their_interval_with_idle_cores_are_the_limit() -> None:
-    """What a batch costs, not the CPU."""
+def test_batches_longer_than_their_interval_with_idle_cores_are_the_bottleneck() -> None:
+    """The CPU is not named."""
     at = [2.0 * n for n in range(1, 7)]
     counts = [240 * n for n in range(1, 7)]
     series = Series(at, counts, counts, [200 * n for n in range(1, 7)])
-    limit = limit_of(run_data(), known(FREE, overloaded(1.0, series=series, cpu=IDLE)))
-    assert limit is not None
-    assert limit.kind == "batches"
+    bottleneck = find_bottleneck(make_run_data(), make_cell_data(FREE, overloaded(1.0, series=series, cpu=IDLE)))
+    assert bottleneck is not None
+    assert bottleneck.kind == "batches"
 
 
-def test_a_source_that_refuses_while_cores_are_idle_is_the_limit() -> None:
-    """Back-pressure without work."""
-    limit = limit_of(run_data(), known(FREE, overloaded(blocked=6.0, cpu=IDLE), "the source pushed back"))
-    assert limit is not None
-    assert limit.kind == "source"
+def test_a_source_that_pushes_back_while_cores_are_idle_is_the_bottleneck() -> None:
+    """The evidence has the time of the back-pressure."""
+    bottleneck = find_bottleneck(
+        make_run_data(), make_cell_data(FREE, overloaded(blocked=6.0, cpu=IDLE), "the source pushed back")
+    )
+    assert bottleneck is not None
+    assert bottleneck.kind == "source"
 
 
 @pytest.mark.parametrize(
-    ("said", "why", "kind"),
+    ("changes", "why", "kind"),
     [({"ended": "framework died", "note": "out of memory"}, "", "died"), ({}, "p99 3 s above 2 s", "latency")],
     ids=["died", "latency"],
 )
-def test_what_the_judge_named_is_the_limit(said: dict[str, Any], why: str, kind: str) -> None:
-    """A death, or a latency that was asked for."""
-    limit = limit_of(run_data(), known(FREE, overloaded(**said), why))
-    assert limit is not None
-    assert limit.kind == kind
+def test_the_reason_of_a_verdict_is_the_bottleneck(changes: dict[str, Any], why: str, kind: str) -> None:
+    """A process that died and a missed latency objective are named."""
+    bottleneck = find_bottleneck(make_run_data(), make_cell_data(FREE, overloaded(**changes), why))
+    assert bottleneck is not None
+    assert bottleneck.kind == kind
 
 
 @pytest.mark.parametrize("status", ["failed", "unsupported"])
-def test_a_cell_without_a_rate_has_no_limit(status: str) -> None:
-    """Its reason is said elsewhere."""
-    assert limit_of(run_data(), known(FREE, overloaded(), status=status)) is None
+def test_a_cell_without_a_rate_has_no_bottleneck(status: str) -> None:
+    """Its status has a reason instead."""
+    assert find_bottleneck(make_run_data(), make_cell_data(FREE, overloaded(), status=status)) is None
 
 
 def test_more_useful_cpu_than_was_used_is_impossible() -> None:
-    """It is called that, and drawn without a colour."""
-    trial = seen(5, 180.0, 200.0, "confirm", cpu={"framework": 10.0, "source": 0.0, "seconds": 10.0})
-    value, claim, _ = cpu_words(run_data(), known(DEAR, trial, "", "sustained", confirmed_hz=180.0))
+    """It is called impossible and drawn without a colour."""
+    trial = make_measurement(5, 180.0, 200.0, "confirm", cpu={"framework": 10.0, "source": 0.0, "seconds": 10.0})
+    value, claim, _ = describe_cpu(make_run_data(), make_cell_data(DEAR, trial, "", "sustained", confirmed_hz=180.0))
     assert (value, claim) == (None, "impossible")
 
 
-def test_the_belief_lies_where_trials_put_it() -> None:
-    """Between the highest sustained rate and the lowest overloaded one."""
+def test_the_posterior_lies_between_the_trials() -> None:
+    """Its interval holds the middle between the sustained and the overloaded rate."""
     trials = (
-        JudgedTrial(seen(1, 95.0, 100.0), Verdict("sustained")),
-        JudgedTrial(seen(2, 130.0, 100.0), Verdict("overloaded", "backlog grew", 0.23)),
+        JudgedTrial(make_measurement(1, 95.0, 100.0), Verdict("sustained")),
+        JudgedTrial(make_measurement(2, 130.0, 100.0), Verdict("overloaded", "backlog grew", 0.23)),
     )
-    belief = belief_of(CellData(FREE, result_of(FREE, estimate_hz=100.0), trials), QUICK.search)
-    assert belief is not None
-    (sustained,), (over,) = belief.sustained, belief.overloaded
-    assert belief.interval[0] < (sustained + over) / 2 < belief.interval[1]
+    posterior = compute_posterior_curve(CellData(FREE, make_result(FREE, estimate_hz=100.0), trials), QUICK.search)
+    assert posterior is not None
+    (sustained,), (over,) = posterior.sustained, posterior.overloaded
+    assert posterior.interval[0] < (sustained + over) / 2 < posterior.interval[1]
 
 
-def test_a_log_s_tail_is_of_the_cell_s_own_time(tmp_path: Path) -> None:
-    """Lines of other cells are left out, and a line without a time goes with the one before."""
+def test_a_log_excerpt_has_the_lines_of_the_cell_s_time(tmp_path: Path) -> None:
+    """Lines of other cells are left out, and a line without a time belongs to the one before."""
     (tmp_path / "logs").mkdir()
     lines = [
         "26/05/04 09:00:00 WARN early",
@@ -242,5 +252,5 @@ def test_a_log_s_tail_is_of_the_cell_s_own_time(tmp_path: Path) -> None:
     (tmp_path / "logs" / "spark.log").write_text("\n".join(lines))
     planned = PlannedTrial(0, 1.0, 1.0, 1.0, "search")
     trial = JudgedTrial(replace(overloaded(), planned=planned), Verdict("sustained"))
-    (tail,) = Logs(tmp_path).of(CellData(FREE, None, (trial,)))
-    assert (tail.file, tail.text) == ("spark.log", "26/05/04 10:00:05 WARN mine\n\tat Some.java")
+    (excerpt,) = Logs(tmp_path).find_excerpts(CellData(FREE, None, (trial,)))
+    assert (excerpt.file, excerpt.text) == ("spark.log", "26/05/04 10:00:05 WARN mine\n\tat Some.java")

@@ -1,4 +1,4 @@
-"""What leaves a run for other tools and what comes from them means the same on both sides."""
+"""Exported and imported results mean the same in both tools."""
 
 import json
 import re
@@ -13,7 +13,7 @@ import pytest
 pytest.importorskip("matplotlib", reason="the extra `report` is not installed")
 
 import pyarrow.parquet as pq
-from sample_runs import a_run
+from sample_runs import make_run
 
 from bench.errors import UsageError
 from bench.storage.run_folder import read_results, read_run
@@ -21,7 +21,8 @@ from reports.data.run_data import read_run_data
 from reports.formats import comparison, html_page, openmessaging, parquet
 
 GOOD: dict[str, Any] = {
-    "workload": "1 topic / 16 partitions / 1kb", "driver": "Kafka throughput", "messageSize": 1024, "topics": 1, "partitions": 16,
+    "workload": "1 topic / 16 partitions / 1kb", "driver": "Kafka throughput", "messageSize": 1024,
+    "topics": 1, "partitions": 16,
     "publishRate": [50_000.0] * 6, "publishErrorRate": [0.0] * 6, "consumeRate": [49_990.0] * 6, "backlog": [100] * 6,
     "aggregatedEndToEndLatency50pct": 4.0, "aggregatedEndToEndLatency99pct": 12.0, "aggregatedEndToEndLatencyMax": 80.0,
 }  # fmt: skip
@@ -29,17 +30,17 @@ GOOD: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return a_run(tmp_path_factory.mktemp("export") / "run")
+    return make_run(tmp_path_factory.mktemp("export") / "run")
 
 
-def a_file(folder: Path, name: str = "result.json", **changes: Any) -> Path:
+def write_result_file(folder: Path, name: str = "result.json", **changes: Any) -> Path:
     path = folder / name
     path.write_text(json.dumps(GOOD | changes))
     return path
 
 
 def test_tables_have_a_row_for_each_cell_and_each_trial(run: Path) -> None:
-    """With the names of cells.json, and the judge's word for each trial."""
+    """Columns have the names of cells.json, and each trial has its verdict."""
     cells, trials = (pq.ParquetFile(path).read() for path in parquet.write(run))
     assert (cells.num_rows, trials.num_rows) == (24, 132)
     assert set(trials["verdict"].to_pylist()) == {"sustained", "overloaded"}
@@ -47,45 +48,45 @@ def test_tables_have_a_row_for_each_cell_and_each_trial(run: Path) -> None:
 
 
 def test_a_value_that_does_not_exist_is_null(run: Path) -> None:
-    """Never 0."""
+    """It is never written as 0."""
     last = pq.ParquetFile(parquet.write(run)[0]).read().to_pylist()[-1]
     assert (last["status"], last["estimate_hz"], last["lost"]) == ("not measured", None, None)
 
 
 def test_our_cells_come_back_as_bounds(run: Path, tmp_path: Path) -> None:
-    """Written as results of the OpenMessaging Benchmark and read again: at least the rate that was sustained."""
+    """An exported cell that is imported again has at least the rate that was sustained."""
     files = openmessaging.write(run)
     (back,) = read_results(openmessaging.read(files[:1], tmp_path, "bench import"))
     deciding = read_run_data(run).cells[0].deciding
     assert deciding is not None
     assert back.status == "lower-bound"
-    assert back.low_hz == pytest.approx(deciding.seen.planned.rate, rel=0.02)
+    assert back.low_hz == pytest.approx(deciding.measurement.planned.rate, rel=0.02)
 
 
 def test_a_rate_that_consumers_followed_is_a_lower_bound(tmp_path: Path) -> None:
-    """No search was made: more may be possible."""
-    folder = openmessaging.read([a_file(tmp_path)], tmp_path / "results", "bench import result.json")
+    """There was no search: more may be possible."""
+    folder = openmessaging.read([write_result_file(tmp_path)], tmp_path / "results", "bench import result.json")
     (result,) = read_results(folder)
     assert (result.system, result.status, result.low_hz) == ("openmessaging/Kafka-throughput", "lower-bound", 50_000)
     assert read_run(folder).facts["imported"] == ["result.json"]
 
 
 def test_a_rate_that_consumers_did_not_follow_is_an_upper_bound(tmp_path: Path) -> None:
-    """However often it was published."""
-    folder = openmessaging.read([a_file(tmp_path, consumeRate=[30_000.0] * 6)], tmp_path / "results", "")
+    """The published rate is its upper end, and there is no estimate."""
+    folder = openmessaging.read([write_result_file(tmp_path, consumeRate=[30_000.0] * 6)], tmp_path / "results", "")
     (result,) = read_results(folder)
     assert (result.status, result.estimate_hz, result.high_hz) == ("upper-bound", None, 50_000)
 
 
 def test_an_imported_run_has_a_report(tmp_path: Path) -> None:
-    """With its latency from sent to received, in seconds."""
-    folder = openmessaging.read([a_file(tmp_path)], tmp_path / "results", "")
+    """Its latency counts from sent to received, in seconds."""
+    folder = openmessaging.read([write_result_file(tmp_path)], tmp_path / "results", "")
     assert html_page.write(folder)[0].exists()
-    assert read_run_data(folder).cells[0].trials[0].seen.from_sent.p99 == 0.012
+    assert read_run_data(folder).cells[0].trials[0].measurement.from_sent.p99 == 0.012
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"messageSize": 0}, "messageSize 0"),
         ({"consumeRate": [1.0]}, "publishRate has 6 values and consumeRate 1"),
@@ -98,10 +99,10 @@ def test_an_imported_run_has_a_report(tmp_path: Path) -> None:
     ],
     ids=["size", "lengths", "empty", "negative", "nothing", "type", "null", "quantiles"],
 )  # fmt: skip
-def test_a_file_that_is_not_right_is_refused_in_a_line(tmp_path: Path, changes: dict[str, Any], said: str) -> None:
-    """And nothing is made of it."""
-    path = a_file(tmp_path, **changes)
-    with pytest.raises(UsageError, match=said) as refused:
+def test_an_invalid_file_is_refused_in_one_line(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
+    """The message names the file, and no run folder is created."""
+    path = write_result_file(tmp_path, **changes)
+    with pytest.raises(UsageError, match=message) as refused:
         openmessaging.read([path], tmp_path / "results", "")
     assert str(path) in str(refused.value)
     assert "\n" not in str(refused.value)
@@ -111,8 +112,8 @@ def test_a_file_that_is_not_right_is_refused_in_a_line(tmp_path: Path, changes: 
 @pytest.mark.parametrize(
     "content", [b"", b"[]", b"\xff\xfe", b'{"a": ', b"[" * 100_000], ids=["empty", "list", "bytes", "cut", "deep"]
 )
-def test_what_is_no_result_file_is_refused_in_a_line(tmp_path: Path, content: bytes) -> None:
-    """Whatever it is."""
+def test_another_kind_of_file_is_refused_in_one_line(tmp_path: Path, content: bytes) -> None:
+    """The message has one line for any content."""
     path = tmp_path / "odd.json"
     path.write_bytes(content)
     with pytest.raises(UsageError, match=r"odd\.json: is no result file") as refused:
@@ -120,9 +121,9 @@ def test_what_is_no_result_file_is_refused_in_a_line(tmp_path: Path, content: by
     assert "\n" not in str(refused.value)
 
 
-def test_an_imported_run_is_not_gone_on_with(tmp_path: Path) -> None:
-    """It was never ours to measure."""
-    folder = openmessaging.read([a_file(tmp_path)], tmp_path / "results", "")
+def test_an_imported_run_cannot_be_resumed(tmp_path: Path) -> None:
+    """The command ends with an error of one line, since another tool measured the run."""
+    folder = openmessaging.read([write_result_file(tmp_path)], tmp_path / "results", "")
     smoke = Path(__file__).parents[3] / "scenarios" / "smoke.yaml"
     command = (sys.executable, "-m", "bench", "run", str(smoke), "--resume", str(folder))
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
@@ -131,15 +132,15 @@ def test_an_imported_run_is_not_gone_on_with(tmp_path: Path) -> None:
 
 
 def test_the_same_cell_twice_is_refused(tmp_path: Path) -> None:
-    """One would hide the other."""
-    files = [a_file(tmp_path, f"{n}.json") for n in range(3)]
+    """One result would hide the other."""
+    files = [write_result_file(tmp_path, f"{n}.json") for n in range(3)]
     with pytest.raises(UsageError, match="import it by itself"):
         openmessaging.read(files, tmp_path / "results", "")
 
 
-def test_runs_are_put_side_by_side(run: Path, tmp_path: Path) -> None:
-    """A line a cell, each run's rate with its interval, and how they stand to each other."""
-    other = a_run(tmp_path / "other", unfinished=())
+def test_runs_are_compared_cell_by_cell(run: Path, tmp_path: Path) -> None:
+    """The page has a row for each cell with each run's rate, its interval and its ratio to the first run."""
+    other = make_run(tmp_path / "other", unfinished=())
     text = comparison.write([run, other], tmp_path).read_text(encoding="utf-8")
     assert text.count("<tr><td>") == 24
     assert "x1.00 [" in text
@@ -147,7 +148,7 @@ def test_runs_are_put_side_by_side(run: Path, tmp_path: Path) -> None:
 
 
 def test_a_faster_run_is_called_faster(run: Path, tmp_path: Path) -> None:
-    """Where bench.analysis.comparison says so; and the page says by how much."""
+    """The page shows the word of bench.analysis.comparison and the ratio."""
     cells = json.loads((run / "cells.json").read_text())
     for cell in cells["cells"]:
         for rate in ("estimate_hz", "low_hz", "high_hz"):
@@ -160,14 +161,14 @@ def test_a_faster_run_is_called_faster(run: Path, tmp_path: Path) -> None:
     assert re.search(r"other is faster in 1\d cells, slower in 0", text)
 
 
-def test_runs_that_repeat_cells_are_held_against_their_intervals(run: Path, tmp_path: Path) -> None:
-    """From three runs on: a forest plot for each measured cell, and whether the spread is what was reported."""
-    folders = [run, *(a_run(tmp_path / name, unfinished=()) for name in ("second", "third"))]
+def test_the_spread_of_repeated_cells_is_compared_with_their_intervals(run: Path, tmp_path: Path) -> None:
+    """With three runs or more there is a forest plot for each measured cell, and a sentence about the spread."""
+    folders = [run, *(make_run(tmp_path / name, unfinished=()) for name in ("second", "third"))]
     two, three = (comparison.write(folders[:many], tmp_path / str(many)).read_text(encoding="utf-8") for many in (2, 3))
-    assert "The same cell again" not in two
+    assert "Repeated cells" not in two
     assert "3 runs: estimates spread by 0.0 %" in three
     assert "narrower than reported" in three  # the same figures three times
     used, defined = (set(re.findall(pattern, three)) for pattern in (r'<use href="#([^"]+)"', r'id="([^"]+)"'))
     assert used  # the estimates are dots
     assert used <= defined
-    assert three.count("the same cell 3 times") >= 12
+    assert three.count("the same cell in 3 runs") >= 12

@@ -1,6 +1,6 @@
-"""Figures look as they did when somebody last looked at them: tests/pictures holds what was seen and found good.
+"""Figures look like the reference images in images/, which somebody has checked by eye.
 
-`python -m tests.test_pictures` draws them anew, for whoever has changed a figure and has looked at it.
+`PYTHONPATH=tests:. python tests/unit/reports/test_reference_images.py` renews the images after a deliberate change.
 """
 
 import io
@@ -13,39 +13,39 @@ pytest.importorskip("matplotlib", reason="the extra `report` is not installed")
 
 import numpy as np
 from matplotlib.image import imread
-from sample_runs import a_run
+from sample_runs import make_run
 
 from reports.data.run_data import read_run_data
-from reports.figures.catalog import figures_of
+from reports.figures.catalog import make_figures
 
 FOLDER = Path(__file__).with_name("images")
-SEEN = ("winners", "map-spark-kafka", "limits-spark-kafka", "curves-1")
+CHECKED = ("winners", "map-spark-kafka", "limits-spark-kafka", "curves-1")
 MAX_DIFFERENCE = 0.005
-"""Mean over all pixels and colours, of 1: another version of the fonts' rasteriser differs by less, a missing word by more."""
+"""Mean over all pixels and colours, of 1: other versions of the rasteriser differ by less, a missing word by more."""
 
 
-def drawn():
-    """Those figures of the sample run, by name."""
+def draw_figures():
+    """Return the checked figures of the sample run, by name."""
     with tempfile.TemporaryDirectory() as folder:
-        pictures = figures_of(read_run_data(a_run(Path(folder) / "run")))
-        return {picture.name: picture.png() for picture in pictures if picture.name in SEEN}
+        pictures = make_figures(read_run_data(make_run(Path(folder) / "run")))
+        return {picture.name: picture.png() for picture in pictures if picture.name in CHECKED}
 
 
 @pytest.fixture(scope="module")
-def now():
-    """What is drawn today."""
-    return drawn()
+def current():
+    """Return the figures of the current code."""
+    return draw_figures()
 
 
-@pytest.mark.parametrize("name", SEEN)
-def test_a_figure_looks_as_it_did(now, name, tmp_path):
-    """Pixel by pixel, but for what a rasteriser may do."""
-    new, seen = imread(io.BytesIO(now[name])), imread(FOLDER / f"{name}.png")
-    (tmp_path / f"{name}.png").write_bytes(now[name])
-    assert new.shape == seen.shape, tmp_path
-    assert np.abs(new - seen).mean() <= MAX_DIFFERENCE, tmp_path
+@pytest.mark.parametrize("name", CHECKED)
+def test_a_figure_looks_like_its_reference(current, name, tmp_path):
+    """Its pixels differ by no more than those of two rasterisers."""
+    new, reference = imread(io.BytesIO(current[name])), imread(FOLDER / f"{name}.png")
+    (tmp_path / f"{name}.png").write_bytes(current[name])
+    assert new.shape == reference.shape, tmp_path
+    assert np.abs(new - reference).mean() <= MAX_DIFFERENCE, tmp_path
 
 
 if __name__ == "__main__":
-    for name, content in drawn().items():
+    for name, content in draw_figures().items():
         (FOLDER / f"{name}.png").write_bytes(content)

@@ -8,7 +8,7 @@ from bench.config.validation import read_scenario
 from bench.errors import UsageError
 from bench.model.cell import Cell
 from bench.model.measurement import Measurement, PlannedTrial, Result, Series
-from bench.storage.run_folder import RunFolder, cell_of, read_results, read_run, read_trials
+from bench.storage.run_folder import RunFolder, read_results, read_run, read_trials
 from bench.units import Bandwidth
 from producers.kafka.site import KafkaSite, Site
 
@@ -93,7 +93,7 @@ def test_results_are_one_object_a_cell_with_every_field(store):
     cells = msgspec.json.decode((store.folder / "cells.json").read_bytes())
     assert cells["format"] == 2
     assert cells["cells"][0]["low_hz"] is None
-    assert cell_of(read_results(store.folder)[0]) == CELL
+    assert read_results(store.folder)[0].cell == CELL
 
 
 def test_a_second_harness_cannot_open_the_folder(store, scenario):

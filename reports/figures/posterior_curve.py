@@ -1,0 +1,85 @@
+"""The posterior of a cell's maximum sustainable throughput, computed again from the journal with a flat prior."""
+
+import math
+
+import numpy as np
+from msgspec import Struct
+
+from bench.analysis.stability import assess_stability
+from bench.config.scenario import Search
+from bench.search.posterior import Observation, Posterior, Prior
+from bench.units import rate_text
+from reports.data.derived import rate_of
+from reports.data.run_data import CellData, JudgedTrial
+from reports.figures.svg_timeline import Tick, make_path
+
+WIDTH, HEIGHT = 600, 110
+"""Of the drawing, in units of the SVG's view box."""
+FLAT_SD = 5.0
+"""Standard deviation of the logarithm of the rate in the prior; so wide that the prior has no influence."""
+POINTS = 120
+BACKLOG_REASONS = ("backlog grew", "the source pushed back", "did not drain")
+
+
+class PosteriorCurve(Struct, frozen=True):
+    """A density as an SVG path; ticks, the 95 % interval and rates of trials are positions in view box units."""
+
+    curve: str
+    ticks: tuple[Tick, ...]
+    interval: tuple[int, int]
+    sustained: tuple[int, ...]
+    overloaded: tuple[int, ...]
+
+
+def compute_posterior_curve(cell_data: CellData, search: Search) -> PosteriorCurve | None:
+    """Return the posterior curve of a cell; None if it has no rate or no valid trial."""
+    rate = rate_of(cell_data.result)
+    trials = [trial for trial in cell_data.trials if _is_informative(trial)]
+    if not rate or not trials:
+        return None
+    prior = Prior(rate, FLAT_SD, float(search.lowest), max(float(search.highest), rate))
+    posterior = Posterior.of(prior, [_make_observation(trial) for trial in trials])
+    low, high = posterior.quantiles(0.025, 0.975)
+    tried = [trial.measurement.planned.rate for trial in trials]
+    shown = sorted([low, high, *(rate for rate in tried if low / 2 < rate < high * 2)])
+    begin, end = math.log(shown[0]) - 0.06, math.log(shown[-1]) + 0.06
+
+    def position(hz: float) -> int:
+        return round(WIDTH * (math.log(hz) - begin) / (end - begin))
+
+    def positions(word: str) -> tuple[int, ...]:
+        every = (position(trial.measurement.planned.rate) for trial in trials if trial.verdict.word == word)
+        return tuple(x for x in every if 0 <= x <= WIDTH)
+
+    curve = _make_curve(posterior, begin, end)
+    ticks = tuple(Tick(position(hz), rate_text(hz)) for hz in np.exp(np.linspace(begin + 0.03, end - 0.03, 5)))
+    interval = (position(low), position(high))
+    return PosteriorCurve(curve, ticks, interval, positions("sustained"), positions("overloaded"))
+
+
+def _is_informative(trial: JudgedTrial) -> bool:
+    measurement = trial.measurement
+    return bool(trial.verdict.word != "invalid" and measurement.planned.purpose != "warm-up" and measurement.series.at)
+
+
+def _make_curve(posterior: Posterior, begin: float, end: float) -> str:
+    weights = np.exp(posterior.weights - posterior.weights.max()).sum(axis=0)
+    at = np.linspace(begin, end, POINTS)
+    heights = np.interp(at, posterior.thetas, weights, left=0.0, right=0.0)
+    top = float(heights.max()) or 1.0
+    xs = [WIDTH * n / (POINTS - 1) for n in range(POINTS)]
+    return make_path(xs, [HEIGHT * (1 - float(height) / top) for height in heights])
+
+
+def _make_observation(trial: JudgedTrial) -> Observation:
+    """Return a trial as an observation, by the rules of the two-counter search."""
+    measurement, verdict = trial.measurement, trial.verdict
+    stability, rate = assess_stability(measurement), measurement.planned.rate
+    seconds = max(1.0, stability.seconds)
+    if verdict.word == "sustained":
+        return Observation("at least", rate, seconds)
+    if verdict.why in BACKLOG_REASONS and 0 < stability.loss < 1 and measurement.ended == "complete":
+        return Observation(
+            "estimate", rate * (1 - stability.loss), seconds, stability.slice_rates, stability.slice_seconds
+        )
+    return Observation("at most", rate, seconds)
