@@ -32,6 +32,13 @@ if ! command -v chromium >/dev/null && [ "$(id -u)" = 0 ] && command -v apt-get 
     log "Chromium could not be installed; the tests of the HTML report will be skipped"
 fi
 
+if ! command -v redis-server >/dev/null && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+  log "Redis is missing: installing redis-server, for the test of the example plugin"
+  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends -qq redis-server >/dev/null ||
+    log "redis-server could not be installed; the test of the example plugin will be skipped"
+  [ ! -d /run/systemd/system ] || systemctl disable --quiet --now redis-server || true  # the test starts its own
+fi
+
 marker=.venv/set-up-$(cat pyproject.toml constraints.txt | sha256sum | cut -c1-16)
 if [ ! -e "$marker" ]; then
   log "installing into .venv (about two minutes the first time)"

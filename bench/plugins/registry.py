@@ -229,11 +229,18 @@ def _load_object(kind: str, name: str) -> Any:
         own = entry.module.partition(".")[0]
         if problem.name is None or problem.name.partition(".")[0] in (own, "bench"):
             raise
-        extras = ", ".join(entry.dist.metadata.get_all("Provides-Extra") or []) if entry.dist is not None else ""
         raise UsageError(
             f"the {KINDS[kind]} {name!r} needs the package {problem.name!r}, which is not installed;"
-            f" install the extra that brings it: pip install 'stream-bench[all]' (extras: {extras})"
+            f" run: pip install {_requirement(entry)}"
         ) from None
+
+
+def _requirement(entry: EntryPoint) -> str:
+    """Return what to install so that a plugin has all its packages: its distribution, with its extras where it has some."""
+    if entry.dist is None:
+        return entry.module.partition(".")[0]
+    extras = entry.dist.metadata.get_all("Provides-Extra") or []
+    return f"'{entry.dist.name}[all]' (extras: {', '.join(extras)})" if "all" in extras else entry.dist.name
 
 
 @cache
