@@ -185,7 +185,7 @@ def test_the_csv_has_the_names_of_the_results(run: Path) -> None:
         "latency_s": [f"latency_s.{q}" for q in ("p50", "p90", "p99", "max")],
         "cpu_share": ["cpu_share.framework", "cpu_share.source"],
         "objectives": [],
-        "roofs": ["roofs.network", "roofs.disk"],
+        "soft_bounds": ["soft_bounds.network", "soft_bounds.disk"],
     }
     wanted = [name for field in Result.__struct_fields__ for name in nested.get(field, [field])]
     assert [name for name in columns if name != "bound_share"] == wanted
