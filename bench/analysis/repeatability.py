@@ -58,8 +58,9 @@ class Agreement(Struct, frozen=True):
     def sentence(self) -> str:
         """Return the figures of the test and its decision as text."""
         return (
-            f"{self.runs} runs: the estimates have a standard deviation of {100 * self.spread:.1f} %, their intervals"
-            f" report {100 * self.promised:.1f} %; {self.holding} of {self.runs} intervals contain the common mean."
+            f"{self.runs} runs: estimates spread by {100 * self.spread:.1f} %, their intervals report"
+            f" {100 * self.promised:.1f} % (standard deviations); {self.holding} of {self.runs} intervals contain the"
+            " common mean."
             f" The spread is {self.word} (Q = {self.q:.1f}, p = {self.p:.2f})."
         )
 
