@@ -19,7 +19,7 @@ THROUGHPUTS = {
     "spark/tcp": (62e3, 180e6),
     "spark/files": (55.0, 40e6),
     "spark/kafka": (88e3, 95e6),
-    "plain/kafka": (205e3, 260e6),
+    "python/kafka": (205e3, 260e6),
 }
 """Messages/s and bytes/s that each system processes, about as measured on two cores."""
 FACTS = {
@@ -106,15 +106,15 @@ STATUSES = {
     ("spark/tcp", 1_000_000, 0.01): "unsupported",
     ("spark/files", 100, 0.0): "unstable",
     ("spark/files", 100, 0.01): "failed",
-    ("plain/kafka", 100, 0.0): "lower-bound",
+    ("python/kafka", 100, 0.0): "lower-bound",
 }
 QUICK = Scenario(
     name="quick",
     title="A first map of Spark and its sources",
-    systems=("spark/tcp", "spark/files", "spark/kafka", "plain/kafka"),
+    systems=("spark/tcp", "spark/files", "spark/kafka", "python/kafka"),
     grid=Grid((MessageSize(100), MessageSize(10_000), MessageSize(1_000_000)), (Seconds(0), Seconds(0.01))),
 )
-UNFINISHED = Cell("plain", "kafka", 1_000_000, 0.01)
+UNFINISHED = Cell("python", "kafka", 1_000_000, 0.01)
 
 
 def make_run(

@@ -144,4 +144,4 @@ def test_a_real_run_is_watched_to_its_end(tmp_path: Path) -> None:
     assert run.wait(DEADLINE_S) in (0, 4)  # 4: other work on this machine, which does not matter here
     assert watching.wait(DEADLINE_S) == 0
     watching.stdout.close()
-    assert not (folder / "now.json").exists()
+    assert not (folder / "status.json").exists()

@@ -70,7 +70,7 @@ def run_scenario(play: Play, newest_cells: NewestCells, tmp_path: Path) -> Calla
         }
         play("run.yml", INVENTORY, "-e", json.dumps(variables), *arguments)
         cells = newest_cells()
-        assert [cell["system"] for cell in cells] == ["plain/pulsar", "harmonicio/stream"]
+        assert [cell["system"] for cell in cells] == ["python/pulsar", "harmonicio/stream"]
         assert [cell for cell in cells if cell["status"] in ("failed", "unsupported")] == []
         assert all(cell["processed"] and not cell["lost"] and not cell["duplicated"] for cell in cells), cells
 

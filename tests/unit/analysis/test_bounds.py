@@ -5,13 +5,15 @@ from msgspec.structs import replace
 
 from bench.analysis.bounds import Copies, cell_bounds, kafka_copies, pulsar_copies, reached_bound
 from bench.config.scenario import Grid, Scenario
-from bench.config.site import KafkaSite, LoadSite, PulsarSite, Site
+from bench.config.site import LoadHosts, Site
 from bench.model.cell import Cell
 from bench.model.measurement import Bound, Result
 from bench.runner import deployment, run
 from bench.units import Bandwidth, Size
+from producers.kafka.site import KafkaSite
+from producers.pulsar.site import PulsarSite
 
-CELL = Cell("plain", "kafka", 1000, 0.01)
+CELL = Cell("python", "kafka", 1000, 0.01)
 
 
 def test_kafka_sends_to_followers_and_consumers():
@@ -48,7 +50,7 @@ def test_the_lowest_bound_comes_first():
 
 def test_an_unknown_bandwidth_gives_no_bound():
     """A cell within one machine has no network bound, and a disk of unknown speed gives none."""
-    assert cell_bounds(Cell("plain", "tcp", 100, 0.0), 2, None, network=None, disk=None) == []
+    assert cell_bounds(Cell("python", "tcp", 100, 0.0), 2, None, network=None, disk=None) == []
 
 
 def test_a_rate_near_a_bound_has_reached_it():
@@ -65,18 +67,18 @@ def test_a_rate_near_a_bound_has_reached_it():
 )
 def test_the_settings_of_the_source_set_the_bound(settings, brokers, network):
     """The network bound is the site's 300 MB/s divided by the copies that a broker's card carries."""
-    scenario = Scenario("x", ("plain/kafka",), Grid((Size(1000),)), settings={"kafka": settings})
-    site = Site(bandwidth=Bandwidth(300e6), kafka=KafkaSite(brokers))
+    scenario = Scenario("x", ("python/kafka",), Grid((Size(1000),)), settings={"kafka": settings})
+    site = Site(bandwidth=Bandwidth(300e6), sections={"kafka": KafkaSite(brokers)})
     assert deployment.cell_bounds(scenario.cells()[0], scenario, site, 2)[0].hz == network
 
 
 def test_within_one_machine_there_is_no_network():
     """Only the cell whose Kafka is elsewhere has a network bound; with several sending hosts it is a soft one."""
-    scenario = Scenario("x", ("plain/kafka", "plain/tcp"), Grid((Size(1000),)))
-    site = Site(bandwidth=Bandwidth(300e6), kafka=KafkaSite("a:1"))
+    scenario = Scenario("x", ("python/kafka", "python/tcp"), Grid((Size(1000),)))
+    site = Site(bandwidth=Bandwidth(300e6), sections={"kafka": KafkaSite("a:1")})
     bounds = {cell.source: deployment.cell_bounds(cell, scenario, site, 2) for cell in scenario.cells()}
     assert (bounds["kafka"], bounds["tcp"]) == ([Bound("network", 300_000.0)], [])
-    several = replace(site, load=LoadSite("a:2", 2))
+    several = replace(site, load=LoadHosts("a:2", 2))
     assert [
         bound.hard for cell in scenario.cells() for bound in deployment.cell_bounds(cell, scenario, several, 2)
     ] == [
@@ -87,7 +89,7 @@ def test_within_one_machine_there_is_no_network():
 
 def test_a_cell_at_a_bound_is_limited_by_it():
     """The bound replaces the limit that the trials showed."""
-    result = Result("plain/kafka", "plain", "kafka", 1000, 0.0, "measured", estimate_hz=950.0, limited_by="cpu")
+    result = Result("python/kafka", "python", "kafka", 1000, 0.0, "measured", estimate_hz=950.0, limited_by="cpu")
     assert run.under([Bound("network", 1000.0)], result).limited_by == "network"
     assert run.under([Bound("network", 2000.0)], result) == result
 
@@ -95,15 +97,15 @@ def test_a_cell_at_a_bound_is_limited_by_it():
 def test_a_generators_limit_stays_one_near_a_bound():
     """The limit stays "generator", since the system itself was not at its limit."""
     result = Result(
-        "plain/kafka", "plain", "kafka", 1000, 0.0, "lower-bound", estimate_hz=950.0, limited_by="generator"
+        "python/kafka", "python", "kafka", 1000, 0.0, "lower-bound", estimate_hz=950.0, limited_by="generator"
     )
     assert run.under([Bound("network", 1000.0)], result) == result
 
 
 def test_the_network_is_a_hard_bound_and_the_disk_a_soft_one():
     """A disk's bandwidth may be exceeded for a while, a network's never."""
-    scenario = Scenario("x", ("plain/kafka",), Grid((Size(1000),)))
-    site = Site(bandwidth=Bandwidth(200e6), disk=Bandwidth(50e6), kafka=KafkaSite("a:1"))
+    scenario = Scenario("x", ("python/kafka",), Grid((Size(1000),)))
+    site = Site(bandwidth=Bandwidth(200e6), disk=Bandwidth(50e6), sections={"kafka": KafkaSite("a:1")})
     bounds = deployment.cell_bounds(scenario.cells()[0], scenario, site, 2)
     assert [(bound.name, bound.hz, bound.hard) for bound in bounds] == [
         ("disk", 50_000.0, False),
@@ -114,8 +116,8 @@ def test_the_network_is_a_hard_bound_and_the_disk_a_soft_one():
 def test_an_interval_ends_where_theory_does():
     """The interval is cut at the hard bound; an estimate above the bound fails the cell."""
     result = Result(
-        "plain/kafka",
-        "plain",
+        "python/kafka",
+        "python",
         "kafka",
         100,
         0.01,
@@ -134,7 +136,7 @@ def test_an_interval_ends_where_theory_does():
 def test_a_cell_keeps_its_soft_bounds_for_the_report():
     """The result has the soft bounds; the hard one is its bound anyway."""
     bounds = [Bound("disk", 90.0, hard=False), Bound("cpu", 100.0)]
-    result = run.under(bounds, Result("plain/kafka", "plain", "kafka", 1000, 0.0, "measured", estimate_hz=85.0))
+    result = run.under(bounds, Result("python/kafka", "python", "kafka", 1000, 0.0, "measured", estimate_hz=85.0))
     assert (result.soft_bounds, result.limited_by) == ((bounds[0],), "disk")
 
 
@@ -142,21 +144,21 @@ def test_a_sites_pulsar_keeps_messages_in_its_own_way():
     """The site's bookies and quorum count, not the scenario's; where the site does not name them there is no disk
     bound."""
     scenario = Scenario(
-        "x", ("plain/pulsar",), Grid((Size(1000),)), settings={"pulsar": {"bookies": 3, "write_quorum": 3}}
+        "x", ("python/pulsar",), Grid((Size(1000),)), settings={"pulsar": {"bookies": 3, "write_quorum": 3}}
     )
     brokers, disk = "pulsar://a:1,b:1,c:1", Bandwidth(900e6)
-    known_site = Site(disk=disk, pulsar=PulsarSite(brokers, "http://a:2", bookies=3, write_quorum=2))
+    known_site = Site(disk=disk, sections={"pulsar": PulsarSite(brokers, "http://a:2", bookies=3, write_quorum=2)})
     assert [
         (bound.name, round(bound.hz)) for bound in deployment.cell_bounds(scenario.cells()[0], scenario, known_site, 2)
     ] == [("disk", 675_000)]
-    silent = Site(disk=disk, pulsar=PulsarSite(brokers, "http://a:2"))
+    silent = Site(disk=disk, sections={"pulsar": PulsarSite(brokers, "http://a:2")})
     assert deployment.cell_bounds(scenario.cells()[0], scenario, silent, 2) == []
 
 
 def test_an_interval_that_reaches_the_generators_limit_is_a_lower_bound():
     """At the generator's limit the cell is a lower bound, below it the cell is measured."""
     rates = {"estimate_hz": 1998.0, "low_hz": 1924.0, "high_hz": 2074.0}
-    result = Result("plain/kafka", "plain", "kafka", 1000, 0.0, "measured", **rates, generator_hz=2000.0)
+    result = Result("python/kafka", "python", "kafka", 1000, 0.0, "measured", **rates, generator_hz=2000.0)
     checked = run._checked(result)
     assert (checked.status, checked.reason, checked.low_hz, checked.high_hz) == (
         "lower-bound",

@@ -8,7 +8,7 @@ from bench.model.cell import Cell
 from bench.model.measurement import Measurement, PlannedTrial
 from bench.model.message_sizes import Sizes
 
-CELL = Cell("plain", "kafka", 10_000, 0.0)
+CELL = Cell("python", "kafka", 10_000, 0.0)
 GOOD = Measurement(
     planned=PlannedTrial(1, 1000.0, 1.0, 9.0, "search"), started="", ended="complete", batch_interval=0.0, seconds=10.0,
     offered=10_000, sent=10_000, failed=0, processed=10_000, lost=0, duplicated=0, out_of_order=0, corrupted=0,

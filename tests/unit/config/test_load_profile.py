@@ -6,7 +6,7 @@ from bench.config.load_profile import profile_of, read_trace
 from bench.config.validation import read_scenario
 from bench.config.yaml_document import read_document
 from bench.errors import UsageError
-from bench.plugins.registry import check
+from bench.plugins.scenario_check import check_scenario as check
 
 
 @pytest.fixture

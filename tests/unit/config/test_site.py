@@ -13,7 +13,7 @@ import pytest
 
 from bench.cli import diagnosis
 from bench.config.scenario import Grid, Scenario
-from bench.config.site import HostSite, LoadHosts, Security, Site
+from bench.config.site import HostSite, LoadHosts, Site
 from bench.errors import PluginError, SiteError
 from bench.model.cell import Cell
 from bench.plugins import registry
@@ -26,7 +26,7 @@ from bench.units import Seconds, Size
 from frameworks.harmonicio.site import HarmonicioSite
 from frameworks.spark.site import SparkSite
 from producers.files.site import FilesSite
-from producers.kafka.site import KafkaSite
+from producers.kafka.site import KafkaSecurity, KafkaSite
 from producers.pulsar.admin import Admin
 from producers.pulsar.site import PulsarSite
 from producers.tcp.site import TcpSite
@@ -203,7 +203,7 @@ def test_a_secured_kafka_lets_clients_in_by_their_own_names(tmp_path: Path) -> N
     """Java, librdkafka and kafka-python are told the same."""
     (tmp_path / "password").write_text('a "quoted" one\n')
     (tmp_path / "ca.crt").write_text("CERTIFICATE\n")
-    told = credentials.of_clients(Security("bench", str(tmp_path / "password"), str(tmp_path / "ca.crt")))
+    told = credentials.of_clients(KafkaSecurity("bench", str(tmp_path / "password"), str(tmp_path / "ca.crt")))
     assert 'password="a \\"quoted\\" one";' in str(told["sasl.jaas.config"])
     assert told["ssl.truststore.certificates"] == "CERTIFICATE\n"
     assert credentials.for_librdkafka(told)["sasl.password"] == 'a "quoted" one'
@@ -214,7 +214,7 @@ def test_a_secured_kafka_lets_clients_in_by_their_own_names(tmp_path: Path) -> N
 def test_a_password_that_is_not_there_is_refused(tmp_path: Path) -> None:
     """The line names the file."""
     with pytest.raises(SiteError, match=r"cannot be read"):
-        credentials.of_clients(Security("bench", str(tmp_path / "password"), str(tmp_path / "ca.crt")))
+        credentials.of_clients(KafkaSecurity("bench", str(tmp_path / "password"), str(tmp_path / "ca.crt")))
 
 
 SPARK = SparkSite("spark://f1:7077", cores=12)
@@ -324,7 +324,7 @@ def test_what_this_machine_should_serve_is_looked_at(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("site", "key"),
     [
-        (Site(sections={"kafka": KafkaSite("b1:9092", Security("bench", "/nowhere/it", "/dev/null"))}), "kafka.security.password_file"),
+        (Site(sections={"kafka": KafkaSite("b1:9092", KafkaSecurity("bench", "/nowhere/it", "/dev/null"))}), "kafka.security.password_file"),
         (Site(sections={"pulsar": PulsarSite("pulsar://b1:6650", "http://b1:8080", ca_file="/nowhere/it")}), "pulsar.ca_file"),
         (Site(sections={"spark": SparkSite("yarn", password_file="/nowhere/it")}), "spark.password_file"),
         (Site(sections={"harmonicio": HarmonicioSite("a:1", "a:2", "a:3", connector_token_file="/nowhere/it")}),

@@ -149,7 +149,7 @@ class TestChanges:
             ("grid.cpu_cost=10 ms", lambda s: s.grid.cpu_cost == (0.01,)),
             ("search.precision=10 %", lambda s: s.search.precision == 0.1),
             ("search.start=", lambda s: s.search.start is None),
-            ("systems=plain/kafka", lambda s: s.systems == ("plain/kafka",)),
+            ("systems=python/kafka", lambda s: s.systems == ("python/kafka",)),
             ("load.workers = 2", lambda s: s.load.workers == 2),
             ("title=a, b and c", lambda s: s.title == "a, b and c"),
             ("settings.spark.batch_interval=5 s", lambda s: s.settings["spark"] == {"batch_interval": "5 s"}),
@@ -311,7 +311,7 @@ class TestSettings:
 def test_a_later_check_names_file_and_line(tmp_path: Path) -> None:
     """A later check reports an unknown plugin in the same form as this module."""
     path = written(tmp_path, GOOD)
-    error = error_at(read_document(path), "systems[0]", "sprak", allowed="plain, spark", names=("plain", "spark"))
+    error = error_at(read_document(path), "systems[0]", "sprak", allowed="plain, spark", names=("python", "spark"))
     assert str(error) == f"{path}:2: systems[0]: found 'sprak'; allowed: plain, spark; did you mean 'spark'?"
 
 

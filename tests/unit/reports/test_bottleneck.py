@@ -12,11 +12,12 @@ from sample_runs import QUICK, make_measurement, make_result
 
 from bench.analysis.verdict import Verdict
 from bench.config.scenario import LoadSettings
-from bench.config.site import KafkaSite, Site
+from bench.config.site import Site
 from bench.model.cell import Cell
 from bench.model.measurement import Bound, Measurement, PlannedTrial, Result, Series
 from bench.storage.run_folder import RunRecord
 from bench.units import Bandwidth
+from producers.kafka.site import KafkaSite
 from reports.data.bottleneck import find_bottleneck
 from reports.data.log_excerpt import Logs
 from reports.data.run_data import CellData, JudgedTrial, RunData
@@ -92,7 +93,7 @@ def test_the_soft_bounds_of_each_source_are_drawn_over_the_sizes() -> None:
     """Each source has one line, however many systems read it; a source without a soft bound has none."""
     sizes, bounds = (10_000, 1_000_000), {"kafka": (Bound("disk", 900.0, hard=False),), "tcp": ()}
     cells = [
-        Cell(framework, source, size, 0.0) for framework in ("plain", "spark") for source in bounds for size in sizes
+        Cell(framework, source, size, 0.0) for framework in ("python", "spark") for source in bounds for size in sizes
     ]
     with_results = tuple(CellData(cell, make_result(cell, soft_bounds=bounds[cell.source]), ()) for cell in cells)
     curves = collect_curves(replace(make_run_data(), cells=with_results), 0.0)

@@ -71,7 +71,7 @@ def test_pictures_are_the_maps_and_a_timeline_for_each_cell(run: Path) -> None:
     """Each picture is written as SVG and as PNG."""
     names = {path.stem for path in (run / "figures").glob("*.svg")}
     kinds = ("map", "efficiency", "throughput", "cpu", "limits")
-    systems = ("spark-tcp", "spark-files", "spark-kafka", "plain-kafka")
+    systems = ("spark-tcp", "spark-files", "spark-kafka", "python-kafka")
     assert {"winners", "curves-0", "curves-1", *(f"{kind}-{system}" for kind in kinds for system in systems)} <= names
     assert (
         len([name for name in names if name.startswith("timeline-")]) == 22
@@ -112,7 +112,7 @@ def test_a_status_is_shown_and_explained(html: str, word: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("system", "claim"), [("plain-kafka", "≥ 184 k/s"), ("spark-tcp", "≤ 89.7 /s")], ids=["least", "most"]
+    ("system", "claim"), [("python-kafka", "≥ 184 k/s"), ("spark-tcp", "≤ 89.7 /s")], ids=["least", "most"]
 )
 def test_a_bound_looks_like_one(run: Path, system: str, claim: str) -> None:
     """Its rate carries the sign, its cell a hatch."""
@@ -264,7 +264,7 @@ def test_a_trial_without_counters_makes_a_report(tmp_path: Path, report: Any) ->
 
 def test_a_system_alone_has_no_winner_map(tmp_path: Path) -> None:
     """There is nothing to compare."""
-    scenario = Scenario(name="alone", systems=("plain/kafka",), grid=Grid((Size(1000),)))
+    scenario = Scenario(name="alone", systems=("python/kafka",), grid=Grid((Size(1000),)))
     run = make_run(tmp_path / "run", scenario)
     (path,) = html_page.write(run)
     assert 'id="winners"' not in path.read_text(encoding="utf-8")
@@ -348,7 +348,7 @@ def test_the_summary_counts_only_points_with_all_answers(run: Path) -> None:
     """A system that is still missing may turn out the best."""
     summary = summarize_run(read_run_data(run))
     assert summary.startswith(
-        "plain/kafka has the highest throughput at 3 of 6 points of the map; 2 are too close to call."
+        "python/kafka has the highest throughput at 3 of 6 points of the map; 2 are too close to call."
     )
     assert "At 1 point some system has no answer yet." in summary
 

@@ -11,9 +11,11 @@ from sample_runs import QUICK, make_measurement, make_result, make_run
 
 from bench.analysis.comparison import claim_text
 from bench.analysis.verdict import Verdict
-from bench.config.site import KafkaSite, Site, SparkSite
+from bench.config.site import Site
 from bench.model.cell import Cell
 from bench.model.measurement import Bound
+from frameworks.spark.site import SparkSite
+from producers.kafka.site import KafkaSite
 from reports.data.bottleneck import find_bottleneck
 from reports.data.derived import compute_used_cores, find_bound
 from reports.data.run_data import CellData, JudgedTrial, read_run_data
@@ -21,7 +23,7 @@ from reports.data.winners import rank_systems, summarize_run
 from reports.figures.latency import collect_latency_curves, list_latency_trials
 from reports.formats.csv_table import make_rows
 
-FAST, SLOW = Cell("plain", "kafka", 1000, 0.01), Cell("spark", "kafka", 1000, 0.01)
+FAST, SLOW = Cell("python", "kafka", 1000, 0.01), Cell("spark", "kafka", 1000, 0.01)
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +105,10 @@ def test_the_cpu_of_a_service_on_another_host_is_unknown(run):
         "seconds": 10.0,
         "available": 20.0,
     }
-    sites = [Site(spark=SparkSite("spark://h:7077"), cores=16), Site(kafka=KafkaSite("h:9092"))]
+    sites = [
+        Site(cores=16, sections={"spark": SparkSite("spark://h:7077")}),
+        Site(sections={"kafka": KafkaSite("h:9092")}),
+    ]
     for site in sites:
         run_data = read_run_data(run)
         trial = JudgedTrial(
@@ -147,7 +152,7 @@ def _of(site, cpu):
 
 @pytest.mark.parametrize(
     ("high", "leaders"),
-    [(44.0, ("plain/kafka",)), (60.0, ("plain/kafka", "spark/kafka")), (900.0, ("plain/kafka", "spark/kafka"))],
+    [(44.0, ("python/kafka",)), (60.0, ("python/kafka", "spark/kafka")), (900.0, ("python/kafka", "spark/kafka"))],
 )
 def test_an_unstable_cell_wins_nothing(high, leaders):
     """It may be as good as the best if twice the end of its interval reaches the best rate."""

@@ -92,14 +92,14 @@ def test_soft_bounds_are_renamed():
     cell = json.loads((RUN / "cells.json").read_text())["cells"][0]
     old = {
         **cell,
-        "system": "plain/kafka",
-        "framework": "plain",
+        "system": "python/kafka",
+        "framework": "python",
         "roofs": [{"name": "disk", "hz": 10.0, "hard": False}],
     }
     new = format_1.upgrade_results({"format": 1, "cells": [old]})
     (result,) = decode_record(json.dumps(new).encode(), Results, "cells.json").cells
     assert result.soft_bounds == (Bound("disk", 10.0, hard=False),)
-    assert (result.system, result.framework) == ("plain/kafka", "plain")
+    assert (result.system, result.framework) == ("python/kafka", "python")
 
 
 def test_the_error_of_clocks_is_renamed():

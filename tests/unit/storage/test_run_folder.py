@@ -10,9 +10,10 @@ from bench.model.cell import Cell
 from bench.model.measurement import Measurement, PlannedTrial, Result, Series
 from bench.storage.run_folder import RunFolder, read_results, read_run, read_trials
 from bench.units import Bandwidth
-from producers.kafka.site import KafkaSite, Site
+from bench.config.site import Site
+from producers.kafka.site import KafkaSite
 
-CELL = Cell("plain", "kafka", 100, 0.01)
+CELL = Cell("python", "kafka", 100, 0.01)
 SERIES = Series([0.0, 0.5], [0, 50], [0, 48], [0, 40])
 
 
@@ -24,7 +25,9 @@ def scenario(request):
 @pytest.fixture
 def store(tmp_path, scenario):
     store = RunFolder.create(tmp_path, "quick")
-    store.open(scenario, Site(bandwidth=Bandwidth(1.25e8), kafka=KafkaSite("localhost:9092")), {"cores": 2})
+    store.open(
+        scenario, Site(bandwidth=Bandwidth(1.25e8), sections={"kafka": KafkaSite("localhost:9092")}), {"cores": 2}
+    )
     yield store
     store.close()
 

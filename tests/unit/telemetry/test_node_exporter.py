@@ -15,7 +15,7 @@ from bench.telemetry.node_exporter import HostMetrics, parse_samples
         (r'node_disk{path="a\"b\\c"} 1', Sample("node_disk", {"path": 'a"b\\c'}, 1)),
         ("node_cpu_seconds_total 4.5e+06", Sample("node_cpu_seconds_total", {}, 4.5e6)),
     ],
-    ids=["plain", "with a timestamp", "with an escaped label", "a counter keeps its name"],
+    ids=["python", "with a timestamp", "with an escaped label", "a counter keeps its name"],
 )
 def test_a_sample_is_parsed(line: str, sample: Sample) -> None:
     """Name, labels, value and time are those of the line."""
