@@ -131,7 +131,7 @@ def test_messages_in_two_pieces_arrive_whole(stand, name, settings, size, count)
 @pytest.mark.parametrize(("name", "settings"), [*SOURCES, KAFKA_PYTHON])
 def test_messages_with_keys_arrive_once(stand, name, settings):
     """Where a source has keys; they change nothing of what arrives."""
-    if not registry.source_plugin(name):
+    if not registry.source_plugin(name).capabilities.keyed:
         pytest.skip(f"messages of {name} have no keys")
     standing, keys = stand(name, settings), [b"key-%d" % (number % 7) for number in range(500)]
     assert standing.sender.send_keyed(standing.written(500), keys) == 500
@@ -211,7 +211,9 @@ def test_closing_twice_does_no_harm(stand, name, settings):
     standing = stand(name, settings)
     opened = [standing.sender, standing.sender, standing.source, standing.source]
     never_opened = [registry.source(name, settings), registry.sender(name)]
-    assert [room.close() for room in (*opened, *never_opened)] == [None] * 6  # none raises, and there is nothing to say
+    assert [plugin.close() for plugin in (*opened, *never_opened)] == [
+        None
+    ] * 6  # none raises, and there is nothing to say
 
 
 def test_tcp_refuses_a_binary_filler():

@@ -27,7 +27,7 @@ class Rig:
 
     def __init__(self, env: RunEnvironment, source: str, size: int, cost: float) -> None:
         self.cell = Cell("harmonicio", source, size, cost)
-        self.rooms = [registry.source(source, {}), registry.load("inline"), registry.framework("harmonicio", {})]
+        self.rooms = [registry.source(source, {}), registry.load_generator_plugin("inline").open(), registry.framework("harmonicio", {})]
         self.source, self.load, self.framework = self.rooms
         self.endpoint = self.source.open(self.cell, env)
         self.load.open(self.endpoint, env)

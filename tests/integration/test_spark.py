@@ -34,7 +34,7 @@ def reading(env, source_name, size, settings=None):
     cell = Cell("spark", source_name, size, 0.0)
     source, load, framework = (
         registry.source(source_name, {}),
-        registry.load("inline"),
+        registry.load_generator_plugin("inline").open(),
         registry.framework("spark", {"spark": settings or {}}),
     )
     endpoint = source.open(cell, env)
