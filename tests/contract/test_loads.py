@@ -1,4 +1,4 @@
-"""One suite for every installed load generator: a spec is sent as it was given, can be cancelled, and a death is reported."""
+"""One suite for every installed load generator: it sends a spec as it was given, can be cancelled, reports its death."""
 
 import os
 import signal
@@ -78,7 +78,7 @@ def test_a_spec_is_sent_as_it_was_given(opened, files, name):
 
 @LOADS
 def test_the_clock_of_another_machine_is_followed(opened, files, name):
-    """Due times, reports and what is in messages are by the clock of whoever gave the spec: here 100 s ahead of ours."""
+    """Due times, reports and messages are by the clock of whoever gave the spec: here 100 s ahead of ours."""
     load, ours = opened(name), spec()
     given = replace(ours, begin=ours.begin + 100, clock=Clock("another boot", epoch() - 100))
     load.start(given)

@@ -8,13 +8,13 @@ from bench.workload.delivery_counts import DeliveryCounts
 from bench.workload.load_spec import LoadSpec
 from bench.workload.open_loop import OpenLoopSender, run_load
 from bench.workload.processing import Work
-from producers.memory.source import Sender
+from producers.memory.sender import MemorySender
 
 
 def passed(count, size=100):
     """(sent, tally) of so many messages that one thread sends as fast as it can and another one works on."""
     name, tally, over = f"volume-{count}", DeliveryCounts(), threading.Event()
-    sender, pipe = Sender(), Pipe.named(name)
+    sender, pipe = MemorySender(), Pipe.named(name)
     sender._pipe = pipe
 
     def consume():

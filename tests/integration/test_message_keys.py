@@ -3,13 +3,8 @@
 import numpy as np
 import pytest
 
-from bench.config.scenario import Grid, LoadSettings, Scenario
-from bench.config.site import Site
-from bench.model.cell import Cell
 from bench.model.message_codec import Writer
 from bench.model.message_keys import ENTRIES, KeyDrawing, Keys, names_of, table_of
-from bench.model.message_sizes import MessageSize
-from bench.runner.deployment import unsupported_reason
 from bench.workload.processing import Work
 
 
@@ -51,18 +46,3 @@ def test_order_is_looked_at_key_by_key():
     assert work.done([*other, *one])[0].out_of_order == 0
     assert work.done([*one[1:], one[0], *other])[0].out_of_order == 1
     assert Work(100, 0.5).done([*other, *one])[0].out_of_order == 1
-
-
-def test_a_source_without_keys_refuses_them():
-    """In one line that says what to do."""
-    scenario = Scenario("x", ("capacity/memory",), Grid((MessageSize(100),)), load=LoadSettings(keys=Keys(10)))
-    assert unsupported_reason(Cell("capacity", "memory", 100, 0.0), scenario, Site()) == (
-        "load.keys: messages of memory have no keys; leave it out, or use a source that has them, such as kafka"
-    )
-
-
-def test_a_source_with_keys_takes_them():
-    """Kafka and Pulsar have them."""
-    scenario = Scenario("x", ("python/kafka",), Grid((MessageSize(100),)), load=LoadSettings(keys=Keys(10)))
-    assert unsupported_reason(Cell("python", "kafka", 100, 0.0), scenario, Site()) is None
-    assert unsupported_reason(Cell("python", "pulsar", 100, 0.0), scenario, Site()) is None
