@@ -1,4 +1,4 @@
-"""docs/reference.md, made from the types: every key of a scenario and a site file, and every setting of the installed rooms.
+"""docs/reference.md, made from the types: every key of scenario and site files, every setting of the installed plugins.
 
 `python -m docs.reference_page` writes it again; a test says when it is out of date.
 """
@@ -6,6 +6,7 @@
 import ast
 import inspect
 import sys
+from collections.abc import Collection
 from pathlib import Path
 from textwrap import dedent
 from typing import Any, get_args
@@ -22,36 +23,39 @@ from bench.units import exact_text, rate_text, seconds_text, size_text
 FILE = Path(__file__).with_name("reference.md")
 HEAD = """# Reference: scenarios, sites, settings
 
-Made from the types by `python -m docs.reference_page`; what stands here is what `bench check` accepts. Quantities are written with
-their unit: sizes `100 B`, `10 kB` (1 kB = 1000 B), `1 MiB`; durations `20 ms`, `1 s`, `10 min`; rates `5 /s`, `1.5 k/s`; shares
-`5 %`.
+Made from the types by `python -m docs.reference_page`; this page lists what `bench check` accepts. Quantities are
+written with their unit: sizes `100 B`, `10 kB` (1 kB = 1000 B), `1 MiB`; durations `20 ms`, `1 s`, `10 min`; rates
+`5 /s`, `1.5 k/s`; shares `5 %`.
 """
 
 
 def text() -> str:
-    """The whole page."""
-    parts = [HEAD, "\n## Scenario file\n", *_section(Scenario), "\n## Site file\n", *_section(Site)]
-    kinds: tuple[tuple[registry.Kind, str], ...] = (("producers", "source"), ("frameworks", "framework"))
-    parts.append("\n## Settings of the rooms\n\nUnder `settings:` in a scenario, by the room's name.\n")
-    for kind, word in kinds:
-        for name in registry.names(kind):
+    """Return the whole page."""
+    parts = [HEAD, "\n## Scenario file\n", *_section(Scenario)]
+    parts += ["\n## Site file\n", *_section(Site, without={"sections"})]
+    parts.append("\n## Sections of the plugins in a site file\n\nBeside the keys above, by the key of the section.\n")
+    for key, kind in sorted(registry.site_sections().items()):
+        parts += [f"\n### {key}\n", *_section(kind, f"{key}.")]
+    parts.append("\n## Settings of the plugins\n\nUnder `settings:` in a scenario, by the name of the plugin.\n")
+    for group in ("sources", "frameworks"):
+        for name in registry.names(group):
             settings = registry.settings_type(name)
             if settings is not None:
-                parts += [f"\n### settings.{name} ({word})\n", *_section(settings)]
+                parts += [f"\n### settings.{name} ({registry.KINDS[group]})\n", *_section(settings)]
     return "".join(parts)
 
 
-def _section(kind: type[Any], path: str = "") -> list[str]:
-    """A type's sentence, a table of its fields, and the same for the mappings in it."""
-    said = _docstrings(kind)
-    fields = msgspec.structs.fields(kind)
+def _section(kind: type[Any], path: str = "", without: Collection[str] = ()) -> list[str]:
+    """Return a type's sentence, a table of its fields but those `without`, and the same for the mappings in it."""
+    notes = _docstrings(kind)
+    fields = [field for field in msgspec.structs.fields(kind) if field.name not in without]
     lines = [f"\n{inspect.getdoc(kind)}\n", "\n| key | allowed | when left out |\n| --- | --- | --- |\n"]
     if not fields:
         return [f"\n{inspect.getdoc(kind)}\n", "\nIt has no settings.\n"]
     inner = []
     for field in fields:
         part = _struct_of(field.type)
-        note = said.get(field.name, "")
+        note = notes.get(field.name, "")
         within = f"a mapping, see below (`{path}{field.encode_name}`)"
         shown = within if part is not None else allowed(field.type).replace("|", "\\|")
         lines.append(
@@ -63,7 +67,7 @@ def _section(kind: type[Any], path: str = "") -> list[str]:
 
 
 def _struct_of(kind: Any) -> type[Struct] | None:
-    """The mapping that a field holds, if it holds one."""
+    """Return the mapping that a field holds; None where it holds none."""
     return next((part for part in (kind, *get_args(kind)) if isinstance(part, type) and issubclass(part, Struct)), None)
 
 
@@ -84,7 +88,7 @@ def _default(field: msgspec.structs.FieldInfo) -> str:
 
 
 def _written(value: object) -> str:
-    """A value as a person would write it in the file."""
+    """Return a value as the user would write it in the file."""
     if isinstance(value, tuple):
         return f"[{', '.join(_written(one) for one in value)}]"
     if isinstance(value, bool):
@@ -101,7 +105,7 @@ def _written(value: object) -> str:
 
 
 def _docstrings(kind: type[Any]) -> dict[str, str]:
-    """What stands below each field in the source of a type."""
+    """Return the text below each field in the source of a type, by field."""
     body = ast.parse(dedent(inspect.getsource(kind))).body[0]
     assert isinstance(body, ast.ClassDef)
     found = {}

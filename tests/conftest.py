@@ -1,9 +1,12 @@
-"""What tests of rooms stand on: real ground, and a real Kafka that is started when the first test asks for it."""
+"""Fixtures that many tests share: a real run environment, and real servers that the first test that needs one starts."""
 
 import logging
 import signal
+import socket
 import sys
+import threading
 from collections.abc import Iterator
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -16,7 +19,7 @@ from producers.kafka.server import Broker, KafkaServer
 from producers.pulsar.server import Broker as PulsarBroker
 from producers.pulsar.server import PulsarServer
 
-sys.path.insert(0, str(Path(__file__).parent))  # for sample_runs
+sys.path.insert(0, str(Path(__file__).parent))  # for sample_runs and exporter
 
 logger = logging.getLogger(__name__)
 
@@ -37,8 +40,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session")
 def env(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunEnvironment]:
-    """Two cores on this machine; what is kept on it serves all tests."""
-    folder, cache = tmp_path_factory.mktemp("ground"), Path.home() / ".cache" / "stream-bench"
+    """The environment of a run with two cores; the resources that it keeps serve all tests."""
+    folder, cache = tmp_path_factory.mktemp("environment"), Path.home() / ".cache" / "stream-bench"
     with RunEnvironment(
         Site(), Supervisor(folder / "running", folder / "logs"), folder / "data", cache, cores=2, note=logger.info
     ) as env:
@@ -47,7 +50,7 @@ def env(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunEnvironment]:
 
 @pytest.fixture(scope="session")
 def kafka(env: RunEnvironment) -> KafkaServer:
-    """The embedded Kafka that the Kafka source, with its own defaults, finds on the ground."""
+    """The embedded Kafka that the Kafka source, with its own defaults, finds in the environment."""
     broker = Broker()
     return env.cached_resource(
         ("kafka", broker),
@@ -57,9 +60,29 @@ def kafka(env: RunEnvironment) -> KafkaServer:
 
 @pytest.fixture(scope="session")
 def pulsar(env: RunEnvironment) -> PulsarServer:
-    """The embedded Pulsar that the Pulsar source, with its own defaults, finds on the ground."""
+    """The embedded Pulsar that the Pulsar source, with its own defaults, finds in the environment."""
     broker = PulsarBroker()
     return env.cached_resource(
         ("pulsar", broker),
         lambda: PulsarServer.deployed(env.supervisor, broker, cache=env.cache, data=env.data, note=env.note),
     )
+
+
+@pytest.fixture
+def exporter_address() -> Iterator[str]:
+    """The address of a node exporter (tests/exporter.py)."""
+    from exporter import Exporter
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Exporter) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield f"127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def unused_address() -> str:
+    """An address of loopback at which nobody listens."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return f"127.0.0.1:{server.getsockname()[1]}"

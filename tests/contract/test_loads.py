@@ -1,4 +1,4 @@
-"""One suite for every installed load: an order is sent as it was given, can be halted, and a load that is gone says so."""
+"""One suite for every installed load generator: it sends a spec as it was given, can be cancelled, reports its death."""
 
 import os
 import signal
@@ -34,11 +34,11 @@ def files(env):
 
 @pytest.fixture
 def opened(env, files):
-    """Opens a load at the folder; closed afterwards."""
+    """Opens a load generator at the folder; it is closed afterwards."""
     loads = []
 
     def make(name):
-        load = registry.load(name)
+        load = registry.load_generator_plugin(name).open()
         loads.append(load)
         load.open(files, env)
         return load
@@ -52,24 +52,24 @@ def spec(run=1, rate=2000.0, seconds=0.5):
     return LoadSpec(run, rate, time.monotonic() + 0.05, seconds, message_bytes=100, cpu_seconds=0.0, entropy=0.5)
 
 
-def told_until(load, condition):
-    """What a load says until its last account fulfils a condition."""
-    told, deadline = [], time.monotonic() + DEADLINE
-    while not (told and condition(told[-1])):
-        assert time.monotonic() < deadline, "the load did not say it in time"
-        told += load.poll()
+def progress_until(load, condition):
+    """Return what a load generator reports until its last report fulfils a condition."""
+    reports, deadline = [], time.monotonic() + DEADLINE
+    while not (reports and condition(reports[-1])):
+        assert time.monotonic() < deadline, "the load generator did not report it in time"
+        reports += load.poll()
         time.sleep(0.005)
-    return told
+    return reports
 
 
 @LOADS
-def test_an_order_is_sent_as_it_was_given(opened, files, name):
-    """Every message once, due when the schedule says, never sent before; the accounts ascend to all of it."""
+def test_a_spec_is_sent_as_it_was_given(opened, files, name):
+    """Every message is sent once, due when the schedule says, never before; the reported counts ascend to all of it."""
     load, given = opened(name), spec()
     load.start(given)
-    told = told_until(load, lambda sent: sent.done)
-    assert (told[-1].accepted, told[-1].confirmed, told[-1].failed) == (1000, 1000, 0)
-    assert [sent.accepted for sent in told] == sorted(sent.accepted for sent in told)
+    reports = progress_until(load, lambda sent: sent.done)
+    assert (reports[-1].accepted, reports[-1].confirmed, reports[-1].failed) == (1000, 1000, 0)
+    assert [sent.accepted for sent in reports] == sorted(sent.accepted for sent in reports)
     heads = read([file.read_bytes() for file in sorted(Path(files.address).iterdir())], 100, make_filler(100, 0.5))
     assert heads.seq.tolist() == list(range(1000))
     assert np.allclose(heads.due, given.begin + given.schedule().due(0, 1000), atol=2e-6)
@@ -78,66 +78,66 @@ def test_an_order_is_sent_as_it_was_given(opened, files, name):
 
 @LOADS
 def test_the_clock_of_another_machine_is_followed(opened, files, name):
-    """Due times, accounts and what stands in messages are by the clock of whoever gave the order: here 100 s ahead of ours."""
+    """Due times, reports and messages are by the clock of whoever gave the spec: here 100 s ahead of ours."""
     load, ours = opened(name), spec()
     given = replace(ours, begin=ours.begin + 100, clock=ClockReference("another boot", epoch() - 100))
     load.start(given)
-    told = told_until(load, lambda sent: sent.done)
-    assert told[-1].confirmed == 1000
-    assert all(abs(sent.at - given.begin) < DEADLINE for sent in told)
+    reports = progress_until(load, lambda sent: sent.done)
+    assert reports[-1].confirmed == 1000
+    assert all(abs(sent.at - given.begin) < DEADLINE for sent in reports)
     heads = read([file.read_bytes() for file in sorted(Path(files.address).iterdir())], 100, make_filler(100, 0.5))
     assert np.allclose(heads.due, given.begin + given.schedule().due(0, 1000), atol=2e-6)
     assert (heads.sent >= heads.due - 2e-6).all()
 
 
 @LOADS
-def test_orders_follow_each_other(opened, name):
+def test_specs_follow_each_other(opened, name):
     """Each is counted from its own begin."""
     load = opened(name)
     for run in (1, 2):
         load.start(spec(run))
-        last = told_until(load, lambda sent: sent.done)[-1]
+        last = progress_until(load, lambda sent: sent.done)[-1]
         assert (last.run, last.confirmed) == (run, 1000)
 
 
 @LOADS
-def test_a_halt_ends_an_order(opened, files, name):
+def test_cancelling_ends_a_spec(opened, files, name):
     """What was sent by then is all that there is."""
     load = opened(name)
     load.start(spec(rate=100, seconds=600))
-    told_until(load, lambda sent: sent.accepted > 0)
+    progress_until(load, lambda sent: sent.accepted > 0)
     load.cancel()
-    last = told_until(load, lambda sent: sent.done)[-1]
+    last = progress_until(load, lambda sent: sent.done)[-1]
     assert last.confirmed == last.accepted == len(list(Path(files.address).iterdir())) < 60_000
 
 
 @LOADS
-def test_closing_gives_up_an_order(opened, name):
-    """The next load sends its own order only."""
+def test_closing_gives_up_a_spec(opened, name):
+    """The next load generator sends its own spec only."""
     load = opened(name)
     load.start(spec(rate=100, seconds=600))
-    told_until(load, lambda sent: sent.accepted > 0)
+    progress_until(load, lambda sent: sent.accepted > 0)
     load.close()
     again = opened(name)
     again.start(spec(run=2))
-    assert {sent.run for sent in told_until(again, lambda sent: sent.done)} == {2}
+    assert {sent.run for sent in progress_until(again, lambda sent: sent.done)} == {2}
 
 
 def test_locust_that_was_killed_is_gone_and_replaced(opened, env):
-    """Asking it raises Died; the next load gets a new one."""
+    """Polling it raises ProcessDiedError; the next load generator gets a new one."""
     load = opened("locust")
     load.start(spec(rate=100, seconds=600))
     os.kill(locust(env).pid, signal.SIGKILL)
     with pytest.raises(ProcessDiedError):
-        told_until(load, lambda sent: sent.done)
+        progress_until(load, lambda sent: sent.done)
     load.close()
     again = opened("locust")
     again.start(spec())
-    assert told_until(again, lambda sent: sent.done)[-1].confirmed == 1000
+    assert progress_until(again, lambda sent: sent.done)[-1].confirmed == 1000
 
 
-def test_a_halt_to_a_load_that_is_gone_is_no_error(opened, env):
-    """That it is gone is told where it is asked; a trial that it ends is not lost."""
+def test_cancelling_a_load_generator_that_is_gone_is_no_error(opened, env):
+    """Polling it raises ProcessDiedError; a trial that it ends is not lost."""
     load = opened("locust")
     load.start(spec(rate=100, seconds=600))
     process = locust(env)
@@ -147,19 +147,19 @@ def test_a_halt_to_a_load_that_is_gone_is_no_error(opened, env):
         time.sleep(0.01)
     load.cancel()
     with pytest.raises(ProcessDiedError):
-        told_until(load, lambda sent: sent.done)
+        progress_until(load, lambda sent: sent.done)
 
 
 def test_locust_says_why_it_cannot_go_on(env, tmp_path):
     """The reason is in the error, not only in its log."""
-    load = registry.load("locust")
+    load = registry.load_generator_plugin("locust").open()
     with pytest.raises(ProcessDiedError, match="No such file"):
         load.open(Endpoint("files", str(tmp_path / "nowhere" / "complete")), env)
     load.close()
 
 
-def test_one_locust_serves_all_loads(opened, env):
-    """It is kept on the ground between cells."""
+def test_one_locust_serves_all_cells(opened, env):
+    """It is kept in the run environment between cells."""
     opened("locust")
     first = locust(env).pid
     opened("locust").close()
@@ -168,7 +168,7 @@ def test_one_locust_serves_all_loads(opened, env):
 
 @pytest.fixture
 def two(tmp_path):
-    """Ground whose load has two workers."""
+    """A run environment whose load generator has two workers."""
     cache = Path.home() / ".cache" / "stream-bench"
     with RunEnvironment(
         Site(), Supervisor(tmp_path / "r", tmp_path / "logs"), tmp_path / "data", cache, cores=2, workers=2
@@ -179,12 +179,12 @@ def two(tmp_path):
 @pytest.mark.parametrize("arrivals", ["constant", "poisson"])
 def test_two_locust_workers_send_one_schedule(two, arrivals):
     """Each its own share, both at their due times; together they are what one would have sent."""
-    source, load = registry.source("files", {}), registry.load("locust")
+    source, load = registry.source("files", {}), registry.load_generator_plugin("locust").open()
     endpoint = source.open(Cell("python", "files", 100, 0.0), two)
     load.open(endpoint, two)
     given = replace(spec(), workers=2, arrivals=arrivals, seed=5)
     load.start(given)
-    last = told_until(load, lambda sent: sent.done)[-1]
+    last = progress_until(load, lambda sent: sent.done)[-1]
     load.close()
     whole = given.schedule().due(0, given.schedule().count(given.seconds))
     heads = read([file.read_bytes() for file in Path(endpoint.address).iterdir()], 100, make_filler(100, 0.5))

@@ -211,7 +211,9 @@ def test_closing_twice_does_no_harm(stand, name, settings):
     standing = stand(name, settings)
     opened = [standing.sender, standing.sender, standing.source, standing.source]
     never_opened = [registry.source(name, settings), registry.sender(name)]
-    assert [room.close() for room in (*opened, *never_opened)] == [None] * 6  # none raises, and there is nothing to say
+    assert [plugin.close() for plugin in (*opened, *never_opened)] == [
+        None
+    ] * 6  # none raises, and there is nothing to say
 
 
 def test_tcp_refuses_a_binary_filler():

@@ -1,13 +1,9 @@
 """A harness that is killed in the middle of a trial leaves nothing running and loses nothing that it had measured."""
 
-import os
 import signal
-import subprocess
-import sys
-import time
 
-import psutil
 import pytest
+from bench_command import Harness, wait_until
 
 from bench.storage.run_folder import read_results, read_trials
 
@@ -20,48 +16,6 @@ grid: {message_size: [100 B, 1 kB], cpu_cost: [10 ms]}
 search: {precision: 40 %, budget: 60 s}
 timing: {settle: 200 ms, window: 1 s}
 """
-
-
-class Harness:
-    """`bench` with homes of its own, whose processes can be told from everybody else's."""
-
-    def __init__(self, folder, root):
-        self.folder, self._root = folder, root
-        self.environment = {**os.environ, "XDG_STATE_HOME": str(folder / "state"), "STREAM_BENCH_TEST": str(folder)}
-
-    def started(self, *words):
-        command = [sys.executable, "-m", "bench", *words]
-        return subprocess.Popen(
-            command, cwd=self._root, env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-        )
-
-    def done(self, *words):
-        """Exit code and output."""
-        process = self.started(*words)
-        said, _ = process.communicate(timeout=240)
-        return process.returncode, said
-
-    def running(self):
-        """Everything that this harness and its children still have running."""
-        return [
-            process
-            for process in psutil.process_iter()
-            if _environment(process).get("STREAM_BENCH_TEST") == str(self.folder)
-        ]
-
-
-def _environment(process):
-    try:
-        return process.environ() if process.status() != psutil.STATUS_ZOMBIE else {}
-    except psutil.Error:
-        return {}
-
-
-def wait_until(condition, seconds, what):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"{what} within {seconds} s"
-        time.sleep(0.05)
 
 
 def test_a_killed_run_is_cleaned_up_and_gone_on_with(tmp_path, request):

@@ -3,13 +3,14 @@
 import pytest
 
 from bench.analysis import verdict
-from bench.cli.terminal import Silent
+from bench.cli.inputs import cache_folder
+from bench.cli.terminal import ignore
 from bench.config.site import Site
 from bench.config.validation import apply_changes, parse_scenario
 from bench.config.yaml_document import Document
 from bench.model.message_sizes import Sizes
-from bench.runner import run
-from bench.storage.run_folder import RunFolder, read_results, read_run, read_trials
+from bench.runner.run import RunOptions, run
+from bench.storage.run_folder import RunFolder, cell_of, read_results, read_run, read_trials
 
 CHOICE = Sizes(choice=((100, 0.9), (10_000, 0.1)))
 MEMORY = ["systems=capacity/memory", "load.by=inline", "settings.capacity.ceiling=4 k/s", "search.highest=1 M/s"]
@@ -25,15 +26,15 @@ WRITTEN = {
 @pytest.fixture
 def ran(tmp_path, monkeypatch):
     """Runs the scenario with changes on a machine whose other work is no matter; the run's folder."""
-    monkeypatch.setattr(verdict, "MOST_FOREIGN", 2.0)
-    monkeypatch.setattr(verdict, "LEAST_FOREIGN", 2.0)
+    monkeypatch.setattr(verdict, "MAX_FOREIGN_SHARE", 2.0)
+    monkeypatch.setattr(verdict, "MIN_FOREIGN_SHARE", 2.0)
 
     def go(*changes, cache=tmp_path / "cache"):
         scenario, store = (
             parse_scenario(apply_changes(Document("test", WRITTEN), changes)),
             RunFolder.create(tmp_path, "mixed"),
         )
-        run.run(scenario, Site(), store, Silent(), places=run.Places(cache, tmp_path / "registry", "bench run"))
+        run(scenario, Site(), store, ignore, RunOptions("bench run", cache, tmp_path / "children"))
         store.close()
         return store.folder
 
@@ -54,7 +55,7 @@ def test_a_cell_of_mixed_sizes_is_measured(ran):
     (result,) = read_results(folder)
     assert exact(folder)
     assert (result.message_bytes, result.sizes) == (CHOICE.mean, CHOICE)
-    assert read_run(folder).scenario.cells() == (result.cell,)
+    assert read_run(folder).scenario.cells() == (cell_of(result),)
 
 
 @pytest.mark.parametrize(("mistake", "found"), [("flip", "corrupted"), ("lose", "lost"), ("swap", "out_of_order")])
@@ -70,14 +71,10 @@ def test_a_mistake_among_mixed_sizes_is_found(ran, mistake, found):
 )
 def test_mixed_sizes_and_keys_pass_through_kafka(ran, keys):
     """Two partitions, two readers: nothing lost, and each key in its order."""
-    from bench.cli.inputs import cache_folder as _cache
-
-    assert exact(ran(keys, "settings.kafka.partitions=2", cache=_cache()))
+    assert exact(ran(keys, "settings.kafka.partitions=2", cache=cache_folder()))
 
 
 @pytest.mark.real
 def test_keys_pass_through_pulsar(ran):
     """To the partition of each key."""
-    from bench.cli.inputs import cache_folder as _cache
-
-    assert exact(ran("systems=plain/pulsar", "load.keys={count: 100}", cache=_cache()))
+    assert exact(ran("systems=python/pulsar", "load.keys={count: 100}", cache=cache_folder()))

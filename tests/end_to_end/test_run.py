@@ -10,11 +10,13 @@ import pytest
 
 from bench.analysis import verdict
 from bench.analysis.verdict import Rules, judge
-from bench.cli.terminal import Silent
+from bench.cli.terminal import ignore
 from bench.config.site import Site
 from bench.config.validation import apply_changes, parse_scenario
 from bench.config.yaml_document import read_document
-from bench.runner import run
+from bench.runner import cell_search
+from bench.runner.progress import TrialFinished
+from bench.runner.run import RunOptions, run
 from bench.storage.run_folder import RunFolder, read_results, read_run, read_trials
 
 CEILING = 4000.0
@@ -22,26 +24,27 @@ CEILING = 4000.0
 
 @pytest.fixture(autouse=True)
 def _shared_machine(monkeypatch):
-    """What else this machine does is no reason here to throw a trial away: these ceilings are the room's own."""
-    monkeypatch.setattr(verdict, "MOST_FOREIGN", 2.0)
-    monkeypatch.setattr(verdict, "LEAST_FOREIGN", 2.0)
+    """What else this machine does is no reason here to throw a trial away: these ceilings are the plugin's own."""
+    monkeypatch.setattr(verdict, "MAX_FOREIGN_SHARE", 2.0)
+    monkeypatch.setattr(verdict, "MIN_FOREIGN_SHARE", 2.0)
 
 
 ALONE = """
 import sys
 from pathlib import Path
-from bench import run, verdict
+from bench.analysis import verdict
+from bench.cli.terminal import ignore
 from bench.config.yaml_document import read_document
-from bench.cli.terminal import Silent
+from bench.runner.run import RunOptions, run
 from bench.config.validation import apply_changes, parse_scenario
 from bench.config.site import Site
 from bench.storage.run_folder import RunFolder
 
-verdict.MOST_FOREIGN = verdict.LEAST_FOREIGN = 2.0
+verdict.MAX_FOREIGN_SHARE = verdict.MIN_FOREIGN_SHARE = 2.0
 folder, file, *changes = sys.argv[1:]
 store = RunFolder.create(Path(folder), "smoke")
-places = run.Places(Path(folder, "cache"), Path(folder, "registry"), "bench run")
-run.run(parse_scenario(apply_changes(read_document(Path(file)), changes)), Site(), store, Silent(), places=places)
+options = RunOptions("bench run", Path(folder, "cache"), Path(folder, "children"))
+run(parse_scenario(apply_changes(read_document(Path(file)), changes)), Site(), store, ignore, options)
 store.close()
 print(store.folder)
 """
@@ -139,20 +142,14 @@ def test_a_generator_slowed_on_purpose_gives_a_lower_bound(ran):
 
 
 def test_lost_results_are_made_again_from_the_journal(ran, tmp_path, smoke, monkeypatch):
-    """Without a rig, and the same to the last digit; latency trials are not owed twice."""
+    """Nothing is deployed, and they are the same to the last digit; latency trials are not made twice."""
     changes = ("latency.at=50 %", "latency.window=1 s")
     folder, _ = ran(*changes)
     before, trials = read_results(folder), len(read_trials(folder))
     (folder / "cells.json").unlink()
-    monkeypatch.setattr(run.rig, "standing", None)
+    monkeypatch.setattr(cell_search, "deployed", None)
     store = RunFolder(folder)
-    run.run(
-        smoke(*changes),
-        Site(),
-        store,
-        Silent(),
-        places=run.Places(tmp_path / "cache", tmp_path / "registry", "bench run"),
-    )
+    run(smoke(*changes), Site(), store, ignore, options_in(tmp_path))
     store.close()
     assert read_results(folder) == before
     assert len(read_trials(folder)) == trials
@@ -167,7 +164,7 @@ def test_a_framework_that_dies_is_a_finding(ran):
     assert "died 2 times" in result.reason
 
 
-def test_a_cell_that_no_room_can_do_is_unsupported(ran):
+def test_a_cell_that_no_plugin_can_do_is_unsupported(ran):
     """With the reason, and without a trial."""
     folder, _ = ran("systems=capacity/tcp", "load.entropy=1")
     result = read_results(folder)[0]
@@ -178,14 +175,13 @@ def test_a_cell_that_no_room_can_do_is_unsupported(ran):
 def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path, smoke):
     """Finished cells are not measured again; the search of an unfinished cell knows its earlier trials."""
     whole = smoke("grid.message_size=100 B, 1 kB")
-    places = run.Places(tmp_path / "cache", tmp_path / "registry", "bench run")
     store = RunFolder.create(tmp_path, "smoke")
     with pytest.raises(KeyboardInterrupt):
-        run.run(whole, Site(), store, _InterruptsAfter(7), places=places)
+        run(whole, Site(), store, interrupt_after(7), options_in(tmp_path))
     store.close()
     before = (store.folder / "trials.jsonl").read_bytes()
     again = RunFolder(store.folder)
-    run.run(whole, Site(), again, Silent(), places=places)
+    run(whole, Site(), again, ignore, options_in(tmp_path))
     again.close()
     assert (store.folder / "trials.jsonl").read_bytes().startswith(before)
     assert [result.status for result in read_results(store.folder)] == ["measured", "measured"]
@@ -193,16 +189,21 @@ def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path, smoke):
     assert len(numbers) == len(set(numbers))
 
 
-class _InterruptsAfter(Silent):
-    """Presses Ctrl-C when so many trials have ended."""
+def interrupt_after(trials):
+    """Return a listener that presses Ctrl-C when so many trials have ended."""
+    left = trials
 
-    def __init__(self, trials):
-        self._left = trials
-
-    def trial_ends(self, seen, verdict):
-        self._left -= 1
-        if self._left == 0:
+    def notify(event):
+        nonlocal left
+        left -= isinstance(event, TrialFinished)
+        if left == 0:
             raise KeyboardInterrupt
+
+    return notify
+
+
+def options_in(folder):
+    return RunOptions("bench run", folder / "cache", folder / "children")
 
 
 def test_the_data_folder_is_gone_after_a_run(ran):

@@ -5,15 +5,16 @@ import time
 import psutil
 import pytest
 
-from bench.config.scenario import Grid, LoadSettings, Scenario
+from bench.config.scenario import Grid, LoadSettings, Scenario, Timing
 from bench.errors import ProcessDiedError
 from bench.model.cell import Cell
 from bench.model.measurement import PlannedTrial
 from bench.plugins import registry
 from bench.plugins.environment import RunEnvironment
-from bench.runner import trial
+from bench.runner.cell_plan import plan_cell
 from bench.runner.deployment import deployed
-from bench.units import Size
+from bench.runner.trial import run_trial
+from bench.units import Seconds, Size
 from bench.workload.delivery_counts import DeliveryCounts
 from bench.workload.load_spec import LoadSpec
 from bench.workload.processing import MessageProcessor
@@ -27,7 +28,11 @@ class Rig:
 
     def __init__(self, env: RunEnvironment, source: str, size: int, cost: float) -> None:
         self.cell = Cell("harmonicio", source, size, cost)
-        self.rooms = [registry.source(source, {}), registry.load("inline"), registry.framework("harmonicio", {})]
+        self.rooms = [
+            registry.source(source, {}),
+            registry.load_generator_plugin("inline").open(),
+            registry.framework("harmonicio", {}),
+        ]
         self.source, self.load, self.framework = self.rooms
         self.endpoint = self.source.open(self.cell, env)
         self.load.open(self.endpoint, env)
@@ -96,9 +101,15 @@ def test_a_bridge_carries_what_a_source_has(stand, request, source):
 def test_what_a_bridge_hands_on_need_not_be_in_order(kafka, env):
     """It reads one part of its source after the other, and what waits for a PE is put together: no mistake of anybody's."""
     cell = Cell("harmonicio", "kafka", 100, 0.0)
-    scenario = Scenario("bridged", ("harmonicio/kafka",), Grid((Size(100),)), load=LoadSettings(by="inline"))
-    with deployed(cell, scenario, env) as rig:
-        seen = trial.run(rig, PlannedTrial(0, 20_000.0, 0.5, 2.0, "search"), 20.0, lambda _: None)
+    scenario = Scenario(
+        "bridged",
+        ("harmonicio/kafka",),
+        Grid((Size(100),)),
+        load=LoadSettings(by="inline"),
+        timing=Timing(drain=Seconds(20)),
+    )
+    with deployed(plan_cell(cell, scenario, env.site, env.cores), env) as deployment:
+        seen = run_trial(deployment, PlannedTrial(0, 20_000.0, 0.5, 2.0, "search"), lambda _: None)
     assert (seen.sent, seen.lost, seen.duplicated, seen.out_of_order) == (seen.processed, 0, 0, 0)
     assert seen.sent > 0
 

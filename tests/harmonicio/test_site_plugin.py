@@ -11,8 +11,9 @@ from bench.config.scenario import Grid, LoadSettings, Scenario
 from bench.config.site import Site
 from bench.errors import PluginError, SiteError
 from bench.plugins.environment import RunEnvironment
-from bench.runner import deployment
-from bench.services import preflight
+from bench.plugins.site_preflight import require_site
+from bench.runner.cell_plan import plan_cell
+from bench.runner.deployment import deployed
 from bench.system.supervisor import Supervisor
 from bench.units import Size
 from frameworks.harmonicio.cluster import IMAGE
@@ -59,7 +60,7 @@ def standing_on(tmp_path):
         supervisor = Supervisor(tmp_path / "running", tmp_path / "logs")
         with (
             RunEnvironment(site, supervisor, tmp_path / "data", tmp_path, cores=2, note=logging.info) as env,
-            deployment.deployed(cell, scenario, env),
+            deployed(plan_cell(cell, scenario, env.site, env.cores), env),
         ):
             pass
         return {path.stem.rstrip("-0123456789") for path in (tmp_path / "logs").glob("*.log")}
@@ -97,4 +98,4 @@ def test_the_doctor_looks_at_the_cluster(stand, site, tmp_path):
     assert any("unencrypted" in one for one in said)
     (tmp_path / "operator").unlink()
     with pytest.raises(SiteError, match=rf"site\.harmonicio\.token_file: {tmp_path}/operator cannot be read"):
-        preflight.require(site)
+        require_site(site)

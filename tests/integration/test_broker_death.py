@@ -8,10 +8,10 @@ import psutil
 import pytest
 
 from bench.analysis.verdict import Rules, judge
-from bench.cli.terminal import Silent
 from bench.config.scenario import Grid, Scenario, Search, Timing
 from bench.config.site import Site
-from bench.runner import run
+from bench.runner.progress import TrialProgress
+from bench.runner.run import RunOptions, run
 from bench.storage.run_folder import RunFolder, read_results, read_trials
 from bench.units import Seconds, Share, Size
 
@@ -20,14 +20,16 @@ pytestmark = pytest.mark.real
 MAINS = {"kafka": "kafka.Kafka", "pulsar": "org.apache.pulsar.PulsarStandaloneStarter"}
 
 
-class Killer(Silent):
-    """Kills the broker whose data lies in a folder, once, in the middle of the second trial."""
+class Killer:
+    """A listener that kills the broker whose data lies in a folder, once, in the middle of the second trial."""
 
     def __init__(self, source, folder):
         self._main, self._folder, self.killed = MAINS[source], str(folder), None
 
-    def trial_progress(self, trial_progress):
-        if self.killed is None and trial_progress.planned.number == 1 and trial_progress.phase == "measuring":
+    def __call__(self, event):
+        if not isinstance(event, TrialProgress):
+            return
+        if self.killed is None and event.planned.number == 1 and event.phase == "measuring":
             for process in psutil.Process().children(recursive=True):
                 words = _words(process)
                 if self._main in words and any(self._folder in word for word in words):
@@ -65,7 +67,7 @@ def test_a_killed_broker_is_a_finding_and_comes_back(system, sizes, tmp_path, en
     )
     killer = Killer(source, tmp_path)
     with contextlib.closing(RunFolder.create(tmp_path, "death")) as store:
-        run.run(scenario, Site(), store, killer, places=run.Places(env.cache, tmp_path / "registry", "bench run"))
+        run(scenario, Site(), store, killer, RunOptions("bench run", env.cache, tmp_path / "children"))
     assert killer.killed is not None
     trials, results = read_trials(store.folder), read_results(store.folder)
     endings = [entry.measurement.ended for entry in trials]

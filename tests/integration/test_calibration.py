@@ -1,20 +1,24 @@
 """The load is measured by itself, once a run, and what it confirmed is kept."""
 
+from dataclasses import replace
+
 import pytest
 
 from bench.calibration import generator_ceiling
-from bench.cli import calibration_table
-from bench.cli.app import _registry
+from bench.calibration.generator_ceiling import GeneratorCeilings, calibrates, read_calibration
+from bench.cli.calibration_table import CalibrationRequest, table_lines
+from bench.cli.inputs import cache_folder
+from bench.config.site import Site
 from bench.config.validation import read_scenario
 from bench.errors import UsageError
 from bench.model.cell import Cell
-from bench.plugins import registry
 from bench.workload.rate_meter import RateMeter
+from producers.files import plugin as files_plugin
 
 
 def scenario(tmp_path, *changes):
     path = tmp_path / "scenario.yaml"
-    path.write_text("name: x\nsystems: [plain/files]\ngrid: {message_size: [1 kB]}\n")
+    path.write_text("name: x\nsystems: [python/files]\ngrid: {message_size: [1 kB]}\n")
     return read_scenario(path, changes)
 
 
@@ -34,61 +38,50 @@ def test_a_meter_of_nothing_is_zero():
 def test_the_ceiling_of_a_cell_is_measured_once(tmp_path, env, monkeypatch):
     """The second question is answered from the run's folder."""
     cell, given = Cell("python", "files", 1000, 0.0), scenario(tmp_path)
-    assert generator_ceiling.known_ceiling(cell, given, tmp_path) is None
-    found = generator_ceiling.generator_ceiling(cell, given, env, tmp_path)
+    assert read_calibration(tmp_path) == []
+    ceilings = GeneratorCeilings(tmp_path)
+    found = ceilings.measure(cell, given, env)
     assert found > 100
-    monkeypatch.setattr(generator_ceiling, "load_rate", None)
-    assert generator_ceiling.generator_ceiling(cell, given, env, tmp_path) == found
-    assert [ceiling.by for ceiling in generator_ceiling.read_calibration(tmp_path)] == ["load"]
+    monkeypatch.setattr(generator_ceiling, "measure_load", None)
+    assert ceilings.measure(cell, given, env) == found
+    assert GeneratorCeilings(tmp_path).measure(cell, given, env) == found
+    assert [ceiling.by for ceiling in read_calibration(tmp_path)] == ["load"]
 
 
 def test_a_slowed_load_has_its_limit_as_ceiling(tmp_path, env):
     """What the search may count on is what the load does."""
     given = scenario(tmp_path, "load.limit=200 /s")
-    assert generator_ceiling.generator_ceiling(
-        Cell("python", "files", 1000, 0.0), given, env, tmp_path
-    ) == pytest.approx(200, rel=0.15)
+    found = GeneratorCeilings(tmp_path).measure(Cell("python", "files", 1000, 0.0), given, env)
+    assert found == pytest.approx(200, rel=0.15)
 
 
 def test_a_source_that_needs_a_reader_and_has_none_is_not_calibrated(tmp_path, env, monkeypatch):
     """A full source would be taken for a slow load."""
-    monkeypatch.delattr("producers.files.source.discard")
-    assert not registry.calibrates("files")
-    assert (
-        generator_ceiling.generator_ceiling(Cell("python", "files", 1000, 0.0), scenario(tmp_path), env, tmp_path)
-        is None
-    )
+    monkeypatch.setattr(files_plugin, "plugin", replace(files_plugin.plugin, discard=None))
+    assert not calibrates("files")
+    assert GeneratorCeilings(tmp_path).measure(Cell("python", "files", 1000, 0.0), scenario(tmp_path), env) is None
 
 
 @pytest.mark.parametrize("source", ["tcp", "files", "memory", pytest.param("kafka", marks=pytest.mark.real)])
 def test_the_verb_prints_a_line_for_each_size_with_the_ratio(tmp_path, source):
     """Both rates are above zero, and the file holds them."""
-    asked = calibration_table.Asked([source], ["client-loop"], "1kB", 1, 1.5, [])
-    lines = list(calibration_table.lines(asked, tmp_path, None, _cache(), _registry()))
+    request = CalibrationRequest([source], ["client-loop"], "1kB", 1, 1.5, [])
+    lines = list(table_lines(request, tmp_path, Site(), cache_folder(), tmp_path / "children"))
     assert len(lines) == 2
-    assert {(ceiling.by, ceiling.hz > 0) for ceiling in generator_ceiling.read_calibration(tmp_path)} == {
+    assert {(ceiling.by, ceiling.hz > 0) for ceiling in read_calibration(tmp_path)} == {
         ("load", True),
         ("client-loop", True),
     }
 
 
-def test_an_unknown_rival_is_refused_before_anything_starts(tmp_path):
+def test_an_unknown_baseline_producer_is_refused_before_anything_starts(tmp_path):
     """With those that there are."""
-    with pytest.raises(UsageError, match="known: bare"):
-        list(
-            calibration_table.lines(
-                calibration_table.Asked(["tcp"], ["bear"], "1kB", 1, 0.5, []), tmp_path, None, tmp_path, tmp_path
-            )
-        )
+    request = CalibrationRequest(["tcp"], ["client-lop"], "1kB", 1, 0.5, [])
+    with pytest.raises(UsageError, match="known: client-loop, client-loop-constant, constant"):
+        list(table_lines(request, tmp_path, Site(), tmp_path, tmp_path))
 
 
 def test_the_codec_has_a_line_for_each_size(tmp_path):
     """What writing and reading cost by themselves."""
-    asked = calibration_table.Asked(["message"], [], "1kB", 1, 0.5, [])
-    assert len(list(calibration_table.lines(asked, tmp_path, None, tmp_path, tmp_path))) == 6
-
-
-def _cache():
-    from bench.cli.inputs import cache_folder as of_person
-
-    return of_person()
+    request = CalibrationRequest(["message"], [], "1kB", 1, 0.5, [])
+    assert len(list(table_lines(request, tmp_path, Site(), tmp_path, tmp_path))) == 6

@@ -5,10 +5,12 @@ import signal
 import psutil
 import pytest
 import yaml
-from tests.test_crash import Harness, wait_until
+from bench_command import Harness, wait_until
 
-from bench.config.validation import apply_site, read_address, read_scenario, read_site
+from bench.cli.inputs import read_site_file
+from bench.config.validation import read_address, read_scenario
 from bench.errors import UsageError
+from bench.plugins.scenario_check import scenario_on_site
 from bench.services.ports import free_ports
 from bench.storage.run_folder import read_results, read_run, read_trials
 
@@ -24,21 +26,21 @@ timing: {settle: 500 ms, window: 2 s}
 def test_a_site_says_how_many_workers_there_are(tmp_path):
     """The scenario's own count is of this machine."""
     scenario, site = files(tmp_path, "kafka-1:9092", 5557)
-    assert apply_site(read_scenario(scenario), read_site(site)).load.workers == 2
+    assert scenario_on_site(read_scenario(scenario), read_site_file(site)).load.workers == 2
 
 
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ("systems=[python/kafka, plain/tcp]", "tcp stands on this machine"),
-        ("load.by=inline", "inline, one thread of this machine"),
+        ("systems=[python/kafka, python/tcp]", "tcp runs on this machine"),
+        ("load.by=inline", "one thread of this machine"),
     ],
 )
 def test_what_workers_elsewhere_cannot_do_is_refused(tmp_path, change, said):
     """In one line, before anything starts."""
     scenario, site = files(tmp_path, "kafka-1:9092", 5557)
     with pytest.raises(UsageError, match=said):
-        apply_site(read_scenario(scenario, [change]), read_site(site))
+        scenario_on_site(read_scenario(scenario, [change]), read_site_file(site))
 
 
 @pytest.mark.parametrize("text", ["10.0.0.5", ":5557", "a:b", "10.0.0.5:0", "a b:5557"])
@@ -67,7 +69,7 @@ def begun(harness, words, folder):
     """A run that is in the middle of a long trial."""
     run = harness.started(*words, str(folder), "--set=timing.window=8s")
     wait_until(
-        lambda: any(b"measuring" in beacon.read_bytes() for beacon in folder.glob("hosts-*/status.json")),
+        lambda: any(b"measuring" in status.read_bytes() for status in folder.glob("hosts-*/status.json")),
         90,
         "no trial",
     )

@@ -3,13 +3,8 @@
 import numpy as np
 import pytest
 
-from bench.config.scenario import Grid, LoadSettings, Scenario
-from bench.config.site import Site
-from bench.model.cell import Cell
 from bench.model.message_codec import MessageWriter
 from bench.model.message_keys import ENTRIES, Keys, KeySequence, draw_key_table, encode_keys
-from bench.model.message_sizes import MessageSize
-from bench.runner.deployment import unsupported_reason
 from bench.workload.processing import MessageProcessor
 
 
@@ -51,18 +46,3 @@ def test_order_is_looked_at_key_by_key():
     assert work.process([*other, *one])[0].out_of_order == 0
     assert work.process([*one[1:], one[0], *other])[0].out_of_order == 1
     assert MessageProcessor(100, 0.5).process([*other, *one])[0].out_of_order == 1
-
-
-def test_a_source_without_keys_refuses_them():
-    """In one line that says what to do."""
-    scenario = Scenario("x", ("capacity/memory",), Grid((MessageSize(100),)), load=LoadSettings(keys=Keys(10)))
-    assert unsupported_reason(Cell("capacity", "memory", 100, 0.0), scenario, Site()) == (
-        "load.keys: messages of memory have no keys; leave it out, or use a source that has them, such as kafka"
-    )
-
-
-def test_a_source_with_keys_takes_them():
-    """Kafka and Pulsar have them."""
-    scenario = Scenario("x", ("python/kafka",), Grid((MessageSize(100),)), load=LoadSettings(keys=Keys(10)))
-    assert unsupported_reason(Cell("python", "kafka", 100, 0.0), scenario, Site()) is None
-    assert unsupported_reason(Cell("python", "pulsar", 100, 0.0), scenario, Site()) is None

@@ -24,7 +24,7 @@ def rig(request, env):
     cell = Cell("python", request.param, 1000, 0.001)
     source, load, framework = (
         registry.source(request.param, {}),
-        registry.load("inline"),
+        registry.load_generator_plugin("inline").open(),
         registry.framework("python", {}),
     )
     endpoint = source.open(cell, env)

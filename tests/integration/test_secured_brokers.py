@@ -7,13 +7,13 @@ from hmac import digest
 
 import pytest
 
-from bench.cli.terminal import Silent
+from bench.cli.terminal import ignore
 from bench.config.scenario import Grid, Scenario, Search, Timing
 from bench.config.site import Site
 from bench.errors import HarnessError
 from bench.model.cell import Cell
 from bench.plugins import registry
-from bench.runner import run
+from bench.runner.run import RunOptions, run
 from bench.services.java import java
 from bench.services.maven_jars import jars
 from bench.services.ports import LOOPBACK, free_ports
@@ -127,7 +127,7 @@ def run_one(system, site, folder, env):
     )
     store = RunFolder.create(folder, "secured")
     try:
-        run.run(scenario, site, store, Silent(), places=run.Places(env.cache, folder / "registry", "bench run"))
+        run(scenario, site, store, ignore, RunOptions("bench run", env.cache, folder / "children"))
     finally:
         store.close()
     trials = [entry.measurement for entry in read_trials(store.folder)]

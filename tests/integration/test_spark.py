@@ -7,6 +7,7 @@ import numpy as np
 import psutil
 import pyarrow as pa
 import pytest
+from frameworks.spark.orders import first_line
 
 from bench.errors import ProcessDiedError, UsageError
 from bench.model import message_codec
@@ -17,8 +18,7 @@ from bench.units import Seconds
 from bench.workload.delivery_counts import DeliveryCounts
 from bench.workload.load_spec import LoadSpec
 from bench.workload.processing import MessageProcessor
-from frameworks.spark.commands import first_line
-from frameworks.spark.conf import Settings, block_interval, query_conf, reader_options, session_conf
+from frameworks.spark.conf import SparkSettings, block_interval, query_conf, reader_options, session_conf
 from frameworks.spark.site import SparkSite
 from frameworks.spark.tasks import merged, messages_at_once, on_arrow, on_lines
 
@@ -34,7 +34,7 @@ def reading(env, source_name, size, settings=None):
     cell = Cell("spark", source_name, size, 0.0)
     source, load, framework = (
         registry.source(source_name, {}),
-        registry.load("inline"),
+        registry.load_generator_plugin("inline").open(),
         registry.framework("spark", {"spark": settings or {}}),
     )
     endpoint = source.open(cell, env)
@@ -178,14 +178,14 @@ def test_a_wrong_setting_is_told():
 
 def test_a_receiver_has_a_slot_of_its_own(tmp_path):
     """A task slot more than cores, and blocks that fill the cores evenly."""
-    conf = session_conf(Settings(), "receiver", cores=2, site=None, folder=tmp_path)
+    conf = session_conf(SparkSettings(), "receiver", cores=2, site=None, folder=tmp_path)
     assert conf["spark.master"] == "local[3]"
     assert conf["spark.streaming.blockInterval"] == f"{block_interval(1.0, 2) * 1000:.0f}ms"
 
 
 def test_a_scenario_can_ask_for_what_spark_ships(tmp_path):
     """Nothing is tuned then."""
-    shipped = Settings(preset="shipped")
+    shipped = SparkSettings(preset="shipped")
     assert "spark.streaming.blockInterval" not in session_conf(shipped, "receiver", cores=2, site=None, folder=tmp_path)
     assert query_conf(shipped, "files", 100) == {}
     assert reader_options(shipped, "kafka", Endpoint("kafka", "h:1", "t")) == {}
@@ -193,7 +193,7 @@ def test_a_scenario_can_ask_for_what_spark_ships(tmp_path):
 
 def test_the_last_word_is_the_scenarios(tmp_path):
     """Its own Spark settings and options replace those of the room."""
-    settings = Settings(
+    settings = SparkSettings(
         conf={"spark.driver.memory": "2g", "spark.sql.files.openCostInBytes": 7}, options={"maxFilesPerTrigger": 9}
     )
     assert session_conf(settings, "files", cores=2, site=None, folder=tmp_path)["spark.driver.memory"] == "2g"
@@ -204,7 +204,7 @@ def test_the_last_word_is_the_scenarios(tmp_path):
 def test_an_external_master_is_a_site_away(tmp_path):
     """The session runs there, and is reached from there."""
     site = SparkSite("spark://there:7077", driver_host="here")
-    conf = session_conf(Settings(batch_interval=Seconds(5)), "kafka", cores=8, site=site, folder=tmp_path)
+    conf = session_conf(SparkSettings(batch_interval=Seconds(5)), "kafka", cores=8, site=site, folder=tmp_path)
     assert (conf["spark.master"], conf["spark.driver.host"], conf["spark.cores.max"]) == (
         "spark://there:7077",
         "here",
@@ -216,14 +216,14 @@ def test_an_external_master_is_a_site_away(tmp_path):
 def test_what_a_client_needs_to_be_let_in_reaches_sparks_consumer():
     """And nothing else of the producer's."""
     endpoint = Endpoint("kafka", "h:1", "t", client={"acks": 1, "security.protocol": "SSL"})
-    options = reader_options(Settings(preset="shipped"), "kafka", endpoint)
+    options = reader_options(SparkSettings(preset="shipped"), "kafka", endpoint)
     assert options == {"kafka.security.protocol": "SSL"}
 
 
 def test_pulsars_reader_fetches_no_more_ahead_than_memory_takes():
     """Few messages where they are large; and it is let in as the endpoint says."""
     client = {"message_bytes": 10**7, "token_file": "/t", "ca_file": ""}
-    options = reader_options(Settings(), "pulsar", Endpoint("pulsar", "pulsar://h:1", "t", client=client))
+    options = reader_options(SparkSettings(), "pulsar", Endpoint("pulsar", "pulsar://h:1", "t", client=client))
     assert options == {"tokenFile": "/t", "caFile": "", "receiverQueueSize": "6"}
 
 

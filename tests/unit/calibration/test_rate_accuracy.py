@@ -5,9 +5,9 @@ import json
 import pytest
 
 from bench.calibration.rate_accuracy import decades, rate_in
-from bench.cli.calibration_table import Asked, lines
-from bench.cli.inputs import _registry
-from bench.cli.inputs import cache_folder as _cache
+from bench.cli.calibration_table import CalibrationRequest, table_lines
+from bench.cli.inputs import cache_folder
+from bench.config.site import Site
 from bench.workload.load_spec import SendProgress
 
 
@@ -34,8 +34,8 @@ def test_the_verb_prints_a_line_for_each_decade(tmp_path, monkeypatch):
     """Up to nine tenths of a ceiling; the errors are in the last columns."""
     monkeypatch.setattr("bench.calibration.rate_accuracy.LOWEST", 100.0)
     monkeypatch.setattr("bench.calibration.rate_accuracy.SHORTEST", 0.5)
-    asked = Asked(["memory"], [], "1kB", 1, 0.6, ["load.limit=2 k/s"], offered=True)
-    found = list(lines(asked, tmp_path, None, _cache(), _registry()))
+    request = CalibrationRequest(["memory"], [], "1kB", 1, 0.6, ["load.limit=2 k/s"], offered=True)
+    found = list(table_lines(request, tmp_path, Site(), cache_folder(), tmp_path / "children"))
     assert len(found) == 4
     assert len(json.loads((tmp_path / "offered.json").read_text())["offered"]) == 3
     assert all(" %" in line for line in found[1:])

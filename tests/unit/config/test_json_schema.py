@@ -11,6 +11,7 @@ from bench.config.scenario import Scenario
 from bench.config.validation import parse_scenario
 from bench.config.yaml_document import Document, read_document
 from bench.errors import UsageError
+from bench.plugins import schemas
 
 HERE = Path(__file__).parent
 SCENARIOS = sorted((HERE.parents[2] / "scenarios").glob("*.yaml"))
@@ -18,7 +19,7 @@ WRONG = sorted((HERE / "wrong").glob("*/*.yaml"))
 
 
 def published(name: str) -> Draft202012Validator:
-    return Draft202012Validator(json.loads((json_schema.FOLDER / name).read_text(encoding="utf-8")))
+    return Draft202012Validator(json.loads((schemas.FOLDER / name).read_text(encoding="utf-8")))
 
 
 def schema_result(path: Path) -> str:
@@ -30,24 +31,24 @@ def schema_result(path: Path) -> str:
         return "unseen"
 
 
-@pytest.mark.parametrize("name", sorted(json_schema.KINDS))
+@pytest.mark.parametrize("name", sorted(schemas.schema_types()))
 def test_the_published_schema_is_that_of_the_types(name: str) -> None:
-    """`python -m bench.config.json_schema` would change nothing."""
-    assert (json_schema.FOLDER / name).read_text(encoding="utf-8") == json_schema.text_of(json_schema.KINDS[name])
+    """`python -m bench.plugins.schemas` would change nothing."""
+    assert (schemas.FOLDER / name).read_text(encoding="utf-8") == json_schema.text_of(schemas.schema_types()[name])
 
 
 def test_the_files_can_be_regenerated(tmp_path: Path) -> None:
-    """The published files are those that `python -m bench.config.json_schema` writes."""
-    json_schema.write(tmp_path)
+    """The published files are those that `python -m bench.plugins.schemas` writes."""
+    schemas.write(tmp_path)
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {
-        path.name: path.read_text() for path in json_schema.FOLDER.iterdir()
+        path.name: path.read_text() for path in schemas.FOLDER.iterdir()
     }
 
 
-@pytest.mark.parametrize("name", sorted(json_schema.KINDS))
+@pytest.mark.parametrize("name", sorted(schemas.schema_types()))
 def test_the_published_schema_is_a_schema(name: str) -> None:
     """It is valid under the meta-schema of its draft."""
-    Draft202012Validator.check_schema(json.loads((json_schema.FOLDER / name).read_text(encoding="utf-8")))
+    Draft202012Validator.check_schema(json.loads((schemas.FOLDER / name).read_text(encoding="utf-8")))
 
 
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)

@@ -6,7 +6,7 @@ from bench.config.load_profile import profile_of, read_trace
 from bench.config.validation import read_scenario
 from bench.config.yaml_document import read_document
 from bench.errors import UsageError
-from bench.plugins.scenario_check import check_scenario as check
+from bench.plugins.scenario_check import check_scenario
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def test_a_missing_trace_is_refused_before_anything_starts(tmp_path):
         "name: x\nsystems: [python/kafka]\ngrid: {message_size: [1 kB]}\nload: {arrivals: trace, trace: nowhere.csv}\n"
     )
     with pytest.raises(UsageError, match=r"nowhere\.csv cannot be read"):
-        check(read_document(path), read_scenario(path))
+        check_scenario(read_document(path), read_scenario(path))
 
 
 def test_bursts_and_steps_are_profiles(tmp_path):

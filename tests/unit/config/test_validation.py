@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Meta, Struct
 
+from bench.cli.inputs import read_site_file
 from bench.config import validation
-from bench.config.validation import convert_settings, error_at, parse_scenario, read_scenario, read_site
+from bench.config.validation import convert_settings, error_at, parse_scenario, read_scenario
 from bench.config.yaml_document import Document, read_document
 from bench.errors import UsageError
 from bench.units import Seconds, Size
@@ -48,7 +49,7 @@ def named(path: Path) -> str:
 
 
 def reader(path: Path) -> Any:
-    return read_site if path.parent.name == "sites" else read_scenario
+    return read_site_file if path.parent.name == "sites" else read_scenario
 
 
 def written(folder: Path, text: str) -> Path:
@@ -103,9 +104,8 @@ def test_a_site_is_typed(tmp_path: Path) -> None:
     text = (
         "kafka: {bootstrap: 'a:9092,[::1]:9093'}\nspark: {master: 'spark://head:7077'}\ncores: 8\nbandwidth: 1 Gbit/s\n"
     )
-    site = read_site(written(tmp_path, text))
-    assert site.kafka is not None
-    assert (site.kafka.bootstrap, site.cores, site.bandwidth) == ("a:9092,[::1]:9093", 8, 125e6)
+    site = read_site_file(written(tmp_path, text))
+    assert (site.sections["kafka"].bootstrap, site.cores, site.bandwidth) == ("a:9092,[::1]:9093", 8, 125e6)
 
 
 def test_words_stay_texts(tmp_path: Path) -> None:
@@ -220,7 +220,7 @@ class TestUnreadable:
     def test_a_folder_is_no_file(self, tmp_path: Path) -> None:
         """The line names the folder and the system's reason."""
         assert (
-            mistake(read_site, tmp_path)
+            mistake(read_site_file, tmp_path)
             == f"{tmp_path}: found that it cannot be read (Is a directory); allowed: a YAML file"
         )
 

@@ -8,6 +8,7 @@ from bench.config.validation import read_scenario
 from bench.errors import UsageError
 from bench.model.cell import Cell
 from bench.plugins import client_lint, registry
+from bench.plugins.scenario_check import config_warnings
 
 
 def scenario(tmp_path, *changes):
@@ -17,7 +18,7 @@ def scenario(tmp_path, *changes):
 
 
 def told(tmp_path, *changes):
-    return registry.config_warnings(scenario(tmp_path, *changes))
+    return config_warnings(scenario(tmp_path, *changes))
 
 
 def test_our_own_senders_have_no_hazard(tmp_path):

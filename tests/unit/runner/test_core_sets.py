@@ -7,7 +7,7 @@ import pytest
 
 from bench.config.validation import read_scenario
 from bench.errors import UsageError
-from bench.runner import run
+from bench.runner.core_sets import core_sets
 from bench.system import host_info
 from bench.system.supervisor import Supervisor
 
@@ -22,20 +22,20 @@ def scenario(tmp_path):
 @pytest.mark.skipif(host_info.cores() < 2, reason="this machine has one core")
 def test_load_and_framework_are_kept_apart(scenario):
     """The load has the last cores, everything else the others."""
-    found = run.cores_of(scenario("load.cores=1"))
+    found = core_sets(scenario("load.cores=1"))
     assert found["load"] == host_info.core_numbers()[-1:]
     assert found["framework"] == found["source"] == host_info.core_numbers()[:-1]
 
 
 def test_without_a_setting_all_share_all(scenario):
     """As it is on a laptop."""
-    assert run.cores_of(scenario()) == {}
+    assert core_sets(scenario()) == {}
 
 
 def test_a_load_that_leaves_no_core_is_refused(scenario):
     """With the number that there are."""
     with pytest.raises(UsageError, match=r"load\.cores: 1024 of \d+ cores"):
-        run.cores_of(scenario("load.cores=1024"))
+        core_sets(scenario("load.cores=1024"))
 
 
 def test_a_child_stays_where_its_role_may_run(tmp_path):

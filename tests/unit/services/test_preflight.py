@@ -1,12 +1,10 @@
-"""What a run needs and has not got is told before anything starts."""
+"""What a run needs and does not have is reported before anything starts."""
 
 import socket
 
 import pytest
 
-from bench.config.site import Site
 from bench.services import preflight
-from producers.pulsar.site import PulsarSite
 
 
 @pytest.fixture
@@ -16,29 +14,45 @@ def listening():
         yield f"127.0.0.1:{server.getsockname()[1]}"
 
 
-def site(address, **more):
-    return Site(sections={"pulsar": PulsarSite(f"pulsar://{address}", f"http://{address}", **more)})
+def test_an_address_where_somebody_listens_can_be_reached_but_not_listened_at(listening):
+    """A second server of our own would not get it."""
+    assert preflight.connection_error(listening) is None
+    (line,) = preflight.unavailable_addresses({"site.tcp.listen": listening})
+    assert line.startswith(f"site.tcp.listen: cannot listen at {listening} (")
 
 
-def test_a_sites_pulsar_needs_no_jars(listening, tmp_path):
-    """Nor Java."""
-    assert preflight.missing({"python", "pulsar"}, site(listening), tmp_path) == []
+def test_an_address_where_nobody_listens_can_be_listened_at_but_not_reached(listening):
+    """The reason is that of the system."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        free = f"127.0.0.1:{server.getsockname()[1]}"
+    assert isinstance(preflight.connection_error(free), ConnectionRefusedError)
+    assert preflight.unavailable_addresses({"listen": free}) == []
 
 
-def test_an_embedded_pulsars_jars_are_announced(tmp_path):
-    """They will be downloaded."""
-    assert preflight.missing({"pulsar"}, Site(), tmp_path) == [
-        "the jars of pulsar are not in the cache: they will be downloaded first"
+def test_an_address_of_another_machine_cannot_be_listened_at():
+    """The sentence names the key and the address."""
+    (line,) = preflight.unavailable_addresses({"listen": "192.0.2.1:7200"})
+    assert line.startswith("listen: cannot listen at 192.0.2.1:7200 (")
+
+
+def test_a_file_that_cannot_be_read_is_named_with_its_key(tmp_path):
+    """A folder is no file that can be read."""
+    (tmp_path / "file").write_text("text")
+    files = [("a", str(tmp_path / "file")), ("b", str(tmp_path / "missing")), ("c", str(tmp_path))]
+    assert preflight.unreadable_files(files) == [
+        f"b: {tmp_path / 'missing'} cannot be read",
+        f"c: {tmp_path} cannot be read",
     ]
 
 
-def test_a_pulsar_that_does_not_answer_is_told(tmp_path):
-    """Its service and its administration, each with its address."""
-    found = preflight.missing({"pulsar"}, site("127.0.0.1:9"), tmp_path)
-    assert [line.partition(":")[0] for line in found] == ["pulsar at 127.0.0.1", "pulsar at 127.0.0.1"]
+def test_a_folder_that_cannot_be_written_is_named_with_its_key(tmp_path):
+    """One that is there is not."""
+    found = preflight.unwritable_folders({"a": str(tmp_path), "b": str(tmp_path / "unmounted")})
+    assert found == [f"b: {tmp_path / 'unmounted'} is no folder that can be written; is it mounted?"]
 
 
-def test_a_token_file_that_is_not_there_is_told(listening, tmp_path):
-    """By the key that names it."""
-    found = preflight.missing({"pulsar"}, site(listening, token_file=str(tmp_path / "token")), tmp_path)
-    assert found == [f"site.pulsar.token_file: {tmp_path / 'token'} cannot be read"]
+def test_jars_that_are_not_in_the_cache_will_be_downloaded(tmp_path):
+    """The sentence names the set."""
+    assert preflight.missing_jars(("pulsar",), tmp_path) == [
+        "the jars of pulsar are not in the cache: they will be downloaded first"
+    ]

@@ -4,13 +4,13 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from bench.config.site import Site
 from bench.config.validation import read_scenario
 from bench.errors import UsageError
 from bench.model.cell import Cell
 from bench.model.measurement import Measurement, PlannedTrial, Result, Series
 from bench.storage.run_folder import RunFolder, read_results, read_run, read_trials
 from bench.units import Bandwidth
-from bench.config.site import Site
 from producers.kafka.site import KafkaSite
 
 CELL = Cell("python", "kafka", 100, 0.01)

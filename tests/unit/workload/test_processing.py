@@ -9,7 +9,8 @@ from msgspec.structs import replace
 from bench.analysis.histogram import Histogram
 from bench.model import message_codec
 from bench.model.message_codec import ClockReference
-from bench.system.clock import boot, epoch, ours
+from bench.system.clock import epoch, local_clock
+from bench.system.procfs import boot_id
 from bench.workload.processing import NO_RUN, MessageProcessor, burn
 
 
@@ -87,7 +88,7 @@ def test_a_matrix_gives_the_same_counts_as_its_messages():
 
 def test_another_machine_reports_no_latencies():
     """Its clock counts from its own boot; the messages are counted all the same."""
-    processors = [replace(PROCESSOR, clock=ClockReference(name)) for name in (boot(), "another")]
+    processors = [replace(PROCESSOR, clock=ClockReference(name)) for name in (boot_id(), "another")]
     here, there = (processor.process(messages(10))[0] for processor in processors)
     assert here.from_due
     assert here.count == there.count == 10
@@ -123,7 +124,7 @@ def histogram(sparse):
 def test_times_written_by_other_hosts_are_inexact_on_this_machine_too():
     """With an unknown error there is no latency; a negative latency within a known error is not impossible."""
     early = messages(10, ahead=0.5)
-    remote = ours(theirs=True)
+    remote = local_clock(theirs=True)
     assert not replace(PROCESSOR, clock=remote).process(early)[0].from_due
     assert replace(PROCESSOR, clock=replace(remote, max_error=1.0)).process(early)[0].negative == 0
     assert replace(PROCESSOR, clock=replace(remote, max_error=0.01)).process(early)[0].negative == 10

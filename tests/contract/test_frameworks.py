@@ -1,0 +1,191 @@
+"""One suite for every installed framework: it processes each message of a source once, counts exactly, and closes at any time."""
+
+import time
+
+import pytest
+from msgspec.structs import replace
+
+from bench.config.site import Site
+from bench.errors import HarnessError
+from bench.model.cell import Cell
+from bench.plugins import registry
+from bench.plugins.placement import unreachable_reason
+from bench.plugins.plugin import FrameworkPlugin, SourcePlugin
+from bench.workload.delivery_counts import DeliveryCounts
+from bench.workload.load_spec import LoadSpec
+from bench.workload.processing import MessageProcessor
+
+SIZE, ENTROPY, COST = 1000, 0.5, 0.001
+COUNT, RATE = 300, 300.0
+DEADLINE = 60.0
+QUIET_S = 0.5
+"""For which nothing more must be reported after the last message."""
+
+
+def starts_servers(name):
+    """Return whether a framework starts servers of its own."""
+    plugin = registry.framework_plugin(name)
+    return plugin.preflight is not FrameworkPlugin.preflight or plugin.site is not None
+
+
+def cheapest_source(name):
+    """Return the first source that a framework can read; one that needs nothing but this machine, if possible."""
+    framework = registry.framework(name, {})
+    sources = sorted(
+        registry.names("sources"),
+        key=lambda source: registry.source_plugin(source).preflight is not SourcePlugin.preflight,
+    )
+    for source in sources:
+        cell = Cell(name, source, SIZE, COST)
+        if (
+            unreachable_reason(name, source, Site())
+            or framework.unsupported_reason(cell, source)
+            or registry.source(source, {}).unsupported_reason(cell, ENTROPY)
+        ) is None:
+            return source
+    raise AssertionError(f"{name} can read no installed source")
+
+
+FRAMEWORKS = pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.real] if starts_servers(name) else [])
+        for name in registry.names("frameworks")
+    ],
+)
+
+
+class System:
+    """A framework that reads a source, and a load generator that writes to it."""
+
+    def __init__(self, name, env):
+        self.cell = Cell(name, cheapest_source(name), SIZE, COST)
+        self.env, self.work = env, MessageProcessor(SIZE, ENTROPY)
+        self.source = registry.source(self.cell.source, {})
+        self.endpoint = self.source.open(self.cell, env)
+        in_process = [
+            one for one in registry.names("load_generators") if registry.load_generator_plugin(one).in_process
+        ]
+        self.load_generator = registry.load_generator_plugin(in_process[0]).open()
+        self.load_generator.open(self.endpoint, env)
+        self.framework = registry.framework(name, {})
+
+    def open_framework(self):
+        self.framework.open(self.cell, self.endpoint, self.work, self.env)
+
+    def counts(self, run):
+        """Send a run's messages; return what the framework reports until it was quiet for a while."""
+        self.load_generator.start(
+            LoadSpec(
+                run, RATE, time.monotonic() + 0.05, COUNT / RATE, message_bytes=SIZE, cpu_seconds=COST, entropy=ENTROPY
+            )
+        )
+        counts, deadline, quiet_from = DeliveryCounts(), time.monotonic() + DEADLINE, None
+        while quiet_from is None or time.monotonic() < quiet_from + QUIET_S:
+            assert time.monotonic() < deadline, f"{counts.count} of {COUNT} messages were processed"
+            for report in self.framework.poll():
+                assert report.run == run
+                counts.add(report)
+            if quiet_from is None and counts.count + counts.corrupted >= COUNT:
+                quiet_from = time.monotonic()
+            self.load_generator.poll()
+            time.sleep(0.01)
+        return counts
+
+    def close(self):
+        for plugin in (self.framework, self.load_generator, self.source):
+            plugin.close()
+
+
+@pytest.fixture
+def system(env):
+    """Opens the source and the load generator of a framework; everything is closed afterwards."""
+    opened = []
+
+    def make(name):
+        opened.append(System(name, env))
+        return opened[-1]
+
+    yield make
+    for one in opened:
+        one.close()
+
+
+@FRAMEWORKS
+def test_every_message_is_processed_once(system, name):
+    """The reports of two runs, one after the other, are exact: nothing is lost, repeated or damaged."""
+    running = system(name)
+    running.open_framework()
+    for run in (1, 2):
+        counts = running.counts(run)
+        assert counts.reconcile({0: COUNT}) == (0, 0)
+        assert (counts.count, counts.corrupted) == (COUNT, 0)
+
+
+@FRAMEWORKS
+def test_the_cpu_cost_is_spent_and_reported(system, name):
+    """What the messages asked for is known exactly, and at least that was used."""
+    running = system(name)
+    running.open_framework()
+    counts = running.counts(1)
+    assert counts.cpu_requested_s == pytest.approx(COUNT * COST)
+    assert counts.cpu_used_s >= counts.cpu_requested_s
+
+
+@FRAMEWORKS
+def test_latencies_of_every_message_are_reported(system, name):
+    """There is one from its due time and one from when it was sent, none of them below zero."""
+    running = system(name)
+    running.open_framework()
+    counts = running.counts(1)
+    assert counts.negative == 0
+    assert counts.from_due.quantile(0.5) >= counts.from_sent.quantile(0.5) * 0.9 > 0
+
+
+@FRAMEWORKS
+def test_nothing_is_reported_where_nothing_was_sent(system, name):
+    """Polling does not wait for it."""
+    running = system(name)
+    running.open_framework()
+    assert [report for report in running.framework.poll() if report.count + report.corrupted] == []
+
+
+@FRAMEWORKS
+def test_a_framework_is_closed_after_a_failed_open(system, name, tmp_path):
+    """The failure is an error of the harness, and the next framework reads as if nothing had happened."""
+    running = system(name)
+    missing = replace(running.endpoint, address=str(tmp_path / "missing"))
+    with pytest.raises(HarnessError):
+        running.framework.open(running.cell, missing, running.work, running.env)
+        running.counts(1)
+    assert running.framework.close() is None
+    again = system(name)
+    again.open_framework()
+    assert again.counts(2).against({0: COUNT}) == (0, 0)
+
+
+@FRAMEWORKS
+def test_closing_twice_or_without_opening_does_no_harm(system, name):
+    """Whoever makes a framework closes it however it went."""
+    running = system(name)
+    running.open_framework()
+    closed = [running.framework.close(), running.framework.close(), registry.framework(name, {}).close()]
+    assert closed == [None, None, None]
+
+
+@pytest.mark.parametrize("name", registry.names("frameworks"))
+@pytest.mark.parametrize("source", [*registry.names("sources"), "carrier-pigeon"])
+def test_a_reason_is_none_or_a_sentence(name, source):
+    """It is one line, short enough to be read beside the cell; nobody can read a source that does not exist."""
+    reason = registry.framework(name, {}).unsupported_reason(Cell(name, source, SIZE, COST), source)
+    if source == "carrier-pigeon":
+        assert reason is not None
+    if reason is not None:
+        assert 10 < len(reason.strip()) < 300
+        assert "\n" not in reason
+
+
+@pytest.mark.parametrize("name", registry.names("frameworks"))
+def test_the_batch_interval_is_known_before_anything_is_opened(name):
+    """It is in seconds, 0 where the framework goes on continuously."""
+    assert 0 <= registry.framework(name, {}).batch_interval < 3600

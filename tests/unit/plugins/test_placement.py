@@ -1,0 +1,147 @@
+"""A system is placed by the sections of the site file: hosts, cores, network, and whether the framework reaches its source."""
+
+from pathlib import Path
+
+import pytest
+
+from bench.config.scenario import Grid, Scenario
+from bench.config.site import LoadHosts, Site
+from bench.model.message_sizes import MessageSize
+from bench.plugins.placement import Placement, framework_service, place, unreachable_reason
+from bench.runner.cell_plan import plan_cell
+from bench.storage.run_folder import RunRecord
+from bench.units import Bandwidth, Seconds
+from frameworks.harmonicio.site import HarmonicioSite
+from frameworks.spark.site import SparkSite
+from producers.files.site import FilesSite
+from producers.kafka.site import KafkaSite
+from producers.tcp.site import TcpSite
+from reports.data.derived import cpu_bound
+from reports.data.run_data import RunData
+
+SPARK = SparkSite("spark://f1:7077", cores=12)
+HARMONICIO = HarmonicioSite("f1:8090", "f1:8091", "127.0.0.1:7215")
+
+
+def unsupported_reason(system: str, site: Site) -> str | None:
+    """Return what the plan of a system's cell says."""
+    scenario = Scenario("x", (system,), Grid((MessageSize(1000),)))
+    return plan_cell(scenario.cells()[0], scenario, site, 2).unsupported_reason
+
+
+def test_what_runs_on_other_hosts_is_known() -> None:
+    """It is what the site file has a section of; a plugin that is called as another key of the file has none."""
+    site = Site(load=LoadHosts("h:1", 1), sections={"kafka": KafkaSite("b1:9092"), "harmonicio": HARMONICIO})
+    assert place("harmonicio", "stream", site, 1).source_remote
+    assert not place("load", "load", site, 1).source_remote
+    assert place("python", "kafka", site, 1).source_remote
+    assert not place("spark", "kafka", site, 1).framework_remote
+    assert not place("python", "kafka", site, 1).framework_remote
+
+
+def test_a_source_that_this_machine_serves_is_not_remote() -> None:
+    """A port and a folder of this machine have sections, and stay here."""
+    site = Site(sections={"tcp": TcpSite("127.0.0.1:7200"), "files": FilesSite("/srv/stream")})
+    assert not place("python", "tcp", site, 2).source_remote
+    assert not place("python", "files", site, 2).source_remote
+
+
+def test_without_a_site_everything_runs_here() -> None:
+    """There is no link within one machine."""
+    assert place("spark", "kafka", Site(), 2) == Placement(
+        framework_remote=False, source_remote=False, cores=2, link=None
+    )
+
+
+@pytest.mark.parametrize(
+    ("system", "site", "link"),
+    [
+        ("python/tcp", Site(bandwidth=Bandwidth(125e6)), None),
+        ("python/kafka", Site(bandwidth=Bandwidth(125e6), sections={"kafka": KafkaSite("b1:9092")}), 125e6),
+        ("spark/tcp", Site(bandwidth=Bandwidth(125e6), sections={"spark": SPARK}), 125e6),
+        ("python/tcp", Site(bandwidth=Bandwidth(125e6), load=LoadHosts("h:1", 1)), 125e6),
+        ("python/kafka", Site(sections={"kafka": KafkaSite("b1:9092")}), None),
+    ],
+    ids=["all here", "remote source", "remote framework", "load hosts", "bandwidth unknown"],
+)
+def test_messages_cross_a_link_where_anything_is_on_another_host(system: str, site: Site, link: float | None) -> None:
+    """Its bandwidth is the site's."""
+    framework, _, source = system.partition("/")
+    assert place(framework, source, site, 2).link == link
+
+
+def test_a_framework_that_is_not_installed_runs_here() -> None:
+    """Runs of plugins that are gone can be reported."""
+    assert framework_service("gone", Site(sections={"spark": SPARK})) is None
+    assert place("gone", "gone", Site(cores=16), 2).cores == 2
+
+
+@pytest.mark.parametrize(
+    ("system", "site", "part"),
+    [
+        ("spark/kafka", Site(sections={"spark": SPARK}), "kafka"),
+        ("spark/pulsar", Site(sections={"spark": SPARK, "kafka": KafkaSite("b1:9092")}), "pulsar"),
+        ("spark/files", Site(sections={"spark": SPARK}), "files"),
+        ("spark/tcp", Site(sections={"spark": SPARK, "files": FilesSite("/srv/stream")}), "tcp"),
+        ("harmonicio/kafka", Site(sections={"harmonicio": HARMONICIO}), "kafka"),
+    ],
+    ids=lambda part: part if isinstance(part, str) else "",
+)
+def test_a_source_that_a_framework_of_the_site_would_not_reach_is_refused(system: str, site: Site, part: str) -> None:
+    """The sentence names the section of the site file that is missing."""
+    framework, _, source = system.partition("/")
+    assert unsupported_reason(system, site) == (
+        f"{framework} runs on the site, {source} on this machine, where it is not reached:"
+        f" the site file has no `{part}`"
+    )
+
+
+@pytest.mark.parametrize(
+    ("system", "site"),
+    [
+        ("spark/kafka", Site()),
+        ("python/tcp", Site(sections={"spark": SPARK})),
+        ("harmonicio/stream", Site(sections={"spark": SPARK})),
+        ("harmonicio/stream", Site(sections={"harmonicio": HARMONICIO})),
+        ("spark/files", Site(sections={"spark": SPARK, "files": FilesSite("/srv/stream")})),
+        ("spark/tcp", Site(sections={"spark": SPARK, "tcp": TcpSite("127.0.0.1:7200")})),
+        ("spark/kafka", Site(sections={"spark": SPARK, "kafka": KafkaSite("b1:9092")})),
+    ],
+    ids=[
+        "all here",
+        "python is here",
+        "harmonicio is here",
+        "its own source",
+        "shared folder",
+        "a port",
+        "the site's broker",
+    ],
+)
+def test_a_source_that_is_reached_is_not_refused(system: str, site: Site) -> None:
+    """Both are here, or the site file says where the source is reached."""
+    assert unsupported_reason(system, site) is None
+
+
+def test_a_source_within_the_harness_is_refused_to_processes_of_their_own() -> None:
+    """A framework within the harness reads it."""
+    assert unreachable_reason("capacity", "memory", Site()) is None
+    assert unreachable_reason("spark", "memory", Site()) == (
+        "memory exists only within the harness's process, and spark reads with processes of its own"
+    )
+
+
+def test_cores_are_those_of_the_frameworks_hosts() -> None:
+    """They are of the framework's section, of the site for all, or of this machine."""
+    site = Site(cores=16, sections={"spark": SPARK, "harmonicio": HARMONICIO})
+    assert [place(name, "kafka", site, 2).cores for name in ("spark", "harmonicio", "python")] == [12, 16, 2]
+    assert place("spark", "kafka", Site(cores=16, sections={"kafka": KafkaSite("b1:9092")}), 2).cores == 2
+    scenario = Scenario("x", ("spark/kafka", "python/kafka"), Grid((MessageSize(1000),), (Seconds(0.01),)))
+    assert [plan_cell(cell, scenario, site, 2).bounds[0].hz for cell in scenario.cells()] == [1200.0, 200.0]
+
+
+def test_a_reports_bound_is_that_of_the_framework() -> None:
+    """Spark's twelve cores of the site are not those of plain processes on this machine."""
+    scenario = Scenario("x", ("spark/kafka", "python/kafka"), Grid((MessageSize(1000),)))
+    run = RunRecord(1, scenario, Site(sections={"spark": SPARK}), {"cores": 2}, "2026-05-04T10:00:00Z")
+    run_data = RunData(Path(), run, ())
+    assert [cpu_bound(run_data, name, 0.01) for name in ("spark", "python")] == [1200.0, 200.0]

@@ -1,0 +1,48 @@
+"""Kafka's adapter: copies of each byte, the security of its clients."""
+
+from pathlib import Path
+
+import pytest
+
+from bench.analysis.bounds import Copies
+from bench.config.site import Site
+from bench.errors import SiteError
+from producers.kafka import security
+from producers.kafka.plugin import copies, kafka_copies
+from producers.kafka.site import KafkaSecurity, KafkaSite
+from producers.kafka.source import KafkaSettings
+
+
+def test_kafka_sends_to_followers_and_consumers() -> None:
+    """Three copies, two readers, three brokers: three times in, two to followers and two out; three copies on three disks."""
+    assert kafka_copies(3, consumers=2, brokers=3) == Copies(network=4 / 3, disk=1)
+
+
+def test_a_card_carries_both_directions_at_once() -> None:
+    """What comes in and goes out once fills a card no more than what comes in alone."""
+    assert kafka_copies(1) == Copies(network=1, disk=1)
+
+
+def test_brokers_of_a_site_share_the_copies() -> None:
+    """An embedded Kafka has one broker."""
+    site = Site(sections={"kafka": KafkaSite("a:1,b:1,c:1")})
+    assert copies(KafkaSettings(replication=3), site) == kafka_copies(3, brokers=3)
+    assert copies(KafkaSettings(), Site()) == kafka_copies(1)
+
+
+def test_a_secured_kafka_lets_clients_in_by_their_own_names(tmp_path: Path) -> None:
+    """Java, librdkafka and kafka-python get the same."""
+    (tmp_path / "password").write_text('a "quoted" one\n')
+    (tmp_path / "ca.crt").write_text("CERTIFICATE\n")
+    client = security.client_settings(KafkaSecurity("bench", str(tmp_path / "password"), str(tmp_path / "ca.crt")))
+    assert 'password="a \\"quoted\\" one";' in str(client["sasl.jaas.config"])
+    assert client["ssl.truststore.certificates"] == "CERTIFICATE\n"
+    assert security.for_librdkafka(client)["sasl.password"] == 'a "quoted" one'
+    assert security.for_kafka_python(client)["sasl_plain_password"] == 'a "quoted" one'
+    assert security.client_settings(None) == security.for_librdkafka({"acks": 1}) == {}
+
+
+def test_a_password_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    """The line names the file."""
+    with pytest.raises(SiteError, match=r"cannot be read"):
+        security.client_settings(KafkaSecurity("bench", str(tmp_path / "password"), str(tmp_path / "ca.crt")))

@@ -1,0 +1,113 @@
+"""A cell's plan holds what follows from scenario, site and plugins: its bounds, and why it cannot be measured."""
+
+import pytest
+from msgspec.structs import replace
+
+from bench.config.scenario import Grid, LoadSettings, Scenario
+from bench.config.site import LoadHosts, Site
+from bench.model.measurement import Bound
+from bench.model.message_keys import Keys
+from bench.model.message_sizes import MessageSize
+from bench.runner.cell_plan import CellPlan, plan_cell
+from bench.units import Bandwidth
+from producers.kafka.site import KafkaSite
+from producers.pulsar.site import PulsarSite
+
+
+def plan(system: str, site: Site | None = None, load: LoadSettings | None = None, **settings: object) -> CellPlan:
+    """Return the plan of a system's only cell, with messages of 1 kB, on two cores."""
+    scenario = Scenario(
+        "x", (system,), Grid((MessageSize(1000),)), load=load or LoadSettings(),
+        settings={system.partition("/")[2]: settings} if settings else {},
+    )  # fmt: skip
+    return plan_cell(scenario.cells()[0], scenario, site or Site(), 2)
+
+
+@pytest.mark.parametrize(
+    ("settings", "brokers", "network"),
+    [({"replication": 3}, "a:1", 100_000.0), ({"replication": 3}, "a:1,b:1,c:1", 300_000.0), ({}, "a:1", 300_000.0)],
+    ids=["three copies on one", "three copies on three", "one"],
+)
+def test_the_sources_settings_make_the_bound(settings: dict[str, object], brokers: str, network: float) -> None:
+    """It is the site's 300 MB/s, divided by the copies that a broker's card carries."""
+    site = Site(bandwidth=Bandwidth(300e6), sections={"kafka": KafkaSite(brokers)})
+    assert plan("python/kafka", site, **settings).bounds[0].hz == network
+
+
+def test_within_one_machine_there_is_no_network_bound() -> None:
+    """The site's Kafka is remote, a cell over TCP is not; where hosts of their own send, the link has several cards."""
+    site = Site(bandwidth=Bandwidth(300e6), sections={"kafka": KafkaSite("a:1")})
+    assert plan("python/kafka", site).bounds == (Bound("network", 300_000.0),)
+    assert plan("python/tcp", site).bounds == ()
+    several = replace(site, load=LoadHosts("a:2", 2))
+    assert [bound.hard for system in ("python/kafka", "python/tcp") for bound in plan(system, several).bounds] == [
+        False,
+        False,
+    ]
+
+
+def test_a_disk_is_a_soft_bound_and_a_network_a_hard_one() -> None:
+    """A disk may be exceeded for a while, a network never; the lowest bound comes first."""
+    site = Site(bandwidth=Bandwidth(200e6), disk=Bandwidth(50e6), sections={"kafka": KafkaSite("a:1")})
+    found = plan("python/kafka", site)
+    assert [(bound.name, bound.hz, bound.hard) for bound in found.bounds] == [
+        ("disk", 50_000.0, False),
+        ("network", 200_000.0, True),
+    ]
+    assert found.hard_bound == Bound("network", 200_000.0)
+    assert [bound.name for bound in found.soft_bounds] == ["disk"]
+
+
+def test_a_sites_pulsar_keeps_messages_in_its_own_way() -> None:
+    """The scenario's settings are those of an embedded one; where the site does not say, there is no such bound."""
+    settings = {"bookies": 3, "write_quorum": 3}
+    brokers, disk = "pulsar://a:1,b:1,c:1", Bandwidth(900e6)
+    complete = Site(disk=disk, sections={"pulsar": PulsarSite(brokers, "http://a:2", bookies=3, write_quorum=2)})
+    assert [(bound.name, round(bound.hz)) for bound in plan("python/pulsar", complete, **settings).bounds] == [
+        ("disk", 675_000)
+    ]
+    silent = Site(disk=disk, sections={"pulsar": PulsarSite(brokers, "http://a:2")})
+    assert plan("python/pulsar", silent, **settings).bounds == ()
+    assert plan("python/pulsar", silent).hard_bound is None
+
+
+def test_the_batch_interval_is_that_of_the_framework() -> None:
+    """A framework that goes on continuously has none."""
+    assert plan("spark/kafka").batch_interval > 0
+    assert plan("python/kafka").batch_interval == 0
+
+
+def test_a_source_without_keys_refuses_them() -> None:
+    """The sentence names the sources that have them."""
+    assert plan("capacity/memory", load=LoadSettings(keys=Keys(10))).unsupported_reason == (
+        "load.keys: messages of memory have no keys; leave it out, or use a source that has them (kafka, pulsar)"
+    )
+
+
+@pytest.mark.parametrize("source", ["kafka", "pulsar"])
+def test_a_source_with_keys_takes_them(source: str) -> None:
+    """Kafka and Pulsar have them."""
+    assert plan(f"python/{source}", load=LoadSettings(keys=Keys(10))).unsupported_reason is None
+
+
+@pytest.mark.parametrize(
+    ("system", "load", "reason"),
+    [
+        ("python/kafka", LoadSettings(by="inline", workers=2), "this load generator is one thread of the harness"),
+        ("python/tcp", LoadSettings(workers=2), "tcp takes messages of one sender"),
+        ("capacity/memory", LoadSettings(by="locust"), "memory exists only within the harness's process"),
+    ],
+    ids=["one thread", "one sender", "in the process"],
+)
+def test_a_load_generator_that_cannot_serve_the_source_is_refused(system: str, load: LoadSettings, reason: str) -> None:
+    """The sentence says which of both is in the way."""
+    found = plan(system, load=load).unsupported_reason
+    assert found is not None
+    assert reason in found
+
+
+def test_a_source_in_the_harness_gets_a_load_generator_there() -> None:
+    """It need not be named; other sources get the default one."""
+    assert plan("capacity/memory").load_generator.in_process
+    assert plan("capacity/memory").unsupported_reason is None
+    assert plan("python/kafka").load_generator.default

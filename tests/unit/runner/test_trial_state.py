@@ -1,0 +1,174 @@
+"""The counters of a trial follow what load generator and framework report, and say when a rate is hopeless."""
+
+import pytest
+
+from bench.model.measurement import PlannedTrial
+from bench.runner.trial_state import MAX_BACKLOG_BYTES, TrialState
+from bench.workload.delivery_counts import ProcessingReport, SequenceSums
+from bench.workload.load_spec import LoadSpec, SendProgress
+
+BEGIN = 1000.0
+"""Monotonic seconds of the first due time."""
+
+
+def state(rate: float = 100.0, *, batch_interval: float = 0.0, message_bytes: int = 100) -> TrialState:
+    """Return the state of trial 7 (run 8): 1 s to settle, a window of 10 s."""
+    spec = LoadSpec(8, rate, BEGIN, 11.0, message_bytes=message_bytes, cpu_seconds=0.0, entropy=0.5)
+    return TrialState(PlannedTrial(7, rate, 1.0, 10.0, "search"), spec, batch_interval)
+
+
+def sent(
+    confirmed: int, *, run: int = 8, failed: int = 0, at: float = 1.0, late: float = 0.0, done: bool = False
+) -> SendProgress:
+    return SendProgress(run, 0, BEGIN + at, confirmed, confirmed, failed, late=late, blocked=0.0, done=done)
+
+
+def processed(first: int, count: int, *, run: int = 8, at: float = 1.0, corrupted: int = 0) -> ProcessingReport:
+    """Return a report of messages with numbers from `first` on."""
+    numbers = range(first, first + count)
+    return ProcessingReport(
+        BEGIN + at, run, [SequenceSums(0, count, sum(numbers), sum(n * n for n in numbers))], corrupted=corrupted
+    )
+
+
+def followed(trial: TrialState, seconds: float, processed_hz: float) -> TrialState:
+    """Give a trial a row each 0.1 s while the framework processes at a constant rate."""
+    done = 0
+    for tenth in range(round(10 * seconds) + 1):
+        at = tenth / 10
+        new = int(at * processed_hz) - done
+        if new:
+            trial.add_report(processed(done, new, at=at))
+            done += new
+        trial.add_row(at, moved=bool(new))
+    return trial
+
+
+def test_a_new_trial_has_nothing():
+    """Nothing was sent, so that nothing is lost."""
+    trial = state()
+    assert (trial.confirmed, trial.failed, trial.processed, trial.losses()) == (0, 0, 0, (0, 0))
+    assert not trial.is_sent
+    assert trial.is_exact
+    assert trial.window_end == 11.0
+
+
+def test_a_trial_is_exact_when_what_was_confirmed_was_processed_once():
+    """It is sent when the load generator is done."""
+    trial = state()
+    trial.add_progress(sent(10, done=True))
+    assert trial.is_sent
+    assert not trial.is_exact
+    assert trial.add_report(processed(0, 10))
+    assert trial.is_exact
+
+
+def test_progress_of_another_run_is_dropped():
+    """A load generator may still speak of the trial before."""
+    trial = state()
+    trial.add_progress(sent(10, run=7, done=True))
+    assert (trial.confirmed, trial.is_sent) == (0, False)
+
+
+def test_messages_of_an_earlier_trial_are_stale():
+    """They are counted by themselves; first messages (run 0) are not, and what has no run counts here."""
+    trial = state()
+    assert not trial.add_report(processed(0, 5, run=7))
+    assert not trial.add_report(processed(0, 3, run=0))
+    assert (trial.stale, trial.processed) == (5, 0)
+    assert trial.add_report(ProcessingReport(BEGIN + 1, -1, [], corrupted=2))
+    assert (trial.processed, trial.counts.corrupted) == (2, 2)
+
+
+@pytest.mark.parametrize(
+    ("reports", "losses"),
+    [
+        ([processed(0, 9)], (1, 0)),
+        ([processed(0, 10), processed(3, 1)], (0, 1)),
+        ([processed(0, 9), processed(3, 1)], (1, 1)),
+        ([processed(0, 9, corrupted=1)], (0, 0)),
+    ],
+    ids=["lost", "duplicated", "both", "damaged"],
+)
+def test_losses_and_duplicates_are_counted(reports, losses):
+    """A damaged message is damaged, not lost."""
+    trial = state()
+    trial.add_progress(sent(10, done=True))
+    for report in reports:
+        trial.add_report(report)
+    assert trial.losses() == losses
+
+
+def test_a_refused_message_leaves_a_hole_that_is_no_loss():
+    """Its number was given, and a later one was processed in its place."""
+    trial = state()
+    trial.add_progress(sent(9, failed=1, done=True))
+    trial.add_report(processed(0, 4))
+    trial.add_report(processed(5, 5))
+    assert trial.losses() == (0, 0)
+    assert trial.is_exact
+
+
+def test_the_first_death_is_kept():
+    """What dies of it later is not noted."""
+    trial = state()
+    trial.add_death("source died", "a server ended")
+    trial.add_death("load died", "no connection")
+    assert (trial.death, trial.note) == ("source died", "a server ended")
+
+
+def test_a_row_is_kept_when_the_counter_moved_or_after_a_while():
+    """The times of rows never go back."""
+    trial = state()
+    trial.add_progress(sent(40))
+    for at, moved in ((0.0, False), (0.05, False), (0.06, True), (0.04, True), (0.2, False)):
+        trial.add_row(at, moved=moved)
+    rows = trial.rows.series()
+    assert rows.at == [0.0, 0.06, 0.06, 0.2]
+    assert rows.sent == [40] * 4
+    assert rows.offered == [trial.schedule.count(at) for at in rows.at]
+
+
+@pytest.mark.parametrize(
+    ("progress", "end", "late"),
+    [
+        (None, 11.0, 11.0),
+        (sent(10, at=10.0, late=0.5), 11.0, 0.55),
+        (sent(10, at=2.0, late=0.5), 11.0, 1.0),
+        (sent(10, at=0.0, late=0.5), 11.0, 0.5),
+    ],
+    ids=["never reported", "a moment earlier", "long before", "at the begin"],
+)
+def test_lateness_grows_evenly_until_the_end(progress, end, late):
+    """At most twice what was reported is taken; a generator that never reported was late all the time."""
+    assert state().lateness(progress, end) == pytest.approx(late)
+
+
+@pytest.mark.parametrize("at", [3.5, 11.0])
+def test_a_rate_that_is_kept_is_not_hopeless(at):
+    """Neither early in the window nor at its end."""
+    assert not followed(state(1000.0), at, 1000.0).is_hopeless(at)
+
+
+def test_a_backlog_that_grows_fast_is_hopeless():
+    """More than a quarter of what was offered since the window began; a smaller share may come to a good end."""
+    assert followed(state(1000.0), 8.0, 500.0).is_hopeless(8.0)
+    assert not followed(state(1000.0), 8.0, 850.0).is_hopeless(8.0)
+
+
+def test_nothing_is_hopeless_in_the_first_two_seconds():
+    """There is too little to look at."""
+    assert not followed(state(1000.0), 2.9, 0.0).is_hopeless(2.9)
+    assert followed(state(1000.0), 3.5, 0.0).is_hopeless(3.5)
+
+
+def test_messages_that_wait_for_their_batch_are_no_backlog():
+    """A framework with batches is given three of them."""
+    assert not followed(state(1000.0, batch_interval=3.0), 6.0, 0.0).is_hopeless(6.0)
+
+
+def test_a_backlog_that_does_not_fit_on_the_machine_is_hopeless_at_once():
+    """It need not be looked at for two seconds."""
+    large = MAX_BACKLOG_BYTES // 1000
+    assert followed(state(1000.0, message_bytes=2 * large), 1.5, 0.0).is_hopeless(1.5)
+    assert not followed(state(1000.0, message_bytes=large // 2), 1.5, 0.0).is_hopeless(1.5)
