@@ -15,9 +15,9 @@ from bench.services.ports import LOOPBACK
 from bench.system.pipe import Pipe
 from frameworks.harmonicio.engine.config import PeConfig
 from frameworks.harmonicio.engine.errors import HarmonicError
-from frameworks.harmonicio.engine.operator_client import Operator
-from frameworks.harmonicio.engine.pe.engine import Engine
-from frameworks.harmonicio.engine.pe.function import Batch, Function, of_batch
+from frameworks.harmonicio.engine.operator_client import OperatorClient
+from frameworks.harmonicio.engine.pe.engine import Engine, EngineOptions
+from frameworks.harmonicio.engine.pe.function import Batch, UserFunction, of_batch
 from frameworks.harmonicio.engine.pe.registration import Registration
 
 READY_SECONDS = 20.0
@@ -69,15 +69,14 @@ class Consumer:
             c_name=endpoint.name, spec="consumers.harmonicio:Into", host=LOOPBACK, node_addr=LOOPBACK, port=port,
             master_host=host, master_port=control, id=self._id, worker="", settings={"pipe": self._id},
         )  # fmt: skip
-        function = Function(config.spec, config.settings)
-        self._engine = Engine(
-            listener, function, c_name=endpoint.name, token="", compat=False, most_message=config.message_bytes
-        )
+        function = UserFunction(config.spec, config.settings)
+        options = EngineOptions(c_name=endpoint.name, max_message_bytes=config.message_bytes)
+        self._engine = Engine(listener, function, options)
         self._registration = Registration(config, self._engine)
         self._thread = threading.Thread(target=self._engine.run, daemon=True, name="pe")
         self._thread.start()
         self._registration.start()
-        self._wait_until_known(Operator(host, control))
+        self._wait_until_known(OperatorClient(host, control))
 
     def take(self, most: int, timeout: float) -> Sequence[bytes]:
         return self._pipe.take(most, timeout)
@@ -94,7 +93,7 @@ class Consumer:
             self._registration.finish()
         _PIPES.pop(self._id, None)
 
-    def _wait_until_known(self, operator: Operator) -> None:
+    def _wait_until_known(self, operator: OperatorClient) -> None:
         pause = threading.Event()
         for _ in range(int(READY_SECONDS / 0.05)):
             with contextlib.suppress(HarmonicError):

@@ -13,7 +13,7 @@ from bench.services.ports import LOOPBACK, free_ports
 from bench.system.supervisor import Child, Supervisor
 from frameworks.harmonicio.engine.config import MasterConfig
 from frameworks.harmonicio.engine.errors import HarmonicError
-from frameworks.harmonicio.engine.operator_client import Operator
+from frameworks.harmonicio.engine.operator_client import OperatorClient
 
 IMAGE = "python:frameworks.harmonicio.job:Job"
 READY_SECONDS = 60.0
@@ -43,7 +43,7 @@ class Cluster:
 
     def __init__(self, master: Child, worker: Child, *, port: int, data_port: int) -> None:
         self._master, self._worker = master, worker
-        self.reach, self.operator = Reach(LOOPBACK, port, LOOPBACK, data_port), Operator(LOOPBACK, port)
+        self.reach, self.operator = Reach(LOOPBACK, port, LOOPBACK, data_port), OperatorClient(LOOPBACK, port)
 
     @classmethod
     def deployed(cls, supervisor: Supervisor, state: str) -> "Cluster":
@@ -92,7 +92,7 @@ class SitesCluster:
     def __init__(self, site: HarmonicioSite) -> None:
         told = {of: secret_in(path) if path is not None else "" for of, path in _token_files(site).items()}
         self.reach = Reach(*host_and_port(site.master), *host_and_port(site.data), told["connector"], site.tls)
-        self.operator = Operator(self.reach.host, self.reach.port, told["operator"], tls=site.tls)
+        self.operator = OperatorClient(self.reach.host, self.reach.port, told["operator"], tls=site.tls)
         self.listen = host_and_port(site.listen)
 
     def alive(self) -> bool:

@@ -16,7 +16,7 @@ from bench.plugins.protocols import Endpoint, RunEnvironment
 from bench.units import Seconds, Size, limits
 from frameworks.harmonicio.cluster import cluster_of, too_large
 from frameworks.harmonicio.engine.connector import Feeder, Options
-from frameworks.harmonicio.engine.connector.blocking import ready
+from frameworks.harmonicio.engine.connector.blocking import wait_for_sockets
 from frameworks.harmonicio.engine.errors import HarmonicError
 
 CONNECT_SECONDS = 20.0
@@ -108,7 +108,7 @@ class Sender:
         self._step(feeder)
         taken = feeder.offer(messages)
         if not taken and self._full:
-            ready(feeder.watched(), TIMEOUT_S)
+            wait_for_sockets(feeder.watched_sockets(), TIMEOUT_S)
             self._step(feeder)
             taken = feeder.offer(messages)
         self._full = taken < len(messages)

@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
 
-def asked(port, verb, path, body=None):
+def request(port, verb, path, body=None):
     """(status, body) of a request, over a connection of its own."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
     connection.request(verb, path, body)
@@ -20,30 +20,30 @@ def asked(port, verb, path, body=None):
     return answer.status, text
 
 
-def pushed(host, port, data):
+def push_raw(host, port, data):
     """Open, send, close: one message of the old wire."""
     with socket.create_connection((host, port), timeout=10) as sock:
         sock.sendall(data)
 
 
-def old_send(port, c_name, message):
+def send_as_legacy_connector(port, c_name, message):
     """What the old connector does for one message; the role of the place that it was sent to."""
     digest = hashlib.md5(message, usedforsecurity=False).hexdigest()
     path = f"/streamRequest?token=None&c_name={c_name}&c_os=ubuntu&source=test&digest={digest}"
-    status, text = asked(port, "GET", path)
+    status, text = request(port, "GET", path)
     if status != 200:
         return status
     place = ast.literal_eval(text.decode())
     head = f"{len(c_name):03d}{c_name}".encode() if place["node_role"] == 4 else b""
-    pushed(place["node_addr"], place["node_port"], head + message)
+    push_raw(place["node_addr"], place["node_port"], head + message)
     return place["node_role"]
 
 
-class OldPe:
+class LegacyPe:
     """Registers, accepts one connection, reads to its end, and registers again; listen backlog 1."""
 
     def __init__(self, master_port, c_name):
-        self._listener = socket.create_server(("127.0.0.1", 0), backlog=1)
+        self._listener = socket.create_server(("127.0.0.1", 0), queue=1)
         self._master_port, self._c_name = master_port, c_name
         self.received, self.registered = [], threading.Semaphore(0)
         self._over = False
@@ -53,7 +53,7 @@ class OldPe:
     def close(self):
         self._over = True
         port = self._listener.getsockname()[1]
-        pushed("127.0.0.1", port, b"")
+        push_raw("127.0.0.1", port, b"")
         self._thread.join(10)
         self._listener.close()
 
@@ -61,7 +61,7 @@ class OldPe:
         port = self._listener.getsockname()[1]
         path = f"/streamRequest?token=None&batch_addr=127.0.0.1&batch_port={port}&batch_status=0&c_name={self._c_name}"
         while not self._over:
-            status, body = asked(self._master_port, "POST", path)
+            status, body = request(self._master_port, "POST", path)
             if status == 203 and body:
                 self.received.append(body)
                 continue
@@ -75,7 +75,7 @@ class OldPe:
                 self.received.append(b"".join(chunks))
 
 
-class OldMaster:
+class LegacyMaster:
     """A master of 0.3.0: one idle list and one queue an image; answers in Python literals."""
 
     def __init__(self):

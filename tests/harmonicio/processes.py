@@ -12,13 +12,13 @@ import numpy as np
 import psutil
 
 from frameworks.harmonicio.engine.errors import HarmonicError
-from frameworks.harmonicio.engine.operator_client import Operator
+from frameworks.harmonicio.engine.operator_client import OperatorClient
 
 DEADLINE = 60.0
 HERE = Path(__file__).parent
 
 
-def until(condition, what):
+def wait_until(condition, what):
     """Return once the condition holds."""
     deadline = time.monotonic() + DEADLINE
     while True:
@@ -32,13 +32,13 @@ def until(condition, what):
         time.sleep(0.02)
 
 
-class Stand:
+class LocalCluster:
     """A master and workers."""
 
     def __init__(self, folder, host="127.0.0.1"):
         self.folder, self.host = folder, host
         self.port, self.data_port, self.worker_port = (free_port() for _ in range(3))
-        self.operator = Operator(host, self.port)
+        self.operator = OperatorClient(host, self.port)
         self.processes = {}
         self.numbers = folder / "numbers"
         self.numbers.mkdir()
@@ -46,7 +46,7 @@ class Stand:
     def start_master(self, *flags):
         command = ["master", "--host", self.host, "--port", str(self.port), "--data-port", str(self.data_port)]
         self._start("master", [*command, "--state", str(self.folder / "state"), *flags])
-        until(self.operator.info, "the master")
+        wait_until(self.operator.info, "the master")
 
     def start_worker(self, *flags):
         command = [
@@ -59,7 +59,7 @@ class Stand:
             f"{self.host}:{self.port}",
         ]
         self._start("worker", [*command, "--data-ports", "0,0", "--allow", "python:pe_functions:*", *flags])
-        until(lambda: self.operator.status()["workers"], "the worker")
+        wait_until(lambda: self.operator.status()["workers"], "the worker")
 
     def submit(self, name="Record", num=1, stream="s", **more):
         settings = {"folder": str(self.numbers)}
@@ -71,7 +71,7 @@ class Stand:
         return self.operator.status()["pes"]
 
     def wait_pes(self, count):
-        return until(lambda: len(pes := self.pes()) == count and (pes or [True]), f"{count} PEs")
+        return wait_until(lambda: len(pes := self.pes()) == count and (pes or [True]), f"{count} PEs")
 
     def pe_pids(self):
         """Of the worker's children."""

@@ -3,20 +3,20 @@
 import contextlib
 import resource
 
-from frameworks.harmonicio.engine.wire.frame import seal
+from frameworks.harmonicio.engine.wire.frame import encode_frame
 
 
-def put(backlog, first, messages, stream="s", session=1):
+def put(queue, first, messages, stream="s", session=1):
     """Put a frame in."""
-    head, *body = seal(messages, session, first, 0).buffers
-    return backlog.add(stream, head, b"".join(body))
+    head, *body = encode_frame(messages, session, first, 0).buffers
+    return queue.add(stream, head, b"".join(body))
 
 
-def contents(backlog, stream="s"):
+def contents(queue, stream="s"):
     """All messages of a stream, which are taken."""
     found = []
-    while (taken := backlog.take_message(stream)) is not None:
-        backlog.done(stream, taken[0].key)
+    while (taken := queue.take_message(stream)) is not None:
+        queue.done(stream, taken[0].key)
         found.append(taken[1])
     return found
 

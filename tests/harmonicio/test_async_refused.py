@@ -6,8 +6,8 @@ import pytest
 from processes import DEADLINE
 
 from frameworks.harmonicio.engine.connector import AsyncConnector
-from frameworks.harmonicio.engine.errors import Refused, Unreachable
-from frameworks.harmonicio.engine.operator_client import Operator
+from frameworks.harmonicio.engine.errors import RefusedError, UnreachableError
+from frameworks.harmonicio.engine.operator_client import OperatorClient
 
 pytestmark = pytest.mark.real
 
@@ -19,18 +19,18 @@ async def send(how_many=1, **options):
 
 
 @pytest.mark.parametrize("how_many", [1, 5])
-def test_a_wrong_token_is_told_to_whoever_sends(stand, how_many):
+def test_a_wrong_token_is_told_to_whoever_sends(cluster, how_many):
     """At once, not after a timeout."""
-    (stand.folder / "tokens.yaml").write_text("tokens: {operator: o, worker: w, pe: p, connector: c}\n")
-    stand.operator = Operator("127.0.0.1", stand.port, "o")
-    stand.start_master("--config", str(stand.folder / "tokens.yaml"))
-    with pytest.raises(Refused, match="token"):
-        asyncio.run(send(how_many, port=stand.data_port, token="x", timeout=2 * DEADLINE))
+    (cluster.folder / "tokens.yaml").write_text("tokens: {operator: o, worker: w, pe: p, connector: c}\n")
+    cluster.operator = OperatorClient("127.0.0.1", cluster.port, "o")
+    cluster.start_master("--config", str(cluster.folder / "tokens.yaml"))
+    with pytest.raises(RefusedError, match="token"):
+        asyncio.run(send(how_many, port=cluster.data_port, token="x", timeout=2 * DEADLINE))
 
 
 def test_without_a_master_it_says_so():
     """After its timeout."""
-    with pytest.raises(Unreachable, match="nothing was acknowledged"):
+    with pytest.raises(UnreachableError, match="nothing was acknowledged"):
         asyncio.run(send(port=1, timeout=0.3))
 
 
@@ -51,5 +51,5 @@ def test_without_a_master_it_says_so_also_while_others_send():
         async with asyncio.timeout(DEADLINE / 4):
             await send_beside_others()
 
-    with pytest.raises(Unreachable, match="nothing was acknowledged"):
+    with pytest.raises(UnreachableError, match="nothing was acknowledged"):
         asyncio.run(within_the_deadline())

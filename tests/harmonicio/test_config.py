@@ -3,8 +3,8 @@
 import pytest
 
 from frameworks.harmonicio.engine.config import MasterConfig, WorkerConfig, read_config
-from frameworks.harmonicio.engine.errors import ConfigError, Refused
-from frameworks.harmonicio.engine.worker.ports import Ports
+from frameworks.harmonicio.engine.errors import ConfigError, RefusedError
+from frameworks.harmonicio.engine.worker.ports import PortRange
 
 
 def test_flags_go_before_the_environment_and_that_before_the_file(tmp_path):
@@ -20,7 +20,7 @@ def test_flags_go_before_the_environment_and_that_before_the_file(tmp_path):
 def test_tokens_come_from_the_environment():
     """One for each role; with any, the old wire is off."""
     config = read_config(WorkerConfig, None, {"HARMONICIO_TOKEN_WORKER": "w", "HARMONICIO_ALLOW": "a,b"}, {})
-    assert (config.tokens.worker, config.old_wire, config.allow) == ("w", False, ("a", "b"))
+    assert (config.tokens.worker, config.legacy_protocol, config.allow) == ("w", False, ("a", "b"))
 
 
 @pytest.mark.parametrize(
@@ -40,10 +40,10 @@ def test_what_is_wrong_is_said_in_one_line(tmp_path, text, says):
 
 def test_ports_are_given_again_and_run_out_loudly():
     """The end of the range is not used."""
-    first = Ports(0, 0, "127.0.0.1").take()
-    ports = Ports(first, first + 1, "127.0.0.1")
+    first = PortRange(0, 0, "127.0.0.1").take()
+    ports = PortRange(first, first + 1, "127.0.0.1")
     assert ports.take() == first
-    with pytest.raises(Refused, match="no port is free"):
+    with pytest.raises(RefusedError, match="no port is free"):
         ports.take()
     ports.give_back(first)
     assert ports.take() == first

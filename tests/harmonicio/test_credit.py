@@ -1,23 +1,23 @@
 """The master's queue takes messages for as long as there is room, from however many connectors, and no more."""
 
 import pytest
-from processes import numbered, until
+from processes import numbered, wait_until
 
 from frameworks.harmonicio.engine.connector import Connector
-from frameworks.harmonicio.engine.errors import Unreachable
+from frameworks.harmonicio.engine.errors import UnreachableError
 
 pytestmark = pytest.mark.real
 MEGABYTE = 2**20
 
 
 @pytest.fixture
-def bounded(stand):
+def bounded(cluster):
     """Starts a master whose queue holds so many megabytes, in messages of a megabyte at most."""
 
     def start(megabytes):
-        (stand.folder / "master.yaml").write_text(f"queue_bytes: {megabytes * MEGABYTE}\nmessage_bytes: {MEGABYTE}\n")
-        stand.start_master("--config", str(stand.folder / "master.yaml"))
-        return stand
+        (cluster.folder / "master.yaml").write_text(f"queue_bytes: {megabytes * MEGABYTE}\nmessage_bytes: {MEGABYTE}\n")
+        cluster.start_master("--config", str(cluster.folder / "master.yaml"))
+        return cluster
 
     return start
 
@@ -27,9 +27,9 @@ def connectors():
     """Makes connected ones, which are closed afterwards."""
     made = []
 
-    def connect(stand, **options):
-        made.append(Connector(c_name="s", port=stand.data_port, patience=0.01, **options))
-        until(lambda: (made[-1].feeder.step(), made[-1].feeder.connected)[1], "the master's welcome")
+    def connect(cluster, **options):
+        made.append(Connector(c_name="s", port=cluster.data_port, patience=0.01, **options))
+        wait_until(lambda: (made[-1].feeder.step(), made[-1].feeder.connected)[1], "the master's welcome")
         return made[-1]
 
     yield connect
@@ -39,10 +39,10 @@ def connectors():
 
 def test_connectors_that_are_idle_do_not_take_the_queue_from_the_others(bounded, connectors):
     """There is room for all of it."""
-    stand = bounded(4)
+    cluster = bounded(4)
     for _ in range(8):
-        connectors(stand)
-    busy = connectors(stand)
+        connectors(cluster)
+    busy = connectors(cluster)
     busy.send_many(numbered(0, 1000))
     busy.flush()
     assert busy.feeder.queued == 1000
@@ -50,26 +50,26 @@ def test_connectors_that_are_idle_do_not_take_the_queue_from_the_others(bounded,
 
 def test_a_connector_that_comes_while_the_queue_is_full_has_its_turn_once_there_is_room(bounded, connectors):
     """Without having sent anything before."""
-    stand = bounded(2)
-    first = connectors(stand)
+    cluster = bounded(2)
+    first = connectors(cluster)
     first.send_many(numbered(0, 11, size=100_000))
     first.flush()
-    late = connectors(stand, timeout=0.5)
-    with pytest.raises(Unreachable):
+    late = connectors(cluster, timeout=0.5)
+    with pytest.raises(UnreachableError):
         late.send(b"one more")
-    stand.operator.withdraw("s", purge=True)
-    until(lambda: (late.feeder.step(), late.feeder.offer([b"one more"]))[1], "credit")
+    cluster.operator.withdraw("s", purge=True)
+    wait_until(lambda: (late.feeder.step(), late.feeder.offer([b"one more"]))[1], "credit")
     late.flush()
     assert late.feeder.acked == 1
 
 
 def test_a_queue_that_is_filled_by_one_connector_is_closed_to_those_that_were_idle(bounded, connectors):
     """They are told so before they send: the queue keeps its bound, and no connection is closed over it."""
-    stand = bounded(8)
-    idle, filler = [connectors(stand, timeout=0.5) for _ in range(3)], connectors(stand, timeout=0.5)
+    cluster = bounded(8)
+    idle, filler = [connectors(cluster, timeout=0.5) for _ in range(3)], connectors(cluster, timeout=0.5)
     for one in (filler, *idle):
-        with pytest.raises(Unreachable):
+        with pytest.raises(UnreachableError):
             one.send_many(numbered(0, 120, size=100_000))
-    totals = stand.operator.status()["totals"]
+    totals = cluster.operator.status()["totals"]
     assert 6 * MEGABYTE < totals["queue_bytes"] <= 8 * MEGABYTE
     assert totals["refused_total"] == 0

@@ -8,9 +8,9 @@ from socketserver import ThreadingUnixStreamServer
 
 import pytest
 
-from frameworks.harmonicio.engine.errors import Refused, Unreachable
+from frameworks.harmonicio.engine.errors import RefusedError, UnreachableError
 from frameworks.harmonicio.engine.worker.docker import DockerRuntime
-from frameworks.harmonicio.engine.worker.runtime import Start
+from frameworks.harmonicio.engine.worker.runtime import PeSpec
 
 ID = "0123456789abcdef" * 4
 
@@ -71,7 +71,7 @@ def test_a_pe_is_a_container_with_limits_and_without_privileges(engine):
     """Started, seen with its CPU time, stopped, removed."""
     runtime = DockerRuntime(engine.server_address)
     environment = {"HDE_NODE_NAME": "s", "HDE_NODE_DATA_PORT": "80"}
-    start = Start(c_name="s", image="img:1", port=9001, environment=environment, cpu_share=0.125, memory_bytes=10**9)
+    start = PeSpec(c_name="s", image="img:1", port=9001, environment=environment, cpu_share=0.125, memory_bytes=10**9)
     assert runtime.start(start) == ID[:12]
     created = engine.asked[0][1]
     assert created["HostConfig"]["CpuShares"] == 128
@@ -88,15 +88,15 @@ def test_a_pe_is_a_container_with_limits_and_without_privileges(engine):
 
 def test_what_the_engine_refuses_is_said(engine):
     """With its own words."""
-    with pytest.raises(Refused, match="No such image"):
-        DockerRuntime(engine.server_address).start(Start(c_name="s", image="missing", port=9001, environment={}))
-    with pytest.raises(Refused, match="there is no PE"):
+    with pytest.raises(RefusedError, match="No such image"):
+        DockerRuntime(engine.server_address).start(PeSpec(c_name="s", image="missing", port=9001, environment={}))
+    with pytest.raises(RefusedError, match="there is no PE"):
         DockerRuntime(engine.server_address).stop("nobody")
 
 
 def test_without_an_engine_the_other_runtime_is_named(tmp_path):
     """In one line."""
-    with pytest.raises(Unreachable, match="--runtime process"):
+    with pytest.raises(UnreachableError, match="--runtime process"):
         DockerRuntime(str(tmp_path / "nothing")).containers()
 
 

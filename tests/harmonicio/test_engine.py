@@ -5,8 +5,8 @@ import threading
 
 from processes import DEADLINE
 
-from frameworks.harmonicio.engine.pe.engine import Engine
-from frameworks.harmonicio.engine.pe.function import Function
+from frameworks.harmonicio.engine.pe.engine import Engine, EngineOptions
+from frameworks.harmonicio.engine.pe.function import UserFunction
 
 MANY = 10_000
 """More than a pair of sockets holds bytes of."""
@@ -14,14 +14,13 @@ MANY = 10_000
 
 def test_however_many_messages_are_put_in_at_once_nobody_waits():
     """The engine's own thread puts them in, too, and is the only one that would make room."""
-    engine = Engine(
-        socket.create_server(("127.0.0.1", 0)), Function("pe_functions:plain", {}), c_name="s", token="", compat=True,
-        most_message=2**20,
-    )  # fmt: skip
+    listener = socket.create_server(("127.0.0.1", 0))
+    options = EngineOptions(c_name="s", legacy_protocol=True, max_message_bytes=2**20)
+    engine = Engine(listener, UserFunction("pe_functions:plain", {}), options)
 
     def put():
         for _ in range(MANY):
-            engine.put_raw(b"x")
+            engine.accept_raw_message(b"x")
 
     thread = threading.Thread(target=put, daemon=True)
     thread.start()

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 from processes import numbered
 
 from frameworks.harmonicio.engine.connector import Connector
-from frameworks.harmonicio.engine.errors import Refused
-from frameworks.harmonicio.engine.wire.frame import EQUAL, seal
-from frameworks.harmonicio.engine.wire.frame_reader import Buffers, Reader
+from frameworks.harmonicio.engine.errors import RefusedError
+from frameworks.harmonicio.engine.wire.frame import EQUAL, encode_frame
+from frameworks.harmonicio.engine.wire.frame_reader import BufferPool, FrameReader
 
 MOST = 2**20
 
@@ -18,25 +18,25 @@ def test_a_frame_of_different_lengths_has_as_many_messages_as_fit(sizes, most):
     """One at least, and none is left out: those that are cut off begin the next."""
     messages, at = [bytes([index]) * size for index, size in enumerate(sizes)], 0
     while at < len(messages):
-        sealed = seal(messages[at:], 1, at, 0, most_bytes=most)
-        (frame,) = Reader(Buffers(), 2**20).feed(b"".join(sealed.buffers))
+        sealed = encode_frame(messages[at:], 1, at, 0, max_bytes=most)
+        (frame,) = FrameReader(BufferPool(), 2**20).feed(b"".join(sealed.buffers))
         assert [bytes(message) for message in frame.batch()] == messages[at : at + sealed.count]
         assert sealed.size <= most or sealed.count == 1 or frame.header.flags & EQUAL
         at += sealed.count
 
 
 @pytest.fixture
-def narrow(stand):
+def narrow(cluster):
     """A system that accepts frames of a megabyte, and a PE that has learnt that messages are fast."""
-    (stand.folder / "master.yaml").write_text(f"message_bytes: {MOST}\n")
-    (stand.folder / "worker.yaml").write_text(f"message_bytes: {MOST}\nmaster_port: {stand.port}\n")
-    stand.start_master("--config", str(stand.folder / "master.yaml"))
-    stand.start_worker("--config", str(stand.folder / "worker.yaml"))
-    stand.submit()
-    stand.wait_pes(1)
-    with Connector(c_name="s", port=stand.data_port, overflow="never") as connector:
+    (cluster.folder / "master.yaml").write_text(f"message_bytes: {MOST}\n")
+    (cluster.folder / "worker.yaml").write_text(f"message_bytes: {MOST}\nmaster_port: {cluster.port}\n")
+    cluster.start_master("--config", str(cluster.folder / "master.yaml"))
+    cluster.start_worker("--config", str(cluster.folder / "worker.yaml"))
+    cluster.submit()
+    cluster.wait_pes(1)
+    with Connector(c_name="s", port=cluster.data_port, overflow="never") as connector:
         connector.send_many(numbered(0, 1000))
-    return stand
+    return cluster
 
 
 @pytest.mark.real
@@ -56,7 +56,7 @@ def test_large_messages_behind_a_small_one_arrive(narrow, overflow):
 def test_a_message_that_is_longer_than_is_accepted_is_refused(narrow, shared_memory):
     """In one line, by the connector; what is sent afterwards arrives."""
     with Connector(c_name="s", port=narrow.data_port, overflow="never", shared_memory=shared_memory) as connector:
-        with pytest.raises(Refused, match=f"{MOST} at most"):
+        with pytest.raises(RefusedError, match=f"{MOST} at most"):
             connector.send_many([b"x" * 8, bytes(MOST + 1)])
         connector.send(bytes(MOST))
         connector.flush()
@@ -65,12 +65,18 @@ def test_a_message_that_is_longer_than_is_accepted_is_refused(narrow, shared_mem
 
 
 @pytest.mark.real
-def test_empty_messages_arrive(standing):
+def test_empty_messages_arrive(running_cluster):
     """Beside others, and by themselves."""
-    standing.submit("Keep")
-    standing.wait_pes(1)
-    with Connector(c_name="s", port=standing.data_port) as connector:
+    running_cluster.submit("Keep")
+    running_cluster.wait_pes(1)
+    with Connector(c_name="s", port=running_cluster.data_port) as connector:
         connector.send_many([b"", b"", b"x", b"", b"y"])
         connector.flush()
         assert (connector.feeder.acked, connector.feeder.redelivered) == (5, 0)
-    assert sorted(file.read_bytes() for file in standing.numbers.glob("*.message")) == [b"", b"", b"", b"x", b"y"]
+    assert sorted(file.read_bytes() for file in running_cluster.numbers.glob("*.message")) == [
+        b"",
+        b"",
+        b"",
+        b"x",
+        b"y",
+    ]

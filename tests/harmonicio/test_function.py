@@ -5,17 +5,17 @@ from collections import deque
 
 from pe_functions import Busy
 
-from frameworks.harmonicio.engine.pe.batch_merging import MAX_BYTES, joined, portion
-from frameworks.harmonicio.engine.pe.function import Function
-from frameworks.harmonicio.engine.wire.frame import Batch, seal
-from frameworks.harmonicio.engine.wire.frame_reader import Buffers, Reader
+from frameworks.harmonicio.engine.pe.batch_merging import MAX_MERGED_BYTES, merge_batches, take_mergeable
+from frameworks.harmonicio.engine.pe.function import UserFunction
+from frameworks.harmonicio.engine.wire.frame import Batch, encode_frame
+from frameworks.harmonicio.engine.wire.frame_reader import BufferPool, FrameReader
 
 
 def frames(*batches, first=0):
     """Frames of these batches, one behind the other."""
     found = []
     for batch in batches:
-        found += Reader(Buffers(), 2**20).feed(b"".join(seal(batch, 1, first, 0).buffers))
+        found += FrameReader(BufferPool(), 2**20).feed(b"".join(encode_frame(batch, 1, first, 0).buffers))
         first += len(batch)
     return found
 
@@ -23,15 +23,15 @@ def frames(*batches, first=0):
 def taken(*batches, most=100):
     """How many frames the first portion has, how many messages the first batch of it."""
     inbox = deque(("guest", frame) for frame in frames(*batches))
-    guest, found = portion(inbox, most)
+    guest, found = take_mergeable(inbox, most)
     assert (guest, len(found) + len(inbox)) == ("guest", len(batches))
-    return len(found), [len(part) for part in joined([frame.batch() for frame in found])]
+    return len(found), [len(part) for part in merge_batches([frame.batch() for frame in found])]
 
 
 def test_small_frames_that_wait_are_put_together():
     """In their order, as one batch."""
     assert taken([b"ab"], [b"cd", b"ef"], [b"gh"]) == (3, [4])
-    parts = joined([frame.batch() for frame in frames([b"ab"], [b"cd", b"ef"])])
+    parts = merge_batches([frame.batch() for frame in frames([b"ab"], [b"cd", b"ef"])])
     assert [bytes(message) for message in parts[0]] == [b"ab", b"cd", b"ef"]
 
 
@@ -39,26 +39,26 @@ def test_what_differs_stays_apart():
     """Other lengths, large ones, another guest's, and what is more than the function takes."""
     assert taken([b"ab"], [b"c"]) == (1, [1])
     assert taken([b"a", b"bcd"], [b"ef"]) == (1, [2])
-    assert taken([bytes(MAX_BYTES)], [bytes(MAX_BYTES)]) == (1, [1])
+    assert taken([bytes(MAX_MERGED_BYTES)], [bytes(MAX_MERGED_BYTES)]) == (1, [1])
     assert taken([b"ab"], [b"cd"], most=1) == (1, [1])
     inbox = deque(zip(("one", "other"), frames([b"ab"], [b"cd"]), strict=True))
-    assert len(portion(inbox, 100)[1]) == 1
+    assert len(take_mergeable(inbox, 100)[1]) == 1
 
 
 def test_a_function_may_do_something_while_nothing_waits():
     """And says when it wants to be asked again; it is told when all is done."""
     Busy.told = []
-    function = Function("pe_functions:Busy", {"wish": 0.5})
+    function = UserFunction("pe_functions:Busy", {"wish": 0.5})
     function.run(Batch(memoryview(b"abcd"), None, 2))
     assert function.idle() == 0.5
     function.close()
     assert Busy.told == [2, "idle", "close"]
-    assert Function("pe_functions:Busy", {}).idle() == Function("pe_functions:plain", {}).idle() == math.inf
+    assert UserFunction("pe_functions:Busy", {}).idle() == UserFunction("pe_functions:plain", {}).idle() == math.inf
 
 
 def test_an_idle_that_raises_is_not_called_again():
     """The PE goes on."""
     Busy.told = []
-    function = Function("pe_functions:Busy", {"wish": "raise"})
+    function = UserFunction("pe_functions:Busy", {"wish": "raise"})
     assert [function.idle(), function.idle()] == [math.inf, math.inf]
     assert Busy.told == ["idle"]

@@ -5,19 +5,14 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from packing_variants import first_fit, first_fit_by_tree, vector_first_fit
 
-from frameworks.harmonicio.engine.errors import ConfigError, Refused
-from frameworks.harmonicio.engine.irm.autoscaler import Registered, scale, target_workers
-from frameworks.harmonicio.engine.irm.packing import (
-    Packing,
-    first_fit,
-    first_fit_by_tree,
-    idle_buffer,
-    vector_first_fit,
-)
+from frameworks.harmonicio.engine.errors import ConfigError, RefusedError
+from frameworks.harmonicio.engine.irm.autoscaler import WorkerPool, scale, target_workers
+from frameworks.harmonicio.engine.irm.packing import Packing, idle_buffer
 from frameworks.harmonicio.engine.irm.parameters import PAPER, SHIPPED
 from frameworks.harmonicio.engine.irm.predictor import Predictor, growth, pes_to_add
-from frameworks.harmonicio.engine.irm.profiler import Profiler, reading_of
+from frameworks.harmonicio.engine.irm.profiler import Profiler, weighted_mean
 from frameworks.harmonicio.engine.irm.requests import RequestQueue
 
 STRICT = [
@@ -52,7 +47,7 @@ def test_the_rule_with_equality_answers_as_published(items, bins):
 @pytest.mark.parametrize(("size", "fit"), [(1.0, "strict"), (1.1, "leq"), (0.0, "leq"), (math.nan, "leq")])
 def test_an_item_that_fits_no_bin_is_refused(size, fit):
     """It is not lost in silence."""
-    with pytest.raises(Refused, match="size"):
+    with pytest.raises(RefusedError, match="size"):
         first_fit([size], fit)
 
 
@@ -88,7 +83,7 @@ def optimum(sizes):
     """The fewest bins, by trying every bin for every item."""
     best = len(sizes)
 
-    def place(index, free):
+    def address(index, free):
         nonlocal best
         if len(free) >= best:
             return
@@ -97,10 +92,10 @@ def optimum(sizes):
             return
         for position, space in enumerate(free):
             if sizes[index] <= space + 1e-9:
-                place(index + 1, (*free[:position], space - sizes[index], *free[position + 1 :]))
-        place(index + 1, (*free, 1 - sizes[index]))
+                address(index + 1, (*free[:position], space - sizes[index], *free[position + 1 :]))
+        address(index + 1, (*free, 1 - sizes[index]))
 
-    place(0, ())
+    address(0, ())
     return best
 
 
@@ -128,7 +123,7 @@ def test_growth_is_truncated_towards_zero_and_the_first_time_is_the_whole_length
 def test_after_pes_were_added_the_predictor_waits():
     """For the scale-up waiting time."""
     predictor = Predictor(PAPER)
-    assert [predictor.look(50, now) for now in (0.0, 1.0, 10.0, 10.5)] == [2, 0, 0, 2]
+    assert [predictor.update(50, now) for now in (0.0, 1.0, 10.0, 10.5)] == [2, 0, 0, 2]
 
 
 def test_removing_a_pe_frees_its_space_and_trailing_empty_bins_go():
@@ -151,28 +146,28 @@ def test_vectors_fit_where_every_dimension_does():
 def test_a_request_is_put_back_as_often_as_its_time_to_live_says():
     """One means two attempts."""
     queue = RequestQueue(1)
-    queue.ask("img")
+    queue.add("img")
     (first,) = queue.drain()
-    assert queue.again(first)
+    assert queue.retry(first)
     (second,) = queue.drain()
-    assert not queue.again(second)
+    assert not queue.retry(second)
     assert queue.dropped == 1
 
 
 def test_a_profile_is_a_mean_by_pes_that_leaves_out_who_has_not_measured():
     """And never falls below the smallest size."""
-    assert reading_of([(0.2, 1), (0.5, 2), (None, 4)]) == pytest.approx(0.4)
+    assert weighted_mean([(0.2, 1), (0.5, 2), (None, 4)]) == pytest.approx(0.4)
     profiler = Profiler(0.02)
-    profiler.learn("img", [(0.4, 1)])
-    profiler.learn("img", [(0.2, 1)])
-    profiler.learn("idle", [(0.0, 1)])
+    profiler.add_reports("img", [(0.4, 1)])
+    profiler.add_reports("img", [(0.2, 1)])
+    profiler.add_reports("idle", [(0.0, 1)])
     assert (profiler.size("img"), profiler.size("idle"), profiler.size("new")) == (pytest.approx(0.3), 0.02, None)
 
 
 def test_the_autoscaler_enables_registered_workers_up_to_its_target():
     """And says how many are missing."""
-    provider = Registered()
-    provider.saw(["a", "b"], set())
+    provider = WorkerPool()
+    provider.update(["a", "b"], set())
     assert (scale(provider, 0), provider.workers()) == (0, ["a"])
     assert (scale(provider, 3), provider.workers()) == (2, ["a", "b"])
     assert target_workers(10) == 12

@@ -5,15 +5,16 @@ import socket
 import time
 
 import pytest
-from processes import until
-from stubs import Came, Stub
+from processes import wait_until
+from stubs import ReceivedFrames, Stub
 
-from frameworks.harmonicio.engine.connector.feeder import Feeder, Options
-from frameworks.harmonicio.engine.connector.link import CONNECT_SECONDS, SILENT_SECONDS, Link
-from frameworks.harmonicio.engine.wire.connection import Peer
+from frameworks.harmonicio.engine.connector import Feeder, Options
+from frameworks.harmonicio.engine.connector.link import Link
+from frameworks.harmonicio.engine.connector.link_state import ANSWER_TIMEOUT_S, SILENCE_TIMEOUT_S
+from frameworks.harmonicio.engine.wire.connection import FrameConnection
 from frameworks.harmonicio.engine.wire.control_messages import Hello, Leases
-from frameworks.harmonicio.engine.wire.frame import Kind, control
-from frameworks.harmonicio.engine.wire.frame_reader import Buffers
+from frameworks.harmonicio.engine.wire.frame import FrameKind, encode_control
+from frameworks.harmonicio.engine.wire.frame_reader import BufferPool
 
 MESSAGE = b"a message that is long enough to be found"
 
@@ -30,28 +31,28 @@ def stubs():
 @pytest.fixture
 def feeder(stubs):
     """Of that master."""
-    one = Feeder(Options(c_name="s", port=stubs[0].place.port, overflow="never", shared_memory=False))
+    one = Feeder(Options(c_name="s", port=stubs[0].address.port, overflow="never", shared_memory=False))
     yield one
     one.close()
 
 
 def reached(feeder, master, stub):
     """The other end of the feeder's connection to a place, the only one that is leased from now on."""
-    known = len(feeder.watched())
-    master.sendall(control(Kind.LEASES, Leases(10.0, [stub.place])))
-    until(lambda: (feeder.step(), len(feeder.watched()) > known)[1], "a connection")
+    known = len(feeder.watched_sockets())
+    master.sendall(encode_control(FrameKind.LEASES, Leases(10.0, [stub.address])))
+    wait_until(lambda: (feeder.step(), len(feeder.watched_sockets()) > known)[1], "a connection")
     pes, sock = feeder.pes, stub.welcome()
-    until(lambda: (feeder.step(), feeder.pes > pes)[1], "the welcome")
+    wait_until(lambda: (feeder.step(), feeder.pes > pes)[1], "the welcome")
     return sock
 
 
 def test_a_place_that_was_away_for_long_is_reached_again(stubs):
     """However long that was: each attempt has its own time for an answer."""
-    link = Link(stubs[1].place, Hello("connector", "s", 1), Buffers())
-    later = time.monotonic() + 10 * CONNECT_SECONDS
-    link.step(later, None, None)
+    link = Link(stubs[1].address, Hello("connector", "s", 1), BufferPool())
+    later = time.monotonic() + 10 * ANSWER_TIMEOUT_S
+    link.step(later)
     sock = stubs[1].welcome()
-    until(lambda: (link.step(later + 0.001, None, None), link.ready)[1], "the welcome")
+    wait_until(lambda: (link.step(later + 0.001), link.ready)[1], "the welcome")
     assert link.ready
     link.close()
     sock.close()
@@ -59,11 +60,11 @@ def test_a_place_that_was_away_for_long_is_reached_again(stubs):
 
 def test_an_answer_that_does_not_come_is_waited_for_no_longer_than_that(stubs):
     """Then the next attempt is made."""
-    link = Link(stubs[1].place, Hello("connector", "s", 1), Buffers())
+    link = Link(stubs[1].address, Hello("connector", "s", 1), BufferPool())
     later = time.monotonic() + 1.0
-    link.step(later, None, None)
+    link.step(later)
     assert link.sock is not None
-    link.step(later + CONNECT_SECONDS + 1.0, None, None)
+    link.step(later + ANSWER_TIMEOUT_S + 1.0)
     assert link.sock is None
     link.close()
 
@@ -75,9 +76,9 @@ def test_what_was_on_its_way_to_a_place_that_left_the_leases_and_says_nothing_go
     socks = [reached(feeder, master, stubs[1])]
     assert feeder.offer([MESSAGE]) == 1
     socks.append(reached(feeder, master, stubs[2]))
-    feeder.step(time.monotonic() + SILENT_SECONDS / 2)
+    feeder.step(time.monotonic() + SILENCE_TIMEOUT_S / 2)
     assert (feeder.pes, feeder.redelivered) == (2, 0)
-    feeder.step(time.monotonic() + SILENT_SECONDS + 1)
+    feeder.step(time.monotonic() + SILENCE_TIMEOUT_S + 1)
     assert (feeder.pes, feeder.redelivered) == (1, 1)
     data = b""
     while MESSAGE not in data:
@@ -88,7 +89,7 @@ def test_what_was_on_its_way_to_a_place_that_left_the_leases_and_says_nothing_go
 
 def test_the_kernel_is_told_to_notice_a_host_that_is_gone(stubs):
     """By probes, and by what is not acknowledged."""
-    peer = Peer.dial(stubs[1].place.host, stubs[1].place.port, Buffers(), 100)
+    peer = FrameConnection.dial(stubs[1].address.host, stubs[1].address.port, BufferPool(), 100)
     assert peer.sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
     assert peer.sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) < 60
     assert 0 < peer.sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) <= 60_000
@@ -98,13 +99,15 @@ def test_the_kernel_is_told_to_notice_a_host_that_is_gone(stubs):
 @contextlib.contextmanager
 def cut_off(stubs, delivery):
     """A feeder whose message is on its way to the first PE, and which dials it again; the connection to it is gone."""
-    options = Options(c_name="s", port=stubs[0].place.port, overflow="never", shared_memory=False, delivery=delivery)
+    options = Options(c_name="s", port=stubs[0].address.port, overflow="never", shared_memory=False, delivery=delivery)
     with contextlib.closing(Feeder(options)) as feeder:
         feeder.step()
         with stubs[0].welcome() as master, reached(feeder, master, stubs[1]) as sock:
             assert feeder.offer([MESSAGE]) == 1
             sock.shutdown(socket.SHUT_RDWR)
-            until(lambda: (feeder.step(), not feeder.pes and len(feeder.watched()) == 2)[1], "the next attempt")
+            wait_until(
+                lambda: (feeder.step(), not feeder.pes and len(feeder.watched_sockets()) == 2)[1], "the next attempt"
+            )
             yield feeder
 
 
@@ -112,14 +115,14 @@ def cut_off(stubs, delivery):
 def test_another_pe_at_the_address_of_a_lost_one_is_not_taken_for_it(stubs, delivery, counts):
     """What the lost one may have done has failed, or is redelivered as after any loss."""
     with cut_off(stubs, delivery) as feeder, stubs[1].welcome(instance="another"):
-        until(lambda: (feeder.step(), (feeder.failed, feeder.redelivered) == counts)[1], "an outcome")
+        wait_until(lambda: (feeder.step(), (feeder.failed, feeder.redelivered) == counts)[1], "an outcome")
         assert (feeder.failed, feeder.redelivered) == counts
 
 
 def test_a_pe_that_is_reached_again_is_sent_what_it_did_not_acknowledge(stubs):
     """The same one, which knows what it has done; also at most once."""
     with cut_off(stubs, "at-most-once") as feeder, stubs[1].welcome() as again:
-        came = Came(again)
-        until(lambda: (feeder.step(), came.look())[1], "the frame")
+        came = ReceivedFrames(again)
+        wait_until(lambda: (feeder.step(), came.look())[1], "the frame")
         assert [bytes(message) for message in came.frames[0].batch()] == [MESSAGE]
         assert (feeder.failed, feeder.redelivered) == (0, 0)

@@ -7,8 +7,8 @@ import subprocess
 import sys
 
 import pytest
-from legacy_peers import OldMaster
-from processes import HERE, free_port, until
+from legacy_peers import LegacyMaster
+from processes import HERE, free_port, wait_until
 
 from frameworks.harmonicio.engine.config import read_pe_config
 
@@ -51,11 +51,11 @@ def start(tmp_path):
 
 
 @pytest.mark.real
-def test_our_master_is_told_the_port_of_the_host(stand, start):
+def test_our_master_is_told_the_port_of_the_host(cluster, start):
     """The PE listens at the other."""
-    stand.start_master()
-    inside, outside = start(stand.port)
-    (pe,) = stand.wait_pes(1)
+    cluster.start_master()
+    inside, outside = start(cluster.port)
+    (pe,) = cluster.wait_pes(1)
     assert pe["port"] == outside
     socket.create_connection(("127.0.0.1", inside), timeout=10).close()
 
@@ -63,9 +63,9 @@ def test_our_master_is_told_the_port_of_the_host(stand, start):
 @pytest.mark.real
 def test_an_old_master_is_told_the_port_of_the_host(start):
     """As batch_port."""
-    master = OldMaster()
+    master = LegacyMaster()
     _, outside = start(master.port)
-    until(lambda: master.idle, "a registration")
+    wait_until(lambda: master.idle, "a registration")
     assert master.idle[0] == ("127.0.0.1", outside, "img")
     master.close()
 

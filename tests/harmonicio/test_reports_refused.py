@@ -3,10 +3,10 @@
 import json
 
 import pytest
-from legacy_peers import asked, pushed
-from processes import free_port, until
+from legacy_peers import push_raw, request
+from processes import free_port, wait_until
 
-from frameworks.harmonicio.engine.errors import WireError
+from frameworks.harmonicio.engine.errors import ProtocolError
 from frameworks.harmonicio.engine.wire.literal import read_literal
 
 
@@ -17,7 +17,7 @@ from frameworks.harmonicio.engine.wire.literal import read_literal
 )  # fmt: skip
 def test_what_json_has_not_is_refused(text):
     """And numbers beyond 64 bits are, in one line."""
-    with pytest.raises(WireError) as caught:
+    with pytest.raises(ProtocolError) as caught:
         read_literal(text)
     assert len(str(caught.value)) < 132
 
@@ -29,32 +29,32 @@ def test_what_json_has_is_read():
 
 
 @pytest.mark.real
-def test_a_report_that_cannot_be_written_does_not_end_the_master(stand):
+def test_a_report_that_cannot_be_written_does_not_end_the_master(cluster):
     """It answers 4xx, and samples as before."""
-    stand.start_master()
-    pushed("127.0.0.1", stand.data_port, b"003imgfirst")
+    cluster.start_master()
+    push_raw("127.0.0.1", cluster.data_port, b"003imgfirst")
     reports = [
         "{'node_addr': 'x', 'cpu': b'1'}",
         "{'node_addr': 'x', 'cpu': 1" + "0" * 400 + "}",
         "{'node_addr': '..'}",
     ]
-    assert [asked(stand.port, "PUT", "/status?token=None", report)[0] for report in reports] == [400, 400, 409]
+    assert [request(cluster.port, "PUT", "/status?token=None", report)[0] for report in reports] == [400, 400, 409]
     asked_for = "{'c_name': 'img', 'settings': {'a': {1}}}"
-    assert asked(stand.port, "POST", "/v1/streams", asked_for)[0] == 409
-    before = stand.log().count("sample {")
-    until(lambda: stand.log().count("sample {") > before + 1, "the next samples")
-    assert stand.processes["master"].poll() is None
-    assert stand.operator.status()["workers"] == []
+    assert request(cluster.port, "POST", "/v1/streams", asked_for)[0] == 409
+    before = cluster.log().count("sample {")
+    wait_until(lambda: cluster.log().count("sample {") > before + 1, "the next samples")
+    assert cluster.processes["master"].poll() is None
+    assert cluster.operator.status()["workers"] == []
 
 
 @pytest.mark.real
-def test_a_port_is_given_again_whatever_went_wrong(stand):
+def test_a_port_is_given_again_whatever_went_wrong(cluster):
     """A name that no environment can have, settings that JSON has not; then the worker's only port is free still."""
     port = free_port()
-    stand.start_master()
-    stand.start_worker("--data-ports", f"{port},{port + 1}")
+    cluster.start_master()
+    cluster.start_worker("--data-ports", f"{port},{port + 1}")
     create = "/docker?token=None&command=create"
-    asked_for = {"c_name": "a\0b", "image": "python:pe_functions:Record", "settings": {"folder": str(stand.numbers)}}
-    assert asked(stand.worker_port, "POST", create, json.dumps(asked_for))[0] == 500
-    assert asked(stand.worker_port, "POST", create, "{'c_name': 's', 'settings': {'a': {1}}}")[0] == 400
-    assert asked(stand.worker_port, "POST", create, json.dumps({**asked_for, "c_name": "s"}))[0] == 200
+    asked_for = {"c_name": "a\0b", "image": "python:pe_functions:Record", "settings": {"folder": str(cluster.numbers)}}
+    assert request(cluster.worker_port, "POST", create, json.dumps(asked_for))[0] == 500
+    assert request(cluster.worker_port, "POST", create, "{'c_name': 's', 'settings': {'a': {1}}}")[0] == 400
+    assert request(cluster.worker_port, "POST", create, json.dumps({**asked_for, "c_name": "s"}))[0] == 200

@@ -9,13 +9,19 @@ from html import escape
 import psutil
 import pytest
 from crc32c import crc32c
-from processes import numbered, until
+from processes import numbered, wait_until
 
 from frameworks.harmonicio.engine.connector import Connector
-from frameworks.harmonicio.engine.errors import Refused
-from frameworks.harmonicio.engine.operator_client import Operator
+from frameworks.harmonicio.engine.errors import RefusedError
+from frameworks.harmonicio.engine.operator_client import OperatorClient
 from frameworks.harmonicio.engine.wire.control_messages import Hello
-from frameworks.harmonicio.engine.wire.frame import EQUAL, SHARED, Kind, control, header_bytes, seal
+from frameworks.harmonicio.engine.wire.frame import (
+    EQUAL,
+    SHARED,
+    FrameKind,
+    encode_control,
+    encode_header,
+)
 
 pytestmark = pytest.mark.real
 BROKEN = 10_000
@@ -37,15 +43,15 @@ def thrown(port, data, *, answer=False):
 
 def broken_frames(chance):
     """Frames with something wrong: bits, lengths, kinds, orders, words; and bytes that are none."""
-    hello = control(Kind.HELLO, Hello("connector", "s", 1, ""))
-    whole = b"".join(seal([b"x" * chance.randrange(1, 400)] * chance.randrange(1, 5), 1, 0, 0).buffers)
+    hello = encode_control(FrameKind.HELLO, Hello("connector", "s", 1, ""))
+    whole = b"".join(encode_frame([b"x" * chance.randrange(1, 400)] * chance.randrange(1, 5), 1, 0, 0).buffers)
     flipped = bytearray(hello + whole)
     flipped[chance.randrange(len(flipped))] ^= 1 << chance.randrange(8)
     return chance.choice([
         bytes(flipped), whole, hello[: chance.randrange(len(hello))], hello + whole[: chance.randrange(len(whole))], hello + hello,
-        hello + header_bytes(Kind.DATA, 2**32 - 1, 0, count=2**31), hello + header_bytes(Kind.DATA, 10, 0, count=0),
-        header_bytes(Kind.HELLO, 20, 0) + b"{" * 20, control(Kind.HELLO, None), chance.randbytes(chance.randrange(1, 300)),
-        b"999" + b"n" * 10, b"abc", b"003s", hello + control(Kind.ACK), hello + control(Kind.WELCOME),
+        hello + encode_header(FrameKind.DATA, 2**32 - 1, 0, count=2**31), hello + encode_header(FrameKind.DATA, 10, 0, count=0),
+        encode_header(FrameKind.HELLO, 20, 0) + b"{" * 20, encode_control(FrameKind.HELLO, None), chance.randbytes(chance.randrange(1, 300)),
+        b"999" + b"n" * 10, b"abc", b"003s", hello + encode_control(FrameKind.ACK), hello + encode_control(FrameKind.WELCOME),
     ])  # fmt: skip
 
 
@@ -77,14 +83,18 @@ def broken_requests(chance):
     return text.encode(errors="replace")
 
 
-def test_ten_thousand_broken_frames_and_requests_neither_end_nor_fill_anything(standing):
+def test_ten_thousand_broken_frames_and_requests_neither_end_nor_fill_anything(running_cluster):
     """Master, worker and PE serve as before, in the memory that they had."""
-    standing.submit()
-    (pe,) = standing.wait_pes(1)
+    running_cluster.submit()
+    (pe,) = running_cluster.wait_pes(1)
     chance = random.Random(406)
-    ports = [(standing.data_port, broken_frames), (pe["port"], broken_frames), (standing.port, broken_requests),
-             (standing.worker_port, broken_requests)]  # fmt: skip
-    pids = [standing.processes["master"].pid, standing.processes["worker"].pid, *standing.pe_pids()]
+    ports = [(running_cluster.data_port, broken_frames), (pe["port"], broken_frames), (running_cluster.port, broken_requests),
+             (running_cluster.worker_port, broken_requests)]  # fmt: skip
+    pids = [
+        running_cluster.processes["master"].pid,
+        running_cluster.processes["worker"].pid,
+        *running_cluster.pe_pids(),
+    ]
     for number in range(BROKEN // 5):
         port, make = ports[number % 4]
         thrown(port, make(chance))
@@ -94,46 +104,51 @@ def test_ten_thousand_broken_frames_and_requests_neither_end_nor_fill_anything(s
         thrown(port, make(chance), answer=number % 50 == 0)
     grown = {pid: psutil.Process(pid).memory_info().rss - size for pid, size in before.items()}
     assert max(grown.values()) < GROWTH
-    assert all(process.poll() is None for process in standing.processes.values())
-    with Connector(c_name="s", port=standing.data_port) as connector:
+    assert all(process.poll() is None for process in running_cluster.processes.values())
+    with Connector(c_name="s", port=running_cluster.data_port) as connector:
         connector.send_many(numbered(10**6, 1000))
-    assert set(range(10**6, 10**6 + 1000)) <= set(standing.processed().tolist())
+    assert set(range(10**6, 10**6 + 1000)) <= set(running_cluster.processed().tolist())
 
 
 @pytest.mark.parametrize(
     ("flags", "count"), [(SHARED, 1), (SHARED | EQUAL, 0), (4, 1)], ids=["shared", "none", "unknown"]
 )
-def test_what_no_pe_would_take_is_not_queued(stand, flags, count):
+def test_what_no_pe_would_take_is_not_queued(cluster, flags, count):
     """It would be in the way of all that comes behind it, for ever."""
-    stand.start_master()
-    hello, body = control(Kind.HELLO, Hello("connector", "s", 1, "")), (12).to_bytes(4, "little") + bytes(12)
-    thrown(
-        stand.data_port, hello + header_bytes(Kind.DATA, 16, crc32c(body), flags=flags, count=count) + body, answer=True
+    cluster.start_master()
+    hello, body = (
+        encode_control(FrameKind.HELLO, Hello("connector", "s", 1, "")),
+        (12).to_bytes(4, "little") + bytes(12),
     )
-    until(lambda: "a connection to the data port was closed" in stand.log(), "the refusal")
-    assert (stand.operator.status()["streams"], "Traceback" in stand.log()) == ([], False)
+    thrown(
+        cluster.data_port,
+        hello + encode_header(FrameKind.DATA, 16, crc32c(body), flags=flags, count=count) + body,
+        answer=True,
+    )
+    wait_until(lambda: "a connection to the data port was closed" in cluster.log(), "the refusal")
+    assert (cluster.operator.status()["streams"], "Traceback" in cluster.log()) == ([], False)
 
 
-def test_a_message_of_the_old_wire_is_no_longer_than_others(stand):
+def test_a_message_of_the_old_wire_is_no_longer_than_others(cluster):
     """Its name does not count."""
-    (stand.folder / "small.yaml").write_text("message_bytes: 1000\n")
-    stand.start_master("--config", str(stand.folder / "small.yaml"))
+    (cluster.folder / "small.yaml").write_text("message_bytes: 1000\n")
+    cluster.start_master("--config", str(cluster.folder / "small.yaml"))
     for size in (1001, 1000):
-        thrown(stand.data_port, b"001s" + bytes(size), answer=True)
-    until(lambda: "a message of 1001 bytes; at most 1000" in stand.log(), "the refusal")
-    assert until(lambda: stand.operator.status()["totals"]["queue_bytes"], "the other") == 1000
+        thrown(cluster.data_port, b"001s" + bytes(size), answer=True)
+    wait_until(lambda: "a message of 1001 bytes; at most 1000" in cluster.log(), "the refusal")
+    assert wait_until(lambda: cluster.operator.status()["totals"]["queue_bytes"], "the other") == 1000
 
 
 @pytest.fixture
-def guarded(stand):
+def guarded(cluster):
     """A master and a worker with tokens."""
-    (stand.folder / "tokens.yaml").write_text("tokens: {operator: o, worker: w, pe: p, connector: c}\n")
-    stand.operator = Operator("127.0.0.1", stand.port, "o")
-    stand.start_master("--config", str(stand.folder / "tokens.yaml"))
+    (cluster.folder / "tokens.yaml").write_text("tokens: {operator: o, worker: w, pe: p, connector: c}\n")
+    cluster.operator = OperatorClient("127.0.0.1", cluster.port, "o")
+    cluster.start_master("--config", str(cluster.folder / "tokens.yaml"))
     worker = "tokens: {operator: o, worker: w, pe: p, connector: c}\nmaster_port: %d\n"
-    (stand.folder / "worker.yaml").write_text(worker % stand.port)
-    stand.start_worker("--config", str(stand.folder / "worker.yaml"))
-    return stand
+    (cluster.folder / "worker.yaml").write_text(worker % cluster.port)
+    cluster.start_worker("--config", str(cluster.folder / "worker.yaml"))
+    return cluster
 
 
 def test_with_tokens_everything_works(guarded):
@@ -148,7 +163,10 @@ def test_with_tokens_everything_works(guarded):
 @pytest.mark.parametrize("token", ["", "o", "x"])
 def test_a_connector_without_its_token_is_refused(guarded, token):
     """And told so."""
-    with pytest.raises(Refused, match="token"), Connector(c_name="s", port=guarded.data_port, token=token) as connector:
+    with (
+        pytest.raises(RefusedError, match="token"),
+        Connector(c_name="s", port=guarded.data_port, token=token) as connector,
+    ):
         connector.send(b"x" * 8)
 
 
@@ -172,16 +190,16 @@ def test_with_tokens_the_old_wire_is_not_spoken(guarded):
     assert connection.getresponse().status == 404
     connection.close()
     thrown(guarded.data_port, b"001shello")
-    until(lambda: "data port was closed" in guarded.log(), "the refusal")
+    wait_until(lambda: "data port was closed" in guarded.log(), "the refusal")
     assert guarded.operator.status()["streams"] == []
 
 
-def test_the_dashboard_escapes_what_others_named(stand):
+def test_the_dashboard_escapes_what_others_named(cluster):
     """It loads nothing, and has no script."""
-    stand.start_master()
+    cluster.start_master()
     evil = "<script>alert(1)</script>"
-    stand.operator.submit({"c_name": evil, "num": 1})
-    connection = http.client.HTTPConnection("127.0.0.1", stand.port, timeout=10)
+    cluster.operator.submit({"c_name": evil, "num": 1})
+    connection = http.client.HTTPConnection("127.0.0.1", cluster.port, timeout=10)
     connection.request("GET", "/")
     answer = connection.getresponse()
     text = answer.read().decode()
@@ -195,23 +213,23 @@ def test_the_dashboard_escapes_what_others_named(stand):
     connection.close()
 
 
-def test_who_asks_too_often_is_told_so(stand):
+def test_who_asks_too_often_is_told_so(cluster):
     """By 429."""
-    (stand.folder / "slow.yaml").write_text("requests_per_second: 5\n")
-    stand.start_master("--config", str(stand.folder / "slow.yaml"))
+    (cluster.folder / "slow.yaml").write_text("requests_per_second: 5\n")
+    cluster.start_master("--config", str(cluster.folder / "slow.yaml"))
     found = []
     for _ in range(30):
-        connection = http.client.HTTPConnection("127.0.0.1", stand.port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", cluster.port, timeout=10)
         connection.request("GET", "/health")
         found.append(connection.getresponse().status)
         connection.close()
     assert set(found) == {200, 429}
 
 
-def test_listening_beyond_loopback_needs_tokens(stand):
+def test_listening_beyond_loopback_needs_tokens(cluster):
     """One line, exit code 2."""
-    stand._start("master", ["master", "--host", "0.0.0.0", "--port", str(stand.port)])
-    process = stand.processes.pop("master")
+    cluster._start("master", ["master", "--host", "0.0.0.0", "--port", str(cluster.port)])
+    process = cluster.processes.pop("master")
     assert process.wait(30) == 2
-    assert "needs tokens" in stand.log()
+    assert "needs tokens" in cluster.log()
     assert os.environ.get("HARMONICIO_INSECURE") is None

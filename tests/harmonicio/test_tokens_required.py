@@ -20,13 +20,13 @@ def status_of(port, token):
 
 
 @pytest.mark.real
-def test_a_worker_without_an_operators_token_wants_its_own(stand):
+def test_a_worker_without_an_operators_token_wants_its_own(cluster):
     """An empty token is none."""
-    file = stand.folder / "worker.yaml"
+    file = cluster.folder / "worker.yaml"
     file.write_text("tokens: {worker: w, pe: p, connector: c}\n")
-    stand.start_master()
-    stand.start_worker("--config", str(file))
-    assert [status_of(stand.worker_port, token) for token in ("", "o", "p", "w")] == [401, 401, 401, 200]
+    cluster.start_master()
+    cluster.start_worker("--config", str(file))
+    assert [status_of(cluster.worker_port, token) for token in ("", "o", "p", "w")] == [401, 401, 401, 200]
 
 
 @pytest.mark.parametrize("kind", [MasterConfig, WorkerConfig], ids=["master", "worker"])

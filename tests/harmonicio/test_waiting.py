@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from frameworks.harmonicio.engine.connector.coroutine import readiness
+from frameworks.harmonicio.engine.connector.coroutine import wait_for_sockets_async
 
 
 @pytest.mark.parametrize("steps", range(5))
@@ -13,7 +13,7 @@ def test_a_cancellation_is_never_swallowed(steps):
 
     async def cancelled():
         event = asyncio.Event()
-        task = asyncio.create_task(readiness([], 30, event))
+        task = asyncio.create_task(wait_for_sockets_async([], 30, event))
         await asyncio.sleep(0.001)
         event.set()
         for _ in range(steps):

@@ -6,22 +6,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frameworks.harmonicio.engine.connector.low_watermark import Floor
-from frameworks.harmonicio.engine.errors import WireError
-from frameworks.harmonicio.engine.wire.connection import Peer
+from frameworks.harmonicio.engine.connector.low_watermark import LowWatermark
+from frameworks.harmonicio.engine.errors import ProtocolError
+from frameworks.harmonicio.engine.wire.connection import FrameConnection
 from frameworks.harmonicio.engine.wire.control_messages import Hello
-from frameworks.harmonicio.engine.wire.frame import Kind, ack, control, read_ack, seal
-from frameworks.harmonicio.engine.wire.frame_reader import Buffers, Reader
-from frameworks.harmonicio.engine.wire.handshake import Greeting
+from frameworks.harmonicio.engine.wire.frame import FrameKind, decode_ack, encode_ack, encode_control, encode_frame
+from frameworks.harmonicio.engine.wire.frame_reader import BufferPool, FrameReader
+from frameworks.harmonicio.engine.wire.handshake import Handshake
 from frameworks.harmonicio.engine.wire.literal import MAX_BYTES, read_literal, write_literal
-from frameworks.harmonicio.engine.wire.sequence_ranges import Seen
+from frameworks.harmonicio.engine.wire.sequence_ranges import SequenceRanges
 
 MESSAGES = st.lists(st.binary(min_size=1, max_size=300), min_size=1, max_size=20)
 
 
 def fed(data, piece, most=2**20):
     """The frames in some bytes that come in pieces."""
-    reader, frames = Reader(Buffers(), most), []
+    reader, frames = FrameReader(BufferPool(), most), []
     for start in range(0, len(data), piece):
         frames += reader.feed(data[start : start + piece])
     return frames
@@ -32,7 +32,7 @@ def test_batches_arrive_as_they_were_sent(batches, piece):
     """In pieces of any length."""
     first, data = 0, b""
     for messages in batches:
-        data += b"".join(seal(messages, 7, first, 0).buffers)
+        data += b"".join(encode_frame(messages, 7, first, 0).buffers)
         first += len(messages)
     frames = fed(data, piece)
     assert [[bytes(message) for message in frame.batch()] for frame in frames] == batches
@@ -43,33 +43,33 @@ def test_batches_arrive_as_they_were_sent(batches, piece):
 def test_a_part_of_a_batch_is_those_messages(sizes, cut):
     """By their numbers within it."""
     messages = [bytes([index]) * size for index, size in enumerate(sizes)]
-    (frame,) = fed(b"".join(seal(messages, 1, 0, 0).buffers), 10_000)
+    (frame,) = fed(b"".join(encode_frame(messages, 1, 0, 0).buffers), 10_000)
     first = cut.draw(st.integers(0, len(sizes) - 1))
     last = cut.draw(st.integers(first + 1, len(sizes)))
-    assert [bytes(message) for message in frame.batch().part(first, last)] == messages[first:last]
+    assert [bytes(message) for message in frame.batch().slice(first, last)] == messages[first:last]
 
 
 @given(position=st.integers(0, 10_000), bit=st.integers(0, 7))
 def test_a_changed_bit_is_found(position, bit):
     """Wherever it is."""
-    data = bytearray(b"".join(seal([b"x" * 40, b"y" * 30], 1, 0, 0).buffers))
+    data = bytearray(b"".join(encode_frame([b"x" * 40, b"y" * 30], 1, 0, 0).buffers))
     data[position % len(data)] ^= 1 << bit
-    with pytest.raises(WireError):
+    with pytest.raises(ProtocolError):
         assert not fed(bytes(data) + bytes(4096), 64)[0]
 
 
 def test_a_longer_body_than_is_accepted_is_refused_before_it_is_read():
     """Nothing is allocated for it."""
-    with pytest.raises(WireError, match="at most 100"):
-        fed(b"".join(seal([b"x" * 101], 1, 0, 0).buffers)[:60], 60, most=100)
+    with pytest.raises(ProtocolError, match="at most 100"):
+        fed(b"".join(encode_frame([b"x" * 101], 1, 0, 0).buffers)[:60], 60, most=100)
 
 
 def test_large_messages_go_through_a_socket_that_does_not_block():
     """Without a copy on the way out, and into one buffer on the way in."""
     one, other = socket.socketpair()
-    sender, receiver = Peer(one, Buffers(), 2**24), Peer(other, Buffers(), 2**24)
+    sender, receiver = FrameConnection(one, BufferPool(), 2**24), FrameConnection(other, BufferPool(), 2**24)
     message = bytes(range(256)) * 20_000
-    sender.send(seal([message], 1, 0, 0).buffers)
+    sender.send(encode_frame([message], 1, 0, 0).buffers)
     frames = []
     while not frames:
         sender.flush()
@@ -83,60 +83,60 @@ def test_large_messages_go_through_a_socket_that_does_not_block():
 
 def test_a_buffer_is_used_again_only_when_nobody_looks_at_it():
     """A view that was kept keeps what it shows."""
-    buffers = Buffers()
-    reader = Reader(buffers, 2**20)
-    data = b"".join(seal([b"a" * 5000], 1, 0, 0).buffers)
+    buffers = BufferPool()
+    reader = FrameReader(buffers, 2**20)
+    data = b"".join(encode_frame([b"a" * 5000], 1, 0, 0).buffers)
     (kept,) = reader.feed(data)
     view = kept.batch()[0]
-    buffers.give(kept)
-    (other,) = reader.feed(b"".join(seal([b"b" * 5000], 1, 1, 0).buffers))
+    buffers.give_back(kept)
+    (other,) = reader.feed(b"".join(encode_frame([b"b" * 5000], 1, 1, 0).buffers))
     assert bytes(view) == b"a" * 5000
     first = id(other.buffer)
-    buffers.give(other)
+    buffers.give_back(other)
     (third,) = reader.feed(data)
     assert id(third.buffer) == first
 
 
 def test_acknowledgements_and_control_frames_carry_their_words():
     """And nothing else is taken for them."""
-    (frame,) = fed(ack(9, 5, 3, failed=1, credit=(10, 1000)), 100)
-    assert (frame.header.kind, frame.header.session, frame.header.first, frame.header.count) == (Kind.ACK, 9, 5, 3)
-    assert read_ack(frame) == (1, 10, 1000)
-    (frame,) = fed(control(Kind.HELLO, Hello("connector", "img", 3, "t")), 7)
-    assert frame.words(Hello) == Hello("connector", "img", 3, "t")
-    with pytest.raises(WireError, match="cannot be read"):
-        fed(control(Kind.HELLO), 100)[0].words(Hello)
+    (frame,) = fed(encode_ack(9, 5, 3, failed=1, credit=(10, 1000)), 100)
+    assert (frame.header.kind, frame.header.session, frame.header.first, frame.header.count) == (FrameKind.ACK, 9, 5, 3)
+    assert decode_ack(frame) == (1, 10, 1000)
+    (frame,) = fed(encode_control(FrameKind.HELLO, Hello("connector", "img", 3, "t")), 7)
+    assert frame.decode_body(Hello) == Hello("connector", "img", 3, "t")
+    with pytest.raises(ProtocolError, match="cannot be read"):
+        fed(encode_control(FrameKind.HELLO), 100)[0].decode_body(Hello)
 
 
 @pytest.mark.parametrize(
     ("data", "heard"),
-    [(control(Kind.RENEW), "frames"), (b"hello", "raw"), (b"HIO4" + bytes(100), "raw"), (b"HIO", "raw")],
+    [(encode_control(FrameKind.RENEW), "frames"), (b"hello", "raw"), (b"HIO4" + bytes(100), "raw"), (b"HIO", "raw")],
 )
 def test_a_greeting_tells_old_peers_from_new_ones(data, heard):
     """Also one whose message begins with the magic."""
     one, other = socket.socketpair()
-    greeting = Greeting(other, 1000)
+    handshake = Handshake(other, 1000)
     for byte in data:
         one.send(bytes([byte]))
-        greeting.hear()
+        handshake.receive()
     one.close()
-    assert greeting.hear() == heard if heard == "raw" else greeting.data
+    assert handshake.receive() == heard if heard == "raw" else handshake.data
     other.close()
 
 
 @given(st.lists(st.tuples(st.integers(0, 60), st.integers(1, 15)), max_size=30), st.integers(0, 50))
 def test_seen_is_a_set_that_does_not_grow(ranges, floor):
     """It says the same as a set of numbers, and keeps disjoint ranges."""
-    seen, known = Seen(), set()
+    seen, known = SequenceRanges(), set()
     for first, count in ranges:
         seen.add(first, count)
         known |= set(range(first, first + count))
-    seen.raise_floor(floor)
+    seen.advance_low_watermark(floor)
     known |= set(range(floor))
     missing = {number for first, end in seen.missing(0, 100) for number in range(first, end)}
     assert missing == set(range(100)) - known
     assert len(seen) <= len(ranges)
-    seen.raise_floor(1000)
+    seen.advance_low_watermark(1000)
     assert len(seen) == 0
 
 
@@ -152,7 +152,7 @@ def test_texts_of_both_eras_are_read(text):
 )
 def test_other_texts_are_refused(text):
     """Without being evaluated, and without a deep recursion."""
-    with pytest.raises(WireError):
+    with pytest.raises(ProtocolError):
         read_literal(text)
 
 
@@ -164,7 +164,7 @@ def test_what_is_written_is_both():
 @given(st.lists(st.integers(1, 5), max_size=40), st.randoms())
 def test_the_floor_is_the_oldest_frame_that_is_not_settled(counts, chance):
     """In whatever order they are settled."""
-    floor, open_firsts, beyond = Floor(), set(), 0
+    floor, open_firsts, beyond = LowWatermark(), set(), 0
     for count in counts:
         floor.add(beyond)
         open_firsts.add(beyond)

@@ -1,4 +1,4 @@
-"""A master, a worker and a PE for the benchmark, each a process of its own on loopback."""
+"""A cluster for the benchmark: a master, a worker and PEs, each a process on loopback."""
 
 import contextlib
 import os
@@ -6,51 +6,51 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from frameworks.harmonicio.engine.errors import HarmonicError, Unreachable
-from frameworks.harmonicio.engine.operator_client import Operator
+from frameworks.harmonicio.engine.errors import HarmonicError, UnreachableError
+from frameworks.harmonicio.engine.operator_client import OperatorClient
 
 IMAGES = "python:frameworks.harmonicio.engine.benchmark.*"
-_READY_SECONDS = 30.0
-_STOP_SECONDS = 15.0
+_READY_TIMEOUT_S = 30.0
+_STOP_TIMEOUT_S = 15.0
 
 
-class System:
-    """Where it is reached."""
+class LocalCluster:
+    """A running cluster: a client of its master, and the port for connectors."""
 
-    def __init__(self, operator: Operator, data_port: int) -> None:
+    def __init__(self, operator: OperatorClient, data_port: int) -> None:
         self.operator, self.data_port = operator, data_port
 
     def run(self, c_name: str, image: str, settings: Mapping[str, Any], num: int = 1) -> None:
-        """Have PEs run, and wait until they do."""
+        """Start PEs of a stream, and wait until they run; raises UnreachableError after a timeout."""
         self.operator.submit({"c_name": c_name, "image": image, "num": num, "settings": dict(settings)})
         self.wait(
             lambda: sum(pe["c_name"] == c_name for pe in self.operator.status()["pes"]) == num, f"{num} PEs of {c_name}"
         )
 
     def end(self, c_name: str) -> None:
-        """Drain and end them."""
+        """Drain and end the PEs of a stream, and wait until they have ended."""
         self.operator.withdraw(c_name, purge=True)
         self.wait(lambda: all(pe["c_name"] != c_name for pe in self.operator.status()["pes"]), f"the end of {c_name}")
 
-    def wait(self, done: Any, what: str) -> None:
-        """Return once it is so; raises Unreachable when it takes too long."""
-        deadline = time.monotonic() + _READY_SECONDS
+    def wait(self, done: Callable[[], object], description: str) -> None:
+        """Return once `done` returns a true value; raises UnreachableError after a timeout."""
+        deadline = time.monotonic() + _READY_TIMEOUT_S
         while True:
             with contextlib.suppress(HarmonicError):
                 if done():
                     return
             if time.monotonic() > deadline:
-                raise Unreachable(f"{what} did not come within {_READY_SECONDS:g} s")
+                raise UnreachableError(f"{description} did not come within {_READY_TIMEOUT_S:g} s")
             time.sleep(0.02)
 
 
 @contextlib.contextmanager
-def system(folder: Path) -> Iterator[System]:
-    """A system that stands for as long as the block lasts; its logs are in the folder."""
+def run_cluster(folder: Path) -> Iterator[LocalCluster]:
+    """Run a cluster for as long as the block lasts; its logs are in the folder."""
     port, data_port, worker_port = _free_port(), _free_port(), _free_port()
     command = [sys.executable, "-m", "frameworks.harmonicio.engine.cli"]
     master = ["master", "--port", str(port), "--data-port", str(data_port), "--state", str(folder / "state")]
@@ -72,15 +72,15 @@ def system(folder: Path) -> Iterator[System]:
                 [*command, *arguments], stderr=log, stdout=log, env=environment, start_new_session=True
             )
             stack.callback(_stop, process)
-        stands = System(Operator("127.0.0.1", port), data_port)
-        stands.wait(lambda: stands.operator.status()["workers"], "a worker")
-        yield stands
+        cluster = LocalCluster(OperatorClient("127.0.0.1", port), data_port)
+        cluster.wait(lambda: cluster.operator.status()["workers"], "a worker")
+        yield cluster
 
 
 def _stop(process: "subprocess.Popen[bytes]") -> None:
     process.terminate()
     try:
-        process.wait(_STOP_SECONDS)
+        process.wait(_STOP_TIMEOUT_S)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
