@@ -14,7 +14,7 @@ from frameworks.harmonicio.engine.master.journal import Journal
 
 @pytest.fixture
 def cluster(tmp_path):
-    """Nothing runs yet; whatever does is stopped afterwards."""
+    """A cluster of which nothing runs yet; whatever a test starts is stopped afterwards."""
     cluster = LocalCluster(tmp_path)
     yield cluster
     for role in ("worker", "master"):
@@ -24,7 +24,7 @@ def cluster(tmp_path):
 
 @pytest.fixture
 def running_cluster(cluster):
-    """A master and a worker."""
+    """A cluster whose master and worker run."""
     cluster.start_master()
     cluster.start_worker()
     return cluster

@@ -1,4 +1,4 @@
-"""Peers of 0.3.0, written after the reference: a connector, a PE, and a master."""
+"""Peers of 0.3.0, written from the reference: a connector, a PE, and a master."""
 
 import ast
 import hashlib
@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 
 
 def request(port, verb, path, body=None):
-    """(status, body) of a request, over a connection of its own."""
+    """Send a request over its own connection; return (status, body)."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
     connection.request(verb, path, body)
     answer = connection.getresponse()
@@ -21,13 +21,13 @@ def request(port, verb, path, body=None):
 
 
 def push_raw(host, port, data):
-    """Open, send, close: one message of the old wire."""
+    """Send one message of the legacy protocol: open, send, close."""
     with socket.create_connection((host, port), timeout=10) as sock:
         sock.sendall(data)
 
 
 def send_as_legacy_connector(port, c_name, message):
-    """What the old connector does for one message; the role of the place that it was sent to."""
+    """Send one message as the legacy connector does; return the role of its receiver, or the status."""
     digest = hashlib.md5(message, usedforsecurity=False).hexdigest()
     path = f"/streamRequest?token=None&c_name={c_name}&c_os=ubuntu&source=test&digest={digest}"
     status, text = request(port, "GET", path)
@@ -40,10 +40,10 @@ def send_as_legacy_connector(port, c_name, message):
 
 
 class LegacyPe:
-    """Registers, accepts one connection, reads to its end, and registers again; listen backlog 1."""
+    """A PE that registers, accepts one connection, reads to its end, and registers again; listen backlog 1."""
 
     def __init__(self, master_port, c_name):
-        self._listener = socket.create_server(("127.0.0.1", 0), queue=1)
+        self._listener = socket.create_server(("127.0.0.1", 0), backlog=1)
         self._master_port, self._c_name = master_port, c_name
         self.received, self.registered = [], threading.Semaphore(0)
         self._over = False
@@ -76,7 +76,7 @@ class LegacyPe:
 
 
 class LegacyMaster:
-    """A master of 0.3.0: one idle list and one queue an image; answers in Python literals."""
+    """A master of 0.3.0 with one idle list and one queue per image; it answers in Python literals."""
 
     def __init__(self):
         self.reports, self.idle, self.queue = [], [], []
@@ -108,7 +108,7 @@ class LegacyMaster:
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Its routes."""
+    """The routes of the legacy master."""
 
     def __init__(self, master, *arguments):
         self._master = master

@@ -1,4 +1,4 @@
-"""Variants of First-Fit that only the tests use: a whole list at once, by a tournament tree, and with several dimensions."""
+"""Variants of First-Fit that only the tests use: of a whole list, by a tournament tree, and with several dimensions."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""What the PEs of the tests run."""
+"""The functions that the PEs of the tests run."""
 
 import os
 from pathlib import Path
@@ -9,7 +9,7 @@ from frameworks.harmonicio.engine.pe import of_batch
 
 @of_batch
 class Record:
-    """Writes the number (8 bytes) that each message begins with to a file, before its message counts as processed."""
+    """Writes the first 8 bytes (the number) of each message to a file before the message counts as processed."""
 
     def __init__(self, settings):
         folder = Path(settings["folder"])
@@ -21,7 +21,7 @@ class Record:
 
 
 class Keep:
-    """Writes each message to a file of its own; one that begins with "bad" raises."""
+    """Writes each message to its own file; a message that begins with "bad" raises an exception."""
 
     def __init__(self, settings):
         self._folder, self._count = Path(settings["folder"]), 0
@@ -35,7 +35,7 @@ class Keep:
 
 @of_batch
 class Busy:
-    """Has idle and close."""
+    """A function with idle and close."""
 
     told: ClassVar = []
 
@@ -56,4 +56,4 @@ class Busy:
 
 
 def plain(message):
-    """Does nothing."""
+    """Do nothing."""

@@ -1,4 +1,4 @@
-"""Masters and workers of the tests: real processes on loopback, which can be killed and started again at the same ports."""
+"""Masters and workers for the tests: real processes on loopback that can be killed and restarted at the same ports."""
 
 import os
 import signal
@@ -19,7 +19,7 @@ HERE = Path(__file__).parent
 
 
 def wait_until(condition, what):
-    """Return once the condition holds."""
+    """Return the condition's value once it is true; fail after the deadline."""
     deadline = time.monotonic() + DEADLINE
     while True:
         try:
@@ -33,7 +33,7 @@ def wait_until(condition, what):
 
 
 class LocalCluster:
-    """A master and workers."""
+    """A master and a worker."""
 
     def __init__(self, folder, host="127.0.0.1"):
         self.folder, self.host = folder, host
@@ -74,7 +74,7 @@ class LocalCluster:
         return wait_until(lambda: len(pes := self.pes()) == count and (pes or [True]), f"{count} PEs")
 
     def pe_pids(self):
-        """Of the worker's children."""
+        """Return the process ids of the worker's children."""
         return [child.pid for child in psutil.Process(self.processes["worker"].pid).children()]
 
     def kill(self, role):
@@ -88,9 +88,11 @@ class LocalCluster:
         return process.wait(30)
 
     def processed(self):
-        """The numbers that the PEs have written, in the order of their files."""
-        return np.concatenate([np.frombuffer(file.read_bytes(), dtype="<u8") for file in sorted(self.numbers.glob("*.numbers"))] or
-                              [np.zeros(0, dtype="<u8")])  # fmt: skip
+        """Return the numbers that the PEs have written, in the order of their files."""
+        files = sorted(self.numbers.glob("*.numbers"))
+        return np.concatenate(
+            [np.zeros(0, dtype="<u8"), *(np.frombuffer(one.read_bytes(), dtype="<u8") for one in files)]
+        )
 
     def log(self):
         return (self.folder / "log").read_text()
@@ -108,7 +110,7 @@ def free_port():
 
 
 def numbered(first, count, size=100):
-    """Messages that begin with their number."""
+    """Return messages that begin with their number."""
     numbers = np.arange(first, first + count, dtype="<u8")
     block = np.full((count, size), 46, dtype=np.uint8)
     block[:, :8] = numbers.view(np.uint8).reshape(count, 8)

@@ -1,4 +1,4 @@
-"""Frames into a queue of the master, messages out of it, and a disk that is full."""
+"""Helpers for the master's queue: adding frames, taking messages, and a full disk."""
 
 import contextlib
 import resource
@@ -7,13 +7,13 @@ from frameworks.harmonicio.engine.wire.frame import encode_frame
 
 
 def put(queue, first, messages, stream="s", session=1):
-    """Put a frame in."""
+    """Add a frame to a queue."""
     head, *body = encode_frame(messages, session, first, 0).buffers
     return queue.add(stream, head, b"".join(body))
 
 
 def contents(queue, stream="s"):
-    """All messages of a stream, which are taken."""
+    """Take all messages of a stream, and return them."""
     found = []
     while (taken := queue.take_message(stream)) is not None:
         queue.done(stream, taken[0].key)
@@ -23,7 +23,7 @@ def contents(queue, stream="s"):
 
 @contextlib.contextmanager
 def full(most_bytes):
-    """No file grows beyond that: what goes beyond it is written in part, and then refused, as on a full disk."""
+    """Limit the size of files: a longer write is done in part and then fails, as on a full disk."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, hard))
     try:

@@ -1,4 +1,4 @@
-"""A connector for coroutines raises what its master says no with; it never waits for what will not come."""
+"""An asyncio connector raises the refusal of its master, and never waits without end."""
 
 import asyncio
 
@@ -13,14 +13,14 @@ pytestmark = pytest.mark.real
 
 
 async def send(how_many=1, **options):
-    """Send from some coroutines at once; the first that is raised for."""
+    """Send from several coroutines at once; raise the first exception."""
     async with asyncio.timeout(DEADLINE), AsyncConnector(c_name="s", **options) as connector:
         await asyncio.gather(*(connector.send(b"x" * 8) for _ in range(how_many)))
 
 
 @pytest.mark.parametrize("how_many", [1, 5])
-def test_a_wrong_token_is_told_to_whoever_sends(cluster, how_many):
-    """At once, not after a timeout."""
+def test_a_wrong_token_is_raised_to_every_sender(cluster, how_many):
+    """The refusal is raised at once, not after a timeout."""
     (cluster.folder / "tokens.yaml").write_text("tokens: {operator: o, worker: w, pe: p, connector: c}\n")
     cluster.operator = OperatorClient("127.0.0.1", cluster.port, "o")
     cluster.start_master("--config", str(cluster.folder / "tokens.yaml"))
@@ -28,14 +28,14 @@ def test_a_wrong_token_is_told_to_whoever_sends(cluster, how_many):
         asyncio.run(send(how_many, port=cluster.data_port, token="x", timeout=2 * DEADLINE))
 
 
-def test_without_a_master_it_says_so():
-    """After its timeout."""
+def test_without_a_master_a_send_raises_after_the_timeout():
+    """The error says that nothing was acknowledged."""
     with pytest.raises(UnreachableError, match="nothing was acknowledged"):
         asyncio.run(send(port=1, timeout=0.3))
 
 
-def test_without_a_master_it_says_so_also_while_others_send():
-    """Each has its own time, which no call of somebody else's begins anew."""
+def test_the_timeout_of_a_send_is_not_extended_by_other_sends():
+    """Every send has its own deadline."""
 
     async def send_beside_others():
         async with AsyncConnector(c_name="s", port=1, timeout=0.5) as connector:

@@ -1,4 +1,4 @@
-"""The master's queue takes messages for as long as there is room, from however many connectors, and no more."""
+"""The master's queue accepts messages up to its limits, from any number of connectors."""
 
 import pytest
 from processes import numbered, wait_until
@@ -24,7 +24,7 @@ def bounded(cluster):
 
 @pytest.fixture
 def connectors():
-    """Makes connected ones, which are closed afterwards."""
+    """Opens connected connectors, which are closed afterwards."""
     made = []
 
     def connect(cluster, **options):
@@ -37,8 +37,8 @@ def connectors():
         one.close()
 
 
-def test_connectors_that_are_idle_do_not_take_the_queue_from_the_others(bounded, connectors):
-    """There is room for all of it."""
+def test_idle_connectors_do_not_reduce_the_queue_for_others(bounded, connectors):
+    """A busy connector among eight idle ones queues all of its messages."""
     cluster = bounded(4)
     for _ in range(8):
         connectors(cluster)
@@ -48,8 +48,8 @@ def test_connectors_that_are_idle_do_not_take_the_queue_from_the_others(bounded,
     assert busy.feeder.queued == 1000
 
 
-def test_a_connector_that_comes_while_the_queue_is_full_has_its_turn_once_there_is_room(bounded, connectors):
-    """Without having sent anything before."""
+def test_a_connector_that_connects_to_a_full_queue_gets_credit_once_there_is_space(bounded, connectors):
+    """It gets credit without having sent anything."""
     cluster = bounded(2)
     first = connectors(cluster)
     first.send_many(numbered(0, 11, size=100_000))
@@ -63,8 +63,8 @@ def test_a_connector_that_comes_while_the_queue_is_full_has_its_turn_once_there_
     assert late.feeder.acked == 1
 
 
-def test_a_queue_that_is_filled_by_one_connector_is_closed_to_those_that_were_idle(bounded, connectors):
-    """They are told so before they send: the queue keeps its bound, and no connection is closed over it."""
+def test_a_queue_that_one_connector_fills_gives_no_credit_to_idle_ones(bounded, connectors):
+    """The queue keeps its limit, and no connection is closed for exceeding it."""
     cluster = bounded(8)
     idle, filler = [connectors(cluster, timeout=0.5) for _ in range(3)], connectors(cluster, timeout=0.5)
     for one in (filler, *idle):

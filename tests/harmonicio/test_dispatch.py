@@ -1,4 +1,4 @@
-"""What waits in the queue is fitted to the PEs that there are, and one frame is not in the way of the others."""
+"""Frames of the queue are fitted to the PEs, and no frame delays the others."""
 
 import asyncio
 import contextlib
@@ -28,7 +28,7 @@ class QueueFixture:
         self.dispatcher.step(time.monotonic())
 
     def reached(self, name, messages=100, **more):
-        """What comes to a new PE."""
+        """Register a new PE, wait for its link, and return the frames that it receives."""
         stub = Stub(name)
         self.registry.record_heartbeat(RegisteredPe(stub.address, "s", "w", 0.0), time.monotonic())
         self.step()
@@ -50,7 +50,7 @@ def queue():
 
 
 def delivered(queue, *pes):
-    """All messages, in the order in which those PEs got and acknowledged them."""
+    """Return all messages in the order in which those PEs received and acknowledged them."""
     found = []
 
     def step():
@@ -67,8 +67,8 @@ def delivered(queue, *pes):
     return found
 
 
-def test_a_pe_is_given_no_more_than_it_lets_be_on_its_way(queue):
-    """However large the frames are in which messages came."""
+def test_a_pe_gets_no_more_than_its_credit(queue):
+    """A queued frame that exceeds the credit is split."""
     messages = [b"%d" % number for number in range(1000)]
     put(queue.message_queue, 0, messages)
     pe = queue.reached("one", messages=4)
@@ -78,16 +78,16 @@ def test_a_pe_is_given_no_more_than_it_lets_be_on_its_way(queue):
     assert delivered(queue, pe) == messages
 
 
-def test_what_one_pe_has_no_credit_for_goes_to_another(queue):
-    """Of one frame."""
+def test_messages_beyond_the_credit_of_one_pe_go_to_another(queue):
+    """Parts of one frame go to both PEs."""
     put(queue.message_queue, 0, [b"x"] * 10)
     pes = [queue.reached("one", messages=4), queue.reached("two", messages=4)]
     wait_until(lambda: all(pe.look() for pe in pes), "frames")
     assert [[frame.header.count for frame in pe.look()] for pe in pes] == [[4], [4]]
 
 
-def test_on_a_full_disk_a_frame_goes_as_it_is(journal):
-    """Taken apart it would need room, and delivered it makes some."""
+def test_on_a_full_disk_a_frame_is_sent_without_a_split(journal):
+    """A split needs disk space, while a delivery frees some."""
     with contextlib.closing(QueueFixture(journal())) as queue:
         put(queue.message_queue, 0, [b"x"] * 10)
         with full(0):
@@ -98,8 +98,8 @@ def test_on_a_full_disk_a_frame_goes_as_it_is(journal):
 
 
 @pytest.mark.parametrize("sizes", [[100] * 8, [90, 100] * 4], ids=["equal", "different"])
-def test_a_frame_that_is_larger_than_a_pe_accepts_is_taken_apart(queue, sizes):
-    """As far as its messages allow."""
+def test_a_frame_that_is_larger_than_a_pe_accepts_is_split(queue, sizes):
+    """All messages are delivered in order."""
     messages = [bytes([index]) * size for index, size in enumerate(sizes)]
     put(queue.message_queue, 0, messages)
     pe = queue.reached("one", max_body_bytes=300)
@@ -107,8 +107,8 @@ def test_a_frame_that_is_larger_than_a_pe_accepts_is_taken_apart(queue, sizes):
     assert queue.dispatcher.links.get("one") is not None
 
 
-def test_a_message_that_no_pe_accepts_is_in_nobodys_way(queue, caplog):
-    """It waits for one that does, and that is said."""
+def test_a_message_that_no_pe_accepts_does_not_delay_others(queue, caplog):
+    """It waits for a PE that accepts it, and the log says so."""
     put(queue.message_queue, 0, [b"x" * 1000])
     put(queue.message_queue, 1, [b"behind"])
     pe = queue.reached("one", max_body_bytes=300)
@@ -118,8 +118,8 @@ def test_a_message_that_no_pe_accepts_is_in_nobodys_way(queue, caplog):
     assert delivered(queue, pe, queue.reached("two")) == [b"behind", b"x" * 1000]
 
 
-def test_streams_that_are_empty_take_up_no_dispatcher():
-    """However many there have been, the next one has its own; what was delivered stays counted."""
+def test_a_dispatcher_ends_when_its_stream_is_empty():
+    """A later message starts a new one, and the delivered messages stay counted."""
 
     async def serve():
         async with run_master(MasterConfig(port=free_port(), data_port=0)) as master:

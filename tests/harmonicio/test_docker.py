@@ -1,4 +1,4 @@
-"""PEs as containers: what a Docker engine is asked, on a tiny engine of ours; a real one does not answer here."""
+"""The Docker runtime sends the right requests to a small engine of ours; a real one is used where it answers."""
 
 import json
 import socket
@@ -16,7 +16,7 @@ ID = "0123456789abcdef" * 4
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Creates one container, starts and stops it."""
+    """The routes of an engine that creates, starts, stops and removes one container."""
 
     def log_message(self, *_):
         pass
@@ -56,7 +56,7 @@ class Handler(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def engine(tmp_path):
-    """It listens on a unix socket."""
+    """An engine that listens on a unix socket."""
     server = ThreadingUnixStreamServer(str(tmp_path / "docker.sock"), Handler)
     server.asked, server.state = [], None
     thread = threading.Thread(target=server.serve_forever)
@@ -68,7 +68,7 @@ def engine(tmp_path):
 
 
 def test_a_pe_is_a_container_with_limits_and_without_privileges(engine):
-    """Started, seen with its CPU time, stopped, removed."""
+    """It is started, listed with its CPU time, stopped and removed."""
     runtime = DockerRuntime(engine.server_address)
     environment = {"HDE_NODE_NAME": "s", "HDE_NODE_DATA_PORT": "80"}
     start = PeSpec(c_name="s", image="img:1", port=9001, environment=environment, cpu_share=0.125, memory_bytes=10**9)
@@ -86,8 +86,8 @@ def test_a_pe_is_a_container_with_limits_and_without_privileges(engine):
     assert runtime.containers() == []
 
 
-def test_what_the_engine_refuses_is_said(engine):
-    """With its own words."""
+def test_a_refusal_of_the_engine_is_raised(engine):
+    """The error has the engine's message."""
     with pytest.raises(RefusedError, match="No such image"):
         DockerRuntime(engine.server_address).start(PeSpec(c_name="s", image="missing", port=9001, environment={}))
     with pytest.raises(RefusedError, match="there is no PE"):
@@ -95,13 +95,13 @@ def test_what_the_engine_refuses_is_said(engine):
 
 
 def test_without_an_engine_the_other_runtime_is_named(tmp_path):
-    """In one line."""
+    """The error suggests the process runtime."""
     with pytest.raises(UnreachableError, match="--runtime process"):
         DockerRuntime(str(tmp_path / "nothing")).containers()
 
 
-def test_a_real_engine_where_there_is_one():
-    """Its list can be had."""
+def test_a_real_engine_lists_its_containers():
+    """The test is skipped where no engine answers."""
     try:
         with socket.socket(socket.AF_UNIX) as probe:
             probe.connect("/var/run/docker.sock")

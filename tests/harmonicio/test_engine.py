@@ -1,4 +1,4 @@
-"""The thread of a PE never waits for itself."""
+"""The engine's thread never waits for itself."""
 
 import socket
 import threading
@@ -12,8 +12,8 @@ MANY = 10_000
 """More than a pair of sockets holds bytes of."""
 
 
-def test_however_many_messages_are_put_in_at_once_nobody_waits():
-    """The engine's own thread puts them in, too, and is the only one that would make room."""
+def test_accepting_many_raw_messages_never_blocks():
+    """Not even in the engine's own thread, which would have to empty the wake socket."""
     listener = socket.create_server(("127.0.0.1", 0))
     options = EngineOptions(c_name="s", legacy_protocol=True, max_message_bytes=2**20)
     engine = Engine(listener, UserFunction("pe_functions:plain", {}), options)

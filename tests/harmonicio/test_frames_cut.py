@@ -15,7 +15,7 @@ MOST = 2**20
 
 @given(st.lists(st.integers(1, 400), min_size=1, max_size=60), st.integers(1, 2000))
 def test_a_frame_of_different_lengths_has_as_many_messages_as_fit(sizes, most):
-    """One at least, and none is left out: those that are cut off begin the next."""
+    """It has at least one, and the next frame begins with the first that did not fit."""
     messages, at = [bytes([index]) * size for index, size in enumerate(sizes)], 0
     while at < len(messages):
         sealed = encode_frame(messages[at:], 1, at, 0, max_bytes=most)
@@ -27,7 +27,7 @@ def test_a_frame_of_different_lengths_has_as_many_messages_as_fit(sizes, most):
 
 @pytest.fixture
 def narrow(cluster):
-    """A system that accepts frames of a megabyte, and a PE that has learnt that messages are fast."""
+    """A cluster that accepts frames of a megabyte, and a PE with a large credit because its messages are fast."""
     (cluster.folder / "master.yaml").write_text(f"message_bytes: {MOST}\n")
     (cluster.folder / "worker.yaml").write_text(f"message_bytes: {MOST}\nmaster_port: {cluster.port}\n")
     cluster.start_master("--config", str(cluster.folder / "master.yaml"))
@@ -42,7 +42,7 @@ def narrow(cluster):
 @pytest.mark.real
 @pytest.mark.parametrize("overflow", ["never", "full"], ids=["to a PE", "to the queue"])
 def test_large_messages_behind_a_small_one_arrive(narrow, overflow):
-    """In frames of their own; nothing is refused, nothing sent again."""
+    """They are sent in separate frames; nothing is refused, nothing sent again."""
     stream = "s" if overflow == "never" else "nobody"
     with Connector(c_name=stream, port=narrow.data_port, overflow=overflow, shared_memory=False) as connector:
         connector.send_many([b"x" * 100, *numbered(1000, 100, size=MOST - 1000)])
@@ -54,7 +54,7 @@ def test_large_messages_behind_a_small_one_arrive(narrow, overflow):
 @pytest.mark.real
 @pytest.mark.parametrize("shared_memory", [True, False])
 def test_a_message_that_is_longer_than_is_accepted_is_refused(narrow, shared_memory):
-    """In one line, by the connector; what is sent afterwards arrives."""
+    """The connector refuses it in one line, and later messages arrive."""
     with Connector(c_name="s", port=narrow.data_port, overflow="never", shared_memory=shared_memory) as connector:
         with pytest.raises(RefusedError, match=f"{MOST} at most"):
             connector.send_many([b"x" * 8, bytes(MOST + 1)])
@@ -66,7 +66,7 @@ def test_a_message_that_is_longer_than_is_accepted_is_refused(narrow, shared_mem
 
 @pytest.mark.real
 def test_empty_messages_arrive(running_cluster):
-    """Beside others, and by themselves."""
+    """They arrive beside others, and alone."""
     running_cluster.submit("Keep")
     running_cluster.wait_pes(1)
     with Connector(c_name="s", port=running_cluster.data_port) as connector:

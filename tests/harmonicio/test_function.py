@@ -1,4 +1,4 @@
-"""What a PE calls: a function, with what waits put together where it may be."""
+"""A PE calls the user's function with a batch of what waits, where messages can be merged."""
 
 import math
 from collections import deque
@@ -12,7 +12,7 @@ from frameworks.harmonicio.engine.wire.frame_reader import BufferPool, FrameRead
 
 
 def frames(*batches, first=0):
-    """Frames of these batches, one behind the other."""
+    """Return the frames of these batches, one behind the other."""
     found = []
     for batch in batches:
         found += FrameReader(BufferPool(), 2**20).feed(b"".join(encode_frame(batch, 1, first, 0).buffers))
@@ -21,22 +21,22 @@ def frames(*batches, first=0):
 
 
 def taken(*batches, most=100):
-    """How many frames the first portion has, how many messages the first batch of it."""
+    """Return how many frames are taken at first, and how many messages each merged batch has."""
     inbox = deque(("guest", frame) for frame in frames(*batches))
     guest, found = take_mergeable(inbox, most)
     assert (guest, len(found) + len(inbox)) == ("guest", len(batches))
     return len(found), [len(part) for part in merge_batches([frame.batch() for frame in found])]
 
 
-def test_small_frames_that_wait_are_put_together():
-    """In their order, as one batch."""
+def test_small_frames_that_wait_are_merged():
+    """They become one batch in their order."""
     assert taken([b"ab"], [b"cd", b"ef"], [b"gh"]) == (3, [4])
     parts = merge_batches([frame.batch() for frame in frames([b"ab"], [b"cd", b"ef"])])
     assert [bytes(message) for message in parts[0]] == [b"ab", b"cd", b"ef"]
 
 
-def test_what_differs_stays_apart():
-    """Other lengths, large ones, another guest's, and what is more than the function takes."""
+def test_frames_that_differ_are_not_merged():
+    """Other lengths, large frames, other connections and too many messages stay separate."""
     assert taken([b"ab"], [b"c"]) == (1, [1])
     assert taken([b"a", b"bcd"], [b"ef"]) == (1, [2])
     assert taken([bytes(MAX_MERGED_BYTES)], [bytes(MAX_MERGED_BYTES)]) == (1, [1])
@@ -45,8 +45,8 @@ def test_what_differs_stays_apart():
     assert len(take_mergeable(inbox, 100)[1]) == 1
 
 
-def test_a_function_may_do_something_while_nothing_waits():
-    """And says when it wants to be asked again; it is told when all is done."""
+def test_a_function_may_have_idle_and_close():
+    """`idle` returns when it wants the next call, and `close` is called at the end."""
     Busy.told = []
     function = UserFunction("pe_functions:Busy", {"wish": 0.5})
     function.run(Batch(memoryview(b"abcd"), None, 2))

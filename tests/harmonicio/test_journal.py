@@ -1,4 +1,4 @@
-"""What the master's journal says is found again after a restart, as long as it is needed, and no longer."""
+"""The master's journal restores what is not done after a restart, and keeps nothing longer than needed."""
 
 import pytest
 from queues import contents, full, put
@@ -8,8 +8,8 @@ from frameworks.harmonicio.engine.master.queue import MessageQueue, QueueLimits
 from frameworks.harmonicio.engine.wire.frame import HEADER_BYTES
 
 
-def test_a_new_queue_finds_what_waited_and_what_was_out(journal):
-    """What was done does not come again."""
+def test_a_new_queue_restores_waiting_and_unacknowledged_frames(journal):
+    """Frames that were done are not restored."""
     queue = MessageQueue(QueueLimits(), journal())
     for number in range(4):
         put(queue, number, [b"message %d" % number])
@@ -24,7 +24,7 @@ def test_a_new_queue_finds_what_waited_and_what_was_out(journal):
 
 @pytest.mark.parametrize("cut", [1, 10, HEADER_BYTES + 1, 60])
 def test_a_torn_record_ends_a_journal(journal, tmp_path, cut):
-    """What is before it is found."""
+    """The records before it are restored."""
     queue = MessageQueue(QueueLimits(), journal())
     put(queue, 0, [b"first message"])
     put(queue, 1, [b"second message"])
@@ -36,8 +36,8 @@ def test_a_torn_record_ends_a_journal(journal, tmp_path, cut):
     assert contents(MessageQueue(QueueLimits(), journal())) == [b"third"]
 
 
-def test_segments_that_nobody_needs_are_deleted(journal, tmp_path):
-    """The disk does not fill with what is done."""
+def test_segments_without_waiting_frames_are_deleted(journal, tmp_path):
+    """The disk does not fill with frames that are done."""
     queue = MessageQueue(QueueLimits(), journal(segment_bytes=100))
     for number in range(20):
         put(queue, number, [b"x" * 50])
@@ -47,12 +47,12 @@ def test_segments_that_nobody_needs_are_deleted(journal, tmp_path):
 
 
 def segments(tmp_path):
-    """How many files the journal has."""
+    """Return the number of files of the journal."""
     return len(list((tmp_path / "journal").glob("*.journal")))
 
 
-def test_a_segment_of_which_something_was_done_keeps_what_still_waits_in_it(journal, tmp_path):
-    """Though what was done came first, and there are newer segments: neither is it lost, nor is the next start in danger."""
+def test_a_segment_keeps_its_waiting_frames_when_others_in_it_are_done(journal, tmp_path):
+    """Later restarts restore them, too, although newer segments exist."""
     queue = MessageQueue(QueueLimits(), journal(segment_bytes=300))
     put(queue, 0, [b"x" * 50])
     queue.done("s", queue.take("s").key)
@@ -67,8 +67,8 @@ def test_a_segment_of_which_something_was_done_keeps_what_still_waits_in_it(jour
     assert segments(tmp_path) == 1  # the newest
 
 
-def test_what_a_full_disk_took_in_part_is_cut_off(journal, tmp_path):
-    """What is appended once there is room again is found behind what was there before, in the same segment."""
+def test_a_record_that_a_full_disk_took_in_part_is_truncated(journal, tmp_path):
+    """Records that are appended once there is space again follow in the same segment."""
     queue = MessageQueue(QueueLimits(), journal())
     put(queue, 0, [b"first"])
     with full(120):
@@ -80,8 +80,8 @@ def test_what_a_full_disk_took_in_part_is_cut_off(journal, tmp_path):
     assert contents(MessageQueue(QueueLimits(), journal())) == [b"first", b"second"]
 
 
-def test_what_is_done_is_free_also_when_a_full_disk_does_not_take_that(journal, tmp_path):
-    """It may come again after a restart if its segment is still there; those that are not needed go."""
+def test_frames_that_are_done_are_freed_on_a_full_disk(journal, tmp_path):
+    """Their segments are deleted although the records of it cannot be written."""
     queue = MessageQueue(QueueLimits(), journal(segment_bytes=100))
     for number in range(5):
         put(queue, number, [b"x" * 100])
@@ -91,8 +91,8 @@ def test_what_is_done_is_free_also_when_a_full_disk_does_not_take_that(journal, 
 
 
 @pytest.mark.parametrize("options", [{}, {"durable": False}], ids=["journal", "spill"])
-def test_a_message_that_waits_for_long_does_not_keep_what_came_after_it(journal, tmp_path, options):
-    """It is moved on, whether it waits or is out, as often as that takes; nobody else is."""
+def test_a_message_that_waits_for_long_does_not_keep_later_segments(journal, tmp_path, options):
+    """It is moved to the newest segment as often as needed, whether it waits or is out."""
     queue = MessageQueue(QueueLimits(memory_bytes=0), journal(segment_bytes=1000, **options))
     for number, stream in enumerate(("waits", "out")):
         put(queue, number, [b"long" + b"x" * 50], stream)
@@ -109,8 +109,8 @@ def test_a_message_that_waits_for_long_does_not_keep_what_came_after_it(journal,
     assert (queue.messages, segments(tmp_path)) == (0, 1)
 
 
-def test_what_is_done_in_its_order_is_never_moved(journal, monkeypatch):
-    """However small the messages are, and however many wait."""
+def test_frames_that_are_done_in_order_are_never_moved(journal, monkeypatch):
+    """This holds however small the messages are, and however many wait."""
     monkeypatch.setattr(Journal, "move", None)
     queue = MessageQueue(QueueLimits(), journal(segment_bytes=1000))
     for number in range(2000):
@@ -120,8 +120,8 @@ def test_what_is_done_in_its_order_is_never_moved(journal, monkeypatch):
     assert queue.messages == 201
 
 
-def test_a_restart_in_the_middle_of_a_move_finds_a_message_once(journal, tmp_path):
-    """It is there twice, until its segment is deleted."""
+def test_a_restart_in_the_middle_of_a_move_restores_a_message_once(journal, tmp_path):
+    """The message is in the journal twice until its old segment is deleted."""
     queue = MessageQueue(QueueLimits(), journal(segment_bytes=100))
     for number in range(3):
         put(queue, number, [b"message %d" % number + b"x" * 100])
@@ -137,7 +137,7 @@ def test_a_restart_in_the_middle_of_a_move_finds_a_message_once(journal, tmp_pat
 
 
 def test_a_damaged_frame_is_not_moved(journal, tmp_path, caplog):
-    """It would end the segment in which it came to lie, and what is behind it would be lost."""
+    """It would end the newest segment, and the records behind it would be lost."""
     queue = MessageQueue(QueueLimits(), journal(segment_bytes=1000))
     put(queue, 0, [b"x" * 100], "waits")
     segment = tmp_path / "journal" / "00000001.journal"

@@ -1,4 +1,4 @@
-"""After a kill -9 of PE, worker or master in the middle of a million messages none that was acknowledged is lost."""
+"""After a kill -9 of a PE, a worker or the master amid a million messages no acknowledged message is lost."""
 
 import os
 import signal
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.real
 
 
 def send_all(cluster, at_middle, **options):
-    """Send a million messages, do something in the middle; the connector's counts once all are acknowledged."""
+    """Send a million messages and do something in the middle; return the connector's counters at the end."""
     with Connector(c_name="s", port=cluster.data_port, timeout=60, **options) as connector:
         for first in range(0, MILLION, CHUNK):
             connector.send_many(numbered(first, CHUNK))
@@ -25,7 +25,7 @@ def send_all(cluster, at_middle, **options):
 
 
 def assert_none_lost(cluster, redelivered):
-    """Every number came; one came twice only if it was sent again."""
+    """Assert that every number was processed, and twice only if it was sent again."""
     wait_until(
         lambda: len(np.unique(cluster.processed())) == MILLION,
         f"all but {len(np.unique(cluster.processed()))} messages",
@@ -37,7 +37,7 @@ def assert_none_lost(cluster, redelivered):
 
 
 def test_a_killed_pe_loses_nothing(running_cluster):
-    """What it had not acknowledged goes to another; it is started again."""
+    """Its unacknowledged messages go to another PE, and it is started again."""
     running_cluster.submit(num=2)
     running_cluster.wait_pes(2)
     acked, failed, redelivered = send_all(
@@ -49,7 +49,7 @@ def test_a_killed_pe_loses_nothing(running_cluster):
 
 
 def test_a_killed_worker_loses_nothing(running_cluster):
-    """Its PEs end, messages wait in the queue, and go on when there is a worker again."""
+    """Its PEs end, messages wait in the queue, and are delivered once there is a worker again."""
     running_cluster.submit(num=1)
     running_cluster.wait_pes(1)
 
@@ -63,7 +63,7 @@ def test_a_killed_worker_loses_nothing(running_cluster):
 
 
 def test_a_killed_master_loses_nothing_of_its_queue(cluster):
-    """Nobody can take the messages: all are in the queue, of which a new master finds everything."""
+    """Without PEs all messages are in the queue, which a new master restores."""
     cluster.start_master()
 
     def kill_and_start_again():

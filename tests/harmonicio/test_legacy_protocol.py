@@ -1,4 +1,4 @@
-"""Peers of 0.2, 0.3 and of the IRM era work with ours, and ours with an old master."""
+"""Peers of 0.2, 0.3 and the IRM era work with ours, and ours with a legacy master."""
 
 import ast
 import http.client
@@ -19,7 +19,7 @@ TRANSCRIPTS = yaml.safe_load(Path(__file__).with_name("transcripts.yaml").read_t
 
 
 def replayed(port, entry):
-    """(status, content type, body) of the answer to a transcript's bytes."""
+    """Send a transcript's bytes; return (status, content type, body) of the answer."""
     head, _, body = entry["send"].partition("\n\n")
     body = body.rstrip("\n")
     data = head.rstrip("\n").replace("{length}", str(len(body))).replace("\n", "\r\n") + "\r\n\r\n" + body
@@ -31,7 +31,7 @@ def replayed(port, entry):
 
 
 def test_the_transcripts_are_answered_as_recorded(cluster):
-    """Status, literal text and content type; texts are valid as JSON and as Python literals at once."""
+    """Status, text and content type are the same; texts are JSON and Python literals at once."""
     cluster.start_master()
     for entry in TRANSCRIPTS:
         if "queue" in entry:
@@ -50,8 +50,8 @@ def test_the_transcripts_are_answered_as_recorded(cluster):
     assert not Path("/tmp/harmonicio-was-evaluated").exists()
 
 
-def test_an_old_connector_reaches_our_pe(running_cluster):
-    """Its message, raw and without a header, is processed as it is, even one that begins like a frame."""
+def test_a_legacy_connector_reaches_our_pe(running_cluster):
+    """Its raw message is processed unchanged, even one that begins like a frame."""
     running_cluster.submit("Keep", stream="img")
     running_cluster.wait_pes(1)
     messages = [b"hello", b"HIO4" + bytes(200), b"x" * 300_000]
@@ -60,8 +60,8 @@ def test_an_old_connector_reaches_our_pe(running_cluster):
     wait_until(lambda: sorted(file.read_bytes() for file in kept.glob("*.message")) == sorted(messages), "the messages")
 
 
-def test_an_old_pe_gets_what_was_queued_after_it_registered(cluster):
-    """It is contacted: the original leaves PE and messages stranded (reference, 10.2, bug 1)."""
+def test_a_legacy_pe_gets_a_message_that_was_queued_after_it_registered(cluster):
+    """It is contacted: the original strands PE and message (reference, 10.2, bug 1)."""
     cluster.start_master()
     pe = LegacyPe(cluster.port, "img")
     assert pe.registered.acquire(timeout=10)
@@ -71,8 +71,8 @@ def test_an_old_pe_gets_what_was_queued_after_it_registered(cluster):
     pe.close()
 
 
-def test_an_old_pe_that_was_handed_out_and_not_contacted_is_idle_again(cluster):
-    """After its lease: nothing is stranded."""
+def test_a_legacy_pe_that_was_assigned_and_not_contacted_is_idle_again(cluster):
+    """It gets the next message after its assignment has lapsed."""
     cluster.start_master()
     pe = LegacyPe(cluster.port, "img")
     assert pe.registered.acquire(timeout=10)
@@ -82,8 +82,8 @@ def test_an_old_pe_that_was_handed_out_and_not_contacted_is_idle_again(cluster):
     pe.close()
 
 
-def test_our_connector_feeds_an_old_pe(cluster):
-    """Through the master, which speaks the old framing to it; batches are taken apart."""
+def test_our_connector_feeds_a_legacy_pe(cluster):
+    """The master splits batches and sends single messages in the legacy framing."""
     cluster.start_master()
     pe = LegacyPe(cluster.port, "img")
     with Connector(c_name="img", port=cluster.data_port) as connector:
@@ -93,8 +93,8 @@ def test_our_connector_feeds_an_old_pe(cluster):
     assert sorted(pe.received) == [b"one", b"three", b"two"]
 
 
-def test_a_full_queue_is_told_to_an_old_connector(cluster):
-    """By 406, which it understands."""
+def test_a_full_queue_answers_406_to_a_legacy_connector(cluster):
+    """The legacy connector understands that status."""
     (cluster.folder / "small.yaml").write_text("queue_messages: 2\n")
     cluster.start_master("--config", str(cluster.folder / "small.yaml"))
     assert send_as_legacy_connector(cluster.port, "img", b"one") == 4
@@ -111,16 +111,16 @@ def legacy_master():
     master.close()
 
 
-def test_our_connector_falls_back_towards_an_old_master(legacy_master):
-    """It sends to the PE or to the queue that it is told, in the old framing."""
+def test_our_connector_falls_back_to_the_legacy_protocol(legacy_master):
+    """It sends to the address that the legacy master names, in the legacy framing."""
     with connect("me/img:1", port=legacy_master.port) as connector:
         assert isinstance(connector, LegacyMasterConnector)
         connector.send(b"hello world")
     wait_until(lambda: legacy_master.queue == [b"hello world"], "the message")
 
 
-def test_our_worker_and_pe_fall_back_towards_an_old_master(cluster, legacy_master):
-    """The worker's reports are literals; the PE polls, takes the queued message, registers and is contacted."""
+def test_our_worker_and_pe_fall_back_to_the_legacy_protocol(cluster, legacy_master):
+    """The worker reports in literals; the PE polls, takes the queued message, registers and is contacted."""
     legacy_master.queue.append(b"queued")
     cluster.port = legacy_master.port
     command = [
@@ -144,8 +144,8 @@ def test_our_worker_and_pe_fall_back_towards_an_old_master(cluster, legacy_maste
     assert sorted(file.read_bytes() for file in kept) == [b"direct", b"queued"]
 
 
-def test_a_worker_answers_as_the_old_ones_do(running_cluster):
-    """Status and list as literals; what is missing, by its text; an image that is not allowed is not started."""
+def test_a_worker_answers_as_the_legacy_ones_do(running_cluster):
+    """Status and list are literals, errors have the legacy texts, and other images are not started."""
     assert request(running_cluster.worker_port, "GET", "/docker?command=status") == (401, b"Token is required.")
     assert request(running_cluster.worker_port, "GET", "/docker?token=None") == (401, b"Command is required.")
     assert request(running_cluster.worker_port, "GET", "/docker?token=None&command=status") == (200, b"[]")

@@ -1,4 +1,4 @@
-"""A place that comes back is reached again, and one that is gone without a word is given up."""
+"""A peer that comes back is reached again, and one that disappeared is given up."""
 
 import contextlib
 import socket
@@ -30,14 +30,14 @@ def stubs():
 
 @pytest.fixture
 def feeder(stubs):
-    """Of that master."""
+    """A feeder of that master."""
     one = Feeder(Options(c_name="s", port=stubs[0].address.port, overflow="never", shared_memory=False))
     yield one
     one.close()
 
 
 def reached(feeder, master, stub):
-    """The other end of the feeder's connection to a place, the only one that is leased from now on."""
+    """Lease one PE only; return the PE's end of its connection."""
     known = len(feeder.watched_sockets())
     master.sendall(encode_control(FrameKind.LEASES, Leases(10.0, [stub.address])))
     wait_until(lambda: (feeder.step(), len(feeder.watched_sockets()) > known)[1], "a connection")
@@ -46,8 +46,8 @@ def reached(feeder, master, stub):
     return sock
 
 
-def test_a_place_that_was_away_for_long_is_reached_again(stubs):
-    """However long that was: each attempt has its own time for an answer."""
+def test_a_peer_that_was_away_for_long_is_reached_again(stubs):
+    """Each attempt has its own timeout for an answer."""
     link = Link(stubs[1].address, Hello("connector", "s", 1), BufferPool())
     later = time.monotonic() + 10 * ANSWER_TIMEOUT_S
     link.step(later)
@@ -58,8 +58,8 @@ def test_a_place_that_was_away_for_long_is_reached_again(stubs):
     sock.close()
 
 
-def test_an_answer_that_does_not_come_is_waited_for_no_longer_than_that(stubs):
-    """Then the next attempt is made."""
+def test_a_missing_answer_to_a_hello_ends_the_attempt(stubs):
+    """The next attempt follows."""
     link = Link(stubs[1].address, Hello("connector", "s", 1), BufferPool())
     later = time.monotonic() + 1.0
     link.step(later)
@@ -69,8 +69,8 @@ def test_an_answer_that_does_not_come_is_waited_for_no_longer_than_that(stubs):
     link.close()
 
 
-def test_what_was_on_its_way_to_a_place_that_left_the_leases_and_says_nothing_goes_elsewhere(stubs, feeder):
-    """Its connection stands, as that of a host that has lost its power does."""
+def test_unacknowledged_frames_of_a_silent_peer_without_a_lease_go_elsewhere(stubs, feeder):
+    """Its connection is still open, as that of a host that lost its power."""
     feeder.step()
     master = stubs[0].welcome()
     socks = [reached(feeder, master, stubs[1])]
@@ -87,8 +87,8 @@ def test_what_was_on_its_way_to_a_place_that_left_the_leases_and_says_nothing_go
         sock.close()
 
 
-def test_the_kernel_is_told_to_notice_a_host_that_is_gone(stubs):
-    """By probes, and by what is not acknowledged."""
+def test_the_kernel_detects_a_host_that_disappeared(stubs):
+    """Keepalive probes and the user timeout are set."""
     peer = FrameConnection.dial(stubs[1].address.host, stubs[1].address.port, BufferPool(), 100)
     assert peer.sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
     assert peer.sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) < 60
@@ -98,7 +98,7 @@ def test_the_kernel_is_told_to_notice_a_host_that_is_gone(stubs):
 
 @contextlib.contextmanager
 def cut_off(stubs, delivery):
-    """A feeder whose message is on its way to the first PE, and which dials it again; the connection to it is gone."""
+    """Yield a feeder with a message unacknowledged at the first PE, whose connection was lost and is dialled again."""
     options = Options(c_name="s", port=stubs[0].address.port, overflow="never", shared_memory=False, delivery=delivery)
     with contextlib.closing(Feeder(options)) as feeder:
         feeder.step()
@@ -113,14 +113,14 @@ def cut_off(stubs, delivery):
 
 @pytest.mark.parametrize(("delivery", "counts"), [("at-most-once", (1, 0)), ("at-least-once", (0, 1))])
 def test_another_pe_at_the_address_of_a_lost_one_is_not_taken_for_it(stubs, delivery, counts):
-    """What the lost one may have done has failed, or is redelivered as after any loss."""
+    """The message has failed, or is redelivered as after any loss."""
     with cut_off(stubs, delivery) as feeder, stubs[1].welcome(instance="another"):
         wait_until(lambda: (feeder.step(), (feeder.failed, feeder.redelivered) == counts)[1], "an outcome")
         assert (feeder.failed, feeder.redelivered) == counts
 
 
 def test_a_pe_that_is_reached_again_is_sent_what_it_did_not_acknowledge(stubs):
-    """The same one, which knows what it has done; also at most once."""
+    """The same PE knows what it has processed; this holds for at most once, too."""
     with cut_off(stubs, "at-most-once") as feeder, stubs[1].welcome() as again:
         came = ReceivedFrames(again)
         wait_until(lambda: (feeder.step(), came.look())[1], "the frame")

@@ -1,4 +1,4 @@
-"""The master's queue keeps what it has acknowledged, within its bounds, and finds it again."""
+"""The master's queue keeps what it has acknowledged within its limits, and restores it."""
 
 import pytest
 from queues import contents, put
@@ -11,7 +11,7 @@ from frameworks.harmonicio.engine.wire.frame import HEADER_BYTES
 
 
 def test_a_frame_that_comes_again_is_queued_once():
-    """Its acknowledgement was lost."""
+    """Its acknowledgement was lost, so that the connector sent it again."""
     queue = MessageQueue(QueueLimits(), None)
     assert put(queue, 0, [b"a", b"b"])
     assert not put(queue, 0, [b"a", b"b"])
@@ -19,7 +19,7 @@ def test_a_frame_that_comes_again_is_queued_once():
 
 
 def test_a_frame_of_which_a_part_came_before_is_refused():
-    """A connector does not do that; whoever does would have the queue count what it cannot tell apart."""
+    """No connector sends that, and the queue could not tell the parts apart."""
     queue = MessageQueue(QueueLimits(), None)
     put(queue, 0, [b"a"])
     with pytest.raises(RefusedError, match="a part of messages 0 to 1 came before"):
@@ -28,7 +28,7 @@ def test_a_frame_of_which_a_part_came_before_is_refused():
 
 
 def test_a_frame_that_comes_again_once_its_session_is_forgotten_counts_once(journal):
-    """It is delivered again, and leaves nothing behind, also when the first was still out."""
+    """It leaves nothing behind, also when the first was still out."""
     queue = MessageQueue(QueueLimits(), journal())
     put(queue, 0, [b"a"])
     first = queue.take("s")
@@ -43,8 +43,8 @@ def test_a_frame_that_comes_again_once_its_session_is_forgotten_counts_once(jour
     "bounds",
     [QueueLimits(messages=3), QueueLimits(bytes=7), QueueLimits(memory_bytes=7), QueueLimits(stream_messages=3)],
 )
-def test_a_full_queue_refuses(bounds):
-    """By count, by bytes, by memory, by stream."""
+def test_a_full_queue_refuses_a_frame(bounds):
+    """The limits are messages, bytes, memory, and messages of a stream."""
     queue = MessageQueue(bounds, None)
     put(queue, 0, [b"abc", b"def"])
     with pytest.raises(RefusedError, match="full"):
@@ -52,8 +52,8 @@ def test_a_full_queue_refuses(bounds):
     assert contents(queue) == [b"abc", b"def"]
 
 
-def test_what_does_not_fit_into_memory_is_on_the_disk(journal):
-    """And comes back in its turn."""
+def test_frames_that_do_not_fit_into_memory_are_on_the_disk(journal):
+    """They are read in their turn."""
     queue = MessageQueue(QueueLimits(memory_bytes=4), journal())
     for number in range(5):
         put(queue, number, [b"%d%d%d" % (number, number, number)])
@@ -61,8 +61,8 @@ def test_what_does_not_fit_into_memory_is_on_the_disk(journal):
     assert sorted(contents(queue)) == [b"222", b"333", b"444"]
 
 
-def test_what_is_spilled_comes_back_in_its_turn_and_does_not_outlive_the_master(journal, tmp_path):
-    """Only what memory has no room for is written."""
+def test_spilled_frames_are_read_in_their_turn_and_do_not_outlive_the_master(journal, tmp_path):
+    """Only frames beyond the memory limit are written."""
     queue = MessageQueue(QueueLimits(memory_bytes=4), journal(durable=False))
     for number in range(5):
         put(queue, number, [b"%d%d%d" % (number, number, number)])
@@ -73,8 +73,8 @@ def test_what_is_spilled_comes_back_in_its_turn_and_does_not_outlive_the_master(
     assert MessageQueue(QueueLimits(), journal(durable=False)).messages == 0
 
 
-def test_a_frame_that_nobody_answered_for_waits_again_at_its_place():
-    """Before those behind it."""
+def test_an_unacknowledged_frame_waits_again_in_its_position():
+    """It comes before those behind it."""
     queue = MessageQueue(QueueLimits(), None)
     put(queue, 0, [b"a"])
     put(queue, 1, [b"b"])
@@ -84,7 +84,7 @@ def test_a_frame_that_nobody_answered_for_waits_again_at_its_place():
 
 
 def test_a_purged_stream_is_empty(journal):
-    """Also for a new queue."""
+    """A new queue finds nothing of it, either."""
     queue = MessageQueue(QueueLimits(), journal())
     put(queue, 0, [b"a", b"b"])
     assert queue.purge("s") == 2
@@ -96,7 +96,7 @@ def pe(pe_id, stream="s", now=0.0):
 
 
 def test_pes_workers_and_leases_expire():
-    """When they were not heard of for as long as was said."""
+    """They expire at the end of their own time."""
     registry = Registry(pe_seconds=5, worker_seconds=15, lease_seconds=10)
     registry.record_heartbeat(pe("a"), 0.0)
     registry.record_report(RegisteredWorker("host", 1, "w", 0.0), 0.0)
@@ -107,8 +107,8 @@ def test_pes_workers_and_leases_expire():
     assert registry.leases == {}
 
 
-def test_a_pe_that_comes_back_is_known_again_unless_its_worker_buried_it():
-    """Silence is not death; its worker's word is."""
+def test_an_expired_pe_comes_back_but_one_whose_end_was_reported_does_not():
+    """Only the report of its worker is final."""
     registry = Registry()
     registry.record_heartbeat(pe("a"), 0.0)
     registry.expire(100.0)
@@ -118,8 +118,8 @@ def test_a_pe_that_comes_back_is_known_again_unless_its_worker_buried_it():
     assert registry.addresses("s") == []
 
 
-def test_old_pes_are_handed_out_once_and_come_back_when_not_contacted():
-    """First registered, first out; a second registration replaces the first."""
+def test_a_legacy_pe_is_assigned_once_and_idle_again_when_not_contacted():
+    """The first registered is assigned first, and a second registration replaces the first."""
     registry = Registry(pe_seconds=5)
     first, second = pe("a"), RegisteredPe(Address("b", "127.0.0.1", 2), "s", "", 0.0)
     for one in (first, second, first):
@@ -134,8 +134,8 @@ def test_old_pes_are_handed_out_once_and_come_back_when_not_contacted():
     assert [registry.assign_idle("s", 7.0), registry.assign_idle("s", 7.0)] == [first, None]
 
 
-def test_names_that_no_old_pe_waits_under_are_forgotten():
-    """Whoever registers under one after the other leaves nothing behind."""
+def test_a_name_without_idle_legacy_pes_is_forgotten():
+    """Registrations under many names leave nothing behind."""
     registry = Registry(pe_seconds=5)
     for number in range(10):
         registry.register_idle(pe("a", stream=str(number)))

@@ -1,4 +1,4 @@
-"""What the master's queue promises holds when a PE is not reached, when the master is killed, and when the disk fails."""
+"""The master's queue keeps its promises when a PE is lost, the master is killed, or the disk fails."""
 
 import asyncio
 import contextlib
@@ -24,13 +24,13 @@ from frameworks.harmonicio.engine.wire.frame import encode_frame
 
 
 def registered(cluster, address, port):
-    """The answer to an old PE that says where it is."""
+    """Register a legacy PE at an address; return the answer."""
     path = f"/streamRequest?token=None&batch_addr={address}&batch_port={port}&batch_status=0&c_name=img"
     return request(cluster.port, "POST", path)
 
 
 def taken(queue, stream, most):
-    """Its first messages, which are done."""
+    """Take the first messages of a stream, which are done then."""
     found = []
     while len(found) < most and (one := queue.take_message(stream)) is not None:
         queue.done(stream, one[0].key)
@@ -40,9 +40,9 @@ def taken(queue, stream, most):
 
 @pytest.fixture
 def deaf():
-    """The port of a listener that has as many connections as it takes: who dials it waits."""
+    """The port of a listener whose backlog is full: connecting to it blocks."""
     with contextlib.ExitStack() as opened:
-        listener = opened.enter_context(socket.create_server(("127.0.0.1", 0), queue=0))
+        listener = opened.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
         for _ in range(4):
             sock = opened.enter_context(socket.socket())
             sock.setblocking(False)
@@ -52,8 +52,8 @@ def deaf():
 
 @pytest.mark.real
 @pytest.mark.parametrize("end", ["kill", "stop"])
-def test_a_message_on_its_way_to_an_old_pe_outlives_the_master(cluster, deaf, end):
-    """It is done when it was sent, not when it is going to be."""
+def test_a_message_that_is_being_sent_to_a_legacy_pe_outlives_the_master(cluster, deaf, end):
+    """It is done only once all of it was sent."""
     cluster.start_master()
     assert registered(cluster, "127.0.0.1", deaf)[0] == 200
     push_raw("127.0.0.1", cluster.data_port, b"003imgfirst")
@@ -69,8 +69,8 @@ def test_a_message_on_its_way_to_an_old_pe_outlives_the_master(cluster, deaf, en
 
 
 @pytest.mark.real
-def test_a_message_for_a_pe_that_polled_and_went_waits_again(cluster):
-    """It is done when the answer was sent."""
+def test_a_message_for_a_legacy_pe_that_polled_and_disconnected_waits_again(cluster):
+    """It is done only once the answer was sent."""
     cluster.start_master()
     push_raw("127.0.0.1", cluster.data_port, b"003img" + b"x" * 2**24)
     length = "/messagesQuery?token=None&command=queueLength"
@@ -89,8 +89,8 @@ def test_a_message_for_a_pe_that_polled_and_went_waits_again(cluster):
 
 
 @pytest.mark.real
-def test_an_old_pe_at_no_address_is_refused_and_the_stream_goes_on(cluster):
-    """By the old wire's own words."""
+def test_a_legacy_pe_at_an_invalid_address_is_refused_and_the_stream_goes_on(cluster):
+    """The answer is the legacy one."""
     cluster.start_master()
     for address in ("..", "%00", "", "a" * 64):
         assert registered(cluster, address, 9000) == (406, b"Invalid data type!")
@@ -102,8 +102,8 @@ def test_an_old_pe_at_no_address_is_refused_and_the_stream_goes_on(cluster):
 
 
 @pytest.mark.real
-def test_a_pe_of_ours_at_no_address_is_refused(cluster):
-    """Nobody could dial it."""
+def test_a_heartbeat_with_an_invalid_address_is_refused(cluster):
+    """The PE is not registered."""
     cluster.start_master()
     beat = {"id": "0123456789ab", "c_name": "s", "host": "..", "port": 9000}
     status, text = request(cluster.port, "POST", "/v1/beat", json.dumps(beat))
@@ -111,8 +111,8 @@ def test_a_pe_of_ours_at_no_address_is_refused(cluster):
 
 
 @pytest.mark.parametrize("host", ["..", "\0"])
-def test_a_message_for_an_address_that_is_none_waits_again(host):
-    """Whoever let it be registered: the dispatcher goes on, without that PE."""
+def test_a_message_for_an_invalid_address_waits_again(host):
+    """The dispatcher goes on without that PE."""
     queue, registry = MessageQueue(QueueLimits(), None), Registry()
     queue.add_message("img", b"first")
     registry.register_idle(RegisteredPe(Address("a", host, 9000), "img", "", 0.0, "idle"))
@@ -121,8 +121,8 @@ def test_a_message_for_an_address_that_is_none_waits_again(host):
     assert taken(queue, "img", 1) == [b"first"]
 
 
-def test_a_batch_is_taken_apart_at_its_place(tmp_path):
-    """Whoever takes its first message and gives it back, or is killed, loses none of the others."""
+def test_a_batch_is_split_in_its_position(tmp_path):
+    """Giving its first message back, or a restart, loses none of the others."""
     journal = Journal(tmp_path, sync=False)
     queue = MessageQueue(QueueLimits(), journal)
     for first, messages in ((0, [b"a", b"b", b"c"]), (3, [b"d"])):
@@ -139,8 +139,8 @@ def test_a_batch_is_taken_apart_at_its_place(tmp_path):
 
 
 @pytest.mark.real
-def test_what_the_disk_did_not_take_is_not_acknowledged(cluster):
-    """Who sent it is parted from, each time it comes again; a master that is started again takes it."""
+def test_messages_that_the_disk_did_not_take_are_not_acknowledged(cluster):
+    """Their connector is disconnected each time; a restarted master takes them."""
     cluster.start_master()
     segment = cluster.folder / "state" / "journal" / "00000001.journal"
     segment.symlink_to("/dev/null")  # where everything can be written, and fdatasync fails
@@ -158,8 +158,8 @@ def test_what_the_disk_did_not_take_is_not_acknowledged(cluster):
 
 
 @pytest.mark.real
-def test_a_full_disk_is_told_and_waited_for(cluster):
-    """Once a second, not as often as a connector can come back; what it took before stays, and the rest follows."""
+def test_a_full_disk_is_logged_and_tried_again_each_second(cluster):
+    """What was queued before stays, and the rest follows once there is space."""
     cluster.start_master()
     master, unlimited = cluster.processes["master"].pid, (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
     resource.prlimit(master, resource.RLIMIT_FSIZE, (2**20, resource.RLIM_INFINITY))
@@ -178,7 +178,7 @@ def test_a_full_disk_is_told_and_waited_for(cluster):
 
 
 def test_at_most_once_through_the_queue_is_refused():
-    """In one line that says what to set."""
+    """The error of one line names the setting."""
     with pytest.raises(UsageError, match="set overflow: never") as caught:
         registry.source("stream", {"stream": {"delivery": "at-most-once", "overflow": "full"}})
     assert "\n" not in str(caught.value)
@@ -186,7 +186,7 @@ def test_at_most_once_through_the_queue_is_refused():
 
 @pytest.mark.real
 def test_at_most_once_never_uses_the_queue(env):
-    """Where nothing else was said."""
+    """`overflow` is `never` where it was not set."""
     source = registry.source("stream", {"stream": {"delivery": "at-most-once"}})
     endpoint = source.open(Cell("harmonicio", "stream", 100, 0.0), env)
     assert endpoint.client["overflow"] == "never"

@@ -1,4 +1,4 @@
-"""A PE in a container says the port of its host, and listens at the one inside."""
+"""A PE in a container reports the port of its host, and listens at the one inside."""
 
 import os
 import signal
@@ -27,7 +27,7 @@ INSIDE = {
 
 @pytest.fixture
 def start(tmp_path):
-    """Starts a PE of that master, as in a container: the ports inside and outside of it."""
+    """Starts a PE of that master as in a container; returns the ports inside and outside."""
     processes = []
 
     def started(master_port):
@@ -51,8 +51,8 @@ def start(tmp_path):
 
 
 @pytest.mark.real
-def test_our_master_is_told_the_port_of_the_host(cluster, start):
-    """The PE listens at the other."""
+def test_our_master_gets_the_port_of_the_host(cluster, start):
+    """The PE listens at the port inside."""
     cluster.start_master()
     inside, outside = start(cluster.port)
     (pe,) = cluster.wait_pes(1)
@@ -61,8 +61,8 @@ def test_our_master_is_told_the_port_of_the_host(cluster, start):
 
 
 @pytest.mark.real
-def test_an_old_master_is_told_the_port_of_the_host(start):
-    """As batch_port."""
+def test_a_legacy_master_gets_the_port_of_the_host(start):
+    """It is the batch_port of the poll."""
     master = LegacyMaster()
     _, outside = start(master.port)
     wait_until(lambda: master.idle, "a registration")
@@ -70,8 +70,8 @@ def test_an_old_master_is_told_the_port_of_the_host(start):
     master.close()
 
 
-def test_without_a_port_of_the_host_there_is_only_one():
-    """Old workers told both, others may not."""
+def test_without_a_port_of_the_host_both_ports_are_the_same():
+    """Legacy workers set both, others may not."""
     config = read_pe_config({name: value for name, value in INSIDE.items() if name != "HDE_NODE_PORT"})
     assert (read_pe_config(INSIDE).port, read_pe_config(INSIDE).reached_port) == (80, 9001)
     assert (config.port, config.reached_port) == (80, 80)

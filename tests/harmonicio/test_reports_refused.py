@@ -1,4 +1,4 @@
-"""What JSON cannot say is refused at the door, and ends nothing."""
+"""Values that JSON cannot express are refused, and end no process."""
 
 import json
 
@@ -15,22 +15,22 @@ from frameworks.harmonicio.engine.wire.literal import read_literal
     ["b'1'", "{1}", "1j", "...", "{1: 2}", "{b'a': 1}", "{None: 1}", "{'a': [({1},)]}", "NaN", "-Infinity", "1e999",
      str(2**64), str(-(2**63) - 1), "0x" + "f" * 10_000, "{'a': 1" + "0" * 400 + "}"],
 )  # fmt: skip
-def test_what_json_has_not_is_refused(text):
-    """And numbers beyond 64 bits are, in one line."""
+def test_values_that_json_cannot_express_are_refused(text):
+    """Numbers beyond 64 bits are, too, in one line."""
     with pytest.raises(ProtocolError) as caught:
         read_literal(text)
     assert len(str(caught.value)) < 132
 
 
-def test_what_json_has_is_read():
-    """With the largest numbers; a tuple is a list."""
+def test_values_that_json_can_express_are_read():
+    """The largest numbers are read, and a tuple is a list."""
     text = f"{{'a': [None, True, 1.5, {2**64 - 1}, {-(2**63)}], 'b': (1, 'x')}}"
     assert json.loads(json.dumps(read_literal(text))) == {"a": [None, True, 1.5, 2**64 - 1, -(2**63)], "b": [1, "x"]}
 
 
 @pytest.mark.real
 def test_a_report_that_cannot_be_written_does_not_end_the_master(cluster):
-    """It answers 4xx, and samples as before."""
+    """The master answers 4xx, and logs samples as before."""
     cluster.start_master()
     push_raw("127.0.0.1", cluster.data_port, b"003imgfirst")
     reports = [
@@ -48,8 +48,8 @@ def test_a_report_that_cannot_be_written_does_not_end_the_master(cluster):
 
 
 @pytest.mark.real
-def test_a_port_is_given_again_whatever_went_wrong(cluster):
-    """A name that no environment can have, settings that JSON has not; then the worker's only port is free still."""
+def test_a_port_is_given_again_after_a_failed_start(cluster):
+    """After an invalid name and invalid settings the worker's only port is still free."""
     port = free_port()
     cluster.start_master()
     cluster.start_worker("--data-ports", f"{port},{port + 1}")

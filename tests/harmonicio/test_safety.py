@@ -1,4 +1,4 @@
-"""Whatever comes over the ports: nothing crashes, nothing grows, nobody gets in without a token."""
+"""Invalid data on any port crashes nothing and leaks nothing, and no request passes without its token."""
 
 import http.client
 import os
@@ -20,6 +20,7 @@ from frameworks.harmonicio.engine.wire.frame import (
     SHARED,
     FrameKind,
     encode_control,
+    encode_frame,
     encode_header,
 )
 
@@ -30,7 +31,7 @@ GROWTH = 32 * 2**20
 
 
 def thrown(port, data, *, answer=False):
-    """Send bytes over a connection of their own, and look what comes back, if anything."""
+    """Send bytes over a new connection, and read the answer if asked to."""
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=5) as sock:
             sock.sendall(data)
@@ -42,21 +43,23 @@ def thrown(port, data, *, answer=False):
 
 
 def broken_frames(chance):
-    """Frames with something wrong: bits, lengths, kinds, orders, words; and bytes that are none."""
+    """Return frames with wrong bits, lengths, kinds, orders or bodies; or bytes that are not a frame."""
     hello = encode_control(FrameKind.HELLO, Hello("connector", "s", 1, ""))
     whole = b"".join(encode_frame([b"x" * chance.randrange(1, 400)] * chance.randrange(1, 5), 1, 0, 0).buffers)
     flipped = bytearray(hello + whole)
     flipped[chance.randrange(len(flipped))] ^= 1 << chance.randrange(8)
+    cut_hello, cut_frame = hello[: chance.randrange(len(hello))], whole[: chance.randrange(len(whole))]
+    too_long = encode_header(FrameKind.DATA, 2**32 - 1, 0, count=2**31)
     return chance.choice([
-        bytes(flipped), whole, hello[: chance.randrange(len(hello))], hello + whole[: chance.randrange(len(whole))], hello + hello,
-        hello + encode_header(FrameKind.DATA, 2**32 - 1, 0, count=2**31), hello + encode_header(FrameKind.DATA, 10, 0, count=0),
-        encode_header(FrameKind.HELLO, 20, 0) + b"{" * 20, encode_control(FrameKind.HELLO, None), chance.randbytes(chance.randrange(1, 300)),
-        b"999" + b"n" * 10, b"abc", b"003s", hello + encode_control(FrameKind.ACK), hello + encode_control(FrameKind.WELCOME),
+        bytes(flipped), whole, cut_hello, hello + cut_frame, hello + hello, hello + too_long,
+        hello + encode_header(FrameKind.DATA, 10, 0, count=0), encode_header(FrameKind.HELLO, 20, 0) + b"{" * 20,
+        encode_control(FrameKind.HELLO, None), chance.randbytes(chance.randrange(1, 300)), b"999" + b"n" * 10, b"abc",
+        b"003s", hello + encode_control(FrameKind.ACK), hello + encode_control(FrameKind.WELCOME),
     ])  # fmt: skip
 
 
 def broken_requests(chance):
-    """Requests with something wrong."""
+    """Return an HTTP request with something wrong."""
     verb = chance.choice(["GET", "POST", "PUT", "DELETE", "BREW", "\x00"])
     path = chance.choice(
         [
@@ -83,13 +86,17 @@ def broken_requests(chance):
     return text.encode(errors="replace")
 
 
-def test_ten_thousand_broken_frames_and_requests_neither_end_nor_fill_anything(running_cluster):
-    """Master, worker and PE serve as before, in the memory that they had."""
+def test_ten_thousand_broken_frames_and_requests_neither_end_a_process_nor_fill_its_memory(running_cluster):
+    """Master, worker and PE serve as before."""
     running_cluster.submit()
     (pe,) = running_cluster.wait_pes(1)
     chance = random.Random(406)
-    ports = [(running_cluster.data_port, broken_frames), (pe["port"], broken_frames), (running_cluster.port, broken_requests),
-             (running_cluster.worker_port, broken_requests)]  # fmt: skip
+    ports = [
+        (running_cluster.data_port, broken_frames),
+        (pe["port"], broken_frames),
+        (running_cluster.port, broken_requests),
+        (running_cluster.worker_port, broken_requests),
+    ]
     pids = [
         running_cluster.processes["master"].pid,
         running_cluster.processes["worker"].pid,
@@ -113,8 +120,8 @@ def test_ten_thousand_broken_frames_and_requests_neither_end_nor_fill_anything(r
 @pytest.mark.parametrize(
     ("flags", "count"), [(SHARED, 1), (SHARED | EQUAL, 0), (4, 1)], ids=["shared", "none", "unknown"]
 )
-def test_what_no_pe_would_take_is_not_queued(cluster, flags, count):
-    """It would be in the way of all that comes behind it, for ever."""
+def test_a_frame_that_no_pe_would_accept_is_not_queued(cluster, flags, count):
+    """It would block everything behind it for ever."""
     cluster.start_master()
     hello, body = (
         encode_control(FrameKind.HELLO, Hello("connector", "s", 1, "")),
@@ -129,7 +136,7 @@ def test_what_no_pe_would_take_is_not_queued(cluster, flags, count):
     assert (cluster.operator.status()["streams"], "Traceback" in cluster.log()) == ([], False)
 
 
-def test_a_message_of_the_old_wire_is_no_longer_than_others(cluster):
+def test_a_legacy_message_has_the_same_size_limit_as_others(cluster):
     """Its name does not count."""
     (cluster.folder / "small.yaml").write_text("message_bytes: 1000\n")
     cluster.start_master("--config", str(cluster.folder / "small.yaml"))
@@ -151,8 +158,8 @@ def guarded(cluster):
     return cluster
 
 
-def test_with_tokens_everything_works(guarded):
-    """For who has them."""
+def test_with_its_tokens_a_cluster_works(guarded):
+    """Messages are processed."""
     guarded.submit()
     guarded.wait_pes(1)
     with Connector(c_name="s", port=guarded.data_port, token="c") as connector:
@@ -162,7 +169,7 @@ def test_with_tokens_everything_works(guarded):
 
 @pytest.mark.parametrize("token", ["", "o", "x"])
 def test_a_connector_without_its_token_is_refused(guarded, token):
-    """And told so."""
+    """The connector raises the refusal."""
     with (
         pytest.raises(RefusedError, match="token"),
         Connector(c_name="s", port=guarded.data_port, token=token) as connector,
@@ -172,19 +179,19 @@ def test_a_connector_without_its_token_is_refused(guarded, token):
 
 @pytest.mark.parametrize(
     ("verb", "path"),
-    [("GET", "/v1/status"), ("POST", "/v1/streams"), ("DELETE", "/v1/streams?c_name=s"), ("POST", "/v1/beat"), ("GET", "/"),
-     ("PUT", "/status?token=None"), ("GET", "/v1/samples")],
+    [("GET", "/v1/status"), ("POST", "/v1/streams"), ("DELETE", "/v1/streams?c_name=s"), ("POST", "/v1/beat"),
+     ("GET", "/"), ("PUT", "/status?token=None"), ("GET", "/v1/samples")],
 )  # fmt: skip
 def test_a_request_without_its_token_is_refused(guarded, verb, path):
-    """Whatever it asks."""
+    """Every route answers 401."""
     connection = http.client.HTTPConnection("127.0.0.1", guarded.port, timeout=10)
     connection.request(verb, path, "{}")
     assert connection.getresponse().status == 401
     connection.close()
 
 
-def test_with_tokens_the_old_wire_is_not_spoken(guarded):
-    """It knows none: its routes are not there, and what comes to the queue is refused."""
+def test_with_tokens_the_legacy_protocol_is_off(guarded):
+    """Its routes are missing, and its messages to the queue are refused."""
     connection = http.client.HTTPConnection("127.0.0.1", guarded.port, timeout=10)
     connection.request("GET", "/streamRequest?token=None&c_name=s&c_os=u&source=s&digest=d")
     assert connection.getresponse().status == 404
@@ -194,7 +201,7 @@ def test_with_tokens_the_old_wire_is_not_spoken(guarded):
     assert guarded.operator.status()["streams"] == []
 
 
-def test_the_dashboard_escapes_what_others_named(cluster):
+def test_the_dashboard_escapes_names(cluster):
     """It loads nothing, and has no script."""
     cluster.start_master()
     evil = "<script>alert(1)</script>"
@@ -213,8 +220,8 @@ def test_the_dashboard_escapes_what_others_named(cluster):
     connection.close()
 
 
-def test_who_asks_too_often_is_told_so(cluster):
-    """By 429."""
+def test_too_many_requests_are_answered_429(cluster):
+    """Requests below the limit are answered 200."""
     (cluster.folder / "slow.yaml").write_text("requests_per_second: 5\n")
     cluster.start_master("--config", str(cluster.folder / "slow.yaml"))
     found = []
@@ -227,7 +234,7 @@ def test_who_asks_too_often_is_told_so(cluster):
 
 
 def test_listening_beyond_loopback_needs_tokens(cluster):
-    """One line, exit code 2."""
+    """The command ends with one line and exit code 2."""
     cluster._start("master", ["master", "--host", "0.0.0.0", "--port", str(cluster.port)])
     process = cluster.processes.pop("master")
     assert process.wait(30) == 2

@@ -1,4 +1,4 @@
-"""What is read from shared memory is what was sent, and memory that somebody may still read is not written again."""
+"""What is read from shared memory is what was written, and memory that may still be read is not overwritten."""
 
 import os
 from itertools import pairwise
@@ -24,7 +24,7 @@ SIZE = 2**20
 
 @pytest.fixture
 def memory():
-    """A small one."""
+    """Shared memory of one megabyte."""
     one = SharedMemory(SIZE)
     yield one
     one.close()
@@ -35,8 +35,8 @@ def frame_of(sealed):
     return frame
 
 
-def test_a_reader_sees_the_messages_where_they_lie(memory):
-    """Without a copy of its own; the frame itself is small."""
+def test_a_reader_reads_messages_in_place(memory):
+    """The frame itself is small."""
     messages = [b"a" * 20_000, b"b" * 30_000]
     sealed = encode_frame(messages, 1, 0, 0, memory)
     assert sum(map(len, sealed.buffers)) < 100
@@ -47,15 +47,15 @@ def test_a_reader_sees_the_messages_where_they_lie(memory):
     assert [bytes(message) for message in again.batch()] == messages
 
 
-def test_small_frames_and_what_has_no_room_go_over_the_socket(memory):
-    """As without any shared memory."""
+def test_small_frames_and_those_that_do_not_fit_go_over_the_socket(memory):
+    """They are encoded as without shared memory."""
     assert encode_frame([b"small"], 1, 0, 0, memory).region is None
     assert encode_frame([bytes(SIZE + 1)], 1, 0, 0, memory).region is None
 
 
 @given(st.lists(st.integers(1, 200_000), min_size=1, max_size=30), st.randoms())
-def test_regions_never_overlap_and_all_come_back(sizes, chance):
-    """In whatever order they are given back."""
+def test_regions_never_overlap_and_all_are_freed(sizes, chance):
+    """This holds for every order of freeing."""
     memory, taken = SharedMemory(SIZE), {}
     for size in sizes:
         start = memory.put([b"x" * size], size)
@@ -78,14 +78,14 @@ def test_regions_never_overlap_and_all_come_back(sizes, chance):
     [{"boot": "another host"}, {"size": 5}, {"fd": 0}, {"pid": 2**22}, {"fd": -1}],
     ids=["boot", "size", "file", "process", "no file"],
 )
-def test_memory_that_is_not_what_it_should_be_is_not_opened(memory, change):
-    """The connector is then sent nothing but a no."""
+def test_memory_that_does_not_match_its_handle_is_not_opened(memory, change):
+    """The Welcome then says that memory is not shared."""
     values = {"boot": memory.handle.boot, "pid": os.getpid(), "fd": memory.handle.fd, "size": SIZE, **change}
     assert open_shared_memory(SharedMemoryHandle(**values)) is None
 
 
 def test_memory_that_could_shrink_is_not_opened(memory):
-    """A reader would be killed by it."""
+    """A reader of shrunk memory would be killed."""
     fd = os.memfd_create("shrinking")
     os.ftruncate(fd, SIZE)
     assert open_shared_memory(SharedMemoryHandle(memory.handle.boot, os.getpid(), fd, SIZE)) is None
@@ -93,8 +93,8 @@ def test_memory_that_could_shrink_is_not_opened(memory):
 
 
 @pytest.mark.parametrize("reference", [(SIZE, 10, 0), (0, SIZE + 1, 0), (0, 0, 0), (2**63, 10, 0), (0, 10, 1)])
-def test_a_frame_that_refers_to_something_else_is_an_error(memory, reference):
-    """Of the connection."""
+def test_an_invalid_reference_is_a_protocol_error(memory, reference):
+    """The connection is closed then."""
     body = REFERENCE.pack(*reference)
     frame = frame_of(encode_frame([b"x" * 20], 1, 0, 0))
     frame.body = memoryview(body)

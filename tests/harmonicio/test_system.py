@@ -1,4 +1,4 @@
-"""A system of processes does what its command and its connectors say."""
+"""A cluster of processes behaves as its command and its connectors document."""
 
 import asyncio
 import csv
@@ -21,12 +21,12 @@ pytestmark = pytest.mark.real
 
 
 def command(cluster, *arguments):
-    """(exit code, output) of the command."""
+    """Run the command for a cluster; return (exit code, output)."""
     return command_alone(*arguments, "--master", f"127.0.0.1:{cluster.port}")
 
 
 def command_alone(*arguments):
-    """The same without a master."""
+    """Run the command without a master; return (exit code, output)."""
     process = subprocess.run(
         [sys.executable, "-m", "frameworks.harmonicio.engine.cli", *arguments],
         capture_output=True,
@@ -47,7 +47,7 @@ def request(port, path, host="127.0.0.1"):
 
 
 def test_an_exception_of_the_function_does_not_end_the_pe(running_cluster):
-    """Its message is counted as failed, the others are processed."""
+    """Its message counts as failed, the others are processed."""
     running_cluster.submit("Keep")
     (before,) = running_cluster.wait_pes(1)
     with Connector(c_name="s", port=running_cluster.data_port) as connector:
@@ -59,8 +59,8 @@ def test_an_exception_of_the_function_does_not_end_the_pe(running_cluster):
     assert "a bad message" in running_cluster.log()
 
 
-def test_messages_that_nobody_can_take_wait_in_the_queue_and_are_delivered(running_cluster):
-    """Queued and direct ones, each once: what the queue had is not taken for done."""
+def test_messages_without_a_pe_wait_in_the_queue_and_are_delivered(running_cluster):
+    """Queued and direct messages are each processed once."""
     with Connector(c_name="s", port=running_cluster.data_port) as connector:
         connector.send_many(numbered(0, 5000))
         connector.flush()
@@ -74,7 +74,7 @@ def test_messages_that_nobody_can_take_wait_in_the_queue_and_are_delivered(runni
 
 
 def test_a_stopped_pe_drains_and_is_replaced(running_cluster):
-    """Nothing is lost, nothing comes twice."""
+    """No message is lost, none is processed twice."""
     running_cluster.submit()
     (pe,) = running_cluster.wait_pes(1)
     with Connector(c_name="s", port=running_cluster.data_port, overflow="never") as connector:
@@ -87,7 +87,7 @@ def test_a_stopped_pe_drains_and_is_replaced(running_cluster):
 
 
 def test_at_most_once_never_sends_anything_twice(running_cluster):
-    """What was on its way to a PE that was killed has failed."""
+    """Messages that were unacknowledged at a killed PE have failed."""
     running_cluster.submit()
     running_cluster.wait_pes(1)
     with Connector(c_name="s", port=running_cluster.data_port, delivery="at-most-once", overflow="never") as connector:
@@ -102,8 +102,8 @@ def test_at_most_once_never_sends_anything_twice(running_cluster):
     assert acked <= len(found)
 
 
-def test_a_connector_for_coroutines_does_the_same(running_cluster):
-    """Many at once, over one loop."""
+def test_an_asyncio_connector_sends_from_many_coroutines(running_cluster):
+    """All messages are processed once."""
 
     async def feed():
         async with AsyncConnector(c_name="s", port=running_cluster.data_port) as connector:
@@ -118,8 +118,8 @@ def test_a_connector_for_coroutines_does_the_same(running_cluster):
     assert np.array_equal(np.sort(running_cluster.processed()), np.arange(20_001))
 
 
-def test_a_connector_without_a_master_says_so():
-    """After its timeout, in one line."""
+def test_without_a_master_a_connector_raises_after_its_timeout():
+    """The error is one line."""
     with (
         pytest.raises(UnreachableError, match="nothing was taken"),
         Connector(c_name="s", port=1, timeout=0.3) as connector,
@@ -127,8 +127,8 @@ def test_a_connector_without_a_master_says_so():
         connector.send(b"x")
 
 
-def test_the_command_submits_lists_and_stops(running_cluster):
-    """PEs come, are shown, and go."""
+def test_the_command_submits_lists_and_stops_pes(running_cluster):
+    """PEs are started, shown, and ended."""
     settings = json.dumps({"folder": str(running_cluster.numbers)})
     code, _ = command(
         running_cluster, "submit", "s", "--image", "python:pe_functions:Record", "--num", "2", "--settings", settings
@@ -146,8 +146,8 @@ def test_the_command_submits_lists_and_stops(running_cluster):
     [(["submit", "s", "--settings", "{"], "not JSON"), (["stop", "--pe", "nobody"], "not known")],
     ids=["settings", "unknown PE"],
 )
-def test_the_command_says_what_is_wrong(cluster, arguments, says):
-    """In one line."""
+def test_an_error_of_the_command_is_one_line(cluster, arguments, says):
+    """The exit code is 2 or 3."""
     cluster.start_master()
     code, said = command(cluster, *arguments)
     assert code in (2, 3)
@@ -155,15 +155,15 @@ def test_the_command_says_what_is_wrong(cluster, arguments, says):
     assert said.count("\n") == 1
 
 
-def test_an_image_that_may_not_run_is_a_problem_that_is_shown(running_cluster):
-    """By the worker's allow-list."""
+def test_an_image_that_is_not_allowed_is_shown_as_a_problem(running_cluster):
+    """The allow-list of the worker decides."""
     running_cluster.operator.submit({"c_name": "evil", "image": "python:os:system"})
     said = wait_until(lambda: running_cluster.operator.status()["streams"][0]["problem"], "the problem")
     assert "not among the images" in said
     assert running_cluster.pes() == []
 
 
-def test_health_readiness_and_metrics(cluster):
+def test_health_readiness_and_metrics_are_served(cluster):
     """A master is ready once a worker has reported."""
     cluster.start_master()
     assert request(cluster.port, "/health") == (200, "ok\n")
@@ -181,8 +181,8 @@ def test_health_readiness_and_metrics(cluster):
     assert len(samples[0]) == 5
 
 
-def test_every_second_is_sampled_and_can_be_had_as_a_table(running_cluster):
-    """Queue, leases, PEs, workers."""
+def test_samples_of_every_second_are_printed_as_a_table(running_cluster):
+    """It has queue, leases, PEs and workers."""
     with Connector(c_name="waits", port=running_cluster.data_port) as connector:
         connector.send(b"a message")
     running_cluster.submit()
@@ -197,8 +197,8 @@ def test_every_second_is_sampled_and_can_be_had_as_a_table(running_cluster):
     assert command_alone("samples", "nowhere")[0] == 2
 
 
-def test_everything_works_over_ipv6(tmp_path):
-    """Where this machine has it."""
+def test_a_cluster_works_over_ipv6(tmp_path):
+    """The test is skipped on machines without IPv6."""
     try:
         socket.create_server(("::1", 0), family=socket.AF_INET6).close()
     except OSError as problem:
@@ -219,7 +219,7 @@ def test_everything_works_over_ipv6(tmp_path):
 
 
 def test_with_the_resource_manager_requests_are_packed_onto_workers(cluster):
-    """By their size; one that fits nowhere is refused, and what waits in a queue brings more PEs."""
+    """They are packed by size; one that fits nowhere is refused."""
     cluster.start_master("--irm", "on")
     cluster.start_worker()
     body = {
@@ -243,8 +243,8 @@ def test_with_the_resource_manager_requests_are_packed_onto_workers(cluster):
     wait_until(lambda: cluster.operator.status()["irm"]["refused"], "the refusal")
 
 
-def test_a_master_that_is_started_again_remembers_what_was_wanted(running_cluster):
-    """And finds the PEs that went on."""
+def test_a_restarted_master_remembers_the_submitted_streams(running_cluster):
+    """It finds the PEs that went on."""
     running_cluster.submit()
     (before,) = running_cluster.wait_pes(1)
     running_cluster.kill("master")

@@ -9,7 +9,7 @@ from frameworks.harmonicio.engine.connector.coroutine import wait_for_sockets_as
 
 @pytest.mark.parametrize("steps", range(5))
 def test_a_cancellation_is_never_swallowed(steps):
-    """Not even in the moment in which what was waited for has come: a master that is stopped would go on for ever."""
+    """This holds also at the moment at which the event occurs: a stopped master would go on for ever."""
 
     async def cancelled():
         event = asyncio.Event()

@@ -1,4 +1,4 @@
-"""Frames arrive as they were sent, in whatever pieces; what is none is an error of the connection, never evaluated, never kept."""
+"""Frames arrive as they were sent, in pieces of any size; invalid data is an error of its connection only."""
 
 import socket
 
@@ -20,7 +20,7 @@ MESSAGES = st.lists(st.binary(min_size=1, max_size=300), min_size=1, max_size=20
 
 
 def fed(data, piece, most=2**20):
-    """The frames in some bytes that come in pieces."""
+    """Return the frames in bytes that arrive in pieces."""
     reader, frames = FrameReader(BufferPool(), most), []
     for start in range(0, len(data), piece):
         frames += reader.feed(data[start : start + piece])
@@ -29,7 +29,7 @@ def fed(data, piece, most=2**20):
 
 @given(batches=st.lists(MESSAGES, min_size=1, max_size=5), piece=st.integers(1, 2000))
 def test_batches_arrive_as_they_were_sent(batches, piece):
-    """In pieces of any length."""
+    """The pieces have any length."""
     first, data = 0, b""
     for messages in batches:
         data += b"".join(encode_frame(messages, 7, first, 0).buffers)
@@ -40,8 +40,8 @@ def test_batches_arrive_as_they_were_sent(batches, piece):
 
 
 @given(sizes=st.lists(st.integers(1, 50), min_size=1, max_size=30), cut=st.data())
-def test_a_part_of_a_batch_is_those_messages(sizes, cut):
-    """By their numbers within it."""
+def test_a_slice_of_a_batch_has_those_messages(sizes, cut):
+    """They are selected by their index."""
     messages = [bytes([index]) * size for index, size in enumerate(sizes)]
     (frame,) = fed(b"".join(encode_frame(messages, 1, 0, 0).buffers), 10_000)
     first = cut.draw(st.integers(0, len(sizes) - 1))
@@ -50,8 +50,8 @@ def test_a_part_of_a_batch_is_those_messages(sizes, cut):
 
 
 @given(position=st.integers(0, 10_000), bit=st.integers(0, 7))
-def test_a_changed_bit_is_found(position, bit):
-    """Wherever it is."""
+def test_a_changed_bit_is_detected(position, bit):
+    """Its position does not matter."""
     data = bytearray(b"".join(encode_frame([b"x" * 40, b"y" * 30], 1, 0, 0).buffers))
     data[position % len(data)] ^= 1 << bit
     with pytest.raises(ProtocolError):
@@ -59,13 +59,13 @@ def test_a_changed_bit_is_found(position, bit):
 
 
 def test_a_longer_body_than_is_accepted_is_refused_before_it_is_read():
-    """Nothing is allocated for it."""
+    """No memory is allocated for it."""
     with pytest.raises(ProtocolError, match="at most 100"):
         fed(b"".join(encode_frame([b"x" * 101], 1, 0, 0).buffers)[:60], 60, most=100)
 
 
-def test_large_messages_go_through_a_socket_that_does_not_block():
-    """Without a copy on the way out, and into one buffer on the way in."""
+def test_large_messages_pass_a_non_blocking_socket():
+    """They are sent without a copy, and received into one buffer."""
     one, other = socket.socketpair()
     sender, receiver = FrameConnection(one, BufferPool(), 2**24), FrameConnection(other, BufferPool(), 2**24)
     message = bytes(range(256)) * 20_000
@@ -81,8 +81,8 @@ def test_large_messages_go_through_a_socket_that_does_not_block():
     receiver.close()
 
 
-def test_a_buffer_is_used_again_only_when_nobody_looks_at_it():
-    """A view that was kept keeps what it shows."""
+def test_a_buffer_is_reused_only_without_references():
+    """A view that was kept keeps its content."""
     buffers = BufferPool()
     reader = FrameReader(buffers, 2**20)
     data = b"".join(encode_frame([b"a" * 5000], 1, 0, 0).buffers)
@@ -97,8 +97,8 @@ def test_a_buffer_is_used_again_only_when_nobody_looks_at_it():
     assert id(third.buffer) == first
 
 
-def test_acknowledgements_and_control_frames_carry_their_words():
-    """And nothing else is taken for them."""
+def test_acks_and_control_frames_are_decoded_as_they_were_encoded():
+    """A body of another type is a protocol error."""
     (frame,) = fed(encode_ack(9, 5, 3, failed=1, credit=(10, 1000)), 100)
     assert (frame.header.kind, frame.header.session, frame.header.first, frame.header.count) == (FrameKind.ACK, 9, 5, 3)
     assert decode_ack(frame) == (1, 10, 1000)
@@ -112,8 +112,8 @@ def test_acknowledgements_and_control_frames_carry_their_words():
     ("data", "heard"),
     [(encode_control(FrameKind.RENEW), "frames"), (b"hello", "raw"), (b"HIO4" + bytes(100), "raw"), (b"HIO", "raw")],
 )
-def test_a_greeting_tells_old_peers_from_new_ones(data, heard):
-    """Also one whose message begins with the magic."""
+def test_a_handshake_tells_legacy_messages_from_frames(data, heard):
+    """Also a message that begins with the magic."""
     one, other = socket.socketpair()
     handshake = Handshake(other, 1000)
     for byte in data:
@@ -125,8 +125,8 @@ def test_a_greeting_tells_old_peers_from_new_ones(data, heard):
 
 
 @given(st.lists(st.tuples(st.integers(0, 60), st.integers(1, 15)), max_size=30), st.integers(0, 50))
-def test_seen_is_a_set_that_does_not_grow(ranges, floor):
-    """It says the same as a set of numbers, and keeps disjoint ranges."""
+def test_sequence_ranges_are_a_set_that_does_not_grow(ranges, floor):
+    """They answer like a set of numbers, and keep disjoint ranges."""
     seen, known = SequenceRanges(), set()
     for first, count in ranges:
         seen.add(first, count)
@@ -142,7 +142,7 @@ def test_seen_is_a_set_that_does_not_grow(ranges, floor):
 
 @pytest.mark.parametrize("text", ['{"a": [1, 2.5, "x"]}', "{'a': [1, 2.5, 'x']}"])
 def test_texts_of_both_eras_are_read(text):
-    """JSON, or a Python literal."""
+    """JSON and Python literals give the same value."""
     assert read_literal(text) == {"a": [1, 2.5, "x"]}
 
 
@@ -151,19 +151,19 @@ def test_texts_of_both_eras_are_read(text):
     ["__import__('os')", "[" * 100 + "]" * 100, "x" * (MAX_BYTES + 1), "-" * 1000 + "1", "{'a': ", b"\xff", "1 or 2"],
 )
 def test_other_texts_are_refused(text):
-    """Without being evaluated, and without a deep recursion."""
+    """They are neither evaluated nor parsed with deep recursion."""
     with pytest.raises(ProtocolError):
         read_literal(text)
 
 
-def test_what_is_written_is_both():
-    """No null, no truth values."""
+def test_written_text_is_json_and_a_literal_at_once():
+    """It has no null and no truth values."""
     assert write_literal({"a": None, "b": True, "c": [1, "x"]}) == '{"a": "None", "b": 1, "c": [1, "x"]}'
 
 
 @given(st.lists(st.integers(1, 5), max_size=40), st.randoms())
-def test_the_floor_is_the_oldest_frame_that_is_not_settled(counts, chance):
-    """In whatever order they are settled."""
+def test_the_low_watermark_is_the_oldest_frame_that_is_not_settled(counts, chance):
+    """This holds for every order of settling."""
     floor, open_firsts, beyond = LowWatermark(), set(), 0
     for count in counts:
         floor.add(beyond)

@@ -1,1 +1,1 @@
-"""The master: directory of PEs and workers, leases, the backlog queue, the resource manager's place."""
+"""The master: registry of PEs and workers, leases, message queue, control plane, and the loop of the resource manager."""

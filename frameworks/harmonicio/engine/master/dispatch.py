@@ -114,7 +114,7 @@ class Dispatcher:
     def _set_aside(self, max_bytes: int) -> None:
         """Set the oldest message aside, which no PE accepts, until there is a PE that does."""
         frame = self._queue.take(self._c_name)
-        assert frame is not None, "the caller has seen the oldest frame"
+        assert frame is not None, "the caller has peeked at it"
         self._too_large.append(frame)
         text = "a message of %d bytes of %s waits: its PEs accept %d at most (their message_bytes)"
         logger.error(text, frame.header.size, self._c_name, max_bytes)
