@@ -61,5 +61,5 @@ def test_a_growing_queue_requests_volatile_pes():
     manager = manage()
     manager.request("s", image="i", volatile=False, num=0, size=None)
     manager.predict({"s": 50}, 1.0)
-    requests = manager.requests.drain()
-    assert [(one.c_name, one.image, one.volatile) for one in requests] == [("s", "i", True)] * PAPER.large_scaleup_amount
+    requests = [(one.c_name, one.image, one.volatile) for one in manager.requests.drain()]
+    assert requests == [("s", "i", True)] * PAPER.large_scaleup_amount

@@ -23,8 +23,8 @@ def test_a_failed_journal_pauses_the_credit():
     """It is given again after the pause."""
     policy = CreditPolicy(MEGABYTE)
     policy.pause(10.0)
-    credits = [policy.compute((1000, 8 * MEGABYTE), 1, now)[0] for now in (10.0 + PAUSE_S / 2, 10.0 + PAUSE_S)]
-    assert credits == [0, 1000]
+    credit = [policy.compute((1000, 8 * MEGABYTE), 1, now)[0] for now in (10.0 + PAUSE_S / 2, 10.0 + PAUSE_S)]
+    assert credit == [0, 1000]
 
 
 def test_credit_below_half_of_what_was_announced_must_be_sent_to_all():

@@ -66,7 +66,6 @@ def test_adjacent_ranges_are_acknowledged_together():
 @pytest.mark.parametrize(("frames", "seconds", "may_wait"), [(2, 0.001, True), (2, 0.003, False), (64, 0.0, False)])
 def test_an_acknowledgement_waits_for_few_frames_and_a_short_time(frames, seconds, may_wait):
     """The first frame begins the time."""
-    acks, waits = PendingAcks(), []
-    for number in range(frames):
-        waits.append(acks.add(received([b"a"], number).header, 0, seconds if number else 0.0))
+    acks = PendingAcks()
+    waits = [acks.add(received([b"a"], number).header, 0, seconds if number else 0.0) for number in range(frames)]
     assert (waits[0], waits[-1]) == (True, may_wait)

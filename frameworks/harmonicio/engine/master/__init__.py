@@ -1,1 +1,1 @@
-"""The master: registry of PEs and workers, leases, message queue, control plane, and the loop of the resource manager."""
+"""The master: registry of PEs and workers, leases, message queue, control plane, and the resource manager's loop."""

@@ -74,7 +74,7 @@ class FrameHeader:
 
 def encode_header(
     kind: FrameKind, size: int, body_crc: int, *, flags: int = 0, count: int = 0, ids: tuple[int, int, int] = (0, 0, 0)
-) -> bytes:
+) -> bytes:  # six arguments: the fields of a header
     """Return an encoded header; `ids` is (session, first, low watermark)."""
     head = HEADER.pack(MAGIC, VERSION, kind, flags, count, *ids, size) + _SUM.pack(body_crc)
     return head + _SUM.pack(crc32c(head))
