@@ -11,9 +11,9 @@ class Options(Struct, frozen=True, kw_only=True):
     """The stream that a connector feeds, and how it does so."""
 
     c_name: str
-    """of the image or stream"""
+    """name of the image or stream"""
     host: str = "127.0.0.1"
-    """of the master's data port"""
+    """host of the master's data port"""
     port: int = 8090
     token: str = ""
     tls: str | None = None

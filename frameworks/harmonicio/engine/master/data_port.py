@@ -37,10 +37,10 @@ _MAX_HELLO_BYTES = 2**16
 
 
 class DataPortOptions(Struct, frozen=True, kw_only=True):
-    """What a data port accepts, and what happens then."""
+    """The token, protocol and limit of a data port, and its callback."""
 
     token: str
-    """of connectors"""
+    """token of connectors"""
     legacy_protocol: bool
     max_message_bytes: int
     on_queued: Callable[[str], None]

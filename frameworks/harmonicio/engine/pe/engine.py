@@ -48,7 +48,7 @@ class EngineOptions(Struct, frozen=True, kw_only=True):
 
     c_name: str
     token: str = ""
-    """of connectors"""
+    """token of connectors"""
     legacy_protocol: bool = False
     max_message_bytes: int
 

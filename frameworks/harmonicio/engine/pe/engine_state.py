@@ -2,12 +2,15 @@
 
 from collections import deque
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from frameworks.harmonicio.engine.pe.batch_merging import take_mergeable
 from frameworks.harmonicio.engine.pe.credit import CreditWindow
-from frameworks.harmonicio.engine.pe.inbound import InboundConnection
 from frameworks.harmonicio.engine.pe.processed_ranges import ProcessedRanges
 from frameworks.harmonicio.engine.wire.frame import Batch, Frame
+
+if TYPE_CHECKING:  # the state holds connections and calls nothing of them
+    from frameworks.harmonicio.engine.pe.inbound import InboundConnection
 
 RawMessage = tuple[bytes, Callable[[], None] | None]
 """A message of the legacy protocol, and what is called once it is processed."""
@@ -36,7 +39,7 @@ class EngineState:
         """Return whether everything that was received is processed."""
         return not self.inbox and not self.raw_messages
 
-    def next_frames(self, max_messages: int) -> tuple[InboundConnection, list[Frame]]:
+    def next_frames(self, max_messages: int) -> "tuple[InboundConnection, list[Frame]]":
         """Remove the oldest frame and what can be merged with it; the inbox must not be empty."""
         return take_mergeable(self.inbox, max_messages)
 
