@@ -37,22 +37,22 @@ class Keep:
 class Busy:
     """A function with idle and close."""
 
-    told: ClassVar = []
+    calls: ClassVar = []
 
     def __init__(self, settings):
         self._wish = settings.get("wish")
 
     def __call__(self, batch):
-        self.told.append(len(batch))
+        self.calls.append(len(batch))
 
     def idle(self):
-        self.told.append("idle")
+        self.calls.append("idle")
         if self._wish == "raise":
             raise ValueError("a bad idle")
         return self._wish
 
     def close(self):
-        self.told.append("close")
+        self.calls.append("close")
 
 
 def plain(message):

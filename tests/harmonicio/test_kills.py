@@ -74,7 +74,7 @@ def test_a_killed_master_loses_nothing_of_its_queue(cluster):
     assert (acked, failed) == (MILLION, 0)
     cluster.submit()
     cluster.start_worker()
-    assert_none_lost(cluster, 2 * 65536)  # what the journal had and the acknowledgement of which was not heard
+    assert_none_lost(cluster, 2 * 65536)  # journaled, but their acknowledgement was lost
 
 
 def test_the_data_plane_goes_on_while_there_is_no_master(running_cluster):

@@ -39,7 +39,7 @@ def thrown(port, data, *, answer=False):
             while answer and sock.recv(65536):
                 pass
     except OSError:
-        pass  # it was closed on us, as it should be
+        pass  # the peer closed it, as it should
 
 
 def broken_frames(chance):

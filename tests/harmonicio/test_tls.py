@@ -83,12 +83,12 @@ def test_everything_goes_over_tls(sealed, folders, shared):
 @pytest.mark.real
 def test_a_peer_without_a_certificate_is_rejected(sealed, folders):
     """So is one of another authority, while peers with ours are served as before."""
-    for stranger in (None, folders[1]):
+    for certificates in (None, folders[1]):
         with pytest.raises(UnreachableError):
-            OperatorClient("127.0.0.1", sealed.port, tls=stranger).info()
+            OperatorClient("127.0.0.1", sealed.port, tls=certificates).info()
         with (
             pytest.raises(UnreachableError),
-            Connector(c_name="s", port=sealed.data_port, tls=stranger, timeout=1) as connector,
+            Connector(c_name="s", port=sealed.data_port, tls=certificates, timeout=1) as connector,
         ):
             connector.send(b"a message")
     with socket.create_connection(("127.0.0.1", sealed.data_port)) as sock:

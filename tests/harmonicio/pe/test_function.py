@@ -22,9 +22,9 @@ def frames(*batches, first=0):
 
 def taken(*batches, most=100):
     """Return how many frames are taken at first, and how many messages each merged batch has."""
-    inbox = deque(("guest", frame) for frame in frames(*batches))
-    guest, found = take_mergeable(inbox, most)
-    assert (guest, len(found) + len(inbox)) == ("guest", len(batches))
+    inbox = deque(("connection", frame) for frame in frames(*batches))
+    connection, found = take_mergeable(inbox, most)
+    assert (connection, len(found) + len(inbox)) == ("connection", len(batches))
     return len(found), [len(part) for part in merge_batches([frame.batch() for frame in found])]
 
 
@@ -47,18 +47,18 @@ def test_frames_that_differ_are_not_merged():
 
 def test_a_function_may_have_idle_and_close():
     """`idle` returns when it wants the next call, and `close` is called at the end."""
-    Busy.told = []
+    Busy.calls = []
     function = UserFunction("pe_functions:Busy", {"wish": 0.5})
     function.run(Batch(memoryview(b"abcd"), None, 2))
     assert function.idle() == 0.5
     function.close()
-    assert Busy.told == [2, "idle", "close"]
+    assert Busy.calls == [2, "idle", "close"]
     assert UserFunction("pe_functions:Busy", {}).idle() == UserFunction("pe_functions:plain", {}).idle() == math.inf
 
 
 def test_an_idle_that_raises_is_not_called_again():
     """The PE goes on."""
-    Busy.told = []
+    Busy.calls = []
     function = UserFunction("pe_functions:Busy", {"wish": "raise"})
     assert [function.idle(), function.idle()] == [math.inf, math.inf]
-    assert Busy.told == ["idle"]
+    assert Busy.calls == ["idle"]

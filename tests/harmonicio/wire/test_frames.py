@@ -109,35 +109,35 @@ def test_acks_and_control_frames_are_decoded_as_they_were_encoded():
 
 
 @pytest.mark.parametrize(
-    ("data", "heard"),
+    ("data", "protocol"),
     [(encode_control(FrameKind.RENEW), "frames"), (b"hello", "raw"), (b"HIO4" + bytes(100), "raw"), (b"HIO", "raw")],
 )
-def test_a_handshake_tells_legacy_messages_from_frames(data, heard):
-    """Also a message that begins with the magic."""
+def test_a_handshake_tells_legacy_messages_from_frames(data, protocol):
+    """It recognises a legacy message that begins with the magic, too."""
     one, other = socket.socketpair()
     handshake = Handshake(other, 1000)
     for byte in data:
         one.send(bytes([byte]))
         handshake.receive()
     one.close()
-    assert handshake.receive() == heard if heard == "raw" else handshake.data
+    assert handshake.receive() == protocol if protocol == "raw" else handshake.data
     other.close()
 
 
 @given(st.lists(st.tuples(st.integers(0, 60), st.integers(1, 15)), max_size=30), st.integers(0, 50))
-def test_sequence_ranges_are_a_set_that_does_not_grow(ranges, floor):
+def test_sequence_ranges_are_a_set_that_does_not_grow(ranges, low_watermark):
     """They answer like a set of numbers, and keep disjoint ranges."""
-    seen, known = SequenceRanges(), set()
+    added, numbers = SequenceRanges(), set()
     for first, count in ranges:
-        seen.add(first, count)
-        known |= set(range(first, first + count))
-    seen.advance_low_watermark(floor)
-    known |= set(range(floor))
-    missing = {number for first, end in seen.missing(0, 100) for number in range(first, end)}
-    assert missing == set(range(100)) - known
-    assert len(seen) <= len(ranges)
-    seen.advance_low_watermark(1000)
-    assert len(seen) == 0
+        added.add(first, count)
+        numbers |= set(range(first, first + count))
+    added.advance_low_watermark(low_watermark)
+    numbers |= set(range(low_watermark))
+    missing = {number for first, end in added.missing(0, 100) for number in range(first, end)}
+    assert missing == set(range(100)) - numbers
+    assert len(added) <= len(ranges)
+    added.advance_low_watermark(1000)
+    assert len(added) == 0
 
 
 @pytest.mark.parametrize("text", ['{"a": [1, 2.5, "x"]}', "{'a': [1, 2.5, 'x']}"])
@@ -164,12 +164,12 @@ def test_written_text_is_json_and_a_literal_at_once():
 @given(st.lists(st.integers(1, 5), max_size=40), st.randoms())
 def test_the_low_watermark_is_the_oldest_frame_that_is_not_settled(counts, chance):
     """This holds for every order of settling."""
-    floor, open_firsts, beyond = LowWatermark(), set(), 0
+    low_watermark, open_firsts, beyond = LowWatermark(), set(), 0
     for count in counts:
-        floor.add(beyond)
+        low_watermark.add(beyond)
         open_firsts.add(beyond)
         beyond += count
         for first in chance.sample(sorted(open_firsts), chance.randrange(len(open_firsts) + 1)):
-            floor.settle(first)
+            low_watermark.settle(first)
             open_firsts.discard(first)
-        assert floor.lowest(beyond) == min(open_firsts, default=beyond)
+        assert low_watermark.lowest(beyond) == min(open_firsts, default=beyond)

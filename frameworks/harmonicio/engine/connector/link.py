@@ -17,7 +17,14 @@ _MAX_UNSENT_BYTES = 2**20
 
 
 class Link:
-    """Does the I/O of one address; what it knows is in `state`."""
+    """Does the I/O of one address; what it knows is in `state`.
+
+    Args:
+        address: of the PE or the master.
+        hello: first frame of each connection.
+        buffers: pool for received bodies.
+        tls: context for TLS; plain TCP when None.
+    """
 
     def __init__(self, address: Address, hello: Hello, buffers: BufferPool, tls: ssl.SSLContext | None = None) -> None:
         self.address, self._hello, self._buffers, self._tls = address, hello, buffers, tls

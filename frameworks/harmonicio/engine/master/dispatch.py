@@ -26,7 +26,15 @@ _RETRY_INTERVAL_S = 1.0
 
 
 class Dispatcher:
-    """Delivers one stream, until nothing of it is in the queue or unacknowledged."""
+    """Delivers one stream, until nothing of it is in the queue or unacknowledged.
+
+    Args:
+        c_name: name of the stream.
+        queue: the master's queue.
+        registry: its PEs.
+        token: of connectors, which PEs require.
+        tls: context for TLS; plain TCP when None.
+    """
 
     def __init__(
         self, c_name: str, queue: MessageQueue, registry: Registry, token: str, *, tls: ssl.SSLContext | None = None

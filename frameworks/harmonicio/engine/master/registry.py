@@ -35,7 +35,13 @@ class RegisteredWorker(Struct):
 
 
 class Registry:
-    """PEs, workers and leases, each of which expires after a time without a sign of life."""
+    """PEs, workers and leases, each of which expires after a time without a sign of life.
+
+    Args:
+        pe_seconds: time after the last heartbeat of a PE.
+        worker_seconds: time after the last report of a worker.
+        lease_seconds: duration of a lease.
+    """
 
     def __init__(self, *, pe_seconds: float = 5.0, worker_seconds: float = 15.0, lease_seconds: float = 10.0) -> None:
         self.pe_seconds, self.worker_seconds, self.lease_seconds = pe_seconds, worker_seconds, lease_seconds

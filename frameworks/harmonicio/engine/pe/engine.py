@@ -54,7 +54,14 @@ class EngineOptions(Struct, frozen=True, kw_only=True):
 
 
 class Engine:
-    """Serves one listening socket until `stop`."""
+    """Serves one listening socket until `stop`.
+
+    Args:
+        listener: a bound socket, which the engine closes.
+        function: called with the messages.
+        options: the stream, and what is accepted.
+        tls: context for TLS; plain TCP when None.
+    """
 
     def __init__(
         self, listener: socket.socket, function: UserFunction, options: EngineOptions, tls: ssl.SSLContext | None = None
