@@ -18,9 +18,9 @@ from bench.services.ports import LOOPBACK
 from bench.system.pipe import Pipe
 from frameworks.harmonicio.engine.config import PeConfig
 from frameworks.harmonicio.engine.errors import HarmonicError
-from frameworks.harmonicio.engine.operator_client import Operator
-from frameworks.harmonicio.engine.pe.engine import Engine
-from frameworks.harmonicio.engine.pe.function import Batch, Function, of_batch
+from frameworks.harmonicio.engine.operator_client import OperatorClient
+from frameworks.harmonicio.engine.pe.engine import Engine, EngineOptions
+from frameworks.harmonicio.engine.pe.function import Batch, UserFunction, of_batch
 from frameworks.harmonicio.engine.pe.registration import Registration
 
 READY_TIMEOUT_S = 20.0
@@ -74,15 +74,14 @@ class StreamConsumer:
             c_name=endpoint.name, spec="consumers.harmonicio:Into", host=LOOPBACK, node_addr=LOOPBACK, port=port,
             master_host=host, master_port=control, id=self._id, worker="", settings={"pipe": self._id},
         )  # fmt: skip
-        function = Function(config.spec, config.settings)
-        self._engine = Engine(
-            listener, function, c_name=endpoint.name, token="", compat=False, most_message=config.message_bytes
-        )
+        function = UserFunction(config.spec, config.settings)
+        options = EngineOptions(c_name=endpoint.name, max_message_bytes=config.message_bytes)
+        self._engine = Engine(listener, function, options)
         self._registration = Registration(config, self._engine)
         self._thread = threading.Thread(target=self._engine.run, daemon=True, name="pe")
         self._thread.start()
         self._registration.start()
-        self._wait_until_known(Operator(host, control))
+        self._wait_until_known(OperatorClient(host, control))
 
     def take(self, most: int, timeout: float) -> Sequence[bytes]:
         """Return up to `most` messages of one part, as soon as there are any; none after `timeout` seconds."""
@@ -101,7 +100,7 @@ class StreamConsumer:
             self._registration.finish()
         _PIPES.pop(self._id, None)
 
-    def _wait_until_known(self, operator: Operator) -> None:
+    def _wait_until_known(self, operator: OperatorClient) -> None:
         pause = threading.Event()
         for _ in range(int(READY_TIMEOUT_S / 0.05)):
             with contextlib.suppress(HarmonicError):

@@ -11,7 +11,6 @@ from bench.cli.inputs import (
     SiteFile,
     cache_folder,
     children_folder,
-    read_site_file,
     split_names,
 )
 from bench.cli.output import say
@@ -42,6 +41,7 @@ def calibrate(  # one argument for each option
 ) -> None:
     """Measure how fast the load generator itself is, against sources whose messages nobody keeps."""
     from bench.cli.calibration_table import CalibrationRequest, table_lines
+    from bench.plugins.site_file import read_site_file
     from bench.storage.run_folder import RunFolder
 
     folder = RunFolder.create(out, "calibrate").folder

@@ -2,7 +2,7 @@
 
 import typer
 
-from bench.cli.inputs import DEFAULT_RESULTS, Results, SiteFile, cache_folder, children_folder, read_site_file
+from bench.cli.inputs import DEFAULT_RESULTS, Results, SiteFile, cache_folder, children_folder
 from bench.cli.output import say
 from bench.errors import SiteError
 
@@ -15,6 +15,7 @@ def register(app: typer.Typer) -> None:
 def doctor(*, site: SiteFile = None, out: Results = DEFAULT_RESULTS) -> None:
     """Check whether this machine and the site have what a run needs."""
     from bench.cli.diagnosis import findings
+    from bench.plugins.site_file import read_site_file
 
     wrong = 0
     for finding in findings(read_site_file(site), out, cache_folder(), children_folder()):

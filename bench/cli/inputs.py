@@ -34,21 +34,13 @@ def read_inputs(path: Path, site: Path | None, changes: list[str] | None) -> "tu
     from bench.config.validation import apply_changes, parse_scenario
     from bench.config.yaml_document import read_document
     from bench.plugins.scenario_check import check_scenario, scenario_on_site
+    from bench.plugins.site_file import read_site_file
 
     document = apply_changes(read_document(path), changes or [])
     scenario = parse_scenario(document)
     check_scenario(document, scenario)
     where = read_site_file(site)
     return scenario_on_site(scenario, where), where
-
-
-def read_site_file(path: Path | None) -> "Site":
-    """Return the site of a file; this machine for None. Raises UsageError, a line per mistake."""
-    from bench.config.site import Site
-    from bench.config.validation import read_site
-    from bench.plugins import registry
-
-    return registry.site_of(read_site(path, registry.site_file_type())) if path is not None else Site()
 
 
 def warn_of_settings(scenario: "Scenario") -> None:

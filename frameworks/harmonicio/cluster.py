@@ -16,7 +16,7 @@ from bench.services.ports import LOOPBACK, free_ports
 from bench.system.supervisor import Child, Supervisor
 from frameworks.harmonicio.engine.config import MasterConfig
 from frameworks.harmonicio.engine.errors import HarmonicError
-from frameworks.harmonicio.engine.operator_client import Operator
+from frameworks.harmonicio.engine.operator_client import OperatorClient
 from frameworks.harmonicio.site import HARMONICIO_SITE, HarmonicioSite
 
 IMAGE = "python:frameworks.harmonicio.job:Job"
@@ -47,7 +47,7 @@ class Cluster:
 
     def __init__(self, master: Child, worker: Child, *, port: int, data_port: int) -> None:
         self._master, self._worker = master, worker
-        self.reach, self.operator = Reach(LOOPBACK, port, LOOPBACK, data_port), Operator(LOOPBACK, port)
+        self.reach, self.operator = Reach(LOOPBACK, port, LOOPBACK, data_port), OperatorClient(LOOPBACK, port)
 
     @classmethod
     def deployed(cls, supervisor: Supervisor, state: str) -> "Cluster":
@@ -103,7 +103,7 @@ class SitesCluster:
     def __init__(self, site: HarmonicioSite) -> None:
         secrets = {of: read_secret(path) if path is not None else "" for of, path in _token_files(site).items()}
         self.reach = Reach(*Address.parse(site.master), *Address.parse(site.data), secrets["connector"], site.tls)
-        self.operator = Operator(self.reach.host, self.reach.port, secrets["operator"], tls=site.tls)
+        self.operator = OperatorClient(self.reach.host, self.reach.port, secrets["operator"], tls=site.tls)
         self.listen = Address.parse(site.listen)
 
     def alive(self) -> bool:

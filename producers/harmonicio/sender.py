@@ -9,7 +9,7 @@ from bench.config.address import Address
 from bench.errors import PluginError
 from bench.plugins.protocols import Endpoint
 from frameworks.harmonicio.engine.connector import Feeder, Options
-from frameworks.harmonicio.engine.connector.blocking import ready
+from frameworks.harmonicio.engine.connector.blocking import wait_for_sockets
 from frameworks.harmonicio.engine.errors import HarmonicError
 
 CONNECT_TIMEOUT_S = 20.0
@@ -59,7 +59,7 @@ class StreamSender:
         self._step(feeder)
         taken = feeder.offer(messages)
         if not taken and self._full:
-            ready(feeder.watched(), TIMEOUT_S)
+            wait_for_sockets(feeder.watched_sockets(), TIMEOUT_S)
             self._step(feeder)
             taken = feeder.offer(messages)
         self._full = taken < len(messages)

@@ -7,27 +7,27 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))  # for `standing`, and for what the PEs run
 
-from processes import Stand
+from processes import LocalCluster
 
 from frameworks.harmonicio.engine.master.journal import Journal
 
 
 @pytest.fixture
-def stand(tmp_path):
-    """Nothing runs yet; whatever does is stopped afterwards."""
-    stand = Stand(tmp_path)
-    yield stand
+def cluster(tmp_path):
+    """A cluster of which nothing runs yet; whatever a test starts is stopped afterwards."""
+    cluster = LocalCluster(tmp_path)
+    yield cluster
     for role in ("worker", "master"):
-        if role in stand.processes:
-            stand.stop(role)
+        if role in cluster.processes:
+            cluster.stop(role)
 
 
 @pytest.fixture
-def standing(stand):
-    """A master and a worker."""
-    stand.start_master()
-    stand.start_worker()
-    return stand
+def running_cluster(cluster):
+    """A cluster whose master and worker run."""
+    cluster.start_master()
+    cluster.start_worker()
+    return cluster
 
 
 @pytest.fixture

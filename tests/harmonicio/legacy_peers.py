@@ -1,4 +1,4 @@
-"""Peers of 0.3.0, written after the reference: a connector, a PE, and a master."""
+"""Peers of 0.3.0, written from the reference: a connector, a PE, and a master."""
 
 import ast
 import hashlib
@@ -10,8 +10,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
 
-def asked(port, verb, path, body=None):
-    """(status, body) of a request, over a connection of its own."""
+def request(port, verb, path, body=None):
+    """Send a request over its own connection; return (status, body)."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
     connection.request(verb, path, body)
     answer = connection.getresponse()
@@ -20,27 +20,27 @@ def asked(port, verb, path, body=None):
     return answer.status, text
 
 
-def pushed(host, port, data):
-    """Open, send, close: one message of the old wire."""
+def push_raw(host, port, data):
+    """Send one message of the legacy protocol: open, send, close."""
     with socket.create_connection((host, port), timeout=10) as sock:
         sock.sendall(data)
 
 
-def old_send(port, c_name, message):
-    """What the old connector does for one message; the role of the place that it was sent to."""
+def send_as_legacy_connector(port, c_name, message):
+    """Send one message as the legacy connector does; return the role of its receiver, or the status."""
     digest = hashlib.md5(message, usedforsecurity=False).hexdigest()
     path = f"/streamRequest?token=None&c_name={c_name}&c_os=ubuntu&source=test&digest={digest}"
-    status, text = asked(port, "GET", path)
+    status, text = request(port, "GET", path)
     if status != 200:
         return status
     place = ast.literal_eval(text.decode())
     head = f"{len(c_name):03d}{c_name}".encode() if place["node_role"] == 4 else b""
-    pushed(place["node_addr"], place["node_port"], head + message)
+    push_raw(place["node_addr"], place["node_port"], head + message)
     return place["node_role"]
 
 
-class OldPe:
-    """Registers, accepts one connection, reads to its end, and registers again; listen backlog 1."""
+class LegacyPe:
+    """A PE that registers, accepts one connection, reads to its end, and registers again; listen backlog 1."""
 
     def __init__(self, master_port, c_name):
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=1)
@@ -53,7 +53,7 @@ class OldPe:
     def close(self):
         self._over = True
         port = self._listener.getsockname()[1]
-        pushed("127.0.0.1", port, b"")
+        push_raw("127.0.0.1", port, b"")
         self._thread.join(10)
         self._listener.close()
 
@@ -61,7 +61,7 @@ class OldPe:
         port = self._listener.getsockname()[1]
         path = f"/streamRequest?token=None&batch_addr=127.0.0.1&batch_port={port}&batch_status=0&c_name={self._c_name}"
         while not self._over:
-            status, body = asked(self._master_port, "POST", path)
+            status, body = request(self._master_port, "POST", path)
             if status == 203 and body:
                 self.received.append(body)
                 continue
@@ -75,8 +75,8 @@ class OldPe:
                 self.received.append(b"".join(chunks))
 
 
-class OldMaster:
-    """A master of 0.3.0: one idle list and one queue an image; answers in Python literals."""
+class LegacyMaster:
+    """A master of 0.3.0 with one idle list and one queue per image; it answers in Python literals."""
 
     def __init__(self):
         self.reports, self.idle, self.queue = [], [], []
@@ -108,7 +108,7 @@ class OldMaster:
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Its routes."""
+    """The routes of the legacy master."""
 
     def __init__(self, master, *arguments):
         self._master = master

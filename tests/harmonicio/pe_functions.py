@@ -1,4 +1,4 @@
-"""What the PEs of the tests run."""
+"""The functions that the PEs of the tests run."""
 
 import os
 from pathlib import Path
@@ -9,7 +9,7 @@ from frameworks.harmonicio.engine.pe import of_batch
 
 @of_batch
 class Record:
-    """Writes the number (8 bytes) that each message begins with to a file, before its message counts as processed."""
+    """Writes the first 8 bytes (the number) of each message to a file before the message counts as processed."""
 
     def __init__(self, settings):
         folder = Path(settings["folder"])
@@ -21,7 +21,7 @@ class Record:
 
 
 class Keep:
-    """Writes each message to a file of its own; one that begins with "bad" raises."""
+    """Writes each message to its own file; a message that begins with "bad" raises an exception."""
 
     def __init__(self, settings):
         self._folder, self._count = Path(settings["folder"]), 0
@@ -35,25 +35,25 @@ class Keep:
 
 @of_batch
 class Busy:
-    """Has idle and close."""
+    """A function with idle and close."""
 
-    told: ClassVar = []
+    calls: ClassVar = []
 
     def __init__(self, settings):
         self._wish = settings.get("wish")
 
     def __call__(self, batch):
-        self.told.append(len(batch))
+        self.calls.append(len(batch))
 
     def idle(self):
-        self.told.append("idle")
+        self.calls.append("idle")
         if self._wish == "raise":
             raise ValueError("a bad idle")
         return self._wish
 
     def close(self):
-        self.told.append("close")
+        self.calls.append("close")
 
 
 def plain(message):
-    """Does nothing."""
+    """Do nothing."""

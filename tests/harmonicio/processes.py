@@ -1,4 +1,4 @@
-"""Masters and workers of the tests: real processes on loopback, which can be killed and started again at the same ports."""
+"""Masters and workers for the tests: real processes on loopback that can be killed and restarted at the same ports."""
 
 import os
 import signal
@@ -12,14 +12,14 @@ import numpy as np
 import psutil
 
 from frameworks.harmonicio.engine.errors import HarmonicError
-from frameworks.harmonicio.engine.operator_client import Operator
+from frameworks.harmonicio.engine.operator_client import OperatorClient
 
 DEADLINE = 60.0
 HERE = Path(__file__).parent
 
 
-def until(condition, what):
-    """Return once the condition holds."""
+def wait_until(condition, what):
+    """Return the condition's value once it is true; fail after the deadline."""
     deadline = time.monotonic() + DEADLINE
     while True:
         try:
@@ -32,13 +32,13 @@ def until(condition, what):
         time.sleep(0.02)
 
 
-class Stand:
-    """A master and workers."""
+class LocalCluster:
+    """A master and a worker."""
 
     def __init__(self, folder, host="127.0.0.1"):
         self.folder, self.host = folder, host
         self.port, self.data_port, self.worker_port = (free_port() for _ in range(3))
-        self.operator = Operator(host, self.port)
+        self.operator = OperatorClient(host, self.port)
         self.processes = {}
         self.numbers = folder / "numbers"
         self.numbers.mkdir()
@@ -46,7 +46,7 @@ class Stand:
     def start_master(self, *flags):
         command = ["master", "--host", self.host, "--port", str(self.port), "--data-port", str(self.data_port)]
         self._start("master", [*command, "--state", str(self.folder / "state"), *flags])
-        until(self.operator.info, "the master")
+        wait_until(self.operator.info, "the master")
 
     def start_worker(self, *flags):
         command = [
@@ -59,7 +59,7 @@ class Stand:
             f"{self.host}:{self.port}",
         ]
         self._start("worker", [*command, "--data-ports", "0,0", "--allow", "python:pe_functions:*", *flags])
-        until(lambda: self.operator.status()["workers"], "the worker")
+        wait_until(lambda: self.operator.status()["workers"], "the worker")
 
     def submit(self, name="Record", num=1, stream="s", **more):
         settings = {"folder": str(self.numbers)}
@@ -71,10 +71,10 @@ class Stand:
         return self.operator.status()["pes"]
 
     def wait_pes(self, count):
-        return until(lambda: len(pes := self.pes()) == count and (pes or [True]), f"{count} PEs")
+        return wait_until(lambda: len(pes := self.pes()) == count and (pes or [True]), f"{count} PEs")
 
     def pe_pids(self):
-        """Of the worker's children."""
+        """Return the process ids of the worker's children."""
         return [child.pid for child in psutil.Process(self.processes["worker"].pid).children()]
 
     def kill(self, role):
@@ -88,9 +88,11 @@ class Stand:
         return process.wait(30)
 
     def processed(self):
-        """The numbers that the PEs have written, in the order of their files."""
-        return np.concatenate([np.frombuffer(file.read_bytes(), dtype="<u8") for file in sorted(self.numbers.glob("*.numbers"))] or
-                              [np.zeros(0, dtype="<u8")])  # fmt: skip
+        """Return the numbers that the PEs have written, in the order of their files."""
+        files = sorted(self.numbers.glob("*.numbers"))
+        return np.concatenate(
+            [np.zeros(0, dtype="<u8"), *(np.frombuffer(one.read_bytes(), dtype="<u8") for one in files)]
+        )
 
     def log(self):
         return (self.folder / "log").read_text()
@@ -108,7 +110,7 @@ def free_port():
 
 
 def numbered(first, count, size=100):
-    """Messages that begin with their number."""
+    """Return messages that begin with their number."""
     numbers = np.arange(first, first + count, dtype="<u8")
     block = np.full((count, size), 46, dtype=np.uint8)
     block[:, :8] = numbers.view(np.uint8).reshape(count, 8)

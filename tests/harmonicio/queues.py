@@ -1,29 +1,29 @@
-"""Frames into a queue of the master, messages out of it, and a disk that is full."""
+"""Helpers for the master's queue: adding frames, taking messages, and a full disk."""
 
 import contextlib
 import resource
 
-from frameworks.harmonicio.engine.wire.frame import seal
+from frameworks.harmonicio.engine.wire.frame import encode_frame
 
 
-def put(backlog, first, messages, stream="s", session=1):
-    """Put a frame in."""
-    head, *body = seal(messages, session, first, 0).buffers
-    return backlog.add(stream, head, b"".join(body))
+def put(queue, first, messages, stream="s", session=1):
+    """Add a frame to a queue."""
+    head, *body = encode_frame(messages, session, first, 0).buffers
+    return queue.add(stream, head, b"".join(body))
 
 
-def contents(backlog, stream="s"):
-    """All messages of a stream, which are taken."""
+def contents(queue, stream="s"):
+    """Take all messages of a stream, and return them."""
     found = []
-    while (taken := backlog.take_message(stream)) is not None:
-        backlog.done(stream, taken[0].key)
+    while (taken := queue.take_message(stream)) is not None:
+        queue.done(stream, taken[0].key)
         found.append(taken[1])
     return found
 
 
 @contextlib.contextmanager
 def full(most_bytes):
-    """No file grows beyond that: what goes beyond it is written in part, and then refused, as on a full disk."""
+    """Limit the size of files: a longer write is done in part and then fails, as on a full disk."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, hard))
     try:

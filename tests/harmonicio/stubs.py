@@ -1,43 +1,43 @@
-"""Places that say what a test tells them to."""
+"""Stubs of PEs and masters, which send what a test tells them to."""
 
 import socket
 
 from processes import DEADLINE
 
-from frameworks.harmonicio.engine.wire.control_messages import Place, Welcome
-from frameworks.harmonicio.engine.wire.frame import Kind, ack, control
-from frameworks.harmonicio.engine.wire.frame_reader import Buffers, Reader
+from frameworks.harmonicio.engine.wire.control_messages import Address, Welcome
+from frameworks.harmonicio.engine.wire.frame import FrameKind, encode_ack, encode_control
+from frameworks.harmonicio.engine.wire.frame_reader import BufferPool, FrameReader
 
 
 class Stub:
-    """A place that says what the test tells it to, and nothing else."""
+    """A listener that sends what the test tells it to, and nothing else."""
 
     def __init__(self, name):
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.listener.settimeout(DEADLINE)
-        self.place = Place(name, *self.listener.getsockname())
+        self.address = Address(name, *self.listener.getsockname())
 
     def welcome(self, messages=100, *, instance="", **more):
-        """Accept a connection, and say welcome with so much credit."""
+        """Accept a connection and answer with a Welcome of so much credit."""
         sock, _ = self.listener.accept()
         sock.settimeout(DEADLINE)
-        sock.sendall(control(Kind.WELCOME, Welcome(instance or self.place.id, messages, 2**20, **more)))
+        sock.sendall(encode_control(FrameKind.WELCOME, Welcome(instance or self.address.id, messages, 2**20, **more)))
         return sock
 
 
-class Came:
-    """What comes over a connection that was welcomed, without waiting for any of it."""
+class ReceivedFrames:
+    """The frames that a welcomed connection has received, without waiting for more."""
 
     def __init__(self, sock):
         sock.settimeout(0)
-        self.sock, self._reader, self.frames = sock, Reader(Buffers(), 2**30), []
+        self.sock, self._reader, self.frames = sock, FrameReader(BufferPool(), 2**30), []
 
     def look(self):
-        """All frames with messages so far; those that were handed to the kernel on this host have come."""
-        self.frames += [frame for frame in self._reader.read(self.sock) if frame.header.kind is Kind.DATA]
+        """Return all DATA frames so far; what was given to the kernel of this host has arrived."""
+        self.frames += [frame for frame in self._reader.read(self.sock) if frame.header.kind is FrameKind.DATA]
         return self.frames
 
     def acknowledge(self, frame, messages=100):
-        """With so much credit for what is to come."""
+        """Acknowledge a frame, with so much new credit."""
         header = frame.header
-        self.sock.sendall(ack(header.session, header.first, header.count, failed=0, credit=(messages, 2**20)))
+        self.sock.sendall(encode_ack(header.session, header.first, header.count, failed=0, credit=(messages, 2**20)))

@@ -1,14 +1,14 @@
-"""Configuration is checked before anything starts."""
+"""The configuration is validated before anything starts."""
 
 import pytest
 
 from frameworks.harmonicio.engine.config import MasterConfig, WorkerConfig, read_config
-from frameworks.harmonicio.engine.errors import ConfigError, Refused
-from frameworks.harmonicio.engine.worker.ports import Ports
+from frameworks.harmonicio.engine.errors import ConfigError, RefusedError
+from frameworks.harmonicio.engine.worker.ports import PortRange
 
 
-def test_flags_go_before_the_environment_and_that_before_the_file(tmp_path):
-    """And defaults come last."""
+def test_flags_override_the_environment_which_overrides_the_file(tmp_path):
+    """Defaults come last."""
     file = tmp_path / "master.yaml"
     file.write_text("port: 1\ndata_port: 2\nname: file\n")
     config = read_config(
@@ -18,9 +18,9 @@ def test_flags_go_before_the_environment_and_that_before_the_file(tmp_path):
 
 
 def test_tokens_come_from_the_environment():
-    """One for each role; with any, the old wire is off."""
+    """With any token the legacy protocol is off."""
     config = read_config(WorkerConfig, None, {"HARMONICIO_TOKEN_WORKER": "w", "HARMONICIO_ALLOW": "a,b"}, {})
-    assert (config.tokens.worker, config.old_wire, config.allow) == ("w", False, ("a", "b"))
+    assert (config.tokens.worker, config.legacy_protocol, config.allow) == ("w", False, ("a", "b"))
 
 
 @pytest.mark.parametrize(
@@ -29,8 +29,8 @@ def test_tokens_come_from_the_environment():
      ("{", "cannot be read"),
      ("irm: maybe", "irm"), ("host: 0.0.0.0", "needs tokens"), ("tokens: {opertor: x}", "opertor")],
 )  # fmt: skip
-def test_what_is_wrong_is_said_in_one_line(tmp_path, text, says):
-    """With its name."""
+def test_a_wrong_setting_is_an_error_of_one_line(tmp_path, text, says):
+    """The error has the name of the setting."""
     file = tmp_path / "master.yaml"
     file.write_text(text)
     with pytest.raises(ConfigError, match=says) as caught:
@@ -38,12 +38,12 @@ def test_what_is_wrong_is_said_in_one_line(tmp_path, text, says):
     assert "\n" not in str(caught.value)
 
 
-def test_ports_are_given_again_and_run_out_loudly():
-    """The end of the range is not used."""
-    first = Ports(0, 0, "127.0.0.1").take()
-    ports = Ports(first, first + 1, "127.0.0.1")
+def test_ports_are_given_again_and_an_empty_range_is_refused():
+    """The end of the range is exclusive."""
+    first = PortRange(0, 0, "127.0.0.1").take()
+    ports = PortRange(first, first + 1, "127.0.0.1")
     assert ports.take() == first
-    with pytest.raises(Refused, match="no port is free"):
+    with pytest.raises(RefusedError, match="no port is free"):
         ports.take()
     ports.give_back(first)
     assert ports.take() == first

@@ -1,11 +1,11 @@
-"""After a kill -9 of PE, worker or master in the middle of a million messages none that was acknowledged is lost."""
+"""After a kill -9 of a PE, a worker or the master amid a million messages no acknowledged message is lost."""
 
 import os
 import signal
 
 import numpy as np
 import pytest
-from processes import numbered, until
+from processes import numbered, wait_until
 
 from frameworks.harmonicio.engine.connector import Connector
 
@@ -13,9 +13,9 @@ MILLION, CHUNK = 1_000_000, 20_000
 pytestmark = pytest.mark.real
 
 
-def send_all(stand, at_middle, **options):
-    """Send a million messages, do something in the middle; the connector's counts once all are acknowledged."""
-    with Connector(c_name="s", port=stand.data_port, timeout=60, **options) as connector:
+def send_all(cluster, at_middle, **options):
+    """Send a million messages and do something in the middle; return the connector's counters at the end."""
+    with Connector(c_name="s", port=cluster.data_port, timeout=60, **options) as connector:
         for first in range(0, MILLION, CHUNK):
             connector.send_many(numbered(first, CHUNK))
             if first == MILLION // 2:
@@ -24,60 +24,65 @@ def send_all(stand, at_middle, **options):
         return connector.feeder.acked, connector.feeder.failed, connector.feeder.redelivered
 
 
-def assert_none_lost(stand, redelivered):
-    """Every number came; one came twice only if it was sent again."""
-    until(lambda: len(np.unique(stand.processed())) == MILLION, f"all but {len(np.unique(stand.processed()))} messages")
-    found = stand.processed()
+def assert_none_lost(cluster, redelivered):
+    """Assert that every number was processed, and twice only if it was sent again."""
+    wait_until(
+        lambda: len(np.unique(cluster.processed())) == MILLION,
+        f"all but {len(np.unique(cluster.processed()))} messages",
+    )
+    found = cluster.processed()
     assert found.min() == 0
     assert found.max() == MILLION - 1
     assert len(found) - MILLION <= redelivered
 
 
-def test_a_killed_pe_loses_nothing(standing):
-    """What it had not acknowledged goes to another; it is started again."""
-    standing.submit(num=2)
-    standing.wait_pes(2)
-    acked, failed, redelivered = send_all(standing, lambda: os.kill(standing.pe_pids()[0], signal.SIGKILL))
+def test_a_killed_pe_loses_nothing(running_cluster):
+    """Its unacknowledged messages go to another PE, and it is started again."""
+    running_cluster.submit(num=2)
+    running_cluster.wait_pes(2)
+    acked, failed, redelivered = send_all(
+        running_cluster, lambda: os.kill(running_cluster.pe_pids()[0], signal.SIGKILL)
+    )
     assert (acked, failed) == (MILLION, 0)
-    assert_none_lost(standing, redelivered)
-    standing.wait_pes(2)
+    assert_none_lost(running_cluster, redelivered)
+    running_cluster.wait_pes(2)
 
 
-def test_a_killed_worker_loses_nothing(standing):
-    """Its PEs end, messages wait in the queue, and go on when there is a worker again."""
-    standing.submit(num=1)
-    standing.wait_pes(1)
+def test_a_killed_worker_loses_nothing(running_cluster):
+    """Its PEs end, messages wait in the queue, and are delivered once there is a worker again."""
+    running_cluster.submit(num=1)
+    running_cluster.wait_pes(1)
 
     def kill_and_start_again():
-        standing.kill("worker")
-        standing.start_worker()
+        running_cluster.kill("worker")
+        running_cluster.start_worker()
 
-    acked, failed, redelivered = send_all(standing, kill_and_start_again, overflow="absent")
+    acked, failed, redelivered = send_all(running_cluster, kill_and_start_again, overflow="absent")
     assert (acked, failed) == (MILLION, 0)
-    assert_none_lost(standing, redelivered + CHUNK)
+    assert_none_lost(running_cluster, redelivered + CHUNK)
 
 
-def test_a_killed_master_loses_nothing_of_its_queue(stand):
-    """Nobody can take the messages: all are in the queue, of which a new master finds everything."""
-    stand.start_master()
+def test_a_killed_master_loses_nothing_of_its_queue(cluster):
+    """Without PEs all messages are in the queue, which a new master restores."""
+    cluster.start_master()
 
     def kill_and_start_again():
-        stand.kill("master")
-        stand.start_master()
+        cluster.kill("master")
+        cluster.start_master()
 
-    acked, failed, _ = send_all(stand, kill_and_start_again)
+    acked, failed, _ = send_all(cluster, kill_and_start_again)
     assert (acked, failed) == (MILLION, 0)
-    stand.submit()
-    stand.start_worker()
-    assert_none_lost(stand, 2 * 65536)  # what the journal had and the acknowledgement of which was not heard
+    cluster.submit()
+    cluster.start_worker()
+    assert_none_lost(cluster, 2 * 65536)  # journaled, but their acknowledgement was lost
 
 
-def test_the_data_plane_goes_on_while_there_is_no_master(standing):
+def test_the_data_plane_goes_on_while_there_is_no_master(running_cluster):
     """Messages reach the leased PEs; nothing is queued and nothing sent twice."""
-    standing.submit()
-    standing.wait_pes(1)
-    acked, failed, redelivered = send_all(standing, lambda: standing.kill("master"), overflow="never")
+    running_cluster.submit()
+    running_cluster.wait_pes(1)
+    acked, failed, redelivered = send_all(running_cluster, lambda: running_cluster.kill("master"), overflow="never")
     assert (acked, failed, redelivered) == (MILLION, 0, 0)
-    assert np.array_equal(np.sort(standing.processed()), np.arange(MILLION, dtype="<u8"))
-    standing.start_master()
-    standing.wait_pes(1)
+    assert np.array_equal(np.sort(running_cluster.processed()), np.arange(MILLION, dtype="<u8"))
+    running_cluster.start_master()
+    running_cluster.wait_pes(1)

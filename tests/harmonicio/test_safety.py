@@ -1,4 +1,4 @@
-"""Whatever comes over the ports: nothing crashes, nothing grows, nobody gets in without a token."""
+"""Invalid data on any port crashes nothing and leaks nothing, and no request passes without its token."""
 
 import http.client
 import os
@@ -9,13 +9,20 @@ from html import escape
 import psutil
 import pytest
 from crc32c import crc32c
-from processes import numbered, until
+from processes import numbered, wait_until
 
 from frameworks.harmonicio.engine.connector import Connector
-from frameworks.harmonicio.engine.errors import Refused
-from frameworks.harmonicio.engine.operator_client import Operator
+from frameworks.harmonicio.engine.errors import RefusedError
+from frameworks.harmonicio.engine.operator_client import OperatorClient
 from frameworks.harmonicio.engine.wire.control_messages import Hello
-from frameworks.harmonicio.engine.wire.frame import EQUAL, SHARED, Kind, control, header_bytes, seal
+from frameworks.harmonicio.engine.wire.frame import (
+    EQUAL,
+    SHARED,
+    FrameKind,
+    encode_control,
+    encode_frame,
+    encode_header,
+)
 
 pytestmark = pytest.mark.real
 BROKEN = 10_000
@@ -24,7 +31,7 @@ GROWTH = 32 * 2**20
 
 
 def thrown(port, data, *, answer=False):
-    """Send bytes over a connection of their own, and look what comes back, if anything."""
+    """Send bytes over a new connection, and read the answer if asked to."""
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=5) as sock:
             sock.sendall(data)
@@ -32,25 +39,27 @@ def thrown(port, data, *, answer=False):
             while answer and sock.recv(65536):
                 pass
     except OSError:
-        pass  # it was closed on us, as it should be
+        pass  # the peer closed it, as it should
 
 
 def broken_frames(chance):
-    """Frames with something wrong: bits, lengths, kinds, orders, words; and bytes that are none."""
-    hello = control(Kind.HELLO, Hello("connector", "s", 1, ""))
-    whole = b"".join(seal([b"x" * chance.randrange(1, 400)] * chance.randrange(1, 5), 1, 0, 0).buffers)
+    """Return frames with wrong bits, lengths, kinds, orders or bodies; or bytes that are not a frame."""
+    hello = encode_control(FrameKind.HELLO, Hello("connector", "s", 1, ""))
+    whole = b"".join(encode_frame([b"x" * chance.randrange(1, 400)] * chance.randrange(1, 5), 1, 0, 0).buffers)
     flipped = bytearray(hello + whole)
     flipped[chance.randrange(len(flipped))] ^= 1 << chance.randrange(8)
+    cut_hello, cut_frame = hello[: chance.randrange(len(hello))], whole[: chance.randrange(len(whole))]
+    too_long = encode_header(FrameKind.DATA, 2**32 - 1, 0, count=2**31)
     return chance.choice([
-        bytes(flipped), whole, hello[: chance.randrange(len(hello))], hello + whole[: chance.randrange(len(whole))], hello + hello,
-        hello + header_bytes(Kind.DATA, 2**32 - 1, 0, count=2**31), hello + header_bytes(Kind.DATA, 10, 0, count=0),
-        header_bytes(Kind.HELLO, 20, 0) + b"{" * 20, control(Kind.HELLO, None), chance.randbytes(chance.randrange(1, 300)),
-        b"999" + b"n" * 10, b"abc", b"003s", hello + control(Kind.ACK), hello + control(Kind.WELCOME),
+        bytes(flipped), whole, cut_hello, hello + cut_frame, hello + hello, hello + too_long,
+        hello + encode_header(FrameKind.DATA, 10, 0, count=0), encode_header(FrameKind.HELLO, 20, 0) + b"{" * 20,
+        encode_control(FrameKind.HELLO, None), chance.randbytes(chance.randrange(1, 300)), b"999" + b"n" * 10, b"abc",
+        b"003s", hello + encode_control(FrameKind.ACK), hello + encode_control(FrameKind.WELCOME),
     ])  # fmt: skip
 
 
 def broken_requests(chance):
-    """Requests with something wrong."""
+    """Return an HTTP request with something wrong."""
     verb = chance.choice(["GET", "POST", "PUT", "DELETE", "BREW", "\x00"])
     path = chance.choice(
         [
@@ -77,14 +86,22 @@ def broken_requests(chance):
     return text.encode(errors="replace")
 
 
-def test_ten_thousand_broken_frames_and_requests_neither_end_nor_fill_anything(standing):
-    """Master, worker and PE serve as before, in the memory that they had."""
-    standing.submit()
-    (pe,) = standing.wait_pes(1)
+def test_ten_thousand_broken_frames_and_requests_neither_end_a_process_nor_fill_its_memory(running_cluster):
+    """Master, worker and PE serve as before."""
+    running_cluster.submit()
+    (pe,) = running_cluster.wait_pes(1)
     chance = random.Random(406)
-    ports = [(standing.data_port, broken_frames), (pe["port"], broken_frames), (standing.port, broken_requests),
-             (standing.worker_port, broken_requests)]  # fmt: skip
-    pids = [standing.processes["master"].pid, standing.processes["worker"].pid, *standing.pe_pids()]
+    ports = [
+        (running_cluster.data_port, broken_frames),
+        (pe["port"], broken_frames),
+        (running_cluster.port, broken_requests),
+        (running_cluster.worker_port, broken_requests),
+    ]
+    pids = [
+        running_cluster.processes["master"].pid,
+        running_cluster.processes["worker"].pid,
+        *running_cluster.pe_pids(),
+    ]
     for number in range(BROKEN // 5):
         port, make = ports[number % 4]
         thrown(port, make(chance))
@@ -94,50 +111,55 @@ def test_ten_thousand_broken_frames_and_requests_neither_end_nor_fill_anything(s
         thrown(port, make(chance), answer=number % 50 == 0)
     grown = {pid: psutil.Process(pid).memory_info().rss - size for pid, size in before.items()}
     assert max(grown.values()) < GROWTH
-    assert all(process.poll() is None for process in standing.processes.values())
-    with Connector(c_name="s", port=standing.data_port) as connector:
+    assert all(process.poll() is None for process in running_cluster.processes.values())
+    with Connector(c_name="s", port=running_cluster.data_port) as connector:
         connector.send_many(numbered(10**6, 1000))
-    assert set(range(10**6, 10**6 + 1000)) <= set(standing.processed().tolist())
+    assert set(range(10**6, 10**6 + 1000)) <= set(running_cluster.processed().tolist())
 
 
 @pytest.mark.parametrize(
     ("flags", "count"), [(SHARED, 1), (SHARED | EQUAL, 0), (4, 1)], ids=["shared", "none", "unknown"]
 )
-def test_what_no_pe_would_take_is_not_queued(stand, flags, count):
-    """It would be in the way of all that comes behind it, for ever."""
-    stand.start_master()
-    hello, body = control(Kind.HELLO, Hello("connector", "s", 1, "")), (12).to_bytes(4, "little") + bytes(12)
-    thrown(
-        stand.data_port, hello + header_bytes(Kind.DATA, 16, crc32c(body), flags=flags, count=count) + body, answer=True
+def test_a_frame_that_no_pe_would_accept_is_not_queued(cluster, flags, count):
+    """It would block everything behind it for ever."""
+    cluster.start_master()
+    hello, body = (
+        encode_control(FrameKind.HELLO, Hello("connector", "s", 1, "")),
+        (12).to_bytes(4, "little") + bytes(12),
     )
-    until(lambda: "a connection to the data port was closed" in stand.log(), "the refusal")
-    assert (stand.operator.status()["streams"], "Traceback" in stand.log()) == ([], False)
+    thrown(
+        cluster.data_port,
+        hello + encode_header(FrameKind.DATA, 16, crc32c(body), flags=flags, count=count) + body,
+        answer=True,
+    )
+    wait_until(lambda: "a connection to the data port was closed" in cluster.log(), "the refusal")
+    assert (cluster.operator.status()["streams"], "Traceback" in cluster.log()) == ([], False)
 
 
-def test_a_message_of_the_old_wire_is_no_longer_than_others(stand):
+def test_a_legacy_message_has_the_same_size_limit_as_others(cluster):
     """Its name does not count."""
-    (stand.folder / "small.yaml").write_text("message_bytes: 1000\n")
-    stand.start_master("--config", str(stand.folder / "small.yaml"))
+    (cluster.folder / "small.yaml").write_text("message_bytes: 1000\n")
+    cluster.start_master("--config", str(cluster.folder / "small.yaml"))
     for size in (1001, 1000):
-        thrown(stand.data_port, b"001s" + bytes(size), answer=True)
-    until(lambda: "a message of 1001 bytes; at most 1000" in stand.log(), "the refusal")
-    assert until(lambda: stand.operator.status()["totals"]["queue_bytes"], "the other") == 1000
+        thrown(cluster.data_port, b"001s" + bytes(size), answer=True)
+    wait_until(lambda: "a message of 1001 bytes; at most 1000" in cluster.log(), "the refusal")
+    assert wait_until(lambda: cluster.operator.status()["totals"]["queue_bytes"], "the other") == 1000
 
 
 @pytest.fixture
-def guarded(stand):
+def guarded(cluster):
     """A master and a worker with tokens."""
-    (stand.folder / "tokens.yaml").write_text("tokens: {operator: o, worker: w, pe: p, connector: c}\n")
-    stand.operator = Operator("127.0.0.1", stand.port, "o")
-    stand.start_master("--config", str(stand.folder / "tokens.yaml"))
+    (cluster.folder / "tokens.yaml").write_text("tokens: {operator: o, worker: w, pe: p, connector: c}\n")
+    cluster.operator = OperatorClient("127.0.0.1", cluster.port, "o")
+    cluster.start_master("--config", str(cluster.folder / "tokens.yaml"))
     worker = "tokens: {operator: o, worker: w, pe: p, connector: c}\nmaster_port: %d\n"
-    (stand.folder / "worker.yaml").write_text(worker % stand.port)
-    stand.start_worker("--config", str(stand.folder / "worker.yaml"))
-    return stand
+    (cluster.folder / "worker.yaml").write_text(worker % cluster.port)
+    cluster.start_worker("--config", str(cluster.folder / "worker.yaml"))
+    return cluster
 
 
-def test_with_tokens_everything_works(guarded):
-    """For who has them."""
+def test_with_its_tokens_a_cluster_works(guarded):
+    """Messages are processed."""
     guarded.submit()
     guarded.wait_pes(1)
     with Connector(c_name="s", port=guarded.data_port, token="c") as connector:
@@ -147,41 +169,44 @@ def test_with_tokens_everything_works(guarded):
 
 @pytest.mark.parametrize("token", ["", "o", "x"])
 def test_a_connector_without_its_token_is_refused(guarded, token):
-    """And told so."""
-    with pytest.raises(Refused, match="token"), Connector(c_name="s", port=guarded.data_port, token=token) as connector:
+    """The connector raises the refusal."""
+    with (
+        pytest.raises(RefusedError, match="token"),
+        Connector(c_name="s", port=guarded.data_port, token=token) as connector,
+    ):
         connector.send(b"x" * 8)
 
 
 @pytest.mark.parametrize(
     ("verb", "path"),
-    [("GET", "/v1/status"), ("POST", "/v1/streams"), ("DELETE", "/v1/streams?c_name=s"), ("POST", "/v1/beat"), ("GET", "/"),
-     ("PUT", "/status?token=None"), ("GET", "/v1/samples")],
+    [("GET", "/v1/status"), ("POST", "/v1/streams"), ("DELETE", "/v1/streams?c_name=s"), ("POST", "/v1/beat"),
+     ("GET", "/"), ("PUT", "/status?token=None"), ("GET", "/v1/samples")],
 )  # fmt: skip
 def test_a_request_without_its_token_is_refused(guarded, verb, path):
-    """Whatever it asks."""
+    """Every route answers 401."""
     connection = http.client.HTTPConnection("127.0.0.1", guarded.port, timeout=10)
     connection.request(verb, path, "{}")
     assert connection.getresponse().status == 401
     connection.close()
 
 
-def test_with_tokens_the_old_wire_is_not_spoken(guarded):
-    """It knows none: its routes are not there, and what comes to the queue is refused."""
+def test_with_tokens_the_legacy_protocol_is_off(guarded):
+    """Its routes are missing, and its messages to the queue are refused."""
     connection = http.client.HTTPConnection("127.0.0.1", guarded.port, timeout=10)
     connection.request("GET", "/streamRequest?token=None&c_name=s&c_os=u&source=s&digest=d")
     assert connection.getresponse().status == 404
     connection.close()
     thrown(guarded.data_port, b"001shello")
-    until(lambda: "data port was closed" in guarded.log(), "the refusal")
+    wait_until(lambda: "data port was closed" in guarded.log(), "the refusal")
     assert guarded.operator.status()["streams"] == []
 
 
-def test_the_dashboard_escapes_what_others_named(stand):
+def test_the_dashboard_escapes_names(cluster):
     """It loads nothing, and has no script."""
-    stand.start_master()
+    cluster.start_master()
     evil = "<script>alert(1)</script>"
-    stand.operator.submit({"c_name": evil, "num": 1})
-    connection = http.client.HTTPConnection("127.0.0.1", stand.port, timeout=10)
+    cluster.operator.submit({"c_name": evil, "num": 1})
+    connection = http.client.HTTPConnection("127.0.0.1", cluster.port, timeout=10)
     connection.request("GET", "/")
     answer = connection.getresponse()
     text = answer.read().decode()
@@ -195,23 +220,23 @@ def test_the_dashboard_escapes_what_others_named(stand):
     connection.close()
 
 
-def test_who_asks_too_often_is_told_so(stand):
-    """By 429."""
-    (stand.folder / "slow.yaml").write_text("requests_per_second: 5\n")
-    stand.start_master("--config", str(stand.folder / "slow.yaml"))
+def test_too_many_requests_are_answered_429(cluster):
+    """Requests below the limit are answered 200."""
+    (cluster.folder / "slow.yaml").write_text("requests_per_second: 5\n")
+    cluster.start_master("--config", str(cluster.folder / "slow.yaml"))
     found = []
     for _ in range(30):
-        connection = http.client.HTTPConnection("127.0.0.1", stand.port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", cluster.port, timeout=10)
         connection.request("GET", "/health")
         found.append(connection.getresponse().status)
         connection.close()
     assert set(found) == {200, 429}
 
 
-def test_listening_beyond_loopback_needs_tokens(stand):
-    """One line, exit code 2."""
-    stand._start("master", ["master", "--host", "0.0.0.0", "--port", str(stand.port)])
-    process = stand.processes.pop("master")
+def test_listening_beyond_loopback_needs_tokens(cluster):
+    """The command ends with one line and exit code 2."""
+    cluster._start("master", ["master", "--host", "0.0.0.0", "--port", str(cluster.port)])
+    process = cluster.processes.pop("master")
     assert process.wait(30) == 2
-    assert "needs tokens" in stand.log()
+    assert "needs tokens" in cluster.log()
     assert os.environ.get("HARMONICIO_INSECURE") is None

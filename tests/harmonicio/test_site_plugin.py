@@ -17,7 +17,7 @@ from bench.runner.deployment import deployed
 from bench.system.supervisor import Supervisor
 from bench.units import Size
 from frameworks.harmonicio.cluster import IMAGE
-from frameworks.harmonicio.engine.operator_client import Operator
+from frameworks.harmonicio.engine.operator_client import OperatorClient
 from frameworks.harmonicio.site import HarmonicioSite
 from producers.files.site import FilesSite
 from producers.tcp.site import TcpSite
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.real
 def site(stand, tmp_path):
     """Of a cluster that asks for tokens."""
     (tmp_path / "tokens.yaml").write_text(json.dumps({"tokens": TOKENS}))
-    stand.operator = Operator(stand.host, stand.port, TOKENS["operator"])
+    stand.operator = OperatorClient(stand.host, stand.port, TOKENS["operator"])
     stand.start_master("--config", str(tmp_path / "tokens.yaml"))
     stand.start_worker("--config", str(tmp_path / "tokens.yaml"), "--allow", IMAGE)
     for role in ("operator", "connector"):

@@ -1,4 +1,4 @@
-"""Nobody is let in because a token is missing."""
+"""No request passes because a token is not configured."""
 
 import http.client
 
@@ -11,7 +11,7 @@ ROLES = ("operator", "worker", "pe", "connector")
 
 
 def status_of(port, token):
-    """Of the answer to who shows that token."""
+    """Send a request with that token; return the status."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
     connection.request("GET", "/docker?command=status", headers={"Authorization": f"Bearer {token}"})
     status = connection.getresponse().status
@@ -20,19 +20,19 @@ def status_of(port, token):
 
 
 @pytest.mark.real
-def test_a_worker_without_an_operators_token_wants_its_own(stand):
-    """An empty token is none."""
-    file = stand.folder / "worker.yaml"
+def test_a_worker_without_an_operators_token_requires_its_own(cluster):
+    """An empty token does not count."""
+    file = cluster.folder / "worker.yaml"
     file.write_text("tokens: {worker: w, pe: p, connector: c}\n")
-    stand.start_master()
-    stand.start_worker("--config", str(file))
-    assert [status_of(stand.worker_port, token) for token in ("", "o", "p", "w")] == [401, 401, 401, 200]
+    cluster.start_master()
+    cluster.start_worker("--config", str(file))
+    assert [status_of(cluster.worker_port, token) for token in ("", "o", "p", "w")] == [401, 401, 401, 200]
 
 
 @pytest.mark.parametrize("kind", [MasterConfig, WorkerConfig], ids=["master", "worker"])
 @pytest.mark.parametrize("role", ROLES)
-def test_who_listens_to_the_network_needs_every_token(kind, role):
-    """The one that is missing is named."""
+def test_a_public_address_requires_every_token(kind, role):
+    """The error names the missing one."""
     tokens = dict.fromkeys(ROLES, "secret")
     assert read_config(kind, None, {}, {"host": "0.0.0.0", "tokens": tokens}).tokens.missing == []
     with pytest.raises(ConfigError, match=rf"needs tokens \(there is none of: {role}\)") as caught:

@@ -63,7 +63,7 @@ def run_scenario(play: Play, newest_cells: NewestCells, tmp_path: Path) -> Calla
             "load_generator_scenario": str(SCENARIO),
             "load_generator_results": str(tmp_path),
             "load_generator_set": [
-                "systems=[plain/pulsar,harmonicio/stream]",
+                "systems=[python/pulsar,harmonicio/stream]",
                 "grid.message_size=[1 kB]",
                 "search.budget=25 s",
             ],

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bench.config.validation import read_site
+from bench.plugins.site_file import read_site_file
 from frameworks.harmonicio.site import HarmonicioSite
 from producers.files.site import FilesSite
 from producers.pulsar.site import PulsarSite
@@ -78,17 +78,17 @@ def write_site_file(play: Play, tmp_path: Path) -> Callable[..., Any]:
 def test_the_site_file_has_a_section_for_every_group(write_site_file: Callable[..., Any], tmp_path: Path) -> None:
     """Every section has the roles' default ports, cores are read from the workers, and a second run changes nothing."""
     write_site_file()
-    site = read_site(tmp_path / "site.yaml")
+    site = read_site_file(tmp_path / "site.yaml")
     cores = os.cpu_count() or 1
-    assert site.kafka is not None
-    assert site.kafka.bootstrap == "10.0.0.1:9092"
-    assert site.spark is not None
-    assert (site.spark.master, site.spark.cores) == ("spark://10.0.0.4:7077", 2 * cores)
-    assert site.spark.conf["spark.port.maxRetries"] == "15"
+    assert site.sections["kafka"].bootstrap == "10.0.0.1:9092"
+    assert (site.sections["spark"].master, site.sections["spark"].cores) == ("spark://10.0.0.4:7077", 2 * cores)
+    assert site.sections["spark"].conf["spark.port.maxRetries"] == "15"
     brokers = "10.0.0.1:6650,10.0.0.2:6650,10.0.0.3:6650"
-    assert site.pulsar == PulsarSite(f"pulsar://{brokers}", "http://10.0.0.1:8080", bookies=3, write_quorum=2)
-    assert site.harmonicio == HarmonicioSite("10.0.0.4:8090", "10.0.0.4:8091", "10.0.0.6:7215", cores=cores)
-    assert (site.files, site.tcp) == (FilesSite("/srv/stream"), TcpSite("10.0.0.6:7200"))
+    assert site.sections["pulsar"] == PulsarSite(
+        f"pulsar://{brokers}", "http://10.0.0.1:8080", bookies=3, write_quorum=2
+    )
+    assert site.sections["harmonicio"] == HarmonicioSite("10.0.0.4:8090", "10.0.0.4:8091", "10.0.0.6:7215", cores=cores)
+    assert (site.sections["files"], site.sections["tcp"]) == (FilesSite("/srv/stream"), TcpSite("10.0.0.6:7200"))
     assert site.hosts["f-2"].services == {"spark-worker": "4.2.0", "harmonicio-worker": "0.1.0"}
     assert write_site_file().changed == {"l-1": 0}
 
@@ -96,26 +96,25 @@ def test_the_site_file_has_a_section_for_every_group(write_site_file: Callable[.
 def test_variables_of_other_roles_take_precedence(write_site_file: Callable[..., Any], tmp_path: Path) -> None:
     """Ports, versions, paths and passwords of the inventory replace the defaults."""
     write_site_file(**CHANGED)
-    site = read_site(tmp_path / "site.yaml")
-    assert site.kafka is not None
-    assert site.kafka.bootstrap == "10.0.0.1:19092"
-    assert site.spark is not None
-    assert (site.spark.master, site.spark.cores) == ("spark://10.0.0.4:17077", 6)
+    site = read_site_file(tmp_path / "site.yaml")
+    assert site.sections["kafka"].bootstrap == "10.0.0.1:19092"
+    assert (site.sections["spark"].master, site.sections["spark"].cores) == ("spark://10.0.0.4:17077", 6)
     conf = {
         "driver.port": "17100",
         "driver.blockManager.port": "7120",
         "blockManager.port": "17140",
         "port.maxRetries": "9",
     }
-    assert site.spark.conf == {f"spark.{name}": value for name, value in conf.items()}
-    assert site.pulsar is not None
-    assert site.pulsar.service_url == "pulsar://10.0.0.1:16650,10.0.0.2:16650,10.0.0.3:16650"
-    assert (site.pulsar.admin_url, site.pulsar.write_quorum) == ("http://10.0.0.1:18080", 3)
-    assert site.harmonicio is not None
-    assert (site.harmonicio.master, site.harmonicio.data) == ("10.0.0.4:18090", "10.0.0.4:18091")
-    assert site.harmonicio.token_file == str(tmp_path / "operator")
+    assert site.sections["spark"].conf == {f"spark.{name}": value for name, value in conf.items()}
+    assert site.sections["pulsar"].service_url == "pulsar://10.0.0.1:16650,10.0.0.2:16650,10.0.0.3:16650"
+    assert (site.sections["pulsar"].admin_url, site.sections["pulsar"].write_quorum) == ("http://10.0.0.1:18080", 3)
+    assert (site.sections["harmonicio"].master, site.sections["harmonicio"].data) == (
+        "10.0.0.4:18090",
+        "10.0.0.4:18091",
+    )
+    assert site.sections["harmonicio"].token_file == str(tmp_path / "operator")
     assert len((tmp_path / "operator").read_text().strip()) == 64
-    assert (site.files, site.tcp) == (FilesSite("/mnt/stream"), TcpSite("10.0.0.6:17200"))
+    assert (site.sections["files"], site.sections["tcp"]) == (FilesSite("/mnt/stream"), TcpSite("10.0.0.6:17200"))
     assert site.hosts["b-1"].probes == "10.0.0.1:19100"
     assert site.hosts["b-1"].services["kafka"] == "4.0.0"
 

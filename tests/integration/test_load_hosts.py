@@ -7,10 +7,10 @@ import pytest
 import yaml
 from bench_command import Harness, wait_until
 
-from bench.cli.inputs import read_site_file
 from bench.config.validation import read_address, read_scenario
 from bench.errors import UsageError
 from bench.plugins.scenario_check import scenario_on_site
+from bench.plugins.site_file import read_site_file
 from bench.services.ports import free_ports
 from bench.storage.run_folder import read_results, read_run, read_trials
 

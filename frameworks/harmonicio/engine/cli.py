@@ -1,4 +1,4 @@
-"""The command `harmonicio`; alone prints and exits."""
+"""The command `harmonicio`. Only this module writes to stdout or exits."""
 
 import asyncio
 import csv
@@ -8,14 +8,16 @@ import os
 import signal
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Protocol
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from frameworks.harmonicio.engine.errors import ConfigError, HarmonicError
 
-if TYPE_CHECKING:  # everything else is imported by the verb that needs it
-    from frameworks.harmonicio.engine.operator_client import Operator
+if TYPE_CHECKING:  # each command imports what it needs, so that --help stays fast
+    from contextlib import AbstractAsyncContextManager
+
+    from frameworks.harmonicio.engine.operator_client import OperatorClient
 
 app = typer.Typer(
     name="harmonicio",
@@ -27,24 +29,17 @@ app = typer.Typer(
 )
 
 ConfigFile = Annotated[
-    Path | None, typer.Option("--config", metavar="FILE", help="Settings in YAML; flags and HARMONICIO_* go before it.")
+    Path | None, typer.Option("--config", metavar="FILE", help="Settings in YAML; flags and HARMONICIO_* override it.")
 ]
 MasterAddress = Annotated[
     str, typer.Option("--master", metavar="HOST:PORT", help="The master's control plane.", envvar="HARMONICIO_MASTER")
 ]
 Token = Annotated[str, typer.Option("--token", help="The operator's token.", envvar="HARMONICIO_TOKEN_OPERATOR")]
-Trust = Annotated[
-    str | None, typer.Option("--tls", metavar="FOLDER", help="Certificates, for mutual TLS.", envvar="HARMONICIO_TLS")
+TlsFolder = Annotated[
+    str | None,
+    typer.Option("--tls", metavar="FOLDER", help="Folder of certificates for mutual TLS.", envvar="HARMONICIO_TLS"),
 ]
 DEFAULT_MASTER = "127.0.0.1:8080"
-
-
-class Service(Protocol):
-    """A master or a worker."""
-
-    async def open(self) -> None: ...
-
-    async def close(self) -> None: ...
 
 
 @app.command(epilog="Example:  harmonicio master --state /var/lib/harmonicio --irm on")
@@ -52,28 +47,29 @@ def master(
     *,
     config: ConfigFile = None,
     host: Annotated[str | None, typer.Option(help="Address to listen at; loopback when left out.")] = None,
-    port: Annotated[int | None, typer.Option(help="Of the control plane.")] = None,
-    data_port: Annotated[int | None, typer.Option(help="Of connectors and of the queue.")] = None,
+    port: Annotated[int | None, typer.Option(help="Port of the control plane.")] = None,
+    data_port: Annotated[int | None, typer.Option(help="Port of connectors and of the queue.")] = None,
     state: Annotated[
         str | None, typer.Option(help="Folder of the journal; without one, nothing outlives the master.")
     ] = None,
     spill: Annotated[
-        str | None, typer.Option(help="Folder for what of the queue memory has no room for, without --state.")
+        str | None, typer.Option(help="Folder for queued messages that do not fit into memory, without --state.")
     ] = None,
-    tls: Trust = None,
-    compat: Annotated[str | None, typer.Option(help="The old wire: auto, on or off.")] = None,
+    tls: TlsFolder = None,
+    compat: Annotated[str | None, typer.Option(help="The legacy protocol: auto, on or off.")] = None,
     irm: Annotated[str | None, typer.Option(help="The resource manager: on or off.")] = None,
     irm_profile: Annotated[str | None, typer.Option(help="Its published parameters: paper or shipped.")] = None,
     irm_fit: Annotated[str | None, typer.Option(help="First-Fit as published (strict), or with <= (leq).")] = None,
 ) -> None:
     """Run the master."""
     from frameworks.harmonicio.engine.config import MasterConfig, read_config
-    from frameworks.harmonicio.engine.master.service import Master
+    from frameworks.harmonicio.engine.master.service import run_master
 
-    flags = {"host": host, "port": port, "data_port": data_port, "state": state, "spill": spill, "tls": tls, "compat": compat,
+    flags = {"host": host, "port": port, "data_port": data_port, "state": state, "spill": spill, "tls": tls,
+    "compat": compat,
              "irm": irm, "irm_profile": irm_profile, "irm_fit": irm_fit}  # fmt: skip
     chosen = read_config(MasterConfig, config, os.environ, flags)
-    _serve("master", lambda: Master(chosen), f"{chosen.host}:{chosen.port}")
+    _serve("master", run_master(chosen), f"{chosen.host}:{chosen.port}")
 
 
 @app.command(epilog="Example:  harmonicio worker --allow 'python:mymodule:*'")
@@ -81,21 +77,21 @@ def worker(
     *,
     config: ConfigFile = None,
     host: Annotated[str | None, typer.Option(help="Address to listen at; loopback when left out.")] = None,
-    port: Annotated[int | None, typer.Option(help="Of the control plane.")] = None,
+    port: Annotated[int | None, typer.Option(help="Port of the control plane.")] = None,
     master: MasterAddress = DEFAULT_MASTER,
-    tls: Trust = None,
+    tls: TlsFolder = None,
     allow: Annotated[
-        list[str] | None, typer.Option(metavar="IMAGE", help="An image that may run here; * stands for anything.")
+        list[str] | None, typer.Option(metavar="IMAGE", help="An image that may run here; * matches anything.")
     ] = None,
-    runtime: Annotated[str | None, typer.Option(help="process or docker.")] = None,
+    runtime: Annotated[str | None, typer.Option(help="Runtime of PEs: process or docker.")] = None,
     data_ports: Annotated[
-        str | None, typer.Option(metavar="FIRST,END", help="Ports of PEs; 0,0 = any that is free.")
+        str | None, typer.Option(metavar="FIRST,END", help="Ports of PEs; 0,0 = any free port.")
     ] = None,
     logs: Annotated[str | None, typer.Option(help="Folder of the PEs' logs.")] = None,
 ) -> None:
     """Run a worker."""
     from frameworks.harmonicio.engine.config import WorkerConfig, read_config
-    from frameworks.harmonicio.engine.worker.service import Worker
+    from frameworks.harmonicio.engine.worker.service import run_worker
 
     master_host, master_port = _address(master)
     flags: dict[str, Any] = {"host": host, "port": port, "runtime": runtime, "logs": logs, "allow": allow, "tls": tls,
@@ -103,27 +99,27 @@ def worker(
     if config is None or master != DEFAULT_MASTER:
         flags |= {"master_host": master_host, "master_port": master_port}
     chosen = read_config(WorkerConfig, config, os.environ, flags)
-    _serve("worker", lambda: Worker(chosen), f"{chosen.host}:{chosen.port}")
+    _serve("worker", run_worker(chosen), f"{chosen.host}:{chosen.port}")
 
 
 @app.command(epilog="Example:  harmonicio submit images --image python:mymodule:count --num 2")
 def submit(
     stream: Annotated[str, typer.Argument(help="Name of the stream.")],
     *,
-    image: Annotated[str, typer.Option(help="What its PEs run; the stream's name when left out.")] = "",
-    num: Annotated[int, typer.Option(help="How many PEs.")] = 1,
-    cpu: Annotated[float | None, typer.Option(help="Share of a worker's CPU.")] = None,
-    memory: Annotated[int | None, typer.Option(help="Bytes of memory.")] = None,
-    settings: Annotated[str, typer.Option(metavar="JSON", help="What the function's class is made with.")] = "{}",
+    image: Annotated[str, typer.Option(help="Image of its PEs; the stream's name when left out.")] = "",
+    num: Annotated[int, typer.Option(help="Number of PEs.")] = 1,
+    cpu: Annotated[float | None, typer.Option(help="Share of a worker's CPU for each PE.")] = None,
+    memory: Annotated[int | None, typer.Option(help="Memory limit of each PE, in bytes.")] = None,
+    settings: Annotated[str, typer.Option(metavar="JSON", help="Settings for the class of the function.")] = "{}",
     master: MasterAddress = DEFAULT_MASTER,
     token: Token = "",
-    tls: Trust = None,
+    tls: TlsFolder = None,
 ) -> None:
-    """Have PEs run for a stream, and be started again when they end."""
+    """Set the PEs of a stream; those that end are started again."""
     try:
         given = json.loads(settings)
-    except ValueError as problem:
-        raise ConfigError(f"--settings is not JSON: {problem}") from None
+    except ValueError as error:
+        raise ConfigError(f"--settings is not JSON: {error}") from None
     body = {"c_name": stream, "num": num, "image": image, "cpu_share": cpu, "memory_bytes": memory, "settings": given}
     answer = _operator(master, token, tls).submit(
         {key: value for key, value in body.items() if value not in (None, "")}
@@ -136,10 +132,10 @@ def stop(
     stream: Annotated[str, typer.Argument(help="Name of the stream; or, with --pe, the id of a PE.")],
     *,
     pe: Annotated[bool, typer.Option("--pe", help="Stop one PE only; another is started in its place.")] = False,
-    purge: Annotated[bool, typer.Option("--purge", help="Throw its queued messages away, too.")] = False,
+    purge: Annotated[bool, typer.Option("--purge", help="Delete its queued messages, too.")] = False,
     master: MasterAddress = DEFAULT_MASTER,
     token: Token = "",
-    tls: Trust = None,
+    tls: TlsFolder = None,
 ) -> None:
     """Drain and end the PEs of a stream."""
     operator = _operator(master, token, tls)
@@ -149,29 +145,28 @@ def stop(
         return
     answer = operator.withdraw(stream, purge=purge)
     print(
-        f"{stream}: {answer['stopped']} PEs are draining"
-        + (f", {answer['purged']} messages thrown away" if purge else "")
+        f"{stream}: {answer['stopped']} PEs are draining" + (f", {answer['purged']} messages deleted" if purge else "")
     )
 
 
 @app.command("list", epilog="Example:  harmonicio list")
-def list_pes(*, master: MasterAddress = DEFAULT_MASTER, token: Token = "", tls: Trust = None) -> None:
+def list_pes(*, master: MasterAddress = DEFAULT_MASTER, token: Token = "", tls: TlsFolder = None) -> None:
     """List the PEs."""
     for row in _operator(master, token, tls).status()["pes"]:
-        told = row["stats"]
-        print(f"{row['id']}  {row['state']:<9} {row['c_name']}  {row['worker']}  processed {told.get('processed', 0):.0f}"
-              f"  waiting {told.get('waiting', 0):.0f}")  # fmt: skip
+        stats = row["stats"]
+        counts = f"processed {stats.get('processed', 0):.0f}  waiting {stats.get('waiting', 0):.0f}"
+        print(f"{row['id']}  {row['state']:<9} {row['c_name']}  {row['worker']}  {counts}")
 
 
 @app.command(epilog="Example:  harmonicio status --json")
 def status(
     *,
-    as_json: Annotated[bool, typer.Option("--json", help="Everything, as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
     master: MasterAddress = DEFAULT_MASTER,
     token: Token = "",
-    tls: Trust = None,
+    tls: TlsFolder = None,
 ) -> None:
-    """Say how the system does."""
+    """Print the state of the system."""
     view = _operator(master, token, tls).status()
     if as_json:
         print(json.dumps(view, indent=2))
@@ -183,76 +178,72 @@ def status(
 
 @app.command(epilog="Example:  harmonicio samples master.log > samples.csv")
 def samples(log: Annotated[Path, typer.Argument(help="A master's log.")]) -> None:
-    """Print what a master has sampled each second, as CSV: its queue, leases, PEs and workers."""
-    from frameworks.harmonicio.engine.master_log import HEAD, rows
+    """Print the samples in a master's log as CSV: queue, leases, PEs and workers, each second."""
+    from frameworks.harmonicio.engine.master_log import HEAD, read_rows
 
     table = csv.writer(sys.stdout, lineterminator="\n")
     table.writerow(HEAD)
-    table.writerows(rows(log))
+    table.writerows(read_rows(log))
 
 
 @app.command(epilog="Example:  harmonicio bench --seconds 3")
 def bench(
     *,
-    seconds: Annotated[float, typer.Option(help="Of each measurement.")] = 3.0,
+    seconds: Annotated[float, typer.Option(help="Duration of each measurement.")] = 3.0,
     only: Annotated[
         str, typer.Option(metavar="SIZES", help="Message sizes in bytes, separated by commas.")
     ] = "100,10000,1000000,10000000",
-    as_json: Annotated[bool, typer.Option("--json", help="The figures as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
 ) -> None:
-    """Measure connector to no-op PE on loopback, and a bare framed socket pair beside it."""
-    from frameworks.harmonicio.engine.benchmark.figures import measured, table
+    """Measure the throughput from a connector to a no-op PE on loopback, and that of a bare socket pair."""
+    from frameworks.harmonicio.engine.benchmark.figures import format_table, run_benchmark
 
     try:
         sizes = [int(size) for size in only.split(",")]
     except ValueError:
         raise ConfigError(f"{only!r} are not sizes in bytes, separated by commas") from None
-    figures = measured(sizes, seconds, lambda text: print(text, file=sys.stderr))
-    print(json.dumps(figures, indent=2) if as_json else table(figures))
+    figures = run_benchmark(sizes, seconds, lambda text: print(text, file=sys.stderr))
+    print(json.dumps(figures, indent=2) if as_json else format_table(figures))
 
 
 def main() -> None:
-    """Run the command; its exit code says how it ended."""
+    """Run the command, and exit with the code of its error."""
     try:
         app(standalone_mode=True)
-    except HarmonicError as problem:
-        print(f"harmonicio: {problem}", file=sys.stderr)
-        sys.exit(problem.exit_code)
+    except HarmonicError as error:
+        print(f"harmonicio: {error}", file=sys.stderr)
+        sys.exit(error.exit_code)
     except KeyboardInterrupt:
         sys.exit(130)
 
 
-def _serve(role: str, make: Any, where: str) -> None:
+def _serve(role: str, service: "AbstractAsyncContextManager[object]", where: str) -> None:
     from frameworks.harmonicio.engine.logs import log_to_stderr
 
     log_to_stderr(role)
     logging.getLogger(__name__).info("%s listens at %s", role, where)
-    asyncio.run(_until_stopped(make))
+    asyncio.run(_serve_until_stopped(service))
 
 
-async def _until_stopped(make: Any) -> None:
+async def _serve_until_stopped(service: "AbstractAsyncContextManager[object]") -> None:
     """Serve until SIGTERM or SIGINT."""
-    service: Service = make()
-    over = asyncio.Event()
+    stopped = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, over.set)
-    try:
-        await service.open()
-        await over.wait()
-    finally:
-        await service.close()
+        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+    async with service:
+        await stopped.wait()
 
 
-def _operator(address: str, token: str, tls: str | None) -> "Operator":
-    from frameworks.harmonicio.engine.operator_client import Operator
+def _operator(address: str, token: str, tls: str | None) -> "OperatorClient":
+    from frameworks.harmonicio.engine.operator_client import OperatorClient
 
-    return Operator(*_address(address), token, tls=tls)
+    return OperatorClient(*_address(address), token, tls=tls)
 
 
 def _address(text: str) -> tuple[str, int]:
     host, _, port = text.rpartition(":")
     if not host or not port.isdigit() or not 0 < int(port) < 65536:
-        raise ConfigError(f"{text!r} is no address; write host:port")
+        raise ConfigError(f"{text!r} is not an address; write host:port")
     return host.strip("[]"), int(port)
 
 

@@ -1,25 +1,25 @@
-"""What can go wrong in HarmonicIO, and which exit code of the command it ends with."""
+"""The errors of HarmonicIO and the exit codes that the command ends with."""
 
 
 class HarmonicError(Exception):
-    """Every failure that is foreseen; its text is one line that says what to do."""
+    """The base of all expected errors; its text is one line that says what to do."""
 
     exit_code = 3
 
 
 class ConfigError(HarmonicError):
-    """The person can put it right: an option, a file, a name."""
+    """A wrong option, file or name, which the user can correct."""
 
     exit_code = 2
 
 
-class WireError(HarmonicError):
-    """What came over a connection is not what the protocol allows; the connection is closed, nothing else happens."""
+class ProtocolError(HarmonicError):
+    """Data of a connection that the protocol does not allow; only that connection is closed."""
 
 
-class Refused(HarmonicError):
-    """The other side understood and said no."""
+class RefusedError(HarmonicError):
+    """A request that the other side understood and refused."""
 
 
-class Unreachable(HarmonicError):
-    """Nobody answers at an address."""
+class UnreachableError(HarmonicError):
+    """An address at which nothing answers."""

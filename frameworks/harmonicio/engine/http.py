@@ -1,4 +1,4 @@
-"""What the control planes of master and worker share: who may ask, how often, how large, and what goes wrong."""
+"""Parts of the HTTP control planes that master and worker share: rate limit, errors, tokens, legacy answers."""
 
 import hashlib
 import logging
@@ -12,27 +12,27 @@ from aiohttp import web
 from aiohttp.typedefs import Middleware
 
 from frameworks.harmonicio.engine.config import Tokens
-from frameworks.harmonicio.engine.errors import HarmonicError, Refused, Unreachable, WireError
+from frameworks.harmonicio.engine.errors import HarmonicError, ProtocolError, RefusedError, UnreachableError
 
 logger = logging.getLogger(__name__)
 
 MAX_BODY = 2**20
-NO_TOKEN = "Token is required."  # noqa: S105  a text of the old wire
-_MAX_ADDRESSES, _MAX_HOST = 4096, 255
+NO_TOKEN = "Token is required."  # noqa: S105  an answer of the legacy protocol
+_MAX_ADDRESSES, _MAX_HOST_CHARACTERS = 4096, 255
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-def guarded(requests_per_second: int) -> list[Middleware]:
-    """The middlewares of a control plane."""
+def middlewares(requests_per_second: int) -> list[Middleware]:
+    """Return the middlewares of a control plane; the limit is per address of a client."""
     buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     @web.middleware
-    async def limited(request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Answer 429 to who asks too often: a bucket of two seconds' requests for each address."""
-        now, who = time.monotonic(), request.remote or ""
-        tokens, then = buckets.pop(who, (2.0 * requests_per_second, now))
-        tokens = min(2.0 * requests_per_second, tokens + (now - then) * requests_per_second)
-        buckets[who] = (max(0.0, tokens - 1), now)
+    async def limit_rate(request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Answer 429 above the rate limit: each address has a bucket of two seconds' requests."""
+        now, address = time.monotonic(), request.remote or ""
+        tokens, updated = buckets.pop(address, (2.0 * requests_per_second, now))
+        tokens = min(2.0 * requests_per_second, tokens + (now - updated) * requests_per_second)
+        buckets[address] = (max(0.0, tokens - 1), now)
         while len(buckets) > _MAX_ADDRESSES:
             buckets.popitem(last=False)
         if tokens < 1:
@@ -40,38 +40,47 @@ def guarded(requests_per_second: int) -> list[Middleware]:
         return await handler(request)
 
     @web.middleware
-    async def told(request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Errors that are foreseen become answers; no answer shows more than one line."""
+    async def convert_errors(request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Convert expected errors into answers of one line."""
         try:
             return await handler(request)
-        except WireError as problem:
-            return web.Response(status=400, text=str(problem))
-        except Refused as problem:
-            return web.Response(status=409, text=str(problem))
-        except Unreachable as problem:
-            return web.Response(status=502, text=str(problem))
-        except HarmonicError as problem:
-            return web.Response(status=500, text=str(problem))
+        except ProtocolError as error:
+            return web.Response(status=400, text=str(error))
+        except RefusedError as error:
+            return web.Response(status=409, text=str(error))
+        except UnreachableError as error:
+            return web.Response(status=502, text=str(error))
+        except HarmonicError as error:
+            return web.Response(status=500, text=str(error))
 
-    return [limited, told]
+    return [limit_rate, convert_errors]
 
 
 def require(request: web.Request, tokens: Tokens, roles: Sequence[str]) -> None:
-    """Raise 401 unless the request shows the token of one of these roles; open only where none of them has a token."""
-    wanted = [token for role in roles if (token := getattr(tokens, role))]
-    shown = request.headers.get("Authorization", "").removeprefix("Bearer ")
-    if wanted and not any(_equal(shown, token) for token in wanted):
+    """Raise HTTP 401 unless the request has the token of one of the roles; pass where none of them has a token.
+
+    Args:
+        request: its `Authorization: Bearer` header has the token.
+        tokens: of this master or worker.
+        roles: fields of Tokens.
+
+    Raises:
+        web.HTTPUnauthorized: the token is missing or wrong.
+    """
+    accepted = [token for role in roles if (token := getattr(tokens, role))]
+    given = request.headers.get("Authorization", "").removeprefix("Bearer ")
+    if accepted and not any(_equal(given, token) for token in accepted):
         raise web.HTTPUnauthorized(text=f"a token of {' or '.join(roles)} is needed")
 
 
 def _equal(one: str, other: str) -> bool:
-    """Whether two tokens are the same; takes the same time for all."""
+    """Return whether two tokens are the same, in constant time."""
     return hashlib.sha256(one.encode()).digest() == hashlib.sha256(other.encode()).digest()
 
 
 def can_be_host(text: str) -> bool:
-    """Whether a text can be an address or a name of a host; for others Python's resolver raises ValueError."""
-    if not 0 < len(text) <= _MAX_HOST or not text.isprintable():
+    """Return whether a text can be a host address or name; for others Python's resolver raises ValueError."""
+    if not 0 < len(text) <= _MAX_HOST_CHARACTERS or not text.isprintable():
         return False
     try:
         text.encode("idna")
@@ -81,26 +90,26 @@ def can_be_host(text: str) -> bool:
 
 
 def raw_query(request: web.Request) -> dict[str, str]:
-    """The query as old clients mean it: values may be unencoded, and a plus sign is a plus sign."""
+    """Return the query as legacy clients mean it: values may be unencoded, and a plus sign is a plus sign."""
     pairs = (part.partition("=") for part in request.rel_url.raw_query_string.split("&") if part)
     return {unquote(name): unquote(value) for name, _, value in pairs}
 
 
 def text(body: str, status: int = 200, kind: str = "String") -> web.Response:
-    """An answer with the content type that the old wire has."""
+    """Return an answer with a content type of the legacy protocol."""
     return web.Response(status=status, body=body.encode(), headers={"Content-Type": kind})
 
 
 def wrong_token(query: dict[str, str]) -> web.Response | None:
-    """The answer to a request whose token is missing or not the old wire's constant."""
+    """Return the answer to a request whose token is missing or not the legacy constant; None when it is right."""
     if "token" not in query:
         return text(NO_TOKEN, 401)
-    if query["token"] != "None":  # noqa: S105  the old wire's constant
+    if query["token"] != "None":  # noqa: S105  the legacy constant
         return text("Invalid token ID.", 401)
     return None
 
 
-def loads() -> dict[str, str]:
-    """The machine's load, as the old wire says it."""
+def load_averages() -> dict[str, str]:
+    """Return the load averages of this machine in the legacy format."""
     one, five, fifteen = os.getloadavg()
     return {"load1": f"{one:.2f}", "load5": f"{five:.2f}", "load15": f"{fifteen:.2f}"}

@@ -1,4 +1,4 @@
-"""Structured logs: one JSON object a line on standard error."""
+"""Structured logs on standard error: one JSON object per line."""
 
 import json
 import logging
@@ -6,15 +6,16 @@ import sys
 import time
 
 
-class _Lines(logging.Formatter):
-    """One object a record."""
+class _JsonFormatter(logging.Formatter):
+    """Formats a record as one JSON object."""
 
     def __init__(self, role: str) -> None:
         super().__init__()
         self._role = role
 
     def format(self, record: logging.LogRecord) -> str:
-        said = {
+        """Return the record as JSON."""
+        entry = {
             "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created)) + f".{int(record.msecs):03d}Z",
             "level": record.levelname.lower(),
             "role": self._role,
@@ -22,12 +23,12 @@ class _Lines(logging.Formatter):
             "message": record.getMessage(),
         }
         if record.exc_info:
-            said["exception"] = self.formatException(record.exc_info)
-        return json.dumps(said)
+            entry["exception"] = self.formatException(record.exc_info)
+        return json.dumps(entry)
 
 
 def log_to_stderr(role: str, level: int = logging.INFO) -> None:
-    """Have everything from `level` on logged, as the given role."""
+    """Log everything from `level` on to standard error; `role` is in every record."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_Lines(role))
+    handler.setFormatter(_JsonFormatter(role))
     logging.basicConfig(level=level, handlers=[handler], force=True)

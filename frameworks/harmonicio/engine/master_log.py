@@ -1,4 +1,4 @@
-"""What a master's log says of every second: the queue, the leases, each PE and each worker, as one long table."""
+"""The samples in a master's log, one each second: queue, leases, PEs and workers, as one long table."""
 
 import json
 from collections.abc import Iterator
@@ -11,29 +11,29 @@ PREFIX = "sample "
 HEAD = ("time", "series", "name", "value")
 
 
-def text_of(sample: dict[str, Any]) -> str:
-    """The message under which a sample is logged."""
+def format_sample(sample: dict[str, Any]) -> str:
+    """Return the log message of a sample."""
     return PREFIX + json.dumps(sample)
 
 
-def rows(log: Path) -> Iterator[tuple[str, str, str, object]]:
-    """(UTC time, series, of what, value), in the order of the log; raises ConfigError when it cannot be read.
+def read_rows(log: Path) -> Iterator[tuple[str, str, str, object]]:
+    """Yield (UTC time, series, name, value) in the order of the log; raises ConfigError when it cannot be read.
 
-    Series: queued (of a stream), leases, state, processed and waiting (of a PE), cpu and pes (of a worker).
+    Series: queued (by stream), leases, state, processed and waiting (by PE), cpu and pes (by worker).
     """
     try:
         with log.open(encoding="utf-8", errors="replace") as lines:
             for line in lines:
                 if PREFIX in line:
-                    yield from _rows(line)
-    except OSError as problem:
-        raise ConfigError(f"{log} cannot be read: {problem.strerror}") from None
+                    yield from _parse_line(line)
+    except OSError as error:
+        raise ConfigError(f"{log} cannot be read: {error.strerror}") from None
 
 
-def _rows(line: str) -> Iterator[tuple[str, str, str, object]]:
+def _parse_line(line: str) -> Iterator[tuple[str, str, str, object]]:
     try:
-        said = json.loads(line)
-        time, text = said["time"], said["message"]
+        entry = json.loads(line)
+        time, text = entry["time"], entry["message"]
         sample = json.loads(text.removeprefix(PREFIX)) if text.startswith(PREFIX) else {}
         yield from ((time, "queued", stream, count) for stream, count in sample.get("queued", {}).items())
         if sample:
@@ -46,4 +46,4 @@ def _rows(line: str) -> Iterator[tuple[str, str, str, object]]:
         for worker, *values in sample.get("workers", ()):
             yield from ((time, series, worker, value) for series, value in zip(("cpu", "pes"), values, strict=True))
     except (ValueError, KeyError, TypeError):
-        return  # a line that is no sample, or the last one of a master that was killed
+        return  # not a sample, or the torn last line of a master that was killed

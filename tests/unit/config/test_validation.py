@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Meta, Struct
 
-from bench.cli.inputs import read_site_file
 from bench.config import validation
 from bench.config.validation import convert_settings, error_at, parse_scenario, read_scenario
 from bench.config.yaml_document import Document, read_document
 from bench.errors import UsageError
+from bench.plugins.site_file import read_site_file
 from bench.units import Seconds, Size
 
 HERE = Path(__file__).parent

@@ -1,1 +1,1 @@
-"""What the data plane can do on this machine, and what a bare socket can, in the same run."""
+"""The throughput of the data plane on this machine, beside that of a bare socket pair in the same run."""

@@ -1,4 +1,4 @@
-"""The figures of `harmonicio bench`: rates beside those of a bare socket pair, in turns, and the latency of single messages."""
+"""The figures of `harmonicio bench`: rates beside those of the baseline, in turns, and latencies of single messages."""
 
 import tempfile
 import time
@@ -8,35 +8,50 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from frameworks.harmonicio.engine.benchmark.bare import bare_rate, bare_singles
-from frameworks.harmonicio.engine.benchmark.check import ACCOUNT, Check, mapped, messages_of, timed
-from frameworks.harmonicio.engine.benchmark.system import System, system
+from frameworks.harmonicio.engine.benchmark.local_cluster import LocalCluster, run_cluster
+from frameworks.harmonicio.engine.benchmark.payload import (
+    TOTALS,
+    PayloadCheck,
+    make_messages,
+    make_timed_message,
+    map_file,
+)
+from frameworks.harmonicio.engine.benchmark.socket_baseline import baseline_singles, measure_baseline_rate
 from frameworks.harmonicio.engine.connector import Connector
 from frameworks.harmonicio.engine.errors import ConfigError
 
 TURNS = 3
 ORIGINAL_HZ = {100: 700.0, 10_000_000: 42.0}
-"""What 0.3.0 was seen to do (reference, section 11)."""
+"""Rates measured with 0.3.0, by message size (reference, section 11)."""
 SINGLES_HZ, SINGLES_BYTES = 1000, 100
-_SMALLEST, _LARGEST = 16, 100_000_000
+_MIN_BYTES, _MAX_BYTES = 16, 100_000_000
 
 
-def measured(sizes: Sequence[int], seconds: float, note: Callable[[str], None]) -> dict[str, Any]:
-    """Every figure; `seconds` is how long each of the two is measured in all, for each size."""
+def run_benchmark(sizes: Sequence[int], seconds: float, note: Callable[[str], None]) -> dict[str, Any]:
+    """Return all figures.
+
+    Args:
+        sizes: message sizes in bytes.
+        seconds: duration of HarmonicIO and of the baseline, each, for each size.
+        note: called with the progress.
+
+    Raises:
+        ConfigError: a size is out of range.
+    """
     for size in sizes:
-        if not _SMALLEST <= size <= _LARGEST:
-            raise ConfigError(f"sizes are {_SMALLEST} to {_LARGEST} bytes, not {size}")
-    with tempfile.TemporaryDirectory(prefix="harmonicio-bench-") as name, system(Path(name)) as stands:
+        if not _MIN_BYTES <= size <= _MAX_BYTES:
+            raise ConfigError(f"sizes are {_MIN_BYTES} to {_MAX_BYTES} bytes, not {size}")
+    with tempfile.TemporaryDirectory(prefix="harmonicio-bench-") as name, run_cluster(Path(name)) as cluster:
         rates = []
         for size in sizes:
-            note(f"{size} B: connector to PE, and a bare socket pair, in {TURNS} turns each")
-            rates.append(_compared(stands, Path(name), size, seconds / TURNS))
+            note(f"{size} B: connector to PE, and the baseline, in {TURNS} turns each")
+            rates.append(_compare(cluster, Path(name), size, seconds / TURNS))
         note(f"single messages, {SINGLES_HZ}/s")
-        return {"rates": rates, "singles": _singles(stands, Path(name), seconds)}
+        return {"rates": rates, "singles": _measure_singles(cluster, Path(name), seconds)}
 
 
-def table(figures: dict[str, Any]) -> str:
-    """The figures for a person."""
+def format_table(figures: dict[str, Any]) -> str:
+    """Return the figures as a table."""
     lines = [f"{'size':>10}  {'HarmonicIO':>14}  {'bare':>14}  {'ratio':>6}  {'MB/s':>6}  exact  of 0.3.0"]
     for row in figures["rates"]:
         original = f"{row['of_original']:.0f}x" if row["of_original"] else ""
@@ -54,24 +69,24 @@ def table(figures: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _compared(stands: System, folder: Path, size: int, seconds: float) -> dict[str, Any]:
+def _compare(cluster: LocalCluster, folder: Path, size: int, seconds: float) -> dict[str, Any]:
     ours, bare, exact = [], [], True
-    account = folder / f"account-{size}"
-    account.write_bytes(bytes(ACCOUNT.size))
-    stands.run(
-        "rate", "python:frameworks.harmonicio.engine.benchmark.check:Sink", {"size": size, "account": str(account)}
+    record = folder / f"totals-{size}"
+    record.write_bytes(bytes(TOTALS.size))
+    cluster.run(
+        "rate", "python:frameworks.harmonicio.engine.benchmark.payload:Sink", {"size": size, "record": str(record)}
     )
-    with Connector(c_name="rate", port=stands.data_port, overflow="never") as connector:
-        connector.send_many(messages_of(size)[:2])  # what is slow the first time is not measured
+    with Connector(c_name="rate", port=cluster.data_port, overflow="never") as connector:
+        connector.send_many(make_messages(size)[:2])  # warm up
         connector.flush()
         for _ in range(TURNS):
-            hz, same = bare_rate(size, seconds)
+            hz, same = measure_baseline_rate(size, seconds)
             bare.append(hz)
             exact &= same
-            hz, same = _our_rate(connector, account, size, seconds)
+            hz, same = _measure_our_rate(connector, record, size, seconds)
             ours.append(hz)
             exact &= same
-    stands.end("rate")
+    cluster.end("rate")
     ratio = median(one / other for one, other in zip(ours, bare, strict=True))
     original = ORIGINAL_HZ.get(size)
     return {
@@ -84,40 +99,44 @@ def _compared(stands: System, folder: Path, size: int, seconds: float) -> dict[s
     }
 
 
-def _our_rate(connector: Connector, account: Path, size: int, seconds: float) -> tuple[float, bool]:
-    messages, rounds = messages_of(size), 0
-    mapping = mapped(account)
-    before = ACCOUNT.unpack_from(mapping)
+def _measure_our_rate(connector: Connector, record: Path, size: int, seconds: float) -> tuple[float, bool]:
+    messages, rounds = make_messages(size), 0
+    mapping = map_file(record)
+    before = TOTALS.unpack_from(mapping)
     began = time.monotonic()
     while time.monotonic() < began + seconds:
         connector.send_many(messages)
         rounds += 1
     connector.flush()
     ended = time.monotonic()
-    check, after = Check(size), ACCOUNT.unpack_from(mapping)
-    check.count, check.total, check.wrong = after[0] - before[0], (after[1] - before[1]) % 2**64, after[2]
+    check, after = PayloadCheck(size), TOTALS.unpack_from(mapping)
+    check.count, check.total, check.corrupted = after[0] - before[0], (after[1] - before[1]) % 2**64, after[2]
     return check.count / (ended - began), check.is_exact(rounds)
 
 
-def _singles(stands: System, folder: Path, seconds: float) -> dict[str, Any]:
-    """Quantiles of the time from due to processed, the median of several turns: one busy moment of a shared machine spoils one."""
+def _measure_singles(cluster: LocalCluster, folder: Path, seconds: float) -> dict[str, Any]:
+    """Return quantiles of the time from due to processed, the median of several turns.
+
+    One busy moment of a shared machine spoils only one turn.
+    """
     count = int(SINGLES_HZ * seconds / TURNS)
-    account = folder / "singles"
-    account.write_bytes(bytes(8 * count))
-    stands.run("singles", "python:frameworks.harmonicio.engine.benchmark.check:Clock", {"account": str(account)})
+    record = folder / "singles"
+    record.write_bytes(bytes(8 * count))
+    image = "python:frameworks.harmonicio.engine.benchmark.payload:LatencyRecorder"
+    cluster.run("singles", image, {"record": str(record)})
     ours, bare = [], []
-    with Connector(c_name="singles", port=stands.data_port, overflow="never") as connector:
+    with Connector(c_name="singles", port=cluster.data_port, overflow="never") as connector:
         while not connector.feeder.pes:
             connector.feeder.step()
             time.sleep(0.01)
         for _ in range(TURNS):
-            with bare_singles(account) as send:
+            with baseline_singles(record) as send:
                 _send_when_due(send, count)
-            bare.append(_quantiles(account))
+            bare.append(_quantiles(record))
             _send_when_due(connector.send, count)
             connector.flush()
-            ours.append(_quantiles(account))
-    stands.end("singles")
+            ours.append(_quantiles(record))
+    cluster.end("singles")
     at, bare_at = ([median(column) for column in zip(*turns, strict=True)] for turns in (ours, bare))
     return {
         "hz": SINGLES_HZ,
@@ -137,10 +156,10 @@ def _send_when_due(send: Callable[[bytes], object], count: int) -> None:
     for number in range(count):
         due = begin + number / SINGLES_HZ
         time.sleep(max(0.0, due - time.monotonic()))
-        send(timed(number, due, SINGLES_BYTES))
+        send(make_timed_message(number, due, SINGLES_BYTES))
 
 
-def _quantiles(account: Path) -> list[float]:
-    """Milliseconds: p50, p99 and the longest."""
-    seen = sorted(array("d", bytes(mapped(account)[:])))
-    return [seen[min(len(seen) - 1, int(share * len(seen)))] * 1000 for share in (0.5, 0.99, 1.0)]
+def _quantiles(record: Path) -> list[float]:
+    """Return p50, p99 and the maximum in milliseconds."""
+    latencies = sorted(array("d", bytes(map_file(record)[:])))
+    return [latencies[min(len(latencies) - 1, int(share * len(latencies)))] * 1000 for share in (0.5, 0.99, 1.0)]

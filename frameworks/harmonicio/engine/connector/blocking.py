@@ -1,34 +1,39 @@
 """The connector for blocking code."""
 
 import select
-import socket
 import time
 from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
-from typing import cast
 
-from frameworks.harmonicio.engine.connector.feeder import Feeder, Options
-from frameworks.harmonicio.engine.errors import Unreachable
+from frameworks.harmonicio.engine.connector.feeder import Feeder
+from frameworks.harmonicio.engine.connector.options import Options
+from frameworks.harmonicio.engine.errors import UnreachableError
 from frameworks.harmonicio.engine.wire.frame import Buffer
+from frameworks.harmonicio.engine.wire.tls_socket import StreamSocket
 
-_MAX_WAIT, _UNCONNECTED_WAIT = 0.05, 0.01
+_MAX_WAIT_S, _UNCONNECTED_WAIT_S = 0.05, 0.01
 
 
 class Connector:
-    """Feeds a stream. Thread-safe it is not; use one for each thread.
+    """Feeds a stream. It is not thread-safe; use one for each thread.
 
         with Connector(c_name="images", port=8090) as connector:
             connector.send(image)
             connector.flush()
 
-    `send` returns once the message is on its way or waits for others within `linger`; `flush` once everything is acknowledged.
+    `send` returns once the message is sent, or waits for others within `linger`; `flush` once everything is
+    acknowledged.
+
+    Args:
+        timeout: seconds without progress after which a call raises UnreachableError.
+        options: as of Options.
     """
 
     def __init__(self, *, timeout: float = 30.0, **options: object) -> None:
         self._options = Options(**options)  # type: ignore[arg-type]  # checked by Options itself
         self._timeout, self._feeder = timeout, Feeder(self._options)
-        self._small: list[bytes] = []
-        self._small_bytes, self._oldest = 0, 0.0
+        self._lingering: list[bytes] = []
+        self._lingering_bytes, self._oldest = 0, 0.0
 
     def __enter__(self) -> "Connector":
         return self
@@ -44,78 +49,84 @@ class Connector:
 
     @property
     def feeder(self) -> Feeder:
-        """The feeder, for its counters."""
+        """Return the feeder, for its counters."""
         return self._feeder
 
     def send(self, message: Buffer) -> None:
-        """Send one message; raises Unreachable when it could not be handed on within the timeout."""
-        self._small.append(bytes(message))
-        self._small_bytes += len(message)
+        """Send one message; raises UnreachableError when it could not be sent within the timeout."""
+        self._lingering.append(bytes(message))
+        self._lingering_bytes += len(message)
         now = time.monotonic()
-        if len(self._small) == 1:
+        if len(self._lingering) == 1:
             self._oldest = now
         options = self._options
-        if now >= self._oldest + options.linger or self._small_bytes >= options.batch_bytes:
-            self._push()
+        if now >= self._oldest + options.linger or self._lingering_bytes >= options.batch_bytes:
+            self._send_lingering()
 
     def send_many(self, messages: Iterable[Buffer]) -> None:
-        """Send many; they share frames. What can be changed (a bytearray) is not to be until this returns."""
-        self._push()
-        self._hand_on(messages if isinstance(messages, list | tuple) else list(messages))
+        """Send messages, which share frames; do not change mutable ones (a bytearray) until this returns."""
+        self._send_lingering()
+        self._send_all(messages if isinstance(messages, list | tuple) else list(messages))
 
     def flush(self) -> None:
-        """Wait until everything is acknowledged; raises Unreachable when nothing was for the timeout."""
-        self._push()
-        self._until(lambda: self._feeder.unacked == 0)
+        """Wait until everything is acknowledged; raises UnreachableError after the timeout without progress."""
+        self._send_lingering()
+        self._wait_until(lambda: self._feeder.unacked == 0)
 
     def close(self) -> None:
-        """Give up what is not acknowledged; idempotent."""
+        """Close the connector and give up what is not acknowledged; idempotent."""
         self._feeder.close()
 
-    def _push(self) -> None:
-        if self._small:
-            waiting, self._small, self._small_bytes = self._small, [], 0
-            self._hand_on(waiting)
+    def _send_lingering(self) -> None:
+        if self._lingering:
+            messages, self._lingering, self._lingering_bytes = self._lingering, [], 0
+            self._send_all(messages)
 
-    def _hand_on(self, messages: Sequence[Buffer]) -> None:
+    def _send_all(self, messages: Sequence[Buffer]) -> None:
         self._feeder.step()
-        rest = _Rest(messages, self._feeder)
-        if not rest.gone():
-            self._until(rest.gone)
+        unsent = _Unsent(messages, self._feeder)
+        if not unsent.send():
+            self._wait_until(unsent.send)
 
-    def _until(self, done: Callable[[], bool]) -> None:
+    def _wait_until(self, done: Callable[[], bool]) -> None:
         feeder = self._feeder
         progress, deadline = (feeder.taken, feeder.acked), time.monotonic() + self._timeout
         while not done():
-            watched = feeder.watched()
-            ready(watched, _MAX_WAIT if watched else _UNCONNECTED_WAIT)
+            sockets = feeder.watched_sockets()
+            wait_for_sockets(sockets, _MAX_WAIT_S if sockets else _UNCONNECTED_WAIT_S)
             feeder.step()
             if (feeder.taken, feeder.acked) != progress:
                 progress, deadline = (feeder.taken, feeder.acked), time.monotonic() + self._timeout
             if time.monotonic() > deadline:
                 where = f"the master at {self._options.host}:{self._options.port}"
                 state = f"{feeder.pes} PEs can be reached, {feeder.unacked} messages are unacknowledged"
-                why = "" if feeder.connected else f" ({feeder.problem})"
-                raise Unreachable(f"nothing was taken for {self._timeout:g} s; {where}{why}: {state}")
+                why = "" if feeder.connected else f" ({feeder.error})"
+                raise UnreachableError(f"nothing was taken for {self._timeout:g} s; {where}{why}: {state}")
 
 
-def ready(watched: Sequence[tuple[object, bool]], seconds: float) -> None:
-    """Return once one of these sockets (Feeder.watched) is ready, or time is over."""
-    if not watched:
-        time.sleep(seconds)
+def wait_for_sockets(sockets: Sequence[tuple[StreamSocket, bool]], timeout_s: float) -> None:
+    """Return once one of the sockets is ready, or after the timeout.
+
+    Args:
+        sockets: (socket, whether to wait for it being writable, too); as of Feeder.watched_sockets.
+        timeout_s: seconds.
+    """
+    if not sockets:
+        time.sleep(timeout_s)
         return
     poll = select.poll()
-    for sock, write in watched:
-        poll.register(cast("socket.socket", sock), select.POLLIN | (select.POLLOUT if write else 0))
-    poll.poll(seconds * 1000)
+    for sock, write in sockets:
+        poll.register(sock.fileno(), select.POLLIN | (select.POLLOUT if write else 0))
+    poll.poll(timeout_s * 1000)
 
 
-class _Rest:
+class _Unsent:
     """Messages that wait for credit."""
 
     def __init__(self, messages: Sequence[Buffer], feeder: Feeder) -> None:
-        self._messages, self._at, self._feeder = messages, 0, feeder
+        self._messages, self._next, self._feeder = messages, 0, feeder
 
-    def gone(self) -> bool:
-        self._at = self._feeder.offer(self._messages, self._at)
-        return self._at >= len(self._messages)
+    def send(self) -> bool:
+        """Offer the rest to the feeder; return whether all messages are taken."""
+        self._next = self._feeder.offer(self._messages, self._next)
+        return self._next >= len(self._messages)

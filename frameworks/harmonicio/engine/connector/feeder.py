@@ -1,213 +1,214 @@
-"""The feeder of every connector: takes messages, gives them to leased PEs by their credit, and never blocks.
+"""The feeder of every connector: takes messages, sends them to leased PEs within their credit, and never blocks.
 
-It talks to the master over one connection: the master tells it which PEs it may send to (a lease of some seconds, renewed long
-before), and takes messages for its queue when no PE can. Messages themselves go straight to the PEs. While the master is away,
-leases are good for as long as their PEs answer.
+It has one connection to the master, which leases PEs to it (for some seconds, renewed long before) and takes
+messages for its queue when no PE can. Messages go straight to the PEs. While the master is away, leases stay valid
+as long as their PEs answer.
 """
 
 import random
 import time
-from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
-from frameworks.harmonicio.engine.connector.link import GRACE_SECONDS, Link
-from frameworks.harmonicio.engine.connector.low_watermark import Floor
+from frameworks.harmonicio.engine.connector.feeder_state import FeederState, OverflowRule
+from frameworks.harmonicio.engine.connector.link import Link
+from frameworks.harmonicio.engine.connector.link_set import LinkSet, TakenBack
+from frameworks.harmonicio.engine.connector.link_state import Settled
 from frameworks.harmonicio.engine.connector.options import Options
-from frameworks.harmonicio.engine.errors import Refused
+from frameworks.harmonicio.engine.errors import RefusedError
 from frameworks.harmonicio.engine.tls import client_context
-from frameworks.harmonicio.engine.wire.control_messages import Hello, Leases, Place
-from frameworks.harmonicio.engine.wire.frame import Buffer, Sealed, seal, unshared
-from frameworks.harmonicio.engine.wire.frame_reader import Buffers
-from frameworks.harmonicio.engine.wire.shared_memory import ring
+from frameworks.harmonicio.engine.wire.control_messages import Address, Hello, Leases
+from frameworks.harmonicio.engine.wire.frame import Buffer, EncodedFrame, encode_frame, with_inline_body
+from frameworks.harmonicio.engine.wire.frame_reader import BufferPool
+from frameworks.harmonicio.engine.wire.shared_memory import create_shared_memory
+from frameworks.harmonicio.engine.wire.tls_socket import StreamSocket
 
-__all__ = ["Feeder", "Options"]
-
-RENEW_SECONDS = 1.0
-_LENIENCE = 4
-"""So many times `batch_bytes` a frame of messages of different lengths may have: those that differ a little are not worth a cut."""
+RENEW_INTERVAL_S = 1.0
+_MAX_MIXED_BATCHES = 4
+"""A frame of messages of different lengths may have this many times `batch_bytes`, which avoids small remainders."""
 
 
 class Feeder:
-    """One stream's feeder; to be used from one thread. Call `step` often, or whenever `socks` are ready."""
+    """Feeds one stream, from one thread. Call `step` often, or whenever a socket of `watched_sockets` is ready."""
 
     def __init__(self, options: Options) -> None:
+        session, buffers = random.SystemRandom().getrandbits(62), BufferPool()
         self._options = options
-        self.session = random.SystemRandom().getrandbits(62)
-        self._buffers = Buffers()
-        self._ring = ring() if options.shared_memory else None
-        hello = Hello("connector", options.c_name, self.session, options.token)
-        self._memory = self._ring
-        self._hello = replace(hello, shared=self._ring.shared) if self._ring is not None else hello
-        self._tls = client_context(options.tls) if options.tls is not None else None
-        self._master = Link(Place("master", options.host, options.port), hello, self._buffers, self._tls)
-        self._links: dict[str, Link] = {}
-        self._again: deque[Sealed] = deque()
-        self._floor = Floor()
-        self._next = 0
-        self._renewed, self._credit_seen = 0.0, time.monotonic()
-        self.taken = self.acked = self.failed = self.redelivered = self.queued = 0
+        self._state = FeederState(session, redeliver=options.delivery == "at-least-once")
+        self._overflow = OverflowRule.of(options, time.monotonic())
+        self._memory = create_shared_memory() if options.shared_memory else None
+        tls = client_context(options.tls) if options.tls is not None else None
+        hello = Hello("connector", options.c_name, session, options.token)
+        self._master = Link(Address("master", options.host, options.port), hello, buffers, tls)
+        offer = hello if self._memory is None else replace(hello, shared=self._memory.handle)
+        self._links = LinkSet(offer, buffers, tls)
+        self._renewed_at = 0.0
+
+    @property
+    def taken(self) -> int:
+        """Return the messages that were accepted."""
+        return self._state.taken
+
+    @property
+    def acked(self) -> int:
+        """Return the messages that were acknowledged."""
+        return self._state.acked
+
+    @property
+    def failed(self) -> int:
+        """Return the messages that failed."""
+        return self._state.failed
+
+    @property
+    def redelivered(self) -> int:
+        """Return the messages that were sent again."""
+        return self._state.redelivered
+
+    @property
+    def queued(self) -> int:
+        """Return the messages that were sent to the master's queue."""
+        return self._state.queued
 
     @property
     def unacked(self) -> int:
-        """Messages that were taken and are neither acknowledged nor failed."""
-        return self.taken - self.acked - self.failed
+        """Return the messages that were taken and are neither acknowledged nor failed."""
+        return self._state.unacked
 
     @property
     def pes(self) -> int:
-        """How many PEs can be sent to."""
-        return sum(link.ready for link in self._links.values())
+        """Return the number of PEs that take messages."""
+        return self._links.ready
 
     @property
     def connected(self) -> bool:
-        """Whether the master has answered."""
+        """Return whether the master has answered."""
         return self._master.ready
 
     @property
-    def problem(self) -> str:
-        """Why the last connection to the master broke, if one did."""
-        return self._master.problem
+    def error(self) -> str:
+        """Return why the last connection to the master broke; empty when none did."""
+        return self._master.state.error
 
-    def watched(self) -> list[tuple[object, bool]]:
-        """(socket, whether it is to be written to) of all connections."""
-        links = [self._master, *self._links.values()]
-        return [(link.sock, link.wants_write) for link in links if link.sock is not None]
+    def watched_sockets(self) -> list[tuple[StreamSocket, bool]]:
+        """Return (socket, whether to watch it for being writable) of all connections."""
+        master = [] if self._master.sock is None else [(self._master.sock, self._master.wants_write)]
+        return [*master, *self._links.sockets()]
 
     def offer(self, messages: Sequence[Buffer], start: int = 0) -> int:
-        """Take as many messages as there is credit for, from number `start` on; the number of the first that was not taken.
+        """Take messages from `start` on while there is credit.
 
-        Raises Refused when the first is longer than what is accepted where it would go; none is taken then.
+        Returns:
+            The index of the first message that was not taken.
+
+        Raises:
+            RefusedError: the first message is longer than its receiver accepts; no message is taken then.
         """
-        taken = start
-        while taken < len(messages) and not self._again and self._held_bytes() < self._options.held_bytes:
+        state, taken = self._state, start
+        while taken < len(messages) and not state.to_resend and self._unacked_bytes() < self._options.held_bytes:
             size = len(messages[taken])
-            link = self._best(size, time.monotonic())
+            link = self._choose_link(size, time.monotonic())
             if link is None:
                 break
-            if size > link.most_bytes:
+            if size > link.state.max_body_bytes:
                 if taken > start:
-                    break  # it is refused at the next call: what was taken has to be told
-                where = f"{link.place.host}:{link.place.port}"
-                raise Refused(
-                    f"a message of {size} bytes: {where} accepts {link.most_bytes} at most (its message_bytes)"
-                )
-            frame = self._sealed(messages, taken, link)
+                    break  # the next call refuses it: the caller must learn first what was taken
+                where, limit = f"{link.address.host}:{link.address.port}", link.state.max_body_bytes
+                raise RefusedError(f"a message of {size} bytes: {where} accepts {limit} at most (its message_bytes)")
+            frame = self._encode(messages, taken, link)
+            state.add(frame)
             self._send(link, frame)
             taken += frame.count
-            self.taken += frame.count
         return taken
 
     def step(self, now: float | None = None) -> None:
-        """Send, receive, renew, reconnect, redeliver: whatever can be done without waiting. Raises Refused."""
+        """Send, receive, renew, reconnect, redeliver: everything that can be done without waiting.
+
+        Args:
+            now: monotonic seconds; the current time when left out.
+
+        Raises:
+            RefusedError: the master refuses this connector.
+        """
         now = time.monotonic() if now is None else now
-        if self._master.refused.startswith("refused"):
-            raise Refused(f"the master at {self._options.host}:{self._options.port} said: {self._master.refused}")
-        self._master.step(now, self._settled, self._leased)
-        if now > self._renewed + RENEW_SECONDS:
-            self._renewed = now
+        if (refusal := self._master.state.refusal).startswith("refused"):
+            raise RefusedError(f"the master at {self._options.host}:{self._options.port} said: {refusal}")
+        for event in self._master.step(now):
+            if isinstance(event, Leases):
+                self._handle(self._links.follow(event.addresses, time.monotonic()))
+            else:
+                self._handle([event])
+        if now > self._renewed_at + RENEW_INTERVAL_S:
+            self._renewed_at = now
             self._master.renew()
-        for link in list(self._links.values()):
-            link.step(now, self._settled, self._leased)
-            if (
-                (link.unacked and link.lost_for > GRACE_SECONDS)
-                or (link.draining and link.sock is None)
-                or link.silent(now)
-            ):
-                self._drop(link)
-        while self._again:
-            frame = self._again[0]
-            best = self._best(frame.size // frame.count, now)
-            if best is None:
-                break
-            self._send(best, self._again.popleft())
+        self._handle(self._links.step(now))
+        self._resend(now)
 
     def close(self) -> None:
-        """Give up what is not acknowledged."""
-        for link in (self._master, *self._links.values()):
+        """Close all connections and give up what is not acknowledged."""
+        self._master.close()
+        for link in self._links:
             link.close()
         if self._memory is not None:
             self._memory.close()
 
-    def _best(self, message_bytes: int, now: float) -> Link | None:
-        """The link with the fewest messages on their way among those with credit; the master's where the overflow goes there."""
-        rooms = [(link, link.room(message_bytes)) for link in self._links.values()]
-        free = [link for link, room in rooms if room > 0]
+    def _choose_link(self, message_bytes: int, now: float) -> Link | None:
+        """Return the link with credit and the fewest unacknowledged messages; the master's on overflow."""
+        free = [link for link in self._links if link.available(message_bytes) > 0]
         if free:
-            self._credit_seen = now
-            return min(free, key=lambda link: link.messages)
-        overflow = self._options.overflow
-        if overflow == "never" or (overflow == "absent" and any(link.ready for link in self._links.values())):
+            self._overflow.last_credit = now
+            return min(free, key=lambda link: link.state.unacked.messages)
+        if not self._overflow.allows(now, self.pes):
             return None
-        if now < self._credit_seen + self._options.patience:
-            return None
-        return self._master if self._master.room(message_bytes) else None
+        return self._master if self._master.available(message_bytes) else None
 
-    def _sealed(self, messages: Sequence[Buffer], start: int, link: Link) -> Sealed:
-        options, first = self._options, len(messages[start])
-        most_bytes = min(options.batch_bytes, link.most_bytes)
-        fitting = (
-            max(1, most_bytes // first) if first else 1
-        )  # a frame of nothing but empty messages is not accepted anywhere
-        most = min(options.batch_messages, fitting, link.room(first))
-        if self.pes > 1:  # leave some for the others
-            most = min(most, max(1, -(-(len(messages) - start) // self.pes)))
-        memory = self._ring if link.shares else None
-        most_bytes = min(_LENIENCE * options.batch_bytes, link.most_bytes)
-        part, floor = messages[start : start + most], self._floor.lowest(self._next)
-        frame = seal(part, self.session, self._next, floor, memory, most_bytes=most_bytes)
-        self._floor.add(frame.first)
-        self._next += frame.count
-        return frame
+    def _encode(self, messages: Sequence[Buffer], start: int, link: Link) -> EncodedFrame:
+        """Return a frame of as many of the messages from `start` on as fit the options and the link."""
+        options, first_bytes, max_body_bytes = self._options, len(messages[start]), link.state.max_body_bytes
+        # a frame of nothing but empty messages is not accepted anywhere
+        fitting = max(1, min(options.batch_bytes, max_body_bytes) // first_bytes) if first_bytes else 1
+        count = min(options.batch_messages, fitting, link.available(first_bytes))
+        if (pes := self.pes) > 1:  # leave some for the others
+            count = min(count, max(1, -(-(len(messages) - start) // pes)))
+        memory = self._memory if _reads_memory(link) else None
+        max_bytes = min(_MAX_MIXED_BATCHES * options.batch_bytes, max_body_bytes)
+        state = self._state
+        return encode_frame(
+            messages[start : start + count], state.session, state.next_number, state.low_watermark, memory,
+            max_bytes=max_bytes
+        )  # fmt: skip
 
-    def _send(self, link: Link, frame: Sealed) -> None:
+    def _send(self, link: Link, frame: EncodedFrame) -> None:
         if link is self._master:
-            self.queued += frame.count
-        if frame.region is not None and not (link.shares and self._ring is not None):
-            frame = self._unshared(frame)
+            self._state.queued += frame.count
+        memory = self._memory
+        if frame.region is not None and memory is not None and (memory.retired or not _reads_memory(link)):
+            frame = with_inline_body(frame, memory.read(frame.region, frame.size))
         link.send(frame)
 
-    def _unshared(self, frame: Sealed) -> Sealed:
-        assert self._memory is not None, "who refers to memory has some"
-        assert frame.region is not None
-        return unshared(frame, self._memory.read(frame.region, frame.size))
+    def _resend(self, now: float) -> None:
+        to_resend = self._state.to_resend
+        while to_resend:
+            link = self._choose_link(to_resend[0].size // to_resend[0].count, now)
+            if link is None:
+                break
+            self._send(link, to_resend.popleft())
 
-    def _held_bytes(self) -> int:
-        return self._master.bytes + sum(link.bytes for link in self._links.values())
+    def _handle(self, events: Iterable[Settled | TakenBack]) -> None:
+        for event in events:
+            if isinstance(event, Settled):
+                self._state.settle(event)
+                for frame in event.frames:
+                    if frame.region is not None and self._memory is not None:
+                        self._memory.give_back(frame.region)
+                continue
+            if self._memory is not None and any(frame.region is not None for frame in event.frames):
+                self._memory.retire()  # the lost PE may still read there
+            self._state.take_back(event.frames)
 
-    def _settled(self, frames: list[Sealed], failed: int) -> None:
-        self.acked += sum(frame.count for frame in frames) - failed
-        for frame in frames:
-            self._floor.settle(frame.first)
-            if frame.region is not None and self._ring is not None:
-                self._ring.give_back(frame.region)
-        self.failed += failed
+    def _unacked_bytes(self) -> int:
+        return self._master.state.unacked.bytes + self._links.unacked_bytes
 
-    def _leased(self, leases: Leases) -> None:
-        """Reach new PEs; those that are not leased any more are dropped once nothing is on its way to them, or they are gone."""
-        now, places = time.monotonic(), {place.id: place for place in leases.places}
-        for place in places.values():
-            if place.id not in self._links:
-                self._links[place.id] = Link(place, self._hello, self._buffers, self._tls)
-        for link in list(self._links.values()):
-            if link.place.id in places:
-                link.lapsed = None
-            elif not link.unacked or not link.ready:
-                self._drop(link)
-            elif link.lapsed is None:
-                link.lapsed = now
 
-    def _drop(self, link: Link) -> None:
-        """Part from a place; what was on its way there goes elsewhere, or, at most once, has failed."""
-        frames = link.take_back()
-        link.close()
-        if any(frame.region is not None for frame in frames):
-            self._ring = None  # who was lost may still be reading there: nothing is written into that memory any more
-        self._links.pop(link.place.id, None)
-        if self._options.delivery == "at-most-once":
-            self.failed += sum(frame.count for frame in frames)
-            for frame in frames:
-                self._floor.settle(frame.first)
-            return
-        self.redelivered += sum(frame.count for frame in frames)
-        self._again.extend(frames)
+def _reads_memory(link: Link) -> bool:
+    return link.state.welcome is not None and link.state.welcome.shared

@@ -1,7 +1,7 @@
-"""A connector of ours with a master of 0.2, 0.3 or the IRM era: one request and one connection for each message, as theirs do.
+"""A connector for a master of 0.2, 0.3 or the IRM era: one request and one connection for each message.
 
-Unlike theirs it encodes its query, asks for a new place after a failure, counts its attempts right, and evaluates nothing. The old
-wire acknowledges nothing: that a message was sent is all that can be said.
+Unlike the original it encodes its query, requests another address after a failure, limits its attempts, and evaluates
+nothing. The legacy protocol has no acknowledgements: a message counts as sent when the kernel has taken it.
 """
 
 import hashlib
@@ -12,26 +12,34 @@ import time
 from types import TracebackType
 from urllib.parse import urlencode
 
-from frameworks.harmonicio.engine.errors import Refused, Unreachable, WireError
+from frameworks.harmonicio.engine.errors import ProtocolError, RefusedError, UnreachableError
 from frameworks.harmonicio.engine.wire.frame import Buffer
 from frameworks.harmonicio.engine.wire.literal import read_literal
 
 _PE, _QUEUE = 2, 4
 _TIMEOUT_S = 30.0
-_PAUSE = 0.05
-_MAX_NAME = 999
+_FIRST_RETRY_S = 0.05
+_MAX_NAME_BYTES = 999
 
 
-class OldMasterConnector:
-    """Feeds an image at an old master."""
+class LegacyMasterConnector:
+    """Feeds an image through a legacy master.
+
+    Args:
+        c_name: name of the image, 1 to 999 bytes.
+        host: host of the master.
+        port: port of its control plane.
+        source: name of this source, which the master displays.
+        attempts: attempts for each message; the time between them doubles.
+    """
 
     def __init__(self, c_name: str, host: str, port: int, *, source: str = "harmonicio", attempts: int = 5) -> None:
-        if not 0 < len(c_name.encode()) <= _MAX_NAME:
-            raise Refused(f"the old wire carries names of 1 to {_MAX_NAME} bytes")
+        if not 0 < len(c_name.encode()) <= _MAX_NAME_BYTES:
+            raise RefusedError(f"the legacy protocol carries names of 1 to {_MAX_NAME_BYTES} bytes")
         self._c_name, self._host, self._port, self._source, self._attempts = c_name, host, port, source, attempts
         self.sent = self.queued = 0
 
-    def __enter__(self) -> "OldMasterConnector":
+    def __enter__(self) -> "LegacyMasterConnector":
         return self
 
     def __exit__(
@@ -40,46 +48,46 @@ class OldMasterConnector:
         self.close()
 
     def send(self, message: Buffer) -> None:
-        """Send one message; raises Refused when the master says no, Unreachable after the last attempt."""
+        """Send one message; raises RefusedError when the master refuses, UnreachableError after the last attempt."""
         if not len(message):
-            raise Refused("the old wire cannot carry an empty message")
+            raise RefusedError("the legacy protocol cannot carry an empty message")
         for attempt in range(1, self._attempts + 1):
             try:
                 self._send(bytes(message))
-            except (OSError, http.client.HTTPException) as problem:
+            except (OSError, http.client.HTTPException) as error:
                 if attempt == self._attempts:
                     where = f"{self._host}:{self._port}"
-                    raise Unreachable(
-                        f"the old master at {where}, or the place it named, does not answer: {problem}"
+                    raise UnreachableError(
+                        f"the legacy master at {where}, or the address that it named, does not answer: {error}"
                     ) from None
-                time.sleep(_PAUSE * 2**attempt)
+                time.sleep(_FIRST_RETRY_S * 2**attempt)
             else:
                 self.sent += 1
                 return
 
     def flush(self) -> None:
-        """There is nothing to wait for on the old wire."""
+        """Do nothing: the legacy protocol has no acknowledgements."""
 
     def close(self) -> None:
-        """There is nothing to close: every message had its own connections."""
+        """Do nothing: every message had its own connections."""
 
     def _send(self, message: bytes) -> None:
-        place = self._endpoint(message)
-        role = place["node_role"]
+        endpoint = self._request_endpoint(message)
+        role = endpoint["node_role"]
         if role not in (_PE, _QUEUE):
-            raise WireError(f"an old master named a place of role {role!r}")
+            raise ProtocolError(f"a legacy master named an address of role {role!r}")
         name = self._c_name.encode()
         head = b"%03d%s" % (len(name), name) if role == _QUEUE else b""
-        with socket.create_connection(
-            (str(place["node_addr"]), int(str(place["node_port"]))), timeout=_TIMEOUT_S
-        ) as sock:
+        address = str(endpoint["node_addr"]), int(str(endpoint["node_port"]))
+        with socket.create_connection(address, timeout=_TIMEOUT_S) as sock:
             sock.sendall(head + message)
         self.queued += role == _QUEUE
 
-    def _endpoint(self, message: bytes) -> dict[str, object]:
+    def _request_endpoint(self, message: bytes) -> dict[str, object]:
         digest = hashlib.md5(message, usedforsecurity=False).hexdigest()
         query = urlencode(
-            {"token": "None", "c_name": self._c_name, "c_os": platform.system(), "source": self._source, "digest": digest}
+            {"token": "None", "c_name": self._c_name, "c_os": platform.system(), "source": self._source,
+             "digest": digest}
         )  # fmt: skip
         connection = http.client.HTTPConnection(self._host, self._port, timeout=_TIMEOUT_S)
         try:
@@ -89,8 +97,8 @@ class OldMasterConnector:
         finally:
             connection.close()
         if answer.status != 200:
-            raise Refused(f"the old master said {answer.status}: {text[:200].decode(errors='replace')}")
-        found = read_literal(text)
-        if not isinstance(found, dict) or not {"node_addr", "node_port", "node_role"} <= set(found):
-            raise WireError("an old master's answer names no place")
-        return found
+            raise RefusedError(f"the legacy master said {answer.status}: {text[:200].decode(errors='replace')}")
+        endpoint = read_literal(text)
+        if not isinstance(endpoint, dict) or not {"node_addr", "node_port", "node_role"} <= set(endpoint):
+            raise ProtocolError("the answer of a legacy master names no address")
+        return endpoint

@@ -1,1 +1,1 @@
-"""The Intelligent Resource Manager as pure functions and values: no clock, no socket; the master's loop tells it what is."""
+"""The Intelligent Resource Manager (IRM) as pure functions and values; the master's loop gives it time and reports."""

@@ -1,4 +1,4 @@
-"""The two published sets of parameters (reference, section 13.2); a run records which one it used."""
+"""The two published parameter sets (reference, section 13.2); a run records which one it used."""
 
 from msgspec import Struct
 
@@ -6,7 +6,7 @@ from frameworks.harmonicio.engine.errors import ConfigError
 
 
 class Parameters(Struct, frozen=True, kw_only=True):
-    """All of the IRM's; times in seconds, rates in messages/s. Raises ConfigError when they contradict each other."""
+    """The parameters of the IRM; times in seconds, rates in messages/s. Contradictions raise ConfigError."""
 
     packing_interval: float
     default_cpu_share: float
@@ -23,8 +23,9 @@ class Parameters(Struct, frozen=True, kw_only=True):
     minimum_cpu_size: float = 0.02
 
     def __post_init__(self) -> None:
-        """Refuse what the original refuses."""
-        at_least_one = ("packing_interval", "profiling_interval", "predictor_interval", "lower_rate_limit", "upper_rate_limit",
+        """Raise ConfigError for values that the original refuses."""
+        at_least_one = ("packing_interval", "profiling_interval", "predictor_interval", "lower_rate_limit",
+        "upper_rate_limit",
                         "queue_size_limit", "scaleup_waiting_time", "container_request_ttl")  # fmt: skip
         for name in at_least_one:
             if getattr(self, name) < 1:
@@ -42,13 +43,13 @@ class Parameters(Struct, frozen=True, kw_only=True):
 
 
 PAPER = Parameters(
-    packing_interval=1, default_cpu_share=0.125, profiling_interval=4, predictor_interval=1, lower_rate_limit=2, upper_rate_limit=5,
-    slowdown_rate=-2, queue_size_limit=10, scaleup_waiting_time=10, large_scaleup_amount=2, small_scaleup_amount=1,
-    container_request_ttl=1,
+    packing_interval=1, default_cpu_share=0.125, profiling_interval=4, predictor_interval=1, lower_rate_limit=2,
+    upper_rate_limit=5, slowdown_rate=-2, queue_size_limit=10, scaleup_waiting_time=10, large_scaleup_amount=2,
+    small_scaleup_amount=1, container_request_ttl=1,
 )  # fmt: skip
 SHIPPED = Parameters(
-    packing_interval=1, default_cpu_share=0.5, profiling_interval=5, predictor_interval=2, lower_rate_limit=5, upper_rate_limit=10,
-    slowdown_rate=-10, queue_size_limit=100, scaleup_waiting_time=5, large_scaleup_amount=4, small_scaleup_amount=1,
-    container_request_ttl=50,
+    packing_interval=1, default_cpu_share=0.5, profiling_interval=5, predictor_interval=2, lower_rate_limit=5,
+    upper_rate_limit=10, slowdown_rate=-10, queue_size_limit=100, scaleup_waiting_time=5, large_scaleup_amount=4,
+    small_scaleup_amount=1, container_request_ttl=50,
 )  # fmt: skip
 PROFILES = {"paper": PAPER, "shipped": SHIPPED}

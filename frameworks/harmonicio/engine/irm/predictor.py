@@ -1,4 +1,4 @@
-"""The load predictor: how many PEs to add, from the queue's length and how fast it grows (reference, section 13.4)."""
+"""The load predictor: the PEs to add, from the length and the growth of the queue (reference, section 13.4)."""
 
 from dataclasses import dataclass
 
@@ -6,12 +6,18 @@ from frameworks.harmonicio.engine.irm.parameters import Parameters
 
 
 def growth(length: int, before: int | None, seconds: float) -> int:
-    """Messages/s by which a queue grew, truncated towards zero; the first time its whole length counts."""
+    """Return the growth of a queue in messages/s, truncated towards zero; at first its whole length counts."""
     return int((length - (before or 0)) / seconds)
 
 
 def pes_to_add(rate: int, length: int, parameters: Parameters) -> int:
-    """The first rule that holds decides."""
+    """Return the PEs to add: the first rule of the table that holds decides.
+
+    Args:
+        rate: growth of the queue, messages/s.
+        length: messages in the queue.
+        parameters: limits and amounts.
+    """
     p = parameters
     if rate > p.upper_rate_limit or (length > p.queue_size_limit and rate > p.slowdown_rate):
         return p.large_scaleup_amount
@@ -22,14 +28,14 @@ def pes_to_add(rate: int, length: int, parameters: Parameters) -> int:
 
 @dataclass(slots=True)
 class Predictor:
-    """Of one image; remembers the last length and when PEs were added last."""
+    """The predictor of one image: its last queue length, and when PEs were added last (monotonic seconds)."""
 
     parameters: Parameters
     length: int | None = None
     added_at: float = float("-inf")
 
-    def look(self, length: int, now: float) -> int:
-        """PEs to add; called every `predictor_interval`."""
+    def update(self, length: int, now: float) -> int:
+        """Return the PEs to add; to be called every `predictor_interval`."""
         rate = growth(length, self.length, self.parameters.predictor_interval)
         self.length = length
         if now <= self.added_at + self.parameters.scaleup_waiting_time:

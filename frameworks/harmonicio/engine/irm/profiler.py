@@ -1,4 +1,4 @@
-"""How much CPU the PEs of an image use: a cumulative mean over what the workers report."""
+"""The CPU that a PE of an image uses: a cumulative mean of what the workers report."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -8,19 +8,19 @@ MAX_HISTORY = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """The mean of `history` readings, as a share of a whole worker."""
+    """The mean of `history` readings, as a share of a worker."""
 
     mean: float
     history: int
 
-    def after(self, reading: float, smallest: float) -> "Profile":
-        """With one more: m <- (h m + x) / (h + 1), h at most 10,000, never below `smallest`."""
+    def updated(self, reading: float, min_size: float) -> "Profile":
+        """Return the profile with one more reading: m <- (h m + x) / (h + 1), h <= 10,000, m >= `min_size`."""
         mean = (self.history * self.mean + reading) / (self.history + 1)
-        return Profile(max(smallest, mean), min(MAX_HISTORY, self.history + 1))
+        return Profile(max(min_size, mean), min(MAX_HISTORY, self.history + 1))
 
 
-def reading_of(reports: Iterable[tuple[float | None, int]]) -> float | None:
-    """One round's reading of an image: the mean over workers (average of one, how many PEs), by PEs; None when nobody knows.
+def weighted_mean(reports: Iterable[tuple[float | None, int]]) -> float | None:
+    """Return the mean of (average of a worker, number of its PEs), weighted by PEs; None without any average.
 
     A worker that has not measured yet is left out; it does not count as zero.
     """
@@ -30,19 +30,19 @@ def reading_of(reports: Iterable[tuple[float | None, int]]) -> float | None:
 
 
 class Profiler:
-    """Profiles by image."""
+    """The profiles of all images."""
 
-    def __init__(self, smallest: float) -> None:
-        self._smallest = smallest
+    def __init__(self, min_size: float) -> None:
+        self._min_size = min_size
         self.profiles: dict[str, Profile] = {}
 
-    def learn(self, image: str, reports: Iterable[tuple[float | None, int]]) -> None:
-        """Take in what the workers say of an image."""
-        reading = reading_of(reports)
+    def add_reports(self, image: str, reports: Iterable[tuple[float | None, int]]) -> None:
+        """Add the reports of the workers about an image, as of `weighted_mean`."""
+        reading = weighted_mean(reports)
         if reading is not None:
-            self.profiles[image] = self.profiles.get(image, Profile(0.0, 0)).after(reading, self._smallest)
+            self.profiles[image] = self.profiles.get(image, Profile(0.0, 0)).updated(reading, self._min_size)
 
     def size(self, image: str) -> float | None:
-        """The image's known average; None when there is none."""
+        """Return the mean of an image; None when it has not been measured."""
         profile = self.profiles.get(image)
         return None if profile is None else profile.mean

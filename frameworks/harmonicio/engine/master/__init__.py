@@ -1,1 +1,1 @@
-"""The master: directory of PEs and workers, leases, the backlog queue, the resource manager's place."""
+"""The master: registry of PEs and workers, leases, message queue, control plane, and the resource manager's loop."""

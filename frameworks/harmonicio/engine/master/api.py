@@ -1,28 +1,28 @@
-"""The routes of our own control plane."""
+"""The HTTP routes of our control plane."""
 
 import time
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from collections.abc import Callable
+from typing import Annotated, Any, Literal
 
 import msgspec
 from aiohttp import web
 from msgspec import Meta, Struct
 
+from frameworks.harmonicio.engine.config import MasterConfig
 from frameworks.harmonicio.engine.http import raw_query, require, text, wrong_token
-from frameworks.harmonicio.engine.master.dashboard import page
-from frameworks.harmonicio.engine.master.fleet import read_wanted
-from frameworks.harmonicio.engine.master.legacy_api import read_report
-from frameworks.harmonicio.engine.master.registry import Pe
-from frameworks.harmonicio.engine.metrics import metrics
-from frameworks.harmonicio.engine.wire.control_messages import Name, Place
-
-if TYPE_CHECKING:
-    from frameworks.harmonicio.engine.master.service import Master
+from frameworks.harmonicio.engine.master.coordinator import Coordinator
+from frameworks.harmonicio.engine.master.dashboard import render_page
+from frameworks.harmonicio.engine.master.fleet import read_stream_spec
+from frameworks.harmonicio.engine.master.registry import RegisteredPe
+from frameworks.harmonicio.engine.master.worker_report import read_report
+from frameworks.harmonicio.engine.metrics import format_metrics
+from frameworks.harmonicio.engine.wire.control_messages import Address, Name
 
 VERSION = "1.0"
 
 
-class Beat(Struct, frozen=True):
-    """What a PE says of itself, about once a second."""
+class PeHeartbeat(Struct, frozen=True):
+    """The body of a heartbeat, which a PE sends about once a second."""
 
     id: Annotated[str, Meta(min_length=1, max_length=64)]
     c_name: Name
@@ -33,104 +33,117 @@ class Beat(Struct, frozen=True):
     stats: dict[str, float] = {}
 
 
-class Api:
-    """Our routes in front of a master."""
+class ControlApi:
+    """The routes in front of a coordinator.
 
-    def __init__(self, master: "Master") -> None:
-        self._master = master
+    Args:
+        config: of the master.
+        coordinator: handles the requests.
+        view: returns what the status and the dashboard show.
+        data_port: port number for connectors.
+    """
+
+    def __init__(
+        self, config: MasterConfig, coordinator: Coordinator, view: Callable[[], dict[str, Any]], data_port: int
+    ) -> None:
+        self._config, self._coordinator, self._view, self._data_port = config, coordinator, view, data_port
 
     def routes(self) -> list[web.RouteDef]:
-        """All of them."""
+        """Return all routes."""
         return [
-            web.get("/v1/info", self.info),
-            web.get("/v1/status", self.status),
-            web.post("/v1/beat", self.beat),
-            web.post("/v1/streams", self.submit),
-            web.delete("/v1/streams", self.withdraw),
-            web.delete("/v1/pes", self.stop),
-            web.put("/status", self.report),
-            web.get("/health", self.health),
-            web.get("/ready", self.ready),
-            web.get("/metrics", self.metrics),
-            web.get("/v1/samples", self.samples),
-            web.get("/", self.dashboard),
+            web.get("/v1/info", self.get_info),
+            web.get("/v1/status", self.get_status),
+            web.post("/v1/beat", self.post_heartbeat),
+            web.post("/v1/streams", self.post_stream),
+            web.delete("/v1/streams", self.delete_stream),
+            web.delete("/v1/pes", self.delete_pe),
+            web.put("/status", self.put_report),
+            web.get("/health", self.get_health),
+            web.get("/ready", self.get_ready),
+            web.get("/metrics", self.get_metrics),
+            web.get("/v1/samples", self.get_samples),
+            web.get("/", self.get_dashboard),
         ]
 
-    async def info(self, _: web.Request) -> web.Response:
-        """What a connector must know to come to the data port."""
-        return web.json_response({"version": VERSION, "data_port": self._master.data_port_number, "wire": 1})
+    async def get_info(self, _: web.Request) -> web.Response:
+        """Answer with what a connector needs to reach the data port."""
+        return web.json_response({"version": VERSION, "data_port": self._data_port, "wire": 1})
 
-    async def status(self, request: web.Request) -> web.Response:
-        self._master.require_operator(request)
-        return web.json_response(self._master.view())
+    async def get_status(self, request: web.Request) -> web.Response:
+        """Answer with the view as JSON."""
+        self._require_operator(request)
+        return web.json_response(self._view())
 
-    async def beat(self, request: web.Request) -> web.Response:
-        require(request, self._master.config.tokens, ["pe"])
+    async def post_heartbeat(self, request: web.Request) -> web.Response:
+        """Record the heartbeat of a PE; `go_on` false makes it end."""
+        require(request, self._config.tokens, ["pe"])
         try:
-            beat = msgspec.json.decode(await request.read(), type=Beat)
-        except msgspec.DecodeError as problem:
-            return web.Response(status=400, text=str(problem))
-        place = Place(beat.id, beat.host, beat.port)
-        known = self._master.heard_pe(
-            Pe(place, beat.c_name, beat.worker, time.monotonic(), beat.state, dict(beat.stats))
-        )
-        return web.json_response({"go_on": known})
+            beat = msgspec.json.decode(await request.read(), type=PeHeartbeat)
+        except msgspec.DecodeError as error:
+            return web.Response(status=400, text=str(error))
+        address = Address(beat.id, beat.host, beat.port)
+        pe = RegisteredPe(address, beat.c_name, beat.worker, time.monotonic(), beat.state, dict(beat.stats))
+        return web.json_response({"go_on": self._coordinator.record_heartbeat(pe)})
 
-    async def report(self, request: web.Request) -> web.Response:
-        """A worker's report, of any era; with `finished`, that a container of it has ended."""
+    async def put_report(self, request: web.Request) -> web.Response:
+        """Record the report of a worker of any era; with `finished`, the end of one of its containers."""
         query = raw_query(request)
-        if self._master.config.old_wire:
-            if (problem := wrong_token(query)) is not None:
-                return problem
+        if self._config.legacy_protocol:
+            if (refusal := wrong_token(query)) is not None:
+                return refusal
         else:
-            require(request, self._master.config.tokens, ["worker"])
+            require(request, self._config.tokens, ["worker"])
         if "finished" in query:
-            ended = self._master.pe_ended(query["finished"], query.get("c_name", ""))
+            ended = self._coordinator.record_pe_end(query["finished"], query.get("c_name", ""))
             return text("Container successfully removed\n" if ended else "Container not found", 200 if ended else 400)
-        self._master.heard_worker(read_report(await request.read(), request.remote or ""))
+        self._coordinator.record_report(read_report(await request.read(), request.remote or ""))
         return text("Okay")
 
-    async def submit(self, request: web.Request) -> web.Response:
-        """Want so many PEs of a stream."""
-        self._master.require_operator(request)
-        wanted = read_wanted(await request.read())
-        self._master.fleet.submit(wanted)
-        return web.json_response({"c_name": wanted.c_name, "num": wanted.num})
+    async def post_stream(self, request: web.Request) -> web.Response:
+        """Set the desired PEs of a stream."""
+        self._require_operator(request)
+        spec = read_stream_spec(await request.read())
+        self._coordinator.fleet.submit(spec)
+        return web.json_response({"c_name": spec.c_name, "num": spec.num})
 
-    async def withdraw(self, request: web.Request) -> web.Response:
-        """Want no PEs of a stream any more: those that run are drained; with purge=1 its queue is thrown away."""
-        self._master.require_operator(request)
+    async def delete_stream(self, request: web.Request) -> web.Response:
+        """Drain and end the PEs of a stream; with purge=1 its queued messages are deleted."""
+        self._require_operator(request)
         c_name = request.query.get("c_name", "")
-        stopped = await self._master.withdraw(c_name, purge=request.query.get("purge") == "1")
+        stopped = await self._coordinator.withdraw(c_name, purge=request.query.get("purge") == "1")
         return web.json_response({"c_name": c_name, **stopped})
 
-    async def stop(self, request: web.Request) -> web.Response:
+    async def delete_pe(self, request: web.Request) -> web.Response:
         """Drain and end one PE."""
-        self._master.require_operator(request)
-        await self._master.fleet.stop(request.query.get("id", ""))
+        self._require_operator(request)
+        await self._coordinator.fleet.stop(request.query.get("id", ""))
         return web.json_response({"stopped": request.query.get("id", "")})
 
-    async def health(self, _: web.Request) -> web.Response:
+    async def get_health(self, _: web.Request) -> web.Response:
+        """Answer 200 while the master runs."""
         return web.Response(text="ok\n")
 
-    async def ready(self, _: web.Request) -> web.Response:
-        """200 once a worker has reported, 503 before."""
-        ready = bool(self._master.registry.workers)
+    async def get_ready(self, _: web.Request) -> web.Response:
+        """Answer 200 once a worker has reported, 503 before."""
+        ready = bool(self._coordinator.registry.workers)
         return web.Response(status=200 if ready else 503, text="ready\n" if ready else "no worker has reported\n")
 
-    async def metrics(self, _: web.Request) -> web.Response:
-        return web.Response(
-            body=metrics(self._master.view()).encode(), headers={"Content-Type": "text/plain; version=0.0.4"}
-        )
+    async def get_metrics(self, _: web.Request) -> web.Response:
+        """Answer with the metrics in the Prometheus text format."""
+        body = format_metrics(self._view()).encode()
+        return web.Response(body=body, headers={"Content-Type": "text/plain; version=0.0.4"})
 
-    async def samples(self, request: web.Request) -> web.Response:
-        """Worker x CPU x time, as far back as they are kept."""
-        self._master.require_operator(request)
-        rows: list[dict[str, Any]] = [msgspec.to_builtins(sample) for sample in self._master.samples]
+    async def get_samples(self, request: web.Request) -> web.Response:
+        """Answer with the samples of worker x CPU x time, as far back as they are kept."""
+        self._require_operator(request)
+        rows: list[dict[str, Any]] = [msgspec.to_builtins(sample) for sample in self._coordinator.samples]
         return web.json_response({"format": 1, "samples": rows})
 
-    async def dashboard(self, request: web.Request) -> web.Response:
-        """Read-only; no script, nothing from elsewhere."""
-        self._master.require_operator(request)
+    async def get_dashboard(self, request: web.Request) -> web.Response:
+        """Answer with a read-only page, without scripts or external resources."""
+        self._require_operator(request)
         headers = {"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'", "Refresh": "2"}
-        return web.Response(text=page(self._master.view()), content_type="text/html", headers=headers)
+        return web.Response(text=render_page(self._view()), content_type="text/html", headers=headers)
+
+    def _require_operator(self, request: web.Request) -> None:
+        require(request, self._config.tokens, ["operator"])

@@ -1,16 +1,17 @@
-"""The dashboard: one page of tables, read-only, every text escaped, no script, nothing loaded from elsewhere."""
+"""The dashboard: a read-only page of tables, with every text escaped, without scripts or external resources."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
-_STYLE = """body{font:15px system-ui;margin:2em auto;max-width:72em;color:#222}table{border-collapse:collapse;margin:.5em 0 2em}
-th,td{padding:.25em .8em;border-bottom:1px solid #ddd;text-align:left}td.n{text-align:right;font-variant-numeric:tabular-nums}
-h2{font-size:1.1em}p{color:#666}"""
+_STYLE = """body{font:15px system-ui;margin:2em auto;max-width:72em;color:#222}
+table{border-collapse:collapse;margin:.5em 0 2em}
+th,td{padding:.25em .8em;border-bottom:1px solid
+#ddd;text-align:left}td.n{text-align:right;font-variant-numeric:tabular-nums} h2{font-size:1.1em}p{color:#666}"""
 
 
-def page(view: Mapping[str, Any]) -> str:
-    """The page of a master's view (Master.view)."""
+def render_page(view: Mapping[str, Any]) -> str:
+    """Return the HTML page of a master's view (Master.view)."""
     streams = [(row["c_name"], row["wanted"], row["pes"], row["queued"], row["problem"]) for row in view["streams"]]
     pes = [
         (
@@ -27,25 +28,25 @@ def page(view: Mapping[str, Any]) -> str:
     workers = [(row["name"], row["address"], row["pes"], row["cpu"], row["age"]) for row in view["workers"]]
     leases = [(row["c_name"], row["session"], row["seconds_left"]) for row in view["leases"]]
     parts = [
-        _table("Streams", ("stream", "PEs wanted", "PEs", "queued", "problem"), streams),
-        _table("PEs", ("PE", "stream", "worker", "state", "processed", "waiting", "heard, s ago"), pes),
-        _table("Workers", ("worker", "address", "PEs", "CPU", "heard, s ago"), workers),
-        _table("Leases", ("stream", "session", "seconds left"), leases),
+        _render_table("Streams", ("stream", "PEs wanted", "PEs", "queued", "problem"), streams),
+        _render_table("PEs", ("PE", "stream", "worker", "state", "processed", "waiting", "last report, s ago"), pes),
+        _render_table("Workers", ("worker", "address", "PEs", "CPU", "last report, s ago"), workers),
+        _render_table("Leases", ("stream", "session", "seconds left"), leases),
     ]
     name = escape(str(view["name"]))
     head = f"<!doctype html><html lang=en><meta charset=utf-8><title>{name}</title><style>{_STYLE}</style>"
     return f"{head}<h1>{name}</h1>{''.join(parts)}"
 
 
-def _table(title: str, heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    body = "".join("<tr>" + "".join(map(_cell, row)) + "</tr>" for row in rows)
+def _render_table(title: str, heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    body = "".join("<tr>" + "".join(map(_render_cell, row)) + "</tr>" for row in rows)
     if not body:
         return f"<h2>{escape(title)}</h2><p>none</p>"
     head = "".join(f"<th>{escape(head)}</th>" for head in heads)
     return f"<h2>{escape(title)}</h2><table><tr>{head}</tr>{body}</table>"
 
 
-def _cell(value: object) -> str:
+def _render_cell(value: object) -> str:
     if isinstance(value, float):
         value = f"{value:.2f}"
     kind = (

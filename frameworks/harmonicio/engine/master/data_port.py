@@ -1,7 +1,7 @@
-"""The master's data port: connectors are told their leases, and bring what goes to the queue; old ones in the old framing.
+"""The master's data port: connectors get their leases, and send what goes to the queue; legacy ones in their framing.
 
-An acknowledgement from here means: the message is in the journal, and the journal is on the disk (or, without a journal, that the
-message is in memory).
+An acknowledgement from here means that the message is in the journal and the journal is on the disk (or, without a
+journal, that the message is in memory).
 """
 
 import asyncio
@@ -12,276 +12,253 @@ import time
 from collections.abc import Callable
 from secrets import compare_digest, token_hex
 
-from frameworks.harmonicio.engine.errors import Refused, WireError
+from msgspec import Struct
+
+from frameworks.harmonicio.engine.errors import ProtocolError, RefusedError
+from frameworks.harmonicio.engine.master.credit_policy import PAUSE_S, CreditPolicy
+from frameworks.harmonicio.engine.master.group_commit import GroupCommit
 from frameworks.harmonicio.engine.master.journal import Journal
-from frameworks.harmonicio.engine.master.queue import Backlog
+from frameworks.harmonicio.engine.master.queue import MessageQueue
+from frameworks.harmonicio.engine.master.queue_intake import MAX_NAME_BYTES, QueueIntake
 from frameworks.harmonicio.engine.master.registry import Registry
-from frameworks.harmonicio.engine.wire.acceptor import Doorstep
-from frameworks.harmonicio.engine.wire.connection import Peer
+from frameworks.harmonicio.engine.wire.acceptor import Acceptor
+from frameworks.harmonicio.engine.wire.connection import FrameConnection
 from frameworks.harmonicio.engine.wire.control_messages import Bye, Hello, Leases, Welcome
-from frameworks.harmonicio.engine.wire.frame import EQUAL, Frame, Header, Kind, ack, control, header_bytes
-from frameworks.harmonicio.engine.wire.frame_reader import Buffers
+from frameworks.harmonicio.engine.wire.frame import Frame, FrameHeader, FrameKind, encode_ack, encode_control
+from frameworks.harmonicio.engine.wire.frame_reader import BufferPool
 from frameworks.harmonicio.engine.wire.handshake import TIMEOUT_S
-from frameworks.harmonicio.engine.wire.tls_socket import Line
+from frameworks.harmonicio.engine.wire.tls_socket import StreamSocket
 
 logger = logging.getLogger(__name__)
 
-MAX_VISITS = 4096
-_HELLO_BYTES = 2**16
-_NAME_DIGITS, _NAME_BYTES = 3, 1002
-_SHARE = (65536, 64 * 2**20)
-"""Most messages and bytes on their way from one connector."""
-_REST = 1.0
-"""Seconds for which nothing is asked for once the journal took nothing: who is parted from is back at once, with all of it."""
+MAX_CONNECTIONS = 4096
+_LISTEN_BACKLOG = 512
+_MAX_HELLO_BYTES = 2**16
 
 
-class Visit:
-    """A connector's connection."""
+class DataPortOptions(Struct, frozen=True, kw_only=True):
+    """The token, protocol and limit of a data port, and its callback."""
 
-    def __init__(self, sock: Line, buffers: Buffers) -> None:
-        self.peer, self.sock, self.began = Peer(sock, buffers, _HELLO_BYTES), sock, time.monotonic()
-        self.c_name, self.session, self.starved = "", 0, False
+    token: str
+    """token of connectors"""
+    legacy_protocol: bool
+    max_message_bytes: int
+    on_queued: Callable[[str], None]
+    """called with the name of a stream of which a message was queued"""
+
+
+class ConnectorConnection:
+    """The connection of one connector; `c_name` is empty until its Hello."""
+
+    def __init__(self, sock: StreamSocket, buffers: BufferPool) -> None:
+        self.frames, self.sock = FrameConnection(sock, buffers, _MAX_HELLO_BYTES), sock
+        self.opened_at = time.monotonic()
+        self.c_name, self.session = "", 0
+        self.without_credit = False
 
 
 class DataPort:
-    """Listens within a running loop, until `close`."""
+    """Listens within the running loop, until `close`.
+
+    Args:
+        listener: a bound socket, which the data port closes.
+        registry: leases are granted there.
+        queue: where messages go.
+        journal: committed before an acknowledgement; None for none.
+        options: what is accepted.
+        tls: context for TLS; plain TCP when None.
+    """
 
     def __init__(
-        self, listener: socket.socket, registry: Registry, backlog: Backlog, journal: Journal | None, *, token: str, compat: bool,
-        most_message: int, queued: Callable[[str], None], tls: ssl.SSLContext | None = None,
-    ) -> None:  # fmt: skip
-        listener.listen(512)
+        self, listener: socket.socket, registry: Registry, queue: MessageQueue, journal: Journal | None, options:
+        DataPortOptions, *, tls: ssl.SSLContext | None = None,
+    ) -> None:  # fmt: skip  # everything that it works on; there is one call
+        listener.listen(_LISTEN_BACKLOG)
         listener.settimeout(0)
-        self._listener, self._registry, self._backlog, self._journal = listener, registry, backlog, journal
-        self._token, self._compat, self._most_message, self._queued = token, compat, most_message, queued
-        self._instance, self._buffers = token_hex(8), Buffers()
-        self._visits: set[Visit] = set()
-        self._doorstep = Doorstep(listener, self, most_message + _NAME_BYTES if compat else _HELLO_BYTES, tls)
-        self._uncommitted: list[tuple[Visit, Header]] = []
-        self._committing: asyncio.Task[None] | None = None
-        self._loop = asyncio.get_running_loop()
-        self._loop.add_reader(listener.fileno(), self._accept)
-        self._told, self._rest_until = 0, 0.0
-        self.refused = self.accepted = 0
+        max_bytes, legacy = options.max_message_bytes, options.legacy_protocol
+        self._listener, self._registry, self._queue, self._options = listener, registry, queue, options
+        self._intake = QueueIntake(queue, max_message_bytes=max_bytes, legacy_protocol=legacy)
+        self._credit = CreditPolicy(max_bytes)
+        self._commits = GroupCommit[tuple[ConnectorConnection, FrameHeader]](
+            journal, on_commit=self._acknowledge, on_failure=self._drop_uncommitted
+        )
+        self._instance, self._buffers = token_hex(8), BufferPool()
+        self._connections: set[ConnectorConnection] = set()
+        self._acceptor = Acceptor(listener, self, max_bytes + MAX_NAME_BYTES if legacy else _MAX_HELLO_BYTES, tls)
+        self.rejected = 0
+        """connections that were closed because of invalid data"""
+        _loop().add_reader(listener.fileno(), self._accept)
 
     @property
-    def connectors(self) -> int:
-        """How many are connected."""
-        return len(self._visits)
+    def connections(self) -> int:
+        """Return the number of connected connectors."""
+        return len(self._connections)
 
-    def tell_leases(self, c_name: str | None = None) -> None:
-        """Tell the connectors of a stream (or of all) whom they may send to."""
-        for visit in list(self._visits):
-            if visit.c_name and c_name in (None, visit.c_name):
-                self._send_leases(visit)
+    @property
+    def accepted(self) -> int:
+        """Return the number of messages that were put into the queue."""
+        return self._intake.accepted
 
-    def look(self, now: float) -> None:
-        """Close what is overdue; give credit to whoever waits for room in the queue."""
-        self._doorstep.drop_overdue(now)
-        for visit in list(self._visits):
-            if not visit.c_name and now > visit.began + TIMEOUT_S:
-                self._part(visit, None)
-            elif visit.starved and (credit := self._credit())[0] > 0:
-                self._tell_credit(visit, credit)
+    def send_leases(self, c_name: str | None = None) -> None:
+        """Send their leases to the connectors of a stream, or to all."""
+        for connection in list(self._connections):
+            if connection.c_name and c_name in (None, connection.c_name):
+                self._send_leases(connection)
+
+    def maintain(self, now: float) -> None:
+        """Close connections whose Hello is overdue; give credit to connectors without any once there is space."""
+        self._acceptor.drop_overdue(now)
+        for connection in list(self._connections):
+            if not connection.c_name and now > connection.opened_at + TIMEOUT_S:
+                self._drop(connection, None)
+            elif connection.without_credit and (credit := self._compute_credit())[0] > 0:
+                self._send_credit(connection, credit)
 
     def close(self) -> None:
-        """Stop listening, close every connection."""
-        self._loop.remove_reader(self._listener.fileno())
+        """Stop listening and close every connection."""
+        _loop().remove_reader(self._listener.fileno())
         self._listener.close()
-        self._doorstep.close()
-        for visit in list(self._visits):
-            self._part(visit, None)
+        self._acceptor.close()
+        for connection in list(self._connections):
+            self._drop(connection, None)
 
     # connections
 
     def _accept(self) -> None:
-        self._doorstep.accept(MAX_VISITS - len(self._visits))
+        self._acceptor.accept(MAX_CONNECTIONS - len(self._connections))
 
-    def watch(self, sock: Line, hear: Callable[[], None]) -> None:
-        self._loop.add_reader(sock.fileno(), hear)
+    def watch(self, sock: StreamSocket, on_readable: Callable[[], None]) -> None:
+        """Call `on_readable` whenever the socket can be read."""
+        _loop().add_reader(sock.fileno(), on_readable)
 
-    def unwatch(self, sock: Line) -> None:
-        self._loop.remove_reader(sock.fileno())
+    def unwatch(self, sock: StreamSocket) -> None:
+        """Stop watching the socket."""
+        _loop().remove_reader(sock.fileno())
 
-    def admit(self, sock: Line, data: bytes) -> None:
-        visit = Visit(sock, self._buffers)
-        self._visits.add(visit)
-        self._loop.add_reader(sock.fileno(), self._serve, visit)
-        self._serve(visit, data)
+    def accept_connection(self, sock: StreamSocket, data: bytes) -> None:
+        """Take over the socket of a peer that sends frames; `data` is what was already received."""
+        connection = ConnectorConnection(sock, self._buffers)
+        self._connections.add(connection)
+        _loop().add_reader(sock.fileno(), self._serve, connection)
+        self._serve(connection, data)
 
-    def _serve(self, visit: Visit, data: bytes | None = None) -> None:
+    def accept_raw_message(self, message: bytes) -> None:
+        """Queue a message of the legacy protocol; raises ProtocolError or RefusedError."""
+        self._options.on_queued(self._intake.add_raw(message))
+
+    def _serve(self, connection: ConnectorConnection, data: bytes | None = None) -> None:
+        frames = connection.frames
         try:
-            self._take(visit, visit.peer.read() if data is None else visit.peer.reader.feed(data))
-        except Refused as problem:
-            self._turn_away(visit, problem)
-        except (EOFError, OSError, WireError) as problem:
-            self._part(visit, problem)
+            self._receive(connection, frames.read() if data is None else frames.reader.feed(data))
+        except RefusedError as error:
+            self._reject(connection, error)
+        except (EOFError, OSError, ProtocolError) as error:
+            self._drop(connection, error)
 
-    def _take(self, visit: Visit, frames: list[Frame]) -> None:
+    def _receive(self, connection: ConnectorConnection, frames: list[Frame]) -> None:
         for frame in frames:
             match frame.header.kind:
-                case Kind.DATA if visit.c_name:
-                    self._queue(visit, frame)
-                case Kind.RENEW if visit.c_name:
-                    self._registry.lease(visit.c_name, visit.session, time.monotonic())
-                    self._send_leases(visit)
-                case Kind.HELLO if not visit.c_name:
-                    self._welcome(visit, frame)
+                case FrameKind.DATA if connection.c_name:
+                    self._intake.add_frame(connection.c_name, frame)
+                    self._commits.add((connection, frame.header))
+                case FrameKind.RENEW if connection.c_name:
+                    self._registry.lease(connection.c_name, connection.session, time.monotonic())
+                    self._send_leases(connection)
+                case FrameKind.HELLO if not connection.c_name:
+                    self._welcome(connection, frame.decode_body(Hello))
                 case kind:
-                    raise WireError(f"a {kind.name} frame does not belong here")
-            self._buffers.give(frame)
+                    raise ProtocolError(f"a {kind.name} frame does not belong here")
+            self._buffers.give_back(frame)
 
-    def _welcome(self, visit: Visit, frame: Frame) -> None:
-        hello = frame.words(Hello)
-        assert isinstance(hello, Hello)
-        if not compare_digest(hello.token.encode(), self._token.encode()):
-            visit.peer.send([control(Kind.BYE, Bye("refused: wrong token"))])
-            raise WireError("a greeting was refused: wrong token")
-        visit.c_name, visit.session = hello.c_name, hello.session
-        visit.peer.reader.most_body = self._most_message
+    def _welcome(self, connection: ConnectorConnection, hello: Hello) -> None:
+        options = self._options
+        if not compare_digest(hello.token.encode(), options.token.encode()):
+            connection.frames.send([encode_control(FrameKind.BYE, Bye("refused: wrong token"))])
+            raise ProtocolError("a Hello was refused: wrong token")
+        connection.c_name, connection.session = hello.c_name, hello.session
+        connection.frames.reader.max_body_bytes = options.max_message_bytes
         self._registry.lease(hello.c_name, hello.session, time.monotonic())
-        credit = self._noted(visit, self._credit())
-        self._send(visit, control(Kind.WELCOME, Welcome(self._instance, *credit, most_bytes=self._most_message)))
-        self._send_leases(visit)
+        credit = self._announce(connection, self._compute_credit())
+        welcome = Welcome(self._instance, *credit, max_body_bytes=options.max_message_bytes)
+        self._send(connection, encode_control(FrameKind.WELCOME, welcome))
+        self._send_leases(connection)
 
-    def _send_leases(self, visit: Visit) -> None:
-        leases = Leases(self._registry.lease_seconds, self._registry.places(visit.c_name))
-        self._send(visit, control(Kind.LEASES, leases))
+    def _send_leases(self, connection: ConnectorConnection) -> None:
+        leases = Leases(self._registry.lease_seconds, self._registry.addresses(connection.c_name))
+        self._send(connection, encode_control(FrameKind.LEASES, leases))
 
-    def _send(self, visit: Visit, data: bytes) -> None:
+    def _send(self, connection: ConnectorConnection, data: bytes) -> None:
         try:
-            visit.peer.send([data])
-            if visit.peer.unsent:
-                self._loop.add_writer(visit.sock.fileno(), self._flush, visit)
-        except OSError as problem:
-            self._part(visit, problem)
+            connection.frames.send([data])
+            if connection.frames.unsent:
+                _loop().add_writer(connection.sock.fileno(), self._flush, connection)
+        except OSError as error:
+            self._drop(connection, error)
 
-    def _flush(self, visit: Visit) -> None:
+    def _flush(self, connection: ConnectorConnection) -> None:
         try:
-            if visit.peer.flush():
-                self._loop.remove_writer(visit.sock.fileno())
-        except OSError as problem:
-            self._part(visit, problem)
+            if connection.frames.flush():
+                _loop().remove_writer(connection.sock.fileno())
+        except OSError as error:
+            self._drop(connection, error)
 
-    # the queue
+    # acknowledgements and credit
 
-    def _queue(self, visit: Visit, frame: Frame) -> None:
-        """Append a frame to journal and queue; it is acknowledged when the journal is on the disk."""
-        header = frame.header
-        if header.flags & ~EQUAL:
-            raise WireError("a frame for the queue has its messages within itself")
-        head = header_bytes(
-            Kind.DATA, header.size, header.body_crc, flags=header.flags, count=header.count,
-            ids=(header.session, header.first, header.floor),
-        )  # fmt: skip
-        frame.batch()  # raises WireError when it is not what it should be
-        try:
-            self._backlog.add(visit.c_name, head, frame.body)
-        except Refused as problem:
-            raise WireError(f"a frame cannot be queued: {problem}") from None
-        except OSError as problem:
-            raise Refused(f"the journal takes nothing: {problem}") from None
-        self.accepted += header.count
-        self._uncommitted.append((visit, header))
-        if self._committing is None:
-            self._committing = self._loop.create_task(self._commit())
+    def _acknowledge(self, items: list[tuple[ConnectorConnection, FrameHeader]]) -> None:
+        """Acknowledge frames that are on the disk."""
+        credit = self._compute_credit()
+        for connection, header in items:
+            if connection in self._connections:
+                connection.without_credit = credit[0] == 0
+                data = encode_ack(header.session, header.first, header.count, failed=0, credit=credit)
+                self._send(connection, data)
+        if self._credit.lower(credit):
+            for connection in list(self._connections):
+                if connection.c_name:
+                    self._send_credit(connection, credit)
+        for c_name in {connection.c_name for connection, _ in items}:
+            self._options.on_queued(c_name)
 
-    async def _commit(self) -> None:
-        """Acknowledge until nothing waits for it."""
-        try:
-            await self._acknowledge()
-        finally:
-            self._committing = None
+    def _drop_uncommitted(self, items: list[tuple[ConnectorConnection, FrameHeader]], error: OSError) -> None:
+        for connection, _ in items:
+            self._drop(connection, error)
 
-    async def _acknowledge(self) -> None:
-        """Acknowledge what is on the disk, all of a moment together; part from who brought what the disk did not take."""
-        while self._uncommitted:
-            now, self._uncommitted = self._uncommitted, []
-            if self._journal is not None:
-                try:
-                    await self._loop.run_in_executor(None, self._journal.commit)
-                except OSError as problem:
-                    logger.error("nothing is acknowledged: %s", problem)  # noqa: TRY400  one line is enough
-                    for visit, _ in now:
-                        self._part(visit, problem)
-                    await asyncio.sleep(_REST)
-            credit = self._credit()
-            for visit, header in now:
-                if visit in self._visits:
-                    visit.starved = credit[0] == 0
-                    self._send(visit, ack(header.session, header.first, header.count, failed=0, credit=credit))
-            self._take_back(credit)
-            for c_name in {visit.c_name for visit, _ in now}:
-                self._queued(c_name)
+    def _compute_credit(self) -> tuple[int, int]:
+        return self._credit.compute(self._queue.free_space(), len(self._connections), time.monotonic())
 
-    def _credit(self) -> tuple[int, int]:
-        """What one connector may have on its way here; nothing once there is not room for a large message, or on a full disk.
-
-        Half of the room is shared out, so that it is enough for twice the share, too (`_take_back`).
-        """
-        messages, size = self._backlog.room()
-        visits = max(1, len(self._visits))
-        resting = time.monotonic() < self._rest_until
-        if resting or messages < visits or size < min(self._most_message, _SHARE[1]):
-            return 0, 0
-        return min(_SHARE[0], messages // visits), min(_SHARE[1], max(1, size // (2 * visits)))
-
-    def _noted(self, visit: Visit, credit: tuple[int, int]) -> tuple[int, int]:
-        """The same credit, of which is noted that a connector is told it."""
-        visit.starved = credit[0] == 0
-        self._told = max(self._told, credit[1])
+    def _announce(self, connection: ConnectorConnection, credit: tuple[int, int]) -> tuple[int, int]:
+        """Record that a connector is sent a credit, and return the credit."""
+        connection.without_credit = credit[0] == 0
+        self._credit.announce(credit)
         return credit
 
-    def _tell_credit(self, visit: Visit, credit: tuple[int, int]) -> None:
-        self._send(visit, ack(0, 0, 0, failed=0, credit=self._noted(visit, credit)))
+    def _send_credit(self, connection: ConnectorConnection, credit: tuple[int, int]) -> None:
+        self._send(connection, encode_ack(0, 0, 0, failed=0, credit=self._announce(connection, credit)))
 
-    def _take_back(self, credit: tuple[int, int]) -> None:
-        """Tell everybody once there is less than half of what was told: who was idle would count on it."""
-        if 2 * credit[1] >= self._told:
-            self._told = max(self._told, credit[1])
-            return
-        self._told = credit[1]
-        for visit in list(self._visits):
-            if visit.c_name:
-                self._tell_credit(visit, credit)
+    # closing
 
-    def put_raw(self, message: bytes) -> None:
-        """Queue an old connector's message: three digits, the length of the name; the name; the message."""
-        digits = message[:_NAME_DIGITS]
-        end = _NAME_DIGITS + int(digits) if digits.isdigit() and len(digits) == _NAME_DIGITS else len(message)
-        if not self._compat or not _NAME_DIGITS < end < len(message):
-            raise WireError("neither a frame nor a message of the old wire")
-        if len(message) - end > self._most_message:
-            raise WireError(f"a message of {len(message) - end} bytes; at most {self._most_message} are accepted here")
-        try:
-            c_name = message[_NAME_DIGITS:end].decode()
-        except UnicodeDecodeError:
-            raise WireError("the name of an image is not UTF-8") from None
-        try:
-            self._backlog.add_message(c_name, message[end:])
-        except OSError as problem:
-            raise Refused(f"the journal takes nothing: {problem}") from None
-        self.accepted += 1
-        self._queued(c_name)
+    def _reject(self, connection: ConnectorConnection, error: RefusedError) -> None:
+        """Read nothing more from a connector whose frame the journal did not take, and close it a little later."""
+        self.record_error(error)
+        self._credit.pause(time.monotonic())
+        _loop().remove_reader(connection.sock.fileno())
+        _loop().call_later(PAUSE_S, self._drop, connection, None)
 
-    # ends
+    def _drop(self, connection: ConnectorConnection, error: Exception | None) -> None:
+        if connection in self._connections:
+            if error is not None:
+                self.record_error(error)
+            self._connections.discard(connection)
+            _loop().remove_reader(connection.sock.fileno())
+            _loop().remove_writer(connection.sock.fileno())
+            connection.frames.close()
 
-    def _turn_away(self, visit: Visit, problem: Refused) -> None:
-        """Hear no more of a connector whose frame the journal did not take, and part from it a little later."""
-        self.note(problem)
-        self._rest_until = time.monotonic() + _REST
-        self._loop.remove_reader(visit.sock.fileno())
-        self._loop.call_later(_REST, self._part, visit, None)
+    def record_error(self, error: Exception) -> None:
+        """Count and log a connection that was closed because of invalid or refused data."""
+        if isinstance(error, ProtocolError | RefusedError):
+            self.rejected += 1
+            logger.warning("a connection to the data port was closed: %s", error)
 
-    def _part(self, visit: Visit, problem: Exception | None) -> None:
-        if visit in self._visits:
-            self.note(problem)
-            self._visits.discard(visit)
-            self._loop.remove_reader(visit.sock.fileno())
-            self._loop.remove_writer(visit.sock.fileno())
-            visit.peer.close()
 
-    def note(self, problem: Exception | None) -> None:
-        if isinstance(problem, WireError | Refused):
-            self.refused += 1
-            logger.warning("a connection to the data port was closed: %s", problem)
+def _loop() -> asyncio.AbstractEventLoop:
+    return asyncio.get_running_loop()

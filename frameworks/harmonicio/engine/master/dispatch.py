@@ -1,190 +1,232 @@
-"""Delivers what is in the queue: pushes frames to PEs by their credit, and single messages to idle old PEs."""
+"""Delivery from the queue: frames are pushed to PEs within their credit, and single messages to idle legacy PEs."""
 
 import asyncio
 import logging
 import random
 import ssl
 import time
+from collections.abc import Iterable
 
-from frameworks.harmonicio.engine.connector.coroutine import readiness
-from frameworks.harmonicio.engine.connector.link import GRACE_SECONDS, Link
-from frameworks.harmonicio.engine.master.queue import Backlog, Entry
-from frameworks.harmonicio.engine.master.registry import Pe, Registry
-from frameworks.harmonicio.engine.wire.control_messages import Hello, Leases
-from frameworks.harmonicio.engine.wire.frame import HEADER_BYTES, MAX_BODY, Sealed
-from frameworks.harmonicio.engine.wire.frame_reader import Buffers
+from frameworks.harmonicio.engine.connector.coroutine import wait_for_sockets_async
+from frameworks.harmonicio.engine.connector.link import Link
+from frameworks.harmonicio.engine.connector.link_set import LinkSet, TakenBack
+from frameworks.harmonicio.engine.connector.link_state import Settled
+from frameworks.harmonicio.engine.master.queue import MessageQueue, QueuedFrame
+from frameworks.harmonicio.engine.master.registry import RegisteredPe, Registry
+from frameworks.harmonicio.engine.master.tasks import end_process_on_error
+from frameworks.harmonicio.engine.wire.control_messages import Hello
+from frameworks.harmonicio.engine.wire.frame import HEADER_BYTES, MAX_BODY_BYTES, EncodedFrame
+from frameworks.harmonicio.engine.wire.frame_reader import BufferPool
 
 logger = logging.getLogger(__name__)
 
-_OLD_SECONDS = 10.0
+_LEGACY_TIMEOUT_S = 10.0
+_MAX_WAIT_S = 0.05
+_RETRY_INTERVAL_S = 1.0
 
 
 class Dispatcher:
-    """One stream's; runs until nothing of it is in the queue, and nothing on its way from there."""
+    """Delivers one stream, until nothing of it is in the queue or unacknowledged.
+
+    Args:
+        c_name: name of the stream.
+        queue: the master's queue.
+        registry: its PEs.
+        token: of connectors, which PEs require.
+        tls: context for TLS; plain TCP when None.
+    """
 
     def __init__(
-        self, c_name: str, backlog: Backlog, registry: Registry, token: str, *, tls: ssl.SSLContext | None = None
+        self, c_name: str, queue: MessageQueue, registry: Registry, token: str, *, tls: ssl.SSLContext | None = None
     ) -> None:
-        self._c_name, self._backlog, self._registry, self._tls = c_name, backlog, registry, tls
-        self._hello = Hello("master", c_name, random.SystemRandom().getrandbits(62), token)
-        self._links: dict[str, Link] = {}
-        self._buffers = Buffers()
-        self._aside: list[Entry] = []
+        self._c_name, self._queue, self._registry = c_name, queue, registry
+        hello = Hello("master", c_name, random.SystemRandom().getrandbits(62), token)
+        self._links = LinkSet(hello, BufferPool(), tls)
+        self._too_large: list[QueuedFrame] = []
+        """messages that no PE accepts; they wait here so that they do not delay those behind them"""
         self._changed = asyncio.Event()
         self.delivered = self.failed = 0
 
-    def changed(self) -> None:
-        """Something was queued, or a PE came or went."""
+    @property
+    def links(self) -> LinkSet:
+        """Return the links to the PEs of the stream."""
+        return self._links
+
+    def notify(self) -> None:
+        """Wake the dispatcher: a message was queued, or a PE came or went."""
         self._changed.set()
 
     async def run(self) -> None:
         """Deliver all that is in the queue, and what comes meanwhile."""
-        while self._backlog.length(self._c_name) or any(link.unacked for link in self._links.values()):
+        while self._queue.length(self._c_name) or self._links.has_unacked:
             try:
                 self.step(time.monotonic())
-                await self._to_old_pes()
-            except OSError as problem:  # of the journal: a full disk, say
-                logger.error("nothing of %s is delivered for a second: %s", self._c_name, problem)  # noqa: TRY400
-                await asyncio.sleep(1)
-            await readiness(
-                [(link.sock, link.wants_write) for link in self._links.values() if link.sock], 0.05, self._changed
-            )
-        self._close()
+                await self._deliver_to_legacy_pes()
+            except OSError as error:  # of the journal: a full disk, for example
+                logger.error("nothing of %s is delivered for a second: %s", self._c_name, error)  # noqa: TRY400
+                await asyncio.sleep(_RETRY_INTERVAL_S)
+            await wait_for_sockets_async(self._links.sockets(), _MAX_WAIT_S, self._changed)
+        self.close()
 
     def step(self, now: float) -> None:
-        """Whatever can be done without waiting."""
-        self._follow_registry(now)
-        for link in list(self._links.values()):
-            link.step(now, self._settled, _no_leases)
-            if (
-                (link.unacked and link.lost_for > GRACE_SECONDS)
-                or (link.draining and link.sock is None)
-                or link.silent(now)
-            ):
-                self._drop(link)
-        ready = [link for link in self._links.values() if link.ready]
-        self._take_up(ready)
-        while ready and (entry := self._backlog.peek(self._c_name)) is not None and self._deliver(entry, ready):
+        """Do everything that can be done without waiting; `now` is monotonic seconds. Raises OSError of the journal."""
+        self._handle(self._links.follow(self._registry.addresses(self._c_name), now))
+        self._handle(self._links.step(now))
+        ready = [link for link in self._links if link.ready]
+        self._requeue_accepted(ready)
+        while ready and (frame := self._queue.peek(self._c_name)) is not None and self._deliver(frame, ready):
             pass
 
-    def _deliver(self, entry: Entry, ready: list[Link]) -> bool:
-        """Give the oldest frame to a PE, or fit it to what PEs let be on its way, and accept; False when none has credit left."""
-        header = entry.header
-        each = header.size // header.count
-        able = [link for link in ready if each <= link.most_bytes]
-        free = [link for link in able if link.room(each) > 0]
+    def close(self) -> None:
+        """Close all links; their unacknowledged frames wait in the queue again."""
+        self._handle(self._links.close())
+
+    def _deliver(self, frame: QueuedFrame, ready: list[Link]) -> bool:
+        """Send the oldest frame to a PE, or split it to fit; return False when no PE has credit left."""
+        header = frame.header
+        message_bytes = header.size // header.count
+        able = [link for link in ready if message_bytes <= link.state.max_body_bytes]
+        free = [link for link in able if link.available(message_bytes) > 0]
         if not able and header.count == 1:
-            self._set_aside(max(link.most_bytes for link in ready))
+            self._set_aside(max(link.state.max_body_bytes for link in ready))
         elif not able:
-            self._backlog.split(self._c_name, 1)
+            self._queue.split(self._c_name, 1)
         elif not free:
             return False
         else:
-            self._fit(entry, min(free, key=lambda link: link.messages))
+            self._deliver_to(min(free, key=lambda link: link.state.unacked.messages), frame)
         return True
 
-    def _fit(self, entry: Entry, link: Link) -> None:
-        """Give the oldest frame to a PE that has credit; one that is beyond that is taken apart first.
+    def _deliver_to(self, link: Link, frame: QueuedFrame) -> None:
+        """Send the oldest frame to a PE that has credit, or split it when it exceeds the credit or the PE's limit.
 
-        It goes as it is where a full disk does not let it be taken apart: what is delivered makes room.
+        It is sent as it is where a full disk does not allow a split: its delivery frees space.
         """
-        if entry.header.count > link.credit or entry.header.size > link.most_bytes:
+        max_messages, max_bytes = link.state.credit[0], link.state.max_body_bytes
+        if frame.header.count > max_messages or frame.header.size > max_bytes:
             try:
-                self._backlog.split(self._c_name, link.credit, link.most_bytes)
+                self._queue.split(self._c_name, max_messages, max_bytes)
             except OSError:
-                if entry.header.size > link.most_bytes:
+                if frame.header.size > max_bytes:
                     raise
             else:
                 return
-        self._send(entry, link)
+        self._send(frame, link)
 
-    def _send(self, entry: Entry, link: Link) -> None:
-        view = memoryview(self._backlog.data(entry))  # first: what cannot be read still waits
-        self._backlog.take(self._c_name)
-        link.send(Sealed(*entry.key, entry.header.count, entry.header.size, [view[:HEADER_BYTES], view[HEADER_BYTES:]]))
+    def _send(self, frame: QueuedFrame, link: Link) -> None:
+        view = memoryview(self._queue.data(frame))  # first: a frame that cannot be read keeps waiting
+        self._queue.take(self._c_name)
+        buffers = [view[:HEADER_BYTES], view[HEADER_BYTES:]]
+        link.send(EncodedFrame(*frame.key, frame.header.count, frame.header.size, [*buffers]))
 
-    def _set_aside(self, most_bytes: int) -> None:
-        """Have the oldest message, which no PE accepts, be in nobody's way until there is one that does."""
-        entry = self._backlog.take(self._c_name)
-        assert entry is not None, "the oldest was looked at"
-        self._aside.append(entry)
+    def _set_aside(self, max_bytes: int) -> None:
+        """Set the oldest message aside, which no PE accepts, until there is a PE that does."""
+        frame = self._queue.take(self._c_name)
+        assert frame is not None, "the caller has peeked at it"
+        self._too_large.append(frame)
         text = "a message of %d bytes of %s waits: its PEs accept %d at most (their message_bytes)"
-        logger.error(text, entry.header.size, self._c_name, most_bytes)
+        logger.error(text, frame.header.size, self._c_name, max_bytes)
 
-    def _take_up(self, ready: list[Link]) -> None:
-        """Have what was set aside wait again where a PE accepts it, or where there are none of ours."""
-        most_bytes = max((link.most_bytes for link in ready), default=MAX_BODY)
-        for entry in [one for one in self._aside if one.header.size <= most_bytes]:
-            self._aside.remove(entry)
-            self._backlog.back(self._c_name, entry.key)
+    def _requeue_accepted(self, ready: list[Link]) -> None:
+        """Let messages that were set aside wait again where a PE accepts them, or where there is no PE of ours."""
+        max_bytes = max((link.state.max_body_bytes for link in ready), default=MAX_BODY_BYTES)
+        for frame in [one for one in self._too_large if one.header.size <= max_bytes]:
+            self._too_large.remove(frame)
+            self._queue.put_back(self._c_name, frame.key)
 
-    def _follow_registry(self, now: float) -> None:
-        places = {place.id: place for place in self._registry.places(self._c_name)}
-        for place in places.values():
-            if place.id not in self._links:
-                self._links[place.id] = Link(place, self._hello, self._buffers, self._tls)
-        for link in list(self._links.values()):
-            if link.place.id in places:
-                link.lapsed = None
-            elif not link.ready:
-                self._drop(link)
-            elif link.lapsed is None:
-                link.lapsed = now
+    def _handle(self, events: Iterable[Settled | TakenBack]) -> None:
+        for event in events:
+            if isinstance(event, Settled):
+                self.failed += event.failed
+                for frame in event.frames:
+                    self.delivered += frame.count
+                    self._queue.done(self._c_name, (frame.session, frame.first))
+                continue
+            for frame in reversed(event.frames):
+                self._queue.put_back(self._c_name, (frame.session, frame.first))
 
-    def _settled(self, frames: list[Sealed], failed: int) -> None:
-        self.failed += failed
-        for frame in frames:
-            self.delivered += frame.count
-            self._backlog.done(self._c_name, (frame.session, frame.first))
-
-    def _drop(self, link: Link) -> None:
-        for frame in reversed(link.take_back()):
-            self._backlog.back(self._c_name, (frame.session, frame.first))
-        link.close()
-        self._links.pop(link.place.id, None)
-
-    def _close(self) -> None:
-        for link in list(self._links.values()):
-            self._drop(link)
-
-    async def _to_old_pes(self) -> None:
-        """Contact old PEs that wait for a connection: they poll only after a message, so nobody else would."""
-        while self._backlog.peek(self._c_name) is not None and not self._registry.places(self._c_name):
-            pe = self._registry.hand_out(self._c_name, time.monotonic())
+    async def _deliver_to_legacy_pes(self) -> None:
+        """Contact legacy PEs that wait for a connection: they poll only after a message."""
+        while self._queue.peek(self._c_name) is not None and not self._registry.addresses(self._c_name):
+            pe = self._registry.assign_idle(self._c_name, time.monotonic())
             if pe is None:
                 return
-            await self._push(pe)
+            await self._deliver_to_legacy_pe(pe)
 
-    async def _push(self, pe: Pe) -> None:
-        """Bring an old PE the oldest message, which waits again unless all of it was sent, whatever happens meanwhile."""
-        taken = self._backlog.take_message(self._c_name)
+    async def _deliver_to_legacy_pe(self, pe: RegisteredPe) -> None:
+        """Send the oldest message to a legacy PE; it waits again unless all of it was sent."""
+        taken = self._queue.take_message(self._c_name)
         if taken is None:
             return
-        entry, message = taken
+        frame, message = taken
         sent = False
         try:
-            await _bring(message, pe)
+            await _send_raw(message, pe)
             sent = True
-            self._registry.withdraw(pe)
-        except (OSError, TimeoutError, ValueError) as problem:  # ValueError: of an address that is none
-            logger.warning("the old PE at %s:%d cannot be reached: %s", pe.place.host, pe.place.port, problem)
-            self._registry.forget_idle(pe)
-        finally:  # also when the master is told to end
+        except (OSError, TimeoutError, ValueError) as error:  # ValueError: the address is not valid
+            logger.warning("the legacy PE at %s:%d cannot be reached: %s", pe.address.host, pe.address.port, error)
+        finally:  # also when the master is stopped
             if sent:
-                self._backlog.done(self._c_name, entry.key)
+                self._queue.done(self._c_name, frame.key)
             else:
-                self._backlog.back(self._c_name, entry.key)
+                self._queue.put_back(self._c_name, frame.key)
+        self._registry.remove_idle(pe)
 
 
-async def _bring(message: bytes, pe: Pe) -> None:
-    """Open, send, close; raises OSError, TimeoutError or ValueError."""
-    async with asyncio.timeout(_OLD_SECONDS):
-        _, writer = await asyncio.open_connection(pe.place.host, pe.place.port)
+async def _send_raw(message: bytes, pe: RegisteredPe) -> None:
+    """Open a connection, send, close; raises OSError, TimeoutError or ValueError."""
+    async with asyncio.timeout(_LEGACY_TIMEOUT_S):
+        _, writer = await asyncio.open_connection(pe.address.host, pe.address.port)
         writer.write(message)
         await writer.drain()
         writer.close()
         await writer.wait_closed()
 
 
-def _no_leases(leases: Leases) -> None:
-    """PEs do not lease anything."""
+class Dispatchers:
+    """The dispatchers of all streams with messages: one is started when needed, and ends when its stream is empty."""
+
+    def __init__(
+        self, queue: MessageQueue, registry: Registry, token: str, *, tls: ssl.SSLContext | None = None
+    ) -> None:
+        self._queue, self._registry, self._token, self._tls = queue, registry, token, tls
+        self._running: dict[str, tuple[Dispatcher, asyncio.Task[None]]] = {}
+        self._delivered_before = 0
+
+    def __len__(self) -> int:
+        """Return the number of streams that are being delivered."""
+        return len(self._running)
+
+    @property
+    def delivered(self) -> int:
+        """Return the messages of the queue that PEs acknowledged."""
+        return self._delivered_before + sum(one.delivered for one, _ in self._running.values())
+
+    def deliver(self, c_name: str) -> None:
+        """Deliver a stream, of which a message was queued; to be called within a running loop."""
+        if c_name not in self._running:
+            dispatcher = Dispatcher(c_name, self._queue, self._registry, self._token, tls=self._tls)
+            task = asyncio.create_task(self._run(dispatcher, c_name))
+            self._running[c_name] = (dispatcher, task)
+            task.add_done_callback(end_process_on_error)
+        self._running[c_name][0].notify()
+
+    def notify(self, c_name: str) -> None:
+        """Wake the dispatcher of a stream, if it has one: a PE came or went."""
+        if c_name in self._running:
+            self._running[c_name][0].notify()
+
+    async def close(self) -> None:
+        """Stop all dispatchers."""
+        tasks = [task for _, task in self._running.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _run(self, dispatcher: Dispatcher, c_name: str) -> None:
+        """Run a dispatcher to its end, and count what it delivered."""
+        try:
+            await dispatcher.run()
+        finally:
+            del self._running[c_name]
+            self._delivered_before += dispatcher.delivered

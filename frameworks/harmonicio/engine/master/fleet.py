@@ -1,4 +1,4 @@
-"""What was asked to run, and getting it to run: PEs are started on workers, started again when they die, and stopped."""
+"""The PEs that operators want: started on workers, started again when they end, and stopped."""
 
 import json
 import logging
@@ -10,25 +10,27 @@ import aiohttp
 import msgspec
 from msgspec import Struct
 
-from frameworks.harmonicio.engine.errors import HarmonicError, Refused, Unreachable
-from frameworks.harmonicio.engine.master.registry import Registry, Worker
+from frameworks.harmonicio.engine.errors import HarmonicError, RefusedError, UnreachableError
+from frameworks.harmonicio.engine.master.registry import RegisteredWorker, Registry
 from frameworks.harmonicio.engine.tls import client_context
 from frameworks.harmonicio.engine.wire.literal import read_literal
 
 logger = logging.getLogger(__name__)
 
-START_SECONDS = 30.0
-"""In which a started PE must have been heard of; else it is started again."""
-_TIMEOUT_S = aiohttp.ClientTimeout(total=15)
+START_TIMEOUT_S = 30.0
+"""Time in which a started PE must have sent a heartbeat; otherwise it is started again."""
+REQUEST_TIMEOUT_S = 15.0
+_ID_CHARACTERS = 12
+_MAX_NAME_CHARACTERS, _MAX_PES = 999, 10_000
 
 
-class Wanted(Struct, frozen=True, kw_only=True):
-    """So many PEs of a stream."""
+class StreamSpec(Struct, frozen=True, kw_only=True):
+    """The PEs that a stream should have."""
 
     c_name: str
     num: int = 1
     image: str = ""
-    """what is run; the stream's name when left out"""
+    """what a PE runs; the stream's name when left out"""
     cpu_share: float | None = None
     memory_bytes: int | None = None
     volatile: bool = False
@@ -36,141 +38,161 @@ class Wanted(Struct, frozen=True, kw_only=True):
 
 
 class Fleet:
-    """Keeps as many PEs as are wanted; remembers them in a file of the state folder."""
+    """Keeps the desired number of PEs of each stream running; remembers it in a file of the state folder.
 
-    def __init__(self, registry: Registry, token: str, state: Path | None, *, tls: str | None = None) -> None:
-        self._registry, self._token, self._tls = registry, token, tls
-        self._file = state / "wanted.json" if state is not None else None
-        self.wanted: dict[str, Wanted] = self._remembered()
+    Args:
+        registry: of the master.
+        session: for requests to workers; closed by its owner.
+        token: of workers.
+        state: folder of the file; None to remember nothing.
+        tls: folder of certificates; plain HTTP when None.
+    """
+
+    def __init__(
+        self,
+        registry: Registry,
+        session: aiohttp.ClientSession,
+        token: str,
+        *,
+        state: str | None,
+        tls: str | None = None,
+    ) -> None:
+        self._registry, self._session, self._token, self._tls = registry, session, token, tls
+        self._file = Path(state) / "wanted.json" if state is not None else None
+        self.desired: dict[str, StreamSpec] = self._load()
         self.starting: dict[str, tuple[str, str, float]] = {}
-        """PEs that were started and not heard of yet: stream, worker, deadline"""
+        """PEs that were started and have sent no heartbeat yet: stream, worker, deadline"""
         self.problems: dict[str, str] = {}
-        self._session: aiohttp.ClientSession | None = None
+        """why PEs of a stream could not be started"""
 
-    def submit(self, wanted: Wanted) -> None:
-        """Want so many PEs from now on."""
-        self.wanted[wanted.c_name] = wanted
-        self._remember()
+    def submit(self, spec: StreamSpec) -> None:
+        """Set the desired PEs of a stream."""
+        self.desired[spec.c_name] = spec
+        self._save()
 
-    def forget(self, c_name: str) -> bool:
-        """Want none any more; whether any were wanted."""
-        known = self.wanted.pop(c_name, None) is not None
+    def forget(self, c_name: str) -> None:
+        """Want no PEs of a stream any more."""
+        self.desired.pop(c_name, None)
         self.problems.pop(c_name, None)
-        self._remember()
-        return known
-
-    async def close(self) -> None:
-        """Close the connections to workers."""
-        if self._session is not None:
-            await self._session.close()
+        self._save()
 
     async def reconcile(self, now: float) -> None:
-        """Start what is missing; what cannot be started is said in `problems` and tried again."""
+        """Start missing PEs; those that cannot be started are in `problems`, and tried again at the next call."""
         for pe_id, (_, _, deadline) in list(self.starting.items()):
-            if pe_id in self._registry.pes or pe_id in self._registry.gone or now > deadline:
+            if pe_id in self._registry.pes or pe_id in self._registry.ended or now > deadline:
                 del self.starting[pe_id]
-        for wanted in list(self.wanted.values()):
-            there = sum(pe.c_name == wanted.c_name and pe.state != "draining" for pe in self._registry.pes.values())
-            there += sum(c_name == wanted.c_name for c_name, _, _ in self.starting.values())
-            for _ in range(wanted.num - there):
+        for spec in list(self.desired.values()):
+            present = sum(pe.c_name == spec.c_name and pe.state != "draining" for pe in self._registry.pes.values())
+            present += sum(c_name == spec.c_name for c_name, _, _ in self.starting.values())
+            for _ in range(spec.num - present):
                 worker = self._least_loaded()
                 if worker is None:
-                    self.problems[wanted.c_name] = "no worker has reported"
+                    self.problems[spec.c_name] = "no worker has reported"
                     break
                 try:
-                    await self.start(wanted, worker, now)
-                    self.problems.pop(wanted.c_name, None)
-                except HarmonicError as problem:
-                    self.problems[wanted.c_name] = str(problem)
-                    logger.warning("%s could not be started: %s", wanted.c_name, problem)
+                    await self.start(spec, worker, now)
+                    self.problems.pop(spec.c_name, None)
+                except HarmonicError as error:
+                    self.problems[spec.c_name] = str(error)
+                    logger.warning("%s could not be started: %s", spec.c_name, error)
                     break
 
-    async def start(self, wanted: Wanted, worker: Worker, now: float) -> str:
-        """Start one PE on a worker; its id. Raises Refused or Unreachable."""
-        body: dict[str, Any] = {"c_name": wanted.c_name, "num": 1}
-        if wanted.image:
-            body["image"] = wanted.image
-        if wanted.cpu_share is not None:
-            body["cpu_share"] = wanted.cpu_share
-        if wanted.memory_bytes is not None:
-            body["memory_bytes"] = wanted.memory_bytes
-        if wanted.volatile:
+    async def start(self, spec: StreamSpec, worker: RegisteredWorker, now: float) -> str:
+        """Start one PE on a worker.
+
+        Args:
+            spec: of its stream; `num` is ignored.
+            worker: where to start it.
+            now: monotonic seconds.
+
+        Returns:
+            The id of the PE.
+
+        Raises:
+            RefusedError: the worker refuses.
+            UnreachableError: the worker does not answer.
+        """
+        body: dict[str, Any] = {"c_name": spec.c_name, "num": 1}
+        if spec.image:
+            body["image"] = spec.image
+        if spec.cpu_share is not None:
+            body["cpu_share"] = spec.cpu_share
+        if spec.memory_bytes is not None:
+            body["memory_bytes"] = spec.memory_bytes
+        if spec.volatile:
             body["volatile"] = 1
-        if wanted.settings:
-            body["settings"] = wanted.settings
-        answer = await self._ask(worker, "POST", "create", body=body)
-        pe_id = answer.strip()
-        if len(pe_id) == 12:  # an old worker says Okay: its PE will speak for itself
-            self.starting[pe_id] = (wanted.c_name, f"{worker.node_addr}:{worker.node_port}", now + START_SECONDS)
+        if spec.settings:
+            body["settings"] = spec.settings
+        pe_id = (await self._request(worker, "POST", "create", body=body)).strip()
+        if len(pe_id) == _ID_CHARACTERS:  # a legacy worker answers Okay: its PE registers itself
+            self.starting[pe_id] = (spec.c_name, f"{worker.node_addr}:{worker.node_port}", now + START_TIMEOUT_S)
         return pe_id
 
     async def stop(self, pe_id: str) -> None:
-        """Have the worker of a PE drain and end it; raises Refused or Unreachable."""
+        """Drain and end a PE through its worker; raises RefusedError or UnreachableError."""
         pe = self._registry.pes.get(pe_id)
         name = pe.worker if pe is not None else self.starting.get(pe_id, ("", "", 0.0))[1]
         worker = self._registry.workers.get(name)
         if worker is None:
-            raise Unreachable(f"the worker of {pe_id} is not known; is {pe_id} one of the list?")
-        await self._ask(worker, "DELETE", "remove", short_id=pe_id)
+            raise UnreachableError(f"the worker of {pe_id} is not known; is {pe_id} one of the list?")
+        await self._request(worker, "DELETE", "remove", short_id=pe_id)
         self.starting.pop(pe_id, None)
 
-    def _least_loaded(self) -> Worker | None:
-        """The worker with the fewest PEs."""
+    def _least_loaded(self) -> RegisteredWorker | None:
+        """Return the worker with the fewest PEs."""
         counts = dict.fromkeys(self._registry.workers, 0)
-        for name in [
-            *(pe.worker for pe in self._registry.pes.values()),
-            *(where for _, where, _ in self.starting.values()),
-        ]:
+        running = [pe.worker for pe in self._registry.pes.values()]
+        for name in [*running, *(worker for _, worker, _ in self.starting.values())]:
             if name in counts:
                 counts[name] += 1
         best = min(counts, key=lambda name: counts[name], default=None)
         return None if best is None else self._registry.workers[best]
 
-    async def _ask(self, worker: Worker, verb: str, command: str, *, body: object = None, **query: str) -> str:
-        if self._session is None:
-            self._session = aiohttp.ClientSession(timeout=_TIMEOUT_S)
+    async def _request(
+        self, worker: RegisteredWorker, verb: str, command: str, *, body: object = None, **query: str
+    ) -> str:
         host = f"[{worker.node_addr}]" if ":" in worker.node_addr else worker.node_addr
-        where = f"{'http' if self._tls is None else 'https'}://{host}:{worker.node_port}/docker"
+        url = f"{'http' if self._tls is None else 'https'}://{host}:{worker.node_port}/docker"
         headers = {"Authorization": f"Bearer {self._token}"} if self._token else {}
         try:
             async with self._session.request(
-                verb, where, params={"token": "None", "command": command, **query}, headers=headers,
+                verb, url, params={"token": "None", "command": command, **query}, headers=headers,
                 data=json.dumps(body) if body is not None else None,
                 ssl=client_context(self._tls) if self._tls is not None else True,
             ) as answer:  # fmt: skip
                 text = await answer.text()
                 if answer.status != 200:
-                    raise Refused(f"worker {worker.node_name} said {answer.status}: {text[:500]}")
+                    raise RefusedError(f"worker {worker.node_name} said {answer.status}: {text[:500]}")
                 return text
-        except (aiohttp.ClientError, TimeoutError) as problem:
-            raise Unreachable(f"worker {worker.node_name} at {where} does not answer: {problem}") from None
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise UnreachableError(f"worker {worker.node_name} at {url} does not answer: {error}") from None
 
-    def _remembered(self) -> dict[str, Wanted]:
+    def _load(self) -> dict[str, StreamSpec]:
         if self._file is None or not self._file.exists():
             return {}
         try:
-            found = msgspec.json.decode(self._file.read_bytes(), type=list[Wanted])
-        except (OSError, msgspec.DecodeError) as problem:
-            logger.warning("%s cannot be read, nothing is wanted: %s", self._file, problem)
+            specs = msgspec.json.decode(self._file.read_bytes(), type=list[StreamSpec])
+        except (OSError, msgspec.DecodeError) as error:
+            logger.warning("%s cannot be read, nothing is wanted: %s", self._file, error)
             return {}
-        return {wanted.c_name: wanted for wanted in found}
+        return {spec.c_name: spec for spec in specs}
 
-    def _remember(self) -> None:
+    def _save(self) -> None:
         if self._file is not None:
             fresh = self._file.with_suffix(".new")
             with fresh.open("wb") as file:
-                file.write(msgspec.json.encode(list(self.wanted.values())))
+                file.write(msgspec.json.encode(list(self.desired.values())))
                 file.flush()
                 os.fsync(file.fileno())
             fresh.replace(self._file)
 
 
-def read_wanted(text: bytes) -> Wanted:
-    """What somebody wants; raises Refused when it cannot be understood."""
+def read_stream_spec(text: bytes) -> StreamSpec:
+    """Return the spec in the body of a request; raises RefusedError when it is not valid."""
     try:
-        wanted = msgspec.convert(read_literal(text), Wanted, strict=False)
-    except (HarmonicError, msgspec.ValidationError) as problem:
-        raise Refused(str(problem)) from None
-    if not 0 < len(wanted.c_name) <= 999 or not 0 <= wanted.num <= 10_000:
-        raise Refused("c_name has 1 to 999 characters, num is 0 to 10000")
-    return wanted
+        spec = msgspec.convert(read_literal(text), StreamSpec, strict=False)
+    except (HarmonicError, msgspec.ValidationError) as error:
+        raise RefusedError(str(error)) from None
+    if not 0 < len(spec.c_name) <= _MAX_NAME_CHARACTERS or not 0 <= spec.num <= _MAX_PES:
+        raise RefusedError("c_name has 1 to 999 characters, num is 0 to 10000")
+    return spec

@@ -1,9 +1,10 @@
-"""The journal of the master's queue: what it acknowledged is on the disk, and is found again after a kill -9.
+"""The journal of the master's queue: acknowledged messages are on the disk, and are restored after a kill -9.
 
-A journal is a folder of segments. A record is a length, a kind, a stream's name, and either a DATA frame exactly as it came
-(header and body, each with its checksum) or the range of a session that is done. A segment is deleted when nothing in it is
-waiting and no older one is left; what waits for long is moved on, to the end. What could be written of a record only in part is
-cut off again; a torn record, of a master that was killed, ends a segment: nothing behind it was acknowledged.
+A journal is a folder of segments. A record is a length, a kind, the name of a stream, and either a DATA frame as
+received (header and body, each with its checksum) or the range of a session that is done. A segment is deleted when
+no frame in it is waiting and no older segment is left; frames that wait for long are moved to the newest segment. A
+record that was written only in part is truncated. A torn record, of a master that was killed, ends a segment:
+nothing behind it was acknowledged.
 """
 
 import errno
@@ -17,41 +18,49 @@ from struct import Struct
 
 from crc32c import crc32c
 
-from frameworks.harmonicio.engine.errors import WireError
-from frameworks.harmonicio.engine.wire.frame import HEADER_BYTES, Buffer, Header, read_header
+from frameworks.harmonicio.engine.errors import ProtocolError
+from frameworks.harmonicio.engine.wire.frame import HEADER_BYTES, Buffer, FrameHeader, decode_header
 
 logger = logging.getLogger(__name__)
 
 SEGMENT_BYTES = 64 * 2**20
 _RECORD = Struct("<IBHI")
-"""Length of what follows, kind, length of the name, CRC of kind and name."""
+"""Length of name and data, kind, length of the name, CRC of kind and name."""
 _RANGE = Struct("<QQI")
 _FRAME, _DONE = 1, 2
 
 
 @dataclass(slots=True)
-class Place:
-    """Where a frame lies."""
+class RecordLocation:
+    """The position of a frame in the journal."""
 
     segment: int
     offset: int
     size: int
     record_bytes: int
-    """with the name of its stream, and all else that is written with it"""
+    """length of the whole record, with the name of its stream"""
 
 
 @dataclass(slots=True)
-class Record:
-    """What a journal says: a frame that waits, or (header None) a range that is done."""
+class JournalRecord:
+    """A record of the journal: a frame that waits, or (header None) a range that is done."""
 
     c_name: str
-    header: Header | None
-    place: Place
+    header: FrameHeader | None
+    location: RecordLocation
     done: tuple[int, int, int] = (0, 0, 0)
 
 
 class Journal:
-    """Appends to the newest segment; `commit` makes sure that it is on the disk."""
+    """Appends records to the newest segment; `commit` makes sure that they are on the disk.
+
+    Args:
+        folder: created if it is missing.
+        sync: whether `commit` waits for the disk.
+        durable: whether the journal outlives the master. Otherwise it has only what does not fit into memory, and
+            begins empty.
+        segment_bytes: size from which a new segment is begun.
+    """
 
     def __init__(
         self, folder: Path, *, sync: bool = True, durable: bool = True, segment_bytes: int = SEGMENT_BYTES
@@ -59,7 +68,6 @@ class Journal:
         folder.mkdir(parents=True, exist_ok=True)
         self._folder, self._sync, self._segment_bytes = folder, sync and durable, segment_bytes
         self.durable = durable
-        """whether it is to outlive the master; otherwise it only has what memory has no room for, and begins empty"""
         if not durable:
             for number in self._segments():
                 self._path(number).unlink()
@@ -67,96 +75,99 @@ class Journal:
         self._number = max(self._waiting, default=0)
         self._fd = -1
         self._size = self._needed = 0
-        self._lost: OSError | None = None
+        self._sync_error: OSError | None = None
         self._readers: dict[int, int] = {}
 
-    def records(self) -> Iterator[Record]:
-        """Everything that is in it, the oldest first; to be read once, before anything is appended."""
+    def records(self) -> Iterator[JournalRecord]:
+        """Yield all records, the oldest first; to be called once, before anything is appended."""
         for number in sorted(self._waiting):
             yield from _read(self._path(number), number)
 
     @property
     def newest(self) -> int:
-        """The number of the segment that is appended to."""
+        """Return the number of the segment that is appended to."""
         return self._number
 
     @property
     def sparse(self) -> bool:
-        """Whether less than half of it is needed. What is done in the order in which it came never makes it so."""
+        """Return whether less than half of it is needed; frames that are done in their order never cause that."""
         return len(self._waiting) > 3 + 2 * self._needed // self._segment_bytes
 
-    def oldest(self, most: int) -> list[int]:
-        """The numbers of the oldest segments, without the newest."""
-        return sorted(number for number in self._waiting if number < self._number)[:most]
+    def oldest(self, max_count: int) -> list[int]:
+        """Return the numbers of the oldest segments, without the newest."""
+        return sorted(number for number in self._waiting if number < self._number)[:max_count]
 
-    def append_frame(self, c_name: str, head: bytes, body: Buffer) -> Place:
-        """Append a frame that waits from now on."""
+    def append_frame(self, c_name: str, head: bytes, body: Buffer) -> RecordLocation:
+        """Append a frame, which waits from now on; return its location."""
         name, size = c_name.encode(), len(head) + len(body)
         start = self._append(_FRAME, name, [head, body], size)
-        place = Place(self._number, start, size, _RECORD.size + len(name) + size)
-        self.is_waiting(place)
-        return place
+        location = RecordLocation(self._number, start, size, _RECORD.size + len(name) + size)
+        self.mark_waiting(location)
+        return location
 
-    def move(self, c_name: str, place: Place) -> Place:
-        """Append a frame once more, so that it does not need its segment; raises OSError, also when it is not whole any more."""
-        data = self.read(place)
-        if _record(c_name, _FRAME, data, Place(0, 0, len(data), 0)) is None:
-            raise OSError(errno.EIO, f"{self._path(place.segment)} is damaged")
+    def move(self, c_name: str, location: RecordLocation) -> RecordLocation:
+        """Append a frame once more, so that its old segment is not needed; return its new location.
+
+        Raises OSError when it cannot be read or written, or is damaged.
+        """
+        data = self.read(location)
+        if _decode_record(c_name, _FRAME, data, RecordLocation(0, 0, len(data), 0)) is None:
+            raise OSError(errno.EIO, f"{self._path(location.segment)} is damaged")
         moved = self.append_frame(c_name, data[:HEADER_BYTES], memoryview(data)[HEADER_BYTES:])
-        self.is_done(place)
+        self.mark_done(location)
         return moved
 
     def append_done(self, c_name: str, session: int, first: int, count: int) -> None:
-        """Append that a range needs nothing more."""
+        """Append that a range is done."""
         self._append(_DONE, c_name.encode(), [_RANGE.pack(session, first, count)], _RANGE.size)
 
-    def is_waiting(self, place: Place) -> None:
-        """Count a frame that is needed, or was found again."""
-        self._waiting[place.segment] += 1
-        self._needed += place.record_bytes
+    def mark_waiting(self, location: RecordLocation) -> None:
+        """Count a frame that waits."""
+        self._waiting[location.segment] += 1
+        self._needed += location.record_bytes
 
-    def is_done(self, place: Place) -> None:
-        """Count a frame that needs nothing more; segments that nobody needs are deleted."""
-        self._waiting[place.segment] -= 1
-        self._needed -= place.record_bytes
-        self.tidy()
+    def mark_done(self, location: RecordLocation) -> None:
+        """Count a frame as done; segments that are not needed any more are deleted."""
+        self._waiting[location.segment] -= 1
+        self._needed -= location.record_bytes
+        self.delete_unneeded()
 
-    def tidy(self) -> None:
-        """Delete the segments that nobody needs; what was found again has to be counted first."""
+    def delete_unneeded(self) -> None:
+        """Delete the segments without waiting frames; restored frames must be counted before."""
         unneeded = list(
             takewhile(lambda number: not self._waiting[number] and number < self._number, sorted(self._waiting))
         )
-        if unneeded and self._sync and self._fd >= 0 and self._lost is None:
-            self._to_disk(self._fd)  # what stands in for them: frames that were moved, or taken apart
-        for number in unneeded if self._lost is None else ():
+        if unneeded and self._sync and self._fd >= 0 and self._sync_error is None:
+            self._sync_to_disk(self._fd)  # the frames that replace theirs: moved or split ones
+        for number in unneeded if self._sync_error is None else ():
             del self._waiting[number]
             if (reader := self._readers.pop(number, None)) is not None:
                 os.close(reader)
             self._path(number).unlink(missing_ok=True)
 
-    def read(self, place: Place) -> bytes:
-        """A frame, header and body."""
-        reader = self._readers.get(place.segment)
+    def read(self, location: RecordLocation) -> bytes:
+        """Return header and body of a frame; raises OSError."""
+        reader = self._readers.get(location.segment)
         if reader is None:
-            reader = self._readers[place.segment] = os.open(self._path(place.segment), os.O_RDONLY)
-        return os.pread(reader, place.size, place.offset)
+            reader = self._readers[location.segment] = os.open(self._path(location.segment), os.O_RDONLY)
+        return os.pread(reader, location.size, location.offset)
 
     def commit(self) -> None:
         """Return once everything appended so far is on the disk; may be called from another thread.
 
-        Raises OSError when the disk did not take it, and from then on: what the kernel could not write it does not try again,
-        and the next fdatasync says that all is well (Rebello et al., 2020, "Can Applications Recover from fsync Failures?").
+        Raises:
+            OSError: the disk failed, now or earlier. The kernel does not repeat a failed write, and the next fdatasync
+                reports success (Rebello et al., 2020, "Can Applications Recover from fsync Failures?").
         """
         fd = self._fd
         if self._sync and fd >= 0:
-            self._to_disk(fd)
-        if self._lost is not None:
-            raise OSError(
-                self._lost.errno, f"{self._lost.strerror}: the disk did not take the journal; start the master again"
-            )
+            self._sync_to_disk(fd)
+        if self._sync_error is not None:
+            error = self._sync_error
+            raise OSError(error.errno, f"{error.strerror}: the disk did not take the journal; start the master again")
 
     def close(self) -> None:
-        """Idempotent."""
+        """Close all files; idempotent."""
         for reader in self._readers.values():
             os.close(reader)
         self._readers.clear()
@@ -165,21 +176,21 @@ class Journal:
             self._fd = -1
 
     def _append(self, kind: int, name: bytes, parts: list[Buffer], size: int) -> int:
-        """Write a record; the offset of its parts."""
+        """Write a record; return the offset of its parts."""
         if self._fd < 0 or self._size > self._segment_bytes:
-            self._next_segment()
+            self._begin_segment()
         head = _RECORD.pack(len(name) + size, kind, len(name), crc32c(name, crc32c(bytes([kind])))) + name
         try:
             _write(self._fd, [memoryview(part) for part in (head, *parts)])
         except OSError:  # a full disk, say
-            self._cut_off()
+            self._truncate()
             raise
         start = self._size + len(head)
         self._size = start + size
         return start
 
-    def _cut_off(self) -> None:
-        """Take back what was written of a record; where that cannot be, what is torn ends its segment."""
+    def _truncate(self) -> None:
+        """Remove a record that was written in part; where that fails, the torn record ends its segment."""
         try:
             os.ftruncate(self._fd, self._size)
         except OSError:
@@ -188,18 +199,18 @@ class Journal:
     def _end_segment(self) -> None:
         if self._fd >= 0:
             if self._sync:
-                self._to_disk(self._fd)
+                self._sync_to_disk(self._fd)
             os.close(self._fd)
             self._fd = -1
 
-    def _to_disk(self, fd: int) -> None:
+    def _sync_to_disk(self, fd: int) -> None:
         try:
             os.fdatasync(fd)
-        except OSError as problem:
-            if problem.errno != errno.EBADF:  # the segment was ended meanwhile, and what ends one commits it
-                self._lost = problem
+        except OSError as error:
+            if error.errno != errno.EBADF:  # the segment was ended meanwhile, which syncs it, too
+                self._sync_error = error
 
-    def _next_segment(self) -> None:
+    def _begin_segment(self) -> None:
         self._end_segment()
         self._number += 1
         self._fd = os.open(self._path(self._number), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -213,7 +224,7 @@ class Journal:
 
 
 def _write(fd: int, left: list[memoryview]) -> None:
-    """Write all of it; raises OSError when only a part went."""
+    """Write all buffers; raises OSError when only a part was written."""
     while left:
         written = os.writev(fd, left)
         while left and written >= len(left[0]):
@@ -222,8 +233,8 @@ def _write(fd: int, left: list[memoryview]) -> None:
             left[0] = left[0][written:]
 
 
-def _read(path: Path, number: int) -> Iterator[Record]:
-    """The whole records of a segment."""
+def _read(path: Path, number: int) -> Iterator[JournalRecord]:
+    """Yield the complete records of a segment."""
     data = path.read_bytes()
     at = 0
     while at + _RECORD.size <= len(data):
@@ -233,7 +244,8 @@ def _read(path: Path, number: int) -> Iterator[Record]:
         if end > len(data) or crc32c(name, crc32c(bytes([kind]))) != crc:
             break
         start = begin + name_length
-        record = _record(name.decode(errors="replace"), kind, data, Place(number, start, end - start, end - at))
+        location = RecordLocation(number, start, end - start, end - at)
+        record = _decode_record(name.decode(errors="replace"), kind, data, location)
         if record is None:
             break
         yield record
@@ -242,19 +254,19 @@ def _read(path: Path, number: int) -> Iterator[Record]:
         logger.warning("%s ends with %d bytes of a torn record", path.name, len(data) - at)
 
 
-def _record(c_name: str, kind: int, data: bytes, place: Place) -> Record | None:
-    start, end = place.offset, place.offset + place.size
-    if kind == _DONE and place.size == _RANGE.size:
-        return Record(c_name, None, place, _RANGE.unpack_from(data, start))
-    if kind != _FRAME or place.size < HEADER_BYTES:
+def _decode_record(c_name: str, kind: int, data: bytes, location: RecordLocation) -> JournalRecord | None:
+    start, end = location.offset, location.offset + location.size
+    if kind == _DONE and location.size == _RANGE.size:
+        return JournalRecord(c_name, None, location, _RANGE.unpack_from(data, start))
+    if kind != _FRAME or location.size < HEADER_BYTES:
         return None
     try:
-        header = read_header(data, start)
-    except WireError:
+        header = decode_header(data, start)
+    except ProtocolError:
         return None
     if (
-        header.size != place.size - HEADER_BYTES
+        header.size != location.size - HEADER_BYTES
         or crc32c(memoryview(data)[start + HEADER_BYTES : end]) != header.body_crc
     ):
         return None
-    return Record(c_name, header, place)
+    return JournalRecord(c_name, header, location)

@@ -1,7 +1,7 @@
-"""The master's queue: for each stream the frames that no PE could take, bounded by count and bytes, oldest first.
+"""The master's queue: for each stream the frames that no PE could take, limited by count and bytes, oldest first.
 
-A frame is in one of three states: it waits, it was handed out (and comes back when nobody answers for it), or it is done and
-gone. With a journal, bodies beyond the memory bound are left on the disk and read when their turn comes.
+A frame waits, or is out (and waits again when it is not acknowledged), or is done and removed. With a journal,
+bodies beyond the memory limit are left on the disk and read when their turn comes.
 """
 
 import logging
@@ -11,55 +11,55 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
-from frameworks.harmonicio.engine.errors import Refused
-from frameworks.harmonicio.engine.master.journal import Journal, Place
+from frameworks.harmonicio.engine.errors import RefusedError
+from frameworks.harmonicio.engine.master.journal import Journal, RecordLocation
 from frameworks.harmonicio.engine.wire.frame import (
     HEADER_BYTES,
-    MAX_BODY,
+    MAX_BODY_BYTES,
     Batch,
     Buffer,
     Frame,
-    Header,
-    read_header,
-    seal,
+    FrameHeader,
+    decode_header,
+    encode_frame,
 )
-from frameworks.harmonicio.engine.wire.sequence_ranges import Seen
+from frameworks.harmonicio.engine.wire.sequence_ranges import SequenceRanges
 
 logger = logging.getLogger(__name__)
 
 MAX_STREAMS, MAX_SESSIONS = 10_000, 4096
-_COMPACTED = 4
-"""Segments at a time: more than one, so that the journal does not grow faster; not all, so that nobody waits for long."""
+_COMPACTED_SEGMENTS = 4
+"""Segments compacted at a time: more than one, so that the journal shrinks; not all, so that no call takes long."""
 
 
 @dataclass(slots=True)
-class Entry:
-    """A frame in the queue; `data` is header and body, None when they are on the disk only."""
+class QueuedFrame:
+    """A frame in the queue; `data` is header and body, None when both are on the disk only."""
 
-    header: Header
+    header: FrameHeader
     data: bytes | None
-    place: Place | None
+    location: RecordLocation | None
 
     @property
     def key(self) -> tuple[int, int]:
-        """What an acknowledgement names it by: session and first number."""
+        """Return the session and the first number, by which an acknowledgement names it."""
         return self.header.session, self.header.first
 
 
 @dataclass(slots=True)
-class Stream:
+class StreamQueue:
     """The queue of one stream."""
 
-    waiting: deque[Entry] = field(default_factory=deque)
-    out: dict[tuple[int, int], Entry] = field(default_factory=dict)
-    seen: "OrderedDict[int, Seen]" = field(default_factory=OrderedDict)
+    waiting: deque[QueuedFrame] = field(default_factory=deque)
+    out: dict[tuple[int, int], QueuedFrame] = field(default_factory=dict)
+    received: "OrderedDict[int, SequenceRanges]" = field(default_factory=OrderedDict)
     messages: int = 0
     bytes: int = 0
 
 
 @dataclass(slots=True)
-class Bounds:
-    """Of the whole queue."""
+class QueueLimits:
+    """Limits of the whole queue."""
 
     messages: int = 10**7
     bytes: int = 4 * 10**9
@@ -67,241 +67,275 @@ class Bounds:
     stream_messages: int = 10**7
 
 
-class Backlog:
-    """All streams' queues over one journal, or over memory alone."""
+class MessageQueue:
+    """The queues of all streams over one journal, or over memory alone.
 
-    def __init__(self, bounds: Bounds, journal: Journal | None) -> None:
-        self.bounds, self._journal = bounds, journal
-        self.streams: dict[str, Stream] = {}
+    Args:
+        limits: of all streams together.
+        journal: read at once; None to keep everything in memory.
+    """
+
+    def __init__(self, limits: QueueLimits, journal: Journal | None) -> None:
+        self.limits, self._journal = limits, journal
+        self.streams: dict[str, StreamQueue] = {}
         self.messages = self.bytes = self._memory = 0
-        self._unnoted, self._compacted = False, 0
+        self._done_unrecorded, self._compacted = False, 0
         self._session, self._next = random.SystemRandom().getrandbits(62), 0
         if journal is not None:
             self._recover(journal)
 
     def length(self, c_name: str) -> int:
-        """Messages of a stream that are not done."""
+        """Return the messages of a stream that are not done."""
         stream = self.streams.get(c_name)
         return stream.messages if stream is not None else 0
 
     def lengths(self) -> dict[str, int]:
-        """By stream."""
+        """Return the messages that are not done, by stream."""
         return {name: stream.messages for name, stream in self.streams.items()}
 
-    def room(self) -> tuple[int, int]:
-        """(messages, bytes) that are still accepted."""
-        memory = self.bounds.bytes if self._journal is not None else min(self.bounds.bytes, self.bounds.memory_bytes)
-        return max(0, self.bounds.messages - self.messages), max(0, memory - self.bytes)
+    def free_space(self) -> tuple[int, int]:
+        """Return (messages, bytes) that are still accepted."""
+        memory = self.limits.bytes if self._journal is not None else min(self.limits.bytes, self.limits.memory_bytes)
+        return max(0, self.limits.messages - self.messages), max(0, memory - self.bytes)
 
-    def add(self, c_name: str, head: bytes, body: Buffer, *, bounded: bool = True) -> bool:
-        """Put a frame in; False when it was there before, raises Refused when a part of it was, or the queue is full."""
-        header = read_header(head)
+    def add(self, c_name: str, head: bytes, body: Buffer, *, limited: bool = True) -> bool:
+        """Add a frame.
+
+        Args:
+            c_name: name of the stream.
+            head: encoded header.
+            body: body of the frame.
+            limited: whether the limits apply.
+
+        Returns:
+            False when the frame was added before.
+
+        Raises:
+            RefusedError: a part of it was added before, or the queue is full.
+            OSError: the journal cannot be written.
+        """
+        header = decode_header(head)
         if c_name not in self.streams and len(self.streams) >= MAX_STREAMS:
             self.streams = {name: stream for name, stream in self.streams.items() if stream.messages}
             if len(self.streams) >= MAX_STREAMS:
-                raise Refused(f"messages of {MAX_STREAMS} streams are waiting")
-        stream = self.streams.setdefault(c_name, Stream())
-        seen = stream.seen.setdefault(header.session, Seen())
-        while len(stream.seen) > MAX_SESSIONS:
-            stream.seen.popitem(last=False)
-        seen.raise_floor(header.floor)
+                raise RefusedError(f"messages of {MAX_STREAMS} streams are waiting")
+        stream = self.streams.setdefault(c_name, StreamQueue())
+        received = stream.received.setdefault(header.session, SequenceRanges())
+        while len(stream.received) > MAX_SESSIONS:
+            stream.received.popitem(last=False)
+        received.advance_low_watermark(header.low_watermark)
         whole = (header.first, header.first + header.count)
-        missing = seen.missing(*whole)
+        missing = received.missing(*whole)
         if not missing:
             return False
         if missing != [whole]:
-            raise Refused(f"a part of messages {whole[0]} to {whole[1] - 1} came before, in another frame")
-        if bounded:
-            self._check_room(stream, header)
-        keep = self._memory + header.size <= self.bounds.memory_bytes
-        place = None
+            raise RefusedError(f"a part of messages {whole[0]} to {whole[1] - 1} came before, in another frame")
+        if limited:
+            self._check_limits(stream, header)
+        keep = self._memory + header.size <= self.limits.memory_bytes
+        location = None
         if self._journal is not None and (self._journal.durable or not keep):
-            place = self._journal.append_frame(c_name, head, body)
+            location = self._journal.append_frame(c_name, head, body)
             self._compact(self._journal)
-        keep |= place is None
-        seen.add(header.first, header.count)
-        self._count(stream, Entry(header, b"".join((head, body)) if keep else None, place))
+        keep |= location is None
+        received.add(header.first, header.count)
+        self._add_counts(stream, QueuedFrame(header, b"".join((head, body)) if keep else None, location))
         return True
 
-    def take(self, c_name: str) -> Entry | None:
-        """The oldest frame that waits; it is out until `done` or `back`."""
-        entry = self.peek(c_name)
-        if entry is not None:
+    def take(self, c_name: str) -> QueuedFrame | None:
+        """Return the oldest waiting frame, which is out until `done` or `put_back`; None when none waits."""
+        frame = self.peek(c_name)
+        if frame is not None:
             stream = self.streams[c_name]
-            stream.out[entry.key] = stream.waiting.popleft()
-        return entry
+            stream.out[frame.key] = stream.waiting.popleft()
+        return frame
 
-    def peek(self, c_name: str) -> Entry | None:
-        """The oldest frame that waits; one that came twice, and is out, is so once: the second stands for both."""
+    def peek(self, c_name: str) -> QueuedFrame | None:
+        """Return the oldest waiting frame; None when none waits.
+
+        A frame that was added twice while the first is out replaces the first.
+        """
         stream = self.streams.get(c_name)
         if stream is None:
             return None
         while stream.waiting and (first := stream.out.get(stream.waiting[0].key)) is not None:
             stream.out[first.key] = stream.waiting.popleft()
-            self._uncount(stream, first)
-            if self._journal is not None and first.place is not None:
-                self._journal.is_done(first.place)
+            self._subtract_counts(stream, first)
+            if self._journal is not None and first.location is not None:
+                self._journal.mark_done(first.location)
         return stream.waiting[0] if stream.waiting else None
 
-    def data(self, entry: Entry) -> bytes:
-        """Header and body of a frame."""
-        if entry.data is not None:
-            return entry.data
-        assert self._journal is not None, "what is not in memory is in the journal"
-        assert entry.place is not None
-        return self._journal.read(entry.place)
+    def data(self, frame: QueuedFrame) -> bytes:
+        """Return header and body of a frame; raises OSError when the journal cannot be read."""
+        if frame.data is not None:
+            return frame.data
+        assert self._journal is not None, "a frame that is not in memory is in the journal"
+        assert frame.location is not None
+        return self._journal.read(frame.location)
 
-    def add_message(self, c_name: str, message: Buffer, *, bounded: bool = True) -> None:
-        """Put a message of the old wire in; raises Refused when the queue is full."""
-        self._add_ours(c_name, [message], MAX_BODY, bounded=bounded)
+    def add_message(self, c_name: str, message: Buffer, *, limited: bool = True) -> None:
+        """Add a message of the legacy protocol; raises RefusedError when the queue is full."""
+        self._add_own(c_name, [message], MAX_BODY_BYTES, limited=limited)
 
-    def take_message(self, c_name: str) -> tuple[Entry, bytes] | None:
-        """The oldest message alone, for an old PE; it is out until `done` or `back`. A batch is taken apart first."""
+    def take_message(self, c_name: str) -> tuple[QueuedFrame, bytes] | None:
+        """Return the oldest message alone, for a legacy PE, with its frame; a batch is split first.
+
+        The frame is out until `done` or `put_back`.
+        """
         if (oldest := self.peek(c_name)) is not None and oldest.header.count > 1:
             self.split(c_name, 1)
-        entry = self.take(c_name)
-        if entry is None:
+        frame = self.take(c_name)
+        if frame is None:
             return None
         try:
-            return entry, bytes(self._batch(entry)[0])
+            return frame, bytes(self._batch(frame)[0])
         except OSError:  # of the journal
-            self.back(c_name, entry.key)
+            self.put_back(c_name, frame.key)
             raise
 
-    def split(self, c_name: str, most: int, most_bytes: int = MAX_BODY) -> None:
-        """Have the oldest frame be several, of so many messages and bytes at most, one message at least; they wait at its place.
+    def split(self, c_name: str, max_messages: int, max_bytes: int = MAX_BODY_BYTES) -> None:
+        """Split the oldest frame into several, which wait in its position.
 
-        Raises OSError when the journal does not take them: then it waits as it was.
+        Args:
+            c_name: name of the stream.
+            max_messages: most messages of each frame.
+            max_bytes: longest body of each frame, unless one message is longer.
+
+        Raises:
+            OSError: the journal cannot be written; the frame waits as before.
         """
         oldest = self.peek(c_name)
         if oldest is None:
             return
         batch, waiting = self._batch(oldest), self.streams[c_name].waiting
-        most = min(most, max(1, most_bytes // max(1, batch.message_bytes or 1)))
+        max_messages = min(max_messages, max(1, max_bytes // max(1, batch.message_bytes or 1)))
         waiting.popleft()
         at, before = 0, len(waiting)
         try:
             while at < len(batch):
-                part = [batch[index] for index in range(at, min(at + most, len(batch)))]
-                at += self._add_ours(c_name, part, most_bytes, bounded=False)  # they are in the queue already
+                part = [batch[index] for index in range(at, min(at + max_messages, len(batch)))]
+                at += self._add_own(c_name, part, max_bytes, limited=False)  # they are in the queue already
         except OSError:
             while len(waiting) > before:
-                self._forget(c_name, self.streams[c_name], waiting.pop())
+                self._remove(c_name, self.streams[c_name], waiting.pop())
             waiting.appendleft(oldest)
             raise
         waiting.rotate(len(waiting) - before)
-        self._forget(c_name, self.streams[c_name], oldest)
+        self._remove(c_name, self.streams[c_name], oldest)
 
     def done(self, c_name: str, key: tuple[int, int]) -> None:
-        """A frame was acknowledged."""
+        """Remove a frame that was acknowledged; `key` as of QueuedFrame."""
         stream = self.streams.get(c_name)
-        entry = stream.out.pop(key, None) if stream is not None else None
-        if stream is not None and entry is not None:
-            self._forget(c_name, stream, entry)
+        frame = stream.out.pop(key, None) if stream is not None else None
+        if stream is not None and frame is not None:
+            self._remove(c_name, stream, frame)
 
-    def back(self, c_name: str, key: tuple[int, int]) -> None:
-        """A frame was not acknowledged, and waits again."""
+    def put_back(self, c_name: str, key: tuple[int, int]) -> None:
+        """Let a frame that was not acknowledged wait again, as the oldest."""
         stream = self.streams.get(c_name)
-        entry = stream.out.pop(key, None) if stream is not None else None
-        if stream is not None and entry is not None:
-            stream.waiting.appendleft(entry)
+        frame = stream.out.pop(key, None) if stream is not None else None
+        if stream is not None and frame is not None:
+            stream.waiting.appendleft(frame)
 
     def purge(self, c_name: str) -> int:
-        """Throw a stream's messages away, on somebody's order; how many those were."""
+        """Delete the messages of a stream; return how many there were."""
         stream = self.streams.pop(c_name, None)
         if stream is None:
             return 0
         messages = stream.messages
-        for entry in [*stream.waiting, *stream.out.values()]:
-            self._forget(c_name, stream, entry)
+        for frame in [*stream.waiting, *stream.out.values()]:
+            self._remove(c_name, stream, frame)
         return messages
 
-    def _add_ours(self, c_name: str, messages: Sequence[Buffer], most_bytes: int, *, bounded: bool) -> int:
-        """Put messages in, as many as fit into a frame of this queue's own session; how many those are."""
-        head, *parts = seal(messages, self._session, self._next, 0, most_bytes=most_bytes).buffers
-        count = read_header(head).count
+    def _add_own(self, c_name: str, messages: Sequence[Buffer], max_bytes: int, *, limited: bool) -> int:
+        """Add as many of the messages as fit into one frame of this queue's own session; return how many."""
+        head, *parts = encode_frame(messages, self._session, self._next, 0, max_bytes=max_bytes).buffers
+        count = decode_header(head).count
         self._next += count
-        self.add(c_name, bytes(head), b"".join(parts), bounded=bounded)
+        self.add(c_name, bytes(head), b"".join(parts), limited=limited)
         return count
 
-    def _batch(self, entry: Entry) -> Batch:
-        return Frame(entry.header, memoryview(self.data(entry))[HEADER_BYTES:]).batch()
+    def _batch(self, frame: QueuedFrame) -> Batch:
+        return Frame(frame.header, memoryview(self.data(frame))[HEADER_BYTES:]).batch()
 
-    def _check_room(self, stream: Stream, header: Header) -> None:
-        messages, size = self.room()
+    def _check_limits(self, stream: StreamQueue, header: FrameHeader) -> None:
+        messages, size = self.free_space()
         if (
             header.count > messages
             or header.size > size
-            or stream.messages + header.count > self.bounds.stream_messages
+            or stream.messages + header.count > self.limits.stream_messages
         ):
-            raise Refused(f"the queue is full: {self.messages} messages, {self.bytes} bytes")
+            raise RefusedError(f"the queue is full: {self.messages} messages, {self.bytes} bytes")
 
-    def _count(self, stream: Stream, entry: Entry) -> None:
-        stream.waiting.append(entry)
-        stream.messages += entry.header.count
-        stream.bytes += entry.header.size
-        self.messages += entry.header.count
-        self.bytes += entry.header.size
-        self._memory += entry.header.size if entry.data is not None else 0
+    def _add_counts(self, stream: StreamQueue, frame: QueuedFrame) -> None:
+        stream.waiting.append(frame)
+        stream.messages += frame.header.count
+        stream.bytes += frame.header.size
+        self.messages += frame.header.count
+        self.bytes += frame.header.size
+        self._memory += frame.header.size if frame.data is not None else 0
 
-    def _forget(self, c_name: str, stream: Stream, entry: Entry) -> None:
-        """A frame needs nothing more."""
-        self._uncount(stream, entry)
-        self._note_done(c_name, entry)
+    def _remove(self, c_name: str, stream: StreamQueue, frame: QueuedFrame) -> None:
+        """Remove a frame from the counters and from the journal."""
+        self._subtract_counts(stream, frame)
+        self._record_done(c_name, frame)
 
-    def _uncount(self, stream: Stream, entry: Entry) -> None:
-        stream.messages -= entry.header.count
-        stream.bytes -= entry.header.size
-        self.messages -= entry.header.count
-        self.bytes -= entry.header.size
-        self._memory -= entry.header.size if entry.data is not None else 0
+    def _subtract_counts(self, stream: StreamQueue, frame: QueuedFrame) -> None:
+        stream.messages -= frame.header.count
+        stream.bytes -= frame.header.size
+        self.messages -= frame.header.count
+        self.bytes -= frame.header.size
+        self._memory -= frame.header.size if frame.data is not None else 0
 
-    def _note_done(self, c_name: str, entry: Entry) -> None:
-        """Have the journal forget a frame; on a full disk only until a restart, but what it took up is free in any case."""
-        if self._journal is None or entry.place is None:
+    def _record_done(self, c_name: str, frame: QueuedFrame) -> None:
+        """Record in the journal that a frame is done.
+
+        On a full disk the record is missing after a restart, but the space of the frame is free in any case.
+        """
+        if self._journal is None or frame.location is None:
             return
         if self._journal.durable:
             try:
-                self._journal.append_done(c_name, *entry.key, entry.header.count)
-                self._unnoted = False
-            except OSError as problem:
-                if not self._unnoted:
-                    logger.error("what is done from now on may come again after a restart: %s", problem)  # noqa: TRY400
-                self._unnoted = True
-        self._journal.is_done(entry.place)
+                self._journal.append_done(c_name, *frame.key, frame.header.count)
+                self._done_unrecorded = False
+            except OSError as error:
+                if not self._done_unrecorded:
+                    logger.error("frames that are done from now on may be delivered again after a restart: %s", error)  # noqa: TRY400
+                self._done_unrecorded = True
+        self._journal.mark_done(frame.location)
 
     def _compact(self, journal: Journal) -> None:
-        """Once for each new segment, move what waits in the oldest ones to the newest, if most of the journal is not needed.
+        """Move waiting frames from the oldest segments to the newest one, if most of the journal is not needed.
 
-        One message that waits for long would keep all that came after it on the disk.
+        Done once for each new segment. Otherwise one message that waits for long would keep all later ones on the disk.
         """
         if journal.newest == self._compacted or not journal.sparse:
             return
-        oldest = journal.oldest(_COMPACTED)
+        oldest = journal.oldest(_COMPACTED_SEGMENTS)
         try:
             for c_name, stream in self.streams.items():
-                for entry in chain(stream.waiting, stream.out.values()):
-                    if entry.place is not None and entry.place.segment in oldest:
-                        entry.place = journal.move(c_name, entry.place)
-        except OSError as problem:
-            logger.error("the journal cannot be made smaller: %s", problem)  # noqa: TRY400  one line is enough
+                for frame in chain(stream.waiting, stream.out.values()):
+                    if frame.location is not None and frame.location.segment in oldest:
+                        frame.location = journal.move(c_name, frame.location)
+        except OSError as error:
+            logger.error("the journal cannot be made smaller: %s", error)  # noqa: TRY400  one line is enough
         self._compacted = journal.newest
 
     def _recover(self, journal: Journal) -> None:
-        """What was in the journal and is not done waits again, in the journal's order; a frame that is there twice counts once."""
-        found: dict[tuple[str, int, int], Entry] = {}
+        """Restore the frames of the journal that are not done, in its order; duplicates count once."""
+        frames: dict[tuple[str, int, int], QueuedFrame] = {}
         for record in journal.records():
             if record.header is None:
                 session, first, _ = record.done
-                found.pop((record.c_name, session, first), None)
+                frames.pop((record.c_name, session, first), None)
             else:
-                found[record.c_name, record.header.session, record.header.first] = Entry(
-                    record.header, None, record.place
+                frames[record.c_name, record.header.session, record.header.first] = QueuedFrame(
+                    record.header, None, record.location
                 )
-        for (c_name, session, first), entry in found.items():
-            stream = self.streams.setdefault(c_name, Stream())
-            stream.seen.setdefault(session, Seen()).add(first, entry.header.count)
-            self._count(stream, entry)
-            if entry.place is not None:
-                journal.is_waiting(entry.place)
-        journal.tidy()
+        for (c_name, session, first), frame in frames.items():
+            stream = self.streams.setdefault(c_name, StreamQueue())
+            stream.received.setdefault(session, SequenceRanges()).add(first, frame.header.count)
+            self._add_counts(stream, frame)
+            if frame.location is not None:
+                journal.mark_waiting(frame.location)
+        journal.delete_unneeded()

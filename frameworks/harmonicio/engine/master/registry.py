@@ -1,129 +1,131 @@
-"""Who is there: PEs, workers, and who holds a lease; pure, every call is told the time."""
+"""The PEs, workers and leases that the master knows; pure, every call gets the time in monotonic seconds."""
 
 from collections import OrderedDict
 from typing import Any
 
 from msgspec import Struct, field
 
-from frameworks.harmonicio.engine.wire.control_messages import Place
+from frameworks.harmonicio.engine.wire.control_messages import Address
 
-MOST = 10_000
-"""PEs, idle old PEs, and workers that are remembered; a cluster has fewer, somebody who makes them up has not."""
+MAX_ENTRIES = 10_000
+"""PEs, idle legacy PEs, and workers that are kept; no cluster has more, but invented names could."""
+_MAX_ENDED = 4096
 
 
-class Pe(Struct):
-    """A PE that was heard of."""
+class RegisteredPe(Struct):
+    """A PE that sent a heartbeat, or a legacy PE that polled."""
 
-    place: Place
+    address: Address
     c_name: str
     worker: str
-    heard: float
+    last_heartbeat: float
     state: str = "running"
-    """running, draining, or (an old PE) idle"""
+    """running, draining, or (a legacy PE) idle"""
     stats: dict[str, Any] = field(default_factory=dict)
 
 
-class Worker(Struct):
+class RegisteredWorker(Struct):
     """A worker that reported."""
 
     node_addr: str
     node_port: int
     node_name: str
-    heard: float
+    last_report: float
     report: dict[str, Any] = field(default_factory=dict)
 
 
 class Registry:
-    """PEs expire `pe_seconds`, workers `worker_seconds`, leases `lease_seconds` after they were last heard of."""
+    """PEs, workers and leases, each of which expires after a time without a sign of life.
+
+    Args:
+        pe_seconds: time after the last heartbeat of a PE.
+        worker_seconds: time after the last report of a worker.
+        lease_seconds: duration of a lease.
+    """
 
     def __init__(self, *, pe_seconds: float = 5.0, worker_seconds: float = 15.0, lease_seconds: float = 10.0) -> None:
         self.pe_seconds, self.worker_seconds, self.lease_seconds = pe_seconds, worker_seconds, lease_seconds
-        self.pes: dict[str, Pe] = {}
-        self.workers: dict[str, Worker] = {}
+        self.pes: dict[str, RegisteredPe] = {}
+        self.workers: dict[str, RegisteredWorker] = {}
         self.leases: dict[tuple[str, int], float] = {}
-        self.idle: dict[str, OrderedDict[str, Pe]] = {}
-        """old PEs that wait for a connection, by image, in the order in which they registered"""
-        self.handed: dict[str, tuple[Pe, float]] = {}
-        """old PEs that were handed out, and until when they are given to be contacted"""
-        self.gone: OrderedDict[str, float] = OrderedDict()
+        """when each lease lapses, by stream and session of a connector"""
+        self.idle: dict[str, OrderedDict[str, RegisteredPe]] = {}
+        """legacy PEs that wait for a connection, by image, in the order of registration"""
+        self.assigned: dict[str, tuple[RegisteredPe, float]] = {}
+        """legacy PEs that were assigned to a connector, and the time until which it may contact them"""
+        self.ended: OrderedDict[str, float] = OrderedDict()
 
-    def beat(self, pe: Pe, now: float) -> bool:
-        """A PE is there; whether it is new. One that was declared dead for good stays so."""
-        known = self.pes.get(pe.place.id)
-        if pe.place.id in self.gone or (known is None and len(self.pes) >= MOST):
+    def record_heartbeat(self, pe: RegisteredPe, now: float) -> bool:
+        """Record a heartbeat; return whether the PE is new or has changed. A PE that has ended stays ended."""
+        known = self.pes.get(pe.address.id)
+        if pe.address.id in self.ended or (known is None and len(self.pes) >= MAX_ENTRIES):
             return False
-        pe.heard = now
-        self.pes[pe.place.id] = pe
-        return known is None or known.state != pe.state or known.place != pe.place
+        pe.last_heartbeat = now
+        self.pes[pe.address.id] = pe
+        return known is None or known.state != pe.state or known.address != pe.address
 
-    def end(self, pe_id: str, now: float) -> bool:
-        """A PE has ended; whether it was known."""
-        self.gone[pe_id] = now
-        while len(self.gone) > 4096:
-            self.gone.popitem(last=False)
+    def record_end(self, pe_id: str, now: float) -> bool:
+        """Record that a PE has ended; return whether it was registered."""
+        self.ended[pe_id] = now
+        while len(self.ended) > _MAX_ENDED:
+            self.ended.popitem(last=False)
         return self.pes.pop(pe_id, None) is not None
 
-    def places(self, c_name: str) -> list[Place]:
-        """Where the stream's PEs listen that take frames."""
-        return [pe.place for pe in self.pes.values() if pe.c_name == c_name and pe.state == "running"]
+    def addresses(self, c_name: str) -> list[Address]:
+        """Return the addresses of the running PEs of a stream."""
+        return [pe.address for pe in self.pes.values() if pe.c_name == c_name and pe.state == "running"]
 
-    def report(self, worker: Worker, now: float) -> None:
-        """A worker is there; containers that it says have ended are PEs that have ended."""
-        if len(self.workers) >= MOST:
+    def record_report(self, worker: RegisteredWorker, now: float) -> None:
+        """Record the report of a worker."""
+        if len(self.workers) >= MAX_ENTRIES:
             return
-        worker.heard = now
+        worker.last_report = now
         self.workers[f"{worker.node_addr}:{worker.node_port}"] = worker
 
     def lease(self, c_name: str, session: int, now: float) -> None:
-        """A connector asked for, or renewed, its leases."""
+        """Grant or renew the lease of a connector."""
         self.leases[c_name, session] = now + self.lease_seconds
 
     def expire(self, now: float) -> tuple[list[str], list[str]]:
-        """(PEs, workers) that were not heard of for too long, and are forgotten now; leases that lapsed are too."""
-        pes = [pe_id for pe_id, pe in self.pes.items() if now > pe.heard + self.pe_seconds]
+        """Remove what has expired; return the (ids of PEs, names of workers) that were removed."""
+        pes = [pe_id for pe_id, pe in self.pes.items() if now > pe.last_heartbeat + self.pe_seconds]
         for pe_id in pes:
-            del self.pes[pe_id]  # it may come back: only a worker's word is final
-        workers = [name for name, worker in self.workers.items() if now > worker.heard + self.worker_seconds]
+            del self.pes[pe_id]  # it may come back: only the report of its worker is final
+        workers = [name for name, worker in self.workers.items() if now > worker.last_report + self.worker_seconds]
         for name in workers:
             del self.workers[name]
         self.leases = {key: until for key, until in self.leases.items() if until >= now}
-        for key, (pe, until) in list(self.handed.items()):
-            if (
-                now > until
-            ):  # handed out and never heard of again: it is idle still, or dead, which who tries it will find
-                del self.handed[key]
+        for key, (pe, until) in list(self.assigned.items()):
+            if now > until:  # not contacted: it is still idle, or dead, which the next contact shows
+                del self.assigned[key]
                 self.idle.setdefault(pe.c_name, OrderedDict())[key] = pe
         return pes, workers
 
-    # old PEs
+    # legacy PEs
 
-    def register_idle(self, pe: Pe) -> None:
-        """An old PE waits for a connection; it does so once, however often it says it."""
+    def register_idle(self, pe: RegisteredPe) -> None:
+        """Register a legacy PE that waits for a connection; a second registration replaces the first."""
         key = _key(pe)
-        self.handed.pop(key, None)
-        if sum(map(len, self.idle.values())) + len(self.handed) < MOST:
+        self.assigned.pop(key, None)
+        if sum(map(len, self.idle.values())) + len(self.assigned) < MAX_ENTRIES:
             self.idle.setdefault(pe.c_name, OrderedDict())[key] = pe
 
-    def withdraw(self, pe: Pe) -> None:
-        """An old PE is busy: it was given a message."""
-        self.handed.pop(_key(pe), None)
+    def remove_idle(self, pe: RegisteredPe) -> None:
+        """Remove a legacy PE that got a message, or could not be reached."""
+        self.assigned.pop(_key(pe), None)
         idle = self.idle.get(pe.c_name, OrderedDict())
         idle.pop(_key(pe), None)
         if not idle:
             self.idle.pop(pe.c_name, None)
 
-    def hand_out(self, c_name: str, now: float) -> Pe | None:
-        """The old PE that has waited longest; it is back when it was not contacted in time."""
+    def assign_idle(self, c_name: str, now: float) -> RegisteredPe | None:
+        """Assign the legacy PE that has waited longest; it is idle again if it is not contacted in time."""
         pe = next(iter(self.idle.get(c_name, {}).values()), None)
         if pe is not None:
-            self.withdraw(pe)
-            self.handed[_key(pe)] = (pe, now + self.pe_seconds)
+            self.remove_idle(pe)
+            self.assigned[_key(pe)] = (pe, now + self.pe_seconds)
         return pe
 
-    def forget_idle(self, pe: Pe) -> None:
-        """An old PE could not be reached."""
-        self.withdraw(pe)
 
-
-def _key(pe: Pe) -> str:
-    return f"{pe.place.host}:{pe.place.port}"
+def _key(pe: RegisteredPe) -> str:
+    return f"{pe.address.host}:{pe.address.port}"

@@ -1,22 +1,22 @@
-"""What can be seen of streams, PEs, workers and leases: plain data for the dashboard, the metrics and the operator."""
+"""The master's streams, PEs, workers and leases as plain data, for the dashboard, the metrics and operators."""
 
 from typing import Any
 
 from frameworks.harmonicio.engine.master.fleet import Fleet
-from frameworks.harmonicio.engine.master.queue import Backlog
+from frameworks.harmonicio.engine.master.queue import MessageQueue
 from frameworks.harmonicio.engine.master.registry import Registry
 
 
-def view_of(registry: Registry, backlog: Backlog, fleet: Fleet, now: float) -> dict[str, Any]:
-    """By table; `now` is monotonic seconds."""
-    lengths = backlog.lengths()
-    names = sorted({*lengths, *fleet.wanted, *(pe.c_name for pe in registry.pes.values())})
+def build_tables(registry: Registry, queue: MessageQueue, fleet: Fleet, now: float) -> dict[str, Any]:
+    """Return the tables of a view by name; `now` is monotonic seconds."""
+    lengths = queue.lengths()
+    names = sorted({*lengths, *fleet.desired, *(pe.c_name for pe in registry.pes.values())})
     by_worker = [pe.worker for pe in registry.pes.values()]
     return {
         "streams": [
             {
                 "c_name": name,
-                "wanted": fleet.wanted[name].num if name in fleet.wanted else 0,
+                "wanted": fleet.desired[name].num if name in fleet.desired else 0,
                 "pes": sum(pe.c_name == name for pe in registry.pes.values()),
                 "queued": lengths.get(name, 0),
                 "problem": fleet.problems.get(name, ""),
@@ -24,13 +24,13 @@ def view_of(registry: Registry, backlog: Backlog, fleet: Fleet, now: float) -> d
             for name in names
         ],
         "pes": [
-            {"id": pe.place.id, "c_name": pe.c_name, "worker": pe.worker, "state": pe.state, "age": now - pe.heard,
-             "stats": pe.stats, "host": pe.place.host, "port": pe.place.port}
+            {"id": pe.address.id, "c_name": pe.c_name, "worker": pe.worker, "state": pe.state,
+             "age": now - pe.last_heartbeat, "stats": pe.stats, "host": pe.address.host, "port": pe.address.port}
             for pe in registry.pes.values()
         ],
         "workers": [
             {"name": worker.node_name, "address": name, "pes": by_worker.count(name), "cpu": worker.report.get("cpu"),
-             "age": now - worker.heard}
+             "age": now - worker.last_report}
             for name, worker in registry.workers.items()
         ],
         "leases": [

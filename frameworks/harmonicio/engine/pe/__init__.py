@@ -1,4 +1,4 @@
-"""A processing engine: a process that runs a function of the user on every message of a stream."""
+"""A processing engine (PE): a process that runs a user's function on every message of a stream."""
 
 from frameworks.harmonicio.engine.pe.function import Batch, of_batch
 

@@ -1,42 +1,50 @@
-"""What one call of the function is given: a frame, or several small ones of one guest that wait, put together.
+"""Merging of small frames that wait, so that one call of the user's function gets several of them.
 
-A call of a function of a batch costs much the same for one message as for ten, so what has piled up is worked off in fewer calls.
+A call of a batch function costs much the same for one message as for ten, so fewer calls work off a backlog faster.
 """
 
 from collections import deque
 from collections.abc import Sequence
 from typing import TypeVar
 
-from frameworks.harmonicio.engine.wire.frame import EQUAL, Batch, Frame, Header
+from frameworks.harmonicio.engine.wire.frame import EQUAL, Batch, Frame, FrameHeader
 
-MAX_BYTES = 2**17
-"""Put together, which copies them."""
+MAX_MERGED_BYTES = 2**17
+"""Largest merged batch: merging copies the messages."""
 
-Guest = TypeVar("Guest")
+Connection = TypeVar("Connection")
 
 
-def portion(inbox: "deque[tuple[Guest, Frame]]", most: int) -> tuple[Guest, list[Frame]]:
-    """The oldest frame of the inbox, and those behind it that are like it, `most` messages in all; they leave the inbox."""
-    guest, first = inbox.popleft()
+def take_mergeable(inbox: "deque[tuple[Connection, Frame]]", max_messages: int) -> tuple[Connection, list[Frame]]:
+    """Remove the oldest frame from the inbox, and the frames behind it that can be merged with it.
+
+    Args:
+        inbox: received frames with their connections, the oldest first; not empty.
+        max_messages: most messages of all returned frames together.
+
+    Returns:
+        The connection of the frames, and the frames.
+    """
+    connection, first = inbox.popleft()
     frames, size, count = [first], first.header.size, first.header.count
-    while inbox and inbox[0][0] is guest and _alike(first.header, inbox[0][1].header):
+    while inbox and inbox[0][0] is connection and _mergeable(first.header, inbox[0][1].header):
         size, count = size + inbox[0][1].header.size, count + inbox[0][1].header.count
-        if size > MAX_BYTES or count > most:
+        if size > MAX_MERGED_BYTES or count > max_messages:
             break
         frames.append(inbox.popleft()[1])
-    return guest, frames
+    return connection, frames
 
 
-def joined(parts: Sequence[Batch]) -> list[Batch]:
-    """Batches of messages of one length as one; others as they are."""
-    if len(parts) < 2 or len({part.message_bytes for part in parts}) > 1 or parts[0].message_bytes is None:
-        return list(parts)
-    if sum(len(part.payload) for part in parts) > MAX_BYTES:
-        return list(parts)
-    return [Batch(memoryview(b"".join(part.payload for part in parts)), None, sum(map(len, parts)))]
+def merge_batches(batches: Sequence[Batch]) -> list[Batch]:
+    """Return batches of messages of one length as one batch; others unchanged."""
+    if len(batches) < 2 or len({batch.message_bytes for batch in batches}) > 1 or batches[0].message_bytes is None:
+        return list(batches)
+    if sum(len(batch.payload) for batch in batches) > MAX_MERGED_BYTES:
+        return list(batches)
+    return [Batch(memoryview(b"".join(batch.payload for batch in batches)), None, sum(map(len, batches)))]
 
 
-def _alike(one: Header, other: Header) -> bool:
-    """Whether both carry messages of one length within themselves."""
-    plain = one.flags == other.flags == EQUAL
-    return plain and one.size * other.count == other.size * one.count
+def _mergeable(one: FrameHeader, other: FrameHeader) -> bool:
+    """Return whether both frames have inline messages of one length."""
+    inline = one.flags == other.flags == EQUAL
+    return inline and one.size * other.count == other.size * one.count

@@ -1,31 +1,33 @@
-"""How much a PE lets be on its way: a quarter of a second's work, never less than two messages."""
+"""The credit of a PE: the messages that may be unacknowledged, a quarter of a second's work and never less than two."""
 
-SECONDS = 0.25
-FEWEST, MOST, AT_FIRST = 2, 65536, 16
-BYTES = 4 * 2**20
-"""More is on its way out of the caches when its turn comes (harmonicio bench at 10 kB: a third less)."""
+TARGET_S = 0.25
+MIN_MESSAGES, MAX_MESSAGES, INITIAL_MESSAGES = 2, 65536, 16
+MAX_BYTES = 4 * 2**20
+"""With more, messages have left the CPU caches when they are processed (harmonicio bench at 10 kB: a third less)."""
+_MIN_BYTES_EACH = 2**19
 _WEIGHT = 0.2
 
 
-class Window:
-    """Follows how long a message takes."""
+class CreditWindow:
+    """An exponentially weighted mean of the time per message, and the credit that follows from it."""
 
     def __init__(self) -> None:
-        self._each: float | None = None
+        self._seconds_each: float | None = None
 
     @property
     def messages(self) -> int:
-        """That may be unacknowledged, of all guests together."""
-        if self._each is None:
-            return AT_FIRST
-        return max(FEWEST, min(MOST, int(SECONDS / max(self._each, 1e-9))))
+        """Return the messages that all connections together may have unacknowledged."""
+        if self._seconds_each is None:
+            return INITIAL_MESSAGES
+        return max(MIN_MESSAGES, min(MAX_MESSAGES, int(TARGET_S / max(self._seconds_each, 1e-9))))
 
-    def took(self, seconds: float, count: int) -> None:
-        """Learn what a batch took."""
+    def record(self, seconds: float, count: int) -> None:
+        """Record the time that `count` messages took."""
         each = seconds / max(1, count)
-        self._each = each if self._each is None else self._each + _WEIGHT * (each - self._each)
+        previous = self._seconds_each
+        self._seconds_each = each if previous is None else previous + _WEIGHT * (each - previous)
 
-    def share(self, guests: int) -> tuple[int, int]:
-        """(messages, bytes) for each of so many guests."""
-        guests = max(1, guests)
-        return max(1, -(-self.messages // guests)), max(2**19, BYTES // guests)
+    def share(self, connections: int) -> tuple[int, int]:
+        """Return the credit (messages, bytes) of each of so many connections."""
+        connections = max(1, connections)
+        return max(1, -(-self.messages // connections)), max(_MIN_BYTES_EACH, MAX_BYTES // connections)

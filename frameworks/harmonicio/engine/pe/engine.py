@@ -1,7 +1,8 @@
-"""The engine of a PE: one thread that receives, runs the function, and acknowledges; everything it holds is bounded by credit.
+"""The engine of a PE: one thread that receives, runs the function, and acknowledges; credit bounds all that it holds.
 
-A message is acknowledged when the function has returned. A frame that comes again (its acknowledgement was lost with a
-connection) is acknowledged without being run: by session and number, in ranges that do not grow with what has passed.
+A message is acknowledged when the function has returned. A frame that is sent again (its acknowledgement was lost
+with a connection) is acknowledged without being processed: sessions and numbers tell, in ranges that do not grow
+with time.
 """
 
 import contextlib
@@ -10,267 +11,262 @@ import selectors
 import socket
 import ssl
 import time
-from collections import deque
 from collections.abc import Callable
+from functools import partial
 from secrets import compare_digest, token_hex
 
-from frameworks.harmonicio.engine.errors import WireError
-from frameworks.harmonicio.engine.pe.batch_merging import joined, portion
-from frameworks.harmonicio.engine.pe.credit import Window
-from frameworks.harmonicio.engine.pe.function import Function
-from frameworks.harmonicio.engine.pe.history import History
-from frameworks.harmonicio.engine.pe.inbound import Guest
-from frameworks.harmonicio.engine.wire.acceptor import Doorstep
+from msgspec import Struct
+
+from frameworks.harmonicio.engine.errors import ProtocolError
+from frameworks.harmonicio.engine.pe.batch_merging import merge_batches
+from frameworks.harmonicio.engine.pe.engine_state import EngineState
+from frameworks.harmonicio.engine.pe.function import UserFunction
+from frameworks.harmonicio.engine.pe.inbound import InboundConnection
+from frameworks.harmonicio.engine.pe.poller import Poller
+from frameworks.harmonicio.engine.wire.acceptor import Acceptor
 from frameworks.harmonicio.engine.wire.control_messages import Bye, Hello
-from frameworks.harmonicio.engine.wire.frame import SHARED, Batch, Frame, Kind, control
-from frameworks.harmonicio.engine.wire.frame_reader import Buffers
-from frameworks.harmonicio.engine.wire.tls_socket import Line
+from frameworks.harmonicio.engine.wire.frame import SHARED, Batch, Frame, FrameKind, encode_control
+from frameworks.harmonicio.engine.wire.frame_reader import BufferPool
+from frameworks.harmonicio.engine.wire.tls_socket import StreamSocket
 
 logger = logging.getLogger(__name__)
 
-MAX_GUESTS = 1024
+MAX_CONNECTIONS = 1024
 _LISTEN_BACKLOG = 512
-_HELLO_BYTES = 2**16
-_SLOW = 0.0005
-"""Seconds that a frame takes from which on its acknowledgement does not wait for others."""
-_ROUNDS = 16
-"""So often is one guest read from before the others have their turn."""
-_LOOK_EVERY = 0.5
-"""Seconds between two looks at what is overdue."""
+_MAX_HELLO_BYTES = 2**16
+_SLOW_FRAME_S = 0.0005
+"""Processing time of a frame above which its acknowledgement does not wait for others."""
+_MAX_READS = 16
+"""Reads of one connection before the others have their turn."""
+_MAX_WORK_S = 0.05
+"""Time of processing before the sockets are polled again, so that credit keeps flowing."""
+_CHECK_INTERVAL_S = 0.5
+
+
+class EngineOptions(Struct, frozen=True, kw_only=True):
+    """The stream that an engine serves, and what it accepts."""
+
+    c_name: str
+    token: str = ""
+    """token of connectors"""
+    legacy_protocol: bool = False
+    max_message_bytes: int
 
 
 class Engine:
-    """Serves one listening socket until `stop`."""
+    """Serves one listening socket until `stop`.
+
+    Args:
+        listener: a bound socket, which the engine closes.
+        function: called with the messages.
+        options: the stream, and what is accepted.
+        tls: context for TLS; plain TCP when None.
+    """
 
     def __init__(
-        self, listener: socket.socket, function: Function, *, c_name: str, token: str, compat: bool, most_message: int,
-        tls: ssl.SSLContext | None = None,
-    ) -> None:  # fmt: skip
+        self, listener: socket.socket, function: UserFunction, options: EngineOptions, tls: ssl.SSLContext | None = None
+    ) -> None:
         listener.listen(_LISTEN_BACKLOG)
         listener.settimeout(0)
-        self.instance, self.function, self.window = token_hex(8), function, Window()
-        self._listener, self._c_name, self._token = listener, c_name, token
-        self._compat, self._most_message = compat, most_message
-        self._selector = selectors.DefaultSelector()
-        self._selector.register(listener, selectors.EVENT_READ, self._accept)
-        self._wake, self._waker = socket.socketpair()
-        self._wake.settimeout(0)
-        self._waker.settimeout(0)  # the thread that reads the other end writes here, too
-        self._selector.register(self._wake, selectors.EVENT_READ, self._woken)
-        self._guests: set[Guest] = set()
-        self._doorstep = Doorstep(listener, self, most_message if compat else _HELLO_BYTES, tls)
-        self._inbox: deque[tuple[Guest, Frame]] = deque()
-        self._raw: deque[tuple[bytes, Callable[[], None] | None]] = deque()
-        self._history = History()
-        self._buffers = Buffers()
-        self._draining = self._stopped = False
-        self.last_work = time.monotonic()
-        self.duplicates = self.refused = 0
+        self.function, self.state = function, EngineState(time.monotonic())
+        self._instance, self._listener, self._options = token_hex(8), listener, options
+        self._connections: set[InboundConnection] = set()
+        self._buffers = BufferPool()
+        max_first_bytes = options.max_message_bytes if options.legacy_protocol else _MAX_HELLO_BYTES
+        self._acceptor = Acceptor(listener, self, max_first_bytes, tls)
+        self._poller = Poller()
+        self._poller.register(listener, self._accept)
 
     @property
-    def waiting(self) -> int:
-        """Messages that were received and are not processed yet."""
-        return sum(frame.header.count for _, frame in list(self._inbox)) + len(self._raw)
+    def connections(self) -> int:
+        """Return the number of connections that send frames."""
+        return len(self._connections)
 
-    @property
-    def guests(self) -> int:
-        """Connections that send frames."""
-        return len(self._guests)
+    def accept_raw_message(self, message: bytes, done: Callable[[], None] | None = None) -> None:
+        """Process a message of the legacy protocol where that is spoken; safe from any thread, as `stop` is.
 
-    def put_raw(self, message: bytes, done: Callable[[], None] | None = None) -> None:
-        """Have a message of the old wire processed, where that is spoken; safe from any thread, as `stop` is."""
-        if self._compat:
-            self._raw.append((message, done))
-            with contextlib.suppress(BlockingIOError):  # as full as it is, it wakes
-                self._waker.send(b"!")
+        Args:
+            message: the message.
+            done: called once it is processed, in the engine's thread.
+        """
+        if self._options.legacy_protocol:
+            self.state.raw_messages.append((message, done))
+            self._poller.wake()
 
     def stop(self) -> None:
         """Drain: take nothing new, process and acknowledge what was received, then return from `run`."""
-        self._draining = True
-        with contextlib.suppress(OSError):
-            self._waker.send(b"!")
+        self.state.draining = True
+        self._poller.wake()
 
     def run(self) -> None:
         """Serve until stopped."""
-        looked = 0.0
-        while not (self._draining and self._farewell()):
-            for key, events in self._selector.select(0 if self._inbox else min(_LOOK_EVERY, self.function.idle())):
-                key.data(*(() if key.fileobj in (self._listener, self._wake) else (key.fileobj, events)))
+        checked = 0.0
+        while not (self.state.draining and self._is_drained()):
+            self._poller.poll(0 if self.state.inbox else min(_CHECK_INTERVAL_S, self.function.idle()))
             self._work()
             now = time.monotonic()
-            if now > looked + _LOOK_EVERY:
-                looked = now
+            if now > checked + _CHECK_INTERVAL_S:
+                checked = now
                 self._drop_overdue(now)
         self.function.close()
         self._close()
 
-    # what comes in
+    # receiving
 
-    def _accept(self) -> None:
-        self._doorstep.accept(MAX_GUESTS - len(self._guests))
+    def _accept(self, _: int) -> None:
+        self._acceptor.accept(MAX_CONNECTIONS - len(self._connections))
 
-    def watch(self, sock: Line, hear: Callable[[], None]) -> None:
-        self._selector.register(sock, selectors.EVENT_READ, lambda *_: hear())
+    def watch(self, sock: StreamSocket, on_readable: Callable[[], None]) -> None:
+        """Call `on_readable` whenever the socket can be read."""
+        self._poller.register(sock, lambda _: on_readable())
 
-    def unwatch(self, sock: Line) -> None:
-        self._selector.unregister(sock)
+    def unwatch(self, sock: StreamSocket) -> None:
+        """Stop watching the socket."""
+        self._poller.unregister(sock)
 
-    def admit(self, sock: Line, data: bytes) -> None:
-        guest = Guest(sock, self._buffers, _HELLO_BYTES)
-        self._guests.add(guest)
-        self._selector.register(sock, selectors.EVENT_READ, lambda _, events, who=guest: self._serve(who, events))
-        self._take(guest, data)
+    def accept_connection(self, sock: StreamSocket, data: bytes) -> None:
+        """Take over the socket of a peer that sends frames; `data` is what was already received."""
+        connection = InboundConnection(sock, self._buffers, _MAX_HELLO_BYTES)
+        self._connections.add(connection)
+        self._poller.register(sock, partial(self._serve, connection))
+        self._receive(connection, data)
 
-    def _woken(self) -> None:
-        with contextlib.suppress(BlockingIOError):
-            self._wake.recv(4096)
-
-    def _serve(self, guest: Guest, events: int) -> None:
+    def _serve(self, connection: InboundConnection, events: int) -> None:
         try:
             if events & selectors.EVENT_WRITE:
-                guest.peer.flush()
-            for _ in range(_ROUNDS if events & selectors.EVENT_READ else 0):
-                frames = guest.peer.read()
-                self._take(guest, frames)
-                if not frames or guest.peer.closed:
+                connection.frames.flush()
+            for _ in range(_MAX_READS if events & selectors.EVENT_READ else 0):
+                frames = connection.frames.read()
+                self._receive(connection, frames)
+                if not frames or connection.frames.closed:
                     break
-                self._work()  # at once, while it is in the caches
-            self._watch(guest)
-        except (EOFError, OSError, WireError) as problem:
-            self._part(guest, problem)
+                self._work()  # at once, while the messages are in the CPU caches
+            self._watch_writable(connection)
+        except (EOFError, OSError, ProtocolError) as error:
+            self._drop(connection, error)
 
-    def _take(self, guest: Guest, came: list[Frame] | bytes) -> None:
+    def _receive(self, connection: InboundConnection, received: list[Frame] | bytes) -> None:
         try:
-            for frame in guest.feed(came) if isinstance(came, bytes) else came:
+            for frame in connection.feed(received) if isinstance(received, bytes) else received:
                 kind = frame.header.kind
-                if kind is Kind.DATA and guest.welcome:
-                    guest.received(frame)
-                    self._inbox.append((guest, frame))
-                elif kind is Kind.HELLO and not guest.welcome:
-                    self._welcome(guest, frame)
-                elif kind is not Kind.RENEW:
-                    raise WireError(f"a {kind.name} frame does not belong here")  # noqa: TRY301  it ends as an error of the connection does
-        except (OSError, WireError) as problem:
-            self._part(guest, problem)
+                if kind is FrameKind.DATA and connection.welcomed:
+                    connection.record_received(frame)
+                    self.state.inbox.append((connection, frame))
+                elif kind is FrameKind.HELLO and not connection.welcomed:
+                    self._welcome(connection, frame)
+                elif kind is not FrameKind.RENEW:
+                    raise ProtocolError(f"a {kind.name} frame does not belong here")  # noqa: TRY301  it ends as an error of the connection does
+        except (OSError, ProtocolError) as error:
+            self._drop(connection, error)
 
-    def _welcome(self, guest: Guest, frame: Frame) -> None:
-        hello = frame.words(Hello)
-        assert isinstance(hello, Hello)
-        if not compare_digest(hello.token.encode(), self._token.encode()) or hello.c_name != self._c_name:
-            reason = "token" if hello.c_name == self._c_name else f"this PE serves {self._c_name}, not"
-            guest.peer.send(
-                [control(Kind.BYE, Bye(f"refused: {reason} {hello.c_name if reason != 'token' else ''}".strip()))]
-            )
-            raise WireError("a greeting was refused")
-        guest.enter(hello, self.instance, self.window.share(len(self._guests)), self._most_message)
+    def _welcome(self, connection: InboundConnection, frame: Frame) -> None:
+        hello, options = frame.decode_body(Hello), self._options
+        reason = ""
+        if hello.c_name != options.c_name:
+            reason = f"refused: this PE serves {options.c_name}, not {hello.c_name}"
+        elif not compare_digest(hello.token.encode(), options.token.encode()):
+            reason = "refused: token"
+        if reason:
+            connection.frames.send([encode_control(FrameKind.BYE, Bye(reason))])
+            raise ProtocolError("a Hello was refused")
+        credit = self.state.window.share(len(self._connections))
+        connection.welcome(hello, self._instance, credit, options.max_message_bytes)
 
-    # what is done with it
+    # processing
 
     def _work(self) -> None:
-        """Process what waits; look at the sockets again after a while, so that credit keeps flowing."""
-        until = time.monotonic() + 0.05
-        while self._raw:
-            self._run_raw(*self._raw.popleft())
-        while self._inbox:
-            self._process(*portion(self._inbox, self.function.most))
+        """Process what waits, for a limited time."""
+        state, until = self.state, time.monotonic() + _MAX_WORK_S
+        while state.raw_messages:
+            self._process_raw(*state.raw_messages.popleft())
+        while state.inbox:
+            self._process(*state.next_frames(self.function.max_messages))
             if time.monotonic() > until:
                 break
-        if not self._inbox:
-            self._acknowledge()
+        if not state.inbox:
+            self._acknowledge(list(self._connections))
 
-    def _run_raw(self, message: bytes, done: Callable[[], None] | None) -> None:
+    def _process_raw(self, message: bytes, done: Callable[[], None] | None) -> None:
         self.function.run(Batch(memoryview(message), None, 1))
-        self.last_work = time.monotonic()
+        self.state.last_work = time.monotonic()
         if done is not None:
             done()
 
-    def _process(self, guest: Guest, frames: list[Frame]) -> None:
+    def _process(self, connection: InboundConnection, frames: list[Frame]) -> None:
         try:
-            batches = [self._batch(guest, frame) for frame in frames]
-        except WireError as problem:
-            self._part(guest, problem)
+            batches = [self._decode_batch(connection, frame) for frame in frames]
+        except ProtocolError as error:
+            self._drop(connection, error)
             return
-        began = time.monotonic()
-        parts = joined(
-            [part for frame, batch in zip(frames, batches, strict=True) for part in self._new(guest, frame, batch)]
-        )
-        failed = sum(self.function.run(part) for part in parts)
-        del batches, parts
-        self.last_work = time.monotonic()
-        self.window.took(self.last_work - began, sum(frame.header.count for frame in frames))
+        state, queued, began = self.state, connection.is_master, time.monotonic()
+        new = [state.new_batches(frame, batch, queued=queued) for frame, batch in zip(frames, batches, strict=True)]
+        merged = merge_batches([batch for of_frame in new for batch in of_frame])
+        failed = sum(self.function.run(batch) for batch in merged)
+        del batches, new, merged
+        state.record_work(began, time.monotonic(), sum(frame.header.count for frame in frames))
         may_wait = True
         for frame in frames:
-            may_wait = guest.done(frame.header, failed) and may_wait
+            may_wait = connection.record_processed(frame.header, failed) and may_wait
             failed = 0
-            self._buffers.give(frame)
-        if not may_wait or self.last_work > began + _SLOW:
-            self._acknowledge(guest)
+            self._buffers.give_back(frame)
+        if not may_wait or state.last_work > began + _SLOW_FRAME_S:
+            self._acknowledge([connection])
 
-    def _batch(self, guest: Guest, frame: Frame) -> Batch:
-        """The messages of a frame; raises WireError when they are not what they should be."""
+    def _decode_batch(self, connection: InboundConnection, frame: Frame) -> Batch:
+        """Return the messages of a frame; raises ProtocolError when they are not valid."""
         if frame.header.flags & SHARED:
-            if guest not in self._guests:
-                raise WireError("whoever lent the memory is gone, and may have gone on to use it")
-            frame.look_up(guest.memory)
+            if connection not in self._connections:
+                raise ProtocolError("the owner of the shared memory has disconnected, and may write there again")
+            frame.resolve_shared_body(connection.memory)
         return frame.batch()
 
-    def _new(self, guest: Guest, frame: Frame, batch: Batch) -> list[Batch]:
-        """The parts of a frame that were not processed before; from now on they count as that."""
-        header = frame.header
-        missing = self._history.missing(header, queued=guest.is_master)
-        self._history.add(header, queued=guest.is_master)
-        self.duplicates += header.count - sum(end - first for first, end in missing)
-        return [batch.part(first - header.first, end - header.first) for first, end in missing]
-
-    def _acknowledge(self, only: Guest | None = None) -> None:
-        for guest in list(self._guests) if only is None else [only]:
-            if not guest.owes:
+    def _acknowledge(self, connections: list[InboundConnection]) -> None:
+        for connection in connections:
+            if not connection.has_pending_acks:
                 continue
             try:
-                guest.acknowledge(self.window.share(len(self._guests)))
-                self._watch(guest)
-            except OSError as problem:
-                self._part(guest, problem)
+                connection.acknowledge(self.state.window.share(len(self._connections)))
+                self._watch_writable(connection)
+            except OSError as error:
+                self._drop(connection, error)
 
-    # how it ends
+    # closing
 
-    def _watch(self, guest: Guest) -> None:
-        """Look for room to write where something is still to be written."""
-        events = selectors.EVENT_READ | (selectors.EVENT_WRITE if guest.peer.wants_write else 0)
-        if guest in self._guests and self._selector.get_key(guest.sock).events != events:
-            self._selector.modify(guest.sock, events, self._selector.get_key(guest.sock).data)
+    def _watch_writable(self, connection: InboundConnection) -> None:
+        if connection in self._connections:
+            self._poller.watch_writable(connection.sock, wanted=connection.frames.wants_write)
 
-    def _part(self, guest: Guest, problem: Exception) -> None:
-        if guest not in self._guests:
+    def _drop(self, connection: InboundConnection, error: Exception) -> None:
+        if connection not in self._connections:
             return
-        self.note(problem)
-        self._guests.discard(guest)
-        self._selector.unregister(guest.sock)
-        guest.peer.close()
+        self.record_error(error)
+        self._connections.discard(connection)
+        self._poller.unregister(connection.sock)
+        connection.frames.close()
 
-    def note(self, problem: Exception) -> None:
-        if isinstance(problem, WireError):
-            self.refused += 1
-            logger.warning("a connection was closed: %s", problem)
+    def record_error(self, error: Exception) -> None:
+        """Count and log a connection that was closed because of invalid data."""
+        if isinstance(error, ProtocolError):
+            self.state.rejected_connections += 1
+            logger.warning("a connection was closed: %s", error)
 
     def _drop_overdue(self, now: float) -> None:
-        self._doorstep.drop_overdue(now)
-        for guest in [one for one in self._guests if one.overdue(now)]:
-            self._part(guest, WireError("no greeting came"))
+        self._acceptor.drop_overdue(now)
+        for connection in [one for one in self._connections if one.overdue(now)]:
+            self._drop(connection, ProtocolError("no Hello came"))
 
-    def _farewell(self) -> bool:
-        """Whether everything received was processed; the first call tells the guests to send no more."""
-        if not self._stopped:
-            self._stopped = True
-            for guest in list(self._guests):
+    def _is_drained(self) -> bool:
+        """Return whether everything received was processed; the first call asks the peers to send no more."""
+        if not self.state.drain_announced:
+            self.state.drain_announced = True
+            for connection in list(self._connections):
                 with contextlib.suppress(OSError):
-                    guest.peer.send([control(Kind.BYE, Bye("draining"))])
-        return not self._inbox and not self._raw and not any(guest.peer.unsent for guest in self._guests)
+                    connection.frames.send([encode_control(FrameKind.BYE, Bye("draining"))])
+        return self.state.is_empty and not any(connection.frames.unsent for connection in self._connections)
 
     def _close(self) -> None:
-        for guest in list(self._guests):
-            self._part(guest, EOFError())
-        self._doorstep.close()
-        self._selector.close()
-        for sock in (self._listener, self._wake, self._waker):
-            sock.close()
+        for connection in list(self._connections):
+            self._drop(connection, EOFError())
+        self._acceptor.close()
+        self._poller.close()
+        self._listener.close()

@@ -1,83 +1,75 @@
-"""A connection to a PE that sends frames: what it may send, and what it is owed an acknowledgement for."""
+"""A connection to a PE that sends frames: its limits, and its acknowledgements."""
 
 import time
 
-from frameworks.harmonicio.engine.errors import WireError
-from frameworks.harmonicio.engine.wire.connection import Peer
+from frameworks.harmonicio.engine.errors import ProtocolError
+from frameworks.harmonicio.engine.pe.pending_acks import PendingAcks
+from frameworks.harmonicio.engine.wire.connection import FrameConnection
 from frameworks.harmonicio.engine.wire.control_messages import Hello, Welcome
-from frameworks.harmonicio.engine.wire.frame import Frame, Header, Kind, ack, control
-from frameworks.harmonicio.engine.wire.frame_reader import Buffers
+from frameworks.harmonicio.engine.wire.frame import Frame, FrameHeader, FrameKind, encode_control
+from frameworks.harmonicio.engine.wire.frame_reader import BufferPool
 from frameworks.harmonicio.engine.wire.handshake import TIMEOUT_S
-from frameworks.harmonicio.engine.wire.shared_memory import opened
-from frameworks.harmonicio.engine.wire.tls_socket import Line
+from frameworks.harmonicio.engine.wire.shared_memory import open_shared_memory
+from frameworks.harmonicio.engine.wire.tls_socket import StreamSocket
 
-_MAX_HELD = 64
-"""Frames whose acknowledgement may wait for those behind them."""
-_MAX_HELD_S = 0.002
-_LENIENCE = 4
-"""So many times its credit, an earlier and larger one, may a guest have sent."""
-_MIN_BYTES = 256 * 2**20
+_CREDIT_TOLERANCE = 4
+"""A peer may have sent this many times its credit, because an earlier credit was larger."""
+_MIN_WAITING_BYTES = 256 * 2**20
 
 
-class Guest:
-    """A peer, from its greeting on."""
+class InboundConnection:
+    """A connection of a connector or of the master, from its first frame on."""
 
-    def __init__(self, sock: Line, buffers: Buffers, most_body: int) -> None:
-        self.peer, self.sock = Peer(sock, buffers, most_body), sock
-        self.welcome = self.is_master = False
+    def __init__(self, sock: StreamSocket, buffers: BufferPool, max_body_bytes: int) -> None:
+        self.frames, self.sock = FrameConnection(sock, buffers, max_body_bytes), sock
+        self.welcomed = self.is_master = False
         self.memory: memoryview | None = None
-        self._began = time.monotonic()
-        self._owed: list[list[int]] = []
-        self._frames, self._since, self._failed = 0, 0.0, 0
-        self._bytes, self._most_bytes = 0, 0
+        self._opened_at = time.monotonic()
+        self._acks = PendingAcks()
+        self._waiting_bytes, self._max_waiting_bytes = 0, 0
 
     @property
-    def owes(self) -> bool:
-        """Whether something is processed and not acknowledged."""
-        return bool(self._owed)
+    def has_pending_acks(self) -> bool:
+        """Return whether anything is processed and not acknowledged."""
+        return bool(self._acks)
 
     def feed(self, data: bytes) -> list[Frame]:
-        """The frames in what was received before it was known to be a guest."""
-        return self.peer.reader.feed(data)
+        """Return the frames in what was received during the handshake."""
+        return self.frames.reader.feed(data)
 
-    def enter(self, hello: Hello, instance: str, credit: tuple[int, int], most_message: int) -> None:
-        """Answer its greeting; from now on it may send messages."""
-        self.welcome, self.is_master = True, hello.role == "master"
-        self.peer.reader.most_body = most_message
-        self._most_bytes = max(_LENIENCE * credit[1], _MIN_BYTES) + most_message
-        self.memory = opened(hello.shared) if hello.shared is not None else None
-        welcome = Welcome(instance, *credit, shared=self.memory is not None, most_bytes=most_message)
-        self.peer.send([control(Kind.WELCOME, welcome)])
+    def welcome(self, hello: Hello, instance: str, credit: tuple[int, int], max_message_bytes: int) -> None:
+        """Answer the Hello; from now on the peer may send messages.
 
-    def received(self, frame: Frame) -> None:
-        """Count what waits; raises WireError when it is far more than any credit that was given."""
-        self._bytes += frame.header.size
-        if self._bytes > self._most_bytes:
-            raise WireError(f"{self._bytes} bytes are waiting, far beyond the credit")
+        Args:
+            hello: the first frame of the peer.
+            instance: id of this PE's process.
+            credit: (messages, bytes) that may be unacknowledged.
+            max_message_bytes: longest frame body that is accepted.
+        """
+        self.welcomed, self.is_master = True, hello.role == "master"
+        self.frames.reader.max_body_bytes = max_message_bytes
+        self._max_waiting_bytes = max(_CREDIT_TOLERANCE * credit[1], _MIN_WAITING_BYTES) + max_message_bytes
+        self.memory = open_shared_memory(hello.shared) if hello.shared is not None else None
+        welcome = Welcome(instance, *credit, shared=self.memory is not None, max_body_bytes=max_message_bytes)
+        self.frames.send([encode_control(FrameKind.WELCOME, welcome)])
 
-    def done(self, header: Header, failed: int) -> bool:
-        """Note that a frame was processed; whether its acknowledgement may wait a little."""
-        self._bytes -= header.size
-        self._failed += failed
-        now = time.monotonic()
-        if not self._owed:
-            self._frames, self._since = 0, now
-        self._frames += 1
-        last = self._owed[-1] if self._owed else None
-        if last is not None and last[0] == header.session and last[1] + last[2] == header.first:
-            last[2] += header.count
-        else:
-            self._owed.append([header.session, header.first, header.count])
-        return self._frames < _MAX_HELD and now < self._since + _MAX_HELD_S
+    def record_received(self, frame: Frame) -> None:
+        """Count a frame that waits; raises ProtocolError when far more waits than any credit allowed."""
+        self._waiting_bytes += frame.header.size
+        if self._waiting_bytes > self._max_waiting_bytes:
+            raise ProtocolError(f"{self._waiting_bytes} bytes are waiting, far beyond the credit")
+
+    def record_processed(self, header: FrameHeader, failed: int) -> bool:
+        """Count a frame as processed; return whether its acknowledgement may wait."""
+        self._waiting_bytes -= header.size
+        return self._acks.add(header, failed, time.monotonic())
 
     def acknowledge(self, credit: tuple[int, int]) -> None:
-        """Send what is owed; raises OSError when the connection is gone."""
-        failed, self._failed = self._failed, 0
-        owed, self._owed = self._owed, []
-        acks = [ack(*part, failed=failed if index == 0 else 0, credit=credit) for index, part in enumerate(owed)]
-        if not self.peer.closed:
-            self.peer.send([b"".join(acks)])
+        """Send the pending acknowledgements with a new credit; raises OSError when the connection is lost."""
+        acks = self._acks.take(credit)
+        if not self.frames.closed:
+            self.frames.send([acks])
 
     def overdue(self, now: float) -> bool:
-        """Whether it has not greeted in time."""
-        return not self.welcome and now > self._began + TIMEOUT_S
+        """Return whether no Hello came in time."""
+        return not self.welcomed and now > self._opened_at + TIMEOUT_S

@@ -1,1 +1,1 @@
-"""What goes over a data connection: frames, the words of control frames, and what of the old wire is read and written."""
+"""The data plane's wire format: frames, control messages, and the messages of the legacy protocol."""

@@ -1,4 +1,4 @@
-"""The doorstep of a port: new connections, until it is clear whether frames come or a message of the old wire."""
+"""The accepting side of a data port: tells new connections that send frames from those of the legacy protocol."""
 
 import contextlib
 import socket
@@ -7,79 +7,79 @@ from collections.abc import Callable
 from functools import partial
 from typing import Protocol
 
-from frameworks.harmonicio.engine.errors import Refused, WireError
-from frameworks.harmonicio.engine.wire.handshake import Greeting
-from frameworks.harmonicio.engine.wire.tls_socket import Line, Secure
+from frameworks.harmonicio.engine.errors import ProtocolError, RefusedError
+from frameworks.harmonicio.engine.wire.handshake import Handshake
+from frameworks.harmonicio.engine.wire.tls_socket import StreamSocket, TlsSocket
 
 
-class House(Protocol):
-    """Whose doorstep it is."""
+class Server(Protocol):
+    """Callbacks of the server that owns an acceptor."""
 
-    def watch(self, sock: Line, hear: Callable[[], None]) -> None:
-        """Have `hear` called whenever something has come."""
+    def watch(self, sock: StreamSocket, on_readable: Callable[[], None]) -> None:
+        """Call `on_readable` whenever the socket can be read."""
 
-    def unwatch(self, sock: Line) -> None:
-        """No more."""
+    def unwatch(self, sock: StreamSocket) -> None:
+        """Stop watching the socket."""
 
-    def admit(self, sock: Line, data: bytes) -> None:
-        """Somebody speaks in frames, of which these bytes are the beginning; the socket is the house's from now on."""
+    def accept_connection(self, sock: StreamSocket, data: bytes) -> None:
+        """Take over the socket of a peer that sends frames; `data` is what was already received."""
 
-    def put_raw(self, message: bytes) -> None:
-        """A message of the old wire is whole. May raise WireError or Refused."""
+    def accept_raw_message(self, message: bytes) -> None:
+        """Take a whole message of the legacy protocol. May raise ProtocolError or RefusedError."""
 
-    def note(self, problem: Exception) -> None:
-        """A connection was closed because of that."""
+    def record_error(self, error: Exception) -> None:
+        """Record why a connection was closed."""
 
 
-class Doorstep:
-    """Accepts for a listening socket that does not block; no caller waits here for longer than a greeting may take."""
+class Acceptor:
+    """Accepts connections of a non-blocking listening socket and classifies them by their first bytes."""
 
-    def __init__(self, listener: socket.socket, house: House, most_bytes: int, tls: ssl.SSLContext | None) -> None:
-        self._listener, self._house, self._most_bytes, self._tls = listener, house, most_bytes, tls
-        self._greetings: set[Greeting] = set()
+    def __init__(self, listener: socket.socket, server: Server, max_bytes: int, tls: ssl.SSLContext | None) -> None:
+        self._listener, self._server, self._max_bytes, self._tls = listener, server, max_bytes, tls
+        self._handshakes: set[Handshake] = set()
 
-    def accept(self, room: int) -> None:
-        """Let in who waits outside, as long as there are fewer than `room` here; hang up on the others."""
+    def accept(self, limit: int) -> None:
+        """Accept pending connections while fewer than `limit` are in their handshake; close the rest."""
         with contextlib.suppress(OSError):
             while True:
                 sock, _ = self._listener.accept()
-                if len(self._greetings) >= room:
+                if len(self._handshakes) >= limit:
                     sock.close()
                     continue
                 sock.settimeout(0)
-                line = sock if self._tls is None else Secure(sock, self._tls, server_side=True)
-                greeting = Greeting(line, self._most_bytes)
-                self._greetings.add(greeting)
-                self._house.watch(line, partial(self._hear, greeting))
+                stream = sock if self._tls is None else TlsSocket(sock, self._tls, server_side=True)
+                handshake = Handshake(stream, self._max_bytes)
+                self._handshakes.add(handshake)
+                self._server.watch(stream, partial(self._continue, handshake))
 
     def drop_overdue(self, now: float) -> None:
-        """Close those that have taken too long."""
-        for greeting in [one for one in self._greetings if one.overdue(now)]:
-            self._forget(greeting, close=True)
+        """Close the connections whose handshake has timed out."""
+        for handshake in [one for one in self._handshakes if one.overdue(now)]:
+            self._forget(handshake, close=True)
 
     def close(self) -> None:
-        """Close all of them."""
-        for greeting in list(self._greetings):
-            self._forget(greeting, close=True)
+        """Close all connections whose handshake has not ended."""
+        for handshake in list(self._handshakes):
+            self._forget(handshake, close=True)
 
-    def _hear(self, greeting: Greeting) -> None:
+    def _continue(self, handshake: Handshake) -> None:
         try:
-            heard = greeting.hear()
-            greeting.check_room(self._greetings)
-            if heard == "unclear":
+            outcome = handshake.receive()
+            handshake.check_memory(self._handshakes)
+            if outcome == "unclear":
                 return
-            self._forget(greeting, close=heard == "raw")
-            if heard == "raw":
-                self._house.put_raw(bytes(greeting.data))
+            self._forget(handshake, close=outcome == "raw")
+            if outcome == "raw":
+                self._server.accept_raw_message(bytes(handshake.data))
             else:
-                self._house.admit(greeting.sock, bytes(greeting.data))
-        except (EOFError, OSError, WireError, Refused) as problem:
-            self._forget(greeting, close=True)
-            self._house.note(problem)
+                self._server.accept_connection(handshake.sock, bytes(handshake.data))
+        except (EOFError, OSError, ProtocolError, RefusedError) as error:
+            self._forget(handshake, close=True)
+            self._server.record_error(error)
 
-    def _forget(self, greeting: Greeting, *, close: bool) -> None:
-        if greeting in self._greetings:
-            self._greetings.discard(greeting)
-            self._house.unwatch(greeting.sock)
+    def _forget(self, handshake: Handshake, *, close: bool) -> None:
+        if handshake in self._handshakes:
+            self._handshakes.discard(handshake)
+            self._server.unwatch(handshake.sock)
             if close:
-                greeting.sock.close()
+                handshake.sock.close()

@@ -1,41 +1,49 @@
-"""The words of control frames; JSON, read strictly."""
+"""The bodies of control frames: JSON that is validated when it is decoded.
+
+A field whose name on the wire differs from its name here has it in `field(name=...)`.
+"""
 
 from typing import Annotated, Literal
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, field
 
-from frameworks.harmonicio.engine.wire.frame import MAX_BODY
-from frameworks.harmonicio.engine.wire.shared_memory import Shared
+from frameworks.harmonicio.engine.wire.frame import MAX_BODY_BYTES
+from frameworks.harmonicio.engine.wire.shared_memory import SharedMemoryHandle
 
 Name = Annotated[str, Meta(min_length=1, max_length=999)]
-"""Of an image or stream; the old wire cannot carry a longer one."""
+"""Name of an image or stream; the legacy protocol cannot carry a longer one."""
 
 
 class Hello(Struct, frozen=True):
-    """The first frame of a connection, from whoever opened it."""
+    """The first frame of a connection, sent by the side that opened it."""
 
     role: Literal["connector", "master"]
     c_name: Name
     session: Annotated[int, Meta(ge=0, le=2**62)]
     token: Annotated[str, Meta(max_length=512)] = ""
-    shared: Shared | None = None
-    """memory of a connector that a PE of its host may read"""
+    shared: SharedMemoryHandle | None = None
+    """memory of a connector that a PE on its host may read"""
 
 
 class Welcome(Struct, frozen=True):
-    """The answer: who answers (another instance has forgotten everything), and how much may be on its way unacknowledged."""
+    """The answer to a Hello: the instance that answers, and its initial credit.
+
+    Another `instance` at the same address is another process, which knows nothing of earlier frames.
+    """
 
     instance: str
     credit_messages: int
+    """messages that may be unacknowledged"""
     credit_bytes: int
+    """bytes that may be unacknowledged"""
     shared: bool = False
-    """whether frames may refer to the memory that was offered"""
-    most_bytes: int = MAX_BODY
-    """of a frame's body that is accepted; who does not say it is believed to accept any"""
+    """whether frames may refer to the memory that the Hello offered"""
+    max_body_bytes: int = field(default=MAX_BODY_BYTES, name="most_bytes")
+    """longest frame body that is accepted"""
 
 
-class Place(Struct, frozen=True):
-    """Where a PE listens."""
+class Address(Struct, frozen=True):
+    """The id of a PE, and the host and port at which it listens."""
 
     id: str
     host: str
@@ -43,13 +51,13 @@ class Place(Struct, frozen=True):
 
 
 class Leases(Struct, frozen=True):
-    """The PEs that a connector may send to for `seconds` more; renewed long before."""
+    """The PEs that a connector may send to for the next `seconds`; renewed long before they lapse."""
 
     seconds: float
-    places: list[Place]
+    addresses: list[Address] = field(name="places")
 
 
 class Bye(Struct, frozen=True):
-    """Why a connection is being closed."""
+    """The reason for which a connection is being closed."""
 
     reason: str

@@ -1,71 +1,84 @@
-"""Reads frames off a socket that does not block, into buffers that are used again."""
+"""Reading frames from a non-blocking socket into reusable buffers."""
 
 import sys
 
 from crc32c import crc32c
 
-from frameworks.harmonicio.engine.errors import WireError
-from frameworks.harmonicio.engine.wire.frame import HEADER_BYTES, MAX_BODY, SHARED, Frame, Header, Kind, read_header
-from frameworks.harmonicio.engine.wire.tls_socket import Line, Secure
+from frameworks.harmonicio.engine.errors import ProtocolError
+from frameworks.harmonicio.engine.wire.frame import (
+    HEADER_BYTES,
+    MAX_BODY_BYTES,
+    SHARED,
+    Frame,
+    FrameHeader,
+    FrameKind,
+    decode_header,
+)
+from frameworks.harmonicio.engine.wire.tls_socket import StreamSocket, TlsSocket
 
 SCRATCH_BYTES = 2**16
-BUDGET_BYTES = 2**18
-"""Of one call: then somebody else has his turn."""
-_POOLED_BYTES = 64 * 2**20
+MAX_READ_BYTES = 2**18
+"""Bytes read in one call, so that one connection does not keep the others waiting."""
+_MAX_POOLED_BYTES = 64 * 2**20
 
 
-class Buffers:
-    """Bodies to be received into; one that nobody looks at any more is used again, which spares the kernel fresh pages."""
+class BufferPool:
+    """Buffers for received bodies; one without references is reused, which spares the kernel fresh pages."""
 
-    def __init__(self, most_bytes: int = _POOLED_BYTES) -> None:
-        self._most, self._held = most_bytes, 0
+    def __init__(self, max_bytes: int = _MAX_POOLED_BYTES) -> None:
+        self._max_bytes, self._free_bytes = max_bytes, 0
         self._free: dict[int, list[bytearray]] = {}
 
     def take(self, size: int) -> bytearray:
-        """At least `size` bytes, whatever is in them."""
-        room = _rounded(size)
-        free = self._free.get(room)
+        """Return a buffer of at least `size` bytes with undefined content."""
+        capacity = _round_up(size)
+        free = self._free.get(capacity)
         if free:
-            self._held -= room
+            self._free_bytes -= capacity
             return free.pop()
-        return bytearray(room)
+        return bytearray(capacity)
 
-    def give(self, frame: Frame) -> None:
-        """Take the buffer of a frame back, unless somebody kept a view of it."""
+    def give_back(self, frame: Frame) -> None:
+        """Take the buffer of a frame back, unless a view of it is still in use."""
         buffer, frame.buffer = frame.buffer, None
         frame.body = memoryview(b"")
-        if buffer is None or sys.getrefcount(buffer) > 2 or self._held + len(buffer) > self._most:
+        if buffer is None or sys.getrefcount(buffer) > 2 or self._free_bytes + len(buffer) > self._max_bytes:
             return
-        self._held += len(buffer)
+        self._free_bytes += len(buffer)
         self._free.setdefault(len(buffer), []).append(buffer)
 
 
-def _rounded(size: int) -> int:
-    """The next of eight steps to a power of two: few sizes of buffers, little waste."""
+def _round_up(size: int) -> int:
+    """Return the next of eight steps to a power of two: few buffer sizes, little waste."""
     step = max(4096, 1 << max(0, size.bit_length() - 4))
     return -(-size // step) * step
 
 
-class Reader:
-    """The receiving half of a connection; nothing longer than `most_body` is accepted."""
+class FrameReader:
+    """The receiving half of a connection; a body longer than `max_body_bytes` is an error."""
 
-    def __init__(self, buffers: Buffers, most_body: int) -> None:
-        self.most_body = most_body
+    def __init__(self, buffers: BufferPool, max_body_bytes: int) -> None:
+        self.max_body_bytes = max_body_bytes
         self._buffers = buffers
         self._scratch = bytearray(SCRATCH_BYTES)
         self._view = memoryview(self._scratch)
         self._begin = self._end = 0
-        self._header: Header | None = None
+        self._header: FrameHeader | None = None
         self._buffer = bytearray()
         self._body = memoryview(b"")
         self._filled = 0
-        self.received = 0
 
-    def read(self, sock: Line) -> list[Frame]:
-        """The frames that have come; raises EOFError at the end of the connection, WireError when it carries something else."""
+    def read(self, sock: StreamSocket) -> list[Frame]:
+        """Return the frames received so far.
+
+        Raises:
+            EOFError: the connection has ended.
+            ProtocolError: the data is not a valid frame.
+            OSError: the connection broke.
+        """
         frames: list[Frame] = []
-        budget = BUDGET_BYTES
-        while budget > 0 or (isinstance(sock, Secure) and sock.pending):
+        budget = MAX_READ_BYTES
+        while budget > 0 or (isinstance(sock, TlsSocket) and sock.pending):
             direct = self._header is not None
             target = self._body[self._filled :] if direct else self._view[self._end :]
             try:
@@ -74,10 +87,9 @@ class Reader:
                 break
             if count == 0:
                 if frames:
-                    break  # what came before the end counts; the end is seen again at the next call
+                    break  # frames before the end count; the next call reads the end again
                 raise EOFError
             budget -= count
-            self.received += count
             if direct:
                 self._filled += count
                 self._finish(frames)
@@ -88,7 +100,7 @@ class Reader:
         return frames
 
     def feed(self, data: bytes) -> list[Frame]:
-        """The same for bytes that were received by somebody else: the beginning of a connection."""
+        """Return the frames in bytes that were already received: the beginning of a connection."""
         frames: list[Frame] = []
         at = 0
         while at < len(data):
@@ -106,14 +118,14 @@ class Reader:
         return frames
 
     def _parse(self, frames: list[Frame]) -> bool:
-        """Take whole frames out of the scratch, and the beginning of a longer one; whether nothing of a body is awaited."""
+        """Take the complete frames from the scratch buffer; return whether no incomplete body is left."""
         while self._header is None and self._end - self._begin >= HEADER_BYTES:
-            header = read_header(self._view, self._begin)
-            if header.size > self.most_body:
-                raise WireError(f"a body of {header.size} bytes; at most {self.most_body} are accepted here")
-            most = MAX_BODY if header.flags & SHARED else max(1, header.size)
-            if header.kind == Kind.DATA and not 0 < header.count <= most:
-                raise WireError(f"{header.count} messages in a body of {header.size} bytes")
+            header = decode_header(self._view, self._begin)
+            if header.size > self.max_body_bytes:
+                raise ProtocolError(f"a body of {header.size} bytes; at most {self.max_body_bytes} are accepted here")
+            max_count = MAX_BODY_BYTES if header.flags & SHARED else max(1, header.size)
+            if header.kind == FrameKind.DATA and not 0 < header.count <= max_count:
+                raise ProtocolError(f"{header.count} messages in a body of {header.size} bytes")
             self._begin += HEADER_BYTES
             self._start(header)
             self._finish(frames)
@@ -123,7 +135,7 @@ class Reader:
             self._begin, self._end = 0, rest
         return self._header is None
 
-    def _start(self, header: Header) -> None:
+    def _start(self, header: FrameHeader) -> None:
         self._header, self._buffer = header, self._buffers.take(header.size)
         self._body = memoryview(self._buffer)[: header.size]
         here = min(header.size, self._end - self._begin)
@@ -132,11 +144,11 @@ class Reader:
         self._filled = here
 
     def _finish(self, frames: list[Frame]) -> None:
-        """Add the frame under way when its body is whole."""
+        """Append the current frame once its body is complete."""
         header = self._header
         if header is None or self._filled < header.size:
             return
         if crc32c(self._body) != header.body_crc:
-            raise WireError("the checksum of a body is wrong")
+            raise ProtocolError("the checksum of a body is wrong")
         frames.append(Frame(header, self._body, self._buffer))
         self._header, self._buffer, self._body = None, bytearray(), memoryview(b"")

@@ -1,6 +1,6 @@
-"""Text from an old peer: JSON, or else a Python literal; parsed, never evaluated, and bounded before it is looked at.
+"""Text of the legacy protocol: JSON or a Python literal, parsed within limits and never evaluated.
 
-What we answer is valid as both: double quotes, numbers, lists, objects; no null, true or false.
+Text written here is valid as both: double quotes, numbers, lists, objects; no null, true or false.
 """
 
 import ast
@@ -8,7 +8,7 @@ import json
 import math
 from typing import Any
 
-from frameworks.harmonicio.engine.errors import WireError
+from frameworks.harmonicio.engine.errors import ProtocolError
 
 MAX_BYTES = 2**20
 MAX_DEPTH = 32
@@ -16,21 +16,25 @@ _INTEGERS = range(-(2**63), 2**64)
 
 
 def read_literal(data: bytes | str) -> Any:
-    """The value that a text says, which JSON can say; raises WireError when it is too long, too deep, or something else."""
+    """Return the value of a text, limited to what JSON can express.
+
+    Raises:
+        ProtocolError: the text is too long, nested too deep, or neither JSON nor a literal.
+    """
     if len(data) > MAX_BYTES:
-        raise WireError(f"a text of {len(data)} characters; at most {MAX_BYTES} are read")
+        raise ProtocolError(f"a text of {len(data)} characters; at most {MAX_BYTES} are read")
     try:
         text = data if isinstance(data, str) else data.decode()
     except UnicodeDecodeError:
-        raise WireError("a text is not UTF-8") from None
+        raise ProtocolError("a text is not UTF-8") from None
     if _depth(text) > MAX_DEPTH:
-        raise WireError(f"a text is nested deeper than {MAX_DEPTH}")
-    value = _parsed(text)
+        raise ProtocolError(f"a text is nested deeper than {MAX_DEPTH}")
+    value = _parse(text)
     _check(value)
     return value
 
 
-def _parsed(text: str) -> Any:
+def _parse(text: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -38,11 +42,11 @@ def _parsed(text: str) -> Any:
     try:
         return ast.literal_eval(text.strip())
     except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
-        raise WireError("a text is neither JSON nor a literal") from None
+        raise ProtocolError("a text is neither JSON nor a literal") from None
 
 
 def _check(value: Any) -> None:
-    """Raise WireError when others could not write the value as JSON, or not read its numbers; a tuple is a list there."""
+    """Raise ProtocolError when JSON cannot express the value, or others cannot read its numbers; a tuple is a list."""
     match value:
         case None | bool() | str():
             pass
@@ -57,30 +61,31 @@ def _check(value: Any) -> None:
             for part in value.values():
                 _check(part)
         case _:
-            raise WireError(f"a text has what JSON has not, or a number beyond 64 bits: of type {type(value).__name__}")
+            name = type(value).__name__
+            raise ProtocolError(f"a text has a value of type {name} that JSON cannot express, or beyond 64 bits")
 
 
 def write_literal(value: Any) -> str:
-    """A text that is JSON and a Python literal at once; None becomes "None", and truth a number."""
-    return json.dumps(_plain(value), ensure_ascii=True)
+    """Return a text that is JSON and a Python literal at once; None becomes "None", and a boolean a number."""
+    return json.dumps(_to_plain(value), ensure_ascii=True)
 
 
-def _plain(value: Any) -> Any:
+def _to_plain(value: Any) -> Any:
     if value is None:
         return "None"
     if isinstance(value, bool):
         return int(value)
     if isinstance(value, dict):
-        return {str(key): _plain(part) for key, part in value.items()}
+        return {str(key): _to_plain(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(part) for part in value]
+        return [_to_plain(part) for part in value]
     return value
 
 
 def _depth(text: str) -> int:
-    """How deep brackets are nested at most; brackets in strings count too, which only errs to the safe side.
+    """Return an upper bound of the nesting depth: brackets within strings count, too.
 
-    Operators that a parser would nest (a long row of minus signs, say) count like brackets.
+    Operators that a parser would nest (a long row of minus signs) count like brackets.
     """
     deepest = depth = row = 0
     for character in text:

@@ -1,36 +1,42 @@
-"""Which messages of a session were done already: contiguous ranges above a floor, so that it does not grow with what passed."""
+"""A set of sequence numbers as ranges above a low watermark, so that it does not grow with time."""
 
 from bisect import bisect_right
 
 MAX_RANGES = 4096
-"""Kept of one session; with a floor that rises there are few, without one the lowest are forgotten first."""
+"""Ranges kept of one session. Few are needed while the watermark advances; without one the lowest are dropped first."""
 
 
-class Seen:
-    """Numbers that were added, as disjoint ranges in ascending order."""
+class SequenceRanges:
+    """Added sequence numbers as disjoint ranges in ascending order."""
 
     def __init__(self) -> None:
         self._starts: list[int] = []
         self._ends: list[int] = []
-        self._floor = 0
+        self._low_watermark = 0
 
     def __len__(self) -> int:
-        """How many ranges are kept."""
+        """Return the number of ranges."""
         return len(self._starts)
 
-    def raise_floor(self, floor: int) -> None:
-        """Forget everything below: it is done, and will not come again but as an echo."""
-        if floor <= self._floor:
+    def advance_low_watermark(self, low_watermark: int) -> None:
+        """Drop ranges below the low watermark; anything older is a duplicate."""
+        if low_watermark <= self._low_watermark:
             return
-        self._floor = floor
-        drop = bisect_right(self._ends, floor)
+        self._low_watermark = low_watermark
+        drop = bisect_right(self._ends, low_watermark)
         del self._starts[:drop], self._ends[:drop]
-        if self._starts and self._starts[0] < floor:
-            self._starts[0] = floor
+        if self._starts and self._starts[0] < low_watermark:
+            self._starts[0] = low_watermark
 
-    def missing(self, first: int, end: int, *, floor: bool = True) -> list[tuple[int, int]]:
-        """The parts of first ... end - 1 that were not added, as (first, end); what is below the floor counts as added, or not."""
-        at, parts = max(first, self._floor) if floor else first, list[tuple[int, int]]()
+    def missing(self, first: int, end: int, *, use_low_watermark: bool = True) -> list[tuple[int, int]]:
+        """Return the parts of first ... end - 1 that were not added, as (first, end).
+
+        Args:
+            first: first number asked for.
+            end: one beyond the last number asked for.
+            use_low_watermark: whether numbers below the low watermark count as added.
+        """
+        at, parts = max(first, self._low_watermark) if use_low_watermark else first, list[tuple[int, int]]()
         index = bisect_right(self._ends, at)
         while at < end and index < len(self._starts) and self._starts[index] < end:
             if at < self._starts[index]:
@@ -42,8 +48,8 @@ class Seen:
         return parts
 
     def add(self, first: int, count: int) -> None:
-        """Add first ... first + count - 1; what was there already stays."""
-        start, end = max(first, self._floor), first + count
+        """Add first ... first + count - 1; numbers that were added before stay."""
+        start, end = max(first, self._low_watermark), first + count
         if end <= start:
             return
         left = bisect_right(self._ends, start - 1)

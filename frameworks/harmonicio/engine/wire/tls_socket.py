@@ -1,4 +1,4 @@
-"""A socket that speaks TLS and never blocks, as far as Peer, Reader and Greeting need one."""
+"""A non-blocking TLS socket with the methods that connections, frame readers and handshakes use."""
 
 import contextlib
 import socket
@@ -9,38 +9,37 @@ from typing import cast
 Buffer = bytes | bytearray | memoryview
 
 _CHUNK = 2**18
-_MAX_ENCRYPTED = 2**18
-"""Bytes that are encrypted before the kernel has taken those before them."""
+_MAX_ENCRYPTED_BYTES = 2**18
+"""Bytes that are encrypted ahead of what the kernel has taken."""
 
 
-class Secure:
-    """Reads and writes as a socket without a timeout of its own does; the handshake goes on beside it."""
+class TlsSocket:
+    """Reads and writes like a non-blocking socket; the TLS handshake proceeds in the same calls."""
 
     def __init__(self, sock: socket.socket, context: ssl.SSLContext, *, server_side: bool) -> None:
         self._sock, self.family = sock, sock.family
         self._in, self._out = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._in, self._out, server_side=server_side)
         self._encrypted = memoryview(b"")
-        self._owed = 0
+        self._encrypted_plain = 0
 
     @property
     def pending(self) -> bool:
-        """Whether something has come that a selector does not know of."""
+        """Return whether received bytes wait that a selector does not report."""
         return self._in.pending > 0 or self._tls.pending() > 0
 
     @property
     def wants_write(self) -> bool:
-        """Whether room to write is of use: not while the handshake waits for the other side's word."""
+        """Return whether being writable is of use: not while the TLS handshake waits for the peer."""
         return bool(self._encrypted) or self._out.pending > 0 or self._tls.version() is not None
 
     def recv_into(self, target: memoryview) -> int:
-        """As of a socket; less than there is room for means that nothing is pending."""
+        """Receive into `target` like socket.recv_into; fewer bytes than fit mean that nothing is pending."""
         filled = 0
         while filled < len(target):
             try:
-                got = cast(
-                    "int", self._tls.read(len(target) - filled, cast("bytearray", target[filled:]))
-                )  # typeshed knows less
+                # typeshed declares neither the memoryview nor the returned count
+                count = cast("int", self._tls.read(len(target) - filled, cast("bytearray", target[filled:])))
             except ssl.SSLWantReadError:
                 with contextlib.suppress(BlockingIOError):
                     self._push()
@@ -51,37 +50,44 @@ class Secure:
             except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
                 break
             else:
-                if got == 0:
+                if count == 0:
                     break
-                filled += got
+                filled += count
         return filled
 
-    def recv(self, most: int) -> bytes:
-        """As of a socket."""
-        buffer = bytearray(most)
+    def recv(self, max_bytes: int) -> bytes:
+        """Receive like socket.recv."""
+        buffer = bytearray(max_bytes)
         return bytes(buffer[: self.recv_into(memoryview(buffer))])
 
     def sendmsg(self, buffers: Sequence[Buffer]) -> int:
-        """As of a socket, but that what could not be sent whole is to come again as it was: it is encrypted already."""
+        """Send like socket.sendmsg, except that the same buffers must be passed again after a BlockingIOError.
+
+        They are encrypted already then.
+        """
         self._push()
-        if not self._owed:
-            self._owed = self._encrypt(buffers)
+        if not self._encrypted_plain:
+            self._encrypted_plain = self._encrypt(buffers)
         self._push()
-        owed, self._owed = self._owed, 0
-        if not owed:
-            raise BlockingIOError  # the handshake is not over
-        return owed
+        plain, self._encrypted_plain = self._encrypted_plain, 0
+        if not plain:
+            raise BlockingIOError  # the TLS handshake is not complete
+        return plain
 
     def settimeout(self, seconds: float) -> None:
+        """Set the timeout of the underlying socket."""
         self._sock.settimeout(seconds)
 
     def setsockopt(self, level: int, name: int, value: int) -> None:
+        """Set an option of the underlying socket."""
         self._sock.setsockopt(level, name, value)
 
     def fileno(self) -> int:
+        """Return the file descriptor of the underlying socket."""
         return self._sock.fileno()
 
     def close(self) -> None:
+        """Close the underlying socket."""
         self._sock.close()
 
     def _encrypt(self, buffers: Sequence[Buffer]) -> int:
@@ -89,20 +95,20 @@ class Secure:
         with contextlib.suppress(ssl.SSLWantReadError):
             for buffer in buffers:
                 at = 0
-                while at < len(buffer) and taken < _MAX_ENCRYPTED:
-                    wrote = self._tls.write(memoryview(buffer)[at:])
-                    at, taken = at + wrote, taken + wrote
+                while at < len(buffer) and taken < _MAX_ENCRYPTED_BYTES:
+                    written = self._tls.write(memoryview(buffer)[at:])
+                    at, taken = at + written, taken + written
                 if at < len(buffer):
                     break
         return taken
 
     def _push(self) -> None:
-        """Give the kernel what is encrypted; raises BlockingIOError when it does not take it all."""
+        """Send the encrypted bytes; raises BlockingIOError when the kernel does not take all of them."""
         while self._encrypted or self._out.pending:
             if not self._encrypted:
                 self._encrypted = memoryview(self._out.read())
             self._encrypted = self._encrypted[self._sock.send(self._encrypted) :]
 
 
-Line = socket.socket | Secure
-"""What frames come over."""
+StreamSocket = socket.socket | TlsSocket
+"""A socket that frames are sent over."""

@@ -1,1 +1,1 @@
-"""A worker: starts and stops PEs on its host, and tells the master how they do."""
+"""A worker: starts and stops PEs on its host, and reports them to the master."""

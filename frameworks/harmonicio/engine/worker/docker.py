@@ -1,4 +1,4 @@
-"""PEs as containers of a Docker engine, over its HTTP interface on a unix socket; used when an engine answers there."""
+"""A runtime whose PEs are containers of a Docker engine, over its HTTP API on a unix socket."""
 
 import http.client
 import json
@@ -6,27 +6,28 @@ import socket
 from typing import Any
 from urllib.parse import quote
 
-from frameworks.harmonicio.engine.errors import Refused, Unreachable
-from frameworks.harmonicio.engine.worker.runtime import Container, Start
+from frameworks.harmonicio.engine.errors import RefusedError, UnreachableError
+from frameworks.harmonicio.engine.worker.runtime import Container, PeSpec
 
 _API = "/v1.41"
 _LABEL = "harmonicio.c_name"
-_INSIDE = 80
-"""The port that a PE listens at within its container."""
+_CONTAINER_PORT = 80
+"""The port at which a PE listens within its container."""
 _TIMEOUT_S = 30.0
-_MAX_ANSWER = 16 * 2**20
+_MAX_ANSWER_BYTES = 16 * 2**20
 _MIN_SHARES = 2
-_STOP_SECONDS = 30
+_STOP_TIMEOUT_S = 30
 
 
 class _Connection(http.client.HTTPConnection):
-    """HTTP over a unix socket."""
+    """An HTTP connection over a unix socket."""
 
     def __init__(self, path: str) -> None:
         super().__init__("localhost", timeout=_TIMEOUT_S)
         self._path = path
 
     def connect(self) -> None:
+        """Connect to the unix socket."""
         self.sock = socket.socket(socket.AF_UNIX)
         self.sock.settimeout(_TIMEOUT_S)
         self.sock.connect(self._path)
@@ -37,98 +38,109 @@ class DockerRuntime:
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._known: dict[str, Start] = {}
+        self._started: dict[str, PeSpec] = {}
 
-    def start(self, start: Start) -> str:
-        environment = [f"{name}={value}" for name, value in start.environment.items()]
-        environment += [f"HARMONICIO_SETTINGS={json.dumps(start.settings)}", "HARMONICIO_LISTEN=0.0.0.0"]
+    def start(self, spec: PeSpec) -> str:
+        """Create and start a container without privileges; return its id of 12 characters."""
+        environment = [f"{name}={value}" for name, value in spec.environment.items()]
+        environment += [f"HARMONICIO_SETTINGS={json.dumps(spec.settings)}", "HARMONICIO_LISTEN=0.0.0.0"]
         limits: dict[str, Any] = {}
-        if start.cpu_share is not None:
-            limits["CpuShares"] = max(_MIN_SHARES, int(1024 * start.cpu_share))
-        if start.memory_bytes is not None:
-            limits["Memory"] = start.memory_bytes
-        host_ip = start.environment.get("HARMONICIO_LISTEN", "127.0.0.1")
+        if spec.cpu_share is not None:
+            limits["CpuShares"] = max(_MIN_SHARES, int(1024 * spec.cpu_share))
+        if spec.memory_bytes is not None:
+            limits["Memory"] = spec.memory_bytes
+        host_ip = spec.environment.get("HARMONICIO_LISTEN", "127.0.0.1")
         body = {
-            "Image": start.image,
+            "Image": spec.image,
             "Env": environment,
-            "Labels": {_LABEL: start.c_name},
-            "ExposedPorts": {f"{_INSIDE}/tcp": {}},
+            "Labels": {_LABEL: spec.c_name},
+            "ExposedPorts": {f"{_CONTAINER_PORT}/tcp": {}},
             "HostConfig": {
-                "PortBindings": {f"{_INSIDE}/tcp": [{"HostIp": host_ip, "HostPort": str(start.port)}]},
+                "PortBindings": {f"{_CONTAINER_PORT}/tcp": [{"HostIp": host_ip, "HostPort": str(spec.port)}]},
                 "CapDrop": ["ALL"],
                 "CapAdd": ["NET_BIND_SERVICE"],
                 "SecurityOpt": ["no-new-privileges"],
                 **limits,
             },
         }
-        container_id = str(self._ask("POST", "/containers/create", body).get("Id", ""))
+        container_id = str(self._request("POST", "/containers/create", body).get("Id", ""))
         if len(container_id) < 12:
-            raise Unreachable(f"the Docker engine at {self._path} created a container without an id")
-        self._ask("POST", f"/containers/{container_id}/start")
-        self._known[container_id[:12]] = start
+            raise UnreachableError(f"the Docker engine at {self._path} created a container without an id")
+        self._request("POST", f"/containers/{container_id}/start")
+        self._started[container_id[:12]] = spec
         return container_id[:12]
 
     def stop(self, short_id: str) -> None:
+        """Let a PE drain and end; raises RefusedError when there is none of that id."""
         if not any(container.short_id == short_id for container in self.containers()):
-            raise Refused(f"there is no PE {short_id} here")
-        self._ask("POST", f"/containers/{short_id}/stop?t={_STOP_SECONDS}")
+            raise RefusedError(f"there is no PE {short_id} here")
+        self._request("POST", f"/containers/{short_id}/stop?t={_STOP_TIMEOUT_S}")
 
     def containers(self) -> list[Container]:
+        """Return the containers with our label."""
         filters = quote(json.dumps({"label": [_LABEL]}))
-        found = self._ask("GET", f"/containers/json?all=1&filters={filters}").get("list", [])
-        return [self._container(one) for one in found]
+        decoded = self._request("GET", f"/containers/json?all=1&filters={filters}").get("list", [])
+        return [self._container(one) for one in decoded]
 
     def any_ended(self) -> bool:
+        """Return False: only a request to the engine would tell."""
         return False
 
     def remove_ended(self) -> list[Container]:
+        """Remove the containers that have ended, and return them."""
         ended = [container for container in self.containers() if container.status != "running"]
         for container in ended:
-            self._ask("DELETE", f"/containers/{container.short_id}?v=1")
-            self._known.pop(container.short_id, None)
+            self._request("DELETE", f"/containers/{container.short_id}?v=1")
+            self._started.pop(container.short_id, None)
         return ended
 
-    def close(self, patience: float) -> None:
+    def close(self, timeout_s: float) -> None:
+        """Stop the containers that this runtime started; the engine kills them after the timeout."""
         for container in self.containers():
-            if container.status == "running" and container.short_id in self._known:
-                self._ask("POST", f"/containers/{container.short_id}/stop?t={int(patience)}")
+            if container.status == "running" and container.short_id in self._started:
+                self._request("POST", f"/containers/{container.short_id}/stop?t={int(timeout_s)}")
         self.remove_ended()
 
-    def _container(self, found: dict[str, Any]) -> Container:
-        ports = [port.get("PublicPort", 0) for port in found.get("Ports", [])]
-        running = found.get("State") == "running"
-        short_id = str(found.get("Id", ""))[:12]
-        known = self._known.get(short_id)
+    def _container(self, decoded: dict[str, Any]) -> Container:
+        ports = [port.get("PublicPort", 0) for port in decoded.get("Ports", [])]
+        running = decoded.get("State") == "running"
+        short_id = str(decoded.get("Id", ""))[:12]
+        spec = self._started.get(short_id)
         return Container(
-            short_id=short_id, image=str(found.get("Image", "")), c_name=str(found.get("Labels", {}).get(_LABEL, "")),
-            port=known.port if known is not None else next(iter(ports), 0),
-            status="running" if running else f"exited ({found.get('Status', '')})",
-            cpu_share=known.cpu_share if known is not None else None, cpu_seconds=self._cpu_seconds(short_id) if running else 0.0,
+            short_id=short_id, image=str(decoded.get("Image", "")), c_name=str(decoded.get("Labels", {}).get(_LABEL,
+            "")), port=spec.port if spec is not None else next(iter(ports), 0), status="running" if running else
+            f"exited ({decoded.get('Status', '')})", cpu_share=spec.cpu_share if spec is not None else None,
+            cpu_seconds=self._cpu_seconds(short_id) if running else 0.0,
         )  # fmt: skip
 
     def _cpu_seconds(self, short_id: str) -> float:
-        stats = self._ask("GET", f"/containers/{short_id}/stats?stream=false&one-shot=true")
+        stats = self._request("GET", f"/containers/{short_id}/stats?stream=false&one-shot=true")
         used = stats.get("cpu_stats", {}).get("cpu_usage", {}).get("total_usage", 0)
         return float(used) / 1e9
 
-    def _ask(self, verb: str, path: str, body: object = None) -> dict[str, Any]:
-        """The answer's object (a list under "list"); raises Refused with what the engine said, Unreachable when it says nothing."""
+    def _request(self, verb: str, path: str, body: object = None) -> dict[str, Any]:
+        """Return the JSON object of the answer, a list under "list".
+
+        Raises:
+            RefusedError: the engine refuses; with its message.
+            UnreachableError: the engine does not answer.
+        """
         connection = _Connection(self._path)
         try:
             headers = {"Content-Type": "application/json"}
             connection.request(verb, _API + path, json.dumps(body) if body is not None else None, headers)
             answer = connection.getresponse()
-            data = answer.read(_MAX_ANSWER)
-        except (OSError, http.client.HTTPException) as problem:
-            raise Unreachable(f"no Docker engine answers at {self._path}: {problem}; use --runtime process") from None
+            data = answer.read(_MAX_ANSWER_BYTES)
+        except (OSError, http.client.HTTPException) as error:
+            hint = "use --runtime process"
+            raise UnreachableError(f"no Docker engine answers at {self._path}: {error}; {hint}") from None
         finally:
             connection.close()
         try:
-            found = json.loads(data) if data else {}
+            decoded = json.loads(data) if data else {}
         except ValueError:
-            raise Unreachable(f"the Docker engine at {self._path} answered {answer.status} without JSON") from None
-        if answer.status >= 400 and not (answer.status == 304):
-            raise Refused(
-                f"the Docker engine said {answer.status}: {found.get('message', '') if isinstance(found, dict) else ''}"
-            )
-        return found if isinstance(found, dict) else {"list": found}
+            raise UnreachableError(f"the Docker engine at {self._path} answered {answer.status} without JSON") from None
+        if answer.status >= 400:
+            message = decoded.get("message", "") if isinstance(decoded, dict) else ""
+            raise RefusedError(f"the Docker engine said {answer.status}: {message}")
+        return decoded if isinstance(decoded, dict) else {"list": decoded}

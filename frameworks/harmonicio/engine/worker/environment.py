@@ -1,4 +1,4 @@
-"""What a PE is asked to be, and the environment that tells it: every name that a PE of any era reads."""
+"""The request for a PE, and the environment that passes it on: all names that a PE of any era reads."""
 
 from pathlib import Path
 from typing import Any
@@ -8,8 +8,8 @@ from msgspec import Struct
 from frameworks.harmonicio.engine.config import WorkerConfig
 
 
-class Asked(Struct, frozen=True, kw_only=True):
-    """The body of a request for a PE; `volatile` and `cpu_share` are of the IRM era, the rest below them is ours."""
+class CreateRequest(Struct, frozen=True, kw_only=True):
+    """The body of a request for PEs; `volatile` and `cpu_share` are of the IRM era, those below them are ours."""
 
     c_name: str
     num: int = 1
@@ -20,10 +20,17 @@ class Asked(Struct, frozen=True, kw_only=True):
     settings: dict[str, Any] = {}
 
 
-def environment_of(asked: Asked, config: WorkerConfig, port: int, rest_port: int) -> dict[str, str]:
-    """Of a PE that others reach at `port`; the worker's control plane is at `rest_port`."""
+def pe_environment(request: CreateRequest, config: WorkerConfig, port: int, rest_port: int) -> dict[str, str]:
+    """Return the environment of a PE.
+
+    Args:
+        request: what was requested.
+        config: of this worker.
+        port: port at which others reach the PE.
+        rest_port: port of the worker's control plane.
+    """
     environment = {
-        "HDE_NODE_NAME": asked.c_name,
+        "HDE_NODE_NAME": request.c_name,
         "HDE_NODE_ADDR": config.reached_at,
         "HDE_NODE_DATA_PORT": "80",
         "HDE_NODE_PORT": str(port),
@@ -34,7 +41,7 @@ def environment_of(asked: Asked, config: WorkerConfig, port: int, rest_port: int
         "HDE_NODE_REST_PORT": str(rest_port),
         "HARMONICIO_LISTEN": config.host,
         "HARMONICIO_WORKER": f"{config.reached_at}:{rest_port}",
-        "HARMONICIO_COMPAT": "on" if config.old_wire else "off",
+        "HARMONICIO_COMPAT": "on" if config.legacy_protocol else "off",
         "HARMONICIO_MESSAGE_BYTES": str(config.message_bytes),
     }
     if config.tls is not None:
@@ -43,6 +50,6 @@ def environment_of(asked: Asked, config: WorkerConfig, port: int, rest_port: int
         environment["HARMONICIO_TOKEN_PE"] = config.tokens.pe
     if config.tokens.connector:
         environment["HARMONICIO_TOKEN_CONNECTOR"] = config.tokens.connector
-    if asked.volatile:
+    if request.volatile:
         environment["HDE_IDLE_TIMEOUT"] = str(int(config.idle_seconds))
     return environment

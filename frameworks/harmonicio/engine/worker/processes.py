@@ -1,6 +1,6 @@
-"""PEs as processes: the image is "python:module:function"; works everywhere, needs nothing.
+"""A runtime whose PEs are processes: the image is "python:module:function".
 
-A CPU share is a weight, as Docker's is: 1024 x share against 1024, by the nice value that has that weight.
+A CPU share is a weight as in Docker, 1024 x share against 1024; the nice value with that weight stands for it.
 """
 
 import json
@@ -16,70 +16,77 @@ from secrets import token_hex
 
 import psutil
 
-from frameworks.harmonicio.engine.errors import Refused, Unreachable
-from frameworks.harmonicio.engine.worker.runtime import Container, Start
+from frameworks.harmonicio.engine.errors import RefusedError, UnreachableError
+from frameworks.harmonicio.engine.worker.runtime import Container, PeSpec
 
 logger = logging.getLogger(__name__)
 
 SCHEME = "python:"
-_NICE_STEP, _NICEST = 1.25, 19
-"""Weight of one step of niceness (Linux, sched_prio_to_weight)."""
-_STOP_SECONDS = 30.0
-"""That a PE has for draining."""
+_NICE_STEP, _MAX_NICE = 1.25, 19
+"""Ratio of the weights of two neighbouring nice values (Linux, sched_prio_to_weight), and the largest value."""
+_STOP_TIMEOUT_S = 30.0
+"""Time that a PE has for draining."""
 
 
-class _Running:
+class _PeProcess:
     """A process that was started."""
 
-    def __init__(self, start: Start, process: "subprocess.Popen[bytes]") -> None:
-        self.start, self.process = start, process
+    def __init__(self, spec: PeSpec, process: "subprocess.Popen[bytes]") -> None:
+        self.spec, self.process = spec, process
         self.stop_by = math.inf
         self.cpu_seconds = 0.0
 
 
 class ProcessRuntime:
-    """Starts PEs as children, in a process group each, within the worker's session."""
+    """Starts PEs as child processes, each in a process group of its own within the worker's session.
+
+    Args:
+        logs: folder of their logs; None to write to the worker's standard error.
+    """
 
     def __init__(self, logs: Path | None) -> None:
         self._logs = logs
-        # calls come from several threads: whoever goes through it goes through a copy
-        self._running: dict[str, _Running] = {}
+        # calls come from several threads: iterate over a copy
+        self._running: dict[str, _PeProcess] = {}
 
-    def start(self, start: Start) -> str:
-        if not start.image.startswith(SCHEME):
-            raise Refused(f"the process runtime runs python:module:function, not {start.image!r}")
+    def start(self, spec: PeSpec) -> str:
+        """Start a PE and return its id of 12 characters; raises RefusedError or UnreachableError."""
+        if not spec.image.startswith(SCHEME):
+            raise RefusedError(f"the process runtime runs python:module:function, not {spec.image!r}")
         short_id = token_hex(6)
-        environment = {**os.environ, **start.environment, "HOSTNAME": short_id, "HARMONICIO_LIFELINE": "1"}
-        environment["HDE_NODE_DATA_PORT"] = str(start.port)
-        environment["HARMONICIO_FUNCTION"] = start.image.removeprefix(SCHEME)
-        environment["HARMONICIO_SETTINGS"] = json.dumps(start.settings)
-        if start.memory_bytes is not None:
-            environment["HARMONICIO_MEMORY_BYTES"] = str(start.memory_bytes)
-        if start.cpu_share is not None:
-            environment["HARMONICIO_NICE"] = str(_nice_of(start.cpu_share))
+        environment = {**os.environ, **spec.environment, "HOSTNAME": short_id, "HARMONICIO_LIFELINE": "1"}
+        environment["HDE_NODE_DATA_PORT"] = str(spec.port)
+        environment["HARMONICIO_FUNCTION"] = spec.image.removeprefix(SCHEME)
+        environment["HARMONICIO_SETTINGS"] = json.dumps(spec.settings)
+        if spec.memory_bytes is not None:
+            environment["HARMONICIO_MEMORY_BYTES"] = str(spec.memory_bytes)
+        if spec.cpu_share is not None:
+            environment["HARMONICIO_NICE"] = str(_nice_value(spec.cpu_share))
         command = [sys.executable, "-m", "frameworks.harmonicio.engine.pe.main"]
         try:
-            log = self._log(short_id)
+            log = self._open_log(short_id)
             process = subprocess.Popen(
                 command, env=environment, stdin=subprocess.PIPE, stdout=log, stderr=log, process_group=0, bufsize=0
             )
-        except OSError as problem:
-            raise Unreachable(f"the process of a PE could not be started: {problem}") from None
+        except OSError as error:
+            raise UnreachableError(f"the process of a PE could not be started: {error}") from None
         finally:
             if self._logs is not None:
                 os.close(log)
-        self._running[short_id] = _Running(start, process)
+        self._running[short_id] = _PeProcess(spec, process)
         return short_id
 
     def stop(self, short_id: str) -> None:
+        """Let a PE drain and end; raises RefusedError when there is none of that id."""
         running = self._running.get(short_id)
         if running is None:
-            raise Refused(f"there is no PE {short_id} here")
-        running.stop_by = min(running.stop_by, time.monotonic() + _STOP_SECONDS)
+            raise RefusedError(f"there is no PE {short_id} here")
+        running.stop_by = min(running.stop_by, time.monotonic() + _STOP_TIMEOUT_S)
         if running.process.poll() is None:
             running.process.send_signal(signal.SIGTERM)
 
     def containers(self) -> list[Container]:
+        """Return all PEs; those that did not end within their time are killed."""
         now = time.monotonic()
         for running in list(self._running.values()):
             if now > running.stop_by and running.process.poll() is None:
@@ -87,9 +94,11 @@ class ProcessRuntime:
         return [self._container(short_id, running) for short_id, running in list(self._running.items())]
 
     def any_ended(self) -> bool:
+        """Return whether a PE has ended."""
         return any(running.process.poll() is not None for running in list(self._running.values()))
 
     def remove_ended(self) -> list[Container]:
+        """Remove the PEs that have ended, and return them."""
         ended = [container for container in self.containers() if container.status != "running"]
         for container in ended:
             running = self._running.pop(container.short_id)
@@ -97,11 +106,12 @@ class ProcessRuntime:
                 running.process.stdin.close()
         return ended
 
-    def close(self, patience: float) -> None:
+    def close(self, timeout_s: float) -> None:
+        """End all PEs: let them drain, and kill them after the timeout."""
         for running in list(self._running.values()):
             if running.process.poll() is None:
                 running.process.send_signal(signal.SIGTERM)
-        deadline = time.monotonic() + patience
+        deadline = time.monotonic() + timeout_s
         for running in list(self._running.values()):
             try:
                 running.process.wait(max(0.0, deadline - time.monotonic()))
@@ -109,35 +119,35 @@ class ProcessRuntime:
                 _kill(running)
         self.remove_ended()
 
-    def _container(self, short_id: str, running: _Running) -> Container:
+    def _container(self, short_id: str, running: _PeProcess) -> Container:
         code = running.process.poll()
         if code is None:
             running.cpu_seconds = _cpu_seconds(running.process.pid, running.cpu_seconds)
         return Container(
-            short_id=short_id, image=running.start.image, c_name=running.start.c_name, port=running.start.port,
-            status="running" if code is None else f"exited ({code})", cpu_share=running.start.cpu_share,
+            short_id=short_id, image=running.spec.image, c_name=running.spec.c_name, port=running.spec.port,
+            status="running" if code is None else f"exited ({code})", cpu_share=running.spec.cpu_share,
             cpu_seconds=running.cpu_seconds,
         )  # fmt: skip
 
-    def _log(self, short_id: str) -> int:
+    def _open_log(self, short_id: str) -> int:
         if self._logs is None:
-            return 2  # with the worker's own
+            return 2  # the worker's standard error
         self._logs.mkdir(parents=True, exist_ok=True)
         return os.open(self._logs / f"pe-{short_id}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
 
 
-def _kill(running: _Running) -> None:
-    logger.warning("a PE of %s did not end in time: killed", running.start.c_name)
+def _kill(running: _PeProcess) -> None:
+    logger.warning("a PE of %s did not end in time: killed", running.spec.c_name)
     try:
         os.killpg(running.process.pid, signal.SIGKILL)
         running.process.wait(5)
-    except (ProcessLookupError, subprocess.TimeoutExpired) as problem:
-        logger.warning("it could not be killed: %s", problem)
+    except (ProcessLookupError, subprocess.TimeoutExpired) as error:
+        logger.warning("it could not be killed: %s", error)
 
 
-def _nice_of(share: float) -> int:
-    """The nice value whose weight is that share of the ordinary one."""
-    return max(0, min(_NICEST, round(math.log(1 / max(share, 1e-3)) / math.log(_NICE_STEP))))
+def _nice_value(share: float) -> int:
+    """Return the nice value whose weight is that share of the default weight."""
+    return max(0, min(_MAX_NICE, round(math.log(1 / max(share, 1e-3)) / math.log(_NICE_STEP))))
 
 
 def _cpu_seconds(pid: int, before: float) -> float:

@@ -1,19 +1,19 @@
-"""The face of what PEs run in, and the words it uses."""
+"""The protocol of a runtime, in which PEs run, and its types."""
 
 from typing import Any, Protocol
 
 from msgspec import Struct
 
 
-class Start(Struct, frozen=True, kw_only=True):
-    """A PE that is to run."""
+class PeSpec(Struct, frozen=True, kw_only=True):
+    """A PE that is to be started."""
 
     c_name: str
     image: str
     port: int
     """on the worker's host"""
     environment: dict[str, str]
-    """what every PE is told (reference: the union of all eras)"""
+    """as of environment.pe_environment"""
     cpu_share: float | None = None
     memory_bytes: int | None = None
     settings: dict[str, Any] = {}
@@ -30,26 +30,26 @@ class Container(Struct, frozen=True, kw_only=True):
     """running, or "exited (code)" """
     cpu_share: float | None = None
     cpu_seconds: float = 0.0
-    """that it has used so far"""
+    """CPU time used so far"""
 
 
 class Runtime(Protocol):
-    """Where PEs run. Calls may take a while: a worker makes them in a thread."""
+    """Starts and stops PEs. Calls may block: a worker makes them in a thread."""
 
-    def start(self, start: Start) -> str:
-        """Start a PE; its id of 12 characters. Raises Refused or Unreachable."""
+    def start(self, spec: PeSpec) -> str:
+        """Start a PE and return its id of 12 characters; raises RefusedError or UnreachableError."""
 
     def stop(self, short_id: str) -> None:
-        """Have a PE drain and end; raises Refused when there is none of that id."""
+        """Let a PE drain and end; raises RefusedError when there is none of that id."""
 
     def containers(self) -> list[Container]:
-        """All that this runtime started."""
+        """Return all PEs that this runtime started and has not removed."""
 
     def any_ended(self) -> bool:
-        """Whether one has ended, as far as that can be said at once."""
+        """Return whether a PE has ended, where that is known without a delay."""
 
     def remove_ended(self) -> list[Container]:
-        """Forget those that have ended, and return them."""
+        """Remove the PEs that have ended, and return them."""
 
-    def close(self, patience: float) -> None:
-        """End all of them: politely, and after so many seconds by force."""
+    def close(self, timeout_s: float) -> None:
+        """End all PEs: let them drain, and kill them after the timeout."""

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from frameworks.harmonicio.engine.connector import Connector
-from frameworks.harmonicio.engine.operator_client import Operator
+from frameworks.harmonicio.engine.operator_client import OperatorClient
 
 IMAGE = "python:builtins:len"
 """A harmless function of one argument. The workers must allow this image."""
@@ -23,7 +23,7 @@ def main() -> None:
 
 
 def _send_message(host: str, port: int, data_port: int, tls: str | None) -> float:
-    operator = Operator(host, port, os.environ.get("HARMONICIO_TOKEN_OPERATOR", ""), tls=tls)
+    operator = OperatorClient(host, port, os.environ.get("HARMONICIO_TOKEN_OPERATOR", ""), tls=tls)
     stream, started = f"check-{secrets.token_hex(4)}", time.monotonic()
     operator.submit({"c_name": stream, "image": IMAGE, "num": 1})
     try:

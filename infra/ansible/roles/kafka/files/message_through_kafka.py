@@ -8,20 +8,21 @@ from pathlib import Path
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from bench.config.validation import read_site
-from bench.services import credentials
+from bench.plugins.site_file import read_site_file
+from producers.kafka.security import client_settings, for_librdkafka
+from producers.kafka.site import KAFKA_SITE
 
 TIMEOUT_S = 30.0
 
 
 def main() -> None:
     """Print how long the message took; exit with 1 if it did not come back."""
-    kafka = read_site(Path(sys.argv[1])).kafka
+    kafka = KAFKA_SITE.read(read_site_file(Path(sys.argv[1])))
     if kafka is None:
         sys.exit("the site has no Kafka")
     connection = {
         "bootstrap.servers": kafka.bootstrap,
-        **credentials.for_librdkafka(credentials.of_clients(kafka.security)),
+        **for_librdkafka(client_settings(kafka.security)),
     }
     admin, topic, message = AdminClient(connection), f"check-{secrets.token_hex(4)}", secrets.token_bytes(1000)
     admin.create_topics([NewTopic(topic, 1)])[topic].result(TIMEOUT_S)

@@ -6,15 +6,16 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from bench.config.validation import read_site
-from bench.services import credentials
+from bench.plugins.site_file import read_site_file
+from bench.services.credentials import read_secret
+from frameworks.spark.site import SPARK_SITE
 
 TASKS, NUMBERS_PER_TASK = 8, 1000
 
 
 def main() -> None:
     """Print how long the job took and on which hosts it ran; exit with 1 if the result is wrong."""
-    spark = read_site(Path(sys.argv[1])).spark
+    spark = SPARK_SITE.read(read_site_file(Path(sys.argv[1])))
     if spark is None:
         sys.exit("the site has no Spark")
     builder = (
@@ -24,7 +25,7 @@ def main() -> None:
         builder = builder.config(name, value)
     if spark.password_file:
         builder = builder.config("spark.authenticate", "true").config("spark.network.crypto.enabled", "true")
-        builder = builder.config("spark.authenticate.secret", credentials.read_secret(spark.password_file))
+        builder = builder.config("spark.authenticate.secret", read_secret(spark.password_file))
     if spark.driver_host:
         builder = builder.config("spark.driver.host", spark.driver_host)
     started = time.monotonic()

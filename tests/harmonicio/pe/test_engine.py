@@ -1,0 +1,31 @@
+"""The engine's thread never waits for itself."""
+
+import socket
+import threading
+
+from processes import DEADLINE
+
+from frameworks.harmonicio.engine.pe.engine import Engine, EngineOptions
+from frameworks.harmonicio.engine.pe.function import UserFunction
+
+MANY = 10_000
+"""More than a pair of sockets holds bytes of."""
+
+
+def test_accepting_many_raw_messages_never_blocks():
+    """Not even in the engine's own thread, which would have to empty the wake socket."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    options = EngineOptions(c_name="s", legacy_protocol=True, max_message_bytes=2**20)
+    engine = Engine(listener, UserFunction("pe_functions:plain", {}), options)
+
+    def put():
+        for _ in range(MANY):
+            engine.accept_raw_message(b"x")
+
+    thread = threading.Thread(target=put, daemon=True)
+    thread.start()
+    thread.join(DEADLINE)
+    assert not thread.is_alive()
+    engine.stop()
+    engine.run()
+    assert engine.function.processed == MANY
