@@ -1,6 +1,7 @@
 """Site files: the hosts and services that exist already. Without a site, everything runs on this machine.
 
-A site file has the keys of `Site` (all but `sections`) and, beside them, a section of each plugin that has one, under the plugin's key.
+A site file has the keys of `Site` (all but `sections`) and, beside them, a section of each plugin that has one, under
+the plugin's key.
 """
 
 from collections.abc import Mapping
@@ -17,7 +18,8 @@ class LoadHosts(Struct, frozen=True, forbid_unknown_fields=True):
     """Hosts that send: on each of them `bench worker` waits for this machine."""
 
     listen: HostPort
-    """of this machine, where they reach the load generator; whoever reaches it can join, so a firewall should let in only them"""
+    """of this machine, where they reach the load generator; whoever reaches it can join, so a firewall should let in
+    only them"""
     workers: Annotated[int, Meta(ge=1, le=256)]
     """processes on those hosts; a scenario's load.workers, which run on this machine, are not started"""
 

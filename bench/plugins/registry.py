@@ -236,7 +236,9 @@ def _load_object(kind: str, name: str) -> Any:
 
 
 def _requirement(entry: EntryPoint) -> str:
-    """Return what to install so that a plugin has all its packages: its distribution, with its extras where it has some."""
+    """Return what to install so that a plugin has all its packages: its distribution, with its extras where it has
+    some.
+    """
     if entry.dist is None:
         return entry.module.partition(".")[0]
     extras = entry.dist.metadata.get_all("Provides-Extra") or []

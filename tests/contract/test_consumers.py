@@ -1,4 +1,6 @@
-"""One suite for every installed consumer: it reads its source's messages once, in the order of each part, and closes at any time."""
+"""One suite for every installed consumer: it reads its source's messages once, in the order of each part, and closes
+at any time.
+"""
 
 import contextlib
 import time

@@ -1,4 +1,6 @@
-"""One suite for every installed framework: it processes each message of a source once, counts exactly, and closes at any time."""
+"""One suite for every installed framework: it processes each message of a source once, counts exactly, and closes at
+any time.
+"""
 
 import time
 

@@ -48,7 +48,8 @@ run(parse_scenario(apply_changes(read_document(Path(file)), changes)), Site(), s
 store.close()
 print(store.folder)
 """
-"""In a process of its own, as for users: threads that earlier tests have left behind would take the interpreter's lock from it."""
+"""In a process of its own, as for users: threads that earlier tests have left behind would take the interpreter's lock
+from it."""
 USUAL = ("grid.message_size=100 B", "settings.capacity.ceiling=4 k/s", "search.precision=10 %", "search.start=3 k/s")
 
 

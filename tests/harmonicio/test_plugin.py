@@ -99,7 +99,9 @@ def test_a_bridge_carries_what_a_source_has(stand, request, source):
 
 
 def test_what_a_bridge_hands_on_need_not_be_in_order(kafka, env):
-    """It reads one part of its source after the other, and what waits for a PE is put together: no mistake of anybody's."""
+    """It reads one part of its source after the other, and what waits for a PE is put together: no mistake of
+    anybody's.
+    """
     cell = Cell("harmonicio", "kafka", 100, 0.0)
     scenario = Scenario(
         "bridged",

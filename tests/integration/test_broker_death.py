@@ -55,7 +55,9 @@ def _words(process):
     ],
 )
 def test_a_killed_broker_is_a_finding_and_comes_back(system, sizes, tmp_path, env):
-    """The trial says so, and its rate is asked for again; later trials of the cell are whole, and the next cell has its own."""
+    """The trial says so, and its rate is asked for again; later trials of the cell are whole, and the next cell has
+    its own.
+    """
     framework, _, source = system.partition("/")
     scenario = Scenario(
         "death",

@@ -1,4 +1,6 @@
-"""The embedded Kafka is a real one: it comes up, takes large messages, keeps its disk bounded, and goes without a trace."""
+"""The embedded Kafka is a real one: it comes up, takes large messages, keeps its disk bounded, and goes without a
+trace.
+"""
 
 import time
 from collections.abc import Callable, Iterator

@@ -1,4 +1,6 @@
-"""Workers of the load on hosts of a site: they wait for runs, send one schedule together, and are missed when they are gone."""
+"""Workers of the load on hosts of a site: they wait for runs, send one schedule together, and are missed when they are
+gone.
+"""
 
 import signal
 
@@ -78,7 +80,9 @@ def begun(harness, words, folder):
 
 @pytest.mark.real
 def test_two_workers_send_one_schedule(tmp_path, deployed):
-    """Every message arrives once, from two producers; they wait for the next run; that one is gone ends a trial, not the run."""
+    """Every message arrives once, from two producers; they wait for the next run; that one is gone ends a trial, not
+    the run.
+    """
     harness, workers, words = deployed
     code, said = harness.done(*words, str(tmp_path))
     assert code == 0, said

@@ -1,4 +1,6 @@
-"""The embedded Pulsar is a real one: it comes up on loopback, takes large messages, refuses in time, and goes without a trace."""
+"""The embedded Pulsar is a real one: it comes up on loopback, takes large messages, refuses in time, and goes without
+a trace.
+"""
 
 import time
 

@@ -1,4 +1,6 @@
-"""A site's Kafka and Pulsar that ask for TLS and a password or a token serve whom the site file lets in, and nobody else."""
+"""A site's Kafka and Pulsar that ask for TLS and a password or a token serve whom the site file lets in, and nobody
+else.
+"""
 
 import subprocess
 from base64 import urlsafe_b64encode

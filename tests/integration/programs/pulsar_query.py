@@ -1,4 +1,6 @@
-"""A Spark query on a Pulsar topic that leaves what each batch has read in a file: SERVICE_URL TOPIC FOLDER [OPTION=VALUE ...]."""
+"""A Spark query on a Pulsar topic that leaves what each batch has read in a file: SERVICE_URL TOPIC FOLDER
+[OPTION=VALUE ...].
+"""
 
 import json
 import os

@@ -8,7 +8,9 @@ CELL = Cell("python", "kafka", 1000, 0.01)
 
 
 def test_the_lowest_roof_comes_first():
-    """125 MB/s carry 125,000 messages of 1 kB, and a third of it where each goes to three; two cores work on 200 of 10 ms."""
+    """125 MB/s carry 125,000 messages of 1 kB, and a third of it where each goes to three; two cores work on 200 of 10
+    ms.
+    """
     known = cell_bounds(CELL, 2, Copies(network=3, disk=3), network=125e6, disk=900e6)
     network = [Bound("network", 125e6 / 3000, hard=False), Bound("network", 125_000.0)]
     assert known == [Bound("cpu", 200.0), network[0], network[1], Bound("disk", 300_000.0, hard=False)]

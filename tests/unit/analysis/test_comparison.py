@@ -1,5 +1,6 @@
 """Two runs are called different only where they differ; bounds count as open intervals, and equal maps seldom
-differ."""
+differ.
+"""
 
 import pytest
 from msgspec.structs import replace
@@ -38,7 +39,8 @@ def word(before, after):
 )
 def test_the_intervals_of_a_cell_decide(before, after, expected):
     """A cell is faster or slower if its intervals exclude each other; a bound is an interval that is open on one
-    side."""
+    side.
+    """
     assert word(before, after) == expected
 
 

@@ -5,6 +5,7 @@ import threading
 
 import pytest
 from exporter import SERVED, Exporter
+from prometheus_client.samples import Sample
 
 from bench.config.site import HostSite, LoadHosts, Site
 from bench.errors import SiteError
@@ -16,31 +17,31 @@ def test_the_clock_that_is_off_most_is_reported(
 ) -> None:
     """It is that of all hosts of a site; there is none where one host does not answer."""
     monkeypatch.setattr(Exporter, "ahead", 0.25)
-    apart = node_exporter.apart(Site(hosts={"b1": HostSite(exporter_address)}))
+    apart = node_exporter.measure_clock_offset(Site(hosts={"b1": HostSite(exporter_address)}))
     assert apart is not None
     assert apart.host == "b1"
     assert abs(apart.offset - 0.25) <= apart.bound < 0.2
     assert apart.max_latency_error == abs(apart.offset) + apart.bound
     hosts = {"b1": HostSite(exporter_address), "b2": HostSite(exporter_address)}
-    several = node_exporter.apart(Site(hosts=hosts, load=LoadHosts("127.0.0.1:5557", 1)))
+    several = node_exporter.measure_clock_offset(Site(hosts=hosts, load=LoadHosts("127.0.0.1:5557", 1)))
     assert several is not None
-    assert several.most > 0.45
+    assert several.max_latency_error > 0.45
     silent = {"b1": HostSite(exporter_address), "b2": HostSite(unused_address)}
-    assert node_exporter.apart(Site(hosts=silent)) is None
-    assert node_exporter.apart(Site()) is None
+    assert node_exporter.measure_clock_offset(Site(hosts=silent)) is None
+    assert node_exporter.measure_clock_offset(Site()) is None
 
 
-def test_figures_are_read() -> None:
-    """They have names, labels and numbers; comments and broken lines are passed over."""
-    figures = node_exporter.figures_in(SERVED.format(time=1.5))
-    assert node_exporter.Figure("node_time_seconds", {}, 1.5) in figures
-    assert node_exporter.Figure("stream_bench_service", {"name": "kafka", "version": "4.1.1"}, 1.0) in figures
-    assert len(figures) == 8
+def test_samples_of_an_exporter_are_parsed() -> None:
+    """They have names, labels and values; comments and broken lines are skipped."""
+    samples = node_exporter.parse_samples(SERVED.format(time=1.5))
+    assert Sample("node_time_seconds", {}, 1.5) in samples
+    assert Sample("stream_bench_service", {"name": "kafka", "version": "4.1.1"}, 1.0) in samples
+    assert len(samples) == 8
 
 
 def test_a_clock_is_compared(exporter_address: str) -> None:
     """The offset of a host on the same clock is zero, within its uncertainty."""
-    answer = node_exporter.ask(exporter_address)
+    answer = node_exporter.query(exporter_address)
     assert answer.offset is not None
     assert abs(answer.offset) <= answer.bound + 0.01
 
@@ -64,7 +65,7 @@ def test_a_host_that_answers_something_else_is_one_line(answer: bytes) -> None:
 
         thread = threading.Thread(target=serve, daemon=True)
         thread.start()
-        with pytest.raises(SiteError, match=r"no figures from 127\.0\.0\.1"):
-            node_exporter.ask(f"127.0.0.1:{server.getsockname()[1]}")
+        with pytest.raises(SiteError, match=r"no metrics from 127\.0\.0\.1"):
+            node_exporter.query(f"127.0.0.1:{server.getsockname()[1]}")
         server.shutdown(socket.SHUT_RDWR)
         thread.join(timeout=5)
