@@ -1,4 +1,4 @@
-"""Fixtures that many tests share: a real run environment, and real servers that the first test that needs one starts."""
+"""Fixtures that many tests share: a real run environment, and real servers that start when a test needs them."""
 
 import logging
 import signal

@@ -128,7 +128,7 @@ class Measurement(Struct, frozen=True):
 
     @property
     def deployment_reusable(self) -> bool:
-        """Whether the next trial can use the same deployment; otherwise it needs a new one."""
+        """Return whether the next trial can use the same deployment; otherwise it needs a new one."""
         return self.drained and self.ended in ("complete", "hopeless") and self.lost == 0
 
 

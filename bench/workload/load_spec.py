@@ -74,7 +74,7 @@ class Cancel(Struct, frozen=True, tag="cancel"):
 
 
 class SendProgress(Struct, frozen=True, tag="send_progress"):
-    """How much of a load specification a generator has sent by the moment `at`; counts since `begin`."""
+    """The progress of a load generator by the moment `at`; counts since the spec's `begin`."""
 
     run: int
     producer: int

@@ -94,6 +94,11 @@ class System:
             time.sleep(0.01)
         return counts
 
+    def read_until_it_fails(self, endpoint):
+        """Open the framework at an endpoint, and send a run's messages."""
+        self.framework.open(self.cell, endpoint, self.work, self.env)
+        self.counts(1)
+
     def close(self):
         for plugin in (self.framework, self.load_generator, self.source):
             plugin.close()
@@ -158,8 +163,7 @@ def test_a_framework_is_closed_after_a_failed_open(system, name, tmp_path):
     running = system(name)
     missing = replace(running.endpoint, address=str(tmp_path / "missing"))
     with pytest.raises(HarnessError):
-        running.framework.open(running.cell, missing, running.work, running.env)
-        running.counts(1)
+        running.read_until_it_fails(missing)
     assert running.framework.close() is None
     again = system(name)
     again.open_framework()

@@ -1,4 +1,4 @@
-"""One suite for every installed load generator: it sends a spec as it was given, can be cancelled, reports its death."""
+"""One suite for every installed load generator: it sends a spec as given, can be cancelled, reports its death."""
 
 import os
 import signal

@@ -19,7 +19,7 @@ timing: {settle: 200 ms, window: 1 s}
 
 
 def test_a_killed_run_is_cleaned_up_and_gone_on_with(tmp_path, request):
-    """Killed with -9 in mid-trial: no process is left, the finished cell is not measured again, the map is completed."""
+    """Killed with -9 in mid-trial: no process is left, the finished cell is not measured again, the map is complete."""
     harness = Harness(tmp_path, request.config.rootpath)
     (tmp_path / "crash.yaml").write_text(SCENARIO)
     run = harness.started("run", str(tmp_path / "crash.yaml"), "--out", str(tmp_path / "results"))

@@ -1,4 +1,4 @@
-"""The harness measures itself: a known ceiling is found, every mistake is seen, and a run can be interrupted anywhere."""
+"""The harness measures itself: known ceilings are found, mistakes are seen, and a run can be interrupted anywhere."""
 
 import signal
 import subprocess

@@ -78,7 +78,7 @@ def test_cached_jars_are_not_downloaded_again(tmp_path: Path) -> None:
 
 @pytest.mark.real
 def test_one_download_serves_all_who_ask(tmp_path: Path) -> None:
-    """Of two that want the same jars at the same time one downloads; the other says that it waits, and gets the same."""
+    """Of two that want the same jars at the same time one downloads; the other one says that it waits."""
     notes: list[str] = []
     lock = lock_file(tmp_path)
     with ThreadPoolExecutor(2) as both:

@@ -17,7 +17,7 @@ CLOSE_TIMEOUT_S = 10.0
 
 
 class OneThreadSettings(Struct, frozen=True, forbid_unknown_fields=True):
-    """How it reads."""
+    """The settings of the reader."""
 
     most: int = 1000
     """messages taken at once"""

@@ -66,7 +66,9 @@ CODE = {
     "a blocking poll": "def send(self, m):\n    self.producer.poll(0.1)\n",
     "a blocking poll without a time-out": "def send(self, m):\n    self.producer.poll()\n",
     "a flush a message": "def send(self, m):\n    self.producer.produce('t', m)\n    self.producer.flush()\n",
-    "a flush in a loop": "def all(self, ms):\n    for m in ms:\n        self.p.produce('t', m)\n        self.p.flush()\n",
+    "a flush in a loop": (
+        "def all(self, ms):\n    for m in ms:\n        self.p.produce('t', m)\n        self.p.flush()\n"
+    ),
     "a full queue passed over": f"{PUT}        pass\n",
 }
 

@@ -103,7 +103,7 @@ def test_the_soft_bounds_of_each_source_are_drawn_over_the_sizes() -> None:
 def test_a_full_link_is_the_bottleneck() -> None:
     """The bandwidth of the site file is the bound."""
     bottleneck = find_bottleneck(
-        make_run_data(bandwidth=Bandwidth(1.05e6), kafka=KafkaSite("h:9092")),
+        make_run_data(bandwidth=Bandwidth(1.05e6), sections={"kafka": KafkaSite("h:9092")}),
         make_cell_data(FREE, overloaded(cpu=IDLE)),
     )
     assert bottleneck is not None

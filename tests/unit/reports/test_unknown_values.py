@@ -125,7 +125,7 @@ def test_the_cpu_share_of_a_service_on_another_host_is_unknown_in_old_runs_too(t
     """Their cells.json has 0.0; the table leaves it empty."""
     folder = make_run(tmp_path / "run", QUICK, unfinished=())
     record = json.loads((folder / "run.json").read_text())
-    record["site"]["kafka"] = {"bootstrap": "h:9092"}
+    record["site"]["sections"]["kafka"] = {"bootstrap": "h:9092"}
     (folder / "run.json").write_text(json.dumps(record))
     cells = read_run_data(folder).of_system("spark/kafka")
     assert {cell_data.result.cpu_share["source"] for cell_data in cells if cell_data.result.cpu_share} == {None}
@@ -146,7 +146,7 @@ def test_latencies_of_an_invalid_trial_are_not_drawn(run):
 
 def _of(site, cpu):
     """Return the CPU by role without the roles on other hosts."""
-    gone = {"framework"} if site.spark is not None else {"source"}
+    gone = {"framework"} if "spark" in site.sections else {"source"}
     return {role: value for role, value in cpu.items() if role not in gone}
 
 
