@@ -84,16 +84,16 @@ class Deployment:
 
 
 @pytest.fixture
-def stand(env):
+def deploy(env):
     """Makes a source stand; closed afterwards."""
-    standing = []
+    deployments = []
 
     def make(name, settings, size=100):
-        standing.append(Deployment(name, settings, env, size))
-        return standing[-1]
+        deployments.append(Deployment(name, settings, env, size))
+        return deployments[-1]
 
     yield make
-    for one in standing:
+    for one in deployments:
         one.close()
 
 
@@ -106,110 +106,110 @@ def numbers(messages, size=100):
 
 @pytest.mark.parametrize(("name", "settings"), [*SOURCES, KAFKA_PYTHON])
 @pytest.mark.parametrize(("size", "count"), [(100, 1000), (1_000_000, 20)], ids=["100 B", "1 MB"])
-def test_what_is_offered_is_confirmed_and_arrives_once(stand, name, settings, size, count):
+def test_what_is_offered_is_confirmed_and_arrives_once(deploy, name, settings, size, count):
     """Nothing is lost, repeated or changed, and the source's sender counts right."""
-    standing = stand(name, settings, size)
-    received = standing.send(standing.written(count))
-    received += standing.receive(count - len(received))
+    deployment = deploy(name, settings, size)
+    received = deployment.send(deployment.written(count))
+    received += deployment.receive(count - len(received))
     assert sorted(numbers(received, size)) == list(range(count))
-    assert standing.settled() == (count, 0)
+    assert deployment.settled() == (count, 0)
 
 
 @pytest.mark.parametrize(("name", "settings"), [*SOURCES, KAFKA_PYTHON])
 @pytest.mark.parametrize(("size", "count"), [(5000, 300), (1_000_000, 20)], ids=["5 kB", "1 MB"])
-def test_messages_in_two_pieces_arrive_whole(stand, name, settings, size, count):
+def test_messages_in_two_pieces_arrive_whole(deploy, name, settings, size, count):
     """Where a sender takes them so: nothing is lost, repeated or changed."""
-    standing = stand(name, settings, size)
-    if not isinstance(standing.sender, GatheringClient):
+    deployment = deploy(name, settings, size)
+    if not isinstance(deployment.sender, GatheringClient):
         pytest.skip(f"the sender of {name} takes messages in one piece")
-    received = standing.send_pieces(count)
-    received += standing.receive(count - len(received))
+    received = deployment.send_pieces(count)
+    received += deployment.receive(count - len(received))
     assert sorted(numbers(received, size)) == list(range(count))
-    assert standing.settled() == (count, 0)
+    assert deployment.settled() == (count, 0)
 
 
 @pytest.mark.parametrize(("name", "settings"), [*SOURCES, KAFKA_PYTHON])
-def test_messages_with_keys_arrive_once(stand, name, settings):
+def test_messages_with_keys_arrive_once(deploy, name, settings):
     """Where a source has keys; they change nothing of what arrives."""
     if not registry.source_plugin(name).capabilities.keyed:
         pytest.skip(f"messages of {name} have no keys")
-    standing, keys = stand(name, settings), [b"key-%d" % (number % 7) for number in range(500)]
-    assert standing.sender.send_keyed(standing.written(500), keys) == 500
-    assert sorted(numbers(standing.receive(500))) == list(range(500))
-    assert standing.settled() == (500, 0)
+    deployment, keys = deploy(name, settings), [b"key-%d" % (number % 7) for number in range(500)]
+    assert deployment.sender.send_keyed(deployment.written(500), keys) == 500
+    assert sorted(numbers(deployment.receive(500))) == list(range(500))
+    assert deployment.settled() == (500, 0)
 
 
 @pytest.mark.real
 @pytest.mark.parametrize("settings", [{}, OTHER_CLIENT], ids=["confluent", "kafka-python"])
-def test_messages_of_a_key_share_a_partition_in_their_order(stand, settings):
+def test_messages_of_a_key_share_a_partition_in_their_order(deploy, settings):
     """The one that Kafka's own client would choose: both libraries agree."""
-    standing = stand("kafka", {"kafka": {"partitions": 3, **settings.get("kafka", {})}})
+    deployment = deploy("kafka", {"kafka": {"partitions": 3, **settings.get("kafka", {})}})
     readers = [registry.consumer("kafka") for _ in range(3)]
     for member, reader in enumerate(readers):
-        reader.open(standing.endpoint, member, 3)
-    standing.sender.send_keyed(standing.written(200), [b"key-%d" % (number % 10) for number in range(200)])
+        reader.open(deployment.endpoint, member, 3)
+    deployment.sender.send_keyed(deployment.written(200), [b"key-%d" % (number % 10) for number in range(200)])
     parts = [numbers(drained(reader)) for reader in readers]
     assert all(part == sorted(part) for part in parts)
     assert [sorted({number % 10 for number in part}) for part in parts] == KEYS_OF_PARTITIONS
 
 
 @pytest.mark.parametrize(("name", "settings"), SOURCES)
-def test_a_part_keeps_its_order(stand, name, settings):
+def test_a_part_keeps_its_order(deploy, name, settings):
     """Where the endpoint promises order, what is read of one part at once ascends, over several sends."""
-    standing = stand(name, settings)
-    if not standing.endpoint.ordered:
+    deployment = deploy(name, settings)
+    if not deployment.endpoint.ordered:
         pytest.skip(f"{name} promises no order")
     for _ in range(7):
-        standing.send(standing.written(33))
-    found = numbers(standing.receive(231))
-    count = standing.endpoint.parts
+        deployment.send(deployment.written(33))
+    found = numbers(deployment.receive(231))
+    count = deployment.endpoint.parts
     parts = [[number for number in found if number % count == part] for part in range(count)]
     assert all(part == sorted(part) for part in parts)
 
 
 @pytest.mark.parametrize(("name", "settings"), [source for source in SOURCES if source.id != "files"])
-def test_a_full_source_takes_less_and_goes_on_later_without_loss(stand, name, settings):
+def test_a_full_source_takes_less_and_goes_on_later_without_loss(deploy, name, settings):
     """Fewer taken than offered is back-pressure: what was taken arrives, and what was not can be offered again."""
-    standing, left, offered = stand(name, settings or SMALL_QUEUE), [], 0
+    deployment, left, offered = deploy(name, settings or SMALL_QUEUE), [], 0
     deadline = time.monotonic() + DEADLINE
     while not left:
         assert time.monotonic() < deadline, "the source never pushed back"
-        messages = standing.written(4000)
+        messages = deployment.written(4000)
         offered += len(messages)
-        left = messages[standing.sender.send(messages) :]
-    received = standing.send(left)
-    received += standing.receive(offered - len(received))
+        left = messages[deployment.sender.send(messages) :]
+    received = deployment.send(left)
+    received += deployment.receive(offered - len(received))
     assert sorted(numbers(received)) == list(range(offered))
-    assert standing.settled() == (offered, 0)
+    assert deployment.settled() == (offered, 0)
 
 
 @pytest.mark.parametrize(("name", "settings"), SOURCES)
-def test_what_was_read_can_be_cleared_away(stand, name, settings):
+def test_what_was_read_can_be_cleared_away(deploy, name, settings):
     """Afterwards messages pass as before."""
-    standing = stand(name, settings)
-    standing.send(standing.written(10))
-    standing.receive(10)
-    standing.source.reset()
-    standing.send(standing.written(5))
-    assert sorted(numbers(standing.receive(5))) == [10, 11, 12, 13, 14]
+    deployment = deploy(name, settings)
+    deployment.send(deployment.written(10))
+    deployment.receive(10)
+    deployment.source.reset()
+    deployment.send(deployment.written(5))
+    assert sorted(numbers(deployment.receive(5))) == [10, 11, 12, 13, 14]
 
 
 @pytest.mark.parametrize(("name", "settings"), SOURCES)
-def test_a_cell_has_nothing_of_the_one_before(stand, name, settings):
+def test_a_cell_has_nothing_of_the_one_before(deploy, name, settings):
     """A reader of the next cell sees that cell's messages only."""
-    before = stand(name, settings)
+    before = deploy(name, settings)
     before.send(before.written(10))
     before.close()
-    standing = stand(name, settings)
-    standing.send(standing.written(3))
-    assert sorted(numbers(standing.receive(3))) == [0, 1, 2]
+    deployment = deploy(name, settings)
+    deployment.send(deployment.written(3))
+    assert sorted(numbers(deployment.receive(3))) == [0, 1, 2]
 
 
 @pytest.mark.parametrize(("name", "settings"), [*SOURCES, KAFKA_PYTHON])
-def test_closing_twice_does_no_harm(stand, name, settings):
+def test_closing_twice_does_no_harm(deploy, name, settings):
     """Neither does closing what was never opened."""
-    standing = stand(name, settings)
-    opened = [standing.sender, standing.sender, standing.source, standing.source]
+    deployment = deploy(name, settings)
+    opened = [deployment.sender, deployment.sender, deployment.source, deployment.source]
     never_opened = [registry.source(name, settings), registry.sender(name)]
     assert [plugin.close() for plugin in (*opened, *never_opened)] == [
         None
@@ -221,50 +221,50 @@ def test_tcp_refuses_a_binary_filler():
     assert "binary" in registry.source("tcp", {}).unsupported_reason(Cell("spark", "tcp", 100, 0.0), 0.9)
 
 
-def test_tcp_takes_nothing_without_a_reader(stand):
+def test_tcp_takes_nothing_without_a_reader(deploy):
     """What nobody would get is not taken, and so not lost."""
-    standing = stand("tcp", {})
-    standing.reader.close()
-    assert standing.sender.send(standing.written(10)) == 0
+    deployment = deploy("tcp", {})
+    deployment.reader.close()
+    assert deployment.sender.send(deployment.written(10)) == 0
 
 
-def test_a_new_tcp_reader_begins_with_a_whole_message(stand):
+def test_a_new_tcp_reader_begins_with_a_whole_message(deploy):
     """The one that its predecessor got only in part comes again."""
-    standing = stand("tcp", {}, size=10**7)
-    assert standing.sender.send(standing.written(1)) == 1
-    former, standing.reader = standing.reader, registry.consumer("tcp")
-    standing.reader.open(standing.endpoint, 0, 1)
-    assert numbers(standing.receive(1), 10**7) == [0]
+    deployment = deploy("tcp", {}, size=10**7)
+    assert deployment.sender.send(deployment.written(1)) == 1
+    former, deployment.reader = deployment.reader, registry.consumer("tcp")
+    deployment.reader.open(deployment.endpoint, 0, 1)
+    assert numbers(deployment.receive(1), 10**7) == [0]
     former.close()
 
 
-def test_a_new_tcp_reader_begins_with_a_whole_message_also_of_pieces(stand):
+def test_a_new_tcp_reader_begins_with_a_whole_message_also_of_pieces(deploy):
     """What was taken in two pieces and got only in part comes again in whole."""
-    standing = stand("tcp", {}, size=10**7)
+    deployment = deploy("tcp", {}, size=10**7)
     writer, rest = MessageWriter(run=1, producer=0, size=10**7, cost=0.0, entropy=ENTROPY), make_filler(10**7, ENTROPY)
-    assert standing.sender.send_pieces(writer.write_headers(0, np.zeros(1), 0.0), [rest]) == 1
-    standing._next = 1
-    former, standing.reader = standing.reader, registry.consumer("tcp")
-    standing.reader.open(standing.endpoint, 0, 1)
-    assert numbers(standing.receive(1), 10**7) == [0]
+    assert deployment.sender.send_pieces(writer.write_headers(0, np.zeros(1), 0.0), [rest]) == 1
+    deployment._next = 1
+    former, deployment.reader = deployment.reader, registry.consumer("tcp")
+    deployment.reader.open(deployment.endpoint, 0, 1)
+    assert numbers(deployment.receive(1), 10**7) == [0]
     former.close()
 
 
-def test_unfinished_files_are_never_in_the_watched_folder(stand):
+def test_unfinished_files_are_never_in_the_watched_folder(deploy):
     """They are written in a folder beside it, and are gone from there when they are complete."""
-    standing = stand("files", {})
-    standing.send(standing.written(10))
-    watched = Path(standing.endpoint.address)
+    deployment = deploy("files", {})
+    deployment.send(deployment.written(10))
+    watched = Path(deployment.endpoint.address)
     assert len(list(watched.iterdir())) == 10
     assert [len(list(folder.iterdir())) for folder in watched.parent.iterdir() if folder != watched] == [0]
 
 
-def test_files_leave_nothing_behind(stand):
+def test_files_leave_nothing_behind(deploy):
     """The cell's folder goes with its source."""
-    standing = stand("files", {})
-    standing.send(standing.written(10))
-    standing.source.close()
-    assert not Path(standing.endpoint.address).parent.exists()
+    deployment = deploy("files", {})
+    deployment.send(deployment.written(10))
+    deployment.source.close()
+    assert not Path(deployment.endpoint.address).parent.exists()
 
 
 def test_kafka_refuses_acks_that_confirm_nothing():
@@ -282,29 +282,29 @@ def test_kafka_python_without_its_checksums_is_a_mistake(monkeypatch):
 
 
 @pytest.mark.real
-def test_kafka_shares_messages_evenly_among_partitions(stand):
+def test_kafka_shares_messages_evenly_among_partitions(deploy):
     """In turn, over several sends."""
-    standing = stand("kafka", {"kafka": {"partitions": 3}})
+    deployment = deploy("kafka", {"kafka": {"partitions": 3}})
     for _ in range(5):
-        standing.send(standing.written(7))
-    standing.settled()
+        deployment.send(deployment.written(7))
+    deployment.settled()
     readers = [registry.consumer("kafka") for _ in range(3)]
     for member, reader in enumerate(readers):
-        reader.open(standing.endpoint, member, 3)
-    standing.send(standing.written(31))
+        reader.open(deployment.endpoint, member, 3)
+    deployment.send(deployment.written(31))
     assert sorted(len(drained(reader)) for reader in readers) == [10, 10, 11]
 
 
 @pytest.mark.real
-def test_what_a_dead_kafka_did_not_confirm_has_failed(stand, env, monkeypatch):
+def test_what_a_dead_kafka_did_not_confirm_has_failed(deploy, env, monkeypatch):
     """After the time-out everything taken is one of both, exactly."""
     monkeypatch.setattr("producers.kafka.client.TIMEOUT_S", 2.0)
-    standing = stand("kafka", {}, size=11 * 10**6)  # so large that it gets a broker of its own
-    standing.send(standing.written(3))
-    assert standing.settled() == (3, 0)
+    deployment = deploy("kafka", {}, size=11 * 10**6)  # so large that it gets a broker of its own
+    deployment.send(deployment.written(3))
+    assert deployment.settled() == (3, 0)
     [child for child in env.supervisor.children if child.name == "kafka"][-1].kill()
-    standing.send(standing.written(2))
-    assert standing.settled() == (3, 2)
+    deployment.send(deployment.written(2))
+    assert deployment.settled() == (3, 2)
 
 
 def drained(reader):

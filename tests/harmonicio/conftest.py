@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))  # for `standing`, and for what the PEs run
+sys.path.insert(0, str(Path(__file__).parent))  # for the modules beside it, and for what the PEs run
 
 from processes import LocalCluster
 

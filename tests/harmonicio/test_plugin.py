@@ -23,17 +23,17 @@ DEADLINE = 60.0
 pytestmark = pytest.mark.real
 
 
-class Rig:
+class RunningSystem:
     """Source, load and framework of one cell."""
 
     def __init__(self, env: RunEnvironment, source: str, size: int, cost: float) -> None:
         self.cell = Cell("harmonicio", source, size, cost)
-        self.rooms = [
+        self.plugins = [
             registry.source(source, {}),
             registry.load_generator_plugin("inline").open(),
             registry.framework("harmonicio", {}),
         ]
-        self.source, self.load, self.framework = self.rooms
+        self.source, self.load, self.framework = self.plugins
         self.endpoint = self.source.open(self.cell, env)
         self.load.open(self.endpoint, env)
         self.framework.open(self.cell, self.endpoint, MessageProcessor(size, 0.5), env)
@@ -54,22 +54,22 @@ class Rig:
         return tally
 
     def close(self) -> None:
-        for room in reversed(self.rooms):
-            room.close()
+        for plugin in reversed(self.plugins):
+            plugin.close()
 
 
 @pytest.fixture
 def stand(env):
-    """Opens rigs; closed afterwards."""
-    rigs = []
+    """Opens systems; closed afterwards."""
+    systems = []
 
     def make(source, size, cost=0.0):
-        rigs.append(Rig(env, source, size, cost))
-        return rigs[-1]
+        systems.append(RunningSystem(env, source, size, cost))
+        return systems[-1]
 
     yield make
-    for rig in rigs:
-        rig.close()
+    for system in systems:
+        system.close()
 
 
 @pytest.mark.parametrize(
@@ -118,16 +118,16 @@ def test_what_a_bridge_hands_on_need_not_be_in_order(kafka, env):
 
 def test_a_pipe_within_the_harness_is_refused():
     """A bridge could not read it."""
-    room = registry.framework("harmonicio", {})
-    assert "memory is a pipe" in room.unsupported_reason(Cell("harmonicio", "memory", 100, 0.0), "memory")
+    plugin = registry.framework("harmonicio", {})
+    assert "memory is a pipe" in plugin.unsupported_reason(Cell("harmonicio", "memory", 100, 0.0), "memory")
 
 
 @pytest.mark.parametrize("source", ["stream", "kafka"])
 def test_messages_that_are_longer_than_are_accepted_are_refused(source):
     """Before anything starts, with the bound; the longest that is accepted is not."""
-    room, most = registry.framework("harmonicio", {}), 128 * 2**20
-    assert room.unsupported_reason(Cell("harmonicio", source, most, 0.0), source) is None
-    assert f"{most} bytes at most" in room.unsupported_reason(Cell("harmonicio", source, most + 1, 0.0), source)
+    plugin, most = registry.framework("harmonicio", {}), 128 * 2**20
+    assert plugin.unsupported_reason(Cell("harmonicio", source, most, 0.0), source) is None
+    assert f"{most} bytes at most" in plugin.unsupported_reason(Cell("harmonicio", source, most + 1, 0.0), source)
 
 
 def test_messages_that_are_longer_than_are_accepted_are_refused_by_their_source():
@@ -139,8 +139,8 @@ def test_messages_that_are_longer_than_are_accepted_are_refused_by_their_source(
 
 def test_a_dead_pe_is_told(stand, env):
     """Asking raises Died."""
-    rig = stand("stream", 100)
+    system = stand("stream", 100)
     worker = next(child for child in env.supervisor.children if child.name == "harmonicio-worker")
     psutil.Process(worker.pid).children()[0].kill()
     with pytest.raises(ProcessDiedError, match="PE"):
-        rig.tally(10_000_000)
+        system.tally(10_000_000)

@@ -153,10 +153,8 @@ def test_teardown_yml_removes_everything_it_installed(play: Play) -> None:
     assert run_as_root("grep -c vdb /proc/mounts /etc/fstab || true") == "/proc/mounts:0\n/etc/fstab:0"
     assert run_as_root("wipefs --noheadings --output TYPE /dev/vdb") == "ext4"
     folders = "/srv/stream /srv/stream-bench /mnt/stream"
-    leftovers = (
-        f"ls -d {folders} /etc/sysctl.d/90-stream-bench.conf /etc/security/limits.d/stream-bench.conf 2>/dev/null"
-    )
-    assert run_as_root(f"{leftovers} || true") == ""
+    remains = f"ls -d {folders} /etc/sysctl.d/90-stream-bench.conf /etc/security/limits.d/stream-bench.conf 2>/dev/null"
+    assert run_as_root(f"{remains} || true") == ""
     assert (
         run_as_root("ls -d /etc/stream-bench /opt/stream-bench /etc/systemd/system/stream-bench* 2>/dev/null || true")
         == ""

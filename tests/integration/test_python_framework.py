@@ -17,7 +17,7 @@ DEADLINE = 30.0
 
 
 @pytest.fixture(params=["kafka", "pulsar", "tcp", "files"])
-def rig(request, env):
+def system(request, env):
     """Plain before a source, the real broker where it is one, and a load that writes to it."""
     if request.param in ("kafka", "pulsar"):
         request.getfixturevalue(request.param)
@@ -31,8 +31,8 @@ def rig(request, env):
     load.open(endpoint, env)
     framework.open(cell, endpoint, MessageProcessor(1000, 0.5), env)
     yield load, framework
-    for room in (framework, load, source):
-        room.close()
+    for plugin in (framework, load, source):
+        plugin.close()
 
 
 def spec(rate=500.0, seconds=1.0):
@@ -51,9 +51,9 @@ def tallied(framework, count):
 
 
 @pytest.mark.real
-def test_plain_works_on_every_message_once(rig):
+def test_every_message_is_processed_once(system):
     """What was sent is what was processed, at the CPU cost that was asked for."""
-    load, framework = rig
+    load, framework = system
     load.start(spec())
     tally = tallied(framework, 500)
     assert tally.reconcile({0: 500}) == (0, 0)
@@ -63,15 +63,15 @@ def test_plain_works_on_every_message_once(rig):
 
 
 @pytest.mark.real
-def test_every_core_has_a_process_of_its_own(rig, env):
+def test_every_core_has_a_process_of_its_own(system, env):
     """As many as the framework has cores."""
     assert sum(child.name.startswith("python") for child in env.supervisor.children) == env.cores
 
 
 @pytest.mark.real
-def test_a_dead_worker_is_told(rig, env):
+def test_a_dead_worker_is_reported(system, env):
     """Asking raises Died."""
-    _, framework = rig
+    _, framework = system
     worker = next(child for child in env.supervisor.children if child.name.startswith("python"))
     os.kill(worker.pid, signal.SIGKILL)
     with pytest.raises(ProcessDiedError, match="python"):

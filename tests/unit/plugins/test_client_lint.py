@@ -1,4 +1,4 @@
-"""Each hazard of a client is told in one line before anything is measured."""
+"""Each known mistake of a client is one line before anything is measured."""
 
 import sys
 
@@ -21,7 +21,7 @@ def told(tmp_path, *changes):
     return config_warnings(scenario(tmp_path, *changes))
 
 
-def test_our_own_senders_have_no_hazard(tmp_path):
+def test_our_own_senders_have_no_mistake(tmp_path):
     """With the settings as they are."""
     assert told(tmp_path, "systems=python/kafka,spark/tcp,spark/files,capacity/memory") == []
 
@@ -33,7 +33,7 @@ def test_compression_of_compressible_messages_is_warned_of(tmp_path):
     assert not found.refused
 
 
-def test_compression_of_random_messages_is_no_hazard(tmp_path):
+def test_compression_of_random_messages_is_no_mistake(tmp_path):
     """Nothing shrinks."""
     assert told(tmp_path, "settings.kafka.compression=lz4", "load.entropy=0.75") == []
 

@@ -88,7 +88,7 @@ def test_a_line_that_is_no_record_is_refused(damaged):
 
 
 def test_soft_bounds_are_renamed():
-    """Format 1 calls them roofs; the names of systems stay as they are."""
+    """Their name in format 1 was another one; the names of systems stay as they are."""
     cell = json.loads((RUN / "cells.json").read_text())["cells"][0]
     old = {
         **cell,
