@@ -161,9 +161,9 @@ def test_a_strategy_is_certified(bench, tmp_path):
 
 def test_a_strategy_of_ones_own_fails_its_gates(bench, tmp_path):
     """Found in the folder where the command runs; exit code 4."""
-    words = "from bench.search.two_counter import TwoCounter\nfrom bench.search.parameters import Recipe\n"
+    words = "from bench.search.two_counter import TwoCounter\nfrom bench.search.parameters import SearchParameters\n"
     (tmp_path / "mine.py").write_text(
-        words + "def Mine(question):\n    return TwoCounter(question, Recipe(inflation=0.01))\n"
+        words + "def Mine(problem):\n    return TwoCounter(problem, SearchParameters(inflation=0.01))\n"
     )
     code, said, _ = bench(
         "certify", "--strategy", "mine:Mine", "--seeds", "4", "--scenario", "S1 c", "--jobs", "1", cwd=tmp_path
