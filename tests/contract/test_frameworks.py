@@ -155,7 +155,7 @@ def test_a_framework_is_closed_after_a_failed_open(system, name, tmp_path):
     """The failure is an error of the harness, and the next framework reads as if nothing had happened."""
     running = system(name)
     missing = replace(running.endpoint, address=str(tmp_path / "missing"))
-    with pytest.raises(HarnessError):
+    with pytest.raises(HarnessError):  # noqa: PT012  it is raised at once, or when the framework is polled
         running.framework.open(running.cell, missing, running.work, running.env)
         running.counts(1)
     assert running.framework.close() is None
