@@ -1,4 +1,4 @@
-"""What the documentation says is so: its reference is current, its links lead somewhere, its room is added, its commands run."""
+"""What the documentation says is so: its reference is current, its links lead somewhere, its plugin is added, its commands run."""
 
 import os
 import re
@@ -40,9 +40,9 @@ def test_links_lead_to_files(page: Path) -> None:
 
 
 @pytest.mark.real
-def test_a_room_from_outside_is_added(tmp_path: Path) -> None:
+def test_a_plugin_from_outside_is_added(tmp_path: Path) -> None:
     """The example is built and installed like anybody's, is listed, refuses a wrong setting, and measures."""
-    room = tmp_path / "room"
+    packages = tmp_path / "packages"
     install = (
         sys.executable,
         "-m",
@@ -52,10 +52,10 @@ def test_a_room_from_outside_is_added(tmp_path: Path) -> None:
         "--disable-pip-version-check",
         "--no-deps",
         "--target",
-        str(room),
+        str(packages),
     )
     said(*install, str(ROOT / "docs" / "example-room"), cwd=tmp_path)
-    assert "onethread" in said(*BENCH, "rooms", cwd=tmp_path, PYTHONPATH=str(room))
+    assert "onethread" in said(*BENCH, "plugins", cwd=tmp_path, PYTHONPATH=str(packages))
     scenario = str(ROOT / "scenarios" / "smoke.yaml")
     changes = (
         "--set",
@@ -65,7 +65,7 @@ def test_a_room_from_outside_is_added(tmp_path: Path) -> None:
         "--set",
         "settings={onethread: {most: 500}}",
     )
-    said(*BENCH, "run", scenario, *changes, "--out", str(tmp_path / "results"), cwd=tmp_path, PYTHONPATH=str(room))
+    said(*BENCH, "run", scenario, *changes, "--out", str(tmp_path / "results"), cwd=tmp_path, PYTHONPATH=str(packages))
     (cells,) = (tmp_path / "results").glob("*/cells.json")
     assert '"system": "onethread/memory"' in cells.read_text()
 

@@ -45,8 +45,8 @@ def opened(env):
         return endpoint, sender
 
     yield make
-    for room in reversed(deployed):
-        room.close()
+    for plugin in reversed(deployed):
+        plugin.close()
 
 
 def written(size, count, first=0):

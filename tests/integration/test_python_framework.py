@@ -33,8 +33,8 @@ def rig(request, env):
     load.open(endpoint, env)
     framework.open(cell, endpoint, Work(1000, 0.5), env)
     yield load, framework
-    for room in (framework, load, source):
-        room.close()
+    for plugin in (framework, load, source):
+        plugin.close()
 
 
 def spec(rate=500.0, seconds=1.0):

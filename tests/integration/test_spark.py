@@ -43,8 +43,8 @@ def reading(env, source_name, size, settings=None):
         framework.open(cell, endpoint, Work(size, ENTROPY), env)
         yield endpoint, load, framework
     finally:
-        for room in (framework, load, source):
-            room.close()
+        for plugin in (framework, load, source):
+            plugin.close()
 
 
 def send(load, run, size, count, cost=0.0):
@@ -192,7 +192,7 @@ def test_a_scenario_can_ask_for_what_spark_ships(tmp_path):
 
 
 def test_the_last_word_is_the_scenarios(tmp_path):
-    """Its own Spark settings and options replace those of the room."""
+    """Its own Spark settings and options replace those of the plugin."""
     settings = SparkSettings(
         conf={"spark.driver.memory": "2g", "spark.sql.files.openCostInBytes": 7}, options={"maxFilesPerTrigger": 9}
     )
