@@ -1,4 +1,4 @@
-"""A framework of one thread: the smallest room that satisfies the face."""
+"""A framework of one thread: the smallest plugin that satisfies the protocol."""
 
 from queue import Empty, SimpleQueue
 from threading import Event, Thread
@@ -8,6 +8,7 @@ from msgspec import Struct
 from bench.errors import ProcessDiedError
 from bench.model.cell import Cell
 from bench.plugins import registry
+from bench.plugins.plugin import FrameworkCapabilities, FrameworkPlugin
 from bench.plugins.protocols import Consumer, Endpoint, RunEnvironment
 from bench.workload.delivery_counts import ProcessingReport
 from bench.workload.processing import Work
@@ -31,8 +32,8 @@ class OneThreadFramework:
         self._stopped = Event()
         self._thread: Thread | None = None
 
-    def unsupported_reason(self, cell: Cell, endpoint_source: str) -> str | None:  # noqa: ARG002  any cell can be tried
-        return registry.missing_consumer(endpoint_source)
+    def unsupported_reason(self, cell: Cell, source: str) -> str | None:  # noqa: ARG002  any cell can be tried
+        return registry.missing_consumer(source)
 
     def open(self, cell: Cell, endpoint: Endpoint, work: Work, env: RunEnvironment) -> None:  # noqa: ARG002  it runs in this process
         consumer = registry.consumer(endpoint.source)
@@ -64,3 +65,8 @@ class OneThreadFramework:
                     self._reports.put(report)
         finally:
             consumer.close()
+
+
+plugin = FrameworkPlugin(
+    settings=OneThreadSettings, open=OneThreadFramework, capabilities=FrameworkCapabilities(in_process=True)
+)
