@@ -134,7 +134,7 @@ def test_a_run_of_another_scenario_is_not_gone_on_with(bench, tmp_path):
 
 def test_a_run_on_another_site_or_machine_is_not_gone_on_with(bench, tmp_path):
     """Its cells would stand in one map with others that cannot be compared to them."""
-    smoke = ("run", "scenarios/smoke.yaml", "--set", "systems=capacity/tcp", "--quiet")
+    smoke = ("run", "scenarios/smoke.yaml", "--set", "systems=capacity/tcp", "--set", "load.by=locust", "--quiet")
     code, _, _ = bench(*smoke, "--out", str(tmp_path / "results"))
     assert code in (0, 4)
     (folder,) = (tmp_path / "results").iterdir()
