@@ -58,5 +58,5 @@ def test_workers_of_other_hosts_do_not_reach_a_source_of_this_machine() -> None:
     scenario = Scenario("x", ("python/tcp",), Grid((MessageSize(100),)))
     with pytest.raises(UsageError, match="tcp runs on this machine, where workers of other hosts do not reach it"):
         scenario_on_site(scenario, HOSTS)
-    with pytest.raises(UsageError, match="one thread of this machine; leave load.by out"):
+    with pytest.raises(UsageError, match=r"one thread of this machine; leave load\.by out"):
         scenario_on_site(replace(scenario, load=LoadSettings(by="inline")), HOSTS)
