@@ -128,7 +128,7 @@ def test_latencies_of_a_load_that_was_late_are_not_drawn(run):
 
 def _of(site, cpu):
     """What is left of accounts when roles that stand elsewhere are taken out."""
-    gone = {"framework"} if site.spark is not None else {"source"}
+    gone = {"framework"} if site.sections.get("spark") is not None else {"source"}
     return {role: value for role, value in cpu.items() if role not in gone}
 
 
