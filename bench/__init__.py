@@ -1,1 +1,1 @@
-"""The harness: it knows the faces of its rooms, never a room."""
+"""The harness: it knows the protocols of its plugins, never a plugin."""

@@ -44,7 +44,7 @@ class PythonFramework:
         for member in range(members):
             command = [sys.executable, "-m", "frameworks.python.worker"]
             worker = env.supervisor.start(
-                command, name=f"plain-{member}", role="framework", received=ProcessingReport | Ready | Failure
+                command, name=f"python-{member}", role="framework", received=ProcessingReport | Ready | Failure
             )
             self._workers.append(worker)
             worker.inbox.send(Reading(endpoint, work, member=member, members=members, most=_most(cell)))

@@ -10,7 +10,7 @@ from bench.config.validation import apply_changes, parse_scenario
 from bench.config.yaml_document import Document
 from bench.model.message_sizes import Sizes
 from bench.runner.run import RunOptions, run
-from bench.storage.run_folder import RunFolder, cell_of, read_results, read_run, read_trials
+from bench.storage.run_folder import RunFolder, read_results, read_run, read_trials
 
 CHOICE = Sizes(choice=((100, 0.9), (10_000, 0.1)))
 MEMORY = ["systems=capacity/memory", "load.by=inline", "settings.capacity.ceiling=4 k/s", "search.highest=1 M/s"]
@@ -55,7 +55,7 @@ def test_a_cell_of_mixed_sizes_is_measured(ran):
     (result,) = read_results(folder)
     assert exact(folder)
     assert (result.message_bytes, result.sizes) == (CHOICE.mean, CHOICE)
-    assert read_run(folder).scenario.cells() == (cell_of(result),)
+    assert read_run(folder).scenario.cells() == (result.cell,)
 
 
 @pytest.mark.parametrize(("mistake", "found"), [("flip", "corrupted"), ("lose", "lost"), ("swap", "out_of_order")])

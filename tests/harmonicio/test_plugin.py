@@ -6,11 +6,13 @@ import psutil
 import pytest
 
 from bench.config.scenario import Grid, LoadSettings, Scenario, Timing
+from bench.config.site import Site
 from bench.errors import ProcessDiedError
 from bench.model.cell import Cell
 from bench.model.measurement import PlannedTrial
 from bench.plugins import registry
 from bench.plugins.environment import RunEnvironment
+from bench.plugins.placement import unreachable_reason
 from bench.runner.cell_plan import plan_cell
 from bench.runner.deployment import deployed
 from bench.runner.trial import run_trial
@@ -99,9 +101,7 @@ def test_a_bridge_carries_what_a_source_has(stand, request, source):
 
 
 def test_what_a_bridge_hands_on_need_not_be_in_order(kafka, env):
-    """It reads one part of its source after the other, and what waits for a PE is put together: no mistake of
-    anybody's.
-    """
+    """A bridge reads one part of its source after the other, and what waits for a PE is put together."""
     cell = Cell("harmonicio", "kafka", 100, 0.0)
     scenario = Scenario(
         "bridged",
@@ -118,8 +118,9 @@ def test_what_a_bridge_hands_on_need_not_be_in_order(kafka, env):
 
 def test_a_pipe_within_the_harness_is_refused():
     """A bridge could not read it."""
-    plugin = registry.framework("harmonicio", {})
-    assert "memory is a pipe" in plugin.unsupported_reason(Cell("harmonicio", "memory", 100, 0.0), "memory")
+    reason = unreachable_reason("harmonicio", "memory", Site())
+    assert reason is not None
+    assert reason.startswith("memory exists only within the harness's process")
 
 
 @pytest.mark.parametrize("source", ["stream", "kafka"])

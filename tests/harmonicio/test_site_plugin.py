@@ -4,7 +4,7 @@ import json
 import logging
 
 import pytest
-from processes import free_port, until
+from processes import free_port, wait_until
 
 from bench.cli import diagnosis
 from bench.config.scenario import Grid, LoadSettings, Scenario
@@ -29,18 +29,18 @@ pytestmark = pytest.mark.real
 
 
 @pytest.fixture
-def site(stand, tmp_path):
+def site(cluster, tmp_path):
     """Of a cluster that asks for tokens."""
     (tmp_path / "tokens.yaml").write_text(json.dumps({"tokens": TOKENS}))
-    stand.operator = OperatorClient(stand.host, stand.port, TOKENS["operator"])
-    stand.start_master("--config", str(tmp_path / "tokens.yaml"))
-    stand.start_worker("--config", str(tmp_path / "tokens.yaml"), "--allow", IMAGE)
+    cluster.operator = OperatorClient(cluster.host, cluster.port, TOKENS["operator"])
+    cluster.start_master("--config", str(tmp_path / "tokens.yaml"))
+    cluster.start_worker("--config", str(tmp_path / "tokens.yaml"), "--allow", IMAGE)
     for role in ("operator", "connector"):
         (tmp_path / role).write_text(f"{TOKENS[role]}\nanother line\n")
     (tmp_path / "shared").mkdir()
     harmonicio = HarmonicioSite(
-        f"127.0.0.1:{stand.port}",
-        f"127.0.0.1:{stand.data_port}",
+        f"127.0.0.1:{cluster.port}",
+        f"127.0.0.1:{cluster.data_port}",
         f"{HERE}:{free_port()}",
         token_file=str(tmp_path / "operator"),
         connector_token_file=str(tmp_path / "connector"),
@@ -51,10 +51,10 @@ def site(stand, tmp_path):
 
 
 @pytest.fixture
-def standing_on(tmp_path):
+def deploy_on(tmp_path):
     """Has the first messages go through a system on a site; which children of ours that took."""
 
-    def stands(site, system):
+    def deploy(site, system):
         scenario = Scenario("site", (system,), Grid((Size(1000),)), load=LoadSettings(by="inline"))
         (cell,) = scenario.cells()
         supervisor = Supervisor(tmp_path / "running", tmp_path / "logs")
@@ -65,7 +65,7 @@ def standing_on(tmp_path):
             pass
         return {path.stem.rstrip("-0123456789") for path in (tmp_path / "logs").glob("*.log")}
 
-    return stands
+    return deploy
 
 
 @pytest.mark.parametrize(
@@ -73,27 +73,27 @@ def standing_on(tmp_path):
     [(["harmonicio/stream", "harmonicio/stream"], set()), (["harmonicio/tcp", "harmonicio/files"], {"bridge"})],
     ids=["connector", "bridge"],
 )
-def test_cells_use_the_sites_cluster(stand, site, standing_on, systems, children):
+def test_cells_use_the_sites_cluster(cluster, site, deploy_on, systems, children):
     """One after the other, without a master of their own; their PEs end with them, and the cluster stays."""
     for system in systems:
-        assert standing_on(site, system) == children
-        until(lambda: not stand.pes(), "the end of the PEs")
-    assert not list((stand.folder / "shared").iterdir())
-    assert not any(row["wanted"] for row in stand.operator.status()["streams"])
+        assert deploy_on(site, system) == children
+        wait_until(lambda: not cluster.pes(), "the end of the PEs")
+    assert not list((cluster.folder / "shared").iterdir())
+    assert not any(row["wanted"] for row in cluster.operator.status()["streams"])
 
 
-def test_a_cluster_that_others_use_is_refused(stand, site, standing_on):
+def test_a_cluster_that_others_use_is_refused(cluster, site, deploy_on):
     """Their PEs would take the CPU that is measured."""
-    stand.submit("Record")
-    stand.wait_pes(1)
+    cluster.submit("Record")
+    cluster.wait_pes(1)
     with pytest.raises(PluginError, match="PEs of s are there"):
-        standing_on(site, "harmonicio/stream")
+        deploy_on(site, "harmonicio/stream")
 
 
-def test_the_doctor_looks_at_the_cluster(stand, site, tmp_path):
+def test_the_doctor_looks_at_the_cluster(cluster, site, tmp_path):
     """Both ports, and tokens that go in the open; a token file that is not there ends a run before it begins."""
     said = [one.what for one in diagnosis.findings(site, tmp_path, tmp_path, tmp_path / "registry")]
-    for port in (stand.port, stand.data_port):
+    for port in (cluster.port, cluster.data_port):
         assert f"harmonicio at 127.0.0.1:{port} takes connections" in said
     assert any("unencrypted" in one for one in said)
     (tmp_path / "operator").unlink()

@@ -6,9 +6,11 @@ import time
 
 import pytest
 
+from bench.config.site import Site
 from bench.errors import ProcessDiedError
 from bench.model.cell import Cell
 from bench.plugins import registry
+from bench.plugins.placement import unreachable_reason
 from bench.workload.delivery_counts import DeliveryCounts
 from bench.workload.load_spec import LoadSpec
 from bench.workload.processing import MessageProcessor
@@ -51,7 +53,7 @@ def tallied(framework, count):
 
 
 @pytest.mark.real
-def test_every_message_is_processed_once(system):
+def test_python_works_on_every_message_once(system):
     """What was sent is what was processed, at the CPU cost that was asked for."""
     load, framework = system
     load.start(spec())
@@ -78,8 +80,10 @@ def test_a_dead_worker_is_reported(system, env):
         tallied(framework, 1)
 
 
-def test_plain_refuses_a_source_that_it_cannot_read():
+def test_python_refuses_a_source_that_it_cannot_read():
     """The reason says what it could read."""
-    plain = registry.framework("python", {})
-    assert "kafka" in plain.unsupported_reason(Cell("python", "carrier-pigeon", 100, 0.0), "carrier-pigeon")
-    assert "own process" in plain.unsupported_reason(Cell("python", "memory", 100, 0.0), "memory")
+    framework = registry.framework("python", {})
+    assert "kafka" in framework.unsupported_reason(Cell("python", "carrier-pigeon", 100, 0.0), "carrier-pigeon")
+    reason = unreachable_reason("python", "memory", Site())
+    assert reason is not None
+    assert reason.endswith("python reads with processes of its own")

@@ -7,7 +7,6 @@ import numpy as np
 import psutil
 import pyarrow as pa
 import pytest
-from frameworks.spark.orders import first_line
 
 from bench.errors import ProcessDiedError, UsageError
 from bench.model import message_codec
@@ -18,6 +17,7 @@ from bench.units import Seconds
 from bench.workload.delivery_counts import DeliveryCounts
 from bench.workload.load_spec import LoadSpec
 from bench.workload.processing import MessageProcessor
+from frameworks.spark.commands import first_line
 from frameworks.spark.conf import SparkSettings, block_interval, query_conf, reader_options, session_conf
 from frameworks.spark.site import SparkSite
 from frameworks.spark.tasks import merged, messages_at_once, on_arrow, on_lines

@@ -32,9 +32,7 @@ def test_a_clock_that_is_off_is_a_bad_finding(
 
 
 def test_services_versions_and_limits_are_compared(exporter_address: str, tmp_path: Path) -> None:
-    """A service that runs in its version is right; another version, one that stopped or is missing, and few files are
-    not.
-    """
+    """A service that runs in its version is right; another version, a stopped or missing one, and few files are not."""
     services = {"kafka": "4.1.1", "spark-worker": "4.2.0", "pulsar": "4.2.4"}
     found = findings(Site(hosts={"b1": HostSite(exporter_address, services)}), tmp_path)
     assert found["b1: kafka 4.1.1 runs"]

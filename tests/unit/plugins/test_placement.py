@@ -1,6 +1,4 @@
-"""A system is placed by the sections of the site file: hosts, cores, network, and whether the framework reaches its
-source.
-"""
+"""A system is placed by the sections of the site file: hosts, cores, network, and the way to its source."""
 
 from pathlib import Path
 

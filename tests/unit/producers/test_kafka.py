@@ -14,9 +14,7 @@ from producers.kafka.source import KafkaSettings
 
 
 def test_kafka_sends_to_followers_and_consumers() -> None:
-    """Three copies, two readers, three brokers: three times in, two to followers and two out; three copies on three
-    disks.
-    """
+    """Three copies, two readers, three brokers: three times in, two to followers and two out; three disks."""
     assert kafka_copies(3, consumers=2, brokers=3) == Copies(network=4 / 3, disk=1)
 
 
