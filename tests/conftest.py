@@ -14,10 +14,12 @@ from hypothesis import settings
 
 from bench.config.site import Site
 from bench.plugins.environment import RunEnvironment
+from bench.services.embedded_server import EmbeddedServer
 from bench.system.supervisor import Supervisor
-from producers.kafka.server import Broker, KafkaServer
+from producers.kafka.server import Broker, start_kafka
 from producers.pulsar.server import Broker as PulsarBroker
-from producers.pulsar.server import PulsarServer
+from producers.pulsar.server import start_pulsar
+from producers.pulsar.site import PulsarSite
 
 sys.path.insert(0, str(Path(__file__).parent))  # for sample_runs and exporter
 
@@ -49,22 +51,22 @@ def env(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunEnvironment]:
 
 
 @pytest.fixture(scope="session")
-def kafka(env: RunEnvironment) -> KafkaServer:
+def kafka(env: RunEnvironment) -> EmbeddedServer[str]:
     """The embedded Kafka that the Kafka source, with its own defaults, finds in the environment."""
     broker = Broker()
     return env.cached_resource(
         ("kafka", broker),
-        lambda: KafkaServer.deployed(env.supervisor, broker, cache=env.cache, data=env.data, note=env.note),
+        lambda: start_kafka(env.supervisor, broker, cache=env.cache, data=env.data, note=env.note),
     )
 
 
 @pytest.fixture(scope="session")
-def pulsar(env: RunEnvironment) -> PulsarServer:
+def pulsar(env: RunEnvironment) -> EmbeddedServer[PulsarSite]:
     """The embedded Pulsar that the Pulsar source, with its own defaults, finds in the environment."""
     broker = PulsarBroker()
     return env.cached_resource(
         ("pulsar", broker),
-        lambda: PulsarServer.deployed(env.supervisor, broker, cache=env.cache, data=env.data, note=env.note),
+        lambda: start_pulsar(env.supervisor, broker, cache=env.cache, data=env.data, note=env.note),
     )
 
 

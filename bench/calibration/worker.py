@@ -1,6 +1,5 @@
 """Calibration worker: a process that runs a baseline producer, or a consumer that discards messages."""
 
-import sys
 import threading
 from pathlib import Path
 
@@ -9,6 +8,7 @@ from msgspec import Struct
 from bench.errors import HarnessError, UsageError
 from bench.plugins import registry
 from bench.plugins.protocols import Endpoint
+from bench.system.child_main import serve_command
 from bench.system.ipc import Channel, Failure, Ready
 from bench.workload.rate_meter import RateMeter
 
@@ -41,20 +41,16 @@ Reply = MeasuredRate | Ready | Failure
 
 def main() -> None:
     """Serve the channel whose file number ends the command line: one command, then its end."""
-    channel: Channel[Command] = Channel.inherited(int(sys.argv[-1]), Command)  # type: ignore[arg-type]  # a union of Structs
-    try:
-        (command,) = channel.receive()
-        if isinstance(command, BaselineRun):
-            channel.send(MeasuredRate(run_baseline(command)))
-        else:
-            threading.Thread(target=_discard, args=(channel, command.endpoint), daemon=True).start()
-            channel.send(Ready())
-        channel.receive()
-    except (EOFError, OSError):
-        return
-    except HarnessError as problem:
-        channel.send(Failure(str(problem)))
-        sys.exit(1)
+    serve_command(Command, _execute)
+
+
+def _execute(channel: Channel[Command], command: Command) -> None:
+    if isinstance(command, BaselineRun):
+        channel.send(MeasuredRate(run_baseline(command)))
+    else:
+        threading.Thread(target=_discard, args=(channel, command.endpoint), daemon=True).start()
+        channel.send(Ready())
+    channel.receive()
 
 
 def run_baseline(task: BaselineRun) -> float:

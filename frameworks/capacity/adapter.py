@@ -7,16 +7,16 @@ With it the harness measures itself: what it reports must be the capacity, and e
 
 import time
 from collections.abc import Iterator, Sequence
-from queue import Empty, SimpleQueue
-from threading import Event, Thread
+from contextlib import closing
+from functools import partial
 from typing import Literal
 
 from msgspec import Struct
 
-from bench.errors import ProcessDiedError
 from bench.model.cell import Cell
 from bench.plugins import registry
 from bench.plugins.protocols import Consumer, Endpoint, RunEnvironment
+from bench.plugins.reporting_thread import ReportingThread
 from bench.units import Rate, Seconds
 from bench.workload.delivery_counts import ProcessingReport
 from bench.workload.processing import MessageProcessor
@@ -40,10 +40,8 @@ class CapacityFramework:
 
     def __init__(self, settings: CapacitySettings) -> None:
         self._settings = settings
-        self._reports: SimpleQueue[ProcessingReport] = SimpleQueue()
-        self._stopped = Event()
         self._next_mistake = settings.every
-        self._thread: Thread | None = None
+        self._thread: ReportingThread | None = None
 
     @property
     def batch_interval(self) -> float:
@@ -58,52 +56,40 @@ class CapacityFramework:
         """Start to process the endpoint's messages; return once it is reading."""
         consumer = registry.consumer(endpoint.source)
         consumer.open(endpoint, 0, 1)
-        self._thread = Thread(target=self._run, args=(consumer, work), name="capacity", daemon=True)
-        self._thread.start()
+        self._thread = ReportingThread("capacity", partial(self._run, consumer, work))
 
     def poll(self) -> list[ProcessingReport]:
         """Return what was processed since the last call."""
-        reports: list[ProcessingReport] = []
-        try:
-            while True:
-                reports.append(self._reports.get_nowait())
-        except Empty:
-            pass
-        if not reports and self._thread is not None and not self._thread.is_alive() and not self._stopped.is_set():
-            raise ProcessDiedError("capacity died, as its settings ask for")
-        return reports
+        return self._thread.poll() if self._thread is not None else []
 
     def close(self) -> None:
         """Stop; idempotent."""
-        self._stopped.set()
         if self._thread is not None:
-            self._thread.join(timeout=10)
+            self._thread.close()
 
-    def _run(self, consumer: Consumer, work: MessageProcessor) -> None:
+    def _run(self, consumer: Consumer, work: MessageProcessor, thread: ReportingThread) -> None:
         seen = 0
-        for batch in self._paced(consumer):
-            if self._settings.mistake == "die" and seen + len(batch) >= self._settings.every:
-                break
-            for report in work.process(self._mistaken(batch, seen)):
-                self._reports.put(report)
-            seen += len(batch)
-        consumer.close()
+        with closing(consumer):
+            for batch in self._paced(consumer, thread):
+                if self._settings.mistake == "die" and seen + len(batch) >= self._settings.every:
+                    break
+                for report in work.process(self._mistaken(batch, seen)):
+                    thread.report(report)
+                seen += len(batch)
 
-    def _paced(self, consumer: Consumer) -> Iterator[Sequence[bytes]]:
-        """Yield batches from a token bucket.
+    def _paced(self, consumer: Consumer, thread: ReportingThread) -> Iterator[Sequence[bytes]]:
+        """Yield batches from a token bucket: a message takes a token, and a few are kept while there are no messages.
 
-        A message takes a token, and a few are kept while there are no messages.
-
-        A bucket that kept none would lose tokens whenever it is busy with a message, and have a lower
-        capacity than it says.
+        A bucket that kept none would lose tokens whenever it is busy with a message, and have a lower capacity than it
+        says.
         """
         ceiling, interval = float(self._settings.ceiling), self.batch_interval
         pause = interval or min(0.02, max(0.001, 1 / ceiling))
         allowed_from, saved = time.monotonic(), max(SAVED_MESSAGES / ceiling, SAVED_PAUSES * pause)
-        while not self._stopped.wait(pause - time.monotonic() % pause):
+        while not thread.wait(pause - time.monotonic() % pause):
             allowed_from = max(allowed_from, time.monotonic() - saved)
-            room = int((time.monotonic() - allowed_from) * ceiling)
-            batch = consumer.take(room, 0.05 if interval == 0 else 0) if room else ()
+            tokens = int((time.monotonic() - allowed_from) * ceiling)
+            batch = consumer.take(tokens, 0.05 if interval == 0 else 0) if tokens else ()
             allowed_from += len(batch) / ceiling
             if batch:
                 yield batch

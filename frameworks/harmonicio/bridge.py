@@ -1,15 +1,15 @@
 """A bridge: reads its share of another source and feeds a stream with it, until the harness closes its channel."""
 
-import sys
 import time
 from collections.abc import Sequence
 
 from msgspec import Struct
 
-from bench.errors import HarnessError
+from bench.errors import PluginError
 from bench.plugins import registry
 from bench.plugins.protocols import Consumer, Endpoint
-from bench.system.ipc import Channel, Failure, Ready
+from bench.system.child_main import serve_command
+from bench.system.ipc import Channel, Ready
 from frameworks.harmonicio.engine.connector import Feeder, Options
 from frameworks.harmonicio.engine.errors import HarmonicError
 
@@ -31,26 +31,21 @@ class Bridging(Struct, frozen=True, tag="bridging"):
 
 def main() -> None:
     """Serve the channel whose file number ends the command line."""
-    channel = Channel.inherited(int(sys.argv[-1]), Bridging)
+    serve_command(Bridging, _bridge)
+
+
+def _bridge(channel: Channel[Bridging], command: Bridging) -> None:
+    consumer, feeder = registry.consumer(command.endpoint.source), Feeder(command.fed)
     try:
-        (command,) = channel.receive()
-        consumer, feeder = (
-            registry.consumer(command.endpoint.source),
-            Feeder(command.fed),
-        )
-        try:
-            consumer.open(command.endpoint, command.member, command.members)
-            feeder.step()
-            channel.send(Ready())
-            _carry(channel, consumer, feeder, command.most)
-        finally:
-            consumer.close()
-            feeder.close()
-    except (EOFError, OSError):
-        return
-    except (HarnessError, HarmonicError) as problem:
-        channel.send(Failure(str(problem)))
-        sys.exit(1)
+        consumer.open(command.endpoint, command.member, command.members)
+        feeder.step()
+        channel.send(Ready())
+        _carry(channel, consumer, feeder, command.most)
+    except HarmonicError as problem:
+        raise PluginError("harmonicio", "bridge", str(problem)) from problem
+    finally:
+        consumer.close()
+        feeder.close()
 
 
 def _carry(channel: Channel[Bridging], consumer: Consumer, feeder: Feeder, most: int) -> None:

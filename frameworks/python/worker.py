@@ -1,14 +1,13 @@
 """A worker process: reads its share of a source, processes it, and reports, until the harness closes its channel."""
 
-import sys
 import time
 
 from msgspec import Struct
 
-from bench.errors import HarnessError
 from bench.plugins import registry
 from bench.plugins.protocols import Consumer, Endpoint
-from bench.system.ipc import Channel, Failure, Ready
+from bench.system.child_main import serve_command
+from bench.system.ipc import Channel, Ready
 from bench.workload.delivery_counts import ProcessingReport, merge_reports
 from bench.workload.processing import MessageProcessor
 
@@ -30,15 +29,7 @@ class Reading(Struct, frozen=True, tag="reading"):
 
 def main() -> None:
     """Serve the channel whose file number ends the command line."""
-    channel = Channel.inherited(int(sys.argv[-1]), Reading)
-    try:
-        (reading,) = channel.receive()
-        _read(channel, reading)
-    except (EOFError, OSError):
-        return
-    except HarnessError as problem:
-        channel.send(Failure(str(problem)))
-        sys.exit(1)
+    serve_command(Reading, _read)
 
 
 def _read(channel: Channel[Reading], reading: Reading) -> None:

@@ -1,9 +1,7 @@
 """An embedded Kafka: one broker that is its own controller (KRaft), on loopback, with bounded memory and disk."""
 
-import contextlib
 import shutil
 import socket
-import tempfile
 import time
 import uuid
 from base64 import urlsafe_b64encode
@@ -13,10 +11,11 @@ from pathlib import Path
 from msgspec import Struct
 
 from bench.errors import ServiceError, UsageError
+from bench.services.embedded_server import EmbeddedServer, starting
 from bench.services.java import java
 from bench.services.maven_jars import jars
 from bench.services.ports import LOOPBACK, free_ports
-from bench.system.supervisor import Child, Supervisor
+from bench.system.supervisor import Supervisor
 
 WARM_UP_S = 3.0
 
@@ -36,64 +35,41 @@ class Broker(Struct, frozen=True, forbid_unknown_fields=True):
     """the step in which a partition forgets: it keeps up to so much more than its share"""
 
 
-class KafkaServer:
-    """An embedded Kafka that answers its clients at `bootstrap`."""
+def start_kafka(
+    supervisor: Supervisor,
+    broker: Broker | None = None,
+    *,
+    cache: Path,
+    data: Path,
+    note: Callable[[str], None],
+) -> EmbeddedServer[str]:
+    """Start a new, empty broker; return it, with its bootstrap address, when it is ready.
 
-    def __init__(self, child: Child, folder: Path, bootstrap: str) -> None:
-        self.bootstrap = bootstrap
-        self._child, self._folder = child, folder
+    Args:
+        supervisor: starts the process.
+        broker: its set-up; the default one when left out.
+        cache: folder of the jars.
+        data: parent of the broker's data folder.
+        note: tells the user what takes its time.
 
-    @classmethod
-    def deployed(
-        cls,
-        supervisor: Supervisor,
-        broker: Broker | None = None,
-        *,
-        cache: Path,
-        data: Path,
-        note: Callable[[str], None],
-    ) -> "KafkaServer":
-        """Start a new, empty broker and return it when it is ready; its data is deleted when it is closed.
-
-        Raises:
-            UsageError: PySpark, Java or the Kafka client is missing.
-            ServiceError: the broker does not come up.
-        """
-        broker, answers = broker or Broker(), _probe()
-        class_path = jars("kafka", cache, note) / "*"
-        note("Kafka: starting")
-        began = time.monotonic()
-        data.mkdir(parents=True, exist_ok=True)
-        with contextlib.ExitStack() as undo:
-            folder = Path(tempfile.mkdtemp(prefix="kafka-", dir=data))
-            undo.callback(shutil.rmtree, folder, ignore_errors=True)
-            port, controller_port = free_ports(2)
-            (folder / "server.properties").write_text(
-                _properties(broker, folder, port, controller_port), encoding="utf-8"
-            )
-            (folder / "log4j2.properties").write_text(_LOGGING, encoding="utf-8")
-            command = [java(), *_java_options(broker, folder), "-cp", str(class_path)]
-            _format(supervisor, command, folder)
-            child = supervisor.start(
-                [*command, "kafka.Kafka", str(folder / "server.properties")], name="kafka", role="source", cwd=folder
-            )
-            undo.callback(child.kill)
-            # every setting that it runs with stays beside its log
-            shutil.copy(folder / "server.properties", child.log.with_suffix(".conf"))
-            child.wait_ready(lambda: answers(port), 60)
-            _warm(f"{LOOPBACK}:{port}", WARM_UP_S)
-            undo.pop_all()
-        note(f"Kafka: ready at {LOOPBACK}:{port} after {time.monotonic() - began:.1f} s")
-        return cls(child, folder, f"{LOOPBACK}:{port}")
-
-    def alive(self) -> bool:
-        """Return whether its process runs."""
-        return self._child.alive()
-
-    def close(self) -> None:
-        """Stop it and delete its data; idempotent."""
-        self._child.stop()
-        shutil.rmtree(self._folder, ignore_errors=True)
+    Raises:
+        UsageError: PySpark, Java or the Kafka client is missing.
+        ServiceError: The broker does not come up.
+    """
+    broker, answers = broker or Broker(), _probe()
+    class_path = jars("kafka", cache, note) / "*"
+    with starting("Kafka", data, note) as start:
+        port, controller_port = free_ports(2)
+        settings = start.folder / "server.properties"
+        settings.write_text(_properties(broker, start.folder, port, controller_port), encoding="utf-8")
+        (start.folder / "log4j2.properties").write_text(_LOGGING, encoding="utf-8")
+        command = [java(), *_java_options(broker, start.folder), "-cp", str(class_path)]
+        _format(supervisor, command, start.folder)
+        command += ["kafka.Kafka", str(settings)]
+        child = start.own(supervisor.start(command, name="kafka", role="source", cwd=start.folder), settings)
+        child.wait_ready(lambda: answers(port), 60)
+        _warm(f"{LOOPBACK}:{port}", WARM_UP_S)
+    return EmbeddedServer(child, start.folder, f"{LOOPBACK}:{port}")
 
 
 def _probe() -> Callable[[int], bool]:

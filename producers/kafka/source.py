@@ -15,10 +15,11 @@ from msgspec import Meta, Struct
 from bench.errors import PluginError, UsageError
 from bench.model.cell import Cell
 from bench.plugins.protocols import Endpoint, RunEnvironment
+from bench.services.embedded_server import EmbeddedServer
 from bench.units import Seconds, Size, size_text
 from producers.kafka import security
 from producers.kafka.client import TIMEOUT_S
-from producers.kafka.server import Broker, KafkaServer
+from producers.kafka.server import Broker, start_kafka
 from producers.kafka.site import KAFKA_SITE
 
 BATCH_OVERHEAD = 2**16
@@ -57,7 +58,7 @@ class KafkaSource:
                 ' run: pip install "stream-bench[kafka]"'
             )
         self._settings = settings
-        self._server: KafkaServer | None = None
+        self._server: EmbeddedServer[str] | None = None
         self._bootstrap, self._topic = "", ""
         self._security: dict[str, security.Value] = {}
 
@@ -131,9 +132,9 @@ class KafkaSource:
         )
         self._server = env.cached_resource(
             ("kafka", broker),
-            lambda: KafkaServer.deployed(env.supervisor, broker, cache=env.cache, data=env.data, note=env.note),
+            lambda: start_kafka(env.supervisor, broker, cache=env.cache, data=env.data, note=env.note),
         )
-        return self._server.bootstrap
+        return self._server.address
 
     def _limits(self, cell: Cell, env: RunEnvironment) -> dict[str, str]:
         retained = int(self._settings.retained)

@@ -3,9 +3,6 @@
 Broker, bookie and metadata in one process ("standalone"), on loopback, with bounded memory and disk.
 """
 
-import contextlib
-import shutil
-import tempfile
 import time
 from collections.abc import Callable
 from importlib.util import find_spec
@@ -14,10 +11,11 @@ from pathlib import Path
 from msgspec import Struct
 
 from bench.errors import HarnessError, ServiceError, UsageError
+from bench.services.embedded_server import EmbeddedServer, starting
 from bench.services.java import java
 from bench.services.maven_jars import jars
 from bench.services.ports import LOOPBACK, free_ports
-from bench.system.supervisor import Child, Supervisor
+from bench.system.supervisor import Supervisor
 from producers.pulsar.admin import Admin
 from producers.pulsar.connection import connected
 from producers.pulsar.site import PulsarSite
@@ -57,67 +55,43 @@ class Broker(Struct, frozen=True, forbid_unknown_fields=True):
         return self.message_bytes + FRAME_ROOM
 
 
-class PulsarServer:
-    """An embedded Pulsar that answers at the addresses of `site`."""
+def start_pulsar(
+    supervisor: Supervisor,
+    broker: Broker | None = None,
+    *,
+    cache: Path,
+    data: Path,
+    note: Callable[[str], None],
+) -> EmbeddedServer[PulsarSite]:
+    """Start a new, empty Pulsar; return it, with its addresses, when it is ready.
 
-    def __init__(self, child: Child, folder: Path, site: PulsarSite) -> None:
-        self.site = site
-        self._child, self._folder = child, folder
+    Args:
+        supervisor: starts the process.
+        broker: its set-up; the default one when left out.
+        cache: folder of the jars.
+        data: parent of the server's data folder.
+        note: tells the user what takes its time.
 
-    @classmethod
-    def deployed(
-        cls,
-        supervisor: Supervisor,
-        broker: Broker | None = None,
-        *,
-        cache: Path,
-        data: Path,
-        note: Callable[[str], None],
-    ) -> "PulsarServer":
-        """Start a new, empty Pulsar and return it when it is ready; its data is deleted when it is closed.
-
-        Raises:
-            UsageError: PySpark, Java or the Pulsar client is missing.
-            ServiceError: it does not come up.
-        """
-        broker = broker or Broker()
-        if find_spec("pulsar") is None:
-            raise UsageError('the embedded Pulsar needs a Pulsar client; run: pip install "stream-bench[pulsar]"')
-        class_path = jars("pulsar", cache, note) / "*"
-        note("Pulsar: starting")
-        began = time.monotonic()
-        data.mkdir(parents=True, exist_ok=True)
-        with contextlib.ExitStack() as undo:
-            folder = Path(tempfile.mkdtemp(prefix="pulsar-", dir=data))
-            undo.callback(shutil.rmtree, folder, ignore_errors=True)
-            port, web_port, bookie_port = free_ports(3)  # several bookies take ports of their own choice
-            (folder / "standalone.conf").write_text(_properties(broker, port, web_port), encoding="utf-8")
-            (folder / "log4j2.properties").write_text(_LOGGING, encoding="utf-8")
-            command = [
-                java(),
-                *_java_options(broker, folder),
-                "-cp",
-                str(class_path),
-                *_starter(broker, folder, bookie_port),
-            ]
-            child = supervisor.start(command, name="pulsar", role="source", cwd=folder)
-            undo.callback(child.kill)
-            shutil.copy(folder / "standalone.conf", child.log.with_suffix(".conf"))
-            site = PulsarSite(f"pulsar://{LOOPBACK}:{port}", f"http://{LOOPBACK}:{web_port}")
-            child.wait_ready(lambda: _answers(site), 90)
-            _warm(site, WARM_UP_S)
-            undo.pop_all()
-        note(f"Pulsar: ready at {LOOPBACK}:{port} after {time.monotonic() - began:.1f} s")
-        return cls(child, folder, site)
-
-    def alive(self) -> bool:
-        """Return whether its process runs."""
-        return self._child.alive()
-
-    def close(self) -> None:
-        """Stop it and delete its data; idempotent."""
-        self._child.stop()
-        shutil.rmtree(self._folder, ignore_errors=True)
+    Raises:
+        UsageError: PySpark, Java or the Pulsar client is missing.
+        ServiceError: It does not come up.
+    """
+    broker = broker or Broker()
+    if find_spec("pulsar") is None:
+        raise UsageError('the embedded Pulsar needs a Pulsar client; run: pip install "stream-bench[pulsar]"')
+    class_path = jars("pulsar", cache, note) / "*"
+    with starting("Pulsar", data, note) as start:
+        port, web_port, bookie_port = free_ports(3)  # several bookies take ports of their own choice
+        settings = start.folder / "standalone.conf"
+        settings.write_text(_properties(broker, port, web_port), encoding="utf-8")
+        (start.folder / "log4j2.properties").write_text(_LOGGING, encoding="utf-8")
+        command = [java(), *_java_options(broker, start.folder), "-cp", str(class_path)]
+        command += _starter(broker, start.folder, bookie_port)
+        child = start.own(supervisor.start(command, name="pulsar", role="source", cwd=start.folder), settings)
+        site = PulsarSite(f"pulsar://{LOOPBACK}:{port}", f"http://{LOOPBACK}:{web_port}")
+        child.wait_ready(lambda: _answers(site), 90)
+        _warm(site, WARM_UP_S)
+    return EmbeddedServer(child, start.folder, site)
 
 
 def _answers(site: PulsarSite) -> bool:

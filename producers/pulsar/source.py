@@ -10,9 +10,10 @@ from msgspec import Meta, Struct
 from bench.errors import PluginError, UsageError
 from bench.model.cell import Cell
 from bench.plugins.protocols import Endpoint, RunEnvironment
+from bench.services.embedded_server import EmbeddedServer
 from bench.units import Seconds, Size, size_text
 from producers.pulsar.admin import Admin
-from producers.pulsar.server import Broker, PulsarServer
+from producers.pulsar.server import Broker, start_pulsar
 from producers.pulsar.site import PULSAR_SITE, PulsarSite
 
 logger = logging.getLogger(__name__)
@@ -69,7 +70,7 @@ class PulsarSource:
         if not settings.ack_quorum <= settings.write_quorum <= settings.bookies:
             raise UsageError("settings.pulsar: ack_quorum <= write_quorum <= bookies must hold")
         self._settings = settings
-        self._server: PulsarServer | None = None
+        self._server: EmbeddedServer[PulsarSite] | None = None
         self._admin: Admin | None = None
         self._topic = ""
 
@@ -135,9 +136,9 @@ class PulsarSource:
         )
         self._server = env.cached_resource(
             ("pulsar", broker),
-            lambda: PulsarServer.deployed(env.supervisor, broker, cache=env.cache, data=env.data, note=env.note),
+            lambda: start_pulsar(env.supervisor, broker, cache=env.cache, data=env.data, note=env.note),
         )
-        return self._server.site
+        return self._server.address
 
     def _batch(self, message_bytes: int) -> int:
         """Return the bytes of a batch of messages of that size; 0 where each goes alone.

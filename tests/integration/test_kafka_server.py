@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from bench.errors import ProcessDiedError
+from bench.services.embedded_server import EmbeddedServer
 from bench.system.supervisor import Supervisor
-from producers.kafka.server import Broker, KafkaServer
+from producers.kafka.server import Broker, start_kafka
 
 confluent_kafka = pytest.importorskip("confluent_kafka", reason="the kafka extra is not installed")
 from confluent_kafka.admin import AdminClient, NewTopic  # noqa: E402  after the skip
@@ -33,9 +34,9 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def server(supervisor: Supervisor, data: Path) -> Iterator[KafkaServer]:
+def server(supervisor: Supervisor, data: Path) -> Iterator[EmbeddedServer[str]]:
     broker = Broker(heap_bytes=2**29, segment_bytes=2**20, message_bytes=11 * 10**6, retained_bytes=4 * 10**6)
-    server = KafkaServer.deployed(supervisor, broker, cache=CACHE, data=data, note=lambda _: None)
+    server = start_kafka(supervisor, broker, cache=CACHE, data=data, note=lambda _: None)
     yield server
     server.close()
 
@@ -47,26 +48,26 @@ def until(condition: Callable[[], object], seconds: float = 30) -> None:
         time.sleep(0.1)
 
 
-def topic(server: KafkaServer, name: str) -> str:
-    admin = AdminClient({"bootstrap.servers": server.bootstrap, "log_level": 0})
+def topic(server: EmbeddedServer[str], name: str) -> str:
+    admin = AdminClient({"bootstrap.servers": server.address, "log_level": 0})
     admin.create_topics([NewTopic(name, 1, 1)])[name].result(timeout=20)
     return name
 
 
-def producer(server: KafkaServer) -> "confluent_kafka.Producer":
+def producer(server: EmbeddedServer[str]) -> "confluent_kafka.Producer":
     return confluent_kafka.Producer(
-        {"bootstrap.servers": server.bootstrap, "message.max.bytes": 11 * 10**6, "log_level": 0}
+        {"bootstrap.servers": server.address, "message.max.bytes": 11 * 10**6, "log_level": 0}
     )
 
 
 @pytest.mark.parametrize("size", [100, 10_000_000], ids=["100 B", "10 MB"])
-def test_message_goes_through(server: KafkaServer, size: int) -> None:
+def test_message_goes_through(server: EmbeddedServer[str], size: int) -> None:
     """A message, small or as large as the largest cell's, is confirmed and read back whole."""
     name, sender = topic(server, f"whole-{size}"), producer(server)
     sender.produce(name, b"x" * size)
     assert sender.flush(30) == 0
     reader = confluent_kafka.Consumer(
-        {"bootstrap.servers": server.bootstrap, "group.id": "g", "message.max.bytes": 11 * 10**6, "log_level": 0}
+        {"bootstrap.servers": server.address, "group.id": "g", "message.max.bytes": 11 * 10**6, "log_level": 0}
     )
     reader.assign([confluent_kafka.TopicPartition(name, 0, 0)])
     message = reader.poll(30)
@@ -75,27 +76,27 @@ def test_message_goes_through(server: KafkaServer, size: int) -> None:
     assert (message.error(), len(message.value())) == (None, size)
 
 
-def test_disk_is_bounded(server: KafkaServer) -> None:
+def test_disk_is_bounded(server: EmbeddedServer[str]) -> None:
     """What exceeds the retained bytes is forgotten within seconds: the oldest offset moves on."""
     name, sender = topic(server, "bounded"), producer(server)
     for _ in range(40):
         sender.produce(name, b"x" * 10**6)
     assert sender.flush(30) == 0
-    reader = confluent_kafka.Consumer({"bootstrap.servers": server.bootstrap, "group.id": "g", "log_level": 0})
+    reader = confluent_kafka.Consumer({"bootstrap.servers": server.address, "group.id": "g", "log_level": 0})
     partition = confluent_kafka.TopicPartition(name, 0)
     until(lambda: reader.get_watermark_offsets(partition, timeout=10)[0] > 20)
     reader.close()
 
 
-def test_broker_is_reached_from_this_machine_only(server: KafkaServer) -> None:
+def test_broker_is_reached_from_this_machine_only(server: EmbeddedServer[str]) -> None:
     """Its address is the loopback interface's."""
-    assert server.bootstrap.startswith("127.0.0.1:")
+    assert server.address.startswith("127.0.0.1:")
 
 
 def test_closed_server_is_gone(supervisor: Supervisor, data: Path) -> None:
     """After close there is no process, no child and no data; closing again does nothing."""
     before = set(data.iterdir()), supervisor.children
-    server = KafkaServer.deployed(supervisor, cache=CACHE, data=data, note=lambda _: None)
+    server = start_kafka(supervisor, cache=CACHE, data=data, note=lambda _: None)
     assert server.alive()
     server.close()
     server.close()
@@ -107,5 +108,5 @@ def test_server_that_does_not_come_up_leaves_nothing(supervisor: Supervisor, dat
     """A broker that cannot start is an error with its log's last lines, and neither process nor data stay."""
     before = set(data.iterdir()), supervisor.children
     with pytest.raises(ProcessDiedError, match="Too small maximum heap"):
-        KafkaServer.deployed(supervisor, Broker(heap_bytes=2**20), cache=CACHE, data=data, note=lambda _: None)
+        start_kafka(supervisor, Broker(heap_bytes=2**20), cache=CACHE, data=data, note=lambda _: None)
     assert (set(data.iterdir()), supervisor.children) == before

@@ -56,7 +56,7 @@ def test_a_wrong_address_is_one_line(text):
 def deployed(tmp_path, kafka, request):
     """Two workers that wait; a harness, them, and the words that start a run of theirs. Nothing of them is left."""
     (port,) = free_ports(1)
-    scenario, site = files(tmp_path, kafka.bootstrap, port)
+    scenario, site = files(tmp_path, kafka.address, port)
     harness = Harness(tmp_path, request.config.rootpath)
     workers = [harness.started("worker", f"127.0.0.1:{port}") for _ in range(2)]
     yield harness, workers, ("run", str(scenario), "--site", str(site), "--out")

@@ -19,7 +19,7 @@ from frameworks.spark.pulsarsource.position import Position
 from frameworks.spark.pulsarsource.reading import Range
 from frameworks.spark.pulsarsource.source import PulsarStreamReader
 from producers.pulsar.admin import Admin
-from producers.pulsar.server import FRAME_ROOM, Broker, PulsarServer, _properties
+from producers.pulsar.server import FRAME_ROOM, Broker, _properties, start_pulsar
 from producers.pulsar.site import PulsarSite
 
 DEADLINE = 30.0
@@ -221,14 +221,14 @@ def test_a_sites_pulsar_takes_what_pulsar_ships(env, monkeypatch):
 def test_closed_server_is_gone(pulsar, env):
     """Neither process nor data stay; closing again does nothing."""
     before = set(env.data.iterdir()), env.supervisor.children
-    server = PulsarServer.deployed(
+    server = start_pulsar(
         env.supervisor,
         Broker(bookies=2, write_quorum=2, ack_quorum=2),
         cache=env.cache,
         data=env.data,
         note=print,
     )
-    Admin(server.site).make_topic("copied", 1)
+    Admin(server.address).make_topic("copied", 1)
     assert server.alive()
     server.close()
     server.close()

@@ -22,9 +22,9 @@ DEADLINE = 100.0
 @pytest.fixture
 def topic(pulsar):
     """A new topic of two partitions, and a function that writes numbers to it."""
-    admin, name = Admin(pulsar.site), f"source-{time.monotonic_ns()}"
+    admin, name = Admin(pulsar.address), f"source-{time.monotonic_ns()}"
     admin.make_topic(name, 2)
-    connection = client.Client(pulsar.site.service_url, logger=client.ConsoleLogger(client.LoggerLevel.Error))
+    connection = client.Client(pulsar.address.service_url, logger=client.ConsoleLogger(client.LoggerLevel.Error))
     parts = [
         connection.create_producer(
             f"persistent://public/default/{name}-partition-{part}",
@@ -50,7 +50,7 @@ def reader(pulsar, topic):
     """A stream reader of the topic's values, from its beginning."""
     schema = StructType().add("value", "binary")
     options = {
-        "serviceUrl": pulsar.site.service_url,
+        "serviceUrl": pulsar.address.service_url,
         "topic": topic[0],
         "startingPositions": "earliest",
         "maxBatchRows": "7",
@@ -103,7 +103,7 @@ def test_an_offset_in_the_middle_of_a_batch_of_the_producers_is_exact(reader, to
 def test_a_message_that_is_gone_fails_the_batch(pulsar, topic):
     """After a time the task says so; it does not wait for ever, nor skip."""
     topic[1](0, 4)
-    options = Options.of({"serviceUrl": pulsar.site.service_url, "topic": topic[0], "readTimeout": "0.5"})
+    options = Options.of({"serviceUrl": pulsar.address.service_url, "topic": topic[0], "readTimeout": "0.5"})
     span = Range(f"{topic[0]}-partition-1", str(EARLIEST), str(Position(10**9, 5, 0)))
     with pytest.raises(RuntimeError, match="was it deleted"):
         list(batches(options, span, arrow_schema(StructType().add("value", "binary"))))
@@ -118,14 +118,14 @@ def test_messages_that_were_deleted_up_to_a_batchs_end_fail_it(pulsar, topic, re
     write(0, 10)
     end = reader.latestOffset(start)
     for _ in range(3):  # a ledger that is closed and behind every subscription is deleted
-        Admin(pulsar.site)._asked("PUT", f"{part.replace('://', '/')}/unload")
+        Admin(pulsar.address)._asked("PUT", f"{part.replace('://', '/')}/unload")
         write(100, 10)
     reader.commit(reader.latestOffset(end))
     gone = Range(part, start[part], end[part])
     deadline = time.monotonic() + DEADLINE
     while _readable(reader, gone):
         assert time.monotonic() < deadline, "Pulsar has not deleted what every subscription has behind it"
-        Admin(pulsar.site)._asked("PUT", f"{part.replace('://', '/')}/unload")
+        Admin(pulsar.address)._asked("PUT", f"{part.replace('://', '/')}/unload")
         write(100, 10)
         reader.commit(reader.latestOffset(end))
         time.sleep(0.5)
@@ -146,7 +146,7 @@ def test_a_query_that_is_killed_goes_on_from_its_checkpoint_exactly(pulsar, topi
     """Killed with -9 in the middle, started again while messages come: each is in one batch, once, and in its place."""
     name, write = topic
     program = str(request.config.rootpath / "tests" / "programs" / "pulsar_query.py")
-    command = [sys.executable, program, pulsar.site.service_url, name, str(tmp_path), "subscription=restarted"]
+    command = [sys.executable, program, pulsar.address.service_url, name, str(tmp_path), "subscription=restarted"]
     began = time.time() - 1
     write(0, 3000)
     query = env.supervisor.start(command, name="pulsar-query", role="framework", cwd=request.config.rootpath)

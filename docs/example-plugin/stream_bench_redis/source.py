@@ -12,9 +12,10 @@ from bench.errors import PluginError
 from bench.model.cell import Cell
 from bench.plugins.protocols import Endpoint, RunEnvironment
 from bench.services.credentials import read_secret
+from bench.services.embedded_server import EmbeddedServer
 from bench.units import Size, size_text
 from stream_bench_redis.client import FIELD, SOURCE, connect, stream_names
-from stream_bench_redis.server import RedisServer, start_server
+from stream_bench_redis.server import start_server
 from stream_bench_redis.site import REDIS_SITE
 
 MAX_MESSAGE_BYTES = 512 * 2**20
@@ -44,7 +45,7 @@ class RedisSource:
 
     def __init__(self, settings: RedisSettings) -> None:
         self._settings = settings
-        self._server: RedisServer | None = None
+        self._server: EmbeddedServer[str] | None = None
         self._address = self._password = ""
         self._streams: Sequence[str] = ()
 
