@@ -1,11 +1,12 @@
 """Reads a Kafka topic: a fixed share of its partitions, from their ends, without a consumer group."""
 
 import logging
+import time
 from collections import deque
 from collections.abc import Sequence
 
 from confluent_kafka import Consumer as Client
-from confluent_kafka import KafkaException, Message, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
 from bench.errors import PluginError
 from bench.plugins.plugin import ConsumerPlugin
@@ -15,7 +16,10 @@ from producers.kafka import security
 logger = logging.getLogger(__name__)
 
 TIMEOUT_S = 30.0
-"""Seconds after which Kafka's answer is not waited for any more."""
+"""After which Kafka's answer is not waited for any more."""
+LEADER_INTERVAL_S = 0.1
+_WITHOUT_LEADER = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE)
+"""Answers of a broker about a partition that was created a moment ago."""
 
 
 class KafkaConsumer:
@@ -31,7 +35,7 @@ class KafkaConsumer:
         try:
             shares = [TopicPartition(endpoint.name, part) for part in range(member, endpoint.parts, members)]
             for share in shares:
-                _, share.offset = self._client.get_watermark_offsets(share, timeout=TIMEOUT_S)
+                share.offset = _end_offset(self._client, share)
             self._client.assign(shares)
         except KafkaException as problem:
             raise PluginError(
@@ -55,6 +59,20 @@ class KafkaConsumer:
         client, self._client = self._client, None
         if client is not None:
             client.close()
+
+
+def _end_offset(client: Client, part: TopicPartition) -> int:
+    """Return the offset after a partition's last message; wait for its leader, which a new partition may not have yet."""
+    deadline = time.monotonic() + TIMEOUT_S
+    while True:
+        try:
+            _, end = client.get_watermark_offsets(part, timeout=TIMEOUT_S)
+        except KafkaException as problem:
+            if problem.args[0].code() not in _WITHOUT_LEADER or time.monotonic() > deadline:
+                raise
+            time.sleep(LEADER_INTERVAL_S)
+        else:
+            return int(end)
 
 
 def _configuration(endpoint: Endpoint) -> dict[str, security.Value]:

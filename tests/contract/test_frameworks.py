@@ -167,7 +167,7 @@ def test_a_framework_is_closed_after_a_failed_open(system, name, tmp_path):
     assert running.framework.close() is None
     again = system(name)
     again.open_framework()
-    assert again.counts(2).against({0: COUNT}) == (0, 0)
+    assert again.counts(2).reconcile({0: COUNT}) == (0, 0)
 
 
 @FRAMEWORKS
