@@ -62,7 +62,7 @@ class KafkaConsumer:
 
 
 def _end_offset(client: Client, part: TopicPartition) -> int:
-    """Return the offset after a partition's last message; wait for its leader, which a new partition may not have yet."""
+    """Return the offset after a partition's last message; wait for the leader, which a new one may not have yet."""
     deadline = time.monotonic() + TIMEOUT_S
     while True:
         try:
