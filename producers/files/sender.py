@@ -77,7 +77,7 @@ class FilesSender:
             if written < size:  # a signal came between, or the disk is about to be full
                 _write_rest(file, b"".join(pieces), written)
         except OSError:
-            os.ftruncate(file, 0)  # what could not be finished takes no room
+            os.ftruncate(file, 0)  # what could not be finished takes no space
             raise
         finally:
             os.close(file)

@@ -107,7 +107,7 @@ class Confluent:
         taken = self._producer.produce_batch(self._topic, messages, partition=partition)
         if taken != len(messages):
             raise PluginError(
-                "kafka", "send", f"the client took {taken} of {len(messages)} messages although its queue had room"
+                "kafka", "send", f"the client took {taken} of {len(messages)} messages although its queue had space"
             )
 
     def _lay(self, rest: Filler) -> None:

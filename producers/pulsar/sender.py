@@ -56,8 +56,8 @@ class PulsarSender:
     def send(self, messages: Sequence[bytes]) -> int:
         """Offer messages; return how many were taken."""
         count = len(self._parts)
-        room = max(0, self._most - (self._taken - sum(self.confirmed())))
-        offered = messages[:room]
+        free = max(0, self._most - (self._taken - sum(self.confirmed())))
+        offered = messages[:free]
         for number, part in enumerate(self._parts):
             share = offered[(number - self._taken) % count :: count]
             if share:

@@ -35,7 +35,7 @@ BUFFER_BYTES = 2**19
 
 
 TIMEOUT_S, MAX_SEND = 0.004, 0.012
-"""Seconds that a full socket has to make room before it counts as full, and that one `send` may take: waiting in the
+"""Seconds that a full socket has to free space before it counts as full, and that one `send` may take: waiting in the
 kernel costs a third of the time of asking again (3.0 against 0.9 GB/s at 100 kB)."""
 
 
@@ -145,7 +145,7 @@ class TcpSender:
             try:
                 self._advance(os.writev(self._reader.fileno(), pieces))
                 self._count_wait(time.monotonic() - began)
-            except BlockingIOError:  # none of it within PATIENCE
+            except BlockingIOError:  # none of it within TIMEOUT_S
                 return False
             except OSError:
                 self._part()

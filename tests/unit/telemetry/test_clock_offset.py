@@ -1,4 +1,4 @@
-"""The figures of a site's hosts, and how far their clocks are apart, are read from their node exporters."""
+"""The metrics of a site's hosts, and the offsets of their clocks, are read from their node exporters."""
 
 import socket
 import threading
@@ -17,11 +17,11 @@ def test_the_clock_that_is_off_most_is_reported(
 ) -> None:
     """It is that of all hosts of a site; there is none where one host does not answer."""
     monkeypatch.setattr(Exporter, "ahead", 0.25)
-    apart = node_exporter.measure_clock_offset(Site(hosts={"b1": HostSite(exporter_address)}))
-    assert apart is not None
-    assert apart.host == "b1"
-    assert abs(apart.offset - 0.25) <= apart.bound < 0.2
-    assert apart.max_latency_error == abs(apart.offset) + apart.bound
+    offset = node_exporter.measure_clock_offset(Site(hosts={"b1": HostSite(exporter_address)}))
+    assert offset is not None
+    assert offset.host == "b1"
+    assert abs(offset.offset - 0.25) <= offset.bound < 0.2
+    assert offset.max_latency_error == abs(offset.offset) + offset.bound
     hosts = {"b1": HostSite(exporter_address), "b2": HostSite(exporter_address)}
     several = node_exporter.measure_clock_offset(Site(hosts=hosts, load=LoadHosts("127.0.0.1:5557", 1)))
     assert several is not None
