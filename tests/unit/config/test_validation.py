@@ -155,7 +155,7 @@ class TestChanges:
             ("settings.spark.batch_interval=5 s", lambda s: s.settings["spark"] == {"batch_interval": "5 s"}),
             ("settings.kafka.partitions=4", lambda s: s.settings["kafka"] == {"partitions": 4}),
         ],
-        ids=str,
+        ids=lambda value: value if isinstance(value, str) else "holds",
     )
     def test_a_change_replaces_a_value(self, tmp_path: Path, change: str, expected: Any) -> None:
         """The scenario has the value of the option, and a list where there is one."""
