@@ -22,7 +22,9 @@ def test_a_killed_run_is_cleaned_up_and_gone_on_with(tmp_path, request):
     """Killed with -9 in mid-trial: no process is left, the finished cell is not measured again, the map is complete."""
     harness = Harness(tmp_path, request.config.rootpath)
     (tmp_path / "crash.yaml").write_text(SCENARIO)
-    run = harness.started("run", str(tmp_path / "crash.yaml"), "--out", str(tmp_path / "results"))
+    (tmp_path / "site.yaml").write_text("shared_machine: true\n")  # other work invalidates no trial
+    command = ("run", str(tmp_path / "crash.yaml"), "--site", str(tmp_path / "site.yaml"))
+    run = harness.started(*command, "--out", str(tmp_path / "results"))
     wait_until(lambda: list(tmp_path.glob("results/*/cells.json")), 150, "no cell was finished")
     folder = next((tmp_path / "results").iterdir())
     cells = len(read_trials(folder))
@@ -37,7 +39,7 @@ def test_a_killed_run_is_cleaned_up_and_gone_on_with(tmp_path, request):
     wait_until(lambda: not harness.running(), 10, "processes are still running")
     assert not (folder / "data").exists()
 
-    code, said = harness.done("run", str(tmp_path / "crash.yaml"), "--resume", str(folder))
+    code, said = harness.done(*command, "--resume", str(folder))
     assert code == 0, said
     assert (folder / "trials.jsonl").read_bytes().startswith(before)
     results = read_results(folder)

@@ -145,7 +145,7 @@ def _readable(reader, span):
 def test_a_query_that_is_killed_goes_on_from_its_checkpoint_exactly(pulsar, topic, env, tmp_path, request):
     """Killed with -9 in the middle, started again while messages come: each is in one batch, once, and in its place."""
     name, write = topic
-    program = str(request.config.rootpath / "tests" / "programs" / "pulsar_query.py")
+    program = str(request.config.rootpath / "tests" / "integration" / "programs" / "pulsar_query.py")
     command = [sys.executable, program, pulsar.address.service_url, name, str(tmp_path), "subscription=restarted"]
     began = time.time() - 1
     write(0, 3000)
