@@ -171,6 +171,16 @@ def sections() -> Iterator[tuple[str, str, Section]]:
                 yield kind, name, plugin.site
 
 
+def incomplete_plugins() -> Iterator[tuple[str, str]]:
+    """Yield (plugin, reason) of every source and framework that cannot be loaded because a package is missing."""
+    for kind in ("frameworks", "sources"):
+        for name in names(kind):
+            try:
+                _load_object(kind, name)
+            except UsageError as reason:
+                yield name, str(reason)
+
+
 def site_file_type() -> type[Struct]:
     """Return the type of a site file with the sections of all installed plugins."""
     return file_type(site_sections())

@@ -69,7 +69,8 @@ def test_a_killed_broker_is_a_finding_and_comes_back(system, sizes, tmp_path, en
     )
     killer = Killer(source, tmp_path)
     with contextlib.closing(RunFolder.create(tmp_path, "death")) as store:
-        run(scenario, Site(shared_machine=True), store, killer, RunOptions("bench run", env.cache, tmp_path / "children"))
+        options = RunOptions("bench run", env.cache, tmp_path / "children")
+        run(scenario, Site(shared_machine=True), store, killer, options)
     assert killer.killed is not None
     trials, results = read_trials(store.folder), read_results(store.folder)
     endings = [entry.measurement.ended for entry in trials]
