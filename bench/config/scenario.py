@@ -77,6 +77,9 @@ class Search(Struct, frozen=True, forbid_unknown_fields=True):
     strategy: str = "two-counter"
     precision: Annotated[Share, limits(least="0.1 %", most="50 %")] = Share(0.05)
     budget: Annotated[Seconds, limits(over="0 s")] = Seconds(600)
+    """Time for each cell; not used where `total` is set."""
+    total: Annotated[Seconds, limits(over="0 s")] | None = None
+    """Time for the whole map, from the first cell on; it is spent where it changes what the map says."""
     lowest: Rate = Rate(0.1)
     highest: Rate = Rate(1e6)
     start: Rate | None = None
@@ -95,6 +98,8 @@ class Objectives(Struct, frozen=True, forbid_unknown_fields=True):
 
     loss: Annotated[int, Meta(ge=0)] = 0
     p99: Annotated[Seconds, limits(over="0 s")] | None = None
+    batches: Literal["keep", "grow"] = "keep"
+    """Whether micro-batches must keep the interval they were asked to keep, or may grow beyond it."""
 
 
 class LatencyTrials(Struct, frozen=True, forbid_unknown_fields=True):

@@ -8,7 +8,9 @@ from bench.model.cell import Cell
 from bench.model.message_sizes import Sizes
 
 Purpose = Literal["warm-up", "search", "confirm", "latency"]
-Status = Literal["measured", "lower-bound", "upper-bound", "unstable", "failed", "unsupported"]
+Status = Literal["measured", "lower-bound", "upper-bound", "unstable", "failed", "unsupported", "not-measured"]
+IntervalKind = Literal["95 %", "bracket"]
+"""What an interval is: it contains the truth in 95 of 100 runs, or it lies between two rates that were tried."""
 EndReason = Literal["complete", "hopeless", "framework died", "source died", "load died", "host gone"]
 
 
@@ -36,6 +38,18 @@ class Series(Struct, frozen=True):
     offered: list[int] = field(default_factory=list)
     sent: list[int] = field(default_factory=list)
     processed: list[int] = field(default_factory=list)
+
+
+class Batches(Struct, frozen=True):
+    """The completed micro-batches of a trial, in the order of their ends; empty for a continuous framework.
+
+    Times are seconds since the first message was due. A batch begins when the framework starts to plan it, and ends
+    when its result exists.
+    """
+
+    begin: list[float] = field(default_factory=list)
+    end: list[float] = field(default_factory=list)
+    messages: list[int] = field(default_factory=list)
 
 
 class Buckets(Struct, frozen=True):
@@ -123,6 +137,10 @@ class Measurement(Struct, frozen=True):
     """one line if something died or failed"""
     series: Series = Series()
     """stored in a file of its own beside the journal"""
+    batches: Batches = Batches()
+    """stored in a file of its own beside the series"""
+    warm_s: float | None = None
+    """seconds of load that the framework's processes had worked off before this trial; None if unknown"""
     latencies: Buckets = Buckets()
     """stored in a file of its own, in latency/"""
 
@@ -169,7 +187,13 @@ class Result(Struct, frozen=True):
     estimate_hz: float | None = None
     low_hz: float | None = None
     high_hz: float | None = None
+    interval: IntervalKind | None = None
+    """what [low_hz, high_hz] is; None without an interval"""
+    precision_reached: bool | None = None
+    """whether a measured interval is as narrow as the scenario asks; None for any other status"""
     confirmed_hz: float | None = None
+    growing_hz: float | None = None
+    """the rate if batches may grow beyond the interval they were asked to keep; None for a continuous framework"""
     bound_hz: float | None = None
     bound: str | None = None
     limited_by: str | None = None

@@ -49,6 +49,9 @@ class ProcessingReport(Struct, frozen=True, tag="processing_report"):
     """histogram of the times since the framework passed a message's batch to `process`"""
     negative: int = 0
     """messages that were done before they were sent, by the clocks"""
+    began: float | None = None
+    """CLOCK_MONOTONIC seconds at which the micro-batch of these messages began; None for a continuous framework. Its
+    end, at which its result exists, is `at`"""
 
     @property
     def count(self) -> int:
@@ -78,6 +81,7 @@ def _merge_run(reports: Sequence[ProcessingReport]) -> ProcessingReport:
         from_sent=sparse_sum(report.from_sent for report in reports),
         processing=sparse_sum(report.processing for report in reports),
         negative=sum(report.negative for report in reports),
+        began=min((report.began for report in reports if report.began is not None), default=None),
     )
 
 
