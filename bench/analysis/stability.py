@@ -1,9 +1,12 @@
-"""Stability of a system over one trial: drift of its backlog, loss, and noise of its processed rate.
+"""Stability of a system over one trial: drift of its backlog, growth of its batches, loss, and noise of its rate.
 
-The backlog is sampled only at instants at which it is meaningful, and judged by its drift and its minimum, never by its
-size: by Little's law (backlog = rate x latency) an absolute limit on the backlog limits the rate. Rules and constants:
-the project's max-rate-search reference, section 4.
+This is the only judge of the backlog: verdicts, searches and reports use it. The backlog is sampled only at instants at
+which it is meaningful, and judged by its drift and its minimum, never by its size: by Little's law (backlog = rate x
+latency) an absolute limit on the backlog limits the rate. Rules and constants: the project's max-rate-search reference,
+section 4.
 """
+
+import math
 
 import numpy as np
 from msgspec import Struct
@@ -12,6 +15,23 @@ from numpy.typing import NDArray
 
 from bench.model.measurement import Measurement
 
+DEFAULT_PRECISION = 0.10
+"""Relative width to which rates are told apart, where nothing else is said."""
+MIN_BATCHES = 6
+"""Completed batches that a window must hold before a rate can be called sustained."""
+MAX_BATCH_RATIO, MAX_SPACING = 1.02, 1.05
+"""Above this mean processing time, in batch intervals, or this distance of completed batches, they outgrow their
+interval."""
+MIN_BATCH_MESSAGES = 3.0
+"""With fewer messages an interval, the distance of batches is that of messages."""
+MAX_DRAIN_INTERVALS, DRAIN_SLACK_S = 2.25, 0.3
+"""A system that keeps its interval is done after two: the last message waits for a batch, which takes one at most."""
+CONTINUOUS_JITTER_S, BATCH_JITTER = 0.01, 0.15
+"""Variation of a steady backlog, in seconds and in batch intervals of traffic; that of batches holds for a window of
+four intervals, and is less in longer ones."""
+IDLE_RATIO = 0.95
+"""While batches take less than this share of their interval, a backlog of up to one interval's messages is no
+overload."""
 SAMPLE_INTERVAL_S, MIN_SAMPLES = 0.5, 16
 """Distance of samples of a continuous system's backlog; a shorter window is divided into MIN_SAMPLES."""
 MIN_GROWTH, MIN_DRIFT = 0.004, 0.002
@@ -43,6 +63,10 @@ class Stability(Struct, frozen=True):
     slice_seconds: float = 0.0
     inconsistent: bool = False
     """the counters contradict each other; the other fields mean nothing"""
+    grew: bool = False
+    """batches took longer than the interval that they were asked to keep"""
+    too_short: bool = False
+    """too few batches were completed to call the rate sustained"""
 
 
 class _Samples(Struct, frozen=True):
@@ -53,31 +77,113 @@ class _Samples(Struct, frozen=True):
     processed: NDArray[np.float64]
 
 
-def assess_stability(measurement: Measurement) -> Stability:
+def assess_stability(
+    measurement: Measurement, precision: float = DEFAULT_PRECISION, *, keep_interval: bool = True
+) -> Stability:
     """Assess the offered and processed counters over the window, as far as the trial got.
 
     The window is overloaded if the backlog's minimum over the last 60 % of the samples exceeds that over their first
-    third by more than 0.4 % of the window's messages, *and* the backlog drifts by more than 0.2 % of the rate; or if
-    the trial was given up. The loss is drift / rate. With fewer than three samples see `_assess_few_samples`.
+    third by more than 0.4 % of the window's messages, *and* the backlog drifts by more than 0.2 % of the rate (more at
+    a coarser precision); if batches outgrew the interval that they were asked to keep; if the system went on for
+    longer after the load than it could have with batches of that interval; or if the trial was given up. The loss is
+    drift / rate. A window without six completed batches is too short to be called sustained.
 
     Source: Karimov et al. (ICDE 2018) for the criterion; max-rate-search reference, section 4, for the constants.
 
     Args:
         measurement: A trial with its series of counters.
+        precision: Relative width to which rates are told apart.
+        keep_interval: False if batches may grow.
     """
-    planned, series = measurement.planned, measurement.series
+    planned, series, interval = measurement.planned, measurement.series, measurement.batch_interval
     columns = (series.at, series.offered, series.processed)
     at, offered, processed = (np.asarray(column, dtype=np.float64) for column in columns)
     if _are_inconsistent(at, offered, processed, planned.rate):
         return Stability(overloaded=False, loss=0.0, seconds=0.0, inconsistent=True)
     begin, end = planned.settle, planned.settle + planned.window
     inside = (at >= begin - 1e-9) & (at <= end + 1e-9) & (offered <= measurement.offered)
-    samples = _sample(at, offered, processed, inside, interval=measurement.batch_interval)
+    samples = _sample(at, offered, processed, inside, interval=interval)
     seconds = min(planned.window, max(0.0, measurement.offered / planned.rate - begin))
     if len(samples.at) < 3:
-        return _assess_few_samples(offered[inside] - processed[inside], planned.rate, seconds)
-    stability = _assess_samples(samples, planned.rate, seconds)
+        stability = _assess_few_samples(offered[inside] - processed[inside], planned.rate, seconds)
+    else:
+        idle = interval > 0 and _mean_batch(measurement) < IDLE_RATIO
+        jitter = interval * planned.rate if idle else _jitter(planned.rate, seconds, interval)
+        stability = _assess_samples(samples, planned.rate, seconds, jitter=jitter, precision=precision)
+    if interval > 0:
+        completed = int(np.count_nonzero(inside & (np.diff(processed, prepend=0.0) > 0)))
+        stability = _assess_batches(measurement, samples, stability, completed, keep_interval=keep_interval)
     return replace(stability, overloaded=stability.overloaded or measurement.ended == "hopeless")
+
+
+def _assess_batches(
+    measurement: Measurement, samples: _Samples, stability: Stability, completed: int, *, keep_interval: bool
+) -> Stability:
+    """Return the stability of a system that works in batches.
+
+    Args:
+        measurement: The trial.
+        samples: Those of its window.
+        stability: From the backlog alone.
+        completed: Number of batches completed within the window.
+        keep_interval: False if batches may grow.
+    """
+    ratio = _batch_ratio(measurement, samples) if keep_interval else None
+    drain = _drain_seconds(measurement)
+    slow = drain is not None and drain > MAX_DRAIN_INTERVALS * measurement.batch_interval + DRAIN_SLACK_S
+    few = completed < MIN_BATCHES and measurement.planned.rate * measurement.batch_interval >= MIN_BATCH_MESSAGES
+    if ratio is not None:
+        loss = max(stability.loss, 1 - 1 / ratio)
+        return replace(stability, overloaded=True, grew=not stability.overloaded, loss=min(MAX_LOSS, loss))
+    if slow and keep_interval and drain is not None and not stability.overloaded:
+        loaded = measurement.sent / measurement.planned.rate
+        loss = max(stability.loss, 1 - loaded / (loaded + drain - measurement.batch_interval))
+        return replace(stability, overloaded=True, loss=min(MAX_LOSS, loss))
+    return replace(stability, too_short=few and not stability.overloaded)
+
+
+def _batch_ratio(measurement: Measurement, samples: _Samples) -> float | None:
+    """Return the mean time that batches took, in batch intervals, if they outgrew theirs; None if they kept it.
+
+    Taken from the batches themselves, or else from the distances at which the processed counter moved.
+    """
+    planned, interval = measurement.planned, measurement.batch_interval
+    ratio = _mean_batch(measurement)
+    if ratio < math.inf:
+        return ratio if ratio > MAX_BATCH_RATIO else None
+    distances = np.diff(samples.at) / interval
+    if len(distances) < MIN_BATCHES // 2 or planned.rate * interval < MIN_BATCH_MESSAGES:
+        return None
+    kept = min(float(np.mean(distances)), float(np.median(distances))) <= MAX_SPACING
+    return None if kept else float(np.mean(distances))
+
+
+def _mean_batch(measurement: Measurement) -> float:
+    """Return the mean processing time of the window's batches, in batch intervals; inf if it is not reported."""
+    planned, batches = measurement.planned, measurement.batches
+    begin, end = planned.settle, planned.settle + planned.window
+    took = [
+        finish - start
+        for start, finish, count in zip(batches.begin, batches.end, batches.messages, strict=True)
+        if count and start <= end and finish >= begin
+    ]
+    return sum(took) / len(took) / measurement.batch_interval if len(took) >= MIN_BATCHES // 2 else math.inf
+
+
+def _jitter(rate: float, seconds: float, interval: float) -> float:
+    """Return by how many messages a steady backlog varies over a window."""
+    if interval <= 0:
+        return FEW_MESSAGES + CONTINUOUS_JITTER_S * rate
+    return FEW_MESSAGES + BATCH_JITTER * interval * rate * min(1.0, 4 * interval / max(seconds, 1e-9))
+
+
+def _drain_seconds(measurement: Measurement) -> float | None:
+    """Return the time from the end of the load until everything sent was processed; None if that is not known."""
+    series, done = measurement.series, measurement.processed + measurement.corrupted
+    if not (measurement.drained and series.at and done):
+        return None
+    finished = next((at for at, count in zip(series.at, series.processed, strict=True) if count >= done), series.at[-1])
+    return max(0.0, finished - measurement.sent / measurement.planned.rate)
 
 
 def _are_inconsistent(
@@ -137,12 +243,14 @@ def _assess_few_samples(backlog: NDArray[np.float64], rate: float, seconds: floa
     return Stability(overloaded, min(MAX_LOSS, share) if overloaded else 0.0, seconds)
 
 
-def _assess_samples(samples: _Samples, rate: float, seconds: float) -> Stability:
+def _assess_samples(samples: _Samples, rate: float, seconds: float, *, jitter: float, precision: float) -> Stability:
     count, backlog = len(samples.at), samples.backlog
+    share = precision / DEFAULT_PRECISION
+    slack, least_drift = max(1.0, share) * MIN_GROWTH * rate * seconds + jitter, max(1.0, share) * MIN_DRIFT * rate
     drift = _estimate_drift(samples)
     minimum = float(backlog[: max(1, count // 3)].min())
     late_minimum = float(backlog[int(count * (1 - LATE_SHARE)) :].min())
-    overloaded = late_minimum > minimum + MIN_GROWTH * rate * seconds and drift > MIN_DRIFT * rate
+    overloaded = late_minimum > minimum + slack and drift > least_drift
     rates, slice_seconds = _slice_rates(samples)
     return Stability(overloaded, min(MAX_LOSS, max(0.0, drift / rate)), seconds, rates, slice_seconds)
 

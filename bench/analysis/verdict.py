@@ -1,10 +1,8 @@
 """The verdict on one trial: sustained, overloaded (why) or invalid (why), by the same rules for every system.
 
-Backlog is offered - processed; offered is counted from the due times, so that back-pressure cannot hide an overload. A
-rate is sustained when the backlog has no drift over the window *and* returned to its initial minimum: a queue that
-never empties is the surest sign of overload, a slope alone is weakest exactly at the limit. Definition: Karimov et al.,
-"Benchmarking Distributed Stream Data Processing Systems" (ICDE 2018). Rules and constants: the project's
-max-rate-search reference, section 4.
+The backlog and the batches are judged by bench.analysis.stability alone; this module adds the rules about deaths,
+delivery, latency, other work on the machine and the load generator. Definition of a sustained rate: Karimov et al.,
+"Benchmarking Distributed Stream Data Processing Systems" (ICDE 2018).
 """
 
 from statistics import median
@@ -12,8 +10,9 @@ from typing import Literal
 
 from msgspec import Struct
 
+from bench.analysis.stability import assess_stability
 from bench.config.scenario import Objectives
-from bench.model.measurement import Measurement, Series
+from bench.model.measurement import Measurement
 
 VerdictKind = Literal["sustained", "overloaded", "invalid"]
 
@@ -38,9 +37,6 @@ MIN_OFFERED_SHARE = 0.98
 """Below this share of the due messages the generator was the limit of the trial, not the system."""
 CPU_COST_TOLERANCE = 0.01
 """Greatest relative difference between the CPU seconds that messages used and those requested."""
-BATCH_JITTER = 0.1
-"""In batch intervals of traffic: variation of the backlog from batch to batch in a window of four; in longer ones far
-less."""
 MIN_DRAIN_RATIO = 1.4
 """From this multiple of the load's duration on, the time until all is processed gives a better estimate than the
 window."""
@@ -51,13 +47,6 @@ MIN_FOREIGN_SHARE, MIN_FULL_SHARE = 0.03, 0.97
 """On a fully used machine, foreign work lowers the maximum rate by its own share. Above this foreign share, or half the
 precision if that is larger, an overload may be the foreign work's."""
 MAX_LOSS = 0.999
-
-
-class BacklogJudgement(Struct, frozen=True):
-    """The judgement of a backlog over a window; `loss` is its drift as a share of the offered rate."""
-
-    overloaded: bool
-    loss: float
 
 
 def judge(measurement: Measurement, rules: Rules) -> Verdict:
@@ -73,33 +62,6 @@ def judge(measurement: Measurement, rules: Rules) -> Verdict:
         if verdict is not None:
             return verdict
     return Verdict("sustained")
-
-
-def judge_backlog(measurement: Measurement, precision: float) -> BacklogJudgement:
-    """Judge the backlog of the window by its drift and its minimum.
-
-    Overloaded if the minimum over the last 60 % exceeds that over the first third by more than the slack, *and* the
-    drift exceeds its threshold. The backlog is read after completed batches, or at 16 instants of a continuous system.
-
-    Args:
-        measurement: The trial; rates in messages/s, times in seconds.
-        precision: Relative width to which rates are told apart; slack and threshold grow with it.
-    """
-    planned = measurement.planned
-    rows = _backlog_samples(
-        measurement.series, planned.settle, planned.settle + planned.window, measurement.batch_interval
-    )
-    if len(rows) < 3:
-        return _judge_few_samples(measurement)
-    backlog = [float(b) for _, b in rows]
-    drift = _estimate_drift(rows)
-    minimum = min(backlog[: max(1, len(rows) // 3)])
-    late_minimum = min(backlog[int(len(rows) * 0.4) :])
-    slack = max(0.004, 0.04 * precision) * planned.rate * planned.window
-    batches = min(1.0, 4 * measurement.batch_interval / planned.window)
-    jitter = 2 + BATCH_JITTER * measurement.batch_interval * planned.rate * batches**2
-    grew = late_minimum > minimum + slack + jitter and drift > max(0.002, 0.1 * precision) * planned.rate
-    return BacklogJudgement(grew, min(MAX_LOSS, max(0.0, drift / planned.rate)))
 
 
 def _check_harness(measurement: Measurement, _: Rules) -> Verdict | None:
@@ -182,15 +144,18 @@ def _check_foreign_work(measurement: Measurement, rules: Rules) -> Verdict | Non
 def _check_backlog(measurement: Measurement, rules: Rules) -> Verdict | None:
     if measurement.ended == "hopeless":
         return Verdict("overloaded", "backlog grew", _loss_by_drain(measurement) or _loss_until_end(measurement))
-    judgement = judge_backlog(measurement, rules.precision)
-    if judgement.overloaded:
-        return Verdict("overloaded", "backlog grew", _loss_by_drain(measurement) or judgement.loss)
+    stability = assess_stability(measurement, rules.precision, keep_interval=rules.objectives.batches == "keep")
+    if stability.inconsistent:
+        return Verdict("invalid", "the counters contradict themselves")
+    if stability.overloaded:
+        why = "batches grew" if stability.grew else "backlog grew"
+        return Verdict("overloaded", why, _loss_by_drain(measurement) or stability.loss)
     if _offered_share(measurement) < MIN_OFFERED_SHARE:
-        loss = _loss_by_drain(measurement) or max(judgement.loss, 1 - _offered_share(measurement))
+        loss = _loss_by_drain(measurement) or max(stability.loss, 1 - _offered_share(measurement))
         return Verdict("overloaded", "the source pushed back", loss)
     if not measurement.drained:
-        return Verdict("overloaded", "did not drain", judgement.loss)
-    return None
+        return Verdict("overloaded", "did not drain", stability.loss)
+    return Verdict("invalid", "too short to tell") if stability.too_short else None
 
 
 def _check_latency(measurement: Measurement, rules: Rules) -> Verdict | None:
@@ -200,39 +165,6 @@ def _check_latency(measurement: Measurement, rules: Rules) -> Verdict | None:
     if limit is not None and p99 is not None and p99 > limit:
         return Verdict("overloaded", f"p99 {p99:.3g} s above {limit:g} s")
     return None
-
-
-def _judge_few_samples(measurement: Measurement) -> BacklogJudgement:
-    """Judge a window of few samples: overloaded if over half of the offered messages were not processed."""
-    planned, series = measurement.planned, measurement.series
-    begin = planned.settle
-    rows = [row for row in zip(series.at, series.offered, series.processed, strict=True) if row[0] >= begin]
-    rows = [row for row in rows if row[0] <= begin + planned.window]
-    if not rows:
-        return BacklogJudgement(overloaded=False, loss=0.0)
-    growth = (rows[-1][1] - rows[-1][2]) - (rows[0][1] - rows[0][2])
-    share = growth / max(1.0, planned.rate * planned.window)
-    return BacklogJudgement(share > 0.5, min(MAX_LOSS, max(0.0, share)))
-
-
-def _backlog_samples(series: Series, begin: float, end: float, batch_interval: float) -> list[tuple[float, int]]:
-    """Return (seconds, backlog) at the instants at which the backlog is meaningful.
-
-    For batches: right after the processed counter moved, without the first such instant when there are more than three.
-    Otherwise: 16 instants at equal distances.
-    """
-    rows = list(zip(series.at, series.offered, series.processed, strict=True))
-    pairs = zip([(0.0, 0, 0), *rows[:-1]], rows, strict=True)
-    if batch_interval > 0:
-        rows = [row for before, row in pairs if row[2] > before[2]]
-        samples = [(at, offered - processed) for at, offered, processed in rows if begin <= at <= end]
-        return samples[1:] if len(samples) > 3 else samples
-    step, due, samples = (end - begin) / 16, begin, []
-    for at, offered, processed in rows:
-        if due <= at <= end:
-            samples.append((at, offered - processed))
-            due = at + step * 0.99
-    return samples
 
 
 def _estimate_drift(rows: list[tuple[float, int]]) -> float:

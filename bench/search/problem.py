@@ -28,6 +28,8 @@ class SearchProblem(Struct, frozen=True):
     bound: str = "cpu"
     """the resource that sets `bound_hz`"""
     objectives: Objectives = Objectives()
+    cold: bool = False
+    """whether the system is known to need a while until it is at full speed"""
 
     @property
     def highest(self) -> float:

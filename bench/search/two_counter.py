@@ -1,160 +1,174 @@
 """The two-counter search: the highest sustained rate of a cell with a calibrated 95 % interval.
 
-Bracketing, warm-up, then Bayesian bisection, in which an overloaded trial gives an estimate of the capacity and a
-sustained one a lower bound; a confirmation trial at the lower end of the interval ends it. It uses only the offered,
-sent and processed counters. Specification: the project's max-rate-search reference. Constants:
-bench.search.parameters.
+Probes at rates that grow until one is overloaded, or from a neighbour's estimate; then trials near the capacity, each
+of which gives a reading of it: an overloaded trial, or batches that report how long they took, an estimate, a
+sustained one a lower bound. The interval is that of a posterior over all readings. It uses only the offered, sent and
+processed counters and the times of batches. Readings: bench.analysis.capacity_reading; posterior:
+bench.search.capacity_posterior; constants: bench.search.parameters.
 """
 
-from msgspec import Struct
+import math
+from collections.abc import Callable
+from functools import cached_property, partial
+from typing import Literal
+
 from msgspec.structs import replace
 
 from bench.analysis.bounds import infer_limit
-from bench.analysis.stability import assess_stability
+from bench.analysis.capacity_reading import Reading
+from bench.analysis.stability import Stability, assess_stability
 from bench.analysis.verdict import Verdict
-from bench.model.measurement import Measurement, PlannedTrial, Result, Series
-from bench.search.durations import TwoCounterDurations
-from bench.search.learning import learn
-from bench.search.objectives import estimate_objectives
+from bench.model.measurement import Batches, Measurement, PlannedTrial, Result, Series
+from bench.search.evidence import Evidence
+from bench.search.objectives import AssessedTrial, estimate_objectives
 from bench.search.parameters import SearchParameters
-from bench.search.planning import plan_confirmation, plan_next
 from bench.search.problem import SearchProblem, Step
-from bench.search.state import Assess, SearchState, start_search
-from bench.search.trial_summary import last_note, result_without_rate, sent_rate, with_trial
+from bench.search.trial_planning import plan_trial
+from bench.search.trial_summary import last_note, result_without_rate, with_trial
+
+End = Literal["", "died", "invalid", "lowest rate", "highest rate", "unstable"]
+Assess = Callable[[Measurement], Stability]
+Z = 1.96
 
 
-class TwoCounter(Struct, frozen=True, eq=False):
-    """The search as a value: its state follows from the problem and the steps, so that it can be resumed."""
+class TwoCounter:
+    """The search as an immutable value: its plan and result follow from the problem and the steps."""
 
-    problem: SearchProblem
-    parameters: SearchParameters = SearchParameters()
-    assess: Assess = assess_stability
-    steps: tuple[Step, ...] = ()
-    last_state: SearchState | None = None
+    def __init__(
+        self,
+        problem: SearchProblem,
+        parameters: SearchParameters | None = None,
+        assess: Assess | None = None,
+        trials: tuple[AssessedTrial, ...] = (),
+        evidence: Evidence | None = None,
+    ) -> None:
+        self.problem, self.parameters = problem, parameters or SearchParameters()
+        keep = problem.objectives.batches == "keep"
+        self._assess = assess or partial(
+            assess_stability, precision=float(problem.search.precision), keep_interval=keep
+        )
+        self._trials = trials
+        self.evidence = evidence or Evidence(problem, self.parameters, (), ())
 
     @property
-    def state(self) -> SearchState:
-        """The state after the steps."""
-        return self.last_state or start_search(self.problem, self.parameters, self.assess)
+    def steps(self) -> tuple[Step, ...]:
+        """The trials so far, without their series."""
+        return self.evidence.steps
 
     def after(self, measurement: Measurement, verdict: Verdict) -> "TwoCounter":
         """Return the search with one more judged trial; the trial's series of counters is used and not kept."""
-        state = learn(self.state, Step(measurement, verdict))
-        step = Step(replace(measurement, series=Series()), verdict)
-        return replace(self, steps=(*self.steps, step), last_state=state)
+        stability, known = self._assess(measurement), self.evidence
+        reading: Reading | None = known.read(measurement, verdict, stability)
+        if stability.inconsistent and verdict.word != "invalid":
+            verdict = Verdict("invalid", "the counters contradict themselves")
+        short = replace(measurement, series=Series(), batches=Batches())
+        evidence = Evidence(
+            self.problem, self.parameters, (*known.steps, Step(short, verdict)), (*known.readings, reading)
+        )
+        valid = verdict.word != "invalid" and measurement.planned.purpose != "warm-up"
+        trials = (*self._trials, AssessedTrial(short, stability)) if valid else self._trials
+        return TwoCounter(self.problem, self.parameters, self._assess, trials, evidence)
 
     def next_trial(self) -> PlannedTrial | None:
-        """Return the next trial that the budget allows; None when the search is finished.
-
-        The last trial that the budget allows is a confirmation trial.
-        """
-        state = self.state
-        planned = plan_next(state)
-        if planned is None:
-            return None
-        durations = TwoCounterDurations(self.problem, self.parameters)
-        left = float(self.problem.search.budget) - self._spent_seconds()
-        if state.stage == "trials" and planned.purpose == "search":
-            confirmation = plan_confirmation(state)
-            if durations.max_seconds(planned) + durations.max_seconds(confirmation) > left:
-                planned = confirmation
-        if durations.max_seconds(planned) > left or (planned.purpose == "confirm" and state.confirmed is not None):
-            return None
-        return replace(planned, number=len(self.steps))
+        """Return the next trial that the budget allows; None when the search is finished."""
+        return None if self._end else plan_trial(self.evidence)
 
     def result(self) -> Result:
         """Return the result so far: estimate, interval, confirmed rate, status and reason."""
-        state = self.state
-        result = self._with_rates(result_without_rate(self.problem, self.steps, self._generator_hz()), state)
-        if state.observations is not None:
-            prior, inflation = state.observations.prior, self.parameters.inflation
-            objectives = estimate_objectives(state.assessed_trials, self.problem.objectives, prior, inflation)
+        evidence = self.evidence
+        generator = self.problem.generator_hz or max(evidence.late_rates, default=None)
+        result = self._with_rates(result_without_rate(self.problem, self.steps, generator))
+        if evidence.known:
+            inflation = self.parameters.inflation
+            objectives = estimate_objectives(self._trials, self.problem.objectives, evidence.lowest, inflation)
             result = replace(result, objectives=objectives)
+        if result.low_hz is not None or result.high_hz is not None:
+            result = replace(result, interval="95 %")
         best = self._best_step(result)
-        if result.status == "failed" or best is None:
-            return result
-        return with_trial(result, best, self._limit(result))
+        return result if best is None or result.status == "failed" else with_trial(result, best, self._limit(result))
 
-    def _spent_seconds(self) -> float:
-        """Return the duration of the trials and of the restarts between them."""
-        restart = self.parameters.restart
-        return sum(
-            step.measurement.seconds + restart * (not step.measurement.deployment_reusable) for step in self.steps
+    @cached_property
+    def _end(self) -> End:
+        """The reason why the search ends, whatever time is left; "" if it goes on."""
+        evidence, parameters = self.evidence, self.parameters
+        if evidence.deaths >= parameters.max_deaths:
+            return "died"
+        words = [step.verdict.word for step in self.steps if step.verdict.why != "generator"]
+        if words[-parameters.max_invalid :] == ["invalid"] * parameters.max_invalid:
+            return "invalid"
+        at_lowest = [
+            step.verdict.word for step in self.steps if step.measurement.planned.rate <= 1.01 * evidence.lowest
+        ]
+        if at_lowest[-parameters.max_lowest_failures :] == ["overloaded"] * parameters.max_lowest_failures:
+            return "lowest rate"
+        if (
+            evidence.sustained >= 0.999 * evidence.highest
+            and not evidence.estimates
+            and evidence.overloaded == math.inf
+        ):
+            return "highest rate"
+        return "unstable" if evidence.is_contradictory else ""
+
+    def _with_rates(self, result: Result) -> Result:
+        evidence = self.evidence
+        if self._end == "died":
+            why = f"the framework died {self.parameters.max_deaths} times: {last_note(self.steps)}"
+            return replace(result, reason=why)
+        if self._end == "invalid":
+            return self._invalid(result)
+        if self._end == "lowest rate":
+            return replace(result, status="upper-bound", reason="floor", high_hz=evidence.lowest)
+        if not evidence.known:
+            return self._invalid(result) if self.steps else replace(result, reason="no trial within the budget")
+        if evidence.overloaded == math.inf and not evidence.estimates:
+            reason = "budget" if not self._end else ("generator" if evidence.generator_limited else "highest")
+            rates = {"estimate_hz": evidence.sustained, "low_hz": self._lower_bound()}
+            return replace(result, status="lower-bound", reason=reason, confirmed_hz=evidence.sustained, **rates)
+        low, middle, high = evidence.interval
+        if self.problem.bound_hz is not None:
+            high = min(high, max(middle, self.problem.bound_hz))
+        if self._end == "unstable":
+            result = replace(result, reason="trials disagree", status="unstable")
+            return replace(result, estimate_hz=middle, low_hz=low, high_hz=high, confirmed_hz=evidence.confirmed)
+        if not evidence.sustained and self.problem.batch_interval == 0:
+            why = "no rate was sustained within the budget"
+            return replace(result, status="upper-bound", reason=why, estimate_hz=middle, high_hz=high)
+        return replace(
+            result,
+            status="measured",
+            estimate_hz=middle,
+            low_hz=low,
+            high_hz=high,
+            precision_reached=evidence.is_precise,
+            confirmed_hz=evidence.confirmed,
+            growing_hz=middle / (1 - evidence.posterior.fixed_share) if self.problem.batch_interval > 0 else None,
         )
 
-    def _with_rates(self, result: Result, state: SearchState) -> Result:
-        end, lowest, highest = state.end, state.bracketing.lowest, state.highest
-        if end == "died":
-            return replace(result, reason=f"the framework died {state.deaths} times: {last_note(self.steps)}")
-        if end == "invalid":
-            why = self.steps[-1].verdict.why or "the counters contradict themselves"
-            return replace(result, reason=f"no valid trial: {why}")
-        if end == "lowest rate":
-            return replace(result, status="upper-bound", reason="floor", high_hz=lowest)
-        if end in ("generator", "highest rate"):
-            reason = "generator" if end == "generator" else "highest"
-            rates = {"estimate_hz": highest, "low_hz": highest, "confirmed_hz": highest}
-            return replace(result, status="lower-bound", reason=reason, **rates)
-        if state.observations is None:
-            return self._with_bracket(result, state)
-        result = _with_interval(result, state)
-        if end == "unstable":
-            return replace(result, status="unstable", reason="trials disagree")
-        if end == "measured":
-            return replace(result, status="measured")
-        high = None if state.open_above else result.high_hz
-        return replace(result, status="lower-bound", reason="budget", high_hz=high)
+    def _invalid(self, result: Result) -> Result:
+        """Return the result without a valid trial: not measured where other work was the reason."""
+        why = next((s.verdict.why for s in reversed(self.steps) if s.verdict.word == "invalid"), "nothing was read")
+        if "other work" in why:
+            return replace(result, status="not-measured", reason=why)
+        return replace(result, reason=f"no valid trial: {why}")
 
-    def _with_bracket(self, result: Result, state: SearchState) -> Result:
-        """Return the result of a search whose budget ended during bracketing."""
-        sustained = state.bracketing.sustained * (1 - self.parameters.bracket_loss)
-        failed = state.bracketing.failed
-        if sustained > 0:
-            return replace(result, status="lower-bound", reason="budget", estimate_hz=sustained, low_hz=sustained)
-        if failed < float("inf"):
-            why = f"overloaded at {failed:g} /s, the lowest rate tried"
-            return replace(result, status="upper-bound", reason=why, high_hz=failed)
-        return replace(result, reason="no trial within the budget")
-
-    def _generator_hz(self) -> float | None:
-        """Return the generator's calibrated ceiling, or else the highest rate that it sent when it was late."""
-        rates = [sent_rate(step.measurement) for step in self.steps if step.verdict.why == "generator"]
-        return self.problem.generator_hz or max(rates, default=None)
-
-    def _steps_with_verdict(self, word: str) -> list[Step]:
-        return [
-            step for step in self.steps if step.verdict.word == word and step.measurement.planned.purpose != "warm-up"
-        ]
+    def _lower_bound(self) -> float:
+        """Return the lower end of a one-sided interval around the highest sustained rate."""
+        top = self.evidence.sustained
+        planned = [step.measurement.planned for step in self.evidence.sustained_steps]
+        seconds = sum(each.window for each in planned if each.rate >= 0.999 * top)
+        return top * math.exp(-Z * self.parameters.typical_noise / math.sqrt(max(seconds, 1.0)))
 
     def _best_step(self, result: Result) -> Step | None:
         """Return the sustained trial behind the result: at the confirmed rate, else the one of the highest rate."""
-        sustained = self._steps_with_verdict("sustained")
-        at_rate = [step for step in sustained if step.measurement.planned.rate == result.confirmed_hz]
-        by_rate = sorted(sustained, key=lambda step: step.measurement.planned.rate)
-        return (at_rate or by_rate)[-1] if sustained else None
+        steps = self.evidence.sustained_steps
+        at_rate = [step for step in steps if step.measurement.planned.rate == result.confirmed_hz]
+        return (at_rate or steps)[-1] if steps else None
 
     def _limit(self, result: Result) -> str | None:
         """Return the resource that limited the overloaded trial next above the result's rate."""
         if result.reason == "generator":
             return "generator"
         rate = result.confirmed_hz or result.low_hz or 0.0
-        above = [step for step in self._steps_with_verdict("overloaded") if step.measurement.planned.rate > rate]
+        above = [s for s in self.steps if s.verdict.word == "overloaded" and s.measurement.planned.rate > rate]
         nearest = min(above, key=lambda step: step.measurement.planned.rate, default=None)
         return infer_limit(nearest.verdict.why, nearest.measurement.cpu) if nearest is not None else None
-
-
-def _with_interval(result: Result, state: SearchState) -> Result:
-    """Return the result with the posterior's median m and 95 % interval, each end q as m * (q / m) ** inflation.
-
-    The inflation makes the interval cover the truth as often as it says: on simulated systems, whose errors it was
-    calibrated with (max-rate-search reference, section 8). Assumption: the noise is stationary over the search.
-    """
-    low, middle, high = state.known_observations.quantiles(0.025, 0.5, 0.975)
-    power = state.parameters.inflation
-    return replace(
-        result,
-        estimate_hz=middle,
-        low_hz=middle * (low / middle) ** power,
-        high_hz=middle * (high / middle) ** power,
-        confirmed_hz=state.confirmed,
-    )

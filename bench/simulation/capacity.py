@@ -3,6 +3,8 @@
 Specification: the project's max-rate-search reference, section 9.1.
 """
 
+from typing import Literal
+
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
@@ -19,6 +21,8 @@ MIN_CAPACITY = 0.2
 """Least capacity under noise, as a share of the mean."""
 COLD_SHARE = 0.6
 """Capacity of a system that has just started, as a share of the mean."""
+DRIFT_PERIOD_S = 1200.0
+"""Period of a slow drift of the capacity."""
 _BLOCK, _CHUNK = 64, 1024
 
 
@@ -29,6 +33,13 @@ class Traits(Struct, frozen=True):
     """without pauses, after the warm-up, with a short queue"""
     latency: float = 0.01
     batch_interval: float = 0.0
+    reader: Literal["", "pull", "receiver"] = ""
+    """how batches are formed: "pull" takes what waits when the batch before has ended, "receiver" cuts a batch each
+    interval; "" is a continuous system, which shows its progress once an interval if it has one"""
+    fixed_cost: float = 0.0
+    """seconds that each batch takes besides its messages"""
+    reports_batches: bool = True
+    """whether measurements have the batches, or only the counters"""
     noise: float = 0.04
     """standard deviation of the capacity of one second, as a share of the mean"""
     pause_gap: float = 30.0
@@ -39,6 +50,12 @@ class Traits(Struct, frozen=True):
     collapse_after: float = 5.0
     generator: float = float("inf")
     """the generator's ceiling"""
+    shared: float = 0.0
+    """capacity that each message/s of the load costs, since the load generator uses the same cores"""
+    drift: float = 0.0
+    """amplitude of a slow oscillation of the capacity, as a share of the mean"""
+    poisson: bool = False
+    """whether arrivals are random"""
     step_at: float = float("inf")
     step_factor: float = 1.0
     mode_dwell: float = 0.0
@@ -47,13 +64,11 @@ class Traits(Struct, frozen=True):
 
     @property
     def truth(self) -> float:
-        """The true maximum sustainable rate: the mean capacity less the mean share of pauses."""
+        """The true maximum sustainable rate: the mean capacity less the mean shares of pauses and of fixed costs."""
         mean_pause = (MIN_PAUSE_S + MAX_PAUSE_S) / 2
-        return (
-            self.mean_capacity * (1 - mean_pause / (self.pause_gap + mean_pause))
-            if self.pause_gap
-            else self.mean_capacity
-        )
+        pauses = mean_pause / (self.pause_gap + mean_pause) if self.pause_gap else 0.0
+        fixed = self.fixed_cost / self.batch_interval if self.fixed_cost else 0.0
+        return self.mean_capacity * (1 - pauses) * (1 - fixed) / (1 + self.shared)
 
 
 class Capacity:
@@ -62,6 +77,7 @@ class Capacity:
     def __init__(self, traits: Traits, seed: int) -> None:
         self._traits = traits
         self._noise_random, self._pause_random, self._mode_random = np.random.default_rng(seed).spawn(3)
+        self._phase = float(np.random.default_rng([seed, 2]).uniform())
         self._noise = np.empty(0)
         self._last_noise: float | None = None
         self._pauses = [np.zeros(1), np.zeros(1)]
@@ -76,6 +92,8 @@ class Capacity:
         if traits.warm_up and (first - started) * TICK_S < traits.warm_up:
             age = np.minimum((ticks - started) * TICK_S / traits.warm_up, 1.0)
             rates *= COLD_SHARE + (1 - COLD_SHARE) * age
+        if traits.drift:
+            rates *= 1 + traits.drift * np.sin(2 * np.pi * (ticks * TICK_S / DRIFT_PERIOD_S + self._phase))
         if traits.step_at < HORIZON_S:
             rates[ticks * TICK_S >= traits.step_at] *= traits.step_factor
         if traits.mode_dwell:

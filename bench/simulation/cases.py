@@ -62,10 +62,18 @@ FAMILIES = (
 )
 
 
-def _low_budget(name: str, **traits: float) -> Family:
+def _low_budget(name: str, batch_interval: float = 0.0) -> Family:
     """Return a family with a budget of half a minute for each search, as in scenarios/quick.yaml."""
     timing = Timing(settle=Seconds(0.5), window=Seconds(3))
-    case = Case(name, Traits(1.0, warm_up=3.0, **traits), 0.1, 1e6, budget=30.0, precision=0.25, timing=timing)
+    case = Case(
+        name,
+        Traits(1.0, warm_up=3.0, batch_interval=batch_interval),
+        0.1,
+        1e6,
+        budget=30.0,
+        precision=0.25,
+        timing=timing,
+    )
     return Family(case, 50.0, 2e5)
 
 

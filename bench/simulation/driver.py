@@ -12,6 +12,7 @@ from bench.search.problem import SearchProblem, Strategy
 from bench.simulation.capacity import Traits
 from bench.simulation.faults import Faults
 from bench.simulation.fluid import Fluid
+from bench.simulation.micro_batches import MicroBatches
 from bench.units import Rate, Seconds, Share
 
 MAX_TRIALS = 1000
@@ -84,7 +85,12 @@ def run_search(case: Case, seed: int, strategy: StrategyFactory) -> SearchOutcom
         strategy: Factory of the search strategy.
     """
     problem, rules = case.problem, Rules(precision=case.precision)
-    system, search = Fluid(case.traits, case.faults, seed, drains=case.drains), strategy(problem)
+    system: Fluid | MicroBatches = (
+        MicroBatches(case.traits, seed)
+        if case.traits.reader
+        else Fluid(case.traits, case.faults, seed, drains=case.drains)
+    )
+    search = strategy(problem)
     drain, ended = float(problem.timing.drain), False
     for _ in range(MAX_TRIALS):
         planned = search.next_trial()

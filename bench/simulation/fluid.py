@@ -17,6 +17,8 @@ from bench.simulation.faults import Counters, Faults
 MAX_DRAINED_QUEUE = 0.5
 """A queue of at most this many messages counts as drained."""
 RESTART_S = 30.0
+MIN_SHARE = 0.05
+"""Least share of the capacity that the load leaves to the system."""
 HOPELESS_LOSS, HOPELESS_MESSAGES = 0.25, 10.0
 """Growth of the backlog at which a trial is given up, as in bench.runner.trial: a share of the due messages, and
 messages."""
@@ -53,6 +55,7 @@ class Fluid:
         self.traits, self.clock = traits, 0
         self._faults, self._drains, self._started, self._queue = faults, drains, 0, 0.0
         self._capacity = Capacity(traits, seed)
+        self._arrivals = np.random.default_rng([seed, 3])
 
     @property
     def seconds(self) -> float:
@@ -83,13 +86,16 @@ class Fluid:
         empty = ended != "framework died" and (self._queue <= MAX_DRAINED_QUEUE or not self._drains)
         self._queue = self._queue if self._queue > MAX_DRAINED_QUEUE else 0.0
         counters = self._counters(planned, flow, begin, carried)
-        measurement = _measurement(planned, counters, self.traits.batch_interval, ended=ended, ticks=ticks)
+        measurement = measurement_of(planned, counters, self.traits.batch_interval, ended=ended, ticks=ticks)
         return self._faults.distort_totals(_with_drain(measurement, empty=empty), begin * TICK_S)
 
     def _flow(self, rate: float, count: int, queue: float) -> Flow:
         """Return the flow of the next `count` ticks at `rate` messages/s, from a queue of `queue` messages."""
-        capacity = self._capacity.rates(self.clock, count, self._started) * TICK_S
+        speed = self._capacity.rates(self.clock, count, self._started)
+        capacity = np.maximum(speed - self.traits.shared * rate, MIN_SHARE * speed) * TICK_S
         arrivals = np.full(count, rate * TICK_S)
+        if self.traits.poisson:
+            arrivals = self._arrivals.poisson(arrivals).astype(np.float64)
         limit = self.traits.collapse_after * self.traits.mean_capacity
         queued = _lindley(arrivals - capacity, queue)
         if self.traits.collapse_loss and max(queue, float(queued.max(initial=0.0))) > limit:
@@ -140,6 +146,8 @@ class Fluid:
         at = (np.arange(1, len(flow.arrived) + 1) * TICK_S).astype(np.float64)
         due = np.minimum(planned.rate * at, planned.rate * (planned.settle + planned.window)).astype(np.float64)
         processed = np.maximum(self._processed(flow.departed, begin) - carried, 0.0).astype(np.float64)
+        if self.traits.poisson:
+            due = flow.arrived
         counters = Counters(at, _round(due), _round(flow.arrived), _round(processed))
         return self._faults.distort_counters(counters, begin * TICK_S)
 
@@ -158,7 +166,7 @@ class Fluid:
     def _ending(self, planned: PlannedTrial, counters: Counters, begin: int) -> tuple[EndReason, int]:
         """Return how the load of a trial ends, and after how many ticks."""
         count = len(counters.at)
-        hopeless = _hopeless_after(planned, counters, self.traits.batch_interval)
+        hopeless = hopeless_after(planned, counters, self.traits.batch_interval)
         dead = self._faults.seconds_until_death(planned.rate, begin * TICK_S, count * TICK_S)
         if dead is not None and round(dead / TICK_S) <= (hopeless or count):
             return "framework died", max(1, round(dead / TICK_S))
@@ -175,7 +183,7 @@ def _lindley(growth: Ticks, queue: float) -> Ticks:
     return np.asarray(level - np.minimum(np.minimum.accumulate(level), 0.0))
 
 
-def _hopeless_after(planned: PlannedTrial, counters: Counters, interval: float) -> int | None:
+def hopeless_after(planned: PlannedTrial, counters: Counters, interval: float) -> int | None:
     """Return the ticks after which the harness gives the trial up; None if it does not.
 
     It does when the recent minimum of the backlog exceeds that of the first third by a quarter of the messages due
@@ -197,11 +205,11 @@ def _hopeless_after(planned: PlannedTrial, counters: Counters, interval: float) 
     return settled + span + int(hopeless[0]) if len(hopeless) else None
 
 
-def _measurement(
+def measurement_of(
     planned: PlannedTrial, counters: Counters, interval: float, *, ended: EndReason, ticks: int
 ) -> Measurement:  # fmt: skip
     """Return the measurement of a trial whose load lasted for `ticks`."""
-    offered = int(planned.rate * ticks * TICK_S + 0.5)
+    offered = int(counters.offered[ticks - 1])
     sent_by_then = float(counters.sent[ticks - 1])
     return Measurement(
         planned=planned, started="", ended=ended, batch_interval=interval,

@@ -68,8 +68,8 @@ def _assess_with_limit(measurement: Measurement) -> Stability:
     return replace(stability, overloaded=overloaded, loss=max(0.1, stability.loss) if overloaded else 0.0)
 
 
-def _skip_warm_up(problem: SearchProblem) -> Strategy:
-    return TwoCounter(problem, SearchParameters(skip_warm_up=True))
+def _believe_first(problem: SearchProblem) -> Strategy:
+    return TwoCounter(problem, SearchParameters(inflation=0.3))
 
 
 _SIMPLE, _BATCHED, _COLLAPSING = SCENARIOS[0], SCENARIOS[2], SCENARIOS[5]
@@ -77,5 +77,5 @@ MUTATIONS = (
     Mutation("the verdict is flipped", _flip_verdicts, (_SIMPLE,)),
     Mutation("the drain is dropped", TwoCounter, (_SIMPLE, _COLLAPSING), lambda case: replace(case, drains=False)),
     Mutation("an absolute backlog limit of 1,000", _limit_backlog, (_SIMPLE, _BATCHED)),
-    Mutation("the warm-up is skipped", _skip_warm_up, (_SIMPLE, _BATCHED, NEIGHBOURS[0], NEIGHBOURS[2])),
+    Mutation("the interval is too narrow", _believe_first, (_SIMPLE, _BATCHED, NEIGHBOURS[0], NEIGHBOURS[2])),
 )

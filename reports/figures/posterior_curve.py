@@ -5,9 +5,10 @@ import math
 import numpy as np
 from msgspec import Struct
 
+from bench.analysis.capacity_reading import Reading, read_capacity
 from bench.analysis.stability import assess_stability
 from bench.config.scenario import Search
-from bench.search.posterior import Observation, Posterior, Prior
+from bench.search.capacity_posterior import CapacityPosterior, CapacityPrior, capacity_posterior
 from bench.units import rate_text
 from reports.data.derived import rate_of
 from reports.data.run_data import CellData, JudgedTrial
@@ -18,7 +19,6 @@ WIDTH, HEIGHT = 600, 110
 FLAT_SD = 5.0
 """Standard deviation of the logarithm of the rate in the prior; so wide that the prior has no influence."""
 POINTS = 120
-BACKLOG_REASONS = ("backlog grew", "the source pushed back", "did not drain")
 
 
 class PosteriorCurve(Struct, frozen=True):
@@ -37,8 +37,13 @@ def compute_posterior_curve(cell_data: CellData, search: Search) -> PosteriorCur
     trials = [trial for trial in cell_data.trials if _is_informative(trial)]
     if not rate or not trials:
         return None
-    prior = Prior(rate, FLAT_SD, float(search.lowest), max(float(search.highest), rate))
-    posterior = Posterior.of(prior, [_make_observation(trial) for trial in trials])
+    readings = [reading for reading in map(_read, trials) if reading is not None]
+    if not readings:
+        return None
+    rates = [reading.rate for reading in readings]
+    prior = CapacityPrior(min(float(search.lowest), *rates) / 2, 8 * max(float(search.highest), *rates), rate, FLAT_SD)
+    batches = any(trial.measurement.batch_interval > 0 for trial in trials)
+    posterior = capacity_posterior(prior, readings, batches=batches)
     low, high = posterior.quantiles(0.025, 0.975)
     tried = [trial.measurement.planned.rate for trial in trials]
     shown = sorted([low, high, *(rate for rate in tried if low / 2 < rate < high * 2)])
@@ -62,24 +67,14 @@ def _is_informative(trial: JudgedTrial) -> bool:
     return bool(trial.verdict.word != "invalid" and measurement.planned.purpose != "warm-up" and measurement.series.at)
 
 
-def _make_curve(posterior: Posterior, begin: float, end: float) -> str:
-    weights = np.exp(posterior.weights - posterior.weights.max()).sum(axis=0)
+def _make_curve(posterior: CapacityPosterior, begin: float, end: float) -> str:
     at = np.linspace(begin, end, POINTS)
-    heights = np.interp(at, posterior.thetas, weights, left=0.0, right=0.0)
+    heights = np.interp(at, posterior.thetas, posterior.mass, left=0.0, right=0.0)
     top = float(heights.max()) or 1.0
     xs = [WIDTH * n / (POINTS - 1) for n in range(POINTS)]
     return make_path(xs, [HEIGHT * (1 - float(height) / top) for height in heights])
 
 
-def _make_observation(trial: JudgedTrial) -> Observation:
-    """Return a trial as an observation, by the rules of the two-counter search."""
-    measurement, verdict = trial.measurement, trial.verdict
-    stability, rate = assess_stability(measurement), measurement.planned.rate
-    seconds = max(1.0, stability.seconds)
-    if verdict.word == "sustained":
-        return Observation("at least", rate, seconds)
-    if verdict.why in BACKLOG_REASONS and 0 < stability.loss < 1 and measurement.ended == "complete":
-        return Observation(
-            "estimate", rate * (1 - stability.loss), seconds, stability.slice_rates, stability.slice_seconds
-        )
-    return Observation("at most", rate, seconds)
+def _read(trial: JudgedTrial) -> Reading | None:
+    """Return the reading of a trial, by the rules of the two-counter search."""
+    return read_capacity(trial.measurement, trial.verdict, assess_stability(trial.measurement))

@@ -177,7 +177,7 @@ def test_a_strategy_of_ones_own_fails_its_criteria(bench, tmp_path):
     [
         (("certify", "--strategy", "twocounter"), "did you mean 'two-counter'?"),
         (("certify", "--strategy", "nowhere:Mine"), "found no module 'nowhere'"),
-        (("certify", "--strategy", "bench.search.bracketing:Mine"), "has no class 'Mine'"),
+        (("certify", "--strategy", "bench.search.bracket:Mine"), "has no class 'Mine'"),
         (("certify", "--scenario", "S99"), "no case has that in its name"),
         (("compare", ".", "."), "a run's folder is what"),
         (("compare", ".", ".", "--fail-if", "late"), "allowed: slower, faster"),

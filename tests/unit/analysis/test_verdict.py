@@ -3,7 +3,8 @@
 import pytest
 from msgspec.structs import replace
 
-from bench.analysis.verdict import Rules, judge, judge_backlog
+from bench.analysis.stability import assess_stability
+from bench.analysis.verdict import Rules, judge
 from bench.config.scenario import Objectives
 from bench.model.measurement import Latency, Measurement, PlannedTrial, Series
 from bench.units import Seconds
@@ -42,7 +43,7 @@ def test_a_system_is_overloaded_when_its_backlog_drifts(capacity, expected, inte
 @pytest.mark.parametrize("capacity", [300, 700, 900])
 def test_the_loss_gives_the_capacity(capacity):
     """The capacity is rate x (1 - loss)."""
-    judgement = judge_backlog(trial(capacity), 0.05)
+    judgement = assess_stability(trial(capacity), 0.05)
     assert RATE * (1 - judgement.loss) == pytest.approx(capacity, rel=0.02)
 
 

@@ -1,0 +1,130 @@
+"""Readings of the capacity: the rate at which a system would just be in equilibrium, as one trial shows it.
+
+A continuous system that is overloaded works all the time, so the rate at which it processes is its capacity. A system
+that works in batches takes f + s n seconds for n messages; it keeps its interval B up to (B - f) / s messages a
+batch. With the fixed share phi = f / B, a mean batch of x B messages that takes rho B seconds shows the capacity
+(1 - phi) x / (rho - phi). A sustained trial shows that the capacity is at least the offered rate.
+"""
+
+import math
+from itertools import pairwise
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from bench.analysis.stability import Stability
+from bench.analysis.verdict import Verdict
+from bench.model.measurement import Measurement
+
+ReadingKind = Literal["estimate", "at least", "at most"]
+BACKLOG_REASONS = ("backlog grew", "the source pushed back", "did not drain", "batches grew")
+"""Reasons of a verdict "overloaded" that concern the backlog; any other reason is a breach of another objective."""
+MIN_BATCHES = 3
+MAX_ESTIMATE_LOSS = 0.75
+"""With a larger loss the few messages that were processed show no capacity."""
+NEAR_RATIO = 0.6
+"""Batches that take at least this share of their interval show the capacity whatever their fixed cost is."""
+
+
+class Reading(Struct, frozen=True):
+    """A reading of one trial; rates in messages/s.
+
+    For an estimate `rate` is the mean batch divided by the interval (of a continuous system: the processed rate) and
+    `ratio` the time that such a batch takes, as a share of the interval (of a continuous system: 1).
+    """
+
+    kind: ReadingKind
+    rate: float
+    ratio: float = 1.0
+    seconds: float = 1.0
+    """time that the reading rests on"""
+    excess: float = 0.0
+    """ln(offered rate / processed rate), at least 0: the farther beyond its capacity, the less a system behaves as at
+    its capacity"""
+
+    age: float = math.inf
+    """seconds of load that the system had worked off by the middle of the trial; inf if it is known to be warm"""
+
+    @property
+    def near(self) -> bool:
+        """True for an estimate that hardly depends on the fixed cost of batches."""
+        return self.kind == "estimate" and self.ratio >= NEAR_RATIO
+
+    def log_capacity(self, fixed_share: float) -> float:
+        """Return ln(capacity) if a batch has a fixed cost of `fixed_share` of the interval; inf where it cannot."""
+        if self.ratio <= fixed_share:
+            return math.inf
+        return math.log(self.rate * (1 - fixed_share) / (self.ratio - fixed_share))
+
+
+def read_capacity(
+    measurement: Measurement, verdict: Verdict, stability: Stability, age: float = math.inf
+) -> Reading | None:
+    """Return the reading of a trial that is not invalid; None if it shows nothing.
+
+    Args:
+        measurement: The trial with its series and, if the framework reports them, its batches.
+        verdict: Its verdict.
+        stability: Its stability.
+        age: Seconds of load that the system had worked off by the middle of the trial; inf if it is warm.
+    """
+    reading = _read(measurement, verdict, stability)
+    return None if reading is None else replace(reading, age=age)
+
+
+def _read(measurement: Measurement, verdict: Verdict, stability: Stability) -> Reading | None:
+    rate, seconds = measurement.planned.rate, max(stability.seconds, 0.5)
+    if verdict.word == "overloaded" and verdict.why not in BACKLOG_REASONS and not stability.overloaded:
+        return Reading("at most", rate, seconds=seconds)
+    estimate = _read_batches(measurement) or (
+        _read_processed(measurement, verdict) if verdict.word == "overloaded" else None
+    )
+    if estimate is not None:
+        return estimate
+    return Reading("at least", rate, seconds=seconds) if verdict.word == "sustained" else None
+
+
+def _read_batches(measurement: Measurement) -> Reading | None:
+    """Return the reading of the batches that began under load; None without enough of them."""
+    planned, interval, batches = measurement.planned, measurement.batch_interval, measurement.batches
+    end = min(planned.settle + planned.window, measurement.offered / planned.rate)
+    used = [
+        (finish - begin, count)
+        for begin, finish, count in zip(batches.begin, batches.end, batches.messages, strict=True)
+        if count and begin <= end and finish >= planned.settle
+    ]
+    if len(used) < MIN_BATCHES or interval <= 0:
+        return None
+    busy, messages = sum(took for took, _ in used), sum(count for _, count in used)
+    rate, ratio = messages / len(used) / interval, busy / len(used) / interval
+    return Reading("estimate", rate, ratio, busy, max(0.0, math.log(planned.rate / rate * max(1.0, ratio))))
+
+
+def _read_processed(measurement: Measurement, verdict: Verdict) -> Reading | None:
+    """Return the reading of the processed counter in an overloaded trial."""
+    planned, interval, series = measurement.planned, measurement.batch_interval, measurement.series
+    rows = list(zip(series.at, series.processed, strict=True))
+    end = _end_of_work(measurement)
+    if interval > 0:
+        rows = [after for before, after in pairwise([(0.0, 0), *rows]) if after[1] > before[1]]
+    rows = [(at, count) for at, count in rows if planned.settle / 2 <= at <= end + 1e-9]
+    enough = rows[-1][0] - rows[0][0] >= max(0.5, 1.5 * interval) if len(rows) > 1 else False
+    if not enough or rows[-1][1] <= rows[0][1]:
+        if not 0 < verdict.loss < MAX_ESTIMATE_LOSS:
+            return Reading("at most", planned.rate, seconds=max(1.0, interval))
+        rate = planned.rate * (1 - verdict.loss)
+        return Reading("estimate", rate, 1.0, max(0.5, interval), -math.log1p(-verdict.loss))
+    (begin, first), (finish, last) = rows[0], rows[-1]
+    seconds, messages = finish - begin, last - first
+    ratio = max(1.0, seconds / (len(rows) - 1) / interval) if interval > 0 else 1.0
+    rate = messages / seconds * (ratio if interval > 0 else 1.0)
+    return Reading("estimate", rate, ratio, seconds, max(0.0, math.log(planned.rate * seconds / messages)))
+
+
+def _end_of_work(measurement: Measurement) -> float:
+    """Return until when the system certainly had a full queue: under load, and in the drain but for its last part."""
+    planned, series, interval = measurement.planned, measurement.series, measurement.batch_interval
+    end = min(planned.settle + planned.window, measurement.offered / planned.rate)
+    done = next((at for at, count in zip(series.at, series.processed, strict=True) if count >= measurement.sent), end)
+    return max(end, done - 1.5 * interval - 0.2) if measurement.drained else end

@@ -1,0 +1,152 @@
+"""Posterior of the capacity from readings.
+
+A grid over ln(capacity), the noise, the fixed share of a batch's time, and the time until a system that was started
+cold reaches its speed. Every likelihood has a floor, so that no single trial can exclude a capacity. The readings and
+the fixed share are described in bench.analysis.capacity_reading.
+"""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from bench.analysis.capacity_reading import Reading
+
+Grid = NDArray[np.float64]
+SIGMAS = np.array([0.02, 0.04, 0.08, 0.16, 0.32, 0.64])
+SIGMA_WEIGHTS = np.array([0.02, 0.06, 0.20, 0.40, 0.25, 0.07])
+"""Grid of the relative noise of the mean rate over one second, and its prior: what simulated and real systems show."""
+FIXED_SHARES = np.linspace(0.0, 0.9, 10)
+SHARE_STEP = 0.1
+WARM_UPS_S = (0.0, 20.0, 60.0, 150.0)
+WARM_UP_WEIGHTS, COLD_WEIGHTS = (0.98, 0.008, 0.008, 0.004), (0.25, 0.25, 0.25, 0.25)
+"""Prior of the time until full speed: of a system of which nothing is known, and of one that is said to be cold."""
+COLD_SHARE = 0.6
+"""Capacity of a system that has just started, as a share of its capacity when warm."""
+MIN_SD = 0.01
+"""Standard deviation of an estimate of ln(capacity) from any trial, however long."""
+EXCESS_SD, EXTRAPOLATION_SD = 0.1, 0.15
+"""Additional standard deviations for each unit of ln(rate): of readings beyond and below the capacity."""
+LENIENCE = 0.5
+"""Shift of a lower bound in standard deviations: at the capacity itself 7 of 10 trials are sustained."""
+OUTLIER_DENSITY = 0.03
+COARSE_POINTS, FINE_POINTS = 201, 301
+PRIOR_FLOOR = 0.02
+NEGLIGIBLE = 1e-5
+"""Share of the largest probability below which the grid's ends are cut."""
+
+
+class CapacityPrior(Struct, frozen=True):
+    """Prior of ln(capacity): flat from `lowest` to `highest`, and a normal density around `centre` if it is known.
+
+    `cold`: the system is known to need time until it is at full speed.
+    """
+
+    lowest: float
+    highest: float
+    centre: float | None = None
+    sd: float = 0.5
+    cold: bool = False
+
+
+class CapacityPosterior(Struct, frozen=True, eq=False):
+    """Probabilities over ln(capacity); the expected noise and fixed share, and the probability of a warm-up."""
+
+    thetas: Grid
+    mass: Grid
+    noise: float
+    fixed_share: float
+    warming: float
+    """probability that the system was not at full speed in the last trial"""
+
+    def quantiles(self, *shares: float) -> tuple[float, ...]:
+        """Return the capacities in messages/s below which the probability is each of `shares` (0 to 1)."""
+        cumulated = np.cumsum(self.mass)
+        return tuple(float(np.exp(np.interp(share * cumulated[-1], cumulated, self.thetas))) for share in shares)
+
+    def interval(self, inflation: float) -> tuple[float, float, float]:
+        """Return (low, median, high): the 95 % interval, its half-widths of ln(rate) times `inflation`."""
+        low, middle, high = self.quantiles(0.025, 0.5, 0.975)
+        return middle * (low / middle) ** inflation, middle, middle * (high / middle) ** inflation
+
+
+def capacity_posterior(prior: CapacityPrior, readings: Sequence[Reading], *, batches: bool) -> CapacityPosterior:
+    """Return the posterior after the readings of all trials.
+
+    Args:
+        prior: The prior.
+        readings: One for each trial, in their order.
+        batches: True for a system that works in batches, whose fixed share is unknown.
+    """
+    shares = (
+        FIXED_SHARES
+        if batches and any(each.kind == "estimate" and each.ratio != 1 for each in readings)
+        else (FIXED_SHARES[:1])
+    )
+    youngest = min((reading.age for reading in readings), default=0.0)
+    warm_ups = [each for each in WARM_UPS_S if each == 0 or each > youngest]
+    thetas = np.linspace(math.log(prior.lowest), math.log(prior.highest), COARSE_POINTS)
+    mass = _probabilities(thetas, prior, readings, shares, warm_ups).sum(axis=(0, 1, 2))
+    inside = np.flatnonzero(mass > NEGLIGIBLE * mass.max())
+    low, high = thetas[max(0, inside[0] - 1)], thetas[min(len(thetas) - 1, inside[-1] + 1)]
+    thetas = np.linspace(low, high, FINE_POINTS)
+    joint = _probabilities(thetas, prior, readings, shares, warm_ups)
+    joint = joint / joint.sum()
+    last = max((reading.age for reading in readings), default=0.0)
+    return CapacityPosterior(
+        thetas,
+        joint.sum(axis=(0, 1, 2)),
+        noise=float((joint.sum(axis=(0, 1, 3)) * SIGMAS).sum()),
+        fixed_share=float((joint.sum(axis=(0, 2, 3)) * shares).sum()),
+        warming=float(sum(joint[index].sum() for index, each in enumerate(warm_ups) if each > last)),
+    )
+
+
+def _probabilities(
+    thetas: Grid, prior: CapacityPrior, readings: Sequence[Reading], shares: Grid, warm_ups: Sequence[float]
+) -> Grid:
+    """Return probabilities of shape (warm-ups, fixed shares, noises, capacities), not normalised."""
+    density = np.ones_like(thetas)
+    if prior.centre is not None:
+        density = np.exp(-0.5 * ((thetas - math.log(prior.centre)) / prior.sd) ** 2) + PRIOR_FLOOR
+    base = np.log(density)[None, None, :] + np.log(SIGMA_WEIGHTS)[None, :, None] + np.zeros((len(shares), 1, 1))
+    weights = []
+    for warm_up in warm_ups:
+        known = (COLD_WEIGHTS if prior.cold else WARM_UP_WEIGHTS)[WARM_UPS_S.index(warm_up)]
+        slower = [COLD_SHARE + (1 - COLD_SHARE) * min(1.0, each.age / warm_up) if warm_up else 1.0 for each in readings]
+        likelihoods = (
+            _log_likelihood(thetas + math.log(speed), reading, shares)
+            for speed, reading in zip(slower, readings, strict=True)
+        )
+        weights.append(sum(likelihoods, base) + math.log(known))
+    stacked = np.stack(weights)
+    return np.asarray(np.exp(stacked - stacked.max()))
+
+
+def _log_likelihood(thetas: Grid, reading: Reading, shares: Grid) -> Grid:
+    """Return ln L of shape (fixed shares, noises, capacities)."""
+    sd = np.sqrt(SIGMAS**2 / reading.seconds + MIN_SD**2)[None, :, None]
+    if reading.kind != "estimate":
+        z = (thetas - math.log(reading.rate))[None, None, :] / sd
+        probability = _phi(z + LENIENCE) if reading.kind == "at least" else _phi(-z)
+        return np.asarray(np.log(probability + OUTLIER_DENSITY))
+    possible = shares < reading.ratio
+    room = np.where(possible, reading.ratio - shares, 1.0)
+    middles = np.log(reading.rate * (1 - shares) / room)
+    step = SHARE_STEP / math.sqrt(12) * np.abs(1 - reading.ratio) / (room * (1 - shares)) if len(shares) > 1 else 0.0
+    far = EXCESS_SD * reading.excess * (1 + reading.excess) + EXTRAPOLATION_SD * max(0.0, -math.log(reading.ratio))
+    wide = np.sqrt((sd * (reading.ratio / room)[:, None, None]) ** 2 + np.reshape(step**2 + far**2, (-1, 1, 1)))
+    z = (thetas[None, None, :] - middles[:, None, None]) / wide
+    density = np.where(possible[:, None, None], np.exp(-0.5 * z * z) / wide, 0.0)
+    return np.asarray(np.log(density + OUTLIER_DENSITY))
+
+
+def _phi(z: Grid) -> Grid:
+    """Return the normal distribution function, by the approximation 26.2.17 of Abramowitz and Stegun (1964)."""
+    size = np.abs(z)
+    t = 1 / (1 + 0.2316419 * size)
+    series = 0.127414796 + t * (-0.142248368 + t * (0.710706871 + t * (-0.726576013 + t * 0.530702714)))
+    tail = np.exp(-0.5 * size**2) * t * series
+    return np.asarray(np.where(z >= 0, 1 - tail, tail))

@@ -1,0 +1,174 @@
+"""The evidence that the trials of one cell give: their readings, the rates that were sustained, and the posterior."""
+
+import math
+from functools import cached_property
+from statistics import median
+
+from bench.analysis.capacity_reading import BACKLOG_REASONS, Reading, read_capacity
+from bench.analysis.stability import Stability
+from bench.analysis.verdict import Verdict
+from bench.model.measurement import Measurement
+from bench.search.capacity_posterior import CapacityPosterior, CapacityPrior, capacity_posterior
+from bench.search.parameters import SearchParameters
+from bench.search.problem import SearchProblem, Step
+from bench.search.trial_summary import sent_rate
+
+DEATHS = ("framework died", "source died")
+TRIED = ("search", "confirm")
+"""Purposes of the trials that count."""
+
+
+class Evidence:
+    """Everything that follows from the steps of a search and their readings; rates in messages/s."""
+
+    def __init__(
+        self,
+        problem: SearchProblem,
+        parameters: SearchParameters,
+        steps: tuple[Step, ...],
+        readings: tuple[Reading | None, ...],
+    ) -> None:
+        self.problem, self.parameters, self.steps, self.readings = problem, parameters, steps, readings
+
+    def read(self, measurement: Measurement, verdict: Verdict, stability: Stability) -> Reading | None:
+        """Return the reading of the next trial; None if it shows nothing.
+
+        A breach of another objective than the backlog counts when it comes a second time at that rate.
+        """
+        if verdict.word == "invalid" or measurement.ended not in ("complete", "hopeless") or stability.inconsistent:
+            return None
+        if measurement.planned.purpose not in TRIED:
+            return None
+        rate, last = measurement.planned.rate, self.steps[-1] if self.steps else None
+        if _is_breach(verdict, stability) and not (last and _breached(last) and last.measurement.planned.rate == rate):
+            return None
+        before = sum(step.measurement.seconds for step in self.steps)
+        known = measurement.warm_s if measurement.warm_s is not None else before
+        return read_capacity(
+            measurement, verdict, stability, age=known + (measurement.planned.settle + measurement.planned.window) / 2
+        )
+
+    @cached_property
+    def known(self) -> list[Reading]:
+        """The readings of the trials that have one."""
+        return [reading for reading in self.readings if reading is not None]
+
+    @cached_property
+    def estimates(self) -> list[Reading]:
+        """The readings that say how large the capacity is, whatever the fixed cost of batches is."""
+        return [reading for reading in self.known if reading.near]
+
+    @cached_property
+    def sustained_steps(self) -> list[Step]:
+        """The sustained trials, the one with the lowest rate first."""
+        steps = [step for step in self._tried if step.verdict.word == "sustained"]
+        return sorted(steps, key=lambda step: step.measurement.planned.rate)
+
+    @cached_property
+    def sustained(self) -> float:
+        """The highest sustained rate; 0 for none."""
+        return self.sustained_steps[-1].measurement.planned.rate if self.sustained_steps else 0.0
+
+    @cached_property
+    def overloaded(self) -> float:
+        """The lowest overloaded rate; inf for none."""
+        rates = [
+            step.measurement.planned.rate
+            for step, reading in zip(self.steps, self.readings, strict=True)
+            if step.verdict.word == "overloaded" and reading is not None
+        ]
+        return min(rates, default=math.inf)
+
+    @cached_property
+    def late_rates(self) -> list[float]:
+        """The rates that the generator sent in the trials in which it was late."""
+        return [sent_rate(step.measurement) for step in self.steps if step.verdict.why == "generator"]
+
+    @property
+    def lowest(self) -> float:
+        """The lowest rate that is planned."""
+        return float(self.problem.search.lowest)
+
+    @cached_property
+    def highest(self) -> float:
+        """The highest rate that is planned: what the load generator reaches, or the scenario's or theory's end."""
+        ceilings = [self.problem.generator_hz] if self.problem.generator_hz else []
+        if len(self.late_rates) > 1:
+            ceilings.append(min(self.late_rates))
+        share = self.parameters.generator_share
+        return max(self.lowest, min([self.problem.highest, *(share * ceiling for ceiling in ceilings)]))
+
+    @property
+    def generator_limited(self) -> bool:
+        """True if the load generator sets the highest rate that is planned."""
+        return self.highest < self.problem.highest
+
+    @cached_property
+    def posterior(self) -> CapacityPosterior:
+        """The posterior of the capacity."""
+        rates = sorted(math.exp(reading.log_capacity(0.0)) for reading in self.estimates)
+        centre, sd = self.problem.hint_hz, self.parameters.hint_sd
+        if centre is None and rates:
+            centre, sd = median(rates), self.parameters.reading_sd
+        top = self.problem.bound_hz or 8 * max([self.highest, *rates])
+        lowest = min([self.lowest, *rates]) / 2
+        prior = CapacityPrior(lowest, max(1.02 * top, 2 * lowest), centre, sd, cold=self.problem.cold)
+        return capacity_posterior(prior, self.known, batches=self.problem.batch_interval > 0)
+
+    @cached_property
+    def interval(self) -> tuple[float, float, float]:
+        """The 95 % interval and the median: (low, median, high)."""
+        return self.posterior.interval(self.parameters.inflation)
+
+    @cached_property
+    def is_precise(self) -> bool:
+        """True if there are enough readings and the interval is as narrow as the scenario asks."""
+        if len(self.known) < self.parameters.min_readings or not self.estimates or not self.sustained:
+            return False
+        low, _, high = self.interval
+        return math.log(high / low) <= 2 * math.log1p(float(self.problem.search.precision) / 2)
+
+    @cached_property
+    def confirmed(self) -> float | None:
+        """The highest sustained rate that is hardly above the capacity; None without one."""
+        rates = [step.measurement.planned.rate for step in self.sustained_steps]
+        if self.estimates:
+            most = self.posterior.quantiles(self.parameters.confirmed_share)[0]
+            rates = [rate for rate in rates if rate <= most]
+        return max(rates, default=None)
+
+    @property
+    def deaths(self) -> int:
+        """The number of trials in which the framework or the source died."""
+        return sum(step.measurement.ended in DEATHS for step in self.steps)
+
+    @cached_property
+    def is_contradictory(self) -> bool:
+        """True if trials disagree by far more than their noise: the capacity is not one number."""
+        if len(self.known) <= self.parameters.max_contradictions:
+            return False
+        middle = math.log(self.interval[1])
+        wrong = sum(self._contradicts(reading, middle) for reading in self.known)
+        return wrong > self.parameters.max_contradictions and 3 * wrong > len(self.known)
+
+    @property
+    def _tried(self) -> list[Step]:
+        return [step for step in self.steps if step.measurement.planned.purpose in TRIED]
+
+    def _contradicts(self, reading: Reading, middle: float) -> bool:
+        noise = max(self.parameters.typical_noise, self.posterior.noise)
+        margin = self.parameters.contradiction_sds * noise / math.sqrt(reading.seconds)
+        if reading.kind == "estimate":
+            if not reading.near or reading.excess > self.parameters.reading_sd:
+                return False
+            return abs(reading.log_capacity(self.posterior.fixed_share) - middle) > margin
+        distance = math.log(reading.rate) - middle
+        return distance > margin if reading.kind == "at least" else -distance > margin
+
+
+def _is_breach(verdict: Verdict, stability: Stability) -> bool:
+    return verdict.word == "overloaded" and verdict.why not in BACKLOG_REASONS and not stability.overloaded
+
+
+def _breached(step: Step) -> bool:
+    return step.verdict.word == "overloaded" and step.verdict.why not in BACKLOG_REASONS

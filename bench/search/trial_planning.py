@@ -1,0 +1,130 @@
+"""The next trial of a two-counter search, as a function of its evidence."""
+
+import math
+
+from bench.model.measurement import PlannedTrial, Purpose
+from bench.search.evidence import Evidence
+
+AFTER_S, AFTER_BATCHES = 0.2, 1.2
+"""Time after the load of a sustained trial until everything is processed."""
+
+
+def plan_trial(evidence: Evidence) -> PlannedTrial | None:
+    """Return the next trial of a search that goes on; None if the time that is left is too short for it."""
+    if evidence.is_precise:
+        return _plan_confirmation(evidence)
+    rate = _next_rate(evidence)
+    return _plan(evidence, rate, _window(evidence, rate), "search")
+
+
+def _plan_confirmation(evidence: Evidence) -> PlannedTrial | None:
+    """Return a trial at the lower end of the interval, once; None where time is short."""
+    parameters, budget = evidence.parameters, float(evidence.problem.search.budget)
+    low = evidence.interval[0]
+    confirmed = evidence.confirmed or 0.0
+    tried = any(step.measurement.planned.purpose == "confirm" for step in evidence.steps)
+    if budget < parameters.confirmation_budget or confirmed >= 0.98 * low or tried:
+        return None
+    rate = _limited(evidence, low)
+    return _plan(evidence, rate, _window(evidence, rate), "confirm")
+
+
+def _plan(evidence: Evidence, rate: float, window: float | None, purpose: Purpose) -> PlannedTrial | None:
+    if window is None:
+        return None
+    return PlannedTrial(
+        len(evidence.steps), float(rate), _settle(evidence), math.floor(10 * window + 1e-6) / 10, purpose
+    )
+
+
+def _settle(evidence: Evidence) -> float:
+    parameters, configured = evidence.parameters, evidence.problem.timing.settle
+    least = max(parameters.settle, parameters.settle_batches * evidence.problem.batch_interval)
+    return least if configured is None else float(configured)
+
+
+def _window(evidence: Evidence, rate: float) -> float | None:
+    """Return the window of a trial at `rate`; None if the time that is left is too short for it."""
+    parameters, problem = evidence.parameters, evidence.problem
+    interval, configured, settle = problem.batch_interval, problem.timing.window, _settle(evidence)
+    shortest = max(parameters.window if configured is None else float(configured), parameters.window_batches * interval)
+    shortest = max(shortest, (parameters.window_batches + parameters.settle_batches) * interval - settle)
+    after = AFTER_S + AFTER_BATCHES * interval + _drain_seconds(evidence, rate, settle + shortest)
+    left = seconds_left(evidence) - settle - after
+    if left < shortest:
+        return None
+    if configured is not None:
+        return shortest
+    wanted, near = parameters.first_share * left if problem.hint_hz is not None else 0.0, False
+    if evidence.estimates and evidence.sustained:
+        wanted, near = parameters.trial_share * left, True
+    if near and left - wanted < shortest + settle + after:  # there is no time for another one
+        wanted = left
+    longest = max(parameters.longest, parameters.longest_batches * interval)
+    return max(shortest, min(parameters.trial_messages / rate, 0.4 * left), min(wanted, longest))
+
+
+def seconds_left(evidence: Evidence) -> float:
+    """Return the part of the budget that is left, in seconds."""
+    return float(evidence.problem.search.budget) - sum(step.measurement.seconds for step in evidence.steps)
+
+
+def _drain_seconds(evidence: Evidence, rate: float, load: float) -> float:
+    """Return how long a backlog takes that a load of that length at `rate` probably leaves."""
+    if not evidence.estimates:
+        return 0.0
+    return max(0.0, rate / evidence.posterior.quantiles(0.4)[0] - 1) * load
+
+
+def _next_rate(evidence: Evidence) -> float:
+    """Return the rate of the next trial: a probe while the capacity is not known, else one near it."""
+    last, parameters = evidence.steps[-1] if evidence.steps else None, evidence.parameters
+    if last is not None and (_late_once(evidence) or _retried(evidence)):
+        return last.measurement.planned.rate
+    if not evidence.known:
+        return evidence.problem.start if last is None else last.measurement.planned.rate
+    if not evidence.estimates:
+        return _limited(evidence, _probe_rate(evidence))
+    middle, share = evidence.posterior.quantiles(0.5)[0], parameters.next_share
+    if not evidence.sustained:
+        return _limited(evidence, min(parameters.first_load * middle, 0.9 * evidence.overloaded))
+    if any(reading.ratio != 1 for reading in evidence.estimates):
+        share = parameters.next_batch_share
+    return _limited(evidence, min(evidence.posterior.quantiles(share)[0], parameters.max_jump * evidence.sustained))
+
+
+def _probe_rate(evidence: Evidence) -> float:
+    parameters, sustained = evidence.parameters, evidence.sustained
+    if evidence.overloaded < math.inf:
+        low = sustained or evidence.overloaded / parameters.step_down**2
+        return math.sqrt(low * evidence.overloaded)
+    growth = parameters.growth if evidence.problem.hint_hz is None else parameters.hinted_growth
+    return max(growth * sustained, min(_rate_of_full_batches(evidence), parameters.max_jump * sustained))
+
+
+def _rate_of_full_batches(evidence: Evidence) -> float:
+    """Return a rate that batches which took far less than their interval let expect to be sustained; 0 for none."""
+    light = sorted((reading.rate, reading.ratio) for reading in evidence.known if reading.kind == "estimate")
+    if not light:
+        return 0.0
+    (low, idle), (rate, ratio) = light[0], light[-1]
+    slope = (ratio - idle) / (rate - low) if rate > 1.5 * low and ratio > idle else ratio / rate
+    return 0.9 * (rate + (1 - ratio) / slope)
+
+
+def _late_once(evidence: Evidence) -> bool:
+    """Return True if the generator was late in the last trial for the first time."""
+    return evidence.steps[-1].verdict.why == "generator" and len(evidence.late_rates) == 1
+
+
+def _retried(evidence: Evidence) -> bool:
+    """Return True if the last trial was overloaded for another objective than the backlog for the first time."""
+    return (
+        evidence.steps[-1].verdict.word == "overloaded"
+        and evidence.readings[-1] is None
+        and (evidence.steps[-1].measurement.ended in ("complete", "hopeless"))
+    )
+
+
+def _limited(evidence: Evidence, rate: float) -> float:
+    return min(evidence.highest, max(evidence.lowest, rate))
