@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from bench.analysis.histogram import sparse_of
 from bench.model import message_codec
-from bench.model.message_codec import Bytes, ClockReference, Headers
+from bench.model.message_codec import Bytes, ClockReference, Filler, Headers
 from bench.model.message_keys import KeySequence
 from bench.model.message_sizes import SizeSequence
 from bench.system import clock, procfs
@@ -64,7 +64,7 @@ class MessageProcessor(Struct, frozen=True):
         began = time.monotonic()
         return self._process(message_codec.read_matrix(matrix, self._filler()), began)
 
-    def _filler(self) -> bytes:
+    def _filler(self) -> Filler:
         largest = self.message_bytes if self.sizes is None else self.sizes.sizes.largest
         return message_codec.make_filler(largest, self.entropy)
 
