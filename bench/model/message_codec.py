@@ -211,7 +211,8 @@ def read_matrix(matrix: Bytes, filler: Filler) -> Headers:
             return np.array([_are_equal(body, np.frombuffer(rows[row], dtype=np.uint8)) for body, row in pairs], bool)
         wrong = bodies != filler.matrix(numbers)
         if wrong.any():
-            return ~wrong.any(axis=1)
+            intact: NDArray[np.bool_] = ~wrong.any(axis=1)
+            return intact
         return np.ones(len(matrix), dtype=bool)  # the usual case, four times faster than row by row
 
     return _parse(np.ascontiguousarray(matrix[:, :HEADER_BYTES]), filler, compare)

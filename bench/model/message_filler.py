@@ -30,7 +30,9 @@ class Filler:
 
     def __init__(self, size: int, entropy: float) -> None:
         self.body = max(0, size - HEADER_BYTES)
-        self.count = 1 << max(1, (TABLE_BYTES // self.body).bit_length()) if self.body else 1  # no division to locate one
+        self.count = (
+            1 << max(1, (TABLE_BYTES // self.body).bit_length()) if self.body else 1
+        )  # no division to locate one
         self._entropy = entropy
 
     @cached_property

@@ -157,7 +157,9 @@ class DeliveryCounts:
             less, more = _explain(sum_range(producer, count), arrived)
             numbers = self._numbers.get(producer)
             if numbers is not None and numbers.exact:
-                different = numbers.count_below(count)  # the sums never explain more than the set does, unless it is wrong
+                different = numbers.count_below(
+                    count
+                )  # the sums never explain more than the set does, unless it is wrong
                 less, more = max(less, count - different), max(more, arrived.count - different)
             lost, duplicated = lost + less, duplicated + more
         return lost, duplicated

@@ -11,12 +11,13 @@ from msgspec import Struct, field
 from numpy.typing import NDArray
 
 MAX_RUNS = 32
-"""More runs than that are written as one mask where it is shorter."""
+"""More runs than that are encoded anew when sets are joined."""
 BLOCK = 2**20
 """Numbers in a block of the harness's set, 128 KiB of bits."""
 MAX_BLOCKS = 1024
 """Blocks of one producer that are neither empty nor full: 128 MiB."""
-_RUN_BYTES = 24
+MAX_MASK_SHARE = 64
+"""Bits of a mask for each number; runs are shorter where it would have more."""
 
 Run = tuple[int, int, int]
 Bits = NDArray[np.uint8]
@@ -28,7 +29,7 @@ class NumberSet(Struct, frozen=True, array_like=True):
     runs: list[Run] = field(default_factory=list)
     """(first, step, count)"""
     masks: list[tuple[int, bytes]] = field(default_factory=list)
-    """(first, bits): bit i, the lowest of a byte first, stands for the number `first` + i; `first` is a multiple of 8"""
+    """(first, bits): bit i, the lowest of a byte first, stands for `first` + i; `first` is a multiple of 8"""
 
 
 def encode_numbers(seq: NDArray[np.uint64]) -> NumberSet:
@@ -39,16 +40,16 @@ def encode_numbers(seq: NDArray[np.uint64]) -> NumberSet:
     steps = numbers[1:] - numbers[:-1]
     if steps[0] > 0 and (steps == steps[0]).all():
         return NumberSet([(int(numbers[0]), int(steps[0]), len(numbers))])
-    numbers = np.unique(numbers)
-    begins = np.concatenate(([0], np.flatnonzero(np.diff(numbers) != 1) + 1))
-    first = int(numbers[0]) // 8 * 8
-    span = int(numbers[-1]) + 1 - first
-    if len(begins) <= 2 or _RUN_BYTES * len(begins) <= span // 8:
-        counts = np.diff(np.append(begins, len(numbers))).tolist()
-        return NumberSet([(at, 1, count) for at, count in zip(numbers[begins].tolist(), counts, strict=True)])
-    bits = np.zeros(span, dtype=np.uint8)
-    bits[numbers - first] = 1
-    return NumberSet([], [(first, np.packbits(bits, bitorder="little").tobytes())])
+    first = int(numbers.min()) // 8 * 8
+    span = int(numbers.max()) + 1 - first
+    if span <= MAX_MASK_SHARE * len(numbers):
+        bits = np.zeros(span, dtype=np.uint8)
+        bits[numbers - first] = 1
+        return NumberSet([], [(first, np.packbits(bits, bitorder="little").tobytes())])
+    numbers = np.sort(numbers)
+    begins = np.concatenate(([0], np.flatnonzero(np.diff(numbers) > 1) + 1))
+    counts = (numbers[np.append(begins[1:] - 1, -1)] - numbers[begins] + 1).tolist()
+    return NumberSet([(at, 1, count) for at, count in zip(numbers[begins].tolist(), counts, strict=True)])
 
 
 def join_sets(sets: Iterable[NumberSet]) -> NumberSet:

@@ -120,9 +120,7 @@ def test_a_size_below_the_header_is_refused():
 
 
 @pytest.mark.parametrize("size", [1000, 10_000])
-@pytest.mark.parametrize(
-    ("codec", "needed"), [("zstd", 0.75), ("gzip", 0.75), ("lz4", 1.0), ("snappy", 1.0)], ids=lambda of: str(of)
-)
+@pytest.mark.parametrize(("codec", "needed"), [("zstd", 0.75), ("gzip", 0.75), ("lz4", 1.0), ("snappy", 1.0)], ids=str)
 def test_a_compressed_batch_is_not_smaller_than_the_entropy_of_its_messages(codec, needed, size):
     """At most a tenth is saved, in the headers: lz4 and snappy find no repetition, the others code 6 of 8 bits."""
     batch = b"".join(written(size, count=100))
