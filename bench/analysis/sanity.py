@@ -3,10 +3,12 @@
 from bench.model.cell import Cell
 from bench.model.measurement import Measurement
 from bench.model.message_sizes import ENTRIES
-from bench.units import rate_text, size_text
+from bench.units import rate_text, seconds_text, size_text
 
 TOLERANCE = 1.02
 """Factor by which a rate may exceed a bound: the error of two clocks and of the ends of a window."""
+COST_TOLERANCE = 1e-3
+"""Greatest relative difference between the CPU cost that headers asked for and that of the cell."""
 
 
 def failed_sanity_check(
@@ -29,6 +31,12 @@ def failed_sanity_check(
         return (
             f"impossible: {measurement.negative} of {measurement.processed} messages were done before they were sent:"
             " are the clocks apart?"
+        )
+    cost = measurement.processed * cell.cpu_seconds
+    if abs(measurement.cpu_requested_s - cost) > COST_TOLERANCE * cost:
+        return (
+            f"impossible: {measurement.processed} messages of {seconds_text(cell.cpu_seconds)} cost {cost:.4g} s of CPU"
+            f" time, but their headers asked for {measurement.cpu_requested_s:.4g} s"
         )
     if bound_hz is not None and rate > TOLERANCE * bound_hz:
         return f"impossible: {rate_text(rate)} were processed, but theory allows {rate_text(bound_hz)}"

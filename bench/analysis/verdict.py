@@ -120,8 +120,10 @@ def _check_delivery(measurement: Measurement, rules: Rules) -> Verdict | None:
             "corrupted": measurement.corrupted,
             "out_of_order": measurement.out_of_order,
         }
-        allowed = {"lost": rules.objectives.loss}
-        wrong = [f"{count} {what}" for what, count in counts.items() if count > allowed.get(what, 0)]
+        exact = measurement.counts_exact  # "at least 2 lost" cannot show that a limit of 5 is kept
+        allowed = {"lost": rules.objectives.loss if exact else 0}
+        least = "" if exact else "at least "
+        wrong = [f"{least}{count} {what}" for what, count in counts.items() if count > allowed.get(what, 0)]
         if wrong:
             return Verdict("overloaded", ", ".join(wrong), _loss_until_end(measurement))
     return None

@@ -133,6 +133,8 @@ class Measurement(Struct, frozen=True):
     usage: dict[str, dict[str, float]] = field(default_factory=dict)
     """in the window, by role: sent_bytes and received_bytes (TCP), link_sent_bytes and link_received_bytes (those of
     other hosts), read_bytes and written_bytes (disk), gc_seconds (JVMs)"""
+    counts_exact: bool = True
+    """whether lost and duplicated are exact; otherwise they are the fewest that are possible"""
     note: str = ""
     """one line if something died or failed"""
     series: Series = Series()

@@ -1,32 +1,34 @@
 """The encoding of messages: an ASCII header of 64 bytes, then a known filler, in exactly the cell's size.
 
 The header is 28 bytes of big-endian fields and a 4-byte checksum of them, all written as hexadecimal digits. It has no
-newline, so that the same bytes pass through a line-based TCP source, a file and a broker. The filler depends only on
-size and entropy, so that a reader can verify every byte of it. Reading and writing work on batches and are vectorised
-with numpy.
+newline, so that the same bytes pass through a line-based TCP source, a file and a broker. The filler depends on size,
+entropy, producer and sequence number, so that a reader can verify every byte of it and neighbours differ
+(bench.model.message_filler). Reading and writing work on batches and are vectorised with numpy.
 """
 
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from operator import add
+from typing import Any
 
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-HEADER_BYTES = 64
-MIN_MESSAGE_BYTES = HEADER_BYTES
-MAX_TEXT_ENTROPY = 0.8
-"""Up to this entropy the filler is printable ASCII; above it is binary, which a line-based source cannot carry."""
+from bench.model.message_filler import HEADER_BYTES, MAX_TEXT_ENTROPY, Bytes, Filler, make_filler
 
-_MAGIC = 0xBE01  # the second half is the version of this layout
+__all__ = ["HEADER_BYTES", "MAX_TEXT_ENTROPY", "Bytes", "Filler", "make_filler"]
+
+MIN_MESSAGE_BYTES = HEADER_BYTES
+
+_MAGIC = 0xBE02  # the second half is the version of this layout
 _LAYOUT = np.dtype(
     [("magic", ">u2"), ("run", ">u2"), ("producer", ">u2"), ("seq_high", ">u2"), ("seq_low", ">u4"),
-     ("due_high", ">u2"), ("due_low", ">u4"), ("sent_high", ">u2"), ("sent_low", ">u4"), ("cost", ">u4")]
+     ("due_high", ">u2"), ("due_low", ">u4"), ("sent_high", ">u2"), ("sent_low", ">u4"), ("cost", ">f4")]
 )  # fmt: skip
 _FIELDS = _LAYOUT.itemsize
-_PACKED, _WORDS = struct.Struct(">HHHHIHIHII"), struct.Struct("<7Q")
+_PACKED, _WORDS = struct.Struct(">HHHHIHIHIf"), struct.Struct("<7Q")
 _FEW = 8  # up to so many messages are coded one by one: 20 us each; an array of them takes 200 us with cold caches
 _ODD = np.array([0x9E3779B97F4A7C15 * (2 * i + 1) % 2**64 | 1 for i in range(7)], dtype=np.uint64)
 _ODD_INTS: list[int] = _ODD.tolist()
@@ -37,7 +39,7 @@ _LONG = 768  # bytes; from this size on each message is compared by itself, not 
 _LONG_ROW = 8192  # the same for a batch that is one matrix already
 _JOINED = 160  # bytes; from this size on header + filler are joined: a matrix of them would touch new memory twice
 
-Bytes = NDArray[np.uint8]
+Rows = NDArray[np.int64]
 SizesOf = Callable[[NDArray[np.int64], NDArray[np.uint64]], NDArray[np.int64]]
 """A function of the producers and sequence numbers of messages that returns their sizes in bytes."""
 
@@ -80,38 +82,23 @@ class Headers:
         )
 
 
-@lru_cache(maxsize=4)
-def make_filler(size: int, entropy: float) -> bytes:
-    """Return the bytes after the header of a message of `size` bytes, drawn evenly from 2^(8 x entropy) symbols.
-
-    Entropy 0 repeats one letter; 0.75 uses 64 printable characters; 1 uses every byte value but newline.
-    """
-    symbols = min(255, max(1, round(2 ** (8 * entropy))))
-    if entropy <= MAX_TEXT_ENTROPY:
-        alphabet = np.arange(126, 126 - symbols, -1, dtype=np.uint8)
-    else:
-        alphabet = np.array([value for value in range(256) if value != 10][:symbols], dtype=np.uint8)
-    drawn = np.random.default_rng(20181).integers(0, symbols, max(0, size - HEADER_BYTES))
-    return alphabet[drawn].tobytes()
-
-
 class MessageWriter:
     """A writer of the messages of one producer in one run; sizes in bytes, CPU cost in seconds."""
 
     def __init__(self, *, run: int, producer: int, size: int, cost: float, entropy: float) -> None:
         if size < MIN_MESSAGE_BYTES:
             raise ValueError(f"a message has at least {MIN_MESSAGE_BYTES} bytes, not {size}")
-        self._run, self._producer, self._cost = run, producer, round(cost * 1e6)
-        self._size, self._filler = size, make_filler(size, entropy)
+        self._run, self._producer, self._cost = run, producer, cost
+        self._size, self.filler = size, make_filler(size, entropy)
 
     def write(self, first: int, due: NDArray[np.float64], sent: float) -> list[bytes]:
         """Return one message for each due time, numbered from `first`; times are CLOCK_MONOTONIC seconds."""
         if self._size >= _JOINED or len(due) <= _FEW:
-            return [head + self._filler for head in self.write_headers(first, due, sent)]
-        heads = self._create_heads(first, due, sent)
+            fillers = self.filler.rows_from(self._producer, first, len(due))
+            return [*map(add, self.write_headers(first, due, sent), fillers)]
         block = np.empty((len(due), self._size), dtype=np.uint8)
-        block[:, :HEADER_BYTES] = heads
-        block[:, HEADER_BYTES:] = np.frombuffer(self._filler, dtype=np.uint8)
+        block[:, :HEADER_BYTES] = self._create_heads(first, due, sent)
+        block[:, HEADER_BYTES:] = self.filler.matrix_from(self._producer, first, len(due))
         return _cut(block)
 
     def write_headers(self, first: int, due: NDArray[np.float64], sent: float) -> list[bytes]:
@@ -150,13 +137,13 @@ def _cut(rows: Bytes) -> list[bytes]:
     return messages
 
 
-def read(messages: Sequence[bytes], size: int, expected: bytes) -> Headers:
+def read(messages: Sequence[bytes], size: int, filler: Filler) -> Headers:
     """Verify a batch in which every message should have the same size.
 
     Args:
         messages: Whole messages, header and filler.
         size: Expected size of each message in bytes.
-        expected: Expected filler of each message, `size` - HEADER_BYTES bytes.
+        filler: Fillers of messages of this size.
 
     Returns:
         The headers of the intact messages.
@@ -166,57 +153,69 @@ def read(messages: Sequence[bytes], size: int, expected: bytes) -> Headers:
         whole = [message for message in messages if len(message) == size]
         wrong_size = len(messages) - len(whole)
     if size >= _LONG:
-        headers = _read_long(whole, expected)
+        headers = _read_long(whole, filler)
     else:
-        headers = read_matrix(np.frombuffer(b"".join(whole), dtype=np.uint8).reshape(len(whole), size), expected)
+        headers = read_matrix(np.frombuffer(b"".join(whole), dtype=np.uint8).reshape(len(whole), size), filler)
     return _add_corrupted(headers, wrong_size)
 
 
-def read_mixed(messages: Sequence[bytes], expected: bytes, sizes: SizesOf) -> Headers:
+def read_mixed(messages: Sequence[bytes], filler: Filler, sizes: SizesOf) -> Headers:
     """Verify a batch of messages whose sizes follow from their producers and sequence numbers.
 
     Args:
         messages: Whole messages, header and filler.
-        expected: Filler of the longest message; the filler of a shorter one is its beginning.
+        filler: Fillers of messages of the largest size.
         sizes: Returns the expected sizes.
 
     Returns:
         The headers of the intact messages.
     """
     whole = [message for message in messages if len(message) >= HEADER_BYTES]
-    intact = np.array([expected.startswith(memoryview(message)[HEADER_BYTES:]) for message in whole], dtype=bool)
     heads = np.frombuffer(b"".join([message[:HEADER_BYTES] for message in whole]), dtype=np.uint8)
     fields, good = _parse_fields(heads.reshape(len(whole), HEADER_BYTES))
-    lengths = np.array([*map(len, whole)], dtype=np.int64)
-    right = sizes(fields["producer"].astype(np.int64), _seq(fields)) == lengths
+    producer, seq = fields["producer"].astype(np.int64), _seq(fields)
+    lengths = [*map(len, whole)]
+    pairs = zip(whole, filler.slices(producer, seq, lengths), strict=True)
+    intact = np.array([message.endswith(expected) for message, expected in pairs], dtype=bool)
+    right = sizes(producer, seq) == np.array(lengths, dtype=np.int64)
     return _add_corrupted(_create_headers(fields, good & intact & right), len(messages) - len(whole))
 
 
-def _read_long(messages: Sequence[bytes], expected: bytes) -> Headers:
+def _read_long(messages: Sequence[bytes], filler: Filler) -> Headers:
     """Verify long messages without a copy: `endswith` compares at the speed of memory."""
-    intact = np.array([message.endswith(expected) for message in messages], dtype=bool)
+
+    def compare(numbers: Rows) -> NDArray[np.bool_]:
+        rows = map(filler.rows.__getitem__, numbers.tolist())
+        return np.array([*map(bytes.endswith, messages, rows)], dtype=bool)
+
     heads = np.frombuffer(b"".join([message[:HEADER_BYTES] for message in messages]), dtype=np.uint8)
-    return _parse(heads.reshape(len(messages), HEADER_BYTES), intact)
+    return _parse(heads.reshape(len(messages), HEADER_BYTES), filler, compare)
 
 
-def read_matrix(matrix: Bytes, expected: bytes) -> Headers:
+def read_matrix(matrix: Bytes, filler: Filler) -> Headers:
     """Verify a batch in one buffer.
 
     Args:
         matrix: Bytes of shape (messages, size).
-        expected: Expected filler of each message, size - HEADER_BYTES bytes.
+        filler: Fillers of messages of this size.
 
     Returns:
         The headers of the intact messages.
     """
-    right, fillers = np.frombuffer(expected, dtype=np.uint8), matrix[:, HEADER_BYTES:]
-    if matrix.shape[1] >= _LONG_ROW:
-        intact = np.array([_are_equal(filler, right) for filler in fillers], dtype=bool)
-    elif (fillers != right).any():
-        intact = (fillers == right).all(axis=1)
-    else:  # the usual case, four times faster than row by row
-        intact = np.ones(len(matrix), dtype=bool)
-    return _parse(np.ascontiguousarray(matrix[:, :HEADER_BYTES]), intact)
+
+    def compare(numbers: Rows) -> NDArray[np.bool_]:
+        bodies = matrix[:, HEADER_BYTES:]
+        if matrix.shape[1] >= _LONG_ROW:
+            pairs = zip(bodies, numbers.tolist(), strict=True)
+            rows = filler.rows
+            return np.array([_are_equal(body, np.frombuffer(rows[row], dtype=np.uint8)) for body, row in pairs], bool)
+        wrong = bodies != filler.matrix(numbers)
+        if wrong.any():
+            intact: NDArray[np.bool_] = ~wrong.any(axis=1)
+            return intact
+        return np.ones(len(matrix), dtype=bool)  # the usual case, four times faster than row by row
+
+    return _parse(np.ascontiguousarray(matrix[:, :HEADER_BYTES]), filler, compare)
 
 
 def _are_equal(one: Bytes, other: Bytes) -> bool:
@@ -227,12 +226,15 @@ def _are_equal(one: Bytes, other: Bytes) -> bool:
     )
 
 
-def _parse(heads: Bytes, intact: NDArray[np.bool_]) -> Headers:
+def _parse(heads: Bytes, filler: Filler, compare: Callable[[Rows], NDArray[np.bool_]]) -> Headers:
+    """Parse headers; `compare` tells which messages have the filler of these rows."""
     if len(heads) <= _FEW:
-        whole = [head for head, good in zip(_cut(heads), intact.tolist(), strict=True) if good]
-        return _parse_few(whole, len(heads))
+        parsed = [_parse_head(head) for head in _cut(heads)]
+        rows = [filler.row(row[2], row[3] * 2**32 + row[4]) if row is not None else 0 for row in parsed]
+        same = compare(np.array(rows, dtype=np.int64)).tolist()
+        return _join_few([row for row, good in zip(parsed, same, strict=True) if row is not None and good], len(heads))
     fields, good = _parse_fields(heads)
-    return _create_headers(fields, good & intact)
+    return _create_headers(fields, good & compare(filler.locate(fields["producer"].astype(np.int64), _seq(fields))))
 
 
 def _parse_fields(heads: Bytes) -> tuple[NDArray[np.void], NDArray[np.bool_]]:
@@ -250,7 +252,7 @@ def _create_headers(fields: NDArray[np.void], good: NDArray[np.bool_]) -> Header
     due = fields["due_high"] * (2.0**32 * 1e-6) + fields["due_low"] * 1e-6
     sent = fields["sent_high"] * (2.0**32 * 1e-6) + fields["sent_low"] * 1e-6
     run, producer = fields["run"].astype(np.int64), fields["producer"].astype(np.int64)
-    return Headers(run, producer, _seq(fields), due, sent, fields["cost"] * 1e-6, corrupted)
+    return Headers(run, producer, _seq(fields), due, sent, fields["cost"].astype(np.float64), corrupted)
 
 
 def _seq(fields: NDArray[np.void]) -> NDArray[np.uint64]:
@@ -259,9 +261,8 @@ def _seq(fields: NDArray[np.void]) -> NDArray[np.uint64]:
     return seq
 
 
-def _parse_few(heads: list[bytes], total: int) -> Headers:
-    """Parse a few headers one by one; `total` includes the messages whose filler is wrong."""
-    rows = [fields for head in heads if (fields := _parse_head(head)) is not None]
+def _join_few(rows: list[tuple[Any, ...]], total: int) -> Headers:
+    """Return the headers of a few messages, which were parsed one by one, of `total` messages."""
     columns = list(zip(*rows, strict=True)) if rows else [()] * 10
     seq, due, sent = ([high * 2**32 + low for high, low in zip(*columns[at : at + 2], strict=True)] for at in (3, 5, 7))
     return Headers(
@@ -270,12 +271,12 @@ def _parse_few(heads: list[bytes], total: int) -> Headers:
         np.array(seq, dtype=np.uint64),
         np.array(due) * 1e-6,
         np.array(sent) * 1e-6,
-        np.array(columns[9]) * 1e-6,
+        np.array(columns[9], dtype=np.float64),
         total - len(rows),
     )
 
 
-def _parse_head(head: bytes) -> tuple[int, ...] | None:
+def _parse_head(head: bytes) -> tuple[Any, ...] | None:
     """Return the fields of one header; None if magic or checksum is wrong."""
     text = head[: 2 * _FIELDS]
     if head[2 * _FIELDS :] != _checksum(text):

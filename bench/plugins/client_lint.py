@@ -13,7 +13,7 @@ from msgspec import Struct
 MAX_POLL = 0.01
 """Seconds; a client that is polled for longer blocks."""
 COMPRESSIBLE_BELOW = 0.7
-"""Entropy; text of 64 letters (0.75) is compressed to three quarters at the best, which still measures bytes."""
+"""Entropy; fillers of 64 letters (0.75) are compressed to three quarters at the best, which still measures bytes."""
 
 
 class ConfigWarning(Struct, frozen=True):

@@ -141,6 +141,7 @@ class _Trial:
             negative=counts.negative,
             clocks=self._deployment.clocks,
             **asdict(self._usage),
+            counts_exact=counts.exact,
             note=state.note,
             latencies=state.latencies.buckets(),
             series=state.rows.series(),

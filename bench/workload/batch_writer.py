@@ -6,7 +6,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.model.message_codec import HEADER_BYTES, MessageWriter, make_filler
+from bench.model.message_codec import MessageWriter, make_filler
 from bench.model.message_keys import KeySequence, encode_keys
 from bench.model.message_sizes import SizeSequence
 from bench.workload.load_spec import LoadSpec
@@ -140,7 +140,7 @@ class _MixedSizes:
 
 
 class _TwoPieces:
-    """Headers, which are written for each message, and fillers, which are shared by all."""
+    """Headers, which are written for each message, and fillers, which were made before."""
 
     def __init__(self, spec: LoadSpec) -> None:
         self.write, self._fillers = _create_message_writer(spec).write_headers, _Fillers(spec)
@@ -168,25 +168,31 @@ class _Prewritten:
     """Messages of another format that are written once and sent again and again, so that headers cost nothing."""
 
     def __init__(self, inner: _Format, begin: float, max_messages: int) -> None:
-        self._messages, self.offer = inner.write(0, np.full(max_messages, begin), begin), inner.offer
+        self._messages, self._inner = inner.write(0, np.full(max_messages, begin), begin), inner
+        self._first = 0
 
-    def write(self, _first: int, due: Times, _now: float) -> Sequence[bytes]:
+    def write(self, first: int, due: Times, _now: float) -> Sequence[bytes]:
+        self._first = first
         return self._messages[: len(due)]
+
+    def offer(self, client: SourceClient, first: int, pending: Sequence[bytes]) -> int:
+        return self._inner.offer(client, first - self._first, pending)
 
 
 class _Fillers:
-    """The bytes after the header of each message; slices of one buffer, never copied."""
+    """The bytes after the header of each message; never copied."""
 
     def __init__(self, spec: LoadSpec) -> None:
         self._sizes, self._producer = spec.sizes, spec.producer
         largest = spec.message_bytes if spec.sizes is None else spec.sizes.sizes.largest
-        self._longest = make_filler(largest, spec.entropy)
+        self._filler = make_filler(largest, spec.entropy)
 
     def slices(self, first: int, count: int) -> Sequence[Filler]:
         if self._sizes is None:
-            return [self._longest] * count
-        view, sizes = memoryview(self._longest), _lookup_sizes(self._sizes, self._producer, first, count)
-        return [view[: size - HEADER_BYTES] for size in sizes]
+            return self._filler.rows_from(self._producer, first, count)
+        sizes = _lookup_sizes(self._sizes, self._producer, first, count)
+        numbers = np.arange(first, first + count, dtype=np.uint64)
+        return self._filler.slices(np.full(count, self._producer), numbers, sizes)
 
 
 def _lookup_sizes(sequence: SizeSequence, producer: int, first: int, count: int) -> list[int]:

@@ -1,32 +1,33 @@
-"""Exact counts of the messages that arrived, to detect losses and duplicates at full rate without storing a sequence.
+"""Exact counts of the messages that arrived, to detect losses and duplicates at full rate.
 
-A producer numbers its messages of a run 0, 1, 2 ... The receiver keeps the count of the numbers, their sum and the sum
-of their squares, for each producer, both sums modulo 2^64. The number of messages sent determines all three.
+A producer numbers its messages of a run 0, 1, 2 ... Reports carry the set of the numbers that arrived
+(bench.workload.number_sets), from which lost and duplicated messages follow exactly. They also carry the count of the
+numbers, their sum and the sum of their squares, both modulo 2^64: the check of the set, and all that is left where a
+set is missing or too large. Then the counts are the fewest faults that explain the sums, and `exact` is False.
 """
 
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 from msgspec import Struct, field
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from bench.analysis.histogram import Histogram, Sparse, sparse_sum
+from bench.workload.number_sets import NumberSet, ReceivedNumbers, encode_numbers, join_sets
 
 _MODULUS = 2**64
 
 
 class SequenceSums(Struct, frozen=True, array_like=True):
-    """Count, sum and sum of squares (modulo 2^64) of the sequence numbers of one producer."""
+    """Count, sum and sum of squares (modulo 2^64) of the sequence numbers of one producer, and their set."""
 
     producer: int
     count: int
     total: int
     squares: int
-
-    def plus(self, other: "SequenceSums") -> "SequenceSums":
-        """Return the sums of both sequences together; the producer is this one's."""
-        total, squares = self.total + other.total, self.squares + other.squares
-        return SequenceSums(self.producer, self.count + other.count, total % _MODULUS, squares % _MODULUS)
+    numbers: NumberSet = NumberSet()
+    """the numbers themselves; empty where they are not known"""
 
 
 class ProcessingReport(Struct, frozen=True, tag="processing_report"):
@@ -72,7 +73,7 @@ def _merge_run(reports: Sequence[ProcessingReport]) -> ProcessingReport:
     return ProcessingReport(
         reports[-1].at,
         reports[-1].run,
-        list(_add_sums({}, (part for report in reports for part in report.sums)).values()),
+        _join_sums(part for report in reports for part in report.sums),
         corrupted=sum(report.corrupted for report in reports),
         out_of_order=sum(report.out_of_order for report in reports),
         cpu_requested_s=sum(report.cpu_requested_s for report in reports),
@@ -85,12 +86,29 @@ def _merge_run(reports: Sequence[ProcessingReport]) -> ProcessingReport:
     )
 
 
-def _add_sums(by_producer: dict[int, SequenceSums], parts: Iterable[SequenceSums]) -> dict[int, SequenceSums]:
-    """Add sums to those of their producers, in place; return the dictionary."""
+def _join_sums(parts: Iterable[SequenceSums]) -> list[SequenceSums]:
+    """Return the sums of each producer; without numbers where those of a part are not known."""
+    by_producer: dict[int, list[SequenceSums]] = {}
     for part in parts:
-        before = by_producer.get(part.producer)
-        by_producer[part.producer] = part if before is None else before.plus(part)
-    return by_producer
+        by_producer.setdefault(part.producer, []).append(part)
+    return [_add_sums(of_producer) for of_producer in by_producer.values()]
+
+
+def _add_sums(parts: list[SequenceSums]) -> SequenceSums:
+    if len(parts) == 1:
+        return parts[0]
+    known = all(_has_numbers(part) for part in parts)
+    return SequenceSums(
+        parts[0].producer,
+        sum(part.count for part in parts),
+        sum(part.total for part in parts) % _MODULUS,
+        sum(part.squares for part in parts) % _MODULUS,
+        join_sets(part.numbers for part in parts) if known else NumberSet(),
+    )
+
+
+def _has_numbers(part: SequenceSums) -> bool:
+    return part.count == 0 or bool(part.numbers.runs or part.numbers.masks)
 
 
 class DeliveryCounts:
@@ -101,6 +119,12 @@ class DeliveryCounts:
         self.cpu_requested_s = self.cpu_used_s = 0.0
         self.from_due, self.from_sent, self.processing = Histogram(), Histogram(), Histogram()
         self._sums: dict[int, SequenceSums] = {}
+        self._numbers: dict[int, ReceivedNumbers] = {}
+
+    @property
+    def exact(self) -> bool:
+        """Return whether lost and duplicated messages are exact; otherwise they are the fewest that are possible."""
+        return all(numbers.exact for numbers in self._numbers.values())
 
     def add(self, report: ProcessingReport) -> None:
         """Add a report of this run."""
@@ -113,7 +137,8 @@ class DeliveryCounts:
         self.from_sent.add(report.from_sent)
         self.processing.add(report.processing)
         self.negative += report.negative
-        _add_sums(self._sums, report.sums)
+        for part in report.sums:
+            self._add_part(part)
 
     def reconcile(self, sent: dict[int, int]) -> tuple[int, int]:
         """Compare what arrived with what was sent.
@@ -122,25 +147,44 @@ class DeliveryCounts:
             sent: Number of messages that each producer sent.
 
         Returns:
-            (lost, duplicated), the fewest messages of each that explain the difference.
+            (lost, duplicated); the fewest messages of each that explain the difference where `exact` is False. Messages
+            that nobody sent count as duplicated.
         """
         lost = duplicated = 0
         for producer in sent.keys() | self._sums.keys():
             arrived = self._sums.get(producer, SequenceSums(producer, 0, 0, 0))
-            less, more = _explain(sum_range(producer, sent.get(producer, 0)), arrived)
+            count = sent.get(producer, 0)
+            less, more = _explain(sum_range(producer, count), arrived)
+            numbers = self._numbers.get(producer)
+            if numbers is not None and numbers.exact:
+                different = numbers.count_below(
+                    count
+                )  # the sums never explain more than the set does, unless it is wrong
+                less, more = max(less, count - different), max(more, arrived.count - different)
             lost, duplicated = lost + less, duplicated + more
         return lost, duplicated
 
+    def _add_part(self, part: SequenceSums) -> None:
+        before = self._sums.get(part.producer)
+        sums = replace(part, numbers=NumberSet())
+        self._sums[part.producer] = sums if before is None else _add_sums([before, sums])
+        numbers = self._numbers.setdefault(part.producer, ReceivedNumbers())
+        numbers.exact = numbers.exact and _has_numbers(part)
+        if numbers.exact:
+            numbers.add(part.numbers)
+
 
 def sum_sequence(producer: int, seq: NDArray[np.uint64]) -> SequenceSums:
-    """Return the sums of a producer's sequence numbers."""
-    return SequenceSums(producer, len(seq), int(seq.sum(dtype=np.uint64)), int((seq * seq).sum(dtype=np.uint64)))
+    """Return the sums and the set of a producer's sequence numbers."""
+    total, squares = int(seq.sum(dtype=np.uint64)), int((seq * seq).sum(dtype=np.uint64))
+    return SequenceSums(producer, len(seq), total, squares, encode_numbers(seq))
 
 
 def sum_range(producer: int, count: int) -> SequenceSums:
-    """Return the sums of 0, 1, ... count - 1, in closed form."""
+    """Return the sums and the set of 0, 1, ... count - 1, in closed form."""
     total, squares = count * (count - 1) // 2, (count - 1) * count * (2 * count - 1) // 6
-    return SequenceSums(producer, count, total % _MODULUS, squares % _MODULUS)
+    numbers = NumberSet([(0, 1, count)] if count else [])
+    return SequenceSums(producer, count, total % _MODULUS, squares % _MODULUS, numbers)
 
 
 def _explain(sent: SequenceSums, arrived: SequenceSums) -> tuple[int, int]:

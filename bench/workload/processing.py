@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import threading
 import time
 from collections.abc import Iterator, Sequence
 
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from bench.analysis.histogram import sparse_of
 from bench.model import message_codec
-from bench.model.message_codec import Bytes, ClockReference, Headers
+from bench.model.message_codec import Bytes, ClockReference, Filler, Headers
 from bench.model.message_keys import KeySequence
 from bench.model.message_sizes import SizeSequence
 from bench.system import clock, procfs
@@ -20,7 +21,18 @@ from bench.workload.delivery_counts import ProcessingReport, sum_sequence
 
 NO_RUN = -1
 """The run of messages whose header cannot be read."""
+MAX_CARRIED_S = 0.001
+"""CPU time that a thread may have spent ahead; what a call takes longer, say in a pause of its process, is its own."""
 Times = NDArray[np.float64]
+
+
+class _Ahead(threading.local):
+    """The CPU time that a thread has burnt beyond what was asked of it."""
+
+    seconds = 0.0
+
+
+_ahead = _Ahead()
 
 
 class MessageProcessor(Struct, frozen=True):
@@ -42,8 +54,7 @@ class MessageProcessor(Struct, frozen=True):
             messages: Whole messages; those of another size than expected count as corrupted.
 
         Returns:
-            One report for each run in the batch, then one with the CPU time and the corrupted messages if there are
-            any.
+            One report for each run in the batch; the last one has the corrupted messages.
         """
         began = time.monotonic()
         if self.sizes is not None:
@@ -64,7 +75,7 @@ class MessageProcessor(Struct, frozen=True):
         began = time.monotonic()
         return self._process(message_codec.read_matrix(matrix, self._filler()), began)
 
-    def _filler(self) -> bytes:
+    def _filler(self) -> Filler:
         largest = self.message_bytes if self.sizes is None else self.sizes.sizes.largest
         return message_codec.make_filler(largest, self.entropy)
 
@@ -75,17 +86,16 @@ class MessageProcessor(Struct, frozen=True):
         ended = time.monotonic()
         done = started + (ended - started) * np.arange(1, len(headers) + 1) / max(1, len(headers))
         local, max_error = self._to_local_clock(headers)
-        reports = [
-            _limit_latencies(_create_report(run, part, part_done, began, self.keys), part.sent, part_done, max_error)
-            for run, part, part_done in _split_by_run(local, done)
-        ]
-        if not (headers.corrupted or requested):
-            return reports
-        last = reports[-1].run
-        costs = ProcessingReport(
-            ended, last, [], corrupted=headers.corrupted, cpu_requested_s=requested, cpu_used_s=used
-        )
-        return [*reports, costs]
+        share = used / requested if requested > 0 else 0.0
+        reports = []
+        for run, part, part_done in _split_by_run(local, done):
+            cost = float(part.cost.sum())
+            report = _create_report(run, part, part_done, began, self.keys)
+            report = replace(report, cpu_requested_s=cost, cpu_used_s=share * cost)
+            reports.append(_limit_latencies(report, part.sent, part_done, max_error))
+        if headers.corrupted:
+            reports[-1] = replace(reports[-1], corrupted=headers.corrupted)
+        return reports
 
     def _to_local_clock(self, headers: Headers) -> tuple[Headers, float]:
         """Return the headers by this machine's clock, and their maximal error in seconds; inf if it is unknown."""
@@ -97,13 +107,22 @@ class MessageProcessor(Struct, frozen=True):
 
 
 def burn(seconds: float) -> float:
-    """Spend at least so much CPU time of this thread; return the seconds spent."""
+    """Spend so much CPU time of this thread; return the seconds spent.
+
+    A call ends a few microseconds late. The thread's next calls spend that less, so that the sum of many calls is right
+    to one such delay, however short they are; at most MAX_CARRIED_S is carried over.
+    """
+    seconds -= _ahead.seconds
+    if seconds <= 0:
+        _ahead.seconds = -seconds
+        return 0.0
     started = time.thread_time()
     end = started + seconds
-    while time.thread_time() < end:
-        for _ in range(100):
+    while (now := time.thread_time()) < end:
+        for _ in range(20):
             pass
-    return time.thread_time() - started
+    _ahead.seconds = min(MAX_CARRIED_S, now - end)
+    return now - started
 
 
 def _split_by_run(headers: Headers, done: Times) -> Iterator[tuple[int, Headers, Times]]:

@@ -3,7 +3,7 @@
 import logging
 from collections import deque
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from confluent_kafka import Producer
@@ -26,6 +26,12 @@ _BY_KEY = -1
 
 TIMEOUT_S = 30.0
 """Seconds after which Kafka's answer is not waited for any more, and an unconfirmed message has failed."""
+
+
+MAX_ARRAYS = 128
+"""Copies of fillers that are kept with space for a header; more than a cell of large messages has."""
+
+_Array = np.ndarray[Any, np.dtype[np.uint8]]
 
 
 class Client(Protocol):
@@ -64,7 +70,7 @@ class Confluent:
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._topic, self._failed = endpoint.name, 0
-        self._memory, self._laid = np.empty(0, dtype=np.uint8), memoryview(b"")
+        self._arrays: dict[int, tuple[bytes, _Array, memoryview]] = {}
         errors_only = {
             "delivery.report.only.error": True,
             "on_delivery": self._count_failure,
@@ -93,15 +99,15 @@ class Confluent:
     def write_pieces(self, heads: Sequence[bytes], fillers: Sequence[Filler], partition: int) -> None:
         """Write messages in two pieces.
 
-        The library copies what it takes: so one array, in which the filler lies, is enough for all, and stays
-        in a cache.
+        The library copies what it takes: so one array for each filler is enough, in which the filler lies already.
         """
         for head, rest in zip(heads, fillers, strict=True):
-            self._lay(rest)
-            self._head[:] = head
-            size = HEADER_BYTES + len(rest)
-            message = self._memory if size == len(self._memory) else self._memory[:size]
-            self._producer.produce(self._topic, message, partition=partition)  # type: ignore[arg-type]  # any buffer will do
+            if isinstance(rest, bytes):
+                _, message, place = self._arrays.get(id(rest)) or self._lay(rest)
+                place[:] = head
+                self._producer.produce(self._topic, message, partition=partition)  # type: ignore[arg-type]  # any buffer will do
+            else:  # of mixed sizes: a slice
+                self._producer.produce(self._topic, head + rest, partition=partition)
 
     def _write(self, messages: list[dict[str, bytes]], partition: int) -> None:
         taken = self._producer.produce_batch(self._topic, messages, partition=partition)
@@ -110,14 +116,14 @@ class Confluent:
                 "kafka", "send", f"the client took {taken} of {len(messages)} messages although its queue had space"
             )
 
-    def _lay(self, rest: Filler) -> None:
-        """Put a filler, or the longer one that it is the beginning of, behind the header in the array."""
-        whole = rest.obj if isinstance(rest, memoryview) else rest
-        if whole is not self._laid.obj:
-            self._laid = memoryview(whole)
-            self._memory = np.empty(HEADER_BYTES + len(self._laid), dtype=np.uint8)
-            self._memory[HEADER_BYTES:] = self._laid
-            self._head = self._memory[:HEADER_BYTES].data
+    def _lay(self, rest: bytes) -> tuple[bytes, _Array, memoryview]:
+        """Return a filler, a new array of it behind space for a header, and that space."""
+        memory = np.empty(HEADER_BYTES + len(rest), dtype=np.uint8)
+        memory[HEADER_BYTES:] = np.frombuffer(rest, dtype=np.uint8)
+        if len(self._arrays) >= MAX_ARRAYS:
+            self._arrays.clear()
+        self._arrays[id(rest)] = rest, memory, memory[:HEADER_BYTES].data
+        return self._arrays[id(rest)]
 
     def close(self) -> None:
         """Disconnect; what waits is given up."""

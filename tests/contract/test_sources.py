@@ -46,9 +46,11 @@ class Deployment:
         """The next messages of one producer, in two pieces each, until all were taken; what was read meanwhile."""
         writer, first = MessageWriter(run=1, producer=0, size=self.size, cost=0.0, entropy=ENTROPY), self._next
         self._next += count
-        heads, rest = writer.write_headers(first, np.zeros(count), 0.0), make_filler(self.size, ENTROPY)
+        heads, rests = writer.write_headers(first, np.zeros(count), 0.0), writer.filler.rows_from(0, first, count)
         deadline, received = time.monotonic() + DEADLINE, []
-        while heads := heads[self.sender.send_pieces(heads, [rest] * len(heads)) :]:
+        while heads:
+            taken = self.sender.send_pieces(heads, rests)
+            heads, rests = heads[taken:], rests[taken:]
             assert time.monotonic() < deadline, "the source takes no more"
             received += self.reader.take(10_000, 0.001)
         return received
@@ -241,8 +243,9 @@ def test_a_new_tcp_reader_begins_with_a_whole_message(deploy):
 def test_a_new_tcp_reader_begins_with_a_whole_message_also_of_pieces(deploy):
     """What was taken in two pieces and got only in part comes again in whole."""
     deployment = deploy("tcp", {}, size=10**7)
-    writer, rest = MessageWriter(run=1, producer=0, size=10**7, cost=0.0, entropy=ENTROPY), make_filler(10**7, ENTROPY)
-    assert deployment.sender.send_pieces(writer.write_headers(0, np.zeros(1), 0.0), [rest]) == 1
+    writer = MessageWriter(run=1, producer=0, size=10**7, cost=0.0, entropy=ENTROPY)
+    heads, rests = writer.write_headers(0, np.zeros(1), 0.0), writer.filler.rows_from(0, 0, 1)
+    assert deployment.sender.send_pieces(heads, rests) == 1
     deployment._next = 1
     former, deployment.reader = deployment.reader, registry.consumer("tcp")
     deployment.reader.open(deployment.endpoint, 0, 1)

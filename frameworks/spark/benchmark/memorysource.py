@@ -2,14 +2,13 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
-from bench.model.message_codec import HEADER_BYTES, MessageWriter, make_filler
+from bench.model.message_codec import MessageWriter
 from frameworks.spark.pulsarsource.reading import binaries
 from frameworks.spark.tasks import messages_at_once
 
@@ -62,13 +61,9 @@ class MemoryStreamReader(DataSourceStreamReader):
         return [Span(part, start["read"], end["read"]) for part in range(self._parts) if end["read"] > start["read"]]
 
     def read(self, partition: Span) -> Iterator[pa.RecordBatch]:  # type: ignore[override]  # ours are Spans
-        """Yield messages; called in an executor's worker. Of a message only the header is written anew."""
+        """Yield messages; called in an executor's worker."""
         most = messages_at_once(self._size)
         writer = MessageWriter(run=1, producer=partition.producer, size=self._size, cost=0.0, entropy=self._entropy)
-        memory = [bytearray(HEADER_BYTES) + make_filler(self._size, self._entropy) for _ in range(most)]
         for first in range(partition.first, partition.last, most):
-            heads = writer.write_headers(first, np.zeros(min(most, partition.last - first)), 0.0)
-            for message, head in zip(memory, heads, strict=False):
-                message[:HEADER_BYTES] = head
-            messages = cast("Sequence[bytes]", memory[: len(heads)])
+            messages = writer.write(first, np.zeros(min(most, partition.last - first)), 0.0)
             yield pa.RecordBatch.from_arrays([binaries(messages)], schema=_SCHEMA)

@@ -54,3 +54,13 @@ def test_few_messages_of_mixed_sizes_are_not_checked_against_a_link():
     few = replace(GOOD, processed=4000, sent=4000)
     assert failed_sanity_check(few, mixed, bound_hz=None, link=1e6) is None
     assert "the link carries 1 MB/s" in (failed_sanity_check(GOOD, mixed, bound_hz=None, link=1e6) or "")
+
+
+@pytest.mark.parametrize("asked", [0.0, 0.003, 0.0041])
+def test_headers_with_another_cost_than_the_cells_are_reported(asked):
+    """10,000 messages of 400 ns cost 4 ms; a cost that was rounded away is caught as well."""
+    cell = replace(CELL, cpu_seconds=4e-7)
+    reason = failed_sanity_check(replace(GOOD, cpu_requested_s=asked), cell, bound_hz=None, link=None)
+    assert "cost 0.004 s of CPU time, but their headers asked for" in (reason or "")
+    right = replace(GOOD, cpu_requested_s=0.004)
+    assert failed_sanity_check(right, cell, bound_hz=None, link=None) is None

@@ -134,6 +134,12 @@ def test_a_loss_that_the_scenario_allows_is_allowed():
     assert word(trial(lost=3), Rules(Objectives(loss=3)))[0] == "sustained"
 
 
+def test_a_lower_bound_of_losses_shows_no_limit():
+    """Counts that may be too low do not show that an objective is met."""
+    inexact = trial(lost=3, counts_exact=False)
+    assert word(inexact, Rules(Objectives(loss=3))) == ("overloaded", "at least 3 lost")
+
+
 def test_a_missed_latency_objective_is_overload():
     """A rate whose p99 exceeds the objective is not sustained."""
     slow = trial(from_due=Latency(p99=2.5))

@@ -1,6 +1,9 @@
 """Messages are written and read back whole, and every change of a message is detected."""
 
+import random
+
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -84,7 +87,7 @@ def test_no_message_holds_a_newline(entropy, size):
 @given(entropy=st.floats(0, message_codec.MAX_TEXT_ENTROPY))
 def test_filler_up_to_the_text_limit_is_ascii(entropy):
     """A source that decodes text does not change it."""
-    assert message_codec.make_filler(2000, entropy).isascii()
+    assert written(2000, count=1, entropy=entropy)[0].isascii()
 
 
 @pytest.mark.parametrize("size", [64, 100, 9000])
@@ -114,3 +117,41 @@ def test_a_size_below_the_header_is_refused():
     """A message of 63 bytes cannot hold a header."""
     with pytest.raises(ValueError, match="at least 64 bytes, not 63"):
         message_codec.MessageWriter(run=1, producer=0, size=63, cost=0, entropy=0)
+
+
+@pytest.mark.parametrize("size", [1000, 10_000])
+@pytest.mark.parametrize(("codec", "needed"), [("zstd", 0.75), ("gzip", 0.75), ("lz4", 1.0), ("snappy", 1.0)], ids=str)
+def test_a_compressed_batch_is_not_smaller_than_the_entropy_of_its_messages(codec, needed, size):
+    """At most a tenth is saved, in the headers: lz4 and snappy find no repetition, the others code 6 of 8 bits."""
+    batch = b"".join(written(size, count=100))
+    assert len(pa.Codec(codec).compress(batch)) >= 0.9 * needed * len(batch)
+
+
+@pytest.mark.parametrize("count", [2, 40, 6000])
+@pytest.mark.parametrize("size", [100, 500, 1000])
+def test_a_filler_of_another_message_is_detected(size, count):
+    """The header's number determines the filler: fillers of two neighbours that are swapped are both wrong."""
+    batch = written(size, count=count)
+    batch[0], batch[1] = batch[0][:64] + batch[1][64:], batch[1][:64] + batch[0][64:]
+    headers = message_codec.read(batch, size, message_codec.make_filler(size, 0.75))
+    assert (headers.corrupted, headers.seq.tolist()) == (2, list(range(2, count)))
+
+
+@pytest.mark.parametrize("order", ["partitions", "reversed", "shuffled"])
+@pytest.mark.parametrize("size", [64, 100, 500, 1000, 10_000])
+def test_messages_in_any_order_are_verified(size, order):
+    """Batches of a partition have every third message; producers may interleave."""
+    batch = written(size, count=3000 if size < 10_000 else 300)
+    of_order = {"partitions": batch[1::3], "reversed": batch[::-1], "shuffled": random.Random(1).sample(batch, 50)}
+    headers = message_codec.read(of_order[order], size, message_codec.make_filler(size, 0.75))
+    assert (headers.corrupted, len(headers)) == (0, len(of_order[order]))
+
+
+@pytest.mark.parametrize("cost", [0.0, 4e-7, 1e-6, 0.1, 20.0])
+def test_any_cost_comes_back(cost):
+    """Fractions of a microsecond are not rounded away, and tens of seconds have space."""
+    for count in (1, 40):
+        batch = message_codec.MessageWriter(run=1, producer=0, size=64, cost=cost, entropy=0).write(
+            0, np.zeros(count), 0.0
+        )
+        assert message_codec.read(batch, 64, message_codec.make_filler(64, 0)).cost == pytest.approx(cost, rel=1e-6)

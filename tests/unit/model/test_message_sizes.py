@@ -15,12 +15,13 @@ SMALL = Sizes(choice=((64, 0.25), (100, 0.5), (5000, 0.25)))
 
 def mixed(sizes=SMALL, count=600, producer=0, seed=3, entropy=0.5):
     """Return messages of one producer, with the sizes of the sequence, as a batch writer writes them."""
-    drawing, longest = SizeSequence(sizes, seed), make_filler(sizes.largest, entropy)
+    drawing, filler = SizeSequence(sizes, seed), make_filler(sizes.largest, entropy)
     heads = MessageWriter(run=1, producer=producer, size=sizes.largest, cost=0.0, entropy=entropy).write_headers(
         0, np.zeros(count), 0.0
     )
-    drawn = drawing.lookup(np.full(count, producer), np.arange(count, dtype=np.uint64)).tolist()
-    return [head + longest[: size - 64] for head, size in zip(heads, drawn, strict=True)]
+    producers, numbers = np.full(count, producer), np.arange(count, dtype=np.uint64)
+    rests = filler.slices(producers, numbers, drawing.lookup(producers, numbers).tolist())
+    return [head + rest for head, rest in zip(heads, rests, strict=True)]
 
 
 def test_a_lognormal_table_has_its_quantiles():
@@ -74,10 +75,13 @@ def test_a_changed_byte_of_a_mixed_message_is_detected(offset):
 
 def test_a_mixed_message_of_another_messages_size_is_corrupted():
     """It is truncated or extended to a size of the distribution; the sequence number determines the right size."""
-    messages, longest = mixed(), make_filler(5000, 0.5)
+    messages, filler = mixed(), make_filler(5000, 0.5)
     long = next(one for one in messages if len(one) == 5000)
     short = next(one for one in messages if len(one) == 100)
-    headers = read_mixed([long[:100], short + longest[36:4936], b"", b"x" * 64], longest, SizeSequence(SMALL, 3).lookup)
+    number = messages.index(short)
+    (rest,) = filler.slices(np.array([0]), np.array([number], dtype=np.uint64), [5000])
+    wrong = [long[:100], short[:64] + rest, b"", b"x" * 64]
+    headers = read_mixed(wrong, filler, SizeSequence(SMALL, 3).lookup)
     assert (len(headers), headers.corrupted) == (0, 4)
 
 
