@@ -2,6 +2,7 @@
 
 import time
 from contextlib import contextmanager
+from itertools import pairwise
 
 import numpy as np
 import psutil
@@ -54,14 +55,22 @@ def send(load, run, size, count, cost=0.0):
     )
 
 
+def reported(framework, count):
+    """The reports of a framework once it has worked on so many messages."""
+    reports, done, deadline = [], 0, time.monotonic() + DEADLINE
+    while done < count:
+        assert time.monotonic() < deadline, f"{done} of {count} messages were processed"
+        reports += framework.poll()
+        done = sum(report.count + report.corrupted for report in reports)
+        time.sleep(0.02)
+    return reports
+
+
 def tallied(framework, count):
     """The tally of a framework once it has worked on so many messages."""
-    tally, deadline = DeliveryCounts(), time.monotonic() + DEADLINE
-    while tally.count + tally.corrupted < count:
-        assert time.monotonic() < deadline, f"{tally.count} of {count} messages were processed"
-        for report in framework.poll():
-            tally.add(report)
-        time.sleep(0.02)
+    tally = DeliveryCounts()
+    for report in reported(framework, count):
+        tally.add(report)
     return tally
 
 
@@ -157,6 +166,20 @@ def test_every_message_is_worked_on_once(env, kafka, pulsar, system, size, count
         tally = tallied(framework, count)
     assert tally.reconcile({0: count}) == (0, 0)
     assert (tally.corrupted, tally.out_of_order if endpoint.ordered else 0) == (0, 0)
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("system", ["kafka", "tcp"], ids=["Structured Streaming", "DStreams"])
+def test_batches_follow_one_another(env, kafka, system):
+    """They do not overlap, and each takes at least the CPU time of its messages, shared by all cores."""
+    with reading(env, system, 100, {"cores": 2}) as (_, load, framework):
+        reports = []
+        for run in (1, 2):
+            send(load, run, 100, 60, cost=0.02)
+            reports += reported(framework, 60)
+    assert sum(report.count for report in reports) == 120
+    assert all(report.at - report.began >= report.cpu_requested_s / 2 > 0 for report in reports)
+    assert all(before.at <= after.began for before, after in pairwise(reports))
 
 
 @pytest.mark.real
