@@ -84,6 +84,22 @@ def sparse_sum(parts: Iterable[Sparse]) -> Sparse:
     return sorted(counts.items())
 
 
+def shift_sparse(sparse: Sparse, seconds: float) -> Sparse:
+    """Return the filled buckets of the same durations, each longer by so many seconds; none becomes shorter than 0.
+
+    A bucket moves as a whole, by its middle: a quantile of the result is at most 1.2 % too long, or 0.4 % too short.
+    """
+    if not sparse or seconds == 0:
+        return sparse
+    indices, counts = np.array(sparse, dtype=np.int64).T
+    exponents = np.maximum(0, (indices >> (_SUB_BITS - 1)) - 1)
+    lowest = (indices - (exponents << (_SUB_BITS - 1))) << exponents
+    middles = lowest + ((1 << exponents) >> 1)
+    moved, inverse = np.unique(_index(np.clip(middles + round(seconds * 1e6), 0, _MAX_US)), return_inverse=True)
+    sums = np.bincount(inverse, weights=counts).astype(np.int64)
+    return list(zip(moved.tolist(), sums.tolist(), strict=True))
+
+
 def _index_of(us: int) -> int:
     """Return the index of one duration, as `_index` does for many."""
     exponent = (us | (2 * _HALF - 1)).bit_length() - _SUB_BITS

@@ -145,6 +145,7 @@ class _Trial:
             note=state.note,
             latencies=state.latencies.buckets(),
             series=state.rows.series(),
+            batches=state.batches(),
         )
 
     def _poll(self, phase: str) -> float:

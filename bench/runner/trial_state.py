@@ -7,7 +7,7 @@ framework reports.
 from bench.analysis.histogram import KINDS, HistogramsPerSecond
 from bench.analysis.time_series import TimeSeries
 from bench.model.arrivals import Schedule
-from bench.model.measurement import EndReason, PlannedTrial
+from bench.model.measurement import Batches, EndReason, PlannedTrial
 from bench.workload.delivery_counts import DeliveryCounts, ProcessingReport
 from bench.workload.load_spec import LoadSpec, SendProgress
 from bench.workload.processing import NO_RUN
@@ -27,6 +27,7 @@ class TrialState:
         self.schedule: Schedule = spec.schedule()
         self.counts, self.stale = DeliveryCounts(), 0
         self.latencies, self.rows = HistogramsPerSecond(), TimeSeries()
+        self._batches: dict[tuple[float, float], int] = {}
         self.progress: SendProgress | None = None
         self.death: EndReason | None = None
         self.note = ""
@@ -45,6 +46,9 @@ class TrialState:
         second = max(0, int(report.at - self.spec.begin))
         for kind, sparse in zip(KINDS, (report.from_due, report.from_sent, report.processing), strict=True):
             self.latencies.add(second, kind, sparse)
+        if report.began is not None:
+            batch = (report.at - self.spec.begin, report.began - self.spec.begin)
+            self._batches[batch] = self._batches.get(batch, 0) + report.count + report.corrupted
         return True
 
     def add_death(self, what: EndReason, note: str) -> None:
@@ -58,6 +62,11 @@ class TrialState:
         if moved or at >= last + ROW_INTERVAL_S:
             at = max(at, last)
             self.rows.add(at, self.schedule.count(at), self.confirmed, self.processed)
+
+    def batches(self) -> Batches:
+        """Return the micro-batches so far, as far as they were of this trial."""
+        rows = sorted(self._batches.items())
+        return Batches([begin for (_, begin), _ in rows], [end for (end, _), _ in rows], [count for _, count in rows])
 
     @property
     def window_end(self) -> float:

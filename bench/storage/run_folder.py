@@ -2,7 +2,7 @@
 
 run.json            scenario, site, machine, versions, revision, command      written first
 trials.jsonl        the journal: one measurement a line, appended and synced
-series/*.parquet    the counters of one trial
+series/*.parquet    the counters of one trial; its micro-batches (-batches)
 latency/*           the latency histograms of one trial
 cells.json          the results; derived from the journal, can be rebuilt
 logs/  data/        of child processes; data/ is deleted at the end
@@ -22,7 +22,7 @@ from bench.config.scenario import Scenario
 from bench.config.site import Site
 from bench.errors import UsageError
 from bench.model.cell import Cell
-from bench.model.measurement import Buckets, Measurement, Result, Series
+from bench.model.measurement import Batches, Buckets, Measurement, Result, Series
 from bench.storage.records import (
     FORMAT,
     JournalEntry,
@@ -32,7 +32,7 @@ from bench.storage.records import (
     encode_record,
     read_format,
 )
-from bench.storage.series_files import read_series, write_latencies, write_series
+from bench.storage.series_files import read_batches, read_series, write_batches, write_latencies, write_series
 
 
 class RunFolder:
@@ -106,8 +106,10 @@ class RunFolder:
         """Append a measurement to the journal; it is on the disk when this returns, or UsageError is raised."""
         with self._report_write_errors():
             write_series(self.folder, cell, measurement)
+            write_batches(self.folder, cell, measurement)
             write_latencies(self.folder, cell, measurement)
-            entry = JournalEntry(FORMAT, cell, replace(measurement, series=Series(), latencies=Buckets()))
+            bare = replace(measurement, series=Series(), batches=Batches(), latencies=Buckets())
+            entry = JournalEntry(FORMAT, cell, bare)
             with (self.folder / "trials.jsonl").open("ab") as journal:
                 journal.write(encode_record(entry) + b"\n")
                 journal.flush()
@@ -165,7 +167,7 @@ def read_results(folder: Path) -> list[Result]:
 
 
 def read_trials(folder: Path, cell: Cell | None = None) -> list[JournalEntry]:
-    """Return the journal, each measurement with its series.
+    """Return the journal, each measurement with its series and its micro-batches.
 
     Args:
         folder: The run's folder.
@@ -182,7 +184,8 @@ def read_trials(folder: Path, cell: Cell | None = None) -> list[JournalEntry]:
         entry = decode_record(line, JournalEntry, f"{path}:{number}")
         if cell is None or entry.cell == cell:
             series = read_series(folder, entry.cell, entry.measurement)
-            entries.append(replace(entry, measurement=replace(entry.measurement, series=series)))
+            batches = read_batches(folder, entry.cell, entry.measurement)
+            entries.append(replace(entry, measurement=replace(entry.measurement, series=series, batches=batches)))
     return entries
 
 

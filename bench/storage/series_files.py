@@ -1,4 +1,4 @@
-"""The files of one trial beside the journal: its counters and its latency histograms."""
+"""The files of one trial beside the journal: its counters, its micro-batches and its latency histograms."""
 
 from pathlib import Path
 from typing import TypeVar
@@ -8,9 +8,9 @@ import msgspec
 from bench.analysis.histogram import KINDS, hgrm_text, histogram_of
 from bench.errors import UsageError
 from bench.model.cell import Cell
-from bench.model.measurement import Buckets, Measurement, Series
+from bench.model.measurement import Batches, Buckets, Measurement, Series
 
-Columns = TypeVar("Columns", Series, Buckets)
+Columns = TypeVar("Columns", Series, Batches, Buckets)
 
 
 def write_series(folder: Path, cell: Cell, measurement: Measurement) -> None:
@@ -24,6 +24,21 @@ def write_series(folder: Path, cell: Cell, measurement: Measurement) -> None:
 def read_series(folder: Path, cell: Cell, measurement: Measurement) -> Series:
     """Return the counters of a trial; empty if their file is missing, UsageError if it cannot be read."""
     return _read_columns(_series_path(folder, cell, measurement), Series)
+
+
+def write_batches(folder: Path, cell: Cell, measurement: Measurement) -> None:
+    """Write the micro-batches of a trial to series/ of a run folder, as Parquet; nothing if there are none."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if measurement.batches.end:
+        table = pa.table(msgspec.structs.asdict(measurement.batches))
+        pq.write_table(table, _series_path(folder, cell, measurement, "-batches"))
+
+
+def read_batches(folder: Path, cell: Cell, measurement: Measurement) -> Batches:
+    """Return the micro-batches of a trial; empty if their file is missing, UsageError if it cannot be read."""
+    return _read_columns(_series_path(folder, cell, measurement, "-batches"), Batches)
 
 
 def write_latencies(folder: Path, cell: Cell, measurement: Measurement) -> None:
@@ -51,8 +66,8 @@ def read_latencies(folder: Path, cell: Cell, measurement: Measurement) -> Bucket
     return _read_columns(_latency_path(folder, cell, measurement, ".parquet"), Buckets)
 
 
-def _series_path(folder: Path, cell: Cell, measurement: Measurement) -> Path:
-    return folder / "series" / f"{cell.name}-{measurement.planned.number:03d}.parquet"
+def _series_path(folder: Path, cell: Cell, measurement: Measurement, suffix: str = "") -> Path:
+    return folder / "series" / f"{cell.name}-{measurement.planned.number:03d}{suffix}.parquet"
 
 
 def _latency_path(folder: Path, cell: Cell, measurement: Measurement, suffix: str) -> Path:

@@ -13,7 +13,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from bench.analysis.histogram import Histogram, Sparse, sparse_sum
+from bench.analysis.histogram import Histogram, Sparse, shift_sparse, sparse_sum
 from bench.workload.number_sets import NumberSet, ReceivedNumbers, encode_numbers, join_sets
 
 _MODULUS = 2**64
@@ -58,6 +58,19 @@ class ProcessingReport(Struct, frozen=True, tag="processing_report"):
     def count(self) -> int:
         """Number of intact messages."""
         return sum(part.count for part in self.sums)
+
+
+def end_latencies(report: ProcessingReport, at: float) -> ProcessingReport:
+    """Return a report whose latencies from due and sent end at `at`, when the result of its messages existed.
+
+    Args:
+        report: Its latencies end at its own time, with the last of its messages.
+        at: CLOCK_MONOTONIC seconds, by the report's clock.
+    """
+    wait = at - report.at
+    return replace(
+        report, at=at, from_due=shift_sparse(report.from_due, wait), from_sent=shift_sparse(report.from_sent, wait)
+    )
 
 
 def merge_reports(reports: Sequence[ProcessingReport]) -> list[ProcessingReport]:

@@ -46,6 +46,9 @@ class MessageProcessor(Struct, frozen=True):
     """the size of each message, if sizes differ; `message_bytes` is then their mean"""
     keys: KeySequence | None = None
     """the key of each message, if messages have keys; order is then checked within each key"""
+    results_together: bool = False
+    """whether the results of the messages given to `process` exist when all of them are done, not one by one; their
+    latencies from due and sent then end there"""
 
     def process(self, messages: Sequence[bytes]) -> list[ProcessingReport]:
         """Verify, burn and count a batch of messages that are in their source's order.
@@ -90,7 +93,7 @@ class MessageProcessor(Struct, frozen=True):
         reports = []
         for run, part, part_done in _split_by_run(local, done):
             cost = float(part.cost.sum())
-            report = _create_report(run, part, part_done, began, self.keys)
+            report = _create_report(self, run, part, part_done, began)
             report = replace(report, cpu_requested_s=cost, cpu_used_s=share * cost)
             reports.append(_limit_latencies(report, part.sent, part_done, max_error))
         if headers.corrupted:
@@ -136,21 +139,22 @@ def _split_by_run(headers: Headers, done: Times) -> Iterator[tuple[int, Headers,
         yield run, headers.select(rows), done[rows]
 
 
-def _create_report(run: int, headers: Headers, done: Times, began: float, keys: KeySequence | None) -> ProcessingReport:
+def _create_report(work: MessageProcessor, run: int, headers: Headers, done: Times, began: float) -> ProcessingReport:
     """Return the report of one run's messages; the batch was received at `began`, message i was done at done[i]."""
     producers = sorted(set(headers.producer.tolist()))
     by_producer = [
         (producer, headers.seq if len(producers) == 1 else headers.seq[headers.producer == producer])
         for producer in producers
     ]
-    from_due, _ = sparse_of(done - headers.due)
-    from_sent, negative = sparse_of(done - headers.sent)
+    result = done[-1:] if work.results_together else done
+    from_due, _ = sparse_of(result - headers.due)
+    from_sent, negative = sparse_of(result - headers.sent)
     processing, _ = sparse_of(done - began)
     return ProcessingReport(
         float(done[-1]) if len(done) else began,
         run,
         [sum_sequence(producer, seq) for producer, seq in by_producer],
-        out_of_order=sum(_count_out_of_order(producer, seq, keys) for producer, seq in by_producer),
+        out_of_order=sum(_count_out_of_order(producer, seq, work.keys) for producer, seq in by_producer),
         from_due=from_due,
         from_sent=from_sent,
         processing=processing,

@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any
 
 from py4j.protocol import Py4JError
@@ -13,6 +14,7 @@ from pyspark.streaming import DStream, StreamingContext, StreamingListener
 
 from bench.config.address import Address
 from bench.workload.delivery_counts import ProcessingReport
+from frameworks.spark.batch_clock import BatchClock
 from frameworks.spark.commands import Read, first_line
 from frameworks.spark.tasks import merged, on_lines
 
@@ -29,6 +31,7 @@ class Receiver:
         self._spark = spark
         _warm(spark, read, cores)
         self._done, self._work, self._failure = done, on_lines(read.work), ""
+        self._clock = BatchClock()
         self._context = StreamingContext(spark, read.interval)  # type: ignore[arg-type]  # a float is right
         self._watch = _Watch()
         self._context.addStreamingListener(self._watch)
@@ -53,22 +56,56 @@ class Receiver:
         self._context.stop(stopSparkContext=False, stopGraceFully=False)
         self._spark.cancelAllJobs()  # a batch that is under way
 
-    def _finish(self, _time: Any, batch: "RDD[bytes]") -> None:
-        """Run a batch and report what it did; called by Spark."""
+    def _finish(self, batch_time: datetime, batch: "RDD[bytes]") -> None:
+        """Run a batch and report what it did; called by Spark. One without blocks runs nothing: there is no report."""
+        called_ms = round(time.time() * 1000)
         try:
             if batch.getNumPartitions():
-                self._done(merged(batch.mapPartitions(self._work).collect(), time.monotonic()))
+                rows = batch.mapPartitions(self._work).collect()
+                at = time.monotonic()
+                started_ms, before_ended_ms = self._watch.times(round(batch_time.timestamp() * 1000), called_ms)
+                began = self._clock.begin(started_ms, before_ended_ms)
+                self._clock.end(at)
+                self._done(merged(rows, began, at))
         except (PySparkException, Py4JError) as error:
             self._failure = first_line(error)
             raise
 
 
 class _Watch(StreamingListener):
-    """A listener for the start of the receiver and its errors."""
+    """A listener for the start of the receiver, its errors, and the processing times of batches.
+
+    Spark's listeners hear of an event a few milliseconds after it. What `times` is asked for is older: a batch has run,
+    and the one before it had ended by then.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.started, self.error = threading.Event(), None
+        self._started, self._ended, self._before_ms = (0, 0), (0, 0), -1
+
+    def times(self, batch_ms: int, called_ms: int) -> tuple[int, int | None]:
+        """Return when a batch that has just run began, and when the batch before, that this was asked of, had ended.
+
+        Args:
+            batch_ms: The batch's time, which is its name.
+            called_ms: When our function was called; it stands for the begin if that has not been heard of yet.
+
+        Returns:
+            Milliseconds since 1970; None for an end that has not been heard of.
+        """
+        (started, started_ms), (ended, ended_ms) = self._started, self._ended
+        before_ms, self._before_ms = self._before_ms, batch_ms
+        return started_ms if started == batch_ms else called_ms, ended_ms if ended == before_ms else None
+
+    def onBatchStarted(self, batchStarted: Any) -> None:  # noqa: N802, N803  Spark's name
+        info = batchStarted.batchInfo()
+        self._started = (info.batchTime().milliseconds(), info.processingStartTime())
+
+    def onBatchCompleted(self, batchCompleted: Any) -> None:  # noqa: N802, N803  Spark's name
+        info = batchCompleted.batchInfo()
+        if info.batchTime().milliseconds() == self._before_ms:  # an empty batch after it does not stand for it
+            self._ended = (self._before_ms, info.processingEndTime())
 
     def onReceiverStarted(self, receiverStarted: Any) -> None:  # noqa: N802, N803, ARG002  Spark's name
         self.started.set()

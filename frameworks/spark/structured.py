@@ -4,6 +4,8 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator
+from queue import SimpleQueue
+from typing import Any
 
 import pyarrow as pa
 from py4j.java_gateway import JavaObject
@@ -11,11 +13,13 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.functions import vectorized_udf  # type: ignore[attr-defined]  # it has no types
+from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import BinaryType, StructType
 from pyspark.util import PythonEvalType
 
 from bench.config.address import Address
 from bench.workload.delivery_counts import ProcessingReport
+from frameworks.spark.batch_clock import BatchClock
 from frameworks.spark.commands import Read, first_line
 from frameworks.spark.tasks import merged, on_arrow
 
@@ -34,9 +38,11 @@ class Query:
             session.conf.set(key, value)
         _warm(session, read)
         self._done, self._failure, self._stopping = done, "", threading.Event()
+        self._clock, self._triggers = BatchClock(), _Triggers()
         tallies = _mapped(_READERS[read.reader](session, read), on_arrow(read.work))
         writer = tallies.writeStream.foreachBatch(self._finish).option("checkpointLocation", read.checkpoint)
         self._query = writer.trigger(processingTime=f"{round(read.interval * 1000)} milliseconds").start()
+        self._triggers.follow(self._query)
         self._wait_started()
 
     def trouble(self) -> str | None:
@@ -51,16 +57,19 @@ class Query:
         self._stopping.set()
         self._query.stop()
 
-    def _finish(self, batch: DataFrame, _number: int) -> None:
+    def _finish(self, batch: DataFrame, number: int) -> None:
         """Run a micro-batch and report what it did; called by Spark."""
         try:
             rows = [row.reports for row in batch.collect()]
+            at = time.monotonic()
+            began = self._clock.begin(*self._triggers.times(number))
+            self._clock.end(at)
         except (PySparkException, Py4JError) as error:
             if self._stopping.is_set():
                 return  # raised, Spark would search its long text with a pattern that overflows the stack
             self._failure = first_line(error)
             raise
-        self._done(merged(rows, time.monotonic()))
+        self._done(merged(rows, began, at))
 
     def _wait_started(self) -> None:
         """Return when the source has been looked at once: whatever comes from now on belongs to a later batch."""
@@ -69,6 +78,42 @@ class Query:
             if time.monotonic() > deadline:
                 raise PySparkException(f"the query has not begun within {_START_TIMEOUT_S:g} s")
             time.sleep(0.02)
+
+
+class _Triggers:
+    """The triggers of one query: each plans, runs and commits a batch."""
+
+    def __init__(self) -> None:
+        self._query: SimpleQueue[StreamingQuery] = SimpleQueue()
+        self._execution: JavaObject | None = None
+        self._batch, self._started_ms = -1, 0
+
+    def follow(self, query: StreamingQuery) -> None:
+        """Ask this query from now on; its first batch may already run."""
+        self._query.put(query)
+
+    def times(self, number: int) -> tuple[int, int | None]:
+        """Return when the trigger of a batch under way began and when the one of the batch before had ended.
+
+        PySpark has the begin only in the progress of the batch, which comes after its commit: here Spark's own object
+        is asked for it.
+
+        Args:
+            number: Spark's number of the batch.
+
+        Returns:
+            Milliseconds since 1970; None for an end of which Spark has no progress.
+        """
+        if self._execution is None:
+            query: Any = self._query.get(timeout=_START_TIMEOUT_S)
+            self._execution = query._jsq.streamingQuery()  # noqa: SLF001  nothing else has the begin in time
+        before, before_started_ms = self._batch, self._started_ms
+        started_ms = int(self._execution.getLatestExecutionContext().currentTriggerStartTimestamp())
+        self._batch, self._started_ms = number, started_ms
+        progress = self._execution.lastProgress()
+        if progress is None or before < 0 or progress.batchId() != before:
+            return started_ms, None
+        return started_ms, before_started_ms + int(progress.durationMs()["triggerExecution"])
 
 
 def _warm(session: SparkSession, read: Read) -> None:

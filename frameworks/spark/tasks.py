@@ -9,6 +9,7 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from bench.model.message_codec import Bytes
+from bench.system import clock
 from bench.workload import delivery_counts
 from bench.workload.delivery_counts import ProcessingReport
 from bench.workload.processing import MessageProcessor
@@ -26,30 +27,40 @@ def messages_at_once(message_bytes: int) -> int:
 
 def on_arrow(work: MessageProcessor) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Return a function for mapInArrow: batches of one binary column in, one row of reports for each out."""
+    work = replace(work, results_together=True)
 
     def tallied(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             if len(batch):
-                yield pa.RecordBatch.from_arrays([pa.array([_encoded(_worked(work, batch.column(0)))])], ["reports"])
+                row = _encoded(work, _worked(work, batch.column(0)))
+                yield pa.RecordBatch.from_arrays([pa.array([row])], ["reports"])
 
     return tallied
 
 
 def on_lines(work: MessageProcessor) -> Callable[[Iterable[bytes]], Iterator[str]]:
     """Return a function for mapPartitions: messages in, reports out."""
+    work = replace(work, results_together=True)
 
     def tallied(lines: Iterable[bytes]) -> Iterator[str]:
         rest, most = iter(lines), messages_at_once(work.message_bytes)
         while batch := list(islice(rest, most)):
-            yield _encoded(work.process(batch))
+            yield _encoded(work, work.process(batch))
 
     return tallied
 
 
-def merged(rows: Iterable[str], at: float) -> list[ProcessingReport]:
-    """Return the reports of all tasks of a micro-batch as one for each run, done at the moment `at`."""
+def merged(rows: Iterable[str], began: float, at: float) -> list[ProcessingReport]:
+    """Return the reports of all tasks of a micro-batch as one for each run; their latencies end with the batch.
+
+    Args:
+        rows: What the tasks returned.
+        began: CLOCK_MONOTONIC seconds of this process at which the batch began.
+        at: When its result existed.
+    """
     reports = [report for row in rows for report in msgspec.json.decode(row, type=list[ProcessingReport])]
-    return [replace(report, at=at) for report in delivery_counts.merge_reports(reports)]
+    ended = [delivery_counts.end_latencies(report, at) for report in reports]
+    return [replace(report, began=began, at=at) for report in delivery_counts.merge_reports(ended)]
 
 
 def _worked(work: MessageProcessor, column: pa.Array) -> list[ProcessingReport]:
@@ -71,5 +82,7 @@ def _matrix_of(column: pa.Array, size: int) -> Bytes | None:
     )
 
 
-def _encoded(reports: list[ProcessingReport]) -> str:
-    return msgspec.json.encode(reports).decode()
+def _encoded(work: MessageProcessor, reports: list[ProcessingReport]) -> str:
+    """Return reports as a row, by the clock of the harness's machine, which is the driver's too."""
+    ahead = clock.seconds_ahead(work.clock)
+    return msgspec.json.encode([replace(report, at=report.at + ahead) for report in reports]).decode()

@@ -2,6 +2,7 @@
 
 import time
 from contextlib import contextmanager
+from itertools import pairwise
 
 import numpy as np
 import psutil
@@ -54,14 +55,22 @@ def send(load, run, size, count, cost=0.0):
     )
 
 
+def reported(framework, count):
+    """The reports of a framework once it has worked on so many messages."""
+    reports, done, deadline = [], 0, time.monotonic() + DEADLINE
+    while done < count:
+        assert time.monotonic() < deadline, f"{done} of {count} messages were processed"
+        reports += framework.poll()
+        done = sum(report.count + report.corrupted for report in reports)
+        time.sleep(0.02)
+    return reports
+
+
 def tallied(framework, count):
     """The tally of a framework once it has worked on so many messages."""
-    tally, deadline = DeliveryCounts(), time.monotonic() + DEADLINE
-    while tally.count + tally.corrupted < count:
-        assert time.monotonic() < deadline, f"{tally.count} of {count} messages were processed"
-        for report in framework.poll():
-            tally.add(report)
-        time.sleep(0.02)
+    tally = DeliveryCounts()
+    for report in reported(framework, count):
+        tally.add(report)
     return tally
 
 
@@ -160,6 +169,20 @@ def test_every_message_is_worked_on_once(env, kafka, pulsar, system, size, count
 
 
 @pytest.mark.real
+@pytest.mark.parametrize("system", ["kafka", "tcp"], ids=["Structured Streaming", "DStreams"])
+def test_batches_follow_one_another(env, kafka, system):
+    """They do not overlap, and each takes at least the CPU time of its messages, shared by all cores."""
+    with reading(env, system, 100, {"cores": 2}) as (_, load, framework):
+        reports = []
+        for run in (1, 2):
+            send(load, run, 100, 60, cost=0.02)
+            reports += reported(framework, 60)
+    assert sum(report.count for report in reports) == 120
+    assert all(report.at - report.began >= report.cpu_requested_s / 2 > 0 for report in reports)
+    assert all(before.at <= after.began for before, after in pairwise(reports))
+
+
+@pytest.mark.real
 def test_receivers_follow_one_another(env):
     """Each on the same session, after the one before has let it go."""
     check_three_cells(env, "tcp")
@@ -238,7 +261,7 @@ def of_arrow(*columns):
     """The one report of these columns of messages."""
     batches = (pa.RecordBatch.from_arrays([column], ["value"]) for column in columns)
     rows = [row for batch in on_arrow(MessageProcessor(100, ENTROPY))(batches) for row in batch.column(0).to_pylist()]
-    (report,) = merged(rows, at=7.0)
+    (report,) = merged(rows, began=6.0, at=7.0)
     return report
 
 
@@ -246,7 +269,7 @@ def of_arrow(*columns):
 def test_a_slice_of_a_column_is_read_in_place(kind):
     """The messages outside of it are not counted."""
     report = of_arrow(pa.array(written(100, 10), kind)[3:7], pa.array(written(100, 10), kind)[:3])
-    assert (report.count, report.corrupted, report.at) == (7, 0, 7.0)
+    assert (report.count, report.corrupted, report.began, report.at) == (7, 0, 6.0, 7.0)
     assert report.sums[0].total == sum(range(7))
 
 
@@ -261,13 +284,13 @@ def test_lines_are_worked_on_in_batches_of_bounded_size():
     most = messages_at_once(4_000_000)
     rows = list(on_lines(MessageProcessor(4_000_000, ENTROPY))(iter(written(4_000_000, 2 * most + 1))))
     assert len(rows) == 3
-    assert merged(rows, at=1.0)[0].count == 2 * most + 1
+    assert merged(rows, began=0.0, at=1.0)[0].count == 2 * most + 1
 
 
 def test_each_run_has_its_own_report():
     """Late messages of an earlier trial stay told apart."""
     rows = list(on_lines(MessageProcessor(100, ENTROPY))([*written(100, 2, run=1), *written(100, 3, run=2)]))
-    assert {report.run: report.count for report in merged(rows, at=1.0)} == {1: 2, 2: 3}
+    assert {report.run: report.count for report in merged(rows, began=0.0, at=1.0)} == {1: 2, 2: 3}
 
 
 def test_tasks_tell_all_latencies_and_what_is_impossible():
@@ -277,10 +300,25 @@ def test_tasks_tell_all_latencies_and_what_is_impossible():
     )
     (report,) = merged(
         [*on_lines(MessageProcessor(100, ENTROPY))(later), *on_lines(MessageProcessor(100, ENTROPY))(written(100, 3))],
+        began=0.0,
         at=1.0,
     )
     assert {sum(count for _, count in part) for part in (report.from_due, report.from_sent, report.processing)} == {7}
     assert report.negative == 4
+
+
+def test_latency_ends_when_the_result_of_the_batch_exists():
+    """Here 2 s after the function: no message is earlier, and what the function itself took is unchanged."""
+    batch = message_codec.MessageWriter(run=1, producer=0, size=100, cost=0.0, entropy=ENTROPY).write(
+        0, np.full(50, time.monotonic()), time.monotonic()
+    )
+    rows = list(on_lines(MessageProcessor(100, ENTROPY))(batch))
+    (report,) = merged(rows, began=time.monotonic(), at=time.monotonic() + 2)
+    tally = DeliveryCounts()
+    tally.add(report)
+    assert tally.from_due.quantile(0.01) >= 1.99
+    assert min(tally.from_due.quantile(0.99), tally.from_sent.quantile(0.99)) >= 2
+    assert tally.processing.quantile(1.0) < 2
 
 
 def test_the_line_of_a_java_error_says_what_happened():

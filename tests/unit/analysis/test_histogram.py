@@ -5,7 +5,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench.analysis.histogram import Histogram, HistogramsPerSecond, hgrm_text, histogram_of, percentiles, sparse_of
+from bench.analysis.histogram import (
+    Histogram,
+    HistogramsPerSecond,
+    hgrm_text,
+    histogram_of,
+    percentiles,
+    shift_sparse,
+    sparse_of,
+)
 from bench.workload.delivery_counts import DeliveryCounts
 from bench.workload.load_spec import LoadSpec
 from bench.workload.open_loop import OpenLoopSender, run_load
@@ -35,6 +43,29 @@ def test_few_durations_are_counted_as_many_are(values):
     histogram = Histogram()
     histogram.record(np.array(values))
     assert sparse_of(np.array(values)) == (histogram.sparse(), histogram.negative)
+
+
+@given(durations, st.floats(0, 1e4), st.sampled_from([0.01, 0.5, 0.9, 0.99, 1.0]))
+def test_shifted_durations_keep_their_precision(values, seconds, share):
+    """A quantile of durations that are all longer is as exact as before, and none of them is lost."""
+    shifted = Histogram()
+    shifted.add(shift_sparse(histogram_with(values).sparse(), seconds))
+    exact = sorted(values)[max(1, int(np.ceil(share * len(values)))) - 1] + seconds
+    assert len(shifted) == len(values)
+    assert shifted.quantile(share) == pytest.approx(exact, rel=0.012, abs=2.1e-6)
+
+
+@given(durations)
+def test_a_shift_by_nothing_changes_nothing(values):
+    """Neither by 0, nor by less than half a microsecond."""
+    sparse = histogram_with(values).sparse()
+    assert shift_sparse(sparse, 0.0) == shift_sparse(sparse, 4e-7) == sparse
+
+
+def test_a_shift_back_ends_at_zero():
+    """Clocks of two machines may disagree by a little."""
+    assert shift_sparse(histogram_with([0.001, 0.002]).sparse(), -0.01) == [(0, 2)]
+    assert shift_sparse([], 1.0) == []
 
 
 def test_an_empty_histogram_has_no_quantile():

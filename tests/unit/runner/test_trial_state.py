@@ -1,8 +1,9 @@
 """The counters of a trial follow what load generator and framework report, and say when a rate is hopeless."""
 
 import pytest
+from msgspec.structs import replace
 
-from bench.model.measurement import PlannedTrial
+from bench.model.measurement import Batches, PlannedTrial
 from bench.runner.trial_state import MAX_BACKLOG_BYTES, TrialState
 from bench.workload.delivery_counts import ProcessingReport, SequenceSums
 from bench.workload.load_spec import LoadSpec, SendProgress
@@ -107,6 +108,21 @@ def test_a_refused_message_leaves_a_hole_that_is_no_loss():
     trial.add_report(processed(5, 5))
     assert trial.losses() == (0, 0)
     assert trial.is_exact
+
+
+def test_a_batch_is_kept_with_its_begin_and_end():
+    """Its reports are one batch, damaged messages included; those of another trial are not in it."""
+    trial = state()
+    for report in (processed(0, 5, at=2.5), processed(5, 2, at=2.5, corrupted=1), processed(0, 9, run=7, at=2.5)):
+        trial.add_report(replace(report, began=BEGIN + 1.5))
+    trial.add_report(ProcessingReport(BEGIN + 2.5, -1, [], corrupted=3, began=BEGIN + 1.5))
+    trial.add_report(replace(processed(7, 4, at=1.25), began=BEGIN - 0.5))
+    assert trial.batches() == Batches([-0.5, 1.5], [1.25, 2.5], [4, 11])
+
+
+def test_a_continuous_framework_has_no_batches():
+    """Its reports say no begin."""
+    assert followed(state(), 2.0, 100.0).batches() == Batches()
 
 
 def test_the_first_death_is_kept():

@@ -8,7 +8,7 @@ from bench.config.site import Site
 from bench.config.validation import read_scenario
 from bench.errors import UsageError
 from bench.model.cell import Cell
-from bench.model.measurement import Measurement, PlannedTrial, Result, Series
+from bench.model.measurement import Batches, Measurement, PlannedTrial, Result, Series
 from bench.storage.run_folder import RunFolder, read_results, read_run, read_trials
 from bench.units import Bandwidth
 from producers.kafka.site import KafkaSite
@@ -56,6 +56,17 @@ def test_a_trial_is_read_back_as_it_was_added(store):
     """Numbers and series are equal."""
     store.add(CELL, measurement(0))
     assert store.trials(CELL) == [measurement(0)]
+
+
+def test_batches_are_read_back_from_a_file_of_their_own(store):
+    """The journal's line does not repeat them, and a trial without batches has no file."""
+    batches = Batches([0.1, 1.1], [0.4, 1.6], [30, 50])
+    store.add(CELL, measurement(0))
+    store.add(CELL, replace(measurement(1), batches=batches))
+    assert [one.batches for one in store.trials(CELL)] == [Batches(), batches]
+    assert [path.name for path in store.folder.glob("series/*-batches.parquet")] == [f"{CELL.name}-001-batches.parquet"]
+    lines = (store.folder / "trials.jsonl").read_bytes().splitlines()
+    assert msgspec.json.decode(lines[1])["measurement"].get("batches", {}).get("end", []) == []
 
 
 def test_the_journal_keeps_the_order(store):

@@ -94,6 +94,16 @@ def test_the_cpu_cost_in_the_header_is_spent():
     assert used == pytest.approx(requested, rel=0.01)
 
 
+def test_results_that_exist_together_are_as_late_as_the_last_one():
+    """The first message of a batch waits for the last one; their processing is timed one by one all the same."""
+    batch = messages(4, cost=0.02)
+    single, together = (replace(PROCESSOR, results_together=one).process(batch)[0] for one in (False, True))
+    assert histogram(single.from_due).quantile(0.25) < histogram(single.from_due).quantile(1.0)
+    for late in (together.from_due, together.from_sent):
+        assert histogram(late).quantile(0.25) == histogram(late).quantile(1.0) >= 0.08
+    assert histogram(together.processing).quantile(0.25) < histogram(together.processing).quantile(1.0)
+
+
 def test_a_matrix_gives_the_same_counts_as_its_messages():
     """Arrow's buffers are processed without a copy."""
     batch = messages(6)
