@@ -133,6 +133,12 @@ class Measurement(Struct, frozen=True):
     usage: dict[str, dict[str, float]] = field(default_factory=dict)
     """in the window, by role: sent_bytes and received_bytes (TCP), link_sent_bytes and link_received_bytes (those of
     other hosts), read_bytes and written_bytes (disk), gc_seconds (JVMs)"""
+    blocked_late: float | None = None
+    """the part of `blocked` since the generator was last on time; None if unknown"""
+    stalled: float | None = None
+    """the longest lateness in seconds that the source did not cause, by the end of the window; None if unknown"""
+    hosts: dict[str, dict[str, float]] = field(default_factory=dict)
+    """by host of the site: CPU seconds (steal, available) in the window; a host that did not answer is missing"""
     note: str = ""
     """one line if something died or failed"""
     series: Series = Series()
