@@ -18,6 +18,7 @@ from bench.runner.trial_state import TrialState
 from bench.storage.run_folder import now_text
 from bench.system.host_info import memory_bytes
 from bench.telemetry.cpu import CpuProbe, CpuSnapshot
+from bench.telemetry.host_cpu import HostCpuMeter
 from bench.telemetry.resources import ResourceMeter, ResourceUsage
 from bench.workload.load_spec import SendProgress
 
@@ -48,6 +49,7 @@ class _Trial:
         memory = None if deployment.plan.placement.source_remote else memory_bytes()
         self._state = TrialState(planned, spec, deployment.plan.batch_interval, memory)
         self._probe, self._usage = CpuProbe(deployment.env.supervisor), ResourceUsage()
+        self._hosts: HostCpuMeter | None = None
         self._at_end: SendProgress | None = None
         self._end = 0.0
         self._settled = False
@@ -63,12 +65,13 @@ class _Trial:
             if state.death:
                 break
             if account is None and now >= state.planned.settle:
-                account = ResourceMeter(self._probe, env.supervisor)
+                account, self._hosts = ResourceMeter(self._probe, env.supervisor), HostCpuMeter(env.site)
             if state.is_hopeless(now):
                 ended = "hopeless"
                 break
             time.sleep(POLL_INTERVAL_S)
-        if account is not None:
+        if account is not None and self._hosts is not None:
+            self._hosts.stop()
             self._usage = account.usage(alone=not env.site.shared_machine)
         self._at_end, self._end = state.progress, min(self._now(), state.window_end)
         if ended != "complete":
@@ -145,6 +148,7 @@ class _Trial:
             negative=counts.negative,
             clocks=self._deployment.clocks,
             **asdict(self._usage),
+            hosts=self._hosts.usage() if self._hosts is not None else {},
             note=state.note,
             latencies=state.latencies.buckets(),
             series=state.rows.series(),
