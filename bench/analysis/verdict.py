@@ -68,9 +68,8 @@ def judge(measurement: Measurement, rules: Rules) -> Verdict:
     duplicated, corrupted, reordered or refused messages; growth of the backlog; missed latency objective. An overload
     that foreign work or a late generator can explain is invalid; a sustained rate is sustained whatever else ran.
     """
-    checks = (_check_harness, _check_death, _check_delivery, _check_foreign_work, _check_late_generator)
-    checks += (_check_backlog, _check_latency)
-    for check in checks:
+    ours = (_check_harness, _check_death, _check_delivery, _check_foreign_work, _check_late_generator)
+    for check in (*ours, _check_backlog, _check_latency):
         verdict = check(measurement, rules)
         if verdict is not None:
             return verdict

@@ -20,6 +20,8 @@ MAX_HINT_SDS = 2.5
 MAX_LOWEST_FAILURES = 2
 MIN_ESTIMATE_S, ABORTED_LOSS_SHARE = 10.0, 0.5
 """A trial aborted within fewer seconds gives no estimate; this share of its loss is taken as certain."""
+MAX_EXPLAINED_PART = 0.25
+"""Of the precision: where foreign work explains a larger part of a loss, the rest bounds the capacity from above."""
 MIN_LOSS = 0.005
 """An overloaded trial with a smaller loss counts as sustained."""
 
@@ -151,6 +153,8 @@ def _observe(state: SearchState, measurement: Measurement, verdict: Verdict, sta
     rate, seconds = measurement.planned.rate, max(stability.seconds, 1.0)
     if measurement.ended == "hopeless" and stability.seconds < MIN_ESTIMATE_S and not state.low_budget:
         return Observation("aborted", rate * (1 - ABORTED_LOSS_SHARE * stability.loss), seconds)
+    if verdict.explained > MAX_EXPLAINED_PART * float(state.problem.search.precision):
+        return Observation("aborted", rate * (1 - max(0.0, verdict.loss - verdict.explained)), seconds)
     if stability.overloaded and stability.loss > MIN_LOSS:
         density = state.parameters.low_budget_outlier_density if state.low_budget else OUTLIER_DENSITY
         estimate = rate * (1 - stability.loss)

@@ -20,7 +20,7 @@ from bench.search.parameters import SearchParameters
 from bench.search.planning import plan_confirmation, plan_next
 from bench.search.problem import SearchProblem, Step
 from bench.search.state import Assess, SearchState, start_search
-from bench.search.trial_summary import last_note, result_without_rate, sent_rate, with_trial
+from bench.search.trial_summary import last_note, result_without_rate, sent_rate, with_trial, without_valid_trial
 
 
 class TwoCounter(Struct, frozen=True, eq=False):
@@ -71,7 +71,7 @@ class TwoCounter(Struct, frozen=True, eq=False):
             objectives = estimate_objectives(state.assessed_trials, self.problem.objectives, prior, inflation)
             result = replace(result, objectives=objectives)
         best = self._best_step(result)
-        if result.status == "failed" or best is None:
+        if result.status in ("failed", "not-measured") or best is None:
             return result
         return with_trial(result, best, self._limit(result))
 
@@ -87,8 +87,7 @@ class TwoCounter(Struct, frozen=True, eq=False):
         if end == "died":
             return replace(result, reason=f"the framework died {state.deaths} times: {last_note(self.steps)}")
         if end == "invalid":
-            why = self.steps[-1].verdict.why or "the counters contradict themselves"
-            return replace(result, reason=f"no valid trial: {why}")
+            return without_valid_trial(result, self.steps[-1].verdict)
         if end == "lowest rate":
             return replace(result, status="upper-bound", reason="floor", high_hz=lowest)
         if end in ("generator", "highest rate"):

@@ -304,6 +304,15 @@ def test_three_invalid_trials_end_a_cell():
     assert (search.result().status, search.result().reason) == ("failed", "no valid trial: the load died")
 
 
+def test_a_cell_beside_other_work_is_not_measured():
+    """It can be visited again; nothing is wrong with the system."""
+    search = TwoCounter(Case("any", Traits(1000.0)).problem)
+    while (planned := search.next_trial()) is not None:
+        verdict = Verdict("invalid", "other work took 20% of a machine", cause="other work")
+        search = search.after(trial(planned.rate, window=5.0), verdict)
+    assert search.result().status == "not-measured"
+
+
 def test_a_broken_latency_objective_bounds_the_rate_from_above():
     """The estimate is the 600/s above which latency is too long, not the 1000/s of the backlog."""
     system, search = Fluid(CALM, Faults(), 1), TwoCounter(Case("p99", CALM).problem)
