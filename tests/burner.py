@@ -8,7 +8,10 @@ It runs at real-time priority where that is allowed, because a hypervisor does n
 import argparse
 import os
 import random
+import signal
+import sys
 import time
+from contextlib import suppress
 from multiprocessing import Process
 
 MEAN_BURST_S = 0.05
@@ -24,9 +27,10 @@ def main() -> None:
     parser.add_argument("--fair", action="store_true", help="normal priority: an ordinary process, not a hypervisor")
     asked = parser.parse_args()
     end = time.monotonic() + asked.seconds
-    workers = [Process(target=_burn, args=(core, asked, end)) for core in sorted(os.sched_getaffinity(0))]
+    workers = [Process(target=_burn, args=(core, asked, end), daemon=True) for core in sorted(os.sched_getaffinity(0))]
     for worker in workers:
         worker.start()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # its workers are daemons and end with it
     for worker in workers:
         worker.join()
 
@@ -35,10 +39,8 @@ def _burn(core: int, asked: argparse.Namespace, end: float) -> None:
     """Burn one core in bursts; lengths and pauses are exponential."""
     os.sched_setaffinity(0, {core})
     if not asked.fair:
-        try:
-            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
-        except PermissionError:
-            os.nice(-10) if os.geteuid() == 0 else None
+        with suppress(PermissionError):
+            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(2))
     chance = random.Random(f"{asked.seed} {core}")
     mean_pause = asked.burst * (1 / asked.duty - 1)
     while (now := time.monotonic()) < end:

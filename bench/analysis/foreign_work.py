@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from bench.model.measurement import Measurement
 
-ACCOUNT_ERROR_SHARE, ACCOUNT_ERROR_S = 0.01, 0.03
+ACCOUNT_ERROR_SHARE, ACCOUNT_ERROR_S = 0.01, 0.02
 """Uncertainty of a foreign share: a share of the machine, and CPU seconds a window. The counters have steps of 0.01 s,
 and two readings of them are some milliseconds apart."""
 LOSS_FACTOR = 3.0

@@ -15,6 +15,12 @@ MIN_LATE_PART = 0.5
 MIN_STALL_SHARE = 0.1
 """A stall of the generator below this share of the latency objective does not explain that it was missed."""
 
+MIN_STALL_S = 0.01
+"""Shorter stalls are usual: a generator waits up to a few milliseconds for the next batch."""
+STALL_FACTOR = 2.0
+"""A stall of a share of the window can lower the processed rate by this multiple of that share: the drift between the
+first and the last quarter exaggerates it by up to 4/3, and only the longest stall of a trial is known."""
+
 
 def offered_share(measurement: Measurement) -> float:
     """Return the share of the messages due in the window that had been sent at its end; one message may be late."""
@@ -52,3 +58,13 @@ def stall_explains(measurement: Measurement, limit: float) -> bool:
     """Return True if p99 would have met a limit in seconds without the generator's longest stall."""
     stalled, p99 = measurement.stalled or 0.0, measurement.from_due.p99
     return p99 is not None and stalled > MIN_STALL_SHARE * limit and p99 <= limit + stalled
+
+
+def stall_loss(measurement: Measurement) -> float:
+    """Return the largest loss, as a share of the offered rate, that a stall of the generator can explain.
+
+    A system near its limit has nothing to do while the generator stalls, and cannot make up for it afterwards. One
+    message may be late.
+    """
+    stalled = (measurement.stalled or 0.0) - 1 / measurement.planned.rate
+    return min(1.0, STALL_FACTOR * stalled / measurement.planned.window) if stalled > MIN_STALL_S else 0.0

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bench.analysis.foreign_work import DEATHS, explainable_delay, explainable_loss, foreign_share
-from bench.analysis.late_generator import as_sent, offered_share, pushed_back, stall_explains
+from bench.analysis.late_generator import as_sent, offered_share, pushed_back, stall_explains, stall_loss
 from bench.config.scenario import Objectives
 from bench.model.measurement import Measurement, Series
 
@@ -169,11 +169,21 @@ def _check_foreign_work(measurement: Measurement, rules: Rules) -> Verdict | Non
 
 
 def _check_late_generator(measurement: Measurement, rules: Rules) -> Verdict | None:
-    """Return "invalid" for a growth of the backlog that consists of messages that the generator had not sent."""
+    """Return "invalid" for a growth of the backlog that messages not sent, or sent after a stall, can explain."""
+    verdict = _check_backlog(measurement, rules)
+    if verdict is None or verdict.why == "the source pushed back":
+        return None
+    stalled = stall_loss(measurement)
+    if stalled > 0 and verdict.loss <= stalled + explainable_loss(measurement):
+        return _blame_stall(measurement)
     seen = as_sent(measurement)
-    if seen is None or _check_backlog(measurement, rules) is None or _check_backlog(seen, rules) is not None:
+    if seen is None or _check_backlog(seen, rules) is not None:
         return None
     return Verdict("invalid", "generator", cause="generator")
+
+
+def _blame_stall(measurement: Measurement) -> Verdict:
+    return Verdict("invalid", f"the generator stalled for {measurement.stalled:.3g} s", cause="generator")
 
 
 def _check_backlog(measurement: Measurement, rules: Rules) -> Verdict | None:
@@ -197,7 +207,7 @@ def _check_latency(measurement: Measurement, rules: Rules) -> Verdict | None:
         return Verdict("invalid", why, cause="harness")
     if limit is not None and p99 is not None and p99 > limit:
         if stall_explains(measurement, limit):
-            return Verdict("invalid", f"the generator stalled for {measurement.stalled:.3g} s", cause="generator")
+            return _blame_stall(measurement)
         return Verdict("overloaded", f"p99 {p99:.3g} s above {limit:g} s")
     return None
 

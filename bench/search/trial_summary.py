@@ -34,8 +34,11 @@ def result_without_rate(problem: SearchProblem, steps: Sequence[Step], generator
 
 
 def without_valid_trial(result: Result, last: Verdict) -> Result:
-    """Return the result of a cell that was given up after invalid trials; other work leaves it to a later visit."""
-    if last.cause == "other work":
+    """Return the result of a cell that was given up after invalid trials.
+
+    It is not measured if other work or stalls of the generator were the cause: another visit may find none.
+    """
+    if last.cause in ("other work", "generator") and last.why != "generator":
         return replace(result, status="not-measured", reason=last.why)
     return replace(result, reason=f"no valid trial: {last.why or 'the counters contradict themselves'}")
 

@@ -191,6 +191,15 @@ def test_only_time_blocked_while_late_counts_as_pushed_back():
 
 
 @pytest.mark.parametrize(
+    ("capacity", "stalled", "expected"), [(970, 0.3, "invalid"), (970, 0.05, "overloaded"), (500, 0.3, "overloaded"),
+                                          (970, None, "overloaded"), (2000, 0.3, "sustained")]
+)  # fmt: skip
+def test_an_overload_that_the_generators_stall_explains_is_not_the_systems(capacity, stalled, expected):
+    """A system near its limit has nothing to do while the generator stalls, and cannot make up for it."""
+    assert judge(trial(capacity, stalled=stalled), Rules()).word == expected
+
+
+@pytest.mark.parametrize(
     ("p99", "stalled", "expected"), [(2.4, 0.5, "invalid"), (4.0, 0.5, "overloaded"), (2.4, 0.0, "overloaded"),
                                      (2.1, 0.15, "overloaded")]
 )  # fmt: skip
