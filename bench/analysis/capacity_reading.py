@@ -43,6 +43,8 @@ class Reading(Struct, frozen=True):
     """ln(offered rate / processed rate), at least 0: the farther beyond its capacity, the less a system behaves as at
     its capacity"""
 
+    doubt: float = 0.0
+    """share by which other work may have lowered the processed rate"""
     age: float = math.inf
     """seconds of load that the system had worked off by the middle of the trial; inf if it is known to be warm"""
 
@@ -69,8 +71,16 @@ def read_capacity(
         stability: Its stability.
         age: Seconds of load that the system had worked off by the middle of the trial; inf if it is warm.
     """
-    reading = _read(measurement, verdict, stability)
-    return None if reading is None else replace(reading, age=age)
+    if verdict.cause == "other work":
+        reading = _read(measurement, replace(verdict, word="overloaded", why=BACKLOG_REASONS[0]), stability)
+        if reading is None or not reading.near:
+            return None
+        reading = Reading("at least", math.exp(reading.log_capacity(0.0)), seconds=reading.seconds)
+    else:
+        reading = _read(measurement, verdict, stability)
+    if reading is None:
+        return None
+    return replace(reading, age=age, doubt=verdict.explained)
 
 
 def _read(measurement: Measurement, verdict: Verdict, stability: Stability) -> Reading | None:

@@ -9,12 +9,16 @@ from statistics import median
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from bench.analysis.foreign_work import DEATHS, explainable_delay, explainable_loss, foreign_share
+from bench.analysis.late_generator import as_sent, offered_share, pushed_back, stall_explains, stall_loss
 from bench.analysis.stability import assess_stability
 from bench.config.scenario import Objectives
 from bench.model.measurement import Measurement
 
 VerdictKind = Literal["sustained", "overloaded", "invalid"]
+Cause = Literal["", "other work", "generator", "harness"]
 
 
 class Verdict(Struct, frozen=True):
@@ -23,6 +27,10 @@ class Verdict(Struct, frozen=True):
     word: VerdictKind
     why: str = ""
     loss: float = 0.0
+    cause: Cause = ""
+    """of an invalid trial: what may have determined it instead of the system"""
+    explained: float = 0.0
+    """the part of `loss` that foreign work may have caused: alone, the system would have lost at least the rest"""
 
 
 class Rules(Struct, frozen=True):
@@ -32,7 +40,6 @@ class Rules(Struct, frozen=True):
     precision: float = 0.05
 
 
-DEATHS = ("framework died", "source died")
 MIN_OFFERED_SHARE = 0.98
 """Below this share of the due messages the generator was the limit of the trial, not the system."""
 CPU_COST_TOLERANCE = 0.01
@@ -40,12 +47,6 @@ CPU_COST_TOLERANCE = 0.01
 MIN_DRAIN_RATIO = 1.4
 """From this multiple of the load's duration on, the time until all is processed gives a better estimate than the
 window."""
-MAX_FOREIGN_SHARE = 0.2
-"""Above this share of CPU time spent on foreign work (or stolen by the host), the trial did not measure this
-machine."""
-MIN_FOREIGN_SHARE, MIN_FULL_SHARE = 0.03, 0.97
-"""On a fully used machine, foreign work lowers the maximum rate by its own share. Above this foreign share, or half the
-precision if that is larger, an overload may be the foreign work's."""
 MAX_LOSS = 0.999
 
 
@@ -53,11 +54,11 @@ def judge(measurement: Measurement, rules: Rules) -> Verdict:
     """Return the verdict on a trial.
 
     The first of these that applies decides: invalid through the harness's fault; death of framework or source; lost,
-    duplicated, corrupted, reordered or refused messages; foreign work on a full machine; growth of the backlog; missed
-    latency objective.
+    duplicated, corrupted, reordered or refused messages; growth of the backlog; missed latency objective. An overload
+    that foreign work or a late generator can explain is invalid; a sustained rate is sustained whatever else ran.
     """
-    checks = (_check_harness, _check_death, _check_delivery, _check_foreign_work, _check_backlog, _check_latency)
-    for check in checks:
+    ours = (_check_harness, _check_death, _check_delivery, _check_foreign_work, _check_late_generator)
+    for check in (*ours, _check_backlog, _check_latency):
         verdict = check(measurement, rules)
         if verdict is not None:
             return verdict
@@ -67,39 +68,25 @@ def judge(measurement: Measurement, rules: Rules) -> Verdict:
 def _check_harness(measurement: Measurement, _: Rules) -> Verdict | None:
     """Return "invalid" if the harness or its machine, not the system, determined the result."""
     if measurement.ended == "load died":
-        return Verdict("invalid", "the load died")
+        return Verdict("invalid", "the load died", cause="harness")
     if measurement.ended == "host gone":
-        return Verdict("invalid", measurement.note)
+        return Verdict("invalid", measurement.note, cause="harness")
     if measurement.offered == 0:
-        return Verdict("invalid", "nothing was offered")
+        return Verdict("invalid", "nothing was offered", cause="harness")
     requested, used = measurement.cpu_requested_s, measurement.cpu_used_s
     if requested > 0.1 and abs(used / requested - 1) > CPU_COST_TOLERANCE:
-        return Verdict("invalid", f"messages used {used / requested:.3f} of the requested CPU time")
-    if _foreign_share(measurement) > MAX_FOREIGN_SHARE:
-        return Verdict("invalid", f"other work took {_foreign_share(measurement):.0%} of this machine")
-    if _offered_share(measurement) < MIN_OFFERED_SHARE and not _pushed_back(measurement) and not measurement.failed:
-        return Verdict("invalid", "generator")
+        why = f"messages used {used / requested:.3f} of the requested CPU time"
+        return Verdict("invalid", why, cause="harness")
+    sent = offered_share(measurement)
+    if sent < MIN_OFFERED_SHARE and not pushed_back(measurement) and not measurement.failed:
+        if 1 - sent <= explainable_loss(measurement):
+            return _blame_foreign_work(measurement)
+        return Verdict("invalid", "generator", cause="generator")
     return None
 
 
-def _foreign_share(measurement: Measurement) -> float:
-    """Return the share of the machine's CPU time that other work took, or that was stolen by its host."""
-    cpu = measurement.cpu
-    if not cpu.get("available") or measurement.ended in DEATHS:  # the CPU time of a dead process is not recorded
-        return 0.0
-    ours = sum(cpu.get(role, 0.0) for role in ("framework", "source", "load", "harness", "kernel"))
-    return max(0.0, cpu["busy"] + cpu["steal"] - ours) / cpu["available"]
-
-
-def _offered_share(measurement: Measurement) -> float:
-    """Return the share of the messages due in the window that had been sent at its end; one message may be late."""
-    late = measurement.late * measurement.planned.rate
-    return 1 - max(0.0, late - 1) / measurement.offered
-
-
-def _pushed_back(measurement: Measurement) -> bool:
-    """Return True if the time in which the source accepted no messages explains the generator's lateness."""
-    return measurement.blocked >= 0.9 * measurement.late
+def _blame_foreign_work(measurement: Measurement) -> Verdict:
+    return Verdict("invalid", f"other work took {foreign_share(measurement):.0%} of a machine", cause="other work")
 
 
 def _check_death(measurement: Measurement, _: Rules) -> Verdict | None:
@@ -130,17 +117,37 @@ def _check_delivery(measurement: Measurement, rules: Rules) -> Verdict | None:
 
 
 def _check_foreign_work(measurement: Measurement, rules: Rules) -> Verdict | None:
-    """Return "invalid" for an overload that foreign work on a full machine can explain.
+    """Return "invalid" for an overload that foreign work can explain; a larger one with the part that it explains."""
+    explainable = explainable_loss(measurement)
+    if explainable <= 0:
+        return None
+    verdict = _check_backlog(measurement, rules)
+    if verdict is not None:
+        if verdict.loss <= explainable:
+            return _blame_foreign_work(measurement)
+        return _check_late_generator(measurement, rules) or replace(verdict, explained=explainable)
+    verdict, limit, p99 = _check_latency(measurement, rules), rules.objectives.p99, measurement.from_due.p99
+    if verdict is None or limit is None or p99 is None or p99 - limit > explainable_delay(measurement):
+        return None
+    return _blame_foreign_work(measurement)
 
-    It can explain a loss of up to three times its share.
-    """
-    foreign, allowed = _foreign_share(measurement), max(MIN_FOREIGN_SHARE, rules.precision / 2)
-    if foreign <= allowed or measurement.cpu["busy"] <= MIN_FULL_SHARE * measurement.cpu["available"]:
+
+def _check_late_generator(measurement: Measurement, rules: Rules) -> Verdict | None:
+    """Return "invalid" for a growth of the backlog that messages not sent, or sent after a stall, can explain."""
+    verdict = _check_backlog(measurement, rules)
+    if verdict is None or verdict.why == "the source pushed back":
         return None
-    verdict = _check_backlog(measurement, rules) or _check_latency(measurement, rules)
-    if verdict is None or verdict.loss > 3 * foreign:
+    stalled = stall_loss(measurement)
+    if stalled > 0 and verdict.loss <= stalled + explainable_loss(measurement):
+        return _blame_stall(measurement)
+    seen = as_sent(measurement)
+    if seen is None or _check_backlog(seen, rules) is not None:
         return None
-    return Verdict("invalid", f"other work took {foreign:.0%} of a full machine")
+    return Verdict("invalid", "generator", cause="generator")
+
+
+def _blame_stall(measurement: Measurement) -> Verdict:
+    return Verdict("invalid", f"the generator stalled for {measurement.stalled:.3g} s", cause="generator")
 
 
 def _check_backlog(measurement: Measurement, rules: Rules) -> Verdict | None:
@@ -152,8 +159,8 @@ def _check_backlog(measurement: Measurement, rules: Rules) -> Verdict | None:
     if stability.overloaded:
         why = "batches grew" if stability.grew else "backlog grew"
         return Verdict("overloaded", why, _loss_by_drain(measurement) or stability.loss)
-    if _offered_share(measurement) < MIN_OFFERED_SHARE:
-        loss = _loss_by_drain(measurement) or max(stability.loss, 1 - _offered_share(measurement))
+    if offered_share(measurement) < MIN_OFFERED_SHARE:
+        loss = _loss_by_drain(measurement) or max(stability.loss, 1 - offered_share(measurement))
         return Verdict("overloaded", "the source pushed back", loss)
     if not measurement.drained:
         return Verdict("overloaded", "did not drain", stability.loss)
@@ -163,8 +170,11 @@ def _check_backlog(measurement: Measurement, rules: Rules) -> Verdict | None:
 def _check_latency(measurement: Measurement, rules: Rules) -> Verdict | None:
     limit, p99 = rules.objectives.p99, measurement.from_due.p99
     if limit is not None and p99 is None and measurement.processed:
-        return Verdict("invalid", "no latency is known: the framework's hosts have clocks of their own")
+        why = "no latency is known: the framework's hosts have clocks of their own"
+        return Verdict("invalid", why, cause="harness")
     if limit is not None and p99 is not None and p99 > limit:
+        if stall_explains(measurement, limit):
+            return _blame_stall(measurement)
         return Verdict("overloaded", f"p99 {p99:.3g} s above {limit:g} s")
     return None
 

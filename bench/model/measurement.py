@@ -135,6 +135,12 @@ class Measurement(Struct, frozen=True):
     other hosts), read_bytes and written_bytes (disk), gc_seconds (JVMs)"""
     counts_exact: bool = True
     """whether lost and duplicated are exact; otherwise they are the fewest that are possible"""
+    blocked_late: float | None = None
+    """the part of `blocked` since the generator was last on time; None if unknown"""
+    stalled: float | None = None
+    """the longest lateness in seconds that the source did not cause, by the end of the window; None if unknown"""
+    hosts: dict[str, dict[str, float]] = field(default_factory=dict)
+    """by host of the site: CPU seconds (steal, available) in the window; a host that did not answer is missing"""
     note: str = ""
     """one line if something died or failed"""
     series: Series = Series()

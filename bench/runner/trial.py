@@ -16,7 +16,9 @@ from bench.runner.deployment import Deployment
 from bench.runner.progress import Notify, TrialProgress
 from bench.runner.trial_state import TrialState
 from bench.storage.run_folder import now_text
+from bench.system.host_info import memory_bytes
 from bench.telemetry.cpu import CpuProbe, CpuSnapshot
+from bench.telemetry.host_cpu import HostCpuMeter
 from bench.telemetry.resources import ResourceMeter, ResourceUsage
 from bench.workload.load_spec import SendProgress
 
@@ -44,8 +46,10 @@ class _Trial:
         self._started = now_text()
         end = planned.settle + planned.window
         spec = deployment.load_spec(planned.number % 65535 + 1, planned.rate, time.monotonic() + START_DELAY_S, end)
-        self._state = TrialState(planned, spec, deployment.plan.batch_interval)
+        memory = None if deployment.plan.placement.source_remote else memory_bytes()
+        self._state = TrialState(planned, spec, deployment.plan.batch_interval, memory)
         self._probe, self._usage = CpuProbe(deployment.env.supervisor), ResourceUsage()
+        self._hosts: HostCpuMeter | None = None
         self._at_end: SendProgress | None = None
         self._end = 0.0
         self._settled = False
@@ -61,12 +65,13 @@ class _Trial:
             if state.death:
                 break
             if account is None and now >= state.planned.settle:
-                account = ResourceMeter(self._probe, env.supervisor)
+                account, self._hosts = ResourceMeter(self._probe, env.supervisor), HostCpuMeter(env.site)
             if state.is_hopeless(now):
                 ended = "hopeless"
                 break
             time.sleep(POLL_INTERVAL_S)
-        if account is not None:
+        if account is not None and self._hosts is not None:
+            self._hosts.stop()
             self._usage = account.usage(alone=not env.site.shared_machine)
         self._at_end, self._end = state.progress, min(self._now(), state.window_end)
         if ended != "complete":
@@ -133,6 +138,8 @@ class _Trial:
             drained=state.is_sent and (state.is_exact or self._settled),
             late=state.lateness(self._at_end, self._end),
             blocked=self._at_end.blocked if self._at_end else 0.0,
+            blocked_late=self._at_end.blocked_late if self._at_end else None,
+            stalled=self._at_end.stalled if self._at_end else None,
             cpu_requested_s=counts.cpu_requested_s,
             cpu_used_s=counts.cpu_used_s,
             from_due=_quantiles(counts.from_due),
@@ -142,6 +149,7 @@ class _Trial:
             clocks=self._deployment.clocks,
             **asdict(self._usage),
             counts_exact=counts.exact,
+            hosts=self._hosts.usage() if self._hosts is not None else {},
             note=state.note,
             latencies=state.latencies.buckets(),
             series=state.rows.series(),

@@ -15,15 +15,30 @@ from bench.workload.processing import NO_RUN
 ROW_INTERVAL_S = 0.1
 MAX_LOSS = 0.25
 """A share of the offered messages: a backlog that grows faster than that cannot come to a good end."""
-MAX_BACKLOG_BYTES = 2 * 10**9
-"""A larger backlog does not fit on the machine; what waits for its batch is no backlog."""
+MAX_BACKLOG_S = 20.0
+"""Seconds of load: a larger backlog of a source on other hosts is hopeless; what waits for its batch is no backlog."""
+MAX_MEMORY_SHARE = 0.25
+"""Of this machine's memory: a larger backlog of a source on this machine does not fit."""
 
 
 class TrialState:
     """The counters; times are seconds since the first due time, unless they are said to be monotonic."""
 
-    def __init__(self, planned: PlannedTrial, spec: LoadSpec, batch_interval: float) -> None:
+    def __init__(
+        self, planned: PlannedTrial, spec: LoadSpec, batch_interval: float, memory_bytes: float | None = None
+    ) -> None:
+        """Create the state before the first message.
+
+        Args:
+            planned: The trial.
+            spec: Its messages.
+            batch_interval: Seconds that a batch of the framework should take; 0 for a continuous one.
+            memory_bytes: Memory of this machine if it holds the source's messages; None for a source elsewhere.
+        """
         self.planned, self.spec, self.batch_interval = planned, spec, batch_interval
+        self._max_backlog = MAX_BACKLOG_S * planned.rate
+        if memory_bytes is not None:
+            self._max_backlog = MAX_MEMORY_SHARE * memory_bytes / spec.message_bytes
         self.schedule: Schedule = spec.schedule()
         self.counts, self.stale = DeliveryCounts(), 0
         self.latencies, self.rows = HistogramsPerSecond(), TimeSeries()
@@ -116,9 +131,9 @@ class TrialState:
         return at_end.late * min(2.0, max(1.0, end / since)) if since > 0 else at_end.late
 
     def is_hopeless(self, now: float) -> bool:
-        """Return whether the backlog exceeds the machine, or has grown so much that the window cannot end well."""
+        """Return whether the backlog is too large to hold, or has grown so much that the window cannot end well."""
         interval, settle, rate = self.batch_interval, self.planned.settle, self.planned.rate
-        if (self.rows.backlog - 2.5 * interval * rate) * self.spec.message_bytes > MAX_BACKLOG_BYTES:
+        if self.rows.backlog - 2.5 * interval * rate > self._max_backlog:
             return True
         elapsed = now - settle
         if elapsed < max(2.0, 3 * interval):

@@ -15,7 +15,7 @@ from bench.model.measurement import Measurement, PlannedTrial, Result, Series
 from bench.search.bracket import Bracket
 from bench.search.durations import TrialDurations
 from bench.search.problem import SearchProblem, Step
-from bench.search.trial_summary import last_note, result_without_rate, with_trial
+from bench.search.trial_summary import last_note, result_without_rate, with_trial, without_valid_trial
 
 GROWTH, CAREFUL_GROWTH = 7, 1.6
 """Factors from one sustained rate to the next: while no trial was overloaded, and after one was."""
@@ -56,7 +56,7 @@ class Bisection(Struct, frozen=True):
         best = bracket.confirmed or self._best_step(bracket)
         result = result_without_rate(self.problem, self.steps, self._generator_hz())
         result = self._with_status(result, bracket)
-        if result.status == "failed" or best is None:
+        if result.status in ("failed", "not-measured") or best is None:
             return result
         return with_trial(result, best, self._limit(result, bracket))
 
@@ -142,7 +142,7 @@ class Bisection(Struct, frozen=True):
             ended = self.steps[-1].measurement.ended
             return replace(result, reason=f"{ended} {bracket.deaths} times: {last_note(self.steps)}")
         if bracket.invalid >= MAX_INVALID:
-            return replace(result, reason=f"no valid trial: {self.steps[-1].verdict.why}")
+            return without_valid_trial(result, self.steps[-1].verdict)
         if bracket.contradictions > MAX_CONTRADICTIONS:
             return replace(result, status="unstable", reason="trials disagree", low_hz=low, high_hz=high)
         if low is None:

@@ -137,6 +137,7 @@ def _log_likelihood(thetas: Grid, reading: Reading, shares: Grid) -> Grid:
     middles = np.log(reading.rate * (1 - shares) / room)
     step = SHARE_STEP / math.sqrt(12) * np.abs(1 - reading.ratio) / (room * (1 - shares)) if len(shares) > 1 else 0.0
     far = EXCESS_SD * reading.excess * (1 + reading.excess) + EXTRAPOLATION_SD * max(0.0, -math.log(reading.ratio))
+    middles, far = middles + reading.doubt / 2, far + reading.doubt / 2
     wide = np.sqrt((sd * (reading.ratio / room)[:, None, None]) ** 2 + np.reshape(step**2 + far**2, (-1, 1, 1)))
     z = (thetas[None, None, :] - middles[:, None, None]) / wide
     density = np.where(possible[:, None, None], np.exp(-0.5 * z * z) / wide, 0.0)

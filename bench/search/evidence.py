@@ -33,9 +33,12 @@ class Evidence:
     def read(self, measurement: Measurement, verdict: Verdict, stability: Stability) -> Reading | None:
         """Return the reading of the next trial; None if it shows nothing.
 
-        A breach of another objective than the backlog counts when it comes a second time at that rate.
+        A breach of another objective than the backlog counts when it comes a second time at that rate. What a system
+        processed beside other work is at most its capacity.
         """
-        if verdict.word == "invalid" or measurement.ended not in ("complete", "hopeless") or stability.inconsistent:
+        disturbed = verdict.cause == "other work"
+        ended = measurement.ended in ("complete", "hopeless")
+        if (verdict.word == "invalid" and not disturbed) or not ended or stability.inconsistent:
             return None
         if measurement.planned.purpose not in TRIED:
             return None

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from bench.analysis.verdict import Verdict
 from bench.model.measurement import Measurement, Result
 from bench.search.problem import SearchProblem, Step
 
@@ -30,6 +31,16 @@ def result_without_rate(problem: SearchProblem, steps: Sequence[Step], generator
         generator_hz=generator_hz,
         sizes=cell.sizes,
     )  # fmt: skip
+
+
+def without_valid_trial(result: Result, last: Verdict) -> Result:
+    """Return the result of a cell that was given up after invalid trials.
+
+    It is not measured if other work or stalls of the generator were the cause: another visit may find none.
+    """
+    if last.cause in ("other work", "generator") and last.why != "generator":
+        return replace(result, status="not-measured", reason=last.why)
+    return replace(result, reason=f"no valid trial: {last.why or 'the counters contradict themselves'}")
 
 
 def with_trial(result: Result, best: Step, limit: str | None) -> Result:

@@ -24,7 +24,7 @@ from bench.search.objectives import AssessedTrial, estimate_objectives
 from bench.search.parameters import SearchParameters
 from bench.search.problem import SearchProblem, Step
 from bench.search.trial_planning import plan_trial
-from bench.search.trial_summary import last_note, result_without_rate, with_trial
+from bench.search.trial_summary import last_note, result_without_rate, with_trial, without_valid_trial
 
 End = Literal["", "died", "invalid", "lowest rate", "highest rate", "unstable"]
 Assess = Callable[[Measurement], Stability]
@@ -60,7 +60,7 @@ class TwoCounter:
         stability, known = self._assess(measurement), self.evidence
         reading: Reading | None = known.read(measurement, verdict, stability)
         if stability.inconsistent and verdict.word != "invalid":
-            verdict = Verdict("invalid", "the counters contradict themselves")
+            verdict = Verdict("invalid", "the counters contradict themselves", cause="harness")
         short = replace(measurement, series=Series(), batches=Batches())
         evidence = Evidence(
             self.problem, self.parameters, (*known.steps, Step(short, verdict)), (*known.readings, reading)
@@ -85,7 +85,11 @@ class TwoCounter:
         if result.low_hz is not None or result.high_hz is not None:
             result = replace(result, interval="95 %")
         best = self._best_step(result)
-        return result if best is None or result.status == "failed" else with_trial(result, best, self._limit(result))
+        return (
+            result
+            if best is None or result.status in ("failed", "not-measured")
+            else with_trial(result, best, self._limit(result))
+        )
 
     @cached_property
     def _end(self) -> End:
@@ -94,7 +98,7 @@ class TwoCounter:
         if evidence.deaths >= parameters.max_deaths:
             return "died"
         words = [step.verdict.word for step in self.steps if step.verdict.why != "generator"]
-        if words[-parameters.max_invalid :] == ["invalid"] * parameters.max_invalid:
+        if not evidence.known and words[-parameters.max_invalid :] == ["invalid"] * parameters.max_invalid:
             return "invalid"
         at_lowest = [
             step.verdict.word for step in self.steps if step.measurement.planned.rate <= 1.01 * evidence.lowest
@@ -146,10 +150,8 @@ class TwoCounter:
 
     def _invalid(self, result: Result) -> Result:
         """Return the result without a valid trial: not measured where other work was the reason."""
-        why = next((s.verdict.why for s in reversed(self.steps) if s.verdict.word == "invalid"), "nothing was read")
-        if "other work" in why:
-            return replace(result, status="not-measured", reason=why)
-        return replace(result, reason=f"no valid trial: {why}")
+        verdicts = [step.verdict for step in self.steps if step.verdict.word == "invalid"]
+        return without_valid_trial(result, verdicts[-1] if verdicts else Verdict("invalid", "nothing was read"))
 
     def _lower_bound(self) -> float:
         """Return the lower end of a one-sided interval around the highest sustained rate."""

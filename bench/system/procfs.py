@@ -15,6 +15,8 @@ TICKS = os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGE_SIZE")
 """Bytes of a memory page, the unit of resident memory in /proc."""
 _PROC = Path("/proc")
+_KERNEL_THREAD = 0x00200000
+"""PF_KTHREAD of the kernel's include/linux/sched.h, a flag of proc(5) /proc/PID/stat."""
 
 
 class Stat(NamedTuple):
@@ -31,6 +33,7 @@ class Stat(NamedTuple):
     created: int
     """clock ticks after boot; pid and creation time together identify a process until the next boot"""
     resident_bytes: int
+    is_kernel_thread: bool
 
 
 def stat_of(pid: int) -> Stat | None:
@@ -42,14 +45,19 @@ def stat_of(pid: int) -> Stat | None:
     field = line.rpartition(b")")[2].split()  # the name before it may contain anything; field[0] is proc(5)'s field 3
     own, reaped = int(field[11]) + int(field[12]), int(field[13]) + int(field[14])
     return Stat(
-        pid, field[0] not in b"ZX", int(field[3]), own / TICKS, reaped / TICKS, int(field[19]), int(field[21]) * PAGE
-    )
+        pid, field[0] not in b"ZX", int(field[3]), own / TICKS, reaped / TICKS, int(field[19]), int(field[21]) * PAGE,
+        bool(int(field[6]) & _KERNEL_THREAD),
+    )  # fmt: skip
 
 
-def processes() -> Iterator[Stat]:
-    """Yield all running processes that the /proc of this machine (or container) shows."""
+def processes(*, ended: bool = False) -> Iterator[Stat]:
+    """Yield all running processes that the /proc of this machine (or container) shows.
+
+    Args:
+        ended: Yield those that have ended and wait to be reaped, too: nobody else's CPU time has theirs yet.
+    """
     for entry in os.listdir(_PROC):  # noqa: PTH208  takes half the time of Path.iterdir, and runs many times a second
-        if entry.isdigit() and (stat := stat_of(int(entry))) is not None and stat.running:
+        if entry.isdigit() and (stat := stat_of(int(entry))) is not None and (stat.running or ended):
             yield stat
 
 

@@ -61,6 +61,16 @@ def query(address: str) -> HostMetrics:
     return metrics if theirs is None or not math.isfinite(theirs) else replace(metrics, offset=theirs - middle)
 
 
+def read_metrics(address: str) -> HostMetrics:
+    """Return the metrics of the exporter at an address (host:port) by one request, without the offset of its clock.
+
+    Raises:
+        SiteError: As `query` does.
+    """
+    half, _, text = _fetch(address)
+    return HostMetrics(parse_samples(text), None, half)
+
+
 def measure_clock_offset(site: Site) -> ClockOffset | None:
     """Return the largest clock offset among the hosts of a site; None without hosts, or if one of them is unknown.
 

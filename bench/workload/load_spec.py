@@ -95,6 +95,10 @@ class SendProgress(Struct, frozen=True, tag="send_progress"):
     """the largest `late` so far, also between two reports"""
     by_worker: dict[int, int] = {}
     """confirmed messages by producer; only for several workers"""
+    blocked_late: float = 0.0
+    """the part of `blocked` since the generator was last on time"""
+    stalled: float = 0.0
+    """the largest `late` so far, less the time of it in which the source did not take more"""
 
     def by_producer(self) -> dict[int, int]:
         """Return the number of confirmed messages of each producer."""
@@ -112,8 +116,8 @@ class SendProgressSum:
         """Add one worker's progress; a new run starts a new sum.
 
         Returns:
-            The sum; None until every worker has reported once. `late` and `blocked` are those of the worker that is
-            latest.
+            The sum; None until every worker has reported once. `late`, `blocked` and `blocked_late` are those of the
+            worker that is latest.
         """
         if self._last and next(iter(self._last.values())).run != progress.run:
             self._last = {}
@@ -134,4 +138,6 @@ class SendProgressSum:
             done=all(one.done for one in workers),
             max_late=max(one.max_late for one in workers),
             by_worker={one.producer: one.confirmed for one in workers},
+            blocked_late=latest.blocked_late,
+            stalled=max(one.stalled for one in workers),
         )

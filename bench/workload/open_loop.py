@@ -23,6 +23,8 @@ MIN_BATCH_DIVISOR = 16
 than the messages (0.6 of a core at 100,000/s of 100 B), and on one machine the system under test pays for it."""
 FIRST_BATCH_DIVISOR = 16
 """The first batch is 1/16 of the largest: a slow source (a disk may create 1,400 files/s) takes a second for that."""
+ON_TIME_S = 0.05
+"""A generator is on time up to this lateness."""
 PROGRESS_INTERVAL_S, IDLE_PROGRESS_INTERVAL_S = 0.05, 0.25
 """Between two progress reports: while counts change, and while they do not."""
 
@@ -39,9 +41,10 @@ class OpenLoopSender:
         self._writer = BatchWriter(spec, client)
         self._batch_size = max(1, self._writer.max_messages // FIRST_BATCH_DIVISOR)
         self._total = self._schedule.count(spec.seconds)
-        self._accepted, self._last_taken, self._max_late = 0, spec.begin, 0.0
+        self._accepted, self._last_taken = 0, spec.begin
         self._confirmations = _Confirmations(client)
         self._blocked = _BlockedTime(client if isinstance(client, BlockingClient) else None)
+        self._lateness = _Lateness(self._blocked)
 
     def step(self, now: float) -> bool:
         """Offer the source what it left before, or else the next batch due; return False if there was nothing."""
@@ -91,6 +94,7 @@ class OpenLoopSender:
         confirmed, failed = self._confirmations.count(self._accepted)
         self._blocked.add_client_wait()
         late = self._late(now)
+        self._lateness.update(now, late)
         return SendProgress(
             run=self._spec.run,
             producer=self._spec.producer,
@@ -101,7 +105,9 @@ class OpenLoopSender:
             late=late,
             blocked=self._blocked.seconds(now),
             done=done,
-            max_late=max(self._max_late, late),
+            max_late=self._lateness.longest,
+            blocked_late=self._lateness.blocked(now),
+            stalled=self._lateness.stalled,
         )
 
     def _write_due(self, now: float) -> None:
@@ -110,7 +116,7 @@ class OpenLoopSender:
         last = min(self._count_due(now), first + self._batch_size)
         if last > first:
             due = self._spec.begin + self._schedule.due(first, last)
-            self._max_late = max(self._max_late, now - float(due[0]))
+            self._lateness.update(now, now - float(due[0]))
             self._writer.write(first, due, now)
 
     def _count_due(self, now: float) -> int:
@@ -181,6 +187,25 @@ class _BlockedTime:
             if not self.is_blocked:
                 self._total += self._client.waited - self._client_waited
             self._client_waited = self._client.waited
+
+
+class _Lateness:
+    """The longest lateness, and the longest part of one that the source did not cause by taking no more."""
+
+    def __init__(self, blocked: _BlockedTime) -> None:
+        self._blocked, self._blocked_on_time = blocked, 0.0
+        self.longest = self.stalled = 0.0
+
+    def update(self, now: float, late: float) -> None:
+        """Take in the lateness at `now`."""
+        if late <= ON_TIME_S:
+            self._blocked_on_time = self._blocked.seconds(now)
+        self.longest = max(self.longest, late)
+        self.stalled = max(self.stalled, late - self.blocked(now))
+
+    def blocked(self, now: float) -> float:
+        """Return the seconds since the generator was last on time in which the source did not take more."""
+        return self._blocked.seconds(now) - self._blocked_on_time
 
 
 def run_load(

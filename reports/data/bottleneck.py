@@ -20,8 +20,9 @@ Kind = Literal[
 ]  # fmt: skip
 MIN_GC_SHARE = 0.25
 """Share of the time that a JVM must spend on garbage collection for that to be the bottleneck."""
-MIN_GENERATOR_SHARE = 0.35
-"""Share of the busy cores that the load generator must use for a shared CPU to be the bottleneck."""
+MIN_GENERATOR_SHARE = 0.2
+"""Share of the busy cores from which on the load generator, which competes for them, is named as part of the
+bottleneck."""
 MIN_BLOCKED_SHARE = 0.2
 """Share of the window for which the source must push back to be the bottleneck."""
 MIN_BATCH_STRETCH = 1.15
@@ -190,8 +191,9 @@ def _check_cpu(measurement: Measurement, cores: int, usable: int) -> Bottleneck 
 
 def _name_busiest(used: dict[str, float], figures: str) -> Bottleneck:
     """Return the bottleneck of a machine without free cores: the role that uses most of them."""
-    if used["load"] > max(used["framework"], MIN_GENERATOR_SHARE * used["busy"]):
-        sentence = "All cores are busy, mostly with our load generator, which shares this machine with the system."
+    if used["load"] > MIN_GENERATOR_SHARE * used["busy"]:
+        part = f"{used['load'] / used['busy']:.0%} of them" if used["load"] <= used["framework"] else "mostly"
+        sentence = f"All cores are busy, {part} with our load generator, which shares this machine with the system."
         return Bottleneck("shared CPU", sentence, figures)
     if used["source"] > used["framework"]:
         return Bottleneck("broker CPU", "All cores are busy, mostly with the source’s servers.", figures)

@@ -55,10 +55,11 @@ def overloaded(batch: float = 0.0, **changes: Any) -> Measurement:
         ({"framework": 15.0, "source": 3.0, "load": 1.0, "busy": 19.5}, "framework CPU"),
         ({"framework": 5.0, "source": 12.0, "load": 1.0, "busy": 19.0}, "broker CPU"),
         ({"framework": 6.0, "source": 1.0, "load": 12.0, "busy": 19.5}, "shared CPU"),
+        ({"framework": 13.0, "source": 1.0, "load": 5.0, "busy": 19.5}, "shared CPU"),
         ({"framework": 10.0, "source": 0.2, "load": 1.0, "busy": 12.0}, "one thread"),
         ({"framework": 4.0, "source": 0.2, "load": 1.0, "busy": 6.0}, "not known"),
     ],
-    ids=["framework", "broker", "generator", "one thread", "nobody"],
+    ids=["framework", "broker", "generator", "generator beside the framework", "one thread", "nobody"],
 )
 def test_the_bottleneck_is_the_role_that_uses_the_cpu(cpu: dict[str, float], kind: str) -> None:
     """The trial just above the sustained rate decides, and the evidence has its figures."""

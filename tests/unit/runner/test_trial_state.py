@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from bench.model.measurement import Batches, PlannedTrial
-from bench.runner.trial_state import MAX_BACKLOG_BYTES, TrialState
+from bench.runner.trial_state import MAX_BACKLOG_S, MAX_MEMORY_SHARE, TrialState
 from bench.workload.delivery_counts import ProcessingReport, SequenceSums
 from bench.workload.load_spec import LoadSpec, SendProgress
 
@@ -12,10 +12,13 @@ BEGIN = 1000.0
 """Monotonic seconds of the first due time."""
 
 
-def state(rate: float = 100.0, *, batch_interval: float = 0.0, message_bytes: int = 100) -> TrialState:
+def state(
+    rate: float = 100.0, *, batch_interval: float = 0.0, message_bytes: int = 100, memory: float | None = None,
+    window: float = 10.0,
+) -> TrialState:  # fmt: skip
     """Return the state of trial 7 (run 8): 1 s to settle, a window of 10 s."""
-    spec = LoadSpec(8, rate, BEGIN, 11.0, message_bytes=message_bytes, cpu_seconds=0.0, entropy=0.5)
-    return TrialState(PlannedTrial(7, rate, 1.0, 10.0, "search"), spec, batch_interval)
+    spec = LoadSpec(8, rate, BEGIN, 1.0 + window, message_bytes=message_bytes, cpu_seconds=0.0, entropy=0.5)
+    return TrialState(PlannedTrial(7, rate, 1.0, window, "search"), spec, batch_interval, memory)
 
 
 def sent(
@@ -185,6 +188,22 @@ def test_messages_that_wait_for_their_batch_are_no_backlog():
 
 def test_a_backlog_that_does_not_fit_on_the_machine_is_hopeless_at_once():
     """It need not be looked at for two seconds."""
-    large = MAX_BACKLOG_BYTES // 1000
-    assert followed(state(1000.0, message_bytes=2 * large), 1.5, 0.0).is_hopeless(1.5)
-    assert not followed(state(1000.0, message_bytes=large // 2), 1.5, 0.0).is_hopeless(1.5)
+    memory = 1500 * 100 / MAX_MEMORY_SHARE
+    assert followed(state(1000.0, memory=0.9 * memory), 1.5, 0.0).is_hopeless(1.5)
+    assert not followed(state(1000.0, memory=1.1 * memory), 1.5, 0.0).is_hopeless(1.5)
+
+
+def test_a_latency_of_seconds_is_not_hopeless_at_any_bandwidth():
+    """At 2 GB/s a backlog of 3 s does not fit into the memory of one machine, but a cluster's source holds it."""
+    trial = state(2000.0, message_bytes=10**6)
+    for at in (0.0, 3.0, 4.0, 6.0, 8.0):
+        trial.add_report(processed(trial.processed, max(0, int(2000 * (at - 3)) - trial.processed), at=at))
+        trial.add_row(at, moved=True)
+        assert not trial.is_hopeless(at)
+
+
+def test_a_backlog_of_many_seconds_of_load_is_hopeless():
+    """Whatever the source can hold."""
+    trial = state(1000.0, window=60.0)
+    trial.add_row(MAX_BACKLOG_S + 0.1, moved=False)
+    assert trial.is_hopeless(0.0)

@@ -135,6 +135,13 @@ def test_invalid_trials_do_not_go_on_for_ever():
     assert (result.status, result.reason) == ("failed", "no valid trial: the load died")
 
 
+def test_a_cell_beside_other_work_is_not_measured():
+    """It can be visited again; nothing is wrong with the system."""
+    verdict = Verdict("invalid", "other work took 20% of a machine", cause="other work")
+    result = run_until_end(Bisection(problem()), lambda planned: trial_of(planned, verdict)).result()
+    assert (result.status, result.reason) == ("not-measured", "other work took 20% of a machine")
+
+
 def test_a_system_that_contradicts_itself_is_unstable():
     """A system that repeatedly sustains rates above overloaded ones is unstable."""
     seeded = random.Random(3)

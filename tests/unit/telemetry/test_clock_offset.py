@@ -33,10 +33,10 @@ def test_the_clock_that_is_off_most_is_reported(
 
 def test_samples_of_an_exporter_are_parsed() -> None:
     """They have names, labels and values; comments and broken lines are skipped."""
-    samples = node_exporter.parse_samples(SERVED.format(time=1.5))
+    samples = node_exporter.parse_samples(SERVED.format(time=1.5, stolen=0.0))
     assert Sample("node_time_seconds", {}, 1.5) in samples
     assert Sample("stream_bench_service", {"name": "kafka", "version": "4.1.1"}, 1.0) in samples
-    assert len(samples) == 8
+    assert len(samples) == 10
 
 
 def test_a_clock_is_compared(exporter_address: str) -> None:

@@ -236,3 +236,35 @@ def test_a_source_that_continues_to_confirm_is_waited_for():
     last = run(OpenLoopSender(spec(rate=100, seconds=0.5), Hesitant()), clock)[-1]
     assert clock.now > 1000 + 50 * 0.4 > 1000 + STALL_TIMEOUT_S
     assert (last.confirmed, last.failed) == (50, 0)
+
+
+def test_time_blocked_counts_from_the_last_moment_on_time():
+    """What a source did before the generator caught up does not explain a later lateness."""
+    bucket = Bucket(capacity=10)
+    sender = OpenLoopSender(spec(seconds=10.0), bucket)
+    sender.step(1000.5)
+    bucket.capacity = 10**9
+    sender.step(1001.0)
+    sender.step(1001.0)
+    assert sender.progress(1001.0).blocked == pytest.approx(0.5)
+    late = sender.progress(1002.0)
+    assert late.late == pytest.approx(1.0, abs=0.02)
+    assert late.blocked == pytest.approx(0.5)
+    assert late.blocked_late == 0
+    assert late.stalled == pytest.approx(late.late)
+
+
+def test_lateness_that_the_source_caused_is_no_stall():
+    """It is as long as the source took nothing."""
+    bucket = Bucket(capacity=10)
+    sender = OpenLoopSender(spec(seconds=10.0), bucket)
+    sender.step(1000.02)
+    sender.progress(1000.02)
+    sender.step(1000.15)
+    sender.progress(1003.0)
+    bucket.capacity = 10**9
+    sender.step(1003.0)
+    sender.step(1003.0)
+    progress = sender.progress(1003.0)
+    assert progress.max_late > 2.5
+    assert progress.stalled < 0.2
