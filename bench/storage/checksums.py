@@ -1,8 +1,8 @@
-"""Checksums of a trial's files and of the journal's lines: what is read is what was written.
+"""Checksums of a trial's files, of the journal's lines and of the results: what is read is what was written.
 
-A line of the journal ends with the SHA-256 of everything before it in the line. Its text is compared, not its record,
-so that a newer version of stream-bench with more fields can check it, too. The checksums find damage and edits; they
-are no signature.
+A line of the journal, and cells.json, ends with the SHA-256 of everything before it. The text is compared, not the
+record, so that a newer version of stream-bench with more fields can check it, too. The checksums find damage and edits;
+they are no signature.
 """
 
 import glob
@@ -66,14 +66,15 @@ def damaged_files(folder: Path, files: Mapping[str, str], within: str = "") -> d
     return found
 
 
-def seal_line(line: bytes) -> bytes:
-    """Return a line of the journal, a JSON object without its end of line, with its checksum as the last member."""
-    return line[:-1] + _SEPARATOR + sha256(line[:-1]).hexdigest().encode() + b'"}'
+def seal(content: bytes) -> bytes:
+    """Return a JSON object with the SHA-256 of its text as its last member."""
+    content = content.rstrip()[:-1].rstrip()
+    return content + _SEPARATOR + sha256(content).hexdigest().encode() + b'"}'
 
 
-def is_line_intact(line: bytes) -> bool | None:
-    """Return whether a line of the journal is as it was written; None if it has no checksum, as in older runs."""
-    content, separator, checksum = line.rpartition(_SEPARATOR)
+def is_intact(content: bytes) -> bool | None:
+    """Return whether a sealed JSON object is as it was written; None if it has no checksum, as in older runs."""
+    content, separator, checksum = content.rpartition(_SEPARATOR)
     if not separator:
         return None
     return checksum == sha256(content).hexdigest().encode() + b'"}'

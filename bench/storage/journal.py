@@ -7,7 +7,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bench.errors import UsageError
-from bench.storage.checksums import damaged_files, is_line_intact
+from bench.storage.checksums import damaged_files, is_intact
 from bench.storage.records import JournalEntry, decode_record
 from bench.storage.series_files import REMEDY, read_series
 
@@ -41,7 +41,7 @@ def raw_lines(folder: Path) -> Iterator[tuple[int, bytes]]:
 
 def read_line(folder: Path, number: int, raw: bytes) -> JournalLine:
     """Return a line of the journal; UsageError if it is no trial."""
-    return JournalLine(number, decode_record(raw, JournalEntry, f"{folder / FILE}:{number}"), is_line_intact(raw))
+    return JournalLine(number, decode_record(raw, JournalEntry, f"{folder / FILE}:{number}"), is_intact(raw))
 
 
 def read_line_trial(folder: Path, line: JournalLine) -> JournalEntry:

@@ -24,7 +24,7 @@ from bench.errors import UsageError
 from bench.model.cell import Cell
 from bench.model.measurement import Buckets, Measurement, Result, Series
 from bench.model.search_inputs import SearchInputs
-from bench.storage.checksums import seal_files, seal_line, sync_folder, trial_files
+from bench.storage.checksums import seal, seal_files, sync_folder, trial_files
 from bench.storage.journal import read_journal, read_line_trial
 from bench.storage.records import (
     FORMAT,
@@ -140,13 +140,14 @@ class RunFolder:
         self._results[cell] = result
         searches = [SearchRecord(one, inputs) for one, inputs in self._inputs.items() if one in self._results]
         with self._report_write_errors():
-            _write_atomically(self.folder / "cells.json", encode_record(Results(FORMAT, self.results(), searches)))
+            content = seal(encode_record(Results(FORMAT, self.results(), searches)))
+            _write_atomically(self.folder / "cells.json", content)
 
     def _append(self, entry: JournalEntry) -> None:
         path = self.folder / "trials.jsonl"
         begun = path.exists()
         with path.open("ab") as journal:
-            journal.write(seal_line(encode_record(entry)) + b"\n")
+            journal.write(seal(encode_record(entry)) + b"\n")
             journal.flush()
             os.fsync(journal.fileno())
         if not begun:
@@ -176,13 +177,18 @@ def lock_run_folder(folder: Path) -> IO[bytes] | None:
 
 def require_current_format(folder: Path) -> None:
     """Raise UsageError if an older version of stream-bench wrote the run: it can be read, but not resumed."""
-    path = folder / "run.json"
-    number = read_format(_read_bytes(path), str(path))
+    number = read_run_format(folder)
     if number != FORMAT:
         raise UsageError(
             f"{folder}: is a run of format {number}, and new trials are of format {FORMAT}; "
             "it can be reported and compared, but not resumed: begin a new run"
         )
+
+
+def read_run_format(folder: Path) -> int:
+    """Return the format in which a run was written; UsageError if the folder is not a run's."""
+    path = folder / "run.json"
+    return read_format(_read_bytes(path), str(path))
 
 
 def read_run(folder: Path) -> RunRecord:
