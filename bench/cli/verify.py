@@ -51,8 +51,8 @@ def complain_of_differences(folders: Sequence[Path]) -> None:
     from bench.runner.verification import check_run, summary_text
 
     for folder in folders:
-        if found := check_run(folder):
-            complain(f"warning: {folder}: {summary_text(found)}")
+        if text := summary_text(check_run(folder)):
+            complain(f"warning: {folder}: {text}")
 
 
 def _progress(folder: Path) -> Callable[[int, int], None]:

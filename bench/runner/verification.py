@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 
 import msgspec
@@ -66,6 +67,15 @@ def check_run(folder: Path) -> tuple[str, ...]:
     Results of another revision are not computed again: the search may have changed since. Raises UsageError if the
     folder is not a run's.
     """
+    paths = [folder / name for name in ("run.json", "cells.json", JOURNAL)]
+    paths += [path for name in TRIAL_FOLDERS for path in sorted((folder / name).glob("*"))]
+    states = [(path.name, path.stat()) for path in paths if path.exists()]
+    return _check_unchanged(folder, tuple((name, state.st_size, state.st_mtime_ns) for name, state in states))
+
+
+@lru_cache(maxsize=16)
+def _check_unchanged(folder: Path, _states: tuple[tuple[str, int, int], ...]) -> tuple[str, ...]:
+    """Return what check_run returns, once for files of these sizes and times: several formats of a report ask for it."""
     check = _Check(folder)
     if check.record.facts.get("revision") == host_info.revision():
         check.compare_results(lambda _done, _total: None, seconds=REPORT_S)
@@ -73,7 +83,9 @@ def check_run(folder: Path) -> tuple[str, ...]:
 
 
 def summary_text(differences: Sequence[str]) -> str:
-    """Return the line with which a report says that a run's files do not agree with its results."""
+    """Return the line with which a report says that a run's files and its results do not agree; "" if they do."""
+    if not differences:
+        return ""
     more = f" (and {len(differences) - 1} more)" if len(differences) > 1 else ""
     return f"the files of this run do not agree with its results: {differences[0]}{more}; bench verify lists all"
 
