@@ -45,7 +45,7 @@ def simulated_systems() -> Iterator[None]:
     with (
         mock.patch.object(cell_search, "deployed", _deployed),
         mock.patch.object(cell_search, "run_trial", _run_trial),
-        mock.patch.object(GeneratorCeilings, "measure", lambda *_: GENERATOR_HZ),
+        mock.patch.object(GeneratorCeilings, "measure", return_value=GENERATOR_HZ),
     ):
         yield
 

@@ -75,7 +75,7 @@ def check_run(folder: Path) -> tuple[str, ...]:
 
 @lru_cache(maxsize=16)
 def _check_unchanged(folder: Path, _states: tuple[tuple[str, int, int], ...]) -> tuple[str, ...]:
-    """Return what check_run returns, once for files of these sizes and times: several formats of a report ask for it."""
+    """Return what check_run returns, once for files of these sizes and times: each format of a report asks for it."""
     check = _Check(folder)
     if check.record.facts.get("revision") == host_info.revision():
         check.compare_results(lambda _done, _total: None, seconds=REPORT_S)

@@ -1,10 +1,10 @@
 """A run's folder: everything that a run measured, written before it is judged, readable without the run.
 
 run.json            scenario, site, machine, versions, revision, command      written first
-trials.jsonl        the journal: one measurement a line, appended and synced
+trials.jsonl        the journal: one measurement a line with the checksums of its files, appended and synced
 series/*.parquet    the counters of one trial
 latency/*           the latency histograms of one trial
-cells.json          the results; derived from the journal, can be rebuilt
+cells.json          the results and the inputs of their searches; derived from the journal, can be rebuilt
 logs/  data/        of child processes; data/ is deleted at the end
 """
 

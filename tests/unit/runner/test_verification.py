@@ -97,7 +97,7 @@ def test_an_edited_result_is_found(folder: Path) -> None:
         {"latency_s": {"p50": 0.1}},
         {"low_hz": None, "high_hz": 1.0, "estimate_hz": 2.0, "confirmed_hz": 3.0},
     ],
-    ids=lambda changes: "+".join(changes),
+    ids="+".join,
 )
 def test_a_forged_result_is_found_by_its_trials(folder: Path, changes: dict[str, object]) -> None:
     """Whichever field it is; the line names three at most."""
