@@ -17,3 +17,5 @@ class SearchInputs(Struct, frozen=True):
     """an estimate from neighbouring cells"""
     generator_hz: float | None = None
     """the generator's ceiling, as it was known then"""
+    ignored: int = 0
+    """invalid trials among so many first ones of the journal were not given to the search"""

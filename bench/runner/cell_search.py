@@ -35,7 +35,17 @@ class CellSearch:
         Args:
             generator_hz: what the load generator can do by itself, in messages/s; None where it is not known.
         """
-        search = self._resume(generator_hz)
+        inputs = self._inputs(generator_hz)
+        try:
+            result = self._answer(self._resume(inputs))
+        except ImpossibleMeasurementError:  # the trials give this failure again; any other one is not of the trials
+            self._folder.set_inputs(self.plan.cell, inputs)
+            raise
+        self._folder.set_inputs(self.plan.cell, inputs)
+        return result
+
+    def _answer(self, search: Strategy) -> Result:
+        """Return the result of a search, after the trials that it still wants."""
         result = finish_result(search.result(), self.plan)
         if search.next_trial() is None and not self._latency_trials(result):
             return result
@@ -44,11 +54,9 @@ class CellSearch:
             self._measure_latency(result, deployment)
         return result
 
-    def _resume(self, generator_hz: float | None) -> Strategy:
+    def _resume(self, inputs: SearchInputs) -> Strategy:
         """Return the search, which knows the trials that the journal has of the cell."""
-        inputs, several_senders = self._inputs(generator_hz), self._env.site.load is not None
-        self._folder.set_inputs(self.plan.cell, inputs)
-        trials = self._folder.trials(self.plan.cell)
+        trials, several_senders = self._folder.trials(self.plan.cell), self._env.site.load is not None
         return replay_trials(self.plan, inputs, trials, several_senders=several_senders)
 
     def _search(self, search: Strategy, deployment: Deployment) -> Result:

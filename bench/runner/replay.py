@@ -1,5 +1,6 @@
 """The search of a cell from its journal: `--resume` goes on with it, `bench verify` computes the result again."""
 
+import math
 from collections.abc import Iterable
 
 from msgspec.structs import replace
@@ -16,7 +17,12 @@ from bench.units import Seconds
 
 
 def replay_trials(
-    plan: CellPlan, inputs: SearchInputs, trials: Iterable[Measurement], *, several_senders: bool
+    plan: CellPlan,
+    inputs: SearchInputs,
+    trials: Iterable[Measurement],
+    *,
+    several_senders: bool,
+    limit: float = math.inf,
 ) -> Strategy:
     """Return the search of a cell that knows its trials, each checked and judged again.
 
@@ -25,24 +31,36 @@ def replay_trials(
         inputs: of its search.
         trials: in the order of the journal, with their series. Latency trials are checked and not searched with.
         several_senders: whether several hosts send.
+        limit: number of trials that the search is given; later ones are not looked at.
 
     Raises:
         ImpossibleMeasurementError: a trial breaks conservation or a hard bound.
     """
     search = registry.strategy(plan.scenario.search.strategy, search_problem(plan, inputs))
-    for measurement in trials:
+    given = 0
+    for place, measurement in enumerate(trials):
+        is_latency = measurement.planned.purpose == "latency"
+        if given >= limit and not is_latency:
+            continue
         check_sanity(measurement, plan, several_senders=several_senders)
-        if measurement.planned.purpose != "latency":
-            search = search.after(measurement, judge(measurement, plan.rules))
+        verdict = judge(measurement, plan.rules)
+        if not is_latency and (verdict.word != "invalid" or place >= inputs.ignored):
+            search, given = search.after(measurement, verdict), given + 1
     return search
 
 
 def recompute_result(
-    plan: CellPlan, inputs: SearchInputs, trials: Iterable[Measurement], *, several_senders: bool
+    plan: CellPlan,
+    inputs: SearchInputs,
+    trials: Iterable[Measurement],
+    *,
+    several_senders: bool,
+    limit: float = math.inf,
 ) -> Result:
     """Return the result that a cell's trials give; the arguments are those of replay_trials."""
     try:
-        return finish_result(replay_trials(plan, inputs, trials, several_senders=several_senders).result(), plan)
+        search = replay_trials(plan, inputs, trials, several_senders=several_senders, limit=limit)
+        return finish_result(search.result(), plan)
     except ImpossibleMeasurementError as problem:
         return without_rate(plan.cell, "failed", str(problem))
 

@@ -176,10 +176,8 @@ class _Check:
         if inputs is None or plan.unsupported_reason is not None:
             reason = plan.unsupported_reason
             return without_rate(plan.cell, "unsupported" if reason is not None else "not-measured", reason or "")
-        steps = [trial for trial in trials if trial.planned.purpose != "latency"]
-        later = {trial.planned.number for trial in steps[result.trials :]} if result.trials else set()
-        used = [trial for trial in trials if trial.planned.number not in later]
-        return recompute_result(plan, inputs, used, several_senders=record.site.load is not None)
+        limit = result.trials or math.inf  # none are counted in a cell that failed
+        return recompute_result(plan, inputs, trials, several_senders=record.site.load is not None, limit=limit)
 
     def _find_missing_results(self, trials: Mapping[Cell, Sequence[JournalLine]]) -> None:
         known = {result.cell for result in self.results.cells}

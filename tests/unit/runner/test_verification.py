@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+import simulated_runs
 from msgspec.structs import replace
 from simulated_runs import SCENARIO, make_simulated_run, simulated_systems
 
@@ -256,3 +257,13 @@ def test_a_report_does_not_blame_a_run_for_a_newer_search(folder: Path) -> None:
     found = verify_run(folder)
     assert len(found.differences) == 1
     assert "differing results may come from that" in found.unchecked[-1]
+
+
+def test_an_impossible_trial_fails_its_cell_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same failure follows from the trials; there is no result that could be forged."""
+    whole = simulated_runs._run_trial
+    monkeypatch.setattr(simulated_runs, "_run_trial", lambda *given: replace(whole(*given), negative=1))
+    folder = make_simulated_run(tmp_path / "run", replace(SMALL, systems=("python/kafka",), latency=LatencyTrials()))
+    assert {result.status for result in read_results(folder)} == {"failed"}
+    found = verify_run(folder)
+    assert (found.cells, found.differences, found.unchecked) == (2, (), ())
