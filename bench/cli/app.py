@@ -7,7 +7,21 @@ from typing import NoReturn
 
 import typer
 
-from bench.cli import calibrate, certify, check, clean, compare, doctor, plan, plugins, report, run, watch, worker
+from bench.cli import (
+    calibrate,
+    certify,
+    check,
+    clean,
+    compare,
+    doctor,
+    plan,
+    plugins,
+    report,
+    run,
+    verify,
+    watch,
+    worker,
+)
 from bench.cli.output import complain
 from bench.errors import HarnessError
 
@@ -19,7 +33,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for register in (run, check, plan, plugins, report, watch, compare, calibrate, certify, doctor, worker, clean):
+for register in (run, check, plan, plugins, report, watch, compare, verify, calibrate, certify, doctor, worker, clean):
     register.register(app)
 
 

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from bench.cli.output import say
+from bench.cli.verify import complain_of_differences
 from bench.errors import UsageError
 
 
@@ -34,6 +35,7 @@ def compare(
         raise UsageError(f"--fail-if {fail_if}: found no such verdict; allowed: slower, faster")
     for folder in (first, second):
         read_run(folder)
+    complain_of_differences([first, second])
     results = [read_results(folder) for folder in (first, second)]
     rates = [{(r.system, r.message_bytes, r.cpu_seconds): comparison.claim_text(r) for r in found} for found in results]
     compared = comparison.compare(results[0], results[1])

@@ -7,6 +7,7 @@ import typer
 
 from bench.cli.inputs import DEFAULT_RESULTS, Results, RunArgument, split_names, this_command
 from bench.cli.output import say
+from bench.cli.verify import complain_of_differences
 from bench.errors import UsageError
 
 
@@ -33,6 +34,7 @@ def report(
     """Draw the maps of a run from its folder alone; of several runs, a page that shows them side by side."""
     from bench.plugins import registry
 
+    complain_of_differences(folders)
     if len(folders) > 1:
         if formats not in ("", "html"):
             raise UsageError(f"--format {formats}: several runs are put side by side in one page (html) only")

@@ -7,15 +7,16 @@ from msgspec.structs import replace
 from bench.analysis.verdict import Verdict, judge
 from bench.errors import HarnessError, ImpossibleMeasurementError, UsageError
 from bench.model.measurement import Measurement, PlannedTrial, Result
-from bench.plugins import registry
+from bench.model.search_inputs import SearchInputs
 from bench.plugins.environment import RunEnvironment
 from bench.runner.cell_plan import CellPlan
 from bench.runner.deployment import Deployment, deployed
 from bench.runner.outcome import check_sanity, finish_result, remaining_latency_trials
 from bench.runner.progress import Notify, TrialFinished, TrialStarted
+from bench.runner.replay import replay_trials
 from bench.runner.trial import run_trial
 from bench.search.priors import hint_of
-from bench.search.problem import SearchProblem, Strategy
+from bench.search.problem import Strategy
 from bench.storage.run_folder import RunFolder
 
 logger = logging.getLogger(__name__)
@@ -34,7 +35,17 @@ class CellSearch:
         Args:
             generator_hz: what the load generator can do by itself, in messages/s; None where it is not known.
         """
-        search = self._resume(generator_hz)
+        inputs = self._inputs(generator_hz)
+        try:
+            result = self._answer(self._resume(inputs))
+        except ImpossibleMeasurementError:  # the trials give this failure again; any other one is not of the trials
+            self._folder.set_inputs(self.plan.cell, inputs)
+            raise
+        self._folder.set_inputs(self.plan.cell, inputs)
+        return result
+
+    def _answer(self, search: Strategy) -> Result:
+        """Return the result of a search, after the trials that it still wants."""
         result = finish_result(search.result(), self.plan)
         if search.next_trial() is None and not self._latency_trials(result):
             return result
@@ -43,14 +54,10 @@ class CellSearch:
             self._measure_latency(result, deployment)
         return result
 
-    def _resume(self, generator_hz: float | None) -> Strategy:
+    def _resume(self, inputs: SearchInputs) -> Strategy:
         """Return the search, which knows the trials that the journal has of the cell."""
-        search = registry.strategy(self.plan.scenario.search.strategy, self._problem(generator_hz))
-        for measurement in self._folder.trials(self.plan.cell):
-            self._check(measurement)
-            if measurement.planned.purpose != "latency":
-                search = search.after(measurement, judge(measurement, self.plan.rules))
-        return search
+        trials, several_senders = self._folder.trials(self.plan.cell), self._env.site.load is not None
+        return replay_trials(self.plan, inputs, trials, several_senders=several_senders)
 
     def _search(self, search: Strategy, deployment: Deployment) -> Result:
         """Try rates until the search has its answer."""
@@ -106,18 +113,11 @@ class CellSearch:
     def _check(self, measurement: Measurement) -> None:
         check_sanity(measurement, self.plan, several_senders=self._env.site.load is not None)
 
-    def _problem(self, generator_hz: float | None) -> SearchProblem:
-        plan, scenario = self.plan, self.plan.scenario
-        bound = plan.hard_bound
-        bound_hz = bound.hz if bound is not None else None
-        return SearchProblem(
-            plan.cell,
-            scenario.search,
-            scenario.timing,
-            batch_interval=plan.batch_interval,
-            bound_hz=bound_hz,
-            bound=bound.name if bound is not None else "cpu",
-            hint_hz=hint_of(plan.cell, self._folder.results(), bound_hz),
+    def _inputs(self, generator_hz: float | None) -> SearchInputs:
+        plan, bound = self.plan, self.plan.hard_bound
+        return SearchInputs(
+            cores=self._env.cores,
+            budget_s=float(plan.scenario.search.budget),
+            hint_hz=hint_of(plan.cell, self._folder.results(), bound.hz if bound is not None else None),
             generator_hz=generator_hz,
-            objectives=scenario.objectives,
         )

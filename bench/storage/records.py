@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 
 from bench.config.scenario import Scenario
 from bench.config.site import Site
@@ -12,6 +12,7 @@ from bench.errors import UsageError
 from bench.model.cell import Cell
 from bench.model.measurement import Measurement, Result
 from bench.model.message_sizes import MessageSize
+from bench.model.search_inputs import SearchInputs
 from bench.storage import format_1
 from bench.units import Bandwidth, Rate, Seconds, Share, Size, exact_text
 
@@ -38,6 +39,15 @@ class JournalEntry(Struct, frozen=True):
     format: int
     cell: Cell
     measurement: Measurement
+    files: dict[str, str] = field(default_factory=dict)
+    """SHA-256 of each file of the trial, by its path in the run folder; empty in runs of older versions"""
+
+
+class SearchRecord(Struct, frozen=True):
+    """The inputs of the search behind the result of a cell."""
+
+    cell: Cell
+    inputs: SearchInputs
 
 
 class Results(Struct, frozen=True):
@@ -45,6 +55,8 @@ class Results(Struct, frozen=True):
 
     format: int
     cells: list[Result]
+    searches: list[SearchRecord] = field(default_factory=list)
+    """one for each result that a search gave; empty in runs of older versions"""
 
 
 class _Header(Struct):

@@ -1,10 +1,10 @@
 """A run's folder: everything that a run measured, written before it is judged, readable without the run.
 
 run.json            scenario, site, machine, versions, revision, command      written first
-trials.jsonl        the journal: one measurement a line, appended and synced
+trials.jsonl        the journal: one measurement a line with the checksums of its files, appended and synced
 series/*.parquet    the counters of one trial; its micro-batches (-batches)
 latency/*           the latency histograms of one trial
-cells.json          the results; derived from the journal, can be rebuilt
+cells.json          the results and the inputs of their searches; derived from the journal, can be rebuilt
 logs/  data/        of child processes; data/ is deleted at the end
 """
 
@@ -23,16 +23,20 @@ from bench.config.site import Site
 from bench.errors import UsageError
 from bench.model.cell import Cell
 from bench.model.measurement import Batches, Buckets, Measurement, Result, Series
+from bench.model.search_inputs import SearchInputs
+from bench.storage.checksums import seal, seal_files, sync_folder, trial_files
+from bench.storage.journal import read_journal, read_line_trial
 from bench.storage.records import (
     FORMAT,
     JournalEntry,
     Results,
     RunRecord,
+    SearchRecord,
     decode_record,
     encode_record,
     read_format,
 )
-from bench.storage.series_files import read_batches, read_series, write_batches, write_latencies, write_series
+from bench.storage.series_files import trial_name, write_batches, write_latencies, write_series
 
 
 class RunFolder:
@@ -41,6 +45,8 @@ class RunFolder:
     def __init__(self, folder: Path) -> None:
         self.folder = folder.absolute()  # child processes have working folders of their own
         self._results: dict[Cell, Result] = {}
+        self._inputs: dict[Cell, SearchInputs] = {}
+        self._trials: set[str] = set()
         self._lock: IO[bytes] | None = None
 
     @classmethod
@@ -83,7 +89,11 @@ class RunFolder:
             record = RunRecord(FORMAT, scenario, site, dict(facts), now_text())
             _write_atomically(self.folder / "run.json", encode_record(record))
         _cut_partial_line(self.folder / "trials.jsonl")
-        self._results = {result.cell: result for result in read_results(self.folder)}
+        recorded = read_results_record(self.folder)
+        self._results = {result.cell: result for result in recorded.cells}
+        self._inputs = {search.cell: search.inputs for search in recorded.searches}
+        lines = read_journal(self.folder)
+        self._trials = {trial_name(line.entry.cell, line.entry.measurement) for line in lines}
 
     def close(self) -> None:
         """Unlock the folder."""
@@ -103,23 +113,47 @@ class RunFolder:
         return [entry.measurement for entry in read_trials(self.folder, cell)]
 
     def add(self, cell: Cell, measurement: Measurement) -> None:
-        """Append a measurement to the journal; it is on the disk when this returns, or UsageError is raised."""
+        """Append a measurement to the journal; it and its files are on the disk when this returns.
+
+        Raises:
+            UsageError: The folder cannot be written.
+            ValueError: The journal has a trial of this number of the cell, whose files would be overwritten.
+        """
+        trial = trial_name(cell, measurement)
+        if trial in self._trials:
+            raise ValueError(f"{trial}: is in the journal already")
         with self._report_write_errors():
+            for left in trial_files(self.folder, trial):  # by a harness that was killed before it wrote the line
+                left.unlink()
             write_series(self.folder, cell, measurement)
             write_batches(self.folder, cell, measurement)
             write_latencies(self.folder, cell, measurement)
+            files = seal_files(self.folder, trial_files(self.folder, trial))
             bare = replace(measurement, series=Series(), batches=Batches(), latencies=Buckets())
-            entry = JournalEntry(FORMAT, cell, bare)
-            with (self.folder / "trials.jsonl").open("ab") as journal:
-                journal.write(encode_record(entry) + b"\n")
-                journal.flush()
-                os.fsync(journal.fileno())
+            self._append(JournalEntry(FORMAT, cell, bare, files))
+        self._trials.add(trial)
+
+    def set_inputs(self, cell: Cell, inputs: SearchInputs) -> None:
+        """Keep the inputs of a cell's search; they are written with its next result."""
+        self._inputs[cell] = inputs
 
     def save_result(self, cell: Cell, result: Result) -> None:
-        """Write a cell's result to cells.json; UsageError if that fails."""
+        """Write a cell's result, and the inputs of its search, to cells.json; UsageError if that fails."""
         self._results[cell] = result
+        searches = [SearchRecord(one, inputs) for one, inputs in self._inputs.items() if one in self._results]
         with self._report_write_errors():
-            _write_atomically(self.folder / "cells.json", encode_record(Results(FORMAT, self.results())))
+            content = seal(encode_record(Results(FORMAT, self.results(), searches)))
+            _write_atomically(self.folder / "cells.json", content)
+
+    def _append(self, entry: JournalEntry) -> None:
+        path = self.folder / "trials.jsonl"
+        begun = path.exists()
+        with path.open("ab") as journal:
+            journal.write(seal(encode_record(entry)) + b"\n")
+            journal.flush()
+            os.fsync(journal.fileno())
+        if not begun:
+            sync_folder(self.folder)
 
     @contextlib.contextmanager
     def _report_write_errors(self) -> Iterator[None]:
@@ -145,13 +179,18 @@ def lock_run_folder(folder: Path) -> IO[bytes] | None:
 
 def require_current_format(folder: Path) -> None:
     """Raise UsageError if an older version of stream-bench wrote the run: it can be read, but not resumed."""
-    path = folder / "run.json"
-    number = read_format(_read_bytes(path), str(path))
+    number = read_run_format(folder)
     if number != FORMAT:
         raise UsageError(
             f"{folder}: is a run of format {number}, and new trials are of format {FORMAT}; "
             "it can be reported and compared, but not resumed: begin a new run"
         )
+
+
+def read_run_format(folder: Path) -> int:
+    """Return the format in which a run was written; UsageError if the folder is not a run's."""
+    path = folder / "run.json"
+    return read_format(_read_bytes(path), str(path))
 
 
 def read_run(folder: Path) -> RunRecord:
@@ -162,8 +201,13 @@ def read_run(folder: Path) -> RunRecord:
 
 def read_results(folder: Path) -> list[Result]:
     """Return the results of all cells that have one; UsageError if cells.json cannot be read."""
+    return read_results_record(folder).cells
+
+
+def read_results_record(folder: Path) -> Results:
+    """Return all results with the inputs of their searches; UsageError if cells.json cannot be read."""
     path = folder / "cells.json"
-    return decode_record(_read_bytes(path), Results, str(path)).cells if path.exists() else []
+    return decode_record(_read_bytes(path), Results, str(path)) if path.exists() else Results(FORMAT, [])
 
 
 def read_trials(folder: Path, cell: Cell | None = None) -> list[JournalEntry]:
@@ -174,19 +218,23 @@ def read_trials(folder: Path, cell: Cell | None = None) -> list[JournalEntry]:
         cell: Return only the trials of this cell.
 
     Raises:
-        UsageError: A line or a series file cannot be read.
+        UsageError: A line or a series file cannot be read, or is not as it was written.
     """
-    path = folder / "trials.jsonl"
-    if not path.exists():
-        return []
-    entries = []
-    for number, line in enumerate(path.read_bytes().splitlines(), 1):
-        entry = decode_record(line, JournalEntry, f"{path}:{number}")
-        if cell is None or entry.cell == cell:
-            series = read_series(folder, entry.cell, entry.measurement)
-            batches = read_batches(folder, entry.cell, entry.measurement)
-            entries.append(replace(entry, measurement=replace(entry.measurement, series=series, batches=batches)))
-    return entries
+    return [read_line_trial(folder, line) for line in read_journal(folder) if cell in (None, line.entry.cell)]
+
+
+def is_running(folder: Path) -> bool:
+    """Return True if a harness has locked the run folder; read from proc(5) /proc/locks, so the lock is never taken."""
+    try:
+        inode = (folder / ".lock").stat().st_ino
+        locks = Path("/proc/locks").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return False
+    return any(
+        words[1] == "FLOCK" and words[5].rsplit(":", 1)[-1] == str(inode)
+        for line in locks
+        if len(words := line.split()) > 5
+    )
 
 
 def now_text() -> str:
@@ -211,6 +259,7 @@ def _write_atomically(path: Path, content: bytes) -> None:
         file.flush()
         os.fsync(file.fileno())
     part.replace(path)
+    sync_folder(path.parent)
 
 
 def _cut_partial_line(journal: Path) -> None:

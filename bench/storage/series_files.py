@@ -11,6 +11,13 @@ from bench.model.cell import Cell
 from bench.model.measurement import Batches, Buckets, Measurement, Series
 
 Columns = TypeVar("Columns", Series, Batches, Buckets)
+REMEDY = "put it back from a copy or begin a new run; `bench verify {}` lists everything that differs"
+"""What to do about a file that is not as it was written."""
+
+
+def trial_name(cell: Cell, measurement: Measurement) -> str:
+    """Return the beginning of the names of a trial's files, such as "spark-kafka-10kB-20ms-003"."""
+    return f"{cell.name}-{measurement.planned.number:03d}"
 
 
 def write_series(folder: Path, cell: Cell, measurement: Measurement) -> None:
@@ -22,8 +29,11 @@ def write_series(folder: Path, cell: Cell, measurement: Measurement) -> None:
 
 
 def read_series(folder: Path, cell: Cell, measurement: Measurement) -> Series:
-    """Return the counters of a trial; empty if their file is missing, UsageError if it cannot be read."""
-    return _read_columns(_series_path(folder, cell, measurement), Series)
+    """Return the counters of a trial; UsageError if their file is missing or cannot be read."""
+    path = _series_path(folder, cell, measurement)
+    if not path.exists():
+        raise UsageError(f"{path}: is missing; {REMEDY.format(folder)}")
+    return _read_columns(path, Series)
 
 
 def write_batches(folder: Path, cell: Cell, measurement: Measurement) -> None:
@@ -67,11 +77,11 @@ def read_latencies(folder: Path, cell: Cell, measurement: Measurement) -> Bucket
 
 
 def _series_path(folder: Path, cell: Cell, measurement: Measurement, suffix: str = "") -> Path:
-    return folder / "series" / f"{cell.name}-{measurement.planned.number:03d}{suffix}.parquet"
+    return folder / "series" / f"{trial_name(cell, measurement)}{suffix}.parquet"
 
 
 def _latency_path(folder: Path, cell: Cell, measurement: Measurement, suffix: str) -> Path:
-    return folder / "latency" / f"{cell.name}-{measurement.planned.number:03d}{suffix}"
+    return folder / "latency" / f"{trial_name(cell, measurement)}{suffix}"
 
 
 def _read_columns(path: Path, kind: type[Columns]) -> Columns:

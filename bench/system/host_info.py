@@ -28,9 +28,7 @@ def describe(command: str, packages: Iterable[str] = ()) -> dict[str, Any]:
         "python": platform.python_version(),
         "java": _first_output_line(["java", "-version"]),
         "versions": versions(packages),
-        "revision": _first_output_line(
-            ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--abbrev=12"]
-        ),
+        "revision": revision(),
         "command": command,
     }
 
@@ -46,6 +44,13 @@ def find_change(facts: Mapping[str, Any]) -> str | None:
     present = now | versions(recorded)
     return next(
         (f"{name} {was}, not {present.get(name)}" for name, was in recorded.items() if present.get(name) != was), None
+    )
+
+
+def revision() -> str | None:
+    """Return the git revision of this code; None if it does not lie in a repository."""
+    return _first_output_line(
+        ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--abbrev=12"]
     )
 
 

@@ -14,8 +14,10 @@ from bench.model.cell import Cell
 from bench.model.measurement import Measurement, Result
 from bench.plugins.placement import place
 from bench.runner.outcome import mask_remote_cpu
+from bench.runner.verification import check_run, summary_text
+from bench.storage.journal import JournalLine, read_journal, read_line_trial
 from bench.storage.records import RunRecord
-from bench.storage.run_folder import read_results, read_run, read_trials
+from bench.storage.run_folder import read_results, read_run
 from bench.units import seconds_text
 
 
@@ -74,6 +76,8 @@ class RunData(Struct, frozen=True, dict=True):
     folder: Path
     record: RunRecord
     cells: tuple[CellData, ...]
+    disagreement: str = ""
+    """a line if the run's files do not agree with its results"""
 
     @property
     def title(self) -> str:
@@ -135,13 +139,24 @@ def read_run_data(run: Path) -> RunData:
     }
     rules = Rules(record.scenario.objectives, float(record.scenario.search.precision))
     trials: dict[Cell, list[JudgedTrial]] = {}
-    for entry in read_trials(run):
-        measurement = _without_remote_roles(entry.measurement, entry.cell, record.site)
-        trials.setdefault(entry.cell, []).append(JudgedTrial(measurement, judge(entry.measurement, rules)))
+    for line in read_journal(run):
+        trial = _judge_line(run, line, rules)
+        measurement = _without_remote_roles(trial.measurement, line.entry.cell, record.site)
+        trials.setdefault(line.entry.cell, []).append(replace(trial, measurement=measurement))
     if not results and not trials:
         raise UsageError(f"{run}: has no trial and no result yet; continue it with `bench run --resume {run}`")
     cells = dict.fromkeys((*record.scenario.cells(), *results, *trials))
-    return RunData(run, record, tuple(CellData(cell, results.get(cell), tuple(trials.get(cell, ()))) for cell in cells))
+    every = tuple(CellData(cell, results.get(cell), tuple(trials.get(cell, ()))) for cell in cells)
+    return RunData(run, record, every, summary_text(check_run(run)))
+
+
+def _judge_line(run: Path, line: JournalLine, rules: Rules) -> JudgedTrial:
+    """Return a trial and its verdict; one whose series is damaged is shown without it, and judges nothing."""
+    try:
+        measurement = read_line_trial(run, line).measurement
+    except UsageError:
+        return JudgedTrial(line.entry.measurement, Verdict("invalid", "its files are not as they were measured"))
+    return JudgedTrial(measurement, judge(measurement, rules))
 
 
 _FIELDS_BY_ROLE = ("cpu", "memory", "memory_slope", "usage")

@@ -56,6 +56,7 @@ class Column(Struct, frozen=True):
     finding: str
     facts: tuple[tuple[str, str], ...]
     winners: Markup | None
+    disagreement: str
 
 
 class Repeat(Struct, frozen=True):
@@ -172,7 +173,7 @@ def _make_column(name: str, run_data: RunData, embedder: SvgEmbedder) -> Column:
     winners = make_winner_map(run_data)
     facts = [*describe_subject(run_data), *describe_machine(run_data)]
     element = Markup(embedder.embed(winners)) if winners is not None else None  # noqa: S704  escaped by matplotlib
-    return Column(name, run_data.title, summarize_run(run_data), tuple(facts), element)
+    return Column(name, run_data.title, summarize_run(run_data), tuple(facts), element, run_data.disagreement)
 
 
 plugin = ReportPlugin(compare=write)

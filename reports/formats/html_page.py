@@ -67,6 +67,7 @@ def render_page(run_data: RunData) -> str:
             machine=describe_machine(run_data),
             repeat=describe_repetition(run_data),
             missing=run_data.missing,
+            disagreement=run_data.disagreement,
             limitations=LIMITATIONS,
             glossary=GLOSSARY,
             box=(WIDTH, COUNTS_HEIGHT, BACKLOG_HEIGHT),

@@ -47,6 +47,7 @@ def write(run: Path) -> list[Path]:
         "rows": [asdict(row) for row in make_rows(run_data)],
         "bottlenecks": bottlenecks[:MAX_BOTTLENECKS],
         "missing": [f"{cell_data.cell.system} {cell_data.point}" for cell_data in run_data.missing],
+        "disagreement": run_data.disagreement,
         "subject": describe_subject(run_data),
         "machine": describe_machine(run_data),
         "repeat": describe_repetition(run_data),

@@ -13,9 +13,9 @@ import msgspec
 
 from bench.errors import SiteError, UsageError
 from bench.plugins.plugin import ReportPlugin
-from bench.storage.run_folder import read_run
+from bench.storage.run_folder import is_running, read_run
 from reports.formats.html_page import load_templates
-from reports.live.snapshot import is_running, take_snapshot
+from reports.live.snapshot import take_snapshot
 
 CHECK_INTERVAL_S = 1.0
 """Between two checks that the run still goes on."""

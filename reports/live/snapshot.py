@@ -156,17 +156,3 @@ def _displayed_rate(result: Result) -> float | None:
 
 def _format_css(colour: RGB | None) -> str:
     return "" if colour is None else "#" + "".join(f"{round(255 * part):02x}" for part in colour)
-
-
-def is_running(run: Path) -> bool:
-    """Return True if a harness has locked the run folder; read from proc(5) /proc/locks, so the lock is never taken."""
-    try:
-        inode = (run / ".lock").stat().st_ino
-        locks = Path("/proc/locks").read_text(encoding="ascii").splitlines()
-    except OSError:
-        return False
-    return any(
-        words[1] == "FLOCK" and words[5].rsplit(":", 1)[-1] == str(inode)
-        for line in locks
-        if len(words := line.split()) > 5
-    )

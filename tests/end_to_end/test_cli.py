@@ -27,7 +27,9 @@ def bench(request, tmp_path):
     return run
 
 
-@pytest.mark.parametrize("verb", ["run", "check", "plan", "plugins", "report", "compare", "certify", "doctor", "clean"])
+@pytest.mark.parametrize(
+    "verb", ["run", "check", "plan", "plugins", "report", "compare", "verify", "certify", "doctor", "clean"]
+)
 def test_every_verb_has_help_with_an_example(bench, verb):
     """The user need not guess."""
     code, said, _ = bench(verb, "--help")

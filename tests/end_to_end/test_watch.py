@@ -18,10 +18,10 @@ from sample_runs import QUICK, make_result, make_run, open_run_folder
 
 from bench.config.scenario import Grid, Scenario
 from bench.errors import SiteError, UsageError
-from bench.storage.run_folder import RunFolder
+from bench.storage.run_folder import RunFolder, is_running
 from bench.units import Size
 from reports.live import server
-from reports.live.snapshot import is_running, take_snapshot
+from reports.live.snapshot import take_snapshot
 
 DEADLINE_S = 60.0
 SMOKE = Path(__file__).parents[2] / "scenarios" / "smoke.yaml"

@@ -75,7 +75,7 @@ def test_a_journal_line_of_a_newer_format_is_refused_with_its_number(copy):
     """The number of the line follows the name of the file."""
     path = copy / "trials.jsonl"
     first, second, *_ = path.read_text().splitlines()
-    path.write_text("\n".join([first, second.replace('"format":1', '"format":3')]))
+    path.write_text("\n".join([first, second.replace('"format":1', '"format":3'), ""]))
     with pytest.raises(UsageError, match=f"trials.jsonl:2: {NEWER}"):
         read_trials(copy)
 

@@ -1,5 +1,7 @@
 """A run folder keeps what was written, also if its writer is killed."""
 
+import hashlib
+
 import msgspec
 import pytest
 from msgspec.structs import replace
@@ -8,8 +10,10 @@ from bench.config.site import Site
 from bench.config.validation import read_scenario
 from bench.errors import UsageError
 from bench.model.cell import Cell
-from bench.model.measurement import Batches, Measurement, PlannedTrial, Result, Series
-from bench.storage.run_folder import RunFolder, read_results, read_run, read_trials
+from bench.model.measurement import Batches, Buckets, Measurement, PlannedTrial, Result, Series
+from bench.model.search_inputs import SearchInputs
+from bench.storage.records import JournalEntry, SearchRecord, decode_record, encode_record
+from bench.storage.run_folder import RunFolder, read_results, read_results_record, read_run, read_trials
 from bench.units import Bandwidth
 from producers.kafka.site import KafkaSite
 
@@ -127,16 +131,94 @@ def test_a_folder_that_is_no_run_is_refused_in_one_line(tmp_path):
         read_run(tmp_path)
 
 
-@pytest.mark.parametrize("cut", [0, 100, -1])
-def test_a_damaged_series_file_is_named(store, cut):
-    """A crash may leave only a part of a table; one line says which file it is."""
+@pytest.mark.parametrize("damage", [b"", b"PAR1", None], ids=["empty", "another", "missing"])
+def test_a_damaged_series_file_is_named(store, damage):
+    """It never changes an answer in silence: one line says which file it is, and what to do."""
     store.add(CELL, measurement(0))
     (table,) = store.folder.glob("series/*.parquet")
-    table.write_bytes(table.read_bytes()[:cut])
-    with pytest.raises(UsageError, match=f"{table.name}: no table of a trial"):
-        store.trials(CELL)
     table.unlink()
-    assert store.trials(CELL)[0].series == Series()
+    if damage is not None:
+        table.write_bytes(damage)
+    with pytest.raises(UsageError, match=rf"{table.name}: is .*; put it back from a copy or begin a new run; `bench"):
+        store.trials(CELL)
+
+
+def test_a_damaged_series_file_harms_no_other_cell(store):
+    """A cell's trials are read without those of others."""
+    store.add(CELL, measurement(0))
+    store.add(replace(CELL, message_bytes=1000), measurement(0))
+    (store.folder / "series" / f"{CELL.name}-000.parquet").unlink()
+    assert len(store.trials(replace(CELL, message_bytes=1000))) == 1
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"), [(lambda path: path.write_bytes(b"PAR1"), "no table"), (lambda path: path.unlink(), "missing")]
+)
+def test_a_damaged_series_file_is_named_without_checksums_too(store, damage, said):
+    """Older runs have none."""
+    store.add(CELL, measurement(0))
+    journal = store.folder / "trials.jsonl"
+    entry = decode_record(journal.read_bytes(), JournalEntry, "")
+    journal.write_bytes(encode_record(replace(entry, files={})) + b"\n")
+    damage(next(store.folder.glob("series/*.parquet")))
+    with pytest.raises(UsageError, match=said):
+        store.trials(CELL)
+
+
+def test_an_edited_line_is_named(store):
+    """Its own checksum tells."""
+    store.add(CELL, measurement(0))
+    journal = store.folder / "trials.jsonl"
+    journal.write_bytes(journal.read_bytes().replace(b'"processed":600', b'"processed":599'))
+    with pytest.raises(UsageError, match=r"trials.jsonl:1: is not as it was written"):
+        store.trials(CELL)
+
+
+def test_a_line_has_the_checksum_of_every_file_of_its_trial(store):
+    """`sha256sum` gives the same."""
+    buckets = Buckets([1, 1], ["due", "sent"], [3, 3], [5, 5])
+    store.add(CELL, replace(measurement(0), latencies=buckets))
+    (entry,) = read_trials(store.folder)
+    there = [path for path in store.folder.rglob("*") if path.is_file() and path.parent.name in ("series", "latency")]
+    assert entry.files == {
+        str(path.relative_to(store.folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in there
+    }
+    assert len(there) > 1
+
+
+def test_what_a_killed_harness_left_is_not_of_the_next_trial(store):
+    """It was killed after it had written a trial's files, and before it wrote the line: the trial is run again."""
+    left = store.folder / "latency" / f"{CELL.name}-000-due.hgrm"
+    left.write_text("left behind")
+    store.add(CELL, measurement(0))
+    assert not left.exists()
+
+
+def test_a_trial_of_the_journal_is_never_overwritten(store, scenario):
+    """Neither by the harness that ran it nor by one that resumes the run."""
+    store.add(CELL, measurement(0))
+    with pytest.raises(ValueError, match="is in the journal already"):
+        store.add(CELL, measurement(0))
+    store.close()
+    again = RunFolder(store.folder)
+    again.open(scenario, Site(), {})
+    with pytest.raises(ValueError, match="is in the journal already"):
+        again.add(CELL, measurement(0))
+    again.close()
+
+
+def test_the_inputs_of_a_search_are_written_with_its_result(store, scenario):
+    """A resumed run keeps those of the cells that it passes over."""
+    inputs = SearchInputs(2, 30.0, hint_hz=12.5)
+    store.set_inputs(CELL, inputs)
+    assert not (store.folder / "cells.json").exists()
+    store.save_result(CELL, result())
+    store.close()
+    again = RunFolder(store.folder)
+    again.open(scenario, Site(), {})
+    again.save_result(replace(CELL, message_bytes=1000), result(replace(CELL, message_bytes=1000)))
+    again.close()
+    assert read_results_record(store.folder).searches == [SearchRecord(CELL, inputs)]
 
 
 def test_a_full_disk_ends_the_run_with_advice(store):

@@ -1,0 +1,21 @@
+"""The inputs of one cell's search that neither the scenario nor the trials hold."""
+
+from msgspec import Struct
+
+
+class SearchInputs(Struct, frozen=True):
+    """What a search was given besides scenario and site; with the cell's trials it gives the result again.
+
+    Rates are messages/s. Whatever else a search comes to depend on belongs here, with a default for older runs.
+    """
+
+    cores: int
+    """that a framework on the harness's machine has"""
+    budget_s: float
+    """seconds allotted to the cell's search, in all of its visits"""
+    hint_hz: float | None = None
+    """an estimate from neighbouring cells"""
+    generator_hz: float | None = None
+    """the generator's ceiling, as it was known then"""
+    ignored: int = 0
+    """invalid trials among so many first ones of the journal were not given to the search"""

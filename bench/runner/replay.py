@@ -1,0 +1,81 @@
+"""The search of a cell from its journal: `--resume` goes on with it, `bench verify` computes the result again."""
+
+import math
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
+from bench.analysis.verdict import judge
+from bench.errors import ImpossibleMeasurementError
+from bench.model.measurement import Measurement, Result
+from bench.model.search_inputs import SearchInputs
+from bench.plugins import registry
+from bench.runner.cell_plan import CellPlan
+from bench.runner.outcome import check_sanity, finish_result, without_rate
+from bench.search.problem import SearchProblem, Strategy
+from bench.units import Seconds
+
+
+def replay_trials(
+    plan: CellPlan,
+    inputs: SearchInputs,
+    trials: Iterable[Measurement],
+    *,
+    several_senders: bool,
+    limit: float = math.inf,
+) -> Strategy:
+    """Return the search of a cell that knows its trials, each checked and judged again.
+
+    Args:
+        plan: of the cell.
+        inputs: of its search.
+        trials: in the order of the journal, with their series. Latency trials are checked and not searched with.
+        several_senders: whether several hosts send.
+        limit: number of trials that the search is given; later ones are not looked at.
+
+    Raises:
+        ImpossibleMeasurementError: a trial breaks conservation or a hard bound.
+    """
+    search = registry.strategy(plan.scenario.search.strategy, search_problem(plan, inputs))
+    given = 0
+    for place, measurement in enumerate(trials):
+        is_latency = measurement.planned.purpose == "latency"
+        if given >= limit and not is_latency:
+            continue
+        check_sanity(measurement, plan, several_senders=several_senders)
+        verdict = judge(measurement, plan.rules)
+        if not is_latency and (verdict.word != "invalid" or place >= inputs.ignored):
+            search, given = search.after(measurement, verdict), given + 1
+    return search
+
+
+def recompute_result(
+    plan: CellPlan,
+    inputs: SearchInputs,
+    trials: Iterable[Measurement],
+    *,
+    several_senders: bool,
+    limit: float = math.inf,
+) -> Result:
+    """Return the result that a cell's trials give; the arguments are those of replay_trials."""
+    try:
+        search = replay_trials(plan, inputs, trials, several_senders=several_senders, limit=limit)
+        return finish_result(search.result(), plan)
+    except ImpossibleMeasurementError as problem:
+        return without_rate(plan.cell, "failed", str(problem))
+
+
+def search_problem(plan: CellPlan, inputs: SearchInputs) -> SearchProblem:
+    """Return the problem that a cell's search is given."""
+    bound = plan.hard_bound
+    return SearchProblem(
+        plan.cell,
+        replace(plan.scenario.search, budget=Seconds(inputs.budget_s)),
+        plan.scenario.timing,
+        batch_interval=plan.batch_interval,
+        bound_hz=bound.hz if bound is not None else None,
+        bound=bound.name if bound is not None else "cpu",
+        hint_hz=inputs.hint_hz,
+        generator_hz=inputs.generator_hz,
+        objectives=plan.scenario.objectives,
+    )

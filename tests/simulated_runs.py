@@ -1,0 +1,63 @@
+"""Runs of the whole procedure on simulated systems of known capacity: real searches, in no time."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from unittest import mock
+
+from bench.calibration.generator_ceiling import GeneratorCeilings
+from bench.config.scenario import Grid, Scenario, Search
+from bench.config.site import Site
+from bench.model.measurement import Measurement, PlannedTrial
+from bench.model.message_sizes import MessageSize
+from bench.runner import cell_search
+from bench.runner.cell_plan import CellPlan
+from bench.runner.run import RunOptions, run
+from bench.simulation.capacity import Traits
+from bench.simulation.faults import Faults
+from bench.simulation.fluid import Fluid
+from bench.storage.run_folder import RunFolder
+from bench.units import Seconds, Share
+
+SCENARIO = Scenario(
+    "simulated",
+    ("python/kafka", "spark/kafka"),
+    Grid((MessageSize(100), MessageSize(1000), MessageSize(10_000)), (Seconds(0), Seconds(0.001))),
+    search=Search(precision=Share(0.1), budget=Seconds(600)),
+)
+GENERATOR_HZ = 40_000.0
+
+
+def make_simulated_run(folder: Path, scenario: Scenario = SCENARIO) -> Path:
+    """Run a scenario on simulated systems into a new folder; return it."""
+    folder.mkdir()
+    store = RunFolder(folder)
+    with simulated_systems():
+        run(scenario, Site(), store, lambda _event: None, RunOptions("bench run x", folder, folder / "children"))
+    store.close()
+    return folder
+
+
+@contextmanager
+def simulated_systems() -> Iterator[None]:
+    """Let deployments be simulated: every trial of a cell is one of a fluid queue."""
+    with (
+        mock.patch.object(cell_search, "deployed", _deployed),
+        mock.patch.object(cell_search, "run_trial", _run_trial),
+        mock.patch.object(GeneratorCeilings, "measure", return_value=GENERATOR_HZ),
+    ):
+        yield
+
+
+@contextmanager
+def _deployed(plan: CellPlan, _env: object) -> Iterator[SimpleNamespace]:
+    capacity = 1 / (1 / 30_000 + plan.cell.message_bytes / 50e6 + plan.cell.cpu_seconds)
+    system = Fluid(Traits(capacity, batch_interval=plan.batch_interval), Faults(), seed=plan.cell.message_bytes)
+    source = SimpleNamespace(reset=lambda: None)
+    yield SimpleNamespace(source=source, system=system, redeploy=system.restart)
+
+
+def _run_trial(deployment: SimpleNamespace, planned: PlannedTrial, _notify: object) -> Measurement:
+    measured: Measurement = deployment.system.run_trial(planned, 30.0)
+    return measured
