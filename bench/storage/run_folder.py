@@ -2,6 +2,7 @@
 
 run.json            scenario, site, machine, versions, revision, command      written first
 trials.jsonl        the journal: one measurement a line, appended and synced
+visits.jsonl        one visit of a cell a line, appended and synced: what its search was given, what time it took
 series/*.parquet    the counters of one trial
 latency/*           the latency histograms of one trial
 cells.json          the results; derived from the journal, can be rebuilt
@@ -28,6 +29,7 @@ from bench.storage.records import (
     JournalEntry,
     Results,
     RunRecord,
+    VisitRecord,
     decode_record,
     encode_record,
     read_format,
@@ -82,7 +84,8 @@ class RunFolder:
         if not begun:
             record = RunRecord(FORMAT, scenario, site, dict(facts), now_text())
             _write_atomically(self.folder / "run.json", encode_record(record))
-        _cut_partial_line(self.folder / "trials.jsonl")
+        for journal in ("trials.jsonl", "visits.jsonl"):
+            _cut_partial_line(self.folder / journal)
         self._results = {result.cell: result for result in read_results(self.folder)}
 
     def close(self) -> None:
@@ -93,6 +96,10 @@ class RunFolder:
     def has_result(self, cell: Cell) -> bool:
         """Return True if the cell has a result, from this run or from one that it resumes."""
         return cell in self._results
+
+    def result(self, cell: Cell) -> Result | None:
+        """Return the cell's current result; None if it has none yet."""
+        return self._results.get(cell)
 
     def results(self) -> list[Result]:
         """Return all results so far, in the order in which their cells were finished."""
@@ -108,10 +115,12 @@ class RunFolder:
             write_series(self.folder, cell, measurement)
             write_latencies(self.folder, cell, measurement)
             entry = JournalEntry(FORMAT, cell, replace(measurement, series=Series(), latencies=Buckets()))
-            with (self.folder / "trials.jsonl").open("ab") as journal:
-                journal.write(encode_record(entry) + b"\n")
-                journal.flush()
-                os.fsync(journal.fileno())
+            _append_line(self.folder / "trials.jsonl", encode_record(entry))
+
+    def add_visit(self, visit: VisitRecord) -> None:
+        """Append a visit to visits.jsonl; it is on the disk when this returns, or UsageError is raised."""
+        with self._report_write_errors():
+            _append_line(self.folder / "visits.jsonl", encode_record(visit))
 
     def save_result(self, cell: Cell, result: Result) -> None:
         """Write a cell's result to cells.json; UsageError if that fails."""
@@ -186,6 +195,23 @@ def read_trials(folder: Path, cell: Cell | None = None) -> list[JournalEntry]:
     return entries
 
 
+def read_visits(folder: Path) -> list[VisitRecord]:
+    """Return the visits of cells that have ended, in order; UsageError if a line cannot be read."""
+    path = folder / "visits.jsonl"
+    lines = path.read_bytes().splitlines() if path.exists() else []
+    return [decode_record(line, VisitRecord, f"{path}:{number}") for number, line in enumerate(lines, 1)]
+
+
+def sum_trials(folder: Path) -> dict[Cell, tuple[int, float]]:
+    """Return the number and the seconds of the trials of each cell in the journal."""
+    path, sums = folder / "trials.jsonl", dict[Cell, tuple[int, float]]()
+    for number, line in enumerate(path.read_bytes().splitlines() if path.exists() else [], 1):
+        entry = decode_record(line, JournalEntry, f"{path}:{number}")
+        count, seconds = sums.get(entry.cell, (0, 0.0))
+        sums[entry.cell] = count + 1, seconds + entry.measurement.seconds
+    return sums
+
+
 def now_text() -> str:
     """Return the time of day in UTC, as a label."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -208,6 +234,13 @@ def _write_atomically(path: Path, content: bytes) -> None:
         file.flush()
         os.fsync(file.fileno())
     part.replace(path)
+
+
+def _append_line(journal: Path, line: bytes) -> None:
+    with journal.open("ab") as file:
+        file.write(line + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def _cut_partial_line(journal: Path) -> None:
