@@ -29,6 +29,8 @@ WIDTH_WITHOUT_INTERVAL = 2.0
 """Width in ln(rate) that a cell without both ends counts as on its first visit; divided by the visits it had."""
 SIMILAR_GAIN = 0.7
 """A cell of the system that was visited last is preferred from this share of the highest gain on."""
+MAX_CLOSING_SHARE = 0.5
+"""An open point comes before wider intervals only if this share of the time left is enough to close it."""
 GENERATOR_SHARE = 0.8
 """From this share of the generator's ceiling on, an estimate that the generator limits stays limited by it."""
 
@@ -100,7 +102,7 @@ def next_visit(
     """Return the next visit of a map with a total; None when no visit is worth its time or the total is used.
 
     First every cell without a result, in the order of the run. Then, with decreasing priority: cells without both ends
-    of their interval; cells that decide an open point which the time left can close; the other cells whose interval is
+    of their interval; cells that decide an open point which half of the time left can close; the other cells whose interval is
     wider than the precision. Within one of these groups, the cell whose interval shrinks most per second.
 
     Args:
@@ -119,6 +121,17 @@ def next_visit(
     here = [option for option in similar if option.visit.cell.system == system]
     best = max(here or similar, key=lambda option: option.gain, default=None)
     return best.visit if best is not None else None
+
+
+def total_warning(total_s: float | None, cells: int) -> str | None:
+    """Return why a total is too small for a number of cells, in a sentence; None where it is not, or not set."""
+    least = MIN_CELL_S * cells
+    if total_s is None or total_s >= least:
+        return None
+    return (
+        f"search.total: {total_s:g} s for {cells} cells is less than {MIN_CELL_S:g} s a cell; every cell is visited"
+        f" once, which takes longer than the total; give at least {least:g} s"
+    )
 
 
 def is_disturbed(result: Result | None) -> bool:
@@ -208,9 +221,9 @@ def _is_generator_limited(result: Result) -> bool:
 
 
 def _is_separable(state: CellState, states: Sequence[CellState], remaining_s: float) -> bool:
-    """Return True if the time left can separate a cell's interval from an overlapping one of the same point."""
+    """Return True if a share of the time left separates a cell's interval from an overlapping one of its point."""
     return any(
-        _separation_seconds(state, rival) <= remaining_s
+        _separation_seconds(state, rival) <= MAX_CLOSING_SHARE * remaining_s
         for rival in states
         if rival.cell.system != state.cell.system and _point(rival.cell) == _point(state.cell)
     )
