@@ -23,6 +23,8 @@ MIN_CELL_S = 8.0
 """Seconds of a total for each cell, below which the first pass alone takes longer than the total."""
 TRIALS_PER_VISIT = 2.0
 """A later visit has time for at least so many trials of the cell's mean duration, where the total allows it."""
+MIN_OVERHEADS = 4.0
+"""A later visit is so many times as long as its overhead, where the cell had at least that much time before."""
 MAX_VISITS_WITHOUT_INTERVAL = 4
 """A cell that has not both ends of its interval after so many visits gets no further one."""
 WIDTH_WITHOUT_INTERVAL = 2.0
@@ -201,15 +203,17 @@ def _list_options(states: Sequence[CellState], remaining_s: float, precision: fl
 
 
 def _later_seconds(state: CellState, width: float | None, available: float, precision: float) -> float | None:
-    """Return the time of a later visit: what the precision needs, but at most as much again as was spent.
+    """Return the time of a later visit: what the precision needs, but at most half as much again as was spent.
 
-    None if not even one trial fits into the time available.
+    Up to as much again where a shorter visit would be mostly overhead. None if not even one trial fits into the time
+    available.
     """
     trial = state.trial_s / state.trials if state.trials else MIN_VISIT_S
     if available <= 0 or available < max(trial, 2 * state.refused_s):
         return None
     needed = math.inf if width is None else state.trial_s * ((width / precision) ** 2 - 1)
-    wanted = max(TRIALS_PER_VISIT * trial, 2 * state.refused_s, min(needed, state.trial_s))
+    most = min(state.trial_s, max(state.trial_s / 2, MIN_OVERHEADS * state.overhead_s))
+    wanted = max(TRIALS_PER_VISIT * trial, 2 * state.refused_s, min(needed, most))
     return min(available, wanted)
 
 
