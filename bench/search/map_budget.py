@@ -104,8 +104,8 @@ def next_visit(
     """Return the next visit of a map with a total; None when no visit is worth its time or the total is used.
 
     First every cell without a result, in the order of the run. Then, with decreasing priority: cells without both ends
-    of their interval; cells that decide an open point which half of the time left can close; the other cells whose interval is
-    wider than the precision. Within one of these groups, the cell whose interval shrinks most per second.
+    of their interval; cells that decide an open point which half of the time left can close; the other cells whose
+    interval is wider than the precision. Within one of these groups, the cell whose interval shrinks most per second.
 
     Args:
         states: All cells in the order of the run.
