@@ -18,6 +18,7 @@ from bench.runner import cell_search
 from bench.runner.map_visits import MapVisits
 from bench.runner.progress import CellFinished, CellStarted, Notify, ProgressEvent, TrialFinished
 from bench.runner.run import RunOptions, run
+from bench.search import map_budget
 from bench.search.map_budget import interval_width
 from bench.storage.run_folder import RunFolder, read_results, read_trials, read_visits
 
@@ -65,8 +66,12 @@ def interrupt_after(trials: int) -> Notify:
     return notify
 
 
-def test_a_total_is_spent_in_passes(tmp_path: Path, scenario: Callable[..., Scenario]) -> None:
-    """Every cell has a first visit; a later one narrows the widest interval; the last visit begins within the total."""
+def test_a_later_visit_narrows_the_widest_interval(
+    tmp_path: Path, scenario: Callable[..., Scenario], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a first visit of every cell; the map has the last result of each."""
+    monkeypatch.setattr(map_budget, "FIRST_SHARE", 0.0)  # first visits are short, so that no search is finished in one
+    monkeypatch.setattr(map_budget, "MIN_VISIT_S", 2.0)
     seen: list[CellStarted | CellFinished] = []
 
     def notify(event: ProgressEvent) -> None:
@@ -74,19 +79,32 @@ def test_a_total_is_spent_in_passes(tmp_path: Path, scenario: Callable[..., Scen
             seen.append(event)
 
     run_folder = tmp_path / "run"
-    go_on(run_folder, scenario("search.total=16 s"), notify)
-    visits = read_visits(run_folder)
-    assert {visit.cell for visit in visits[:2]} == set(scenario().cells())
-    assert sum(visit.seconds for visit in visits[:-1]) < 16
-    started, finished = ([event for event in seen if isinstance(event, kind)] for kind in (CellStarted, CellFinished))
+    go_on(run_folder, scenario("search.total=5 min"), notify)
+    started = [event for event in seen if isinstance(event, CellStarted)]
+    finished = [event for event in seen if isinstance(event, CellFinished)]
+    assert {event.cell for event in started[:2]} == set(scenario().cells())
     first: list[Result] = [event.result for event in finished[:2]]
     widest = max(first, key=lambda result: interval_width(result) or 0.0)
-    assert (started[2].cell, started[2].visit, started[2].total_s) == (widest.cell, 2, 16.0)
+    assert (started[2].cell, started[2].visit, started[2].total_s) == (widest.cell, 2, 300.0)
     assert finished[2].earlier == widest
     assert (interval_width(finished[2].result) or 9.9) < (interval_width(widest) or 0.0)
+    assert all((interval_width(result) or 9.9) <= 0.05 for result in read_results(run_folder))
     assert {result.cell: result for result in read_results(run_folder)} == {
         event.result.cell: event.result for event in finished
     }
+
+
+def test_a_total_is_exceeded_by_no_later_visit(
+    tmp_path: Path, scenario: Callable[..., Scenario], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each one begins within it, and so does each of its trials."""
+    monkeypatch.setattr(HalvingSearch, "enough", 1000)
+    run_folder, total = tmp_path / "run", 14.0
+    go_on(run_folder, scenario(f"search.total={total:g} s"))
+    visits = read_visits(run_folder)
+    for place in range(2, len(visits)):
+        assert sum(visit.seconds for visit in visits[:place]) < total
+        assert visits[place].allotted <= total - sum(visit.seconds for visit in visits[:place])
 
 
 def test_a_killed_run_goes_on_within_what_is_left_of_its_total(
