@@ -46,12 +46,15 @@ def read_inputs(path: Path, site: Path | None, changes: list[str] | None) -> "tu
 def warn_of_settings(scenario: "Scenario") -> None:
     """Print the warnings about a scenario's settings. Raises UsageError where one must be corrected first."""
     from bench.plugins.scenario_check import config_warnings
+    from bench.search.map_budget import total_warning
 
+    if (warning := total_warning(scenario.search.total, len(scenario.cells()))) is not None:
+        complain(f"warning: {warning}")
     found = config_warnings(scenario)
-    for warning in found:
-        if not warning.refused:
-            complain(f"warning: {warning.text}")
-    if refused := [warning.text for warning in found if warning.refused]:
+    for one in found:
+        if not one.refused:
+            complain(f"warning: {one.text}")
+    if refused := [one.text for one in found if one.refused]:
         raise UsageError("\n".join(refused))
 
 

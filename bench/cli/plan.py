@@ -16,6 +16,7 @@ def plan(
 ) -> None:
     """Estimate what a scenario will take: cells, time, disk, and what is missing."""
     from bench.cli.run_estimate import estimate_run
+    from bench.search.map_budget import total_warning
     from bench.units import seconds_text
 
     chosen, where = read_inputs(scenario, site, changes)
@@ -25,6 +26,10 @@ def plan(
         " of them unsupported"
     )
     say(f"time     about {seconds_text(estimate.seconds)}, at most {seconds_text(estimate.longest)}")
+    if estimate.passes:
+        say(f"passes   {estimate.passes}")
+    if (warning := total_warning(chosen.search.total, len(estimate.cells) - len(estimate.unsupported))) is not None:
+        say(f"warning  {warning}")
     say(f"disk     about {estimate.disk / 1e9:.1f} GB at a time, {estimate.free / 1e9:.0f} GB free")
     for name, reason in estimate.unsupported.items():
         say(f"cannot   {name}: {reason}")

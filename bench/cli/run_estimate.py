@@ -13,6 +13,7 @@ from bench.model.cell import Cell
 from bench.plugins.site_preflight import missing_for
 from bench.runner.cell_plan import CellPlan, plan_cell
 from bench.search.durations import TrialDurations
+from bench.search.map_budget import FIRST_SHARE, MIN_CELL_S
 from bench.system import host_info
 
 USUAL_TRIALS = 5
@@ -38,6 +39,8 @@ class RunEstimate(Struct, frozen=True):
     free: int
     missing: list[str]
     """what the user must correct, or will be downloaded, a sentence each"""
+    passes: str = ""
+    """how a total is spent; empty without one"""
 
 
 def estimate_run(scenario: Scenario, site: Site, results: Path, cache: Path) -> RunEstimate:
@@ -55,15 +58,30 @@ def estimate_run(scenario: Scenario, site: Site, results: Path, cache: Path) -> 
     missing = missing_for(plugins, site, cache)
     if disk > free:
         missing.append(f"{disk / 1e9:.1f} GB of disk are needed at {results}, {free / 1e9:.1f} GB are free")
+    seconds = starts + sum(_usual_seconds(one) for one in able)
+    longest = starts + len(able) * (float(scenario.search.budget) + float(scenario.timing.drain))
+    total, passes = scenario.search.total, ""
+    if total is not None:
+        last = max((_longest_trial(one, USUAL_HZ) for one in able), default=0.0) + float(scenario.timing.drain)
+        seconds = max(float(total), MIN_CELL_S * len(able))
+        longest, passes = seconds + last, _describe_passes(float(total), len(able))
     return RunEstimate(
         cells,
         {one.cell.name: one.unsupported_reason for one in plans if one.unsupported_reason is not None},
-        starts + sum(_usual_seconds(one) for one in able),
-        starts + len(able) * (float(scenario.search.budget) + float(scenario.timing.drain)),
+        seconds,
+        longest,
         disk,
         free,
         missing,
+        passes,
     )
+
+
+def _describe_passes(total: float, cells: int) -> str:
+    first = max(MIN_CELL_S, FIRST_SHARE * total / max(1, cells))
+    rest = total - first * cells
+    more = f"then {rest:.0f} s where the map is open or an interval wide" if rest > 0 else "no time for another one"
+    return f"the first visits every cell for about {first:.0f} s, {more}"
 
 
 def _usual_seconds(plan: CellPlan) -> float:

@@ -64,11 +64,11 @@ class Lines:
             case Note():
                 self._print(f"  {event.text}")
             case CellStarted():
-                self._print(f"[{event.number}/{event.total}] {_title(event.cell)}")
+                self._print(f"[{event.number}/{event.total}] {_title(event.cell)}{_visit_text(event)}")
             case TrialFinished():
                 self._print(f"  {_trial_line(event)}")
             case CellFinished():
-                self._print(f"  = {result_line(event.result)}")
+                self._print(f"  = {result_line(event.result)}{_change_text(event)}")
             case _:
                 pass
 
@@ -83,6 +83,8 @@ class Screen:
         self._lines = Lines(console)
         self._cells, self._done, self._measured = cells, 0, 0
         self._began = time.monotonic()
+        self._total_s: float | None = None
+        self._end = 0.0
         self._title: Text = Text("starting")
         self._note = ""
         self._planned: PlannedTrial | None = None
@@ -94,8 +96,11 @@ class Screen:
             case Note():
                 self._note = event.text
             case CellStarted():
-                self._done, self._note, self._planned = event.number - 1, "deploying", None
-                self._title = Text(f"{event.number}/{event.total}  {_title(event.cell)}", style="bold")
+                self._done, self._note, self._planned = event.done, "deploying", None
+                self._title = Text(
+                    f"{event.number}/{event.total}  {_title(event.cell)}{_visit_text(event)}", style="bold"
+                )
+                self._total_s, self._end = event.total_s, time.monotonic() + (event.left_s or 0.0)
                 self._rates.clear()
             case TrialStarted():
                 self._planned, self._note = event.planned, ""
@@ -105,20 +110,21 @@ class Screen:
             case TrialFinished():
                 self._lines(event)
             case CellFinished():
-                self._measured += 1
-                self._done += 1
+                self._measured += event.earlier is None
+                self._done += event.earlier is None
                 self._lines(event)
 
     def __rich__(self) -> RenderableType:
         spent = time.monotonic() - self._began
-        left = spent / self._measured * (self._cells - self._done) if self._measured else None
+        bar, left = ProgressBar(total=self._cells, completed=self._done, width=30), ""
+        if self._total_s is not None:
+            rest = max(0.0, self._end - time.monotonic())
+            bar = ProgressBar(total=self._total_s, completed=self._total_s - rest, width=30)
+            left = f"{seconds_text(round(rest))} of {seconds_text(round(self._total_s))} left"
+        elif self._measured:
+            left = f"about {seconds_text(round(spent / self._measured * (self._cells - self._done)))} left"
         head = Table.grid(padding=(0, 2))
-        head.add_row(
-            ProgressBar(total=self._cells, completed=self._done, width=30),
-            f"{self._done} of {self._cells} cells",
-            f"{seconds_text(round(spent))} so far",
-            f"about {seconds_text(round(left))} left" if left is not None else "",
-        )
+        head.add_row(bar, f"{self._done} of {self._cells} cells", f"{seconds_text(round(spent))} so far", left)
         return Group(head, self._title, Text(self._note, style="dim") if self._note else self._counters())
 
     def _counters(self) -> RenderableType:
@@ -146,6 +152,24 @@ def result_line(result: Result) -> str:
     reason = f" ({result.reason})" if result.reason else ""
     effort = f"{result.trials} trials, {result.seconds:.0f} s"
     return f"{result.status}{reason}: {sign}{rate_text(rate)}{interval}, {effort}"
+
+
+def _visit_text(event: CellStarted) -> str:
+    """Return which visit of the cell it is, from the second on, and what is left of the total."""
+    visit = f"visit {event.visit}" if event.visit > 1 else ""
+    left = f"{seconds_text(round(max(0.0, event.left_s)))} left" if event.left_s is not None else ""
+    texts = ", ".join(text for text in (visit, left) if text)
+    return f"  ({texts})" if texts else ""
+
+
+def _change_text(event: CellFinished) -> str:
+    """Return the interval that a new result replaces."""
+    earlier, now = event.earlier, event.result
+    if earlier is None or (earlier.low_hz, earlier.high_hz, earlier.status) == (now.low_hz, now.high_hz, now.status):
+        return ""
+    if earlier.low_hz is None and earlier.high_hz is None:
+        return f"; was {earlier.status}"
+    return f"; was [{rate_text(earlier.low_hz)} .. {rate_text(earlier.high_hz)}]"
 
 
 def _title(cell: Cell) -> str:

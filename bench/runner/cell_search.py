@@ -1,19 +1,24 @@
 """The search of one cell: plans a trial, runs it, stores it, judges it, learns from it, until it has its answer."""
 
 import logging
+import math
+import sys
+import time
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from bench.analysis.verdict import Verdict, judge
 from bench.errors import HarnessError, ImpossibleMeasurementError, UsageError
 from bench.model.measurement import Measurement, PlannedTrial, Result
 from bench.model.search_inputs import SearchInputs
+from bench.plugins import registry
 from bench.plugins.environment import RunEnvironment
 from bench.runner.cell_plan import CellPlan
 from bench.runner.deployment import Deployment, deployed
 from bench.runner.outcome import check_sanity, finish_result, remaining_latency_trials
 from bench.runner.progress import Notify, TrialFinished, TrialStarted
-from bench.runner.replay import replay_trials
+from bench.runner.replay import search_problem
 from bench.runner.trial import run_trial
 from bench.search.priors import hint_of
 from bench.search.problem import Strategy
@@ -22,50 +27,107 @@ from bench.storage.run_folder import RunFolder
 logger = logging.getLogger(__name__)
 
 
+class Allowance(Struct, frozen=True):
+    """The time that one visit allows a search, and what it was given in earlier visits; times in seconds."""
+
+    budget: float | None = None
+    """for all trials of the cell; None: `seconds` more than the trials that the search learns from took"""
+    seconds: float = 0.0
+    """for new trials"""
+    deadline: float = math.inf
+    """CLOCK_MONOTONIC seconds, from which on no trial begins"""
+    possible: float = 0.0
+    """the most that further visits may give; a search that wants no trial even then is finished"""
+    ignored: int = 0
+    """invalid trials among so many first ones of the journal are not given to the search"""
+    first: bool = True
+    """whether no visit has ended before; otherwise the trials that there are were planned with `hint_hz`"""
+    hint_hz: float | None = None
+    latency: bool = True
+    """whether the latency trials are due"""
+
+
+class Answer(Struct, frozen=True):
+    """The answer of one visit to a cell."""
+
+    result: Result
+    finished: bool = True
+    """whether the search wants no further trial, however much time it gets"""
+    budget: float = 0.0
+    """seconds that the search had for all trials of the cell"""
+    hint_hz: float | None = None
+
+
 class CellSearch:
     """One cell under measurement, with the folder that keeps its trials."""
 
-    def __init__(self, plan: CellPlan, env: RunEnvironment, folder: RunFolder, notify: Notify) -> None:
+    def __init__(
+        self, plan: CellPlan, env: RunEnvironment, folder: RunFolder, notify: Notify, *, allowance: Allowance
+    ) -> None:
         self.plan, self._env, self._folder, self._notify = plan, env, folder, notify
+        self._allowance = allowance
         self._last: Measurement | None = None
+        self._trials = folder.trials(plan.cell)
 
-    def result(self, generator_hz: float | None) -> Result:
-        """Return the cell's result; deploys nothing where the journal has every trial already.
+    def answer(self, generator_hz: float | None) -> Answer:
+        """Return the cell's result; deploys nothing where no further trial is due.
 
         Args:
             generator_hz: what the load generator can do by itself, in messages/s; None where it is not known.
         """
-        inputs = self._inputs(generator_hz)
+        known, allowance = self._known_steps(), self._allowance
+        spent = sum(seen.seconds for seen, _ in known)
+        budget = spent + allowance.seconds if allowance.budget is None else allowance.budget
+        inputs = self._inputs(generator_hz, budget)
         try:
-            result = self._answer(self._resume(inputs))
-        except ImpossibleMeasurementError:  # the trials give this failure again; any other one is not of the trials
-            self._folder.set_inputs(self.plan.cell, inputs)
-            raise
-        self._folder.set_inputs(self.plan.cell, inputs)
-        return result
+            return self._answer(inputs, known)
+        finally:
+            if sys.exc_info()[0] in (None, ImpossibleMeasurementError):  # the trials give this failure again
+                self._folder.set_inputs(self.plan.cell, inputs)
 
-    def _answer(self, search: Strategy) -> Result:
-        """Return the result of a search, after the trials that it still wants."""
+    def _answer(self, inputs: SearchInputs, known: list[tuple[Measurement, Verdict]]) -> Answer:
+        """Return the answer of a search, after the trials that it still wants."""
+        search = self._resume(inputs, known)
         result = finish_result(search.result(), self.plan)
-        if search.next_trial() is None and not self._latency_trials(result):
-            return result
-        with deployed(self.plan, self._env) as deployment:
-            result = self._search(search, deployment)
-            self._measure_latency(result, deployment)
-        return result
+        if self._next_trial(search) is not None or self._latency_trials(result):
+            with deployed(self.plan, self._env) as deployment:
+                result = self._search(search, deployment, known)
+                self._measure_latency(result, deployment)
+        longer = replace(inputs, budget_s=inputs.budget_s + self._allowance.possible)
+        finished = bool(result.precision_reached) or self._resume(longer, known).next_trial() is None
+        return Answer(result, finished, inputs.budget_s, inputs.hint_hz)
 
-    def _resume(self, inputs: SearchInputs) -> Strategy:
-        """Return the search, which knows the trials that the journal has of the cell."""
-        trials, several_senders = self._folder.trials(self.plan.cell), self._env.site.load is not None
-        return replay_trials(self.plan, inputs, trials, several_senders=several_senders)
+    def _known_steps(self) -> list[tuple[Measurement, Verdict]]:
+        """Return the checked and judged trials of the journal that the search learns from."""
+        known = []
+        for place, measurement in enumerate(self._trials):
+            self._check(measurement)
+            verdict = judge(measurement, self.plan.rules)
+            ignored = verdict.word == "invalid" and place < self._allowance.ignored
+            if measurement.planned.purpose != "latency" and not ignored:
+                known.append((measurement, verdict))
+        return known
 
-    def _search(self, search: Strategy, deployment: Deployment) -> Result:
-        """Try rates until the search has its answer."""
-        while (planned := search.next_trial()) is not None:
+    def _resume(self, inputs: SearchInputs, known: list[tuple[Measurement, Verdict]]) -> Strategy:
+        """Return the search that has learnt these trials."""
+        search = registry.strategy(self.plan.scenario.search.strategy, search_problem(self.plan, inputs))
+        for measurement, verdict in known:
+            search = search.after(measurement, verdict)
+        return search
+
+    def _search(self, search: Strategy, deployment: Deployment, known: list[tuple[Measurement, Verdict]]) -> Result:
+        """Try rates until the search has its answer or its time is over; add the trials to the known ones."""
+        while (planned := self._next_trial(search)) is not None:
             if self._last is None and planned.number > 0 and planned.purpose != "warm-up":
                 self._warm_up(planned, deployment)
-            search = search.after(*self._run_trial(planned, deployment))
+            known.append(self._run_trial(planned, deployment))
+            search = search.after(*known[-1])
         return finish_result(search.result(), self.plan)
+
+    def _next_trial(self, search: Strategy) -> PlannedTrial | None:
+        """Return the search's next trial with its number in the journal; None when it is finished or time is over."""
+        planned = search.next_trial() if time.monotonic() < self._allowance.deadline else None
+        return replace(planned, number=len(self._trials)) if planned is not None else None
 
     def _measure_latency(self, result: Result, deployment: Deployment) -> None:
         """Run the latency trials that the scenario asks for; the rate is known even if they fail."""
@@ -85,6 +147,7 @@ class CellSearch:
         self._notify(TrialStarted(planned))
         measurement = self._last = run_trial(deployment, planned, self._notify)
         self._folder.add(self.plan.cell, measurement)  # stored before it is judged
+        self._trials.append(measurement)
         self._check(measurement)
         verdict = judge(measurement, self.plan.rules)
         self._notify(TrialFinished(measurement, verdict))
@@ -108,16 +171,20 @@ class CellSearch:
             deployment.redeploy()
 
     def _latency_trials(self, result: Result) -> list[PlannedTrial]:
-        return remaining_latency_trials(self.plan, result, self._folder.trials(self.plan.cell))
+        return remaining_latency_trials(self.plan, result, self._trials) if self._allowance.latency else []
 
     def _check(self, measurement: Measurement) -> None:
         check_sanity(measurement, self.plan, several_senders=self._env.site.load is not None)
 
-    def _inputs(self, generator_hz: float | None) -> SearchInputs:
-        plan, bound = self.plan, self.plan.hard_bound
+    def _inputs(self, generator_hz: float | None, budget: float) -> SearchInputs:
+        bound, allowance = self.plan.hard_bound, self._allowance
+        hint = allowance.hint_hz
+        if allowance.first:
+            hint = hint_of(self.plan.cell, self._folder.results(), bound.hz if bound is not None else None)
         return SearchInputs(
             cores=self._env.cores,
-            budget_s=float(plan.scenario.search.budget),
-            hint_hz=hint_of(plan.cell, self._folder.results(), bound.hz if bound is not None else None),
+            budget_s=budget,
+            hint_hz=hint,
+            ignored=allowance.ignored,
             generator_hz=generator_hz,
         )

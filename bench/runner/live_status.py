@@ -25,6 +25,11 @@ class Status(Struct, frozen=True):
     cell: Cell | None = None
     number: int = 0
     total: int = 0
+    visit: int = 0
+    """of the cell, from 1"""
+    left_s: float | None = None
+    """seconds that are left of the scenario's total; None without a total"""
+    total_s: float | None = None
     note: str = ""
     trial: PlannedTrial | None = None
     phase: str = ""
@@ -59,8 +64,9 @@ class StatusWriter:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._status, self._written = Status(), 0.0
+        self._status, self._visit, self._written = Status(), Status(), 0.0
         self._rates = RateWindow(RATE_SPAN_S)
+        self._end: float | None = None
 
     def __call__(self, event: ProgressEvent) -> None:
         """Take in an event."""
@@ -68,11 +74,14 @@ class StatusWriter:
             case Note():
                 self._write(replace(self._status, note=event.text))
             case CellStarted():
-                self._write(Status(cell=event.cell, number=event.number, total=event.total, note="deploying"))
+                self._end = time.monotonic() + event.left_s if event.left_s is not None else None
+                self._visit = Status(
+                    cell=event.cell, number=event.number, total=event.total, visit=event.visit, total_s=event.total_s
+                )
+                self._write(replace(self._visit, note="deploying"))
             case TrialStarted():
                 self._rates.clear()
-                now = self._status
-                self._write(Status(cell=now.cell, number=now.number, total=now.total, trial=event.planned))
+                self._write(replace(self._visit, trial=event.planned))
             case TrialProgress():
                 self._rates.add(event)
                 if time.monotonic() >= self._written + WRITE_INTERVAL_S:
@@ -94,6 +103,8 @@ class StatusWriter:
 
     def _write(self, status: Status) -> None:
         self._status, self._written = status, time.monotonic()
+        if self._end is not None:
+            status = replace(status, left_s=max(0.0, self._end - self._written))
         part = self._path.with_name(f".{self._path.name}.part")
         with suppress(OSError):
             part.write_bytes(msgspec.json.encode(status))

@@ -16,12 +16,20 @@ class Note(Struct, frozen=True):
 
 
 class CellStarted(Struct, frozen=True):
-    """The harness begins with a cell."""
+    """The harness begins with a visit to a cell."""
 
     cell: Cell
     number: int
-    """from 1, in the order of the run"""
+    """of the cell, from 1, in the order of the run"""
     total: int
+    """cells of the run"""
+    visit: int = 1
+    """of the cell, from 1"""
+    done: int = 0
+    """cells that have a result"""
+    left_s: float | None = None
+    """seconds that are left of the scenario's total; None without a total"""
+    total_s: float | None = None
 
 
 class TrialStarted(Struct, frozen=True):
@@ -50,9 +58,13 @@ class TrialFinished(Struct, frozen=True):
 
 
 class CellFinished(Struct, frozen=True):
-    """A cell has its result."""
+    """A cell has its result, or a new one."""
 
     result: Result
+    visit: int = 1
+    """of the cell, from 1"""
+    earlier: Result | None = None
+    """the result that it replaces"""
 
 
 ProgressEvent = Note | CellStarted | TrialStarted | TrialProgress | TrialFinished | CellFinished

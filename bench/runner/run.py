@@ -1,6 +1,8 @@
 """The procedure of a run."""
 
 import logging
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from msgspec import Struct
@@ -8,17 +10,16 @@ from msgspec import Struct
 from bench.calibration.generator_ceiling import GeneratorCeilings
 from bench.config.scenario import Scenario
 from bench.config.site import Site
-from bench.errors import HarnessError, UsageError
-from bench.model.cell import Cell
+from bench.errors import HarnessError, ImpossibleMeasurementError, UsageError
 from bench.model.measurement import Result
 from bench.plugins import registry
 from bench.plugins.environment import RunEnvironment
 from bench.runner.cell_plan import plan_cell
-from bench.runner.cell_search import CellSearch
+from bench.runner.cell_search import Answer, CellSearch
 from bench.runner.core_sets import core_sets
+from bench.runner.map_visits import MapVisits
 from bench.runner.outcome import without_rate
-from bench.runner.progress import CellFinished, CellStarted, Note, Notify
-from bench.search.priors import cell_order
+from bench.runner.progress import CellFinished, Note, Notify
 from bench.storage.run_folder import RunFolder
 from bench.system import host_info
 from bench.system.supervisor import Supervisor
@@ -44,51 +45,54 @@ def run(scenario: Scenario, site: Site, folder: RunFolder, notify: Notify, optio
 
     1. Record scenario, site and machine in the run folder, before anything can fail.
     2. Order the cells: corners of the grid first, so that most cells have measured neighbours on both sides.
-    3. For each cell that has no result yet:
-       a. Plan it: plugins, placement, bounds. A cell that its plugins cannot do is `unsupported`.
+    3. Visit every cell once. Where the search has a total, go on with visits to the cells in which more time changes
+       most of what the map says, until the total is used; otherwise visit those again that other work disturbed.
+       On each visit:
+       a. Plan the cell: plugins, placement, bounds. A cell that its plugins cannot do is `unsupported`.
        b. Measure what the load generator can do by itself with this source and size, once a run.
        c. Give the search the cell's trials from the journal; where it still wants one, deploy source, load generator
            and framework.
-       d. Until the search has its answer: run a trial, store it, check it, judge it, give it to the search.
-       e. Measure latency where the scenario asks for it.
-       f. Hold the answer against theory, and store the result.
+       d. Until the search has its answer or the visit's time is over: run a trial, store it, check it, judge it, give
+           it to the search.
+       e. Measure latency where the scenario asks for it; with a total, on a last visit.
+       f. Hold the answer against theory, and store the visit and the result, which a later visit may replace.
     4. However it ends: close what was deployed, end every child process, delete the data.
 
-    A run that was interrupted is run again with the same folder: cells with a result are passed over.
+    A run that was interrupted is run again with the same folder: its visits and the used part of its total count.
     """
     folder.open(scenario, site, host_info.describe(options.command, registry.packages(scenario)))
-    cells = cell_order(scenario.cells())
     with _environment(scenario, site, folder, notify, options) as env:
-        ceilings = GeneratorCeilings(folder.folder)
-        for number, cell in enumerate(cells, 1):
-            if folder.has_result(cell):
-                continue
-            notify(CellStarted(cell, number, len(cells)))
-            result = measure_cell(cell, scenario, env, folder, notify, ceilings)
-            folder.save_result(cell, result)
-            notify(CellFinished(result))
+        ceilings, visits = GeneratorCeilings(folder.folder), MapVisits(scenario, folder)
+        for visit in visits:
+            earlier, allowance = folder.result(visit.cell), visits.allowance(visit)
+            notify(visits.started(visit))
+            plan = plan_cell(visit.cell, scenario, env.site, env.cores)
+            search = CellSearch(plan, env, folder, notify, allowance=allowance)
+            answer = measure_cell(search, partial(ceilings.measure, visit.cell, scenario, env), earlier)
+            visits.end(visit, allowance, answer)
+            notify(CellFinished(answer.result, visit.number, earlier))
     return [result for result in folder.results() if result.status]
 
 
 def measure_cell(
-    cell: Cell,
-    scenario: Scenario,
-    env: RunEnvironment,
-    folder: RunFolder,
-    notify: Notify,
-    ceilings: GeneratorCeilings,
-) -> Result:
-    """Return the result of one cell, whatever becomes of it; only what the user must correct is raised."""
-    plan = plan_cell(cell, scenario, env.site, env.cores)
-    if plan.unsupported_reason is not None:
-        return without_rate(cell, "unsupported", plan.unsupported_reason)
+    search: CellSearch, generator_ceiling: Callable[[], float | None], earlier: Result | None = None
+) -> Answer:
+    """Return the answer of a visit to one cell, whatever becomes of it; only what the user must correct is raised.
+
+    A result that the cell already has outlives a failure that says nothing of the cell's trials.
+    """
+    cell, unsupported = search.plan.cell, search.plan.unsupported_reason
+    if unsupported is not None:
+        return Answer(without_rate(cell, "unsupported", unsupported))
     try:
-        return CellSearch(plan, env, folder, notify).result(ceilings.measure(cell, scenario, env))
+        return search.answer(generator_ceiling())
     except UsageError:
         raise
     except HarnessError as problem:
         logger.warning("%s failed: %s", cell.name, problem)
-        return without_rate(cell, "failed", str(problem).splitlines()[0])
+        if earlier is not None and not isinstance(problem, ImpossibleMeasurementError):
+            return Answer(earlier)
+        return Answer(without_rate(cell, "failed", str(problem).splitlines()[0]))
 
 
 def _environment(

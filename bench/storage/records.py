@@ -50,6 +50,32 @@ class SearchRecord(Struct, frozen=True):
     inputs: SearchInputs
 
 
+class VisitRecord(Struct, frozen=True):
+    """One line of visits.jsonl: a visit of a cell that has ended; times in seconds.
+
+    With it the result of the cell follows from the journal alone: it holds what its search was given.
+    """
+
+    format: int
+    cell: Cell
+    budget: float
+    """that the search had for all trials of the cell"""
+    allotted: float
+    """the part of it that was new in this visit"""
+    seconds: float
+    """by the clock since the visit before: trials, opening the cell, services, warm-ups, restarts"""
+    trials: int
+    """of the cell in the journal after this visit"""
+    trial_seconds: float
+    """of these trials"""
+    ignored: int = 0
+    """invalid trials among so many first ones are not given to the search: the cell was tried again"""
+    hint_hz: float | None = None
+    """the neighbours' estimate that the search was given, in messages/s"""
+    finished: bool = False
+    """whether the search wants no further trial, however much time it gets"""
+
+
 class Results(Struct, frozen=True):
     """All results of a run: cells.json."""
 
@@ -65,10 +91,11 @@ class _Header(Struct):
     format: int
 
 
-Record = TypeVar("Record", RunRecord, JournalEntry, Results)
+Record = TypeVar("Record", RunRecord, JournalEntry, VisitRecord, Results)
 _UPGRADES: dict[type[Struct], Upgrade] = {
     RunRecord: format_1.upgrade_run,
     JournalEntry: format_1.upgrade_entry,
+    VisitRecord: dict,  # format 1 has none
     Results: format_1.upgrade_results,
 }
 
@@ -86,9 +113,9 @@ _HEADER_DECODER = msgspec.json.Decoder(_Header)
 
 
 def encode_record(record: Struct) -> bytes:
-    """Return a record as JSON: a journal entry in one line without its end, others indented."""
+    """Return a record as JSON: a line of a journal without its end, others indented."""
     line = msgspec.json.encode(record, enc_hook=exact_text)
-    return line if isinstance(record, JournalEntry) else msgspec.json.format(line, indent=1)
+    return line if isinstance(record, JournalEntry | VisitRecord) else msgspec.json.format(line, indent=1)
 
 
 def decode_record(raw: bytes, kind: type[Record], source: str) -> Record:

@@ -2,6 +2,7 @@
 
 run.json            scenario, site, machine, versions, revision, command      written first
 trials.jsonl        the journal: one measurement a line with the checksums of its files, appended and synced
+visits.jsonl        one visit of a cell a line, appended and synced: what its search was given, what time it took
 series/*.parquet    the counters of one trial; its micro-batches (-batches)
 latency/*           the latency histograms of one trial
 cells.json          the results and the inputs of their searches; derived from the journal, can be rebuilt
@@ -32,6 +33,7 @@ from bench.storage.records import (
     Results,
     RunRecord,
     SearchRecord,
+    VisitRecord,
     decode_record,
     encode_record,
     read_format,
@@ -88,7 +90,8 @@ class RunFolder:
         if not begun:
             record = RunRecord(FORMAT, scenario, site, dict(facts), now_text())
             _write_atomically(self.folder / "run.json", encode_record(record))
-        _cut_partial_line(self.folder / "trials.jsonl")
+        for journal in ("trials.jsonl", "visits.jsonl"):
+            _cut_partial_line(self.folder / journal)
         recorded = read_results_record(self.folder)
         self._results = {result.cell: result for result in recorded.cells}
         self._inputs = {search.cell: search.inputs for search in recorded.searches}
@@ -103,6 +106,10 @@ class RunFolder:
     def has_result(self, cell: Cell) -> bool:
         """Return True if the cell has a result, from this run or from one that it resumes."""
         return cell in self._results
+
+    def result(self, cell: Cell) -> Result | None:
+        """Return the cell's current result; None if it has none yet."""
+        return self._results.get(cell)
 
     def results(self) -> list[Result]:
         """Return all results so far, in the order in which their cells were finished."""
@@ -130,12 +137,17 @@ class RunFolder:
             write_latencies(self.folder, cell, measurement)
             files = seal_files(self.folder, trial_files(self.folder, trial))
             bare = replace(measurement, series=Series(), batches=Batches(), latencies=Buckets())
-            self._append(JournalEntry(FORMAT, cell, bare, files))
+            _append_line(self.folder / "trials.jsonl", seal(encode_record(JournalEntry(FORMAT, cell, bare, files))))
         self._trials.add(trial)
 
     def set_inputs(self, cell: Cell, inputs: SearchInputs) -> None:
         """Keep the inputs of a cell's search; they are written with its next result."""
         self._inputs[cell] = inputs
+
+    def add_visit(self, visit: VisitRecord) -> None:
+        """Append a visit to visits.jsonl; it is on the disk when this returns, or UsageError is raised."""
+        with self._report_write_errors():
+            _append_line(self.folder / "visits.jsonl", encode_record(visit))
 
     def save_result(self, cell: Cell, result: Result) -> None:
         """Write a cell's result, and the inputs of its search, to cells.json; UsageError if that fails."""
@@ -144,16 +156,6 @@ class RunFolder:
         with self._report_write_errors():
             content = seal(encode_record(Results(FORMAT, self.results(), searches)))
             _write_atomically(self.folder / "cells.json", content)
-
-    def _append(self, entry: JournalEntry) -> None:
-        path = self.folder / "trials.jsonl"
-        begun = path.exists()
-        with path.open("ab") as journal:
-            journal.write(seal(encode_record(entry)) + b"\n")
-            journal.flush()
-            os.fsync(journal.fileno())
-        if not begun:
-            sync_folder(self.folder)
 
     @contextlib.contextmanager
     def _report_write_errors(self) -> Iterator[None]:
@@ -237,6 +239,22 @@ def is_running(folder: Path) -> bool:
     )
 
 
+def read_visits(folder: Path) -> list[VisitRecord]:
+    """Return the visits of cells that have ended, in order; UsageError if a line cannot be read."""
+    path = folder / "visits.jsonl"
+    lines = path.read_bytes().splitlines() if path.exists() else []
+    return [decode_record(line, VisitRecord, f"{path}:{number}") for number, line in enumerate(lines, 1)]
+
+
+def sum_trials(folder: Path) -> dict[Cell, tuple[int, float]]:
+    """Return the number and the seconds of the trials of each cell in the journal."""
+    sums = dict[Cell, tuple[int, float]]()
+    for line in read_journal(folder):
+        count, seconds = sums.get(line.entry.cell, (0, 0.0))
+        sums[line.entry.cell] = count + 1, seconds + line.entry.measurement.seconds
+    return sums
+
+
 def now_text() -> str:
     """Return the time of day in UTC, as a label."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -260,6 +278,16 @@ def _write_atomically(path: Path, content: bytes) -> None:
         os.fsync(file.fileno())
     part.replace(path)
     sync_folder(path.parent)
+
+
+def _append_line(journal: Path, line: bytes) -> None:
+    begun = journal.exists()
+    with journal.open("ab") as file:
+        file.write(line + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
+    if not begun:
+        sync_folder(journal.parent)
 
 
 def _cut_partial_line(journal: Path) -> None:

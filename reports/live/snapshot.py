@@ -1,5 +1,6 @@
 """The state of a running benchmark at this moment, as plain data for its live page."""
 
+from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -8,7 +9,7 @@ from msgspec import Struct
 from bench.model.cell import Cell
 from bench.model.measurement import Result
 from bench.runner.live_status import Status, read_status
-from bench.storage.run_folder import read_results, read_run
+from bench.storage.run_folder import read_results, read_run, read_visits
 from bench.units import rate_text, seconds_text, size_text
 from reports.data.derived import rate_of
 from reports.data.labels import MISSING, format_claim, format_count, format_interval, format_reason
@@ -25,6 +26,7 @@ class MapCell(Struct, frozen=True):
     claim: str
     note: str
     status: str
+    visits: int
     background: str
     ink: str
     current: bool
@@ -71,26 +73,38 @@ def take_snapshot(run: Path, *, running: bool) -> RunSnapshot:
     now = read_status(run) if running else None
     cells = record.scenario.cells()
     done = sum(cell in results for cell in cells)
+    visits = Counter(visit.cell for visit in read_visits(run))
     spent = _seconds_since(record.started)
-    left = _estimate_seconds_left(list(results.values()), spent, done, len(cells))
+    share, left = _measure_progress(now, list(results.values()), spent, done, len(cells))
     planned = now.trial if now is not None else None
     whole = planned.settle + planned.window if planned is not None else 0.0
     return RunSnapshot(
-        running, done, len(cells), done / len(cells),
+        running, done, len(cells), share,
         spent=seconds_text(round(spent)) if running else "",
-        left="" if left is None or not running else f"about {seconds_text(round(left))} left",
+        left=left if running else "",
         activity=_describe_activity(now),
         trial="" if planned is None else f"trial {planned.number + 1} ({planned.purpose}) at {rate_text(planned.rate)}",
         figures=_list_figures(now),
         elapsed=min(1.0, now.elapsed / whole) if now is not None and whole else 0.0,
         sizes=tuple(size_text(size) for size in sorted({cell.message_bytes for cell in cells})),
-        maps=_make_maps(cells, results, now.cell if now is not None else None),
+        maps=_make_maps(cells, results, visits, now.cell if now is not None else None),
     )  # fmt: skip
 
 
 def _seconds_since(started: str) -> float:
     begin = datetime.strptime(started, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
     return max(0.0, (datetime.now(UTC) - begin).total_seconds())
+
+
+def _measure_progress(
+    now: Status | None, results: list[Result], spent: float, done: int, cells: int
+) -> tuple[float, str]:
+    """Return the share of the run that is done, by its total where it has one, and a text of the time left."""
+    if now is not None and now.left_s is not None and now.total_s:
+        left = f"{seconds_text(round(now.left_s))} of {seconds_text(round(now.total_s))} left"
+        return min(1.0, max(0.0, 1 - now.left_s / now.total_s)), left
+    seconds = _estimate_seconds_left(results, spent, done, cells)
+    return done / cells, "" if seconds is None else f"about {seconds_text(round(seconds))} left"
 
 
 def _estimate_seconds_left(results: list[Result], spent: float, done: int, cells: int) -> float | None:
@@ -106,7 +120,8 @@ def _describe_activity(now: Status | None) -> str:
         return ""
     cell, phase = now.cell, now.phase if now.trial is not None else now.note
     point = f"{cell.size_text}, {seconds_text(cell.cpu_seconds)}"
-    return f"{now.number} of {now.total}: {cell.system}, {point}{f' ({phase})' if phase else ''}"
+    visit = f", visit {now.visit}" if now.visit > 1 else ""
+    return f"{now.number} of {now.total}: {cell.system}, {point}{visit}{f' ({phase})' if phase else ''}"
 
 
 def _list_figures(now: Status | None) -> tuple[tuple[str, str], ...]:
@@ -120,7 +135,9 @@ def _list_figures(now: Status | None) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _make_maps(cells: tuple[Cell, ...], results: dict[Cell, Result], current: Cell | None) -> tuple[Map, ...]:
+def _make_maps(
+    cells: tuple[Cell, ...], results: dict[Cell, Result], visits: Counter[Cell], current: Cell | None
+) -> tuple[Map, ...]:
     sizes = sorted({cell.message_bytes for cell in cells})
     costs = sorted({cell.cpu_seconds for cell in cells}, reverse=True)
     rates = [rate for result in results.values() if (rate := _displayed_rate(result))]
@@ -129,7 +146,9 @@ def _make_maps(cells: tuple[Cell, ...], results: dict[Cell, Result], current: Ce
 
     def make_cell(system: str, size: int, cost: float) -> MapCell | None:
         cell = by_point.get((system, size, cost))
-        return _make_map_cell(results.get(cell), scale, current=cell == current) if cell is not None else None
+        if cell is None:
+            return None
+        return _make_map_cell(results.get(cell), scale, visits=visits[cell], current=cell == current)
 
     return tuple(
         Map(
@@ -140,14 +159,14 @@ def _make_maps(cells: tuple[Cell, ...], results: dict[Cell, Result], current: Ce
     )
 
 
-def _make_map_cell(result: Result | None, scale: Scale, *, current: bool) -> MapCell:
+def _make_map_cell(result: Result | None, scale: Scale, *, visits: int, current: bool) -> MapCell:
     if result is None:
-        return MapCell("", "", MISSING, "", "", current)
+        return MapCell("", "", MISSING, visits, "", "", current)
     rate = _displayed_rate(result)
     colour = scale.colour(rate) if rate else None
     ink = "" if colour is None else PALE if is_dark(colour) else INK
     note = format_interval(result.low_hz, result.high_hz) or format_reason(result)
-    return MapCell(format_claim(result), note, result.status, _format_css(colour), ink, current)
+    return MapCell(format_claim(result), note, result.status, visits, _format_css(colour), ink, current)
 
 
 def _displayed_rate(result: Result) -> float | None:

@@ -18,6 +18,10 @@ from sample_runs import QUICK, make_result, make_run, open_run_folder
 
 from bench.config.scenario import Grid, Scenario
 from bench.errors import SiteError, UsageError
+from bench.model.measurement import PlannedTrial
+from bench.runner.live_status import live_status
+from bench.runner.progress import CellStarted, TrialStarted
+from bench.storage.records import VisitRecord
 from bench.storage.run_folder import RunFolder, is_running
 from bench.units import Size
 from reports.live import server
@@ -71,6 +75,24 @@ def test_the_page_shows_the_map_filling(live_page: tuple[int, RunFolder]) -> Non
     assert (status, snapshot["running"], snapshot["done"], snapshot["of"]) == (200, True, 23, 24)
     assert snapshot["maps"][0]["rows"][1][1][0]["claim"] == "59.9 k/s"
     assert b"<title>run: live</title>" in request(port, "/")[1]
+
+
+def test_the_page_counts_down_the_total(tmp_path: Path) -> None:
+    """It tells the visit of the cell under way, and how often each cell was visited."""
+    cell = QUICK.cells()[0]
+    with open_run_folder(tmp_path / "run", QUICK) as store, live_status(store.folder) as status:
+        for trials in (1, 2):
+            store.add_visit(VisitRecord(2, cell, 20.0, 10.0, 12.0, trials, 9.0))
+        store.save_result(cell, make_result(cell))
+        status(CellStarted(cell, 1, 24, visit=3, done=1, left_s=150.0, total_s=600.0))
+        status(TrialStarted(PlannedTrial(7, 100.0, 1.0, 5.0, "search")))
+        snapshot = take_snapshot(store.folder, running=True)
+    assert 0.75 <= snapshot.share < 0.9
+    assert snapshot.left.endswith("of 10 min left")
+    assert snapshot.activity.startswith("1 of 24: spark/tcp, 100 B, 0 ms, visit 3")
+    drawn = snapshot.maps[0].rows[-1][1][0]
+    assert drawn is not None
+    assert (drawn.visits, drawn.current, drawn.status) == (2, True, "measured")
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,16 @@ from bench.errors import UsageError
 from bench.model.cell import Cell
 from bench.model.measurement import Batches, Buckets, Measurement, PlannedTrial, Result, Series
 from bench.model.search_inputs import SearchInputs
-from bench.storage.records import JournalEntry, SearchRecord, decode_record, encode_record
-from bench.storage.run_folder import RunFolder, read_results, read_results_record, read_run, read_trials
+from bench.storage.records import FORMAT, JournalEntry, SearchRecord, VisitRecord, decode_record, encode_record
+from bench.storage.run_folder import (
+    RunFolder,
+    read_results,
+    read_results_record,
+    read_run,
+    read_trials,
+    read_visits,
+    sum_trials,
+)
 from bench.units import Bandwidth
 from producers.kafka.site import KafkaSite
 
@@ -237,3 +245,24 @@ def test_a_folder_that_cannot_be_created_is_refused(tmp_path):
     (tmp_path / "results").write_text("")
     with pytest.raises(UsageError, match="choose another folder with --out"):
         RunFolder.create(tmp_path / "results", "x")
+
+
+def test_visits_are_read_back_without_the_part_of_a_line(store, scenario):
+    """A killed harness may have written a part of the last one; the next harness removes it."""
+    visit = VisitRecord(FORMAT, CELL, 25.0, 12.5, 14.2, 3, 12.1, ignored=2, hint_hz=90.0, finished=True)
+    store.add_visit(visit)
+    store.add_visit(replace(visit, trials=4))
+    path = store.folder / "visits.jsonl"
+    path.write_bytes(path.read_bytes()[:-9])
+    store.close()
+    store.open(scenario, Site(), {})
+    assert read_visits(store.folder) == [visit]
+
+
+def test_trials_are_summed_by_cell(store):
+    """Their number and their seconds; a run without trials has none."""
+    assert sum_trials(store.folder) == {}
+    for number in range(2):
+        store.add(CELL, measurement(number))
+    store.add(replace(CELL, message_bytes=200), measurement(0))
+    assert sum_trials(store.folder) == {CELL: (2, 13.0), replace(CELL, message_bytes=200): (1, 6.5)}

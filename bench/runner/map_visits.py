@@ -1,0 +1,179 @@
+"""The visits of a run: which cell comes next, what its search is allowed, and the record of what became of it."""
+
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence, Set
+from statistics import mean
+
+from bench.config.scenario import Scenario
+from bench.model.cell import Cell
+from bench.model.measurement import Result
+from bench.runner.cell_search import Allowance, Answer
+from bench.runner.progress import CellStarted
+from bench.search.map_budget import CellState, Visit, next_single_visit, next_visit, open_cells
+from bench.search.priors import cell_order
+from bench.storage.records import FORMAT, VisitRecord
+from bench.storage.run_folder import RunFolder, read_visits, sum_trials
+
+OVERHEAD_VISITS = 3
+"""The overhead of a visit is the mean of so many last ones of the system."""
+DEFAULT_OVERHEAD_S = 2.0
+"""Of a visit to a system that was not visited yet."""
+MAX_LATENCY_SHARE = 0.5
+"""Greatest share of a total that is kept for latency trials."""
+
+
+class MapVisits:
+    """The visits of a run in their order, which continue those that its folder has."""
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        folder: RunFolder,
+        decisive: Callable[[Sequence[Result]], Set[Cell]] = open_cells,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Take up the visits that the folder has.
+
+        Args:
+            scenario: The scenario of the run.
+            folder: Its folder, open.
+            decisive: Returns the cells that decide an open point of the map.
+            clock: CLOCK_MONOTONIC seconds.
+        """
+        self.cells = cell_order(scenario.cells())
+        self._scenario, self._folder, self._decisive, self._clock = scenario, folder, decisive, clock
+        self._records = read_visits(folder.folder)
+        self._sums = sum_trials(folder.folder)
+        recorded = {record.cell: record.trial_seconds for record in self._records}
+        # trials of a visit that was killed: their time is used, and belongs to the next visit
+        unrecorded = sum(max(0.0, seconds - recorded.get(cell, 0.0)) for cell, (_, seconds) in self._sums.items())
+        self._used_s = sum(record.seconds for record in self._records)
+        self._mark = clock() - unrecorded
+
+    def __iter__(self) -> Iterator[Visit]:
+        """Yield the visits to make; each is recorded by `end` before the next one is asked for."""
+        while (visit := self._next_visit()) is not None:
+            yield visit
+        if self.total_s is not None and self._scenario.latency.at:
+            states = {state.cell: state for state in self.states()}
+            yield from (
+                Visit(result.cell, states[result.cell].visits + 1, 0.0, latency=True)
+                for result in self._folder.results()
+                if result.confirmed_hz is not None and result.cell in states
+            )
+
+    @property
+    def total_s(self) -> float | None:
+        """The seconds of the scenario's total for the search; None without a total. The rest is for latency trials."""
+        search, latency = self._scenario.search, self._scenario.latency
+        if search.total is None:
+            return None
+        reserved = len(self.cells) * len(latency.at) * float(latency.window)
+        return float(search.total) - min(reserved, MAX_LATENCY_SHARE * float(search.total))
+
+    def remaining_s(self) -> float | None:
+        """Return the seconds of the total that are left, below 0 if it was exceeded; None without a total."""
+        return None if self.total_s is None else self.total_s - self._used_s - (self._clock() - self._mark)
+
+    def states(self) -> list[CellState]:
+        """Return the states of all cells in the order of the run."""
+        results = {result.cell: result for result in self._folder.results()}
+        decisive, overheads = self._decisive(list(results.values())), _mean_overheads(self._records)
+        states = []
+        for cell in self.cells:
+            own = [record for record in self._records if record.cell == cell]
+            trials, trial_s = self._sums.get(cell, (0, 0.0))
+            state = CellState(
+                cell,
+                results.get(cell),
+                visits=len(own),
+                seconds=sum(record.seconds for record in own),
+                trials=trials,
+                trial_s=trial_s,
+                finished=bool(own) and own[-1].finished,
+                decides=cell in decisive,
+                refused_s=_refused_seconds(own),
+                overhead_s=overheads.get(cell.system, DEFAULT_OVERHEAD_S),
+                retries=len({record.ignored for record in own if record.ignored}),
+            )
+            states.append(state)
+        return states
+
+    def allowance(self, visit: Visit) -> Allowance:
+        """Return what the search of a visit is allowed and was given before."""
+        last = next((record for record in reversed(self._records) if record.cell == visit.cell), None)
+        ignored = last.ignored if last is not None else 0
+        if visit.retry:
+            ignored = self._sums.get(visit.cell, (0, 0.0))[0]
+        budget: float | None = None
+        if last is not None and last.budget and not self._folder.has_result(visit.cell):
+            budget = last.budget  # the result is lost; it follows from the journal
+        elif visit.seconds is None and not visit.retry:
+            budget = float(self._scenario.search.budget)
+        remaining = self.remaining_s()
+        return Allowance(
+            budget,
+            visit.seconds if visit.seconds is not None else float(self._scenario.search.budget),
+            deadline=math.inf if remaining is None or visit.number == 1 else self._clock() + remaining,
+            possible=self.total_s or 0.0,
+            ignored=ignored,
+            first=last is None,
+            hint_hz=last.hint_hz if last is not None else None,
+            latency=visit.seconds is None or visit.latency,
+        )
+
+    def started(self, visit: Visit) -> CellStarted:
+        """Return the event with which a visit begins."""
+        number, done = self.cells.index(visit.cell) + 1, sum(self._folder.has_result(cell) for cell in self.cells)
+        left = self.remaining_s()
+        return CellStarted(visit.cell, number, len(self.cells), visit.number, done, left, self.total_s)
+
+    def end(self, visit: Visit, allowance: Allowance, answer: Answer) -> None:
+        """Record a visit that has ended, then save its result, which follows from the journal if it is lost."""
+        self._sums[visit.cell] = trials, trial_s = sum_trials(self._folder.folder).get(visit.cell, (0, 0.0))
+        now = self._clock()
+        record = VisitRecord(
+            FORMAT,
+            visit.cell,
+            budget=answer.budget,
+            allotted=allowance.seconds,
+            seconds=now - self._mark,
+            trials=trials,
+            trial_seconds=trial_s,
+            ignored=allowance.ignored,
+            hint_hz=answer.hint_hz,
+            finished=answer.finished,
+        )
+        self._folder.add_visit(record)
+        self._records.append(record)
+        self._used_s, self._mark = self._used_s + record.seconds, now
+        self._folder.save_result(visit.cell, answer.result)
+
+    def _next_visit(self) -> Visit | None:
+        remaining = self.remaining_s()
+        if remaining is None:
+            return next_single_visit(self.states())
+        system = self._records[-1].cell.system if self._records else None
+        return next_visit(self.states(), remaining, precision=float(self._scenario.search.precision), system=system)
+
+
+def _refused_seconds(records: Sequence[VisitRecord]) -> float:
+    """Return the longest time that a cell was allotted since its last trial without one being planned; else 0."""
+    refused = 0.0
+    for before, record in zip([None, *records], records, strict=False):
+        idle = record.trials == (before.trials if before is not None else 0)
+        refused = max(refused, record.allotted) if idle else 0.0
+    return refused
+
+
+def _mean_overheads(records: Sequence[VisitRecord]) -> dict[str, float]:
+    """Return for each system the mean seconds of its last visits besides their trials."""
+    overheads: dict[str, list[float]] = {}
+    spent: dict[Cell, float] = {}
+    for record in records:
+        trial_s = record.trial_seconds - spent.get(record.cell, 0.0)
+        spent[record.cell] = record.trial_seconds
+        if trial_s > 0:
+            overheads.setdefault(record.cell.system, []).append(max(0.0, record.seconds - trial_s))
+    return {system: mean(seconds[-OVERHEAD_VISITS:]) for system, seconds in overheads.items()}

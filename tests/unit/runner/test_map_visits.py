@@ -1,0 +1,157 @@
+"""The visits of a run follow from its folder and the clock, also after a kill."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+from sample_runs import QUICK, make_measurement, make_result, open_run_folder
+
+from bench.config.scenario import LatencyTrials, Scenario, Search
+from bench.model.cell import Cell
+from bench.runner.cell_search import Answer
+from bench.runner.map_visits import DEFAULT_OVERHEAD_S, MapVisits
+from bench.search.map_budget import FIRST_SHARE, CellState, Visit
+from bench.storage.run_folder import RunFolder
+from bench.units import Seconds, Share
+
+TOTAL_S = 240.0
+SCENARIO = replace(QUICK, search=Search(total=Seconds(TOTAL_S)))
+
+
+class Clock:
+    """A clock that is moved by hand."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        """Return the seconds."""
+        return self.now
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[RunFolder]:
+    """Yield a new run folder, open."""
+    with open_run_folder(tmp_path / "run", SCENARIO) as opened:
+        yield opened
+
+
+def make_visit(visits: MapVisits, visit: Visit, clock: Clock, store: RunFolder, *, trials: int = 1) -> None:
+    """Make a visit of so many trials of 13 s, and 5 s besides them; it ends with a result that goes on."""
+    allowance = visits.allowance(visit)
+    for number in range(trials):
+        store.add(visit.cell, make_measurement(number, 100.0, 200.0))
+        clock.now += 13.0
+    clock.now += 5.0
+    visits.end(visit, allowance, Answer(make_result(visit.cell), finished=False, budget=40.0, hint_hz=77.0))
+
+
+def state_of(visits: MapVisits, cell: Cell) -> CellState:
+    """Return the state of one cell."""
+    return next(state for state in visits.states() if state.cell == cell)
+
+
+def test_a_visit_uses_its_time_of_the_total(store: RunFolder) -> None:
+    """Trials and everything between them."""
+    clock = Clock()
+    visits = MapVisits(SCENARIO, store, clock=clock)
+    assert visits.remaining_s() == TOTAL_S
+    make_visit(visits, next(iter(visits)), clock, store)
+    assert visits.remaining_s() == TOTAL_S - 18.0
+    state = state_of(visits, visits.cells[0])
+    assert (state.visits, state.seconds, state.trials, state.trial_s, state.overhead_s) == (1, 18.0, 1, 13.0, 5.0)
+
+
+def test_a_resumed_run_has_what_was_left(store: RunFolder) -> None:
+    """Idle time between two harnesses counts nothing; trials of a visit without a record count."""
+    clock = Clock()
+    before = MapVisits(SCENARIO, store, clock=clock)
+    make_visit(before, next(iter(before)), clock, store)
+    store.add(before.cells[1], make_measurement(0, 100.0, 200.0))
+    clock.now = 5000.0
+    visits = MapVisits(SCENARIO, store, clock=clock)
+    assert visits.remaining_s() == TOTAL_S - 18.0 - 13.0
+    second = next(iter(visits))
+    assert (second.cell, second.number) == (visits.cells[1], 1)
+    make_visit(visits, second, clock, store, trials=0)
+    assert MapVisits(SCENARIO, store, clock=clock).remaining_s() == TOTAL_S - 18.0 - 13.0 - 5.0
+
+
+def test_an_overhead_is_that_of_the_system(store: RunFolder) -> None:
+    """A system that was not visited has a usual one; a visit without a trial tells nothing of it."""
+    clock = Clock()
+    visits = MapVisits(SCENARIO, store, clock=clock)
+    planned = iter(visits)
+    make_visit(visits, next(planned), clock, store)
+    clock.now += 10.0
+    make_visit(visits, next(planned), clock, store, trials=0)
+    overheads = {state.cell.system: state.overhead_s for state in visits.states()}
+    assert overheads[visits.cells[0].system] == 5.0
+    assert overheads[visits.cells[-1].system] == DEFAULT_OVERHEAD_S
+
+
+def test_a_visit_without_a_trial_is_remembered_until_there_is_one(store: RunFolder) -> None:
+    """The search needs more time than it was allotted."""
+    clock = Clock()
+    visits = MapVisits(SCENARIO, store, clock=clock)
+    visit = next(iter(visits))
+    make_visit(visits, visit, clock, store, trials=0)
+    assert state_of(visits, visit.cell).refused_s == visit.seconds
+    make_visit(visits, Visit(visit.cell, 2, 20.0), clock, store)
+    assert state_of(visits, visit.cell).refused_s == 0.0
+
+
+def test_a_first_visit_is_not_cut_by_the_total_and_a_later_one_is(store: RunFolder) -> None:
+    """Every cell gets a first one; the hint of the first visit is kept."""
+    clock = Clock()
+    visits = MapVisits(SCENARIO, store, clock=clock)
+    first = next(iter(visits))
+    allowance = visits.allowance(first)
+    assert (allowance.budget, allowance.first, allowance.deadline) == (None, True, float("inf"))
+    assert allowance.seconds == pytest.approx(FIRST_SHARE * TOTAL_S / 24 - DEFAULT_OVERHEAD_S, abs=2.0)
+    make_visit(visits, first, clock, store)
+    later = visits.allowance(Visit(first.cell, 2, 20.0))
+    assert (later.first, later.hint_hz) == (False, 77.0)
+    assert later.deadline - clock.now == visits.remaining_s()
+
+
+def test_a_retry_ignores_the_trials_that_there_are(store: RunFolder) -> None:
+    """Later visits go on ignoring them."""
+    clock = Clock()
+    visits = MapVisits(SCENARIO, store, clock=clock)
+    cell = visits.cells[0]
+    make_visit(visits, Visit(cell, 1, 20.0), clock, store, trials=2)
+    retry = Visit(cell, 2, 20.0, retry=True)
+    assert visits.allowance(retry).ignored == 2
+    make_visit(visits, retry, clock, store)
+    assert visits.allowance(Visit(cell, 3, 20.0)).ignored == 2
+    assert state_of(visits, cell).retries == 1
+
+
+def test_latency_trials_have_their_part_of_the_total(store: RunFolder) -> None:
+    """At most half; they come on last visits of the cells with a confirmed rate."""
+    latency = LatencyTrials((Share(0.5),), Seconds(2))
+    assert MapVisits(replace(SCENARIO, latency=latency), store).total_s == TOTAL_S - 24 * 2.0
+    assert MapVisits(replace(SCENARIO, latency=replace(latency, window=Seconds(60))), store).total_s == TOTAL_S / 2
+
+
+def test_the_start_of_a_visit_tells_where_the_run_is(store: RunFolder) -> None:
+    """The cell's place in the order, cells with a result, what is left."""
+    clock = Clock()
+    visits = MapVisits(SCENARIO, store, clock=clock)
+    planned = iter(visits)
+    make_visit(visits, next(planned), clock, store)
+    started = visits.started(next(planned))
+    assert (started.number, started.total, started.visit, started.done) == (2, 24, 1, 1)
+    assert (started.left_s, started.total_s) == (TOTAL_S - 18.0, TOTAL_S)
+
+
+def test_a_run_without_a_total_visits_each_cell_for_its_budget(store: RunFolder) -> None:
+    """Its latency trials are part of the visit."""
+    scenario: Scenario = replace(SCENARIO, search=Search(budget=Seconds(30)))
+    visits = MapVisits(scenario, store)
+    visit = next(iter(visits))
+    allowance = visits.allowance(visit)
+    assert (visit.seconds, allowance.budget, allowance.latency) == (None, 30.0, True)
+    assert visits.started(visit).left_s is None
