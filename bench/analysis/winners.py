@@ -72,8 +72,7 @@ class _Contest(Struct, frozen=True):
 
     point: Point
     rates: tuple[tuple[str, LogRate], ...]
-    why: str
-    """why a system is not known; empty if all are"""
+    results: tuple[Result, ...]
     p_lead: float | None
     """of a lead of the first system; None for a single one"""
     p_tie: float | None
@@ -133,7 +132,7 @@ def _make_contest(point: Point, results: Sequence[Result], missing: Sequence[Cel
     rates.sort(key=lambda each: _estimate(each[1]), reverse=True)
     logs = [rate for _, rate in rates]
     lead, tie = (2 * _p_lead(logs), _p_tie(logs)) if len(logs) > 1 else (None, None)
-    return _Contest(point, tuple(rates), _say_why(results, missing), lead, tie)
+    return _Contest(point, tuple(rates), tuple(results), lead, tie)
 
 
 def _rate_of(result: Result) -> LogRate:
@@ -175,12 +174,13 @@ def _decide(contest: _Contest, lead: _Test, tie: _Test) -> PointDecision:
     names, logs = [name for name, _ in contest.rates], [rate for _, rate in contest.rates]
     if not any(rate.down is not None for rate in logs):
         kind: Kind = "open" if _OPEN in logs else "none"
-        return PointDecision(contest.point, kind, candidates=tuple(names) if kind == "open" else (), why=contest.why)
+        candidates = tuple(names) if kind == "open" else ()
+        return PointDecision(contest.point, kind, candidates=candidates, why=_say_why(candidates, contest.results))
     if len(logs) == 1:
         return PointDecision(contest.point, "single", names[0], candidates=tuple(names))
     candidates = tuple(name for name, rate in contest.rates if not _is_beaten(rate, logs, lead.level))
     if not lead.certain and not tie.certain:
-        why = contest.why or "the difference is not certain"
+        why = _say_why(candidates, contest.results)
         return PointDecision(contest.point, "open", names[0], names[1], candidates=candidates, why=why)
     low, high = _ratio_limits(logs, lead.level)
     return PointDecision(
@@ -208,11 +208,13 @@ def _ratio_limits(logs: Sequence[LogRate], level: float) -> tuple[float | None, 
     return math.exp(min(lows)) if known else None, math.exp(min(highs)) if highs else None
 
 
-def _say_why(results: Sequence[Result], missing: Sequence[Cell]) -> str:
-    """Return why the systems of a point cannot be told apart, the gravest reason first; empty if all are measured."""
-    for cell in missing:
-        return f"{cell.system} has no result yet"
-    rated = [result for result in results if not is_ruled_out(result)]
+def _say_why(candidates: Sequence[str], results: Sequence[Result]) -> str:
+    """Return why these systems cannot be told apart, the gravest reason first."""
+    by_system = {result.system: result for result in results}
+    for system in candidates:
+        if system not in by_system:
+            return f"{system} has no result yet"
+    rated = [by_system[system] for system in candidates]
     for result in rated:
         if result.status in ("failed", "not-measured"):
             return f"{result.system}: {result.status}" + (f" ({result.reason})" if result.reason else "")
@@ -223,9 +225,7 @@ def _say_why(results: Sequence[Result], missing: Sequence[Cell]) -> str:
         if systems:
             return text.format(systems[0])
     limited = [result for result in rated if result.status == "lower-bound"]
-    if not limited:
-        return ""
-    if all(result.reason == "generator" for result in limited):
+    if limited and all(result.reason == "generator" for result in limited):
         both = "both" if len(limited) == 2 else f"{len(limited)} systems"
         return f"the load generator limits {limited[0].system if len(limited) == 1 else both}"
-    return f"{limited[0].system}: only a lower bound"
+    return f"{limited[0].system}: only a lower bound" if limited else "the difference is not certain" if candidates else ""

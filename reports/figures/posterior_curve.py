@@ -5,7 +5,6 @@ import math
 import numpy as np
 from msgspec import Struct
 
-from bench.analysis.stability import assess_stability
 from bench.config.scenario import Search
 from bench.search.posterior import Observation, Posterior, Prior
 from bench.units import rate_text
@@ -22,20 +21,23 @@ BACKLOG_REASONS = ("backlog grew", "the source pushed back", "did not drain")
 
 
 class PosteriorCurve(Struct, frozen=True):
-    """A density as an SVG path; ticks, the 95 % interval and rates of trials are positions in view box units."""
+    """A density as an SVG path; ticks, the interval of the result (None for a bound) and rates of trials are
+    positions in view box units.
+    """
 
     curve: str
     ticks: tuple[Tick, ...]
-    interval: tuple[int, int]
+    interval: tuple[int, int] | None
     sustained: tuple[int, ...]
     overloaded: tuple[int, ...]
 
 
 def compute_posterior_curve(cell_data: CellData, search: Search) -> PosteriorCurve | None:
     """Return the posterior curve of a cell; None if it has no rate or no valid trial."""
-    rate = rate_of(cell_data.result)
+    result = cell_data.result
+    rate = rate_of(result)
     trials = [trial for trial in cell_data.trials if _is_informative(trial)]
-    if not rate or not trials:
+    if result is None or not rate or not trials:
         return None
     prior = Prior(rate, FLAT_SD, float(search.lowest), max(float(search.highest), rate))
     posterior = Posterior.of(prior, [_make_observation(trial) for trial in trials])
@@ -53,8 +55,13 @@ def compute_posterior_curve(cell_data: CellData, search: Search) -> PosteriorCur
 
     curve = _make_curve(posterior, begin, end)
     ticks = tuple(Tick(position(hz), rate_text(hz)) for hz in np.exp(np.linspace(begin + 0.03, end - 0.03, 5)))
-    interval = (position(low), position(high))
+    interval = _clip(position(result.low_hz), position(result.high_hz)) if result.low_hz and result.high_hz else None
     return PosteriorCurve(curve, ticks, interval, positions("sustained"), positions("overloaded"))
+
+
+def _clip(begin: int, end: int) -> tuple[int, int]:
+    """Return the part of an interval that is within the drawing."""
+    return max(0, min(begin, WIDTH)), max(0, min(end, WIDTH))
 
 
 def _is_informative(trial: JudgedTrial) -> bool:
@@ -72,14 +79,12 @@ def _make_curve(posterior: Posterior, begin: float, end: float) -> str:
 
 
 def _make_observation(trial: JudgedTrial) -> Observation:
-    """Return a trial as an observation, by the rules of the two-counter search."""
+    """Return a trial as an observation, by the verdict that the one judge gave it."""
     measurement, verdict = trial.measurement, trial.verdict
-    stability, rate = assess_stability(measurement), measurement.planned.rate
-    seconds = max(1.0, stability.seconds)
+    rate, settle = measurement.planned.rate, measurement.planned.settle
+    seconds = max(1.0, min(measurement.planned.window, measurement.offered / rate - settle))
     if verdict.word == "sustained":
         return Observation("at least", rate, seconds)
-    if verdict.why in BACKLOG_REASONS and 0 < stability.loss < 1 and measurement.ended == "complete":
-        return Observation(
-            "estimate", rate * (1 - stability.loss), seconds, stability.slice_rates, stability.slice_seconds
-        )
+    if verdict.why in BACKLOG_REASONS and 0 < verdict.loss < 1 and measurement.ended == "complete":
+        return Observation("estimate", rate * (1 - verdict.loss), seconds)
     return Observation("at most", rate, seconds)

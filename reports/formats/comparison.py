@@ -16,7 +16,7 @@ from bench.model.cell import Cell
 from bench.model.measurement import Result
 from bench.plugins.plugin import ReportPlugin
 from bench.units import seconds_text
-from reports.data.labels import format_claim, format_interval
+from reports.data.labels import format_claim, format_result_interval
 from reports.data.metadata import describe_machine, describe_subject
 from reports.data.run_data import RunData, read_run_data
 from reports.data.winners import summarize_run
@@ -143,7 +143,7 @@ def _make_side(result: Result | None, each: comparison.CellComparison | None) ->
     if result is None:
         return Side("", "", "", "")
     ratio, word = (comparison.ratio_text(each), each.word) if each is not None else ("", "")
-    return Side(format_claim(result), format_interval(result.low_hz, result.high_hz), ratio, word)
+    return Side(format_claim(result), format_result_interval(result), ratio, word)
 
 
 def summarize_comparison(rows: Sequence[ComparedCell], names: Sequence[str]) -> list[str]:
