@@ -4,7 +4,7 @@ The decisions hold for all cells together: for two equal systems, the probabilit
 at most `level` (family-wise error; step-down procedure of Holm 1979, "A simple sequentially rejective multiple test
 procedure", Scandinavian Journal of Statistics 6, 65-70). Assumption: ln(rate) is normal with the standard deviation
 that its interval reports. A bound is a one-sided interval: two bounds decide if they exclude each other, and not if
-they overlap.
+they overlap. A bracket is no confidence interval and is not compared.
 """
 
 import math
@@ -94,7 +94,7 @@ def _compare_cell(cell: Cell, before: Result, after: Result) -> CellComparison:
 
 def claim_text(result: Result) -> str:
     """Return the rate of a result as text, a bound with its sign; the status where there is no rate."""
-    if result.status in ("failed", "unsupported"):
+    if result.status in ("failed", "unsupported", "not-measured"):
         return result.status
     if result.status == "lower-bound":
         return f"≥ {rate_text(result.low_hz or result.estimate_hz)}"

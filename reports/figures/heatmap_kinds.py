@@ -6,14 +6,15 @@ from functools import partial
 from matplotlib.figure import Figure
 from msgspec import Struct
 
+from bench.analysis.intervals import has_bracket
 from bench.units import rate_text, seconds_text, size_text
 from reports.data.derived import compute_bound_share, compute_used_cores, compute_useful_cpu_share, find_bound, rate_of
 from reports.data.labels import (
     MISSING,
     WITHOUT_RATE,
     format_claim,
+    format_interval,
     format_reason,
-    format_result_interval,
     format_sign,
     status_of,
 )
@@ -57,9 +58,9 @@ def describe_rate(_: RunData, cell_data: CellData) -> CellText:
     if result is None:
         return None, MISSING, (f"{len(cell_data.trials)} trials so far",) if cell_data.trials else ()
     rate = result.high_hz if status == "upper-bound" else rate_of(result)
-    interval = format_result_interval(result)
-    text = {"measured": interval, "unstable": "unstable"}.get(status, format_reason(result))
-    notes = (interval if status in ("unstable", "lower-bound") else "", text)
+    kind = "bracket" if has_bracket(result) else ""
+    text = {"measured": kind, "unstable": "unstable"}.get(status, format_reason(result))
+    notes = (format_interval(result.low_hz, result.high_hz), text)
     return rate, format_claim(result), tuple(note for note in notes if note)
 
 

@@ -25,8 +25,8 @@ MAX_FIGURES = 6
 BOUND_COLOUR = "#4a5563"
 DASHES = ((0, (5, 2)), (0, (1, 1.5)), (0, (5, 2, 1, 2)), (0, (3, 1, 1, 1, 1, 1)), (0, (8, 2)), (0, (8, 2, 1, 2)))
 """Of the bounds, so that they can be distinguished."""
-DODGE = 0.009
-"""Distance of two systems at one size, as a share of the range of sizes (both logarithms)."""
+MAX_DODGE, MAX_SPREAD = 0.008, 0.03
+"""Distance of two systems at one size, and of all of them, as shares of the range of sizes (logarithms)."""
 MARKS = {"lower-bound": "↑", "upper-bound": "↓", "unstable": "?"}
 """By status, if a point is not measured."""
 
@@ -164,7 +164,8 @@ def draw_curves(ax: Axes, curves: Curves, systems: Sequence[str]) -> list[Artist
             *zip(*points, strict=True), color=BOUND_COLOUR, linewidth=1.1, linestyle=dashes, label=name, zorder=1
         )
     sizes = [point.size for line in curves.lines for point in line.points]
-    step = DODGE * math.log(max(sizes) / min(sizes)) if sizes else 0.0
+    share = min(MAX_DODGE, MAX_SPREAD / max(1, len(systems) - 1))
+    step = share * math.log(max(sizes) / min(sizes)) if sizes else 0.0
     for line in curves.lines:
         number = systems.index(line.system)
         shift = math.exp(step * (number - (len(systems) - 1) / 2))

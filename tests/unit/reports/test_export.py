@@ -167,7 +167,7 @@ def test_the_spread_of_repeated_cells_is_compared_with_their_intervals(run: Path
     two, three = (comparison.write(folders[:many], tmp_path / str(many)).read_text(encoding="utf-8") for many in (2, 3))
     assert "Repeated cells" not in two
     assert "3 runs: estimates spread by 0.0 %" in three
-    assert "narrower than reported" in three  # the same figures three times
+    assert "narrower than promised" in three  # the same figures three times
     used, defined = (set(re.findall(pattern, three)) for pattern in (r'<use href="#([^"]+)"', r'id="([^"]+)"'))
     assert used  # the estimates are dots
     assert used <= defined
