@@ -1,4 +1,4 @@
-"""Intervals of results as statistics: which of them are confidence intervals, and the logarithm of a rate with its error.
+"""Intervals of results as statistics: which are confidence intervals, and the logarithm of a rate with its error.
 
 Assumption: ln(rate) is normal on each side of the estimate, with the standard deviation that this side of a 95 %
 interval reports. A bound is a one-sided interval. A bracket (two rates that were tried) says nothing about the

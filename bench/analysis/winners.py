@@ -113,7 +113,7 @@ def _hold_error(ps: Sequence[float | None], level: float) -> list[_Test]:
     """Return Holm's decision for each p; None is not tested."""
     tested = sorted((p, n) for n, p in enumerate(ps) if p is not None)
     tests = [_Test(certain=False, level=level)] * len(ps)
-    certain = True
+    certain, at = True, level
     for rank, (p, index) in enumerate(tested):
         at = level / (len(tested) - rank) if certain else at
         certain = certain and p <= at
@@ -228,4 +228,6 @@ def _say_why(candidates: Sequence[str], results: Sequence[Result]) -> str:
     if limited and all(result.reason == "generator" for result in limited):
         both = "both" if len(limited) == 2 else f"{len(limited)} systems"
         return f"the load generator limits {limited[0].system if len(limited) == 1 else both}"
-    return f"{limited[0].system}: only a lower bound" if limited else "the difference is not certain" if candidates else ""
+    return (
+        f"{limited[0].system}: only a lower bound" if limited else "the difference is not certain" if candidates else ""
+    )

@@ -24,12 +24,12 @@ GLOSSARY = {
     "unstable": "Trials at the same rate disagree: some were sustained, some were not.",
     "failed": "No result: the framework died, or no trial was valid. This is not a rate of zero.",
     "unsupported": "The system does not support this cell; the reason is given.",
-    "not-measured": "No result, and nothing is said about the system: other work on the machine spoiled every trial, or "
-    "the run was interrupted in this cell.",
+    "not-measured": "No result, and nothing is said about the system: other work on the machine spoiled every trial, "
+    "or the run was interrupted in this cell.",
     MISSING: "The run has not finished this cell.",
-    "if batches may grow": "A micro-batch system sustains a rate if its batches keep the interval that they were asked to "
-    "keep. This second rate is what it could process if they might take as long as they need; it is shown in the details "
-    "of a cell, and never is its result.",
+    "if batches may grow": "A micro-batch system sustains a rate if its batches keep the interval that they were asked "
+    "to keep. This second rate is what it could process if they might take as long as they need; it is shown in the "
+    "details of a cell, and never is its result.",
     "sustained": "A trial’s verdict: over the window the backlog did not grow and returned to its minimum, all "
     "messages were processed after the load stopped, and none was lost, duplicated, reordered or corrupted.",
     "overloaded": "A trial’s verdict: the system did not keep up with the offered rate, or died under it.",
@@ -96,7 +96,7 @@ def format_interval(low: float | None, high: float | None) -> str:
 
 
 def format_error(result: Result | None) -> str:
-    """Return the interval as a distance from the estimate: "±11 %", "−31/+177 %" or "bracket"; "unstable"; empty for a bound."""
+    """Return the interval as a distance from the estimate, such as "±11 %" or "−31/+77 %"; empty for a bound."""
     if result is not None and result.status == "unstable":
         return "unstable"
     if result is None or result.status in WITHOUT_RATE or not (result.low_hz and result.high_hz and result.estimate_hz):

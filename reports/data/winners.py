@@ -173,7 +173,9 @@ def _describe_peak(run_data: RunData) -> str:
     top = max(rated, key=lambda result: rate_of(result) or 0.0)
     point = _format_point(top.message_bytes, top.cpu_seconds)
     interval = format_result_interval(top)
-    return f"The highest rate is {format_claim(top)}{f' ({interval})' if interval else ''}, by {top.system} with {point}."
+    return (
+        f"The highest rate is {format_claim(top)}{f' ({interval})' if interval else ''}, by {top.system} with {point}."
+    )
 
 
 def _is_rated(result: Result) -> bool:

@@ -186,7 +186,7 @@ def draw_curves(ax: Axes, curves: Curves, systems: Sequence[str]) -> list[Artist
 
 
 def _draw_line(ax: Axes, line: Line, colour: str, marker: str, *, shift: float) -> list[Artist]:
-    """Draw a line with its intervals; all sizes are multiplied by `shift`, so that equal rates do not hide each other."""
+    """Draw a line with its intervals; sizes are multiplied by `shift`, so that equal rates do not hide each other."""
     sizes, rates = [shift * point.size for point in line.points], [point.rate for point in line.points]
     down = [max(0.0, point.rate - (point.low if point.low else point.rate)) for point in line.points]
     up = [max(0.0, (point.high if point.high else point.rate) - point.rate) for point in line.points]
@@ -199,8 +199,8 @@ def _draw_line(ax: Axes, line: Line, colour: str, marker: str, *, shift: float) 
             bars.set_linestyle((0, (1, 1)))
     marks = [
         ax.annotate(
-            point.mark, (shift * point.size, point.rate), (0, -9 if point.mark == "↓" else 9), textcoords="offset points",
-            color=colour, fontsize=9, ha="center", va="center", fontweight="bold",
+            point.mark, (shift * point.size, point.rate), (0, -9 if point.mark == "↓" else 9),
+            textcoords="offset points", color=colour, fontsize=9, ha="center", va="center", fontweight="bold",
         )
         for point in line.points if point.mark
     ]  # fmt: skip

@@ -113,9 +113,7 @@ def draw_compact_winners(ax: Axes, tiles: Sequence[WinnerTile], colours: Mapping
     mesh: list[list[RGB]] = [[to_rgb(EMPTY)] * columns for _ in range(rows)]
     for tile in tiles:
         if tile.leaders:
-            mesh[tile.row][tile.column] = (
-                tint(colours[tile.leaders[0]]) if tile.won else to_rgb(UNSUPPORTED)
-            )
+            mesh[tile.row][tile.column] = tint(colours[tile.leaders[0]]) if tile.won else to_rgb(UNSUPPORTED)
     return [ax.pcolormesh(range(columns + 1), range(rows + 1), mesh, shading="flat")]
 
 

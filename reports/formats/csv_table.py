@@ -24,8 +24,8 @@ from reports.data.run_data import CellData, RunData, read_run_data
 
 FIELDS = (
     "system", "framework", "source", "message_bytes", "cpu_seconds", "status", "reason", "estimate_hz", "low_hz",
-    "high_hz", "interval", "precision_reached", "confirmed_hz", "growing_hz", "bound_hz", "bound", "limited_by", "generator_hz", "trials", "seconds", "sent",
-    "processed", "lost", "duplicated", "corrupted",
+    "high_hz", "interval", "precision_reached", "confirmed_hz", "growing_hz", "bound_hz", "bound", "limited_by",
+    "generator_hz", "trials", "seconds", "sent", "processed", "lost", "duplicated", "corrupted",
 )  # fmt: skip
 """Of a result, with one value each."""
 OBJECTIVE_FIELDS = ("estimate_hz", "low_hz", "high_hz", "kept_hz")

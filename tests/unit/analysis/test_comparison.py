@@ -43,8 +43,19 @@ def word(before, after):
         (result(95, 105), result(None, None, status="failed"), "not compared"),
         (result(95, 105), result(None, None, status="not-measured"), "not compared"),
     ],
-    ids=["twice", "half", "equal", "above", "below", "bound below", "two bounds", "bounds apart", "at most", "failed",
-         "not measured"],
+    ids=[
+        "twice",
+        "half",
+        "equal",
+        "above",
+        "below",
+        "bound below",
+        "two bounds",
+        "bounds apart",
+        "at most",
+        "failed",
+        "not measured",
+    ],
 )
 def test_the_intervals_of_a_cell_decide(before, after, expected):
     """A cell is faster or slower if its intervals exclude each other; a bound is an interval that is open on one

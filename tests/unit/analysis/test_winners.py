@@ -72,7 +72,10 @@ def test_a_lower_bound_above_all_others_leads_at_least():
         ((result("a", 190, 210, interval="bracket"), result("b", 90, 95)), "brackets are no confidence intervals"),
         ((result("a", 190, 210, interval=None), result("b", 90, 95)), "brackets are no confidence intervals"),
         ((result("a", 90, 95), result("b", 180, 190, status="unstable")), "b/s is unstable"),
-        ((result("a", 90, 95), result("b", status="not-measured", reason="other work")), "b/s: not-measured (other work)"),
+        (
+            (result("a", 90, 95), result("b", status="not-measured", reason="other work")),
+            "b/s: not-measured (other work)",
+        ),
         ((result("a", 90, 95), result("b", status="failed", reason="no valid trial")), "b/s: failed (no valid trial)"),
     ],
     ids=["two generators", "generator", "budget", "bracket", "unknown", "unstable", "not measured", "failed"],

@@ -350,7 +350,8 @@ def test_the_summary_begins_with_the_winners(run: Path) -> None:
     """A point is open if a system without a result may turn out the best."""
     summary = summarize_run(read_run_data(run))
     assert summary.startswith(
-        "python/kafka is the fastest at 3 of 6 points of the map (by at least 1.5 times); 1 is tied within 15 %, 2 are open."
+        "python/kafka is the fastest at 3 of 6 points of the map (by at least 1.5 times); 1 is tied within 15 %, "
+        "2 are open."
     )
 
 
