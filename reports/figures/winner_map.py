@@ -83,7 +83,7 @@ def make_winner_map(run_data: RunData) -> Picture | None:
     tiles, colours = make_winner_tiles(run_data), assign_colours(run_data.systems)
     compact = is_compact(run_data.sizes, run_data.costs)
     longest = max(len(system) for system in run_data.systems)
-    width = max(0.27 + 0.07 * (longest + 21), 0.1 + 0.048 * max(len(text) for tile in tiles for text in tile.remarks))
+    width = max(0.27 + 0.07 * (longest + 22), 0.1 + 0.048 * max(len(text) for tile in tiles for text in tile.remarks))
     height = LINE_HEIGHT * (len(run_data.systems) + REMARK_LINES)
     columns = max(1, int(max(MIN_WIDTH, width * len(run_data.sizes)) / (0.5 + 0.072 * longest)))
     above = 0.2 * -(-len(run_data.systems) // columns) + 0.05
