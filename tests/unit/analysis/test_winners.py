@@ -10,6 +10,9 @@ from bench.analysis.winners import decide_points
 from bench.model.cell import Cell
 from bench.model.measurement import Result
 
+MAPS = 400
+MAX_FALSE = 0.05 * MAPS + 2 * math.sqrt(0.05 * 0.95 * MAPS)
+
 
 def result(name, low=None, high=None, *, estimate=None, status="measured", size=100, interval="95 %", reason=None):
     """Return the result of a system of that name."""
@@ -128,23 +131,23 @@ def make_map(chance, ratios, points=6, half_width=0.15):
 @pytest.mark.parametrize("systems", [2, 4, 6])
 @pytest.mark.parametrize("half_width", [0.03, 0.15])
 def test_maps_of_equal_systems_seldom_show_a_leader(systems, half_width):
-    """At most 5 % of 1000 maps, with the sampling error of 1000 maps."""
+    """At most 5 % of the maps, with their sampling error."""
     chance = random.Random(systems)
-    maps = [decide_points(make_map(chance, [1.0] * systems, half_width=half_width)) for _ in range(1000)]
+    maps = [decide_points(make_map(chance, [1.0] * systems, half_width=half_width)) for _ in range(MAPS)]
     false = sum(any(each.kind == "leads" for each in decisions) for decisions in maps)
-    assert false <= 50 + 2 * math.sqrt(50 * 0.95)
+    assert false <= MAX_FALSE
 
 
 @pytest.mark.parametrize("ratios", [(1.151, 1.0), (1.151, 1.0, 1.0, 1.0), (1.151, 1.0, 0.5, 0.2)], ids=str)
 def test_systems_that_differ_by_more_than_a_tie_are_seldom_called_a_tie(ratios):
-    """At most 5 % of 1000 maps call a wrong tie or a wrong leader."""
+    """At most 5 % of the maps call a wrong tie or a wrong leader."""
     chance = random.Random(7)
-    maps = [decide_points(make_map(chance, ratios, half_width=0.06)) for _ in range(1000)]
+    maps = [decide_points(make_map(chance, ratios, half_width=0.06)) for _ in range(MAPS)]
     wrong = sum(
         any(each.kind == "tie" or (each.kind == "leads" and each.leader != "s0/s") for each in decisions)
         for decisions in maps
     )
-    assert wrong <= 50 + 2 * math.sqrt(50 * 0.95)
+    assert wrong <= MAX_FALSE
 
 
 @pytest.mark.parametrize("ratios", [(1.5, 1.0), (1.5, 1.0, 0.6, 0.2)], ids=str)

@@ -50,7 +50,7 @@ def test_tables_have_a_row_for_each_cell_and_each_trial(run: Path) -> None:
 def test_a_value_that_does_not_exist_is_null(run: Path) -> None:
     """It is never written as 0."""
     last = pq.ParquetFile(parquet.write(run)[0]).read().to_pylist()[-1]
-    assert (last["status"], last["estimate_hz"], last["lost"]) == ("not measured", None, None)
+    assert (last["status"], last["estimate_hz"], last["lost"]) == ("no result yet", None, None)
 
 
 def test_our_cells_come_back_as_bounds(run: Path, tmp_path: Path) -> None:
