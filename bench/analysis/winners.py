@@ -137,7 +137,7 @@ def _make_contest(point: Point, results: Sequence[Result], missing: Sequence[Cel
 
 def _rate_of(result: Result) -> LogRate:
     """Return what is known of a rate; nothing for a cell without an answer, a bound for an unstable one."""
-    if result.status == "unstable" and result.high_hz and not has_bracket(result):
+    if result.status == "unstable" and result.high_hz and result.interval != "bracket":
         return LogRate(math.log(UNSTABLE_MARGIN * result.high_hz), None, _UNSTABLE_SD)
     return log_rate(result) or _OPEN
 
@@ -218,12 +218,13 @@ def _say_why(candidates: Sequence[str], results: Sequence[Result]) -> str:
     for result in rated:
         if result.status in ("failed", "not-measured"):
             return f"{result.system}: {result.status}" + (f" ({result.reason})" if result.reason else "")
+        if result.status == "unstable":
+            return f"{result.system} is unstable"
     if any(has_bracket(result) for result in rated):
         return NO_CONFIDENCE
-    for status, text in (("unstable", "{} is unstable"), ("upper-bound", "{}: only an upper bound")):
-        systems = [result.system for result in rated if result.status == status]
-        if systems:
-            return text.format(systems[0])
+    for result in rated:
+        if result.status == "upper-bound":
+            return f"{result.system}: only an upper bound"
     limited = [result for result in rated if result.status == "lower-bound"]
     if limited and all(result.reason == "generator" for result in limited):
         both = "both" if len(limited) == 2 else f"{len(limited)} systems"

@@ -358,7 +358,7 @@ def test_the_summary_begins_with_the_winners(run: Path) -> None:
 @pytest.mark.parametrize(
     ("results", "text"),
     [
-        ((rated(CELLS[0], 190, 210), rated(CELLS[1], 95, 105)), "a/kafka leads by 1.7 to 2.4 times"),
+        ((rated(CELLS[0], 190, 210), rated(CELLS[1], 95, 105)), "a/kafka leads by 1.8 to 2.2 times"),
         ((rated(CELLS[0], 98, 102), rated(CELLS[1], 98, 102)), "tie within 15 %"),
         ((rated(CELLS[0], 80, 120), rated(CELLS[1], 80, 120)), "open: a/kafka or b/kafka"),
         ((rated(CELLS[0], 80, 120), make_result(CELLS[1], "unsupported")), "only a/kafka"),
