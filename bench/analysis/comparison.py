@@ -4,7 +4,7 @@ The decisions hold for all cells together: for two equal systems, the probabilit
 at most `level` (family-wise error; step-down procedure of Holm 1979, "A simple sequentially rejective multiple test
 procedure", Scandinavian Journal of Statistics 6, 65-70). Assumption: ln(rate) is normal with the standard deviation
 that its interval reports. A bound is a one-sided interval: two bounds decide if they exclude each other, and not if
-they overlap.
+they overlap. A bracket is no confidence interval and is not compared.
 """
 
 import math
@@ -15,20 +15,15 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from bench.analysis.intervals import NO_CONFIDENCE, Z, has_bracket, log_rate
 from bench.model.cell import Cell
 from bench.model.measurement import Result
 from bench.units import rate_text
 
 LEVEL = 0.05
-NOMINAL = 0.95
-"""Nominal coverage of the interval of a result."""
-MIN_SD = 0.01
-"""Least standard deviation of ln(rate): two runs of one cell differ by more than their intervals show (a warm cache,
-another port)."""
 TAIL_FACTOR = 1.2
 """Factor on the standard deviation: errors of a few trials have longer tails than a normal law. Of 40 maps of 12 equal
 cells 3 showed a change without it, and none with it."""
-_Z = NormalDist().inv_cdf((1 + NOMINAL) / 2)
 
 Decision = Literal["faster", "slower", "undecided", "not compared"]
 
@@ -48,15 +43,6 @@ class CellComparison(Struct, frozen=True):
     low: float | None = None
     high: float | None = None
     p: float = 1.0
-
-
-class _LogRate(Struct, frozen=True):
-    """The logarithm of a rate: estimate and standard deviation, or a bound on one side."""
-
-    middle: float
-    sd: float
-    side: int = 0
-    """1: lower bound; -1: upper bound; 0: estimate"""
 
 
 def compare(first: Sequence[Result], second: Sequence[Result], level: float = LEVEL) -> list[CellComparison]:
@@ -86,29 +72,29 @@ def ratio_text(each: CellComparison) -> str:
 
 
 def _compare_cell(cell: Cell, before: Result, after: Result) -> CellComparison:
-    a, b = _log_rate(before), _log_rate(after)
+    a, b = log_rate(before), log_rate(after)
     if a is None or b is None:
         missing = [
-            f"{name} {result.status}" for name, result, log in (("A", before, a), ("B", after, b)) if log is None
+            NO_CONFIDENCE if has_bracket(result) else f"{name} {result.status}"
+            for name, result, log in (("A", before, a), ("B", after, b))
+            if log is None
         ]
-        return CellComparison(cell, "not compared", ", ".join(missing))
-    sd, ratio = TAIL_FACTOR * math.hypot(a.sd, b.sd), b.middle - a.middle
-    if a.side == b.side == 0:
-        half = _Z * sd
-        p = 2 * (1 - NormalDist().cdf(abs(ratio) / sd))
-        return CellComparison(cell, "undecided", "", math.exp(ratio), math.exp(ratio - half), math.exp(ratio + half), p)
-    # The lower end of the ratio needs an upper bound (or an estimate) of A and a lower bound of B; its upper end the
-    # reverse.
-    low = math.exp(ratio - _Z * sd) if a.side <= 0 and b.side >= 0 else None
-    high = math.exp(ratio + _Z * sd) if a.side >= 0 and b.side <= 0 else None
-    excluded = (low is not None and ratio > 0) or (high is not None and ratio < 0)
-    p = 2 * (1 - NormalDist().cdf(abs(ratio) / sd)) if excluded else 1.0
-    return CellComparison(cell, "undecided", "bounds", None, low, high, p)
+        return CellComparison(cell, "not compared", ", ".join(dict.fromkeys(missing)))
+    ratio = b.middle - a.middle
+    # The lower end of the ratio needs an upper limit of A and a lower limit of B; its upper end the reverse.
+    down = TAIL_FACTOR * math.hypot(a.up, b.down) if a.up is not None and b.down is not None else None
+    up = TAIL_FACTOR * math.hypot(a.down, b.up) if a.down is not None and b.up is not None else None
+    low = math.exp(ratio - Z * down) if down is not None else None
+    high = math.exp(ratio + Z * up) if up is not None else None
+    needed = down if ratio > 0 else up
+    p = 2 * (1 - NormalDist().cdf(abs(ratio) / needed)) if needed is not None else 1.0
+    both = None not in (a.down, a.up, b.down, b.up)
+    return CellComparison(cell, "undecided", "" if both else "bounds", math.exp(ratio) if both else None, low, high, p)
 
 
 def claim_text(result: Result) -> str:
     """Return the rate of a result as text, a bound with its sign; the status where there is no rate."""
-    if result.status in ("failed", "unsupported"):
+    if result.status in ("failed", "unsupported", "not-measured"):
         return result.status
     if result.status == "lower-bound":
         return f"≥ {rate_text(result.low_hz or result.estimate_hz)}"
@@ -117,19 +103,6 @@ def claim_text(result: Result) -> str:
         if result.status == "upper-bound"
         else rate_text(result.estimate_hz or result.low_hz)
     )
-
-
-def _log_rate(result: Result) -> _LogRate | None:
-    low, high = result.low_hz, result.high_hz
-    if result.status in ("failed", "unsupported", "unstable"):
-        return None
-    if low and high:
-        middle = result.estimate_hz if result.estimate_hz else math.sqrt(low * high)
-        sd = max(MIN_SD, math.log(high / low) / (2 * _Z))
-        return _LogRate(math.log(middle), sd)
-    if low:
-        return _LogRate(math.log(low), MIN_SD, 1)
-    return _LogRate(math.log(high), MIN_SD, -1) if high else None
 
 
 def _decide(compared: Sequence[CellComparison], level: float) -> list[CellComparison]:

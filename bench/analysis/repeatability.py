@@ -18,6 +18,7 @@ from bench.model.measurement import Result
 from bench.units import seconds_text, size_text
 
 MIN_RUNS = 3
+Spread = Literal["as promised", "wider than promised", "narrower than promised"]
 LEVEL = 0.05
 """Level of the test on each side: the chance that correct intervals are called too narrow, or too wide."""
 _NORMAL = NormalDist()
@@ -44,11 +45,9 @@ class Agreement(Struct, frozen=True):
     """probability of a Q at least this large if the intervals are correct"""
 
     @property
-    def word(self) -> Literal["as reported", "wider than reported", "narrower than reported"]:
+    def word(self) -> Spread:
         """The decision of the test, at LEVEL on each side."""
-        if self.p < LEVEL:
-            return "wider than reported"
-        return "narrower than reported" if self.p > 1 - LEVEL else "as reported"
+        return _judge_spread(self.p)
 
     @property
     def name(self) -> str:
@@ -58,7 +57,7 @@ class Agreement(Struct, frozen=True):
     def sentence(self) -> str:
         """Return the figures of the test and its decision as text."""
         return (
-            f"{self.runs} runs: estimates spread by {100 * self.spread:.1f} %, their intervals report"
+            f"{self.runs} runs: estimates spread by {100 * self.spread:.1f} %, their intervals promise"
             f" {100 * self.promised:.1f} % (standard deviations); {self.holding} of {self.runs} intervals contain the"
             " common mean."
             f" The spread is {self.word} (Q = {self.q:.1f}, p = {self.p:.2f})."
@@ -69,14 +68,41 @@ def agreements(runs: Sequence[Sequence[Result]]) -> list[Agreement]:
     """Return the test of each cell that MIN_RUNS runs or more measured, in the order of the first run.
 
     Args:
-        runs: The results of each run. Results that are bounds, or failed, are left out.
+        runs: The results of each run. Only estimates with a 95 % interval count: a bound has no estimate, and a bracket
+            promises no spread.
     """
     by_cell: dict[Cell, list[Result]] = {}
     for results in runs:
         for result in results:
-            if result.status == "measured" and result.estimate_hz and result.low_hz and result.high_hz:
+            if is_repeatable(result):
                 by_cell.setdefault(result.cell, []).append(result)
     return [_test_cell(cell, results) for cell, results in by_cell.items() if len(results) >= MIN_RUNS]
+
+
+def is_repeatable(result: Result) -> bool:
+    """Return True if a result has an estimate and a 95 % interval."""
+    ends = result.estimate_hz and result.low_hz and result.high_hz
+    return result.status == "measured" and result.interval == "95 %" and bool(ends)
+
+
+def overall_sentence(agreed: Sequence[Agreement]) -> str:
+    """Return the decision over all cells together: the sum of their Q against its chi-square law; empty without any."""
+    if not agreed:
+        return ""
+    q, freedom = sum(each.q for each in agreed), sum(each.runs - 1 for each in agreed)
+    p = _chi_square_tail(q, freedom)
+    wider = sum(each.word == "wider than promised" for each in agreed)
+    cells = "1 cell" if len(agreed) == 1 else f"{len(agreed)} cells"
+    return (
+        f"Over {cells} together the spread between runs is {_judge_spread(p)} (Q = {q:.1f} with {freedom} degrees of"
+        f" freedom, p = {p:.2f}); by itself it is wider in {wider}, where chance alone gives {LEVEL * len(agreed):.1f}."
+    )
+
+
+def _judge_spread(p: float) -> Spread:
+    if p < LEVEL:
+        return "wider than promised"
+    return "narrower than promised" if p > 1 - LEVEL else "as promised"
 
 
 def _test_cell(cell: Cell, results: Sequence[Result]) -> Agreement:

@@ -29,14 +29,17 @@ def compare(
     At most 1 in 20 maps of equal systems shows any change.
     """
     from bench.analysis import comparison
+    from bench.analysis.intervals import name_intervals
     from bench.storage.run_folder import read_results, read_run
 
     if fail_if not in ("", "slower", "faster"):
         raise UsageError(f"--fail-if {fail_if}: found no such verdict; allowed: slower, faster")
-    for folder in (first, second):
-        read_run(folder)
+    strategies = [read_run(folder).scenario.search.strategy for folder in (first, second)]
     complain_of_differences([first, second])
-    results = [read_results(folder) for folder in (first, second)]
+    results = [
+        name_intervals(read_results(folder), strategy)
+        for folder, strategy in zip((first, second), strategies, strict=True)
+    ]
     rates = [{(r.system, r.message_bytes, r.cpu_seconds): comparison.claim_text(r) for r in found} for found in results]
     compared = comparison.compare(results[0], results[1])
     for each in compared:

@@ -145,13 +145,19 @@ class Screen:
 
 def result_line(result: Result) -> str:
     """Return a cell's result in a line."""
-    if result.estimate_hz is None:
-        return f"{result.status}: {result.reason}"
-    sign, rate = ("≥ ", result.low_hz) if result.status == "lower-bound" else ("", result.estimate_hz)
-    interval = f" [{rate_text(result.low_hz)} .. {rate_text(result.high_hz)}]"
     reason = f" ({result.reason})" if result.reason else ""
+    rates = {"lower-bound": f"≥ {rate_text(result.low_hz)}", "upper-bound": f"≤ {rate_text(result.high_hz)}"}
+    if result.status not in rates and result.estimate_hz is None:
+        return f"{result.status}{reason}"
+    interval = ""
+    if result.low_hz is not None and result.high_hz is not None:
+        word = "bracket " if result.interval == "bracket" else ""
+        interval = f" {word}[{rate_text(result.low_hz)} .. {rate_text(result.high_hz)}]"
+    grow = f", {rate_text(result.growing_hz)} if batches may grow" if result.growing_hz is not None else ""
+    wide = ", wider than asked" if result.precision_reached is False else ""
+    rate = rates.get(result.status, rate_text(result.estimate_hz))
     effort = f"{result.trials} trials, {result.seconds:.0f} s"
-    return f"{result.status}{reason}: {sign}{rate_text(rate)}{interval}, {effort}"
+    return f"{result.status}{reason}: {rate}{interval}{wide}{grow}, {effort}"
 
 
 def _visit_text(event: CellStarted) -> str:

@@ -12,6 +12,7 @@ from bench.analysis.bounds import MIN_BUSY_SHARE, NEAR, reached_bound
 from bench.model.measurement import Measurement
 from bench.units import rate_text, seconds_text, size_text
 from reports.data.derived import count_cores, count_usable_cores, find_bound, get_cpu_seconds, rate_of
+from reports.data.labels import WITHOUT_RATE
 from reports.data.run_data import CellData, JudgedTrial, RunData
 
 Kind = Literal[
@@ -43,7 +44,7 @@ class Bottleneck(Struct, frozen=True):
 def find_bottleneck(run_data: RunData, cell_data: CellData) -> Bottleneck | None:
     """Return what limits a cell; None if it has no rate or no trial."""
     result = cell_data.result
-    if result is None or result.status in ("unsupported", "failed") or not cell_data.trials:
+    if result is None or result.status in WITHOUT_RATE or not cell_data.trials:
         return None
     if result.reason == "generator":
         return _describe_generator(cell_data)

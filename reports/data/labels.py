@@ -1,30 +1,44 @@
 """Texts of a report: the meaning of each status, the limitations, and formatted rates, intervals and durations."""
 
+from bench.analysis.intervals import has_bracket
 from bench.model.measurement import Result
 from bench.units import rate_text, seconds_text
 from reports.data.derived import rate_of
 from reports.data.run_data import CellData, JudgedTrial
 
-MISSING = "not measured"
+MISSING = "no result yet"
+WITHOUT_RATE = ("failed", "unsupported", "not-measured")
+"""Statuses of a result without any rate."""
 GLOSSARY = {
     "maximum sustainable throughput": "The highest rate of messages that a system sustains (Karimov et al., 2018): "
     "messages do not pile up in front of it, and none is lost. Also called the top rate or the maximum frequency.",
-    "measured": "The maximum sustainable throughput lies inside the interval; the confirmed rate was sustained in a "
-    "separate trial.",
-    "lower-bound": "At least this rate (≥): it was sustained, or that many messages were processed while more were "
-    "offered. Higher rates could not be tested because the load generator was the limit, the time for this cell was "
-    "over, or the scenario allows no higher rate.",
+    "measured": "Both ends of the interval are known, however wide it is; the estimate is the best guess between them. "
+    "The details of a cell say if its interval is wider than the scenario asks.",
+    "interval": "95 %: in 95 of 100 such cells it contains the maximum sustainable throughput. ±11 % means that the "
+    "farther end is 11 % from the estimate; −31/+77 % that the ends are at different distances. A bracket is less: the "
+    "rates between which the maximum seemed to lie, without a probability; it is not used to compare systems.",
+    "lower-bound": "At least this rate (≥): only the lower end is known. Higher rates could not be tested because the "
+    "load generator was the limit, the time for this cell was over, the system was still warming up, or the scenario "
+    "allows no higher rate.",
     "upper-bound": "At most this rate (≤): the system was overloaded at the lowest rate that was tried.",
     "unstable": "Trials at the same rate disagree: some were sustained, some were not.",
     "failed": "No result: the framework died, or no trial was valid. This is not a rate of zero.",
     "unsupported": "The system does not support this cell; the reason is given.",
+    "not-measured": "No result, and nothing is said about the system: other work on the machine spoiled every trial, "
+    "or the run was interrupted in this cell.",
     MISSING: "The run has not finished this cell.",
+    "if batches may grow": "A micro-batch system sustains a rate if its batches keep the interval that they were asked "
+    "to keep. This second rate is what it could process if they might take as long as they need; it is shown in the "
+    "details of a cell, and never is its result.",
     "sustained": "A trial’s verdict: over the window the backlog did not grow and returned to its minimum, all "
     "messages were processed after the load stopped, and none was lost, duplicated, reordered or corrupted.",
     "overloaded": "A trial’s verdict: the system did not keep up with the offered rate, or died under it.",
     "invalid": "A trial’s verdict: the harness was at fault (for example, the load generator was late). The trial "
     "says nothing about the system and is not used.",
-    "tie": "The intervals of the best systems overlap: this run cannot tell which one is faster.",
+    "leads by 1.4 to 1.9 times": "The system is the fastest at this point, and its rate divided by that of the next "
+    "one lies between these ends. A map whose systems are all equal shows any leader in at most one of 20 runs.",
+    "tie": "The two best systems are certainly within 15 % of each other.",
+    "open": "The run cannot tell which of the named systems is the fastest; the reason is given.",
     "bound": "The highest rate that theory allows; for CPU: cores ÷ CPU cost per message. A rate above a hard bound "
     "is an error.",
     "late": "The delay of the load generator behind its own due times at the end of the window.",
@@ -39,9 +53,9 @@ LIMITATIONS = {
     "the window is given above.",
     "Noise differs between machines.": "Intervals describe what this run can distinguish, not what another machine "
     "would show.",
-    "An interval is a claim.": "On simulated systems with a known capacity it contains the truth in at least nine of "
-    "ten runs (bench certify). Real systems may be noisier; several runs of one scenario, compared with each other, "
-    "show whether they are.",
+    "An interval is a claim.": "bench certify shows how often it contains the truth on simulated systems of known "
+    "capacity. Real systems may be noisier; several runs of one scenario, compared with each other, show whether they "
+    "are.",
     "A limit of the load generator is not a limit of the system.": "Such cells are lower bounds (≥), never rates; the "
     "truth may be far above a lower bound.",
     "A bottleneck": "is found from measurements: CPU and garbage collection by role; network and disk only if the "
@@ -60,7 +74,7 @@ def format_claim(result: Result | None) -> str:
     """Return the rate that may be claimed, such as "12.3 k/s" or "≥ 12.3 k/s"; without a rate the status."""
     if result is None:
         return MISSING
-    if result.status in ("failed", "unsupported"):
+    if result.status in WITHOUT_RATE:
         return result.status
     if result.status == "upper-bound":
         return f"≤ {rate_text(result.high_hz)}"
@@ -79,6 +93,27 @@ def format_interval(low: float | None, high: float | None) -> str:
     first, last = rate_text(low), rate_text(high)
     number, _, unit = first.partition(" ")
     return f"{number}–{last}" if last.endswith(f" {unit}") else f"{first} – {last}"
+
+
+def format_error(result: Result | None) -> str:
+    """Return the interval as a distance from the estimate, such as "±11 %" or "−31/+77 %"; empty for a bound."""
+    if result is not None and result.status == "unstable":
+        return "unstable"
+    if result is None or result.status in WITHOUT_RATE or not (result.low_hz and result.high_hz and result.estimate_hz):
+        return ""
+    if has_bracket(result):
+        return "bracket"
+    down, up = (100 * abs(end / result.estimate_hz - 1) for end in (result.low_hz, result.high_hz))
+    larger = max(down, up)
+    if larger > 20 and larger > 1.5 * min(down, up):
+        return f"−{down:.0f}/+{up:.0f} %"
+    return f"±{larger:.0f} %" if larger >= 9.5 else f"±{larger:.1g} %"
+
+
+def format_result_interval(result: Result | None) -> str:
+    """Return the interval of a result, with the word bracket if it is none of 95 %; empty if an end is missing."""
+    interval = format_interval(result.low_hz, result.high_hz) if result is not None else ""
+    return f"bracket {interval}" if interval and result is not None and has_bracket(result) else interval
 
 
 def format_reason(result: Result) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
+from bench.analysis.intervals import name_intervals
 from bench.analysis.verdict import Rules, Verdict, judge
 from bench.config.site import Site
 from bench.errors import UsageError
@@ -135,7 +136,8 @@ def read_run_data(run: Path) -> RunData:
     """
     record = read_run(run)
     results = {
-        result.cell: mask_remote_cpu(result, _remote_roles(result.cell, record.site)) for result in read_results(run)
+        result.cell: mask_remote_cpu(result, _remote_roles(result.cell, record.site))
+        for result in name_intervals(read_results(run), record.scenario.search.strategy)
     }
     rules = Rules(record.scenario.objectives, float(record.scenario.search.precision))
     trials: dict[Cell, list[JudgedTrial]] = {}

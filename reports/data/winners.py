@@ -1,126 +1,168 @@
-"""The ranking of systems at each point of the grid, and a summary of the whole run in a few sentences."""
+"""The decision on each point of the grid in words, and a summary of the whole run in a few sentences."""
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 from msgspec import Struct
 
+from bench.analysis.winners import TIE, PointDecision, decide_points
 from bench.model.measurement import Result
 from bench.units import seconds_text, size_text
 from reports.data.derived import rate_of
-from reports.data.labels import format_claim, status_of
+from reports.data.labels import format_claim, format_result_interval
 from reports.data.run_data import CellData, RunData
 
 MIN_RATIO_REPORTED = 1.5
-"""The smallest ratio of the best rate to another one that the summary mentions."""
+"""The smallest certain lead that the summary names with its point."""
+MAX_NAMED = 3
+"""Systems that may be the best and are named; of more, only their number is."""
 RATED = ("measured", "lower-bound")
-"""Statuses whose rate can win; an unstable cell sustained its rate only sometimes."""
-UNSTABLE_MARGIN = 2.0
-"""Factor on the upper end of an unstable cell's interval: its true rate may be higher than its trials suggest."""
-Outcome = Literal["clear", "tie", "none"]
+Outcome = Literal["clear", "tie", "open", "none"]
+TIE_TEXT = f"tie within {100 * TIE:.0f} %"
 
 
 class Ranking(Struct, frozen=True):
-    """All systems at one point of the grid; the first leader has the highest estimate, others may be as good."""
+    """All systems at one point of the grid, and the decision between them."""
 
-    size: int
-    cost: float
     cells: tuple[CellData, ...]
-    leaders: tuple[str, ...]
+    decision: PointDecision
+
+    @property
+    def size(self) -> int:
+        """The message size of the point in bytes."""
+        return self.decision.point[0]
+
+    @property
+    def cost(self) -> float:
+        """The CPU cost of the point in seconds per message."""
+        return self.decision.point[1]
+
+    @property
+    def leaders(self) -> tuple[str, ...]:
+        """The systems that may be the best: one if there is a winner, none if no system has a rate."""
+        return self.decision.candidates
 
     @property
     def outcome(self) -> Outcome:
-        """Return "clear" for one leader, "tie" for several, "none" for no leader."""
-        return "none" if not self.leaders else "clear" if len(self.leaders) == 1 else "tie"
-
-    @property
-    def complete(self) -> bool:
-        """True if every system has an answer here."""
-        return not any(has_no_answer(cell_data) for cell_data in self.cells)
-
-    @property
-    def best(self) -> Result | None:
-        """The result of the first leader."""
-        return next(
-            (cell_data.result for cell_data in self.cells if self.leaders[:1] == (cell_data.cell.system,)), None
-        )
+        """Return "clear" for a winner, else "tie", "open" or "none"."""
+        kind = self.decision.kind
+        return "clear" if kind in ("leads", "single") else kind  # type: ignore[return-value]  # the other three kinds
 
 
-def has_no_answer(cell_data: CellData) -> bool:
-    """Return True if a cell is not measured yet, or failed although its system did not die."""
-    result = cell_data.result
-    return result is None or (result.status == "failed" and "died " not in (result.reason or ""))
-
-
-def rank_systems(size: int, cost: float, cells: Sequence[CellData]) -> Ranking:
-    """Rank the systems at one point of the grid.
-
-    A system leads alone only if its sustained rate is above the highest rate that any other system may have.
-    """
+def rank_cells(cells: Sequence[CellData]) -> tuple[Ranking, ...]:
+    """Return a ranking for each point that these cells have, in the order of CPU cost, then message size."""
     results = [cell_data.result for cell_data in cells if cell_data.result is not None]
-    rated = sorted((result for result in results if _is_rated(result)), key=lambda r: -(rate_of(r) or 0.0))
-    if not rated:
-        return Ranking(size, cost, tuple(cells), ())
-    sustained = rated[0].low_hz if rated[0].low_hz is not None else 0.0
-    others = [*rated[1:], *(result for result in results if not _is_rated(result))]
-    tied = [result.system for result in others if _max_possible_rate(result) > sustained]
-    return Ranking(size, cost, tuple(cells), (rated[0].system, *tied))
-
-
-def _is_rated(result: Result) -> bool:
-    return result.status in RATED and rate_of(result) is not None
-
-
-def _max_possible_rate(result: Result) -> float:
-    """Return the highest rate that a system may have; 0 for one that did not run."""
-    if result.status in ("failed", "unsupported"):
-        return 0.0
-    if result.high_hz is not None:
-        return result.high_hz * (UNSTABLE_MARGIN if result.status == "unstable" else 1.0)
-    return float("inf") if rate_of(result) is not None else 0.0
+    missing = [cell_data.cell for cell_data in cells if cell_data.result is None]
+    at: dict[tuple[int, float], list[CellData]] = {}
+    for cell_data in cells:
+        at.setdefault((cell_data.cell.message_bytes, cell_data.cell.cpu_seconds), []).append(cell_data)
+    return tuple(Ranking(tuple(at[each.point]), each) for each in decide_points(results, missing=missing))
 
 
 def rank_all_points(run_data: RunData) -> tuple[Ranking, ...]:
     """Return a ranking for each point of the grid, in the order of CPU cost, then message size."""
-    return tuple(
-        rank_systems(size, cost, run_data.at(size, cost)) for cost in run_data.costs for size in run_data.sizes
-    )
+    return rank_cells(run_data.cells)
+
+
+def describe_decision(decision: PointDecision) -> str:
+    """Return a decision in a few words, such as "spark/tcp leads by 1.4 to 1.9 times"."""
+    match decision.kind:
+        case "leads":
+            return f"{decision.leader} leads by {format_ratio(decision.ratio_low, decision.ratio_high)}"
+        case "tie":
+            return TIE_TEXT
+        case "open":
+            return f"open: {_join_systems(decision.candidates)}"
+        case "single":
+            return f"only {decision.leader}"
+    return "no winner"
+
+
+def format_ratio(low: float | None, high: float | None) -> str:
+    """Return the limits of a ratio as text: "1.4 to 1.9 times", "at least 1.4 times"."""
+    first = low or 1.0
+    if high is None:
+        return f"at least {_round(first, math.floor)} times"
+    return f"{_round(first, math.floor)} to {_round(high, math.ceil)} times"
+
+
+def _round(ratio: float, towards: Callable[[float], int]) -> str:
+    """Return a ratio with about two digits of what it exceeds 1 by, rounded outwards."""
+    digits = 2 if ratio < 1.2 else 1 if ratio < 10 else 0
+    return f"{towards(round(ratio * 10**digits, 6)) / 10**digits:.{digits}f}"
+
+
+def _join_systems(systems: Sequence[str]) -> str:
+    if len(systems) > MAX_NAMED:
+        return f"{len(systems)} systems"
+    return " or ".join([", ".join(systems[:-1]), systems[-1]] if len(systems) > 1 else systems)
 
 
 def summarize_run(run_data: RunData) -> str:
-    """Return the findings of a run in two to four sentences that can be quoted."""
+    """Return the findings of a run in two to four sentences that can be quoted, the winners first."""
     rankings = rank_all_points(run_data)
-    leaders = _describe_leaders(rankings) if len(run_data.systems) > 1 else ""
-    sentences = [leaders, _describe_peak(run_data), _describe_contrast(rankings), _describe_gaps(run_data)]
+    several = len(run_data.systems) > 1
+    winners = [_describe_winners(rankings), _describe_ruled_out(rankings)] if several else []
+    sentences = [*winners, _describe_peak(run_data), _describe_lead(rankings), _describe_gaps(run_data)]
     return " ".join(sentence for sentence in sentences if sentence)
 
 
-def _describe_leaders(rankings: Sequence[Ranking]) -> str:
-    """Count the points at which each system leads; points without an answer of every system are left out."""
-    finished = [ranking for ranking in rankings if ranking.complete]
-    decided = [ranking for ranking in finished if ranking.outcome != "none"]
-    ties = sum(ranking.outcome == "tie" for ranking in decided)
-    wins = Counter(ranking.leaders[0] for ranking in decided if ranking.outcome == "clear").most_common()
-    if not finished:
-        return "No point of the map has an answer for every system yet."
-    if not decided:
-        return "No system sustained any rate that was tried."
-    if not wins:
-        return f"No system is clearly the best at any point of the map{_describe_ruled_out(decided)}."
-    (first, count), *others = wins
-    share = f"all {count}" if count == len(rankings) else f"{count} of {len(rankings)}"
-    parts = [f"{first} has the highest throughput at {share} points of the map"]
-    parts += [f"{system} at {number}" for system, number in others]
+def _describe_winners(rankings: Sequence[Ranking]) -> str:
+    """Count the points at which each system wins, those that are tied, and those that are open."""
+    decisions = [ranking.decision for ranking in rankings]
+    total = f"{len(decisions)} point{'s' if len(decisions) > 1 else ''} of the map"
+    won = Counter(each.leader for each in decisions if each.kind in ("leads", "single") and each.leader).most_common()
+    rest = _describe_undecided(decisions)
+    if not won:
+        if all(each.kind == "none" for each in decisions):
+            return "No system sustained any rate that was tried."
+        return f"No system is certainly the fastest at any of {total}{f': {rest}' if rest else ''}."
+    parts = [f"{system} at {number}{_describe_margin(decisions, system)}" for system, number in won]
+    (first, count) = won[0]
+    share = f"all {total}" if count == len(decisions) else f"{count} of {total}"
+    parts[0] = f"{first} is the fastest at {share}{_describe_margin(decisions, first)}"
     sentence = parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
-    sentence += f"; {ties} {'is' if ties == 1 else 'are'} too close to call." if ties else "."
-    unknown = len(rankings) - len(finished)
-    return (
-        f"{sentence} At {unknown} {'point' if unknown == 1 else 'points'} some system has no answer yet."
-        if unknown
-        else sentence
-    )
+    return f"{sentence}{f'; {rest}' if rest else ''}."
+
+
+def _describe_margin(decisions: Sequence[PointDecision], system: str) -> str:
+    """Return by how much a system leads at its points; at several, the least that is certain at all of them."""
+    leads = [each for each in decisions if each.kind == "leads" and each.leader == system]
+    alone = sum(each.kind == "single" and each.leader == system for each in decisions)
+    if len(leads) == 1 and not alone:
+        return f" (by {format_ratio(leads[0].ratio_low, leads[0].ratio_high)})"
+    margin = [f"by {format_ratio(min(each.ratio_low or 1.0 for each in leads), None)}"] if leads else []
+    return f" ({', '.join([*margin, *([f'alone at {alone}'] if alone else [])])})"
+
+
+def _describe_undecided(decisions: Sequence[PointDecision]) -> str:
+    """Return how many points are tied, open, and without a rate; with the reason if all open ones share it."""
+    ties, none = (sum(each.kind == kind for each in decisions) for kind in ("tie", "none"))
+    reasons = [each.why for each in decisions if each.kind == "open"]
+    shared = f" ({reasons[0]})" if len(set(reasons)) == 1 else ""
+    texts = [
+        f"{ties} {'is' if ties == 1 else 'are'} tied within {100 * TIE:.0f} %" if ties else "",
+        f"{len(reasons)} {'is' if len(reasons) == 1 else 'are'} open{shared}" if reasons else "",
+        f"at {none} no system sustained any rate" if none else "",
+    ]
+    return ", ".join(text for text in texts if text)
+
+
+def _describe_ruled_out(rankings: Sequence[Ranking]) -> str:
+    """Name the systems that are certainly not the fastest where no system certainly is, and at how many points."""
+    undecided = [ranking for ranking in rankings if ranking.outcome in ("tie", "open")]
+    slower = Counter(
+        cell_data.cell.system
+        for ranking in undecided
+        for cell_data in ranking.cells
+        if cell_data.cell.system not in ranking.leaders
+        and cell_data.result is not None
+        and cell_data.result.status != "unsupported"
+    ).most_common()
+    counts = [f"{system} at {number}" for system, number in slower]
+    return f"Of the points without a winner, certainly not the fastest: {', '.join(counts)}." if counts else ""
 
 
 def _describe_peak(run_data: RunData) -> str:
@@ -130,45 +172,24 @@ def _describe_peak(run_data: RunData) -> str:
         return ""
     top = max(rated, key=lambda result: rate_of(result) or 0.0)
     point = _format_point(top.message_bytes, top.cpu_seconds)
-    return f"The highest rate in this run is {format_claim(top)}, by {top.system} with {point}."
+    interval = format_result_interval(top)
+    return (
+        f"The highest rate is {format_claim(top)}{f' ({interval})' if interval else ''}, by {top.system} with {point}."
+    )
 
 
-def _describe_contrast(rankings: Sequence[Ranking]) -> str:
-    """Name the point with the largest ratio between two systems, as far as intervals and bounds prove it."""
-    ratios = []
-    for ranking in rankings:
-        results = [cell_data.result for cell_data in ranking.cells if cell_data.result is not None]
-        limited = [result for result in results if 0 < _max_possible_rate(result) < float("inf")]
-        slowest = min(limited, key=_max_possible_rate, default=None)
-        best = ranking.best
-        if best is not None and best.low_hz is not None and slowest is not None and slowest is not best:
-            ratios.append((best.low_hz / _max_possible_rate(slowest), best.system, slowest.system, ranking))
-    if not ratios:
+def _is_rated(result: Result) -> bool:
+    return result.status in RATED and rate_of(result) is not None
+
+
+def _describe_lead(rankings: Sequence[Ranking]) -> str:
+    """Name the point with the largest certain lead."""
+    leads = [ranking.decision for ranking in rankings if ranking.decision.kind == "leads"]
+    largest = max(leads, key=lambda each: each.ratio_low or 1.0, default=None)
+    if largest is None or len(leads) == 1 or (largest.ratio_low or 1.0) < MIN_RATIO_REPORTED:
         return ""
-    ratio, best_system, slow_system, ranking = max(ratios, key=lambda one: one[0])
-    if ratio < MIN_RATIO_REPORTED:
-        return ""
-    point = _format_point(ranking.size, ranking.cost)
-    times = math.floor(ratio * 10) / 10 if ratio < 10 else math.floor(ratio)
-    factor = f"at least {times:g} times the rate of {slow_system}"
-    return f"The largest difference is with {point}: {best_system} reaches {factor}."
-
-
-def _describe_ruled_out(decided: Sequence[Ranking]) -> str:
-    """Name the systems that are certainly not the best, and at how many points."""
-    slower = Counter(
-        cell_data.cell.system
-        for ranking in decided
-        for cell_data in ranking.cells
-        if cell_data.cell.system not in ranking.leaders
-        and not has_no_answer(cell_data)
-        and status_of(cell_data) != "unsupported"
-    ).most_common()
-    counts = [
-        f"{system} at {f'all {count}' if count == len(decided) else f'{count} of {len(decided)}'}"
-        for system, count in slower
-    ]
-    return f"; certainly not the best: {', '.join(counts)}" if counts else ""
+    ratio = format_ratio(largest.ratio_low, largest.ratio_high)
+    return f"The largest lead is with {_format_point(*largest.point)}: {largest.leader} leads by {ratio}."
 
 
 def _describe_gaps(run_data: RunData) -> str:

@@ -82,7 +82,7 @@ def _choose_colour(tile: Tile) -> RGB:
 
 
 def _draw_text(ax: Axes, tile: Tile) -> list[Artist]:
-    ink = {"failed": RED, "unsupported": GREY}.get(tile.status, INK if tile.notes else GREY)
+    ink = {"failed": RED, "unsupported": GREY, "not-measured": GREY}.get(tile.status, INK if tile.notes else GREY)
     halo = {"facecolor": _choose_colour(tile), "edgecolor": "none", "pad": 1.0} if tile.status != "measured" else None
     lines = [(tile.claim, 8.0, "bold" if tile.notes else "normal"), *((note, 6.8, "normal") for note in tile.notes)]
     top = tile.row + 0.5 + 0.11 * (len(lines) - 1)

@@ -25,9 +25,10 @@ BOTTLENECKS = (
     "of each role in it. If no measured resource was at its limit, the cell says “not known”."
 )
 CURVES = (
-    "The same rates over message size, one figure for each CPU cost, with intervals. Dashed lines are theoretical "
-    "bounds: no system can be above them. ↑ means at least, ↓ at most, ? that trials disagree; a gap means that there "
-    "is no rate."
+    "The same rates over message size, one figure for each CPU cost. Bars are 95 % intervals; dotted bars are "
+    "brackets, which are no confidence intervals. Systems stand a little beside each other, so that equal "
+    "rates can be seen. Dashed lines are theoretical bounds: no system can be above them. ↑ means at least, ↓ at most, "
+    "? that trials disagree; a gap means that there is no rate."
 )
 LATENCY = (
     "Latency at shares of the confirmed rate: from the time at which a message was due, from the time at which it was "

@@ -26,7 +26,7 @@ MAX_TILES_WITH_TEXT = 18
 MIN_WIDTH = 3.6
 """Of a map in inches, so that its title fits."""
 HATCHES = {"lower-bound": "////", "upper-bound": "\\\\\\\\", "unsupported": "xxx"}
-OUTLINES = {"unstable": (AMBER, "-"), "failed": (RED, "-"), MISSING: (DOTS, ":")}
+OUTLINES = {"unstable": (AMBER, "-"), "failed": (RED, "-"), "not-measured": (GREY, "--"), MISSING: (DOTS, ":")}
 
 
 class Tile(Struct, frozen=True):
@@ -137,7 +137,10 @@ def draw_background(ax: Axes, tile: Tile, colour: RGB) -> list[Artist]:
     if outline := OUTLINES.get(tile.status):
         inside = Rectangle((corner[0] + 0.012, corner[1] + 0.022), 0.946, 0.906, fill=False)
         inside.set(
-            edgecolor=outline[0], linestyle=outline[1], linewidth=1.0 if tile.status == MISSING else 2.0, zorder=2
+            edgecolor=outline[0],
+            linestyle=outline[1],
+            linewidth=1.0 if tile.status in (MISSING, "not-measured") else 2.0,
+            zorder=2,
         )
         artists.append(ax.add_patch(inside))
     return artists
@@ -160,7 +163,9 @@ def _choose_hatch_colour(status: str, background: RGB) -> str:
 
 
 def _draw_text(ax: Axes, tile: Tile, background: RGB) -> list[Artist]:
-    ink = {"failed": RED, "unsupported": GREY, MISSING: GREY}.get(tile.status, PALE if is_dark(background) else INK)
+    ink = {"failed": RED, "unsupported": GREY, "not-measured": GREY, MISSING: GREY}.get(
+        tile.status, PALE if is_dark(background) else INK
+    )
     plain = tile.value is None
     bold = tile.status == "failed" or not plain
     lines = [(tile.claim, 8.5 if plain else 10.5, "bold" if bold else "normal")]

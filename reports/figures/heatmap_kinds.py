@@ -6,9 +6,18 @@ from functools import partial
 from matplotlib.figure import Figure
 from msgspec import Struct
 
+from bench.analysis.intervals import has_bracket
 from bench.units import rate_text, seconds_text, size_text
 from reports.data.derived import compute_bound_share, compute_used_cores, compute_useful_cpu_share, find_bound, rate_of
-from reports.data.labels import MISSING, format_claim, format_interval, format_reason, format_sign, status_of
+from reports.data.labels import (
+    MISSING,
+    WITHOUT_RATE,
+    format_claim,
+    format_interval,
+    format_reason,
+    format_sign,
+    status_of,
+)
 from reports.data.run_data import CellData, RunData
 from reports.figures.figure import LEFT, Picture
 from reports.figures.heatmap import (
@@ -49,9 +58,9 @@ def describe_rate(_: RunData, cell_data: CellData) -> CellText:
     if result is None:
         return None, MISSING, (f"{len(cell_data.trials)} trials so far",) if cell_data.trials else ()
     rate = result.high_hz if status == "upper-bound" else rate_of(result)
-    interval = format_interval(result.low_hz, result.high_hz)
-    text = {"measured": interval, "unstable": "unstable"}.get(status, format_reason(result))
-    notes = (interval if status in ("unstable", "lower-bound") else "", text)
+    kind = "bracket" if has_bracket(result) else ""
+    text = {"measured": kind, "unstable": "unstable"}.get(status, format_reason(result))
+    notes = (format_interval(result.low_hz, result.high_hz), text)
     return rate, format_claim(result), tuple(note for note in notes if note)
 
 
@@ -59,7 +68,7 @@ def describe_bound_share(run_data: RunData, cell_data: CellData) -> CellText:
     """Return the rate as a share of the theoretical bound."""
     result = cell_data.result
     bound, share = find_bound(run_data, cell_data), compute_bound_share(run_data, cell_data)
-    if result is None or (share is None and result.status in ("failed", "unsupported")):
+    if result is None or (share is None and result.status in WITHOUT_RATE):
         return None, format_claim(result), ()
     if bound is None:
         return None, "no bound", ("known for this cell",)
@@ -73,7 +82,7 @@ def describe_byte_rate(_: RunData, cell_data: CellData) -> CellText:
     """Return the rate in bytes/s."""
     result, size = cell_data.result, cell_data.cell.message_bytes
     rate = result.high_hz if result is not None and result.status == "upper-bound" else rate_of(result)
-    if rate is None or status_of(cell_data) in ("failed", "unsupported"):
+    if rate is None or status_of(cell_data) in WITHOUT_RATE:
         return None, format_claim(result), ()
     claim = f"{format_sign(result)}{format_byte_rate(rate * size)}"
     return rate * size, claim, (f"{rate_text(rate)} × {size_text(size)}",)
@@ -82,10 +91,10 @@ def describe_byte_rate(_: RunData, cell_data: CellData) -> CellText:
 def describe_cpu(_: RunData, cell_data: CellData) -> CellText:
     """Return the useful share of the CPU in use; if messages cost nothing, the CPU time of each message."""
     cores, share = compute_used_cores(cell_data), compute_useful_cpu_share(cell_data)
-    if cell_data.result is None or cell_data.result.status in ("failed", "unsupported"):
+    if cell_data.result is None or cell_data.result.status in WITHOUT_RATE:
         return None, format_claim(cell_data.result), ()
     if cores is None or cell_data.deciding is None:
-        return None, "not measured", ()
+        return None, "CPU unknown", ()
     each = cores / cell_data.deciding.measurement.planned.rate
     if share is None:
         return None, f"{seconds_text(each)} each", (f"{cores:.2f} cores, no cost",)
@@ -102,8 +111,8 @@ def format_byte_rate(volume: float) -> str:
 HEATMAP_KINDS = (
     HeatmapKind(
         "map", "maximum throughput",
-        "The maximum sustainable throughput: the highest rate (messages/s) that the system sustained. Below it is the "
-        "interval in which it lies, or the reason why it is a bound.",
+        "The maximum sustainable throughput (messages/s): the estimate, and below it the 95 % interval in which it "
+        "lies; for a bound (≥ or ≤) the reason why it is one.",
         describe_rate, lambda rates: make_log_scale(rates, rate_text, "messages/s"),
     ),
     HeatmapKind(

@@ -22,20 +22,23 @@ POINTS = 120
 
 
 class PosteriorCurve(Struct, frozen=True):
-    """A density as an SVG path; ticks, the 95 % interval and rates of trials are positions in view box units."""
+    """A density as an SVG path; ticks, the interval of the result (None for a bound) and rates of trials are
+    positions in view box units.
+    """
 
     curve: str
     ticks: tuple[Tick, ...]
-    interval: tuple[int, int]
+    interval: tuple[int, int] | None
     sustained: tuple[int, ...]
     overloaded: tuple[int, ...]
 
 
 def compute_posterior_curve(cell_data: CellData, search: Search) -> PosteriorCurve | None:
     """Return the posterior curve of a cell; None if it has no rate or no valid trial."""
-    rate = rate_of(cell_data.result)
+    result = cell_data.result
+    rate = rate_of(result)
     trials = [trial for trial in cell_data.trials if _is_informative(trial)]
-    if not rate or not trials:
+    if result is None or not rate or not trials:
         return None
     readings = [reading for reading in map(_read, trials) if reading is not None]
     if not readings:
@@ -58,8 +61,13 @@ def compute_posterior_curve(cell_data: CellData, search: Search) -> PosteriorCur
 
     curve = _make_curve(posterior, begin, end)
     ticks = tuple(Tick(position(hz), rate_text(hz)) for hz in np.exp(np.linspace(begin + 0.03, end - 0.03, 5)))
-    interval = (position(low), position(high))
+    interval = _clip(position(result.low_hz), position(result.high_hz)) if result.low_hz and result.high_hz else None
     return PosteriorCurve(curve, ticks, interval, positions("sustained"), positions("overloaded"))
+
+
+def _clip(begin: int, end: int) -> tuple[int, int]:
+    """Return the part of an interval that is within the drawing."""
+    return max(0, min(begin, WIDTH)), max(0, min(end, WIDTH))
 
 
 def _is_informative(trial: JudgedTrial) -> bool:

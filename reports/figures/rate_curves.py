@@ -10,8 +10,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter
 from msgspec import Struct
 
+from bench.analysis.intervals import has_bracket
 from bench.units import rate_text, seconds_text, size_text
 from reports.data.derived import cpu_bound, network_bound, rate_of
+from reports.data.labels import WITHOUT_RATE
 from reports.data.run_data import CellData, RunData
 from reports.figures.figure import Picture
 from reports.figures.palette import assign_colours
@@ -23,6 +25,8 @@ MAX_FIGURES = 6
 BOUND_COLOUR = "#4a5563"
 DASHES = ((0, (5, 2)), (0, (1, 1.5)), (0, (5, 2, 1, 2)), (0, (3, 1, 1, 1, 1, 1)), (0, (8, 2)), (0, (8, 2, 1, 2)))
 """Of the bounds, so that they can be distinguished."""
+MAX_DODGE, MAX_SPREAD = 0.008, 0.03
+"""Distance of two systems at one size, and of all of them, as shares of the range of sizes (logarithms)."""
 MARKS = {"lower-bound": "↑", "upper-bound": "↓", "unstable": "?"}
 """By status, if a point is not measured."""
 
@@ -40,6 +44,8 @@ class Point(Struct, frozen=True):
     high: float | None
     mark: str
     """see MARKS"""
+    bracket: bool = False
+    """the ends are no confidence limits"""
 
 
 class Line(Struct, frozen=True):
@@ -107,12 +113,12 @@ def _collect_points(run_data: RunData, system: str, cost: float) -> tuple[Point,
 def _make_point(cell_data: CellData) -> Point:
     """Return the point of a cell; a cell without a rate is a gap in the line (NaN)."""
     size, result = cell_data.cell.message_bytes, cell_data.result
-    if result is None or result.status in ("failed", "unsupported"):
+    if result is None or result.status in WITHOUT_RATE:
         return Point(size, math.nan, None, None, "")
     rate = result.high_hz if result.status == "upper-bound" else rate_of(result)
     if not rate:
         return Point(size, math.nan, None, None, "")
-    return Point(size, rate, result.low_hz, result.high_hz, MARKS.get(result.status, ""))
+    return Point(size, rate, result.low_hz, result.high_hz, MARKS.get(result.status, ""), has_bracket(result))
 
 
 def make_rate_curves(run_data: RunData) -> list[Picture]:
@@ -157,9 +163,14 @@ def draw_curves(ax: Axes, curves: Curves, systems: Sequence[str]) -> list[Artist
         artists += ax.plot(
             *zip(*points, strict=True), color=BOUND_COLOUR, linewidth=1.1, linestyle=dashes, label=name, zorder=1
         )
+    sizes = [point.size for line in curves.lines for point in line.points]
+    share = min(MAX_DODGE, MAX_SPREAD / max(1, len(systems) - 1))
+    step = share * math.log(max(sizes) / min(sizes)) if sizes else 0.0
     for line in curves.lines:
+        number = systems.index(line.system)
+        shift = math.exp(step * (number - (len(systems) - 1) / 2))
         artists += _draw_line(
-            ax, line, assign_colours(systems)[line.system], MARKERS[systems.index(line.system) % len(MARKERS)]
+            ax, line, assign_colours(systems)[line.system], MARKERS[number % len(MARKERS)], shift=shift
         )
     ax.margins(y=0.13)
     low, high = ax.get_ylim()
@@ -174,18 +185,22 @@ def draw_curves(ax: Axes, curves: Curves, systems: Sequence[str]) -> list[Artist
     return artists
 
 
-def _draw_line(ax: Axes, line: Line, colour: str, marker: str) -> list[Artist]:
-    sizes, rates = [point.size for point in line.points], [point.rate for point in line.points]
+def _draw_line(ax: Axes, line: Line, colour: str, marker: str, *, shift: float) -> list[Artist]:
+    """Draw a line with its intervals; sizes are multiplied by `shift`, so that equal rates do not hide each other."""
+    sizes, rates = [shift * point.size for point in line.points], [point.rate for point in line.points]
     down = [max(0.0, point.rate - (point.low if point.low else point.rate)) for point in line.points]
     up = [max(0.0, (point.high if point.high else point.rate) - point.rate) for point in line.points]
     drawn = ax.errorbar(
         sizes, rates, yerr=(down, up), color=colour, marker=marker, markersize=4.4, linewidth=1.3, elinewidth=0.9,
         capsize=2.2, label=line.system, zorder=3,
     )  # fmt: skip
+    if any(point.bracket for point in line.points):
+        for bars in drawn[2]:
+            bars.set_linestyle((0, (1, 1)))
     marks = [
         ax.annotate(
-            point.mark, (point.size, point.rate), (0, -9 if point.mark == "↓" else 9), textcoords="offset points",
-            color=colour, fontsize=9, ha="center", va="center", fontweight="bold",
+            point.mark, (shift * point.size, point.rate), (0, -9 if point.mark == "↓" else 9),
+            textcoords="offset points", color=colour, fontsize=9, ha="center", va="center", fontweight="bold",
         )
         for point in line.points if point.mark
     ]  # fmt: skip

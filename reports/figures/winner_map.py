@@ -10,21 +10,23 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.patches import Patch, Rectangle
 from msgspec import Struct
 
-from bench.model.measurement import Result
-from reports.data.derived import rate_of
-from reports.data.labels import MISSING, format_claim, status_of
+from reports.data.labels import MISSING, WITHOUT_RATE, format_claim, format_error, status_of
 from reports.data.run_data import RunData
-from reports.data.winners import Ranking, rank_all_points
+from reports.data.winners import Ranking, describe_decision, rank_all_points
 from reports.figures.figure import RIGHT, TOP, Picture
 from reports.figures.heatmap import COMPACT_SIDE, MIN_WIDTH, MapLayout, add_grid_axes, is_compact
 from reports.figures.palette import EMPTY, INK, PALE, RGB, UNSUPPORTED, assign_colours, tint
 
 TITLE = "Maximum throughput (messages/s)"
 COMPACT_TITLE = "Best system at each point"
+ERROR_SHARE = 0.23
+"""Of a tile's width for the errors of its rates."""
 LINE_HEIGHT = 0.19
 """Of a line of text in a tile, in inches."""
+REMARK_LINES = 2.9
+"""Of the decision and its reason below the systems of a tile, in lines."""
 BACKGROUND = "#f1f3f5"
-"""Of a tile with several leaders or none."""
+"""Of a tile without a certain winner."""
 
 
 class Row(Struct, frozen=True):
@@ -32,6 +34,8 @@ class Row(Struct, frozen=True):
 
     system: str
     claim: str
+    error: str
+    """the interval as a distance from the estimate"""
     leads: bool
     has_rate: bool
 
@@ -42,8 +46,10 @@ class WinnerTile(Struct, frozen=True):
     column: int
     row: int
     leaders: tuple[str, ...]
+    won: bool
     rows: tuple[Row, ...]
-    remark: str
+    remarks: tuple[str, str]
+    """the decision, and the reason of an open point"""
     anchors: tuple[str, ...]
     """of each row's cell"""
 
@@ -58,34 +64,16 @@ def _make_tile(ranking: Ranking, run_data: RunData) -> WinnerTile:
         Row(
             cell_data.cell.system,
             format_claim(cell_data.result),
+            format_error(cell_data.result),
             cell_data.cell.system in ranking.leaders,
-            status_of(cell_data) not in (MISSING, "failed", "unsupported"),
+            status_of(cell_data) not in (MISSING, *WITHOUT_RATE),
         )
         for cell_data in ranking.cells
     )
-    remark = {"none": "no winner", "tie": "tie", "clear": ""}[ranking.outcome]
-    best = ranking.best
-    if ranking.outcome == "clear" and best is not None:
-        remark = _describe_lead(ranking, best)
-    if not ranking.complete:
-        remark = f"{remark}, so far".lstrip(", ")
     anchors = tuple(cell_data.anchor for cell_data in ranking.cells)
-    return WinnerTile(
-        run_data.sizes.index(ranking.size), run_data.costs.index(ranking.cost), ranking.leaders, rows, remark, anchors
-    )
-
-
-def _describe_lead(ranking: Ranking, best: Result) -> str:
-    """Return the factor between the best and the next rate if both were measured, else at most the sign of a bound."""
-    results = [cell_data.result for cell_data in ranking.cells if cell_data.result is not None]
-    others = [result for result in results if result.system != best.system]
-    reached = [rate for other in others if other.status == "measured" and (rate := rate_of(other))]
-    unsure = not ranking.complete or any(other.status in ("lower-bound", "upper-bound", "unstable") for other in others)
-    rate = rate_of(best)
-    if not reached or rate is None or unsure:
-        return "at least" if best.status == "lower-bound" else ""
-    factor = rate / max(reached)
-    return f"{'≥ ' if best.status == 'lower-bound' else ''}{factor:.2g} × the next" if factor >= 1.05 else ""
+    at = run_data.sizes.index(ranking.size), run_data.costs.index(ranking.cost)
+    remarks = (describe_decision(ranking.decision), ranking.decision.why)
+    return WinnerTile(*at, ranking.leaders, ranking.outcome == "clear", rows, remarks, anchors)
 
 
 def make_winner_map(run_data: RunData) -> Picture | None:
@@ -95,8 +83,8 @@ def make_winner_map(run_data: RunData) -> Picture | None:
     tiles, colours = make_winner_tiles(run_data), assign_colours(run_data.systems)
     compact = is_compact(run_data.sizes, run_data.costs)
     longest = max(len(system) for system in run_data.systems)
-    width = 0.27 + 0.07 * (longest + 11.5)
-    height = LINE_HEIGHT * (len(run_data.systems) + 1.6)
+    width = max(0.27 + 0.07 * (longest + 22), 0.1 + 0.048 * max(len(text) for tile in tiles for text in tile.remarks))
+    height = LINE_HEIGHT * (len(run_data.systems) + REMARK_LINES)
     columns = max(1, int(max(MIN_WIDTH, width * len(run_data.sizes)) / (0.5 + 0.072 * longest)))
     above = 0.2 * -(-len(run_data.systems) // columns) + 0.05
 
@@ -125,20 +113,18 @@ def draw_compact_winners(ax: Axes, tiles: Sequence[WinnerTile], colours: Mapping
     mesh: list[list[RGB]] = [[to_rgb(EMPTY)] * columns for _ in range(rows)]
     for tile in tiles:
         if tile.leaders:
-            mesh[tile.row][tile.column] = (
-                tint(colours[tile.leaders[0]]) if len(tile.leaders) == 1 else to_rgb(UNSUPPORTED)
-            )
+            mesh[tile.row][tile.column] = tint(colours[tile.leaders[0]]) if tile.won else to_rgb(UNSUPPORTED)
     return [ax.pcolormesh(range(columns + 1), range(rows + 1), mesh, shading="flat")]
 
 
 def _draw_background(ax: Axes, tile: WinnerTile, colours: Mapping[str, str]) -> list[Artist]:
     left, bottom, width, height = tile.column + 0.012, tile.row + 0.02, 0.976, 0.96
-    alone = len(tile.leaders) == 1
+    alone = tile.won
     colour = tint(colours[tile.leaders[0]]) if alone else to_rgb(BACKGROUND)
     background = Rectangle((left, bottom), width, height, facecolor=colour)
     if alone:
         return [ax.add_patch(background)]
-    share, strip = width / max(1, len(tile.leaders)), 0.95 / (len(tile.rows) + 1.6)
+    share, strip = width / max(1, len(tile.leaders)), 0.35 / (len(tile.rows) + REMARK_LINES)
     bands = [
         Rectangle((left + number * share, bottom), share, strip, facecolor=tint(colours[system]))
         for number, system in enumerate(tile.leaders)
@@ -147,7 +133,7 @@ def _draw_background(ax: Axes, tile: WinnerTile, colours: Mapping[str, str]) -> 
 
 
 def _draw_rows(ax: Axes, tile: WinnerTile, colours: Mapping[str, str]) -> list[Artist]:
-    pitch = 1 / (len(tile.rows) + 1.6)
+    pitch = 1 / (len(tile.rows) + REMARK_LINES)
     artists: list[Artist] = []
     for number, (row, anchor) in enumerate(zip(tile.rows, tile.anchors, strict=True)):
         y = tile.row + 1 - pitch * (number + 0.85)
@@ -158,15 +144,17 @@ def _draw_rows(ax: Axes, tile: WinnerTile, colours: Mapping[str, str]) -> list[A
         artists += [
             ax.add_patch(marker),
             ax.text(tile.column + 0.1, y, row.system, color=INK, font=font, ha="left", va="center"),
-            ax.text(tile.column + 0.95, y, row.claim, color=INK, font=font, ha="right", va="center"),
-            _draw_link(ax, (tile.column, y - pitch / 2), pitch, anchor),
-        ]
-    if tile.remark:
-        y = tile.row + 0.45 * pitch
-        artists.append(
             ax.text(
-                tile.column + 0.95, y, tile.remark, color=INK, fontsize=7.2, fontstyle="italic", ha="right", va="center"
-            )
+                tile.column + 0.965 - ERROR_SHARE * row.has_rate, y, row.claim,
+                color=INK, font=font, ha="right", va="center",
+            ),
+            ax.text(tile.column + 0.965, y, row.error, color=INK, fontsize=6.5, ha="right", va="center"),
+            _draw_link(ax, (tile.column, y - pitch / 2), pitch, anchor),
+        ]  # fmt: skip
+    for number, (remark, size) in enumerate(zip(tile.remarks, (7.2, 6.5), strict=True)):
+        y = tile.row + pitch * (1.75 - 0.8 * number)
+        artists.append(
+            ax.text(tile.column + 0.045, y, remark, color=INK, fontsize=size, fontstyle="italic", va="center")
         )
     return artists
 

@@ -7,7 +7,7 @@ from msgspec import Struct
 from bench.units import rate_text, seconds_text, size_text
 from reports.data.bottleneck import find_bottleneck
 from reports.data.derived import compute_bound_share, find_bound, get_cpu_seconds
-from reports.data.labels import format_claim, format_duration, format_interval, format_latency, status_of
+from reports.data.labels import format_claim, format_duration, format_latency, format_result_interval, status_of
 from reports.data.log_excerpt import LogExcerpt, Logs
 from reports.data.metadata import make_cell_command
 from reports.data.resources import describe_resources
@@ -86,7 +86,7 @@ def _describe_cell(run_data: RunData, cell_data: CellData, logs: Logs, *, every:
         cell_data.point,
         format_claim(result),
         status_of(cell_data),
-        format_interval(result.low_hz, result.high_hz) if result is not None else "",
+        format_result_interval(result),
         tuple(_write_sentences(run_data, cell_data)),
         trials=tuple(
             _describe_trial(trial, drawn=every or (some and trial is cell_data.deciding)) for trial in cell_data.trials
@@ -104,6 +104,10 @@ def _write_sentences(run_data: RunData, cell_data: CellData) -> list[str]:
     if result is None:
         return ["The run has not finished this cell; its trials so far are below."] if cell_data.trials else []
     sentences = [f"Reason: {result.reason}."] if result.reason else []
+    if result.precision_reached is False:
+        sentences.append("The interval is wider than the scenario asks.")
+    if result.growing_hz is not None:
+        sentences.append(f"If batches may grow beyond their interval: {rate_text(result.growing_hz)}.")
     if cell.sizes is not None:
         sentences.append(f"Message sizes differ: {cell.sizes.text}; {size_text(cell.message_bytes)} is their mean.")
     bottleneck, bound = find_bottleneck(run_data, cell_data), find_bound(run_data, cell_data)

@@ -10,13 +10,13 @@ from markupsafe import Markup
 from msgspec import Struct
 
 from bench.analysis import comparison
-from bench.analysis.repeatability import agreements
+from bench.analysis.repeatability import MIN_RUNS, Agreement, agreements, is_repeatable, overall_sentence
 from bench.errors import UsageError
 from bench.model.cell import Cell
 from bench.model.measurement import Result
 from bench.plugins.plugin import ReportPlugin
 from bench.units import seconds_text
-from reports.data.labels import format_claim, format_interval
+from reports.data.labels import format_claim, format_result_interval
 from reports.data.metadata import describe_machine, describe_subject
 from reports.data.run_data import RunData, read_run_data
 from reports.data.winners import summarize_run
@@ -37,6 +37,8 @@ class Side(Struct, frozen=True):
     ratio: str
     word: str
     """faster, slower, undecided or not compared; empty for the first run, and without a result"""
+    why: str
+    """why it is not compared"""
 
 
 class ComparedCell(Struct, frozen=True):
@@ -82,6 +84,7 @@ def write(runs: Sequence[Path], out: Path) -> Path:
     ]
     forests = SvgEmbedder({}, name="forest-")
     repeats = make_repeats(every, forests)
+    agreement = summarize_agreement(agreements(list_results(every)), len(every))
     text = (
         load_templates()
         .get_template("compare.html")
@@ -89,6 +92,7 @@ def write(runs: Sequence[Path], out: Path) -> Path:
             columns=columns,
             rows=rows,
             repeats=repeats,
+            agreement=agreement,
             summary=summarize_comparison(rows, names),
             styles=Markup("\n".join(embedder.css() for embedder in (*embedders, forests))),  # noqa: S704  matplotlib's styles
         )
@@ -125,26 +129,38 @@ def compare_cells(runs: Sequence[RunData]) -> list[ComparedCell]:
 
 
 def make_repeats(runs: Sequence[RunData], embedder: SvgEmbedder) -> list[Repeat]:
-    """Return a repeat for each cell that enough runs measured with an interval."""
-    results = [[cell_data.result for cell_data in run_data.cells if cell_data.result is not None] for run_data in runs]
+    """Return a repeat for each cell that enough runs measured with a 95 % interval."""
+    results = list_results(runs)
     repeats = []
     for number, agreed in enumerate(agreements(results)):
         rows = [
             (f"run {position}", result)
             for position, of_run in enumerate(results, 1)
             for result in of_run
-            if result.cell == agreed.cell and result.status == "measured"
+            if result.cell == agreed.cell and is_repeatable(result)
         ]
         element = embedder.embed(make_forest_plot(number, agreed, rows))
         repeats.append(Repeat(agreed.name, agreed.sentence(), Markup(element)))  # noqa: S704  escaped by matplotlib
     return repeats
 
 
+def list_results(runs: Sequence[RunData]) -> list[list[Result]]:
+    """Return the results of each run."""
+    return [[cell_data.result for cell_data in run_data.cells if cell_data.result is not None] for run_data in runs]
+
+
+def summarize_agreement(agreed: Sequence[Agreement], runs: int) -> str:
+    """Return the finding about repeated cells; empty for too few runs."""
+    if runs < MIN_RUNS:
+        return ""
+    return overall_sentence(agreed) or "No cell has a 95 % interval in three runs; their spread cannot be tested."
+
+
 def _make_side(result: Result | None, each: comparison.CellComparison | None) -> Side:
     if result is None:
-        return Side("", "", "", "")
-    ratio, word = (comparison.ratio_text(each), each.word) if each is not None else ("", "")
-    return Side(format_claim(result), format_interval(result.low_hz, result.high_hz), ratio, word)
+        return Side("", "", "", "", "")
+    ratio, word, why = (comparison.ratio_text(each), each.word, each.why) if each is not None else ("", "", "")
+    return Side(format_claim(result), format_result_interval(result), ratio, word, why)
 
 
 def summarize_comparison(rows: Sequence[ComparedCell], names: Sequence[str]) -> list[str]:

@@ -11,13 +11,21 @@ from bench.plugins.plugin import ReportPlugin
 from bench.units import seconds_text, size_text
 from reports.data.bottleneck import find_bottleneck
 from reports.data.derived import compute_bound_share, rate_of
-from reports.data.labels import MISSING, format_claim, format_duration, format_interval, format_latency, format_sign
+from reports.data.labels import (
+    MISSING,
+    WITHOUT_RATE,
+    format_claim,
+    format_duration,
+    format_latency,
+    format_result_interval,
+    format_sign,
+)
 from reports.data.run_data import CellData, RunData, read_run_data
 
 FIELDS = (
     "system", "framework", "source", "message_bytes", "cpu_seconds", "status", "reason", "estimate_hz", "low_hz",
-    "high_hz", "confirmed_hz", "bound_hz", "bound", "limited_by", "generator_hz", "trials", "seconds", "sent",
-    "processed", "lost", "duplicated", "corrupted",
+    "high_hz", "interval", "precision_reached", "confirmed_hz", "growing_hz", "bound_hz", "bound", "limited_by",
+    "generator_hz", "trials", "seconds", "sent", "processed", "lost", "duplicated", "corrupted",
 )  # fmt: skip
 """Of a result, with one value each."""
 OBJECTIVE_FIELDS = ("estimate_hz", "low_hz", "high_hz", "kept_hz")
@@ -145,8 +153,8 @@ def _make_row(run_data: RunData, cell_data: CellData) -> CellRow:
     return CellRow(
         *point,
         status=result.status,
-        rate="" if result.status in ("failed", "unsupported") else format_claim(result),
-        interval=format_interval(result.low_hz, result.high_hz),
+        rate="" if result.status in WITHOUT_RATE else format_claim(result),
+        interval=format_result_interval(result),
         volume="" if volume is None else f"{sign}{size_text(volume)}/s",
         share="" if share is None else f"{sign}{100 * share:.3g} %",
         limit=limit or "",

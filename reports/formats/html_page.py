@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from bench.plugins.plugin import ReportPlugin
 from bench.units import seconds_text, size_text
-from reports.data.labels import GLOSSARY, LIMITATIONS, format_claim, status_of
+from reports.data.labels import GLOSSARY, LIMITATIONS, MISSING, format_claim, status_of
 from reports.data.metadata import describe_machine, describe_repetition, describe_subject
 from reports.data.run_data import RunData, read_run_data
 from reports.data.winners import summarize_run
@@ -21,7 +21,7 @@ from reports.figures.winner_map import make_winner_map
 from reports.formats.cell_details import describe_cells
 from reports.formats.csv_table import COLUMNS, make_rows
 
-STATUSES = ("measured", "lower-bound", "upper-bound", "unstable", "failed", "unsupported", "not measured")
+STATUSES = ("measured", "lower-bound", "upper-bound", "unstable", "failed", "unsupported", "not-measured", MISSING)
 
 
 class EmbeddedGroup(Struct, frozen=True):

@@ -29,6 +29,7 @@ TEXT_COLUMNS = {
     "why",
     "note",
     "sizes",
+    "interval",
 }
 INTEGER_COLUMNS = {
     "message_bytes",
@@ -43,7 +44,7 @@ INTEGER_COLUMNS = {
     "out_of_order",
     "corrupted",
 }
-BOOLEAN_COLUMNS = {"drained"}
+BOOLEAN_COLUMNS = {"drained", "precision_reached"}
 Row = Mapping[str, object]
 
 

@@ -6,13 +6,14 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from bench.analysis.intervals import name_intervals
 from bench.model.cell import Cell
 from bench.model.measurement import Result
 from bench.runner.live_status import Status, read_status
 from bench.storage.run_folder import read_results, read_run, read_visits
 from bench.units import rate_text, seconds_text, size_text
 from reports.data.derived import rate_of
-from reports.data.labels import MISSING, format_claim, format_count, format_interval, format_reason
+from reports.data.labels import MISSING, format_claim, format_count, format_reason, format_result_interval
 from reports.figures.palette import INK, PALE, RGB, is_dark
 from reports.figures.scale import Scale, make_log_scale
 
@@ -69,7 +70,8 @@ def take_snapshot(run: Path, *, running: bool) -> RunSnapshot:
         UsageError: the folder is no run folder.
     """
     record = read_run(run)
-    results = {result.cell: result for result in read_results(run)}
+    named = name_intervals(read_results(run), record.scenario.search.strategy)
+    results = {result.cell: result for result in named}
     now = read_status(run) if running else None
     cells = record.scenario.cells()
     done = sum(cell in results for cell in cells)
@@ -165,7 +167,7 @@ def _make_map_cell(result: Result | None, scale: Scale, *, visits: int, current:
     rate = _displayed_rate(result)
     colour = scale.colour(rate) if rate else None
     ink = "" if colour is None else PALE if is_dark(colour) else INK
-    note = format_interval(result.low_hz, result.high_hz) or format_reason(result)
+    note = format_result_interval(result) or format_reason(result)
     return MapCell(format_claim(result), note, result.status, visits, _format_css(colour), ink, current)
 
 

@@ -52,12 +52,12 @@ function drawPosterior(posterior) {
   const high = 110, mark = (x, kind) => makeElement("path", { class: `tick ${kind}`, d: `M${x} ${high + 4}v12` });
   return makeElement("figure", { class: "trial posterior" },
     makeElement("figcaption", {}, "Posterior of the maximum sustainable throughput"),
-    makeElement("svg", { viewBox: "-30 -10 664 168", role: "img", "aria-label": "Posterior of the maximum sustainable throughput over messages per second, with its 95 percent interval" },
-      makeElement("rect", { class: "w", x: posterior.interval[0], width: Math.max(1, posterior.interval[1] - posterior.interval[0]), height: high }),
+    makeElement("svg", { viewBox: "-30 -10 664 168", role: "img", "aria-label": "Posterior of the maximum sustainable throughput over messages per second, with the interval of the result" },
+      ...(posterior.interval ? [makeElement("rect", { class: "w", x: posterior.interval[0], width: Math.max(1, posterior.interval[1] - posterior.interval[0]), height: high })] : []),
       makeElement("path", { class: "b", d: `${posterior.curve}V${high}H0z` }),
       ...posterior.sustained.map((x) => mark(x, "up")), ...posterior.overloaded.map((x) => mark(x, "down")),
       ...posterior.ticks.map((tick) => makeElement("text", { class: "x", x: tick.at, y: high + 38 }, tick.text))),
-    makeElement("p", { class: "cpu" }, "Probability density over messages/s, with a flat prior; shaded: the 95 % interval. Ticks: trials that were sustained (green, upper) or overloaded (orange, lower)."));
+    makeElement("p", { class: "cpu" }, "Probability density over messages/s, with a flat prior; shaded: the interval of the result. Ticks: trials that were sustained (green, upper) or overloaded (orange, lower)."));
 }
 
 function makeLegend() {
@@ -67,7 +67,7 @@ function makeLegend() {
 }
 
 function makeBody(cell) {
-  const parts = [makeElement("p", { class: "summary" }, makeElement("span", { class: `status ${cell.status.replace(" ", "-")}` }, cell.status),
+  const parts = [makeElement("p", { class: "summary" }, makeElement("span", { class: `status ${cell.status.replaceAll(" ", "-")}` }, cell.status),
     cell.interval ? ` · interval ${cell.interval}.` : "", ...(cell.sentences || []).map((sentence) => ` ${sentence}`))];
   if (cell.command) {
     const copy = makeElement("button", { type: "button" }, "Copy");

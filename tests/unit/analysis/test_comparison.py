@@ -6,15 +6,22 @@ import pytest
 from msgspec.structs import replace
 
 from bench.analysis.comparison import compare
+from bench.analysis.intervals import name_intervals
 from bench.model.measurement import Result
 from bench.search.two_counter import TwoCounter
 from bench.simulation.capacity import Traits
 from bench.simulation.driver import Case, run_search
 
 
-def result(low, high, *, size=100, status="measured", estimate=None):
+def result(low, high, *, size=100, status="measured", estimate=None, interval="95 %"):
     middle = estimate or ((low * high) ** 0.5 if low and high else low or high)
-    return Result("a/b", "a", "b", size, 0.0, status, estimate_hz=middle, low_hz=low, high_hz=high)
+    kind = interval if low and high else None
+    return Result("a/b", "a", "b", size, 0.0, status, estimate_hz=middle, low_hz=low, high_hz=high, interval=kind)
+
+
+def as_stored(found):
+    """Return a result with the kind of its interval."""
+    return name_intervals([found], "two-counter")[0]
 
 
 def word(before, after):
@@ -34,14 +41,33 @@ def word(before, after):
         (result(None, 10, status="upper-bound"), result(50, None, status="lower-bound"), "faster"),
         (result(95, 105), result(None, 50, status="upper-bound"), "slower"),
         (result(95, 105), result(None, None, status="failed"), "not compared"),
+        (result(95, 105), result(None, None, status="not-measured"), "not compared"),
     ],
-    ids=["twice", "half", "equal", "above", "below", "bound below", "two bounds", "bounds apart", "at most", "failed"],
+    ids=[
+        "twice",
+        "half",
+        "equal",
+        "above",
+        "below",
+        "bound below",
+        "two bounds",
+        "bounds apart",
+        "at most",
+        "failed",
+        "not measured",
+    ],
 )
 def test_the_intervals_of_a_cell_decide(before, after, expected):
     """A cell is faster or slower if its intervals exclude each other; a bound is an interval that is open on one
     side.
     """
     assert word(before, after) == expected
+
+
+def test_a_bracket_is_not_compared():
+    """It is no confidence interval, however far apart the rates are."""
+    (each,) = compare([result(95, 105, interval="bracket")], [result(190, 210)])
+    assert (each.word, each.why) == ("not compared", "brackets are no confidence intervals")
 
 
 def test_the_ratio_has_an_interval():
@@ -72,7 +98,7 @@ def test_a_map_of_equals_seldom_shows_a_change():
     """At most 5 % of A/A maps of twelve cells show a change, over simulated systems with noise and pauses."""
     cells, maps, changed, case = 12, 40, 0, Case("a", Traits(20_000.0), hint=1.1)
     halves = [
-        [run_search(case, seed, TwoCounter).result for seed in range(begin, begin + cells * maps)]
+        [as_stored(run_search(case, seed, TwoCounter).result) for seed in range(begin, begin + cells * maps)]
         for begin in (0, 10_000)
     ]
     for number in range(maps):

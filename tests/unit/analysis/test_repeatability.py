@@ -1,26 +1,26 @@
-"""The spread between runs of the same cell is called as reported, wider, or narrower."""
+"""The spread between runs of the same cell is called as promised, wider, or narrower."""
 
 import math
 import random
 
 import pytest
 
-from bench.analysis.repeatability import agreements
+from bench.analysis.repeatability import agreements, overall_sentence
 from bench.model.measurement import Result
 
 
-def runs(errors, sd=0.02, status="measured"):
+def runs(errors, sd=0.02, status="measured", interval="95 %"):
     """Return one run of one cell for each error in ln(rate) from 100 /s; each reports a 95 % interval of that sd."""
     results = []
     for error in errors:
         middle, reach = 100 * math.exp(error), math.exp(1.96 * sd)
-        rates = {"estimate_hz": middle, "low_hz": middle / reach, "high_hz": middle * reach}
+        rates = {"estimate_hz": middle, "low_hz": middle / reach, "high_hz": middle * reach, "interval": interval}
         results.append([Result("a/b", "a", "b", 100, 0.0, status, **rates)])
     return results
 
 
 @pytest.mark.parametrize(
-    ("spread", "word"), [(0.02, "as reported"), (0.06, "wider than reported"), (0.004, "narrower than reported")]
+    ("spread", "word"), [(0.02, "as promised"), (0.06, "wider than promised"), (0.004, "narrower than promised")]
 )
 def test_a_spread_is_compared_with_the_intervals(spread, word):
     """Ten runs that spread as much as, more than and less than their intervals report are called so."""
@@ -36,13 +36,27 @@ def test_correct_intervals_are_seldom_rejected():
     """Of 400 families of five runs about one in ten is called too wide or too narrow: 5 % on each side."""
     seeded = random.Random(1)
     words = [agreements(runs([seeded.gauss(0, 0.02) for _ in range(5)]))[0].word for _ in range(400)]
-    assert 0.05 < sum(word != "as reported" for word in words) / 400 < 0.16
+    assert 0.05 < sum(word != "as promised" for word in words) / 400 < 0.16
 
 
 def test_bounds_and_two_runs_are_not_tested():
     """A bound has no estimate, and two runs are too few."""
     assert agreements(runs([0.0, 0.01])) == []
     assert agreements(runs([0.0, 0.01, 0.02], status="lower-bound")) == []
+
+
+def test_brackets_are_not_tested():
+    """A bracket promises no spread."""
+    assert agreements(runs([0.0, 0.01, 0.02], interval="bracket")) == []
+    assert overall_sentence([]) == ""
+
+
+@pytest.mark.parametrize(("spread", "word"), [(0.02, "as promised"), (0.04, "wider than promised")])
+def test_all_cells_together_have_one_decision(spread, word):
+    """Twenty cells of five runs: the sum of their Q decides."""
+    seeded = random.Random(2)
+    agreed = [agreements(runs([seeded.gauss(0, spread) for _ in range(5)]))[0] for _ in range(20)]
+    assert f"Over 20 cells together the spread between runs is {word}" in overall_sentence(agreed)
 
 
 def test_the_centre_lies_between_the_estimates():

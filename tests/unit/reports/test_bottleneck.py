@@ -230,13 +230,15 @@ def test_more_useful_cpu_than_was_used_is_impossible() -> None:
 
 
 def test_the_posterior_lies_between_the_trials() -> None:
-    """Its interval holds the middle between the sustained and the overloaded rate."""
+    """The interval is that of the result, on the scale of the trials."""
     trials = (
         JudgedTrial(make_measurement(1, 95.0, 100.0), Verdict("sustained")),
         JudgedTrial(make_measurement(2, 130.0, 100.0), Verdict("overloaded", "backlog grew", 0.23)),
     )
-    posterior = compute_posterior_curve(CellData(FREE, make_result(FREE, estimate_hz=100.0), trials), QUICK.search)
+    result = make_result(FREE, estimate_hz=110.0, low_hz=97.0, high_hz=125.0)
+    posterior = compute_posterior_curve(CellData(FREE, result, trials), QUICK.search)
     assert posterior is not None
+    assert posterior.interval is not None
     (sustained,), (over,) = posterior.sustained, posterior.overloaded
     assert posterior.interval[0] < (sustained + over) / 2 < posterior.interval[1]
 

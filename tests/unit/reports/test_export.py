@@ -50,7 +50,7 @@ def test_tables_have_a_row_for_each_cell_and_each_trial(run: Path) -> None:
 def test_a_value_that_does_not_exist_is_null(run: Path) -> None:
     """It is never written as 0."""
     last = pq.ParquetFile(parquet.write(run)[0]).read().to_pylist()[-1]
-    assert (last["status"], last["estimate_hz"], last["lost"]) == ("not measured", None, None)
+    assert (last["status"], last["estimate_hz"], last["lost"]) == ("no result yet", None, None)
 
 
 def test_our_cells_come_back_as_bounds(run: Path, tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ def test_the_spread_of_repeated_cells_is_compared_with_their_intervals(run: Path
     two, three = (comparison.write(folders[:many], tmp_path / str(many)).read_text(encoding="utf-8") for many in (2, 3))
     assert "Repeated cells" not in two
     assert "3 runs: estimates spread by 0.0 %" in three
-    assert "narrower than reported" in three  # the same figures three times
+    assert "narrower than promised" in three  # the same figures three times
     used, defined = (set(re.findall(pattern, three)) for pattern in (r'<use href="#([^"]+)"', r'id="([^"]+)"'))
     assert used  # the estimates are dots
     assert used <= defined

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 pytest.importorskip("matplotlib", reason="the extra `report` is not installed")
 pytest.importorskip("typst", reason="the extra `report` is not installed")
@@ -21,9 +22,10 @@ from bench.model.cell import Cell
 from bench.model.measurement import Buckets, Result, Series
 from bench.storage.run_folder import RunFolder
 from bench.units import Size
+from reports.data.labels import format_error
 from reports.data.run_data import CellData, JudgedTrial, read_run_data
 from reports.data.trial_timeline import make_trial_timeline
-from reports.data.winners import rank_systems, summarize_run
+from reports.data.winners import describe_decision, format_ratio, rank_cells, summarize_run
 from reports.formats import csv_table, html_page, images, json_report, pdf
 
 
@@ -103,7 +105,8 @@ def test_an_id_occurs_once_in_a_page(html: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "word", ["measured", "lower-bound", "upper-bound", "unstable", "failed", "unsupported", "not measured"]
+    "word",
+    ["measured", "lower-bound", "upper-bound", "unstable", "failed", "unsupported", "not-measured", "no result yet"],
 )
 def test_a_status_is_shown_and_explained(html: str, word: str) -> None:
     """It is in the table and in the glossary."""
@@ -199,7 +202,7 @@ def test_the_csv_leaves_empty_what_does_not_exist(run: Path) -> None:
     with (run / "cells.csv").open(encoding="utf-8", newline="") as file:
         lines = list(csv.DictReader(file))
     last = lines[-1]
-    assert (len(lines), last["status"], last["estimate_hz"], last["lost"]) == (24, "not measured", "", "")
+    assert (len(lines), last["status"], last["estimate_hz"], last["lost"]) == (24, "no result yet", "", "")
 
 
 def test_the_json_agrees_with_the_page(run: Path) -> None:
@@ -295,9 +298,8 @@ CELLS = [Cell(framework, "kafka", 100, 0.0) for framework in ("a", "b", "c")]
 
 def find_leaders(*results: Result) -> tuple[str, ...]:
     """Return the leaders among the results of the first cells."""
-    return rank_systems(
-        100, 0.0, [CellData(cell, result, ()) for cell, result in zip(CELLS, results, strict=False)]
-    ).leaders
+    (ranking,) = rank_cells([CellData(cell, result, ()) for cell, result in zip(CELLS, results, strict=False)])
+    return ranking.leaders
 
 
 def rated(cell: Cell, low: float | None, high: float | None, status: str = "measured") -> Result:
@@ -309,10 +311,10 @@ def rated(cell: Cell, low: float | None, high: float | None, status: str = "meas
 
 def test_a_system_above_all_intervals_wins() -> None:
     """Its sustained rate is above the interval of every other system."""
-    assert find_leaders(rated(CELLS[0], 100, 110), rated(CELLS[1], 80, 95)) == ("a/kafka",)
+    assert find_leaders(rated(CELLS[0], 100, 110), rated(CELLS[1], 75, 85)) == ("a/kafka",)
 
 
-def test_overlapping_intervals_are_a_tie() -> None:
+def test_overlapping_intervals_have_no_winner() -> None:
     """The higher estimate comes first, but does not win."""
     assert find_leaders(rated(CELLS[0], 90, 105), rated(CELLS[1], 100, 110)) == ("b/kafka", "a/kafka")
 
@@ -327,7 +329,7 @@ def test_a_lower_bound_above_all_others_wins() -> None:
     assert find_leaders(rated(CELLS[0], 100, 110), rated(CELLS[1], 150, None, "lower-bound")) == ("b/kafka",)
 
 
-def test_an_upper_bound_that_reaches_above_the_best_is_a_tie() -> None:
+def test_an_upper_bound_that_reaches_above_the_best_is_not_beaten() -> None:
     """It may still be better."""
     assert find_leaders(rated(CELLS[0], 100, 110), rated(CELLS[1], None, 200, "upper-bound")) == ("a/kafka", "b/kafka")
 
@@ -344,13 +346,73 @@ def test_nobody_wins_where_nothing_was_sustained() -> None:
     assert find_leaders(make_result(CELLS[0], "failed"), rated(CELLS[1], None, 3, "upper-bound")) == ()
 
 
-def test_the_summary_counts_only_points_with_all_answers(run: Path) -> None:
-    """A system that is still missing may turn out the best."""
+def test_the_summary_begins_with_the_winners(run: Path) -> None:
+    """A point is open if a system without a result may turn out the best."""
     summary = summarize_run(read_run_data(run))
     assert summary.startswith(
-        "python/kafka has the highest throughput at 3 of 6 points of the map; 2 are too close to call."
+        "python/kafka is the fastest at 3 of 6 points of the map (by at least 1.5 times); 1 is tied within 15 %, "
+        "2 are open."
     )
-    assert "At 1 point some system has no answer yet." in summary
+
+
+@pytest.mark.parametrize(
+    ("results", "text"),
+    [
+        ((rated(CELLS[0], 190, 210), rated(CELLS[1], 95, 105)), "a/kafka leads by 1.8 to 2.2 times"),
+        ((rated(CELLS[0], 98, 102), rated(CELLS[1], 98, 102)), "tie within 15 %"),
+        ((rated(CELLS[0], 80, 120), rated(CELLS[1], 80, 120)), "open: a/kafka or b/kafka"),
+        ((rated(CELLS[0], 80, 120), make_result(CELLS[1], "unsupported")), "only a/kafka"),
+        ((make_result(CELLS[0], "unsupported"),), "no winner"),
+    ],
+    ids=["leads", "tie", "open", "single", "none"],
+)
+def test_a_decision_is_told_in_a_few_words(results: tuple[Result, ...], text: str) -> None:
+    """It names who leads and by how much, or who may."""
+    (ranking,) = rank_cells([CellData(cell, result, ()) for cell, result in zip(CELLS, results, strict=False)])
+    assert describe_decision(ranking.decision) == text
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "text"),
+    [
+        (1.043, 1.111, "1.04 to 1.12 times"),
+        (1.44, 1.86, "1.4 to 1.9 times"),
+        (144.9, None, "at least 144 times"),
+        (1.5, 12.31, "1.5 to 13 times"),
+    ],
+    ids=["small", "usual", "at least", "wide"],
+)
+def test_the_limits_of_a_ratio_are_rounded_outwards(low: float, high: float | None, text: str) -> None:
+    """The text claims no more than the limits."""
+    assert format_ratio(low, high) == text
+
+
+@pytest.mark.parametrize(
+    ("ends", "text"),
+    [((97, 103), "±3 %"), ((88, 111), "±12 %"), ((69, 177), "−31/+77 %"), ((100, None), "")],
+    ids=["narrow", "about even", "uneven", "bound"],
+)
+def test_an_interval_is_a_distance_from_the_estimate(ends: tuple[float, float | None], text: str) -> None:
+    """The farther end counts, both if they differ much; a bracket is called so."""
+    low, high = ends
+    result = make_result(CELLS[0], estimate_hz=100.0, low_hz=low, high_hz=high)
+    assert format_error(result) == text
+    assert format_error(replace(result, interval="bracket")) == ("bracket" if high else "")
+
+
+def test_a_bracket_is_shown_as_one_and_decides_nothing(tmp_path: Path) -> None:
+    """The scenario of an older run tells that its strategy gives no confidence intervals."""
+    scenario = replace(QUICK, search=replace(QUICK.search, strategy="bisection"))
+    run = tmp_path / "run"
+    with open_run_folder(run, scenario) as store:
+        for cell in scenario.cells():
+            store.save_result(cell, replace(make_result(cell), interval=None, precision_reached=None))
+    data = read_run_data(run)
+    assert {row.interval.split()[0] for row in csv_table.make_rows(data)} == {"bracket"}
+    assert summarize_run(data).startswith(
+        "No system is certainly the fastest at any of 6 points of the map: 6 are open (brackets are no confidence "
+        "intervals)."
+    )
 
 
 def test_a_thinned_timeline_keeps_its_peaks() -> None:

@@ -1,0 +1,87 @@
+"""Intervals of results as statistics: which are confidence intervals, and the logarithm of a rate with its error.
+
+Assumption: ln(rate) is normal on each side of the estimate, with the standard deviation that this side of a 95 %
+interval reports. A bound is a one-sided interval. A bracket (two rates that were tried) says nothing about the
+probability of what lies outside it, so it has no standard deviation.
+"""
+
+import math
+from collections.abc import Sequence
+from statistics import NormalDist
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from bench.model.measurement import Result
+
+NOMINAL = 0.95
+"""Nominal coverage of the interval of a result."""
+Z = NormalDist().inv_cdf((1 + NOMINAL) / 2)
+MIN_SD = 0.01
+"""Least standard deviation of ln(rate): two runs of one cell differ by more than their intervals show (a warm cache,
+another port)."""
+CALIBRATED = ("two-counter",)
+"""Strategies whose intervals contain the truth in 95 of 100 runs; those of the others are brackets."""
+NO_CONFIDENCE = "brackets are no confidence intervals"
+
+
+class LogRate(Struct, frozen=True):
+    """The logarithm of a rate in messages/s, and its standard deviation below and above; None where that side is open.
+
+    A bound has only the side on which it limits the rate.
+    """
+
+    middle: float
+    down: float | None
+    up: float | None
+
+
+def name_intervals(results: Sequence[Result], strategy: str) -> list[Result]:
+    """Return results of a run with the fields that older versions did not write.
+
+    Those are the kind of the interval, and the status `measured` of an interval with both ends that was called
+    `lower-bound` because the budget was spent.
+
+    Args:
+        results: The results of one run.
+        strategy: The search strategy of its scenario.
+    """
+    return [_name_interval(_with_current_status(result), calibrated=strategy in CALIBRATED) for result in results]
+
+
+def _with_current_status(result: Result) -> Result:
+    if result.status == "measured" and result.precision_reached is None:
+        return replace(result, precision_reached=True)
+    if result.status == "lower-bound" and result.reason == "budget" and result.high_hz and result.estimate_hz:
+        return replace(result, status="measured", reason=None, precision_reached=False)
+    return result
+
+
+def _name_interval(result: Result, *, calibrated: bool) -> Result:
+    if result.interval is not None:
+        return result
+    if result.low_hz is not None and result.high_hz is not None:
+        return replace(result, interval="95 %" if calibrated else "bracket")
+    bounded = result.low_hz is not None or result.high_hz is not None
+    return replace(result, interval="bracket") if bounded and not calibrated else result
+
+
+def has_bracket(result: Result) -> bool:
+    """Return True if the ends of a result are no confidence limits."""
+    both = result.low_hz is not None and result.high_hz is not None
+    return result.interval == "bracket" or (both and result.interval is None)
+
+
+def log_rate(result: Result) -> LogRate | None:
+    """Return the logarithm of a measured rate or of a bound; None if there is none, or only a bracket."""
+    if result.status not in ("measured", "lower-bound", "upper-bound") or has_bracket(result):
+        return None
+    low, high = result.low_hz, result.high_hz
+    if low and high:
+        middle = min(max(result.estimate_hz or math.sqrt(low * high), low), high)
+        return LogRate(
+            math.log(middle), max(MIN_SD, math.log(middle / low) / Z), max(MIN_SD, math.log(high / middle) / Z)
+        )
+    if low:
+        return LogRate(math.log(low), MIN_SD, None)
+    return LogRate(math.log(high), None, MIN_SD) if high else None
