@@ -17,6 +17,7 @@ from bench.runner.cell_plan import plan_cell
 from bench.runner.cell_search import CellSearch
 from bench.runner.core_sets import core_sets
 from bench.runner.outcome import without_rate
+from bench.runner.preparation import prepare_services
 from bench.runner.progress import CellFinished, CellStarted, Note, Notify
 from bench.search.priors import cell_order
 from bench.storage.run_folder import RunFolder
@@ -44,7 +45,8 @@ def run(scenario: Scenario, site: Site, folder: RunFolder, notify: Notify, optio
 
     1. Record scenario, site and machine in the run folder, before anything can fail.
     2. Order the cells: corners of the grid first, so that most cells have measured neighbours on both sides.
-    3. For each cell that has no result yet:
+    3. Start servers, sessions and load generators that these cells share, side by side.
+    4. For each cell that has no result yet:
        a. Plan it: plugins, placement, bounds. A cell that its plugins cannot do is `unsupported`.
        b. Measure what the load generator can do by itself with this source and size, once a run.
        c. Give the search the cell's trials from the journal; where it still wants one, deploy source, load generator
@@ -52,7 +54,7 @@ def run(scenario: Scenario, site: Site, folder: RunFolder, notify: Notify, optio
        d. Until the search has its answer: run a trial, store it, check it, judge it, give it to the search.
        e. Measure latency where the scenario asks for it.
        f. Hold the answer against theory, and store the result.
-    4. However it ends: close what was deployed, end every child process, delete the data.
+    5. However it ends: close what was deployed, end every child process, delete the data.
 
     A run that was interrupted is run again with the same folder: cells with a result are passed over.
     """
@@ -60,6 +62,8 @@ def run(scenario: Scenario, site: Site, folder: RunFolder, notify: Notify, optio
     cells = cell_order(scenario.cells())
     with _environment(scenario, site, folder, notify, options) as env:
         ceilings = GeneratorCeilings(folder.folder)
+        left = [plan_cell(cell, scenario, site, env.cores) for cell in cells if not folder.has_result(cell)]
+        prepare_services(left, env)
         for number, cell in enumerate(cells, 1):
             if folder.has_result(cell):
                 continue

@@ -21,7 +21,7 @@ def describe(command: str, packages: Iterable[str] = ()) -> dict[str, Any]:
     """
     return {
         "cores": cores(),
-        "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        "memory_bytes": memory_bytes(),
         "cpu": _cpu_model(),
         "kernel": f"{platform.system()} {platform.release()}",
         "clock_source": _first_line(Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")),
@@ -52,6 +52,11 @@ def find_change(facts: Mapping[str, Any]) -> str | None:
 def cores() -> int:
     """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0))
+
+
+def memory_bytes() -> int:
+    """Return the bytes of memory that this machine has."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def core_numbers() -> list[int]:

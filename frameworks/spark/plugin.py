@@ -6,7 +6,7 @@ from pathlib import Path
 from bench.config.site import Site
 from bench.plugins.plugin import FrameworkPlugin
 from bench.services.preflight import missing_jars, missing_java
-from frameworks.spark.adapter import CONNECTOR_JARS, SparkFramework
+from frameworks.spark.adapter import CONNECTOR_JARS, SparkFramework, prepare
 from frameworks.spark.conf import SparkSettings
 from frameworks.spark.site import SPARK_SITE
 
@@ -20,5 +20,10 @@ def missing(_site: Site, cache: Path) -> Sequence[str]:
 
 
 plugin = FrameworkPlugin(
-    settings=SparkSettings, open=SparkFramework, site=SPARK_SITE, preflight=missing, packages=("pyspark",)
+    settings=SparkSettings,
+    open=SparkFramework,
+    site=SPARK_SITE,
+    preflight=missing,
+    prepare=prepare,
+    packages=("pyspark",),
 )
