@@ -33,6 +33,7 @@ class Rules(Struct, frozen=True):
     precision: float = 0.05
 
 
+BACKLOG_GREW = "backlog grew"
 DEATHS = ("framework died", "source died")
 MIN_OFFERED_SHARE = 0.98
 """Below this share of the due messages the generator was the limit of the trial, not the system."""
@@ -181,10 +182,10 @@ def _check_foreign_work(measurement: Measurement, rules: Rules) -> Verdict | Non
 
 def _check_backlog(measurement: Measurement, rules: Rules) -> Verdict | None:
     if measurement.ended == "hopeless":
-        return Verdict("overloaded", "backlog grew", _loss_by_drain(measurement) or _loss_until_end(measurement))
+        return Verdict("overloaded", BACKLOG_GREW, _loss_by_drain(measurement) or _loss_until_end(measurement))
     judgement = judge_backlog(measurement, rules.precision)
     if judgement.overloaded:
-        return Verdict("overloaded", "backlog grew", _loss_by_drain(measurement) or judgement.loss)
+        return Verdict("overloaded", BACKLOG_GREW, _loss_by_drain(measurement) or judgement.loss)
     if _offered_share(measurement) < MIN_OFFERED_SHARE:
         loss = _loss_by_drain(measurement) or max(judgement.loss, 1 - _offered_share(measurement))
         return Verdict("overloaded", "the source pushed back", loss)
@@ -257,7 +258,8 @@ def _loss_by_drain(measurement: Measurement) -> float | None:
     the few instants at which a batching system shows progress within the window.
     """
     series, done = measurement.series, measurement.processed + measurement.corrupted
-    if not (measurement.drained and series.at and done) or measurement.sent == 0:
+    drained = measurement.drained or measurement.purged  # in both it was busy for as long as it was followed
+    if not (drained and series.at and done) or measurement.sent == 0:
         return None
     rows = zip(series.at, series.processed, strict=True)
     finished = next((at for at, processed in rows if processed >= done), series.at[-1])

@@ -53,6 +53,7 @@ class RunEnvironment:
         note: tells the user what takes its time.
         workers: processes of the load generator.
         web: whether the load generator opens a page of its own, on loopback.
+        load_seconds: by session: how long its processes were under load so far.
     """
 
     def __init__(
@@ -69,6 +70,7 @@ class RunEnvironment:
     ) -> None:
         self.site, self.supervisor, self.data, self.cache = site, supervisor, data, cache
         self.cores, self.note, self.workers, self.web = cores, note, workers, web
+        self.load_seconds: dict[Hashable, float] = {}
         self._resources: dict[Hashable, Resource] = {}
         self._locks: dict[Hashable, threading.RLock] = {}
         self._closed = False

@@ -14,6 +14,7 @@ from bench.runner.deployment import Deployment, deployed
 from bench.runner.outcome import check_sanity, finish_result, remaining_latency_trials
 from bench.runner.progress import Notify, TrialFinished, TrialStarted
 from bench.runner.trial import run_trial
+from bench.runner.warm_up import warm_up_session
 from bench.search.priors import hint_of
 from bench.search.problem import SearchProblem, Strategy
 from bench.storage.run_folder import RunFolder
@@ -39,6 +40,7 @@ class CellSearch:
         if search.next_trial() is None and not self._latency_trials(result):
             return result
         with deployed(self.plan, self._env) as deployment:
+            warm_up_session(deployment, self._notify)
             result = self._search(search, deployment)
             self._measure_latency(result, deployment)
         return result
@@ -55,7 +57,7 @@ class CellSearch:
     def _search(self, search: Strategy, deployment: Deployment) -> Result:
         """Try rates until the search has its answer."""
         while (planned := search.next_trial()) is not None:
-            if self._last is None and planned.number > 0 and planned.purpose != "warm-up":
+            if self._last is None and planned.number > 0 and planned.purpose != "warm-up" and deployment.warm_s == 0:
                 self._warm_up(planned, deployment)
             search = search.after(*self._run_trial(planned, deployment))
         return finish_result(search.result(), self.plan)
@@ -93,12 +95,9 @@ class CellSearch:
 
     def _make_ready(self, deployment: Deployment) -> None:
         """Empty the deployment after an earlier trial; replace it where messages were left in it or a process died."""
-        if self._last is None:
-            return
-        if self._last.deployment_reusable:
-            deployment.source.reset()
-        else:
-            deployment.redeploy()
+        if self._last is not None:
+            deployment.make_ready(self._last)
+            warm_up_session(deployment, self._notify)
 
     def _latency_trials(self, result: Result) -> list[PlannedTrial]:
         return remaining_latency_trials(self.plan, result, self._folder.trials(self.plan.cell))

@@ -49,12 +49,12 @@ def learn(state: SearchState, step: Step) -> SearchState:
     if verdict.word == "invalid" or stability.inconsistent:
         invalid = state.invalid + 1
         end: End = "invalid" if invalid >= state.parameters.max_invalid else ""
-        return replace(state, invalid=invalid, cold=state.cold or not measurement.deployment_reusable, end=end)
+        return replace(state, invalid=invalid, cold=state.cold or measurement.leaves_cold, end=end)
     return _learn_valid(state, measurement, verdict, stability)
 
 
 def _learn_valid(state: SearchState, measurement: Measurement, verdict: Verdict, stability: Stability) -> SearchState:
-    restarted = not measurement.deployment_reusable
+    restarted = measurement.leaves_cold
     if measurement.planned.purpose == "warm-up":
         return _learn_warm_up(replace(state, cold=restarted, invalid=0, late_at=None), stability)
     assessed = AssessedTrial(replace(measurement, series=Series()), stability)

@@ -78,9 +78,7 @@ class TwoCounter(Struct, frozen=True, eq=False):
     def _spent_seconds(self) -> float:
         """Return the duration of the trials and of the restarts between them."""
         restart = self.parameters.restart
-        return sum(
-            step.measurement.seconds + restart * (not step.measurement.deployment_reusable) for step in self.steps
-        )
+        return sum(step.measurement.seconds + restart * step.measurement.leaves_cold for step in self.steps)
 
     def _with_rates(self, result: Result, state: SearchState) -> Result:
         end, lowest, highest = state.end, state.bracketing.lowest, state.highest

@@ -65,6 +65,12 @@ class SparkFramework:
             )
         )
 
+    @property
+    def session(self) -> str:
+        """Return the name of the session that serves the cell."""
+        assert self._session is not None, "open comes first"
+        return self._session.name
+
     def poll(self) -> list[ProcessingReport]:
         """Return what was processed since the last call."""
         assert self._session is not None, "open comes first"

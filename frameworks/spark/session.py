@@ -52,6 +52,8 @@ class Session:
     """A running driver. Raises NotReadyError, ProcessDiedError or PluginError when it does not start."""
 
     def __init__(self, plan: Plan, folder: Path, env: RunEnvironment) -> None:
+        self.name = f"spark {folder.name}"
+        """unlike that of any other session of the run"""
         self._folder, self._over = folder, False
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "log4j2.properties").write_text(_LOGGING)
