@@ -153,6 +153,12 @@ class Measurement(Struct, frozen=True):
         return self.drained and self.ended in ("complete", "hopeless") and self.lost == 0
 
     @property
+    def window_s(self) -> float:
+        """Return how many seconds of the window were measured: fewer than planned where the trial was given up."""
+        planned = self.planned
+        return max(0.0, min(planned.window, self.offered / planned.rate - planned.settle))
+
+    @property
     def leaves_cold(self) -> bool:
         """Return whether the next trial finds new processes that nobody has warmed up."""
         return not (self.deployment_reusable or self.purged)

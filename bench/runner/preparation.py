@@ -1,4 +1,4 @@
-"""What outlives a cell (servers, sessions, the load generator's processes), started before the first cell."""
+"""The start of what outlives a cell (servers, sessions, load generators), before the first cell."""
 
 from collections.abc import Callable, Iterable
 from functools import partial

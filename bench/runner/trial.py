@@ -89,9 +89,10 @@ class _Trial:
         """
         if self._state.death:
             return math.inf
-        verdict = judge(self.measurement(ended), self._deployment.plan.rules)
-        overloaded = verdict.word == "overloaded" and verdict.why == BACKLOG_GREW
-        return self._deployment.redeploy_s if overloaded else math.inf
+        hopeless = ended == "hopeless"
+        if hopeless or judge(self.measurement(ended), self._deployment.plan.rules).why == BACKLOG_GREW:
+            return self._deployment.redeploy_s
+        return math.inf
 
     def drain(self, seconds: float, most: float = math.inf) -> None:
         """Poll until everything sent was processed exactly, nothing moves any more, or the deadline is over.
