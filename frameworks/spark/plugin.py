@@ -4,11 +4,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bench.config.site import Site
-from bench.plugins.plugin import FrameworkPlugin
+from bench.plugins.plugin import FrameworkCapabilities, FrameworkPlugin
 from bench.services.preflight import missing_jars, missing_java
 from frameworks.spark.adapter import CONNECTOR_JARS, SparkFramework, prepare
 from frameworks.spark.conf import SparkSettings
 from frameworks.spark.site import SPARK_SITE
+
+
+WARM_UP_S = 16.0
+"""Of a new session; chosen so that a map of ten minutes can pay for it, not measured: the JVM goes on compiling after
+it, which costs less and less."""
 
 
 def missing(_site: Site, cache: Path) -> Sequence[str]:
@@ -22,6 +27,7 @@ def missing(_site: Site, cache: Path) -> Sequence[str]:
 plugin = FrameworkPlugin(
     settings=SparkSettings,
     open=SparkFramework,
+    capabilities=FrameworkCapabilities(warm_up_s=WARM_UP_S),
     site=SPARK_SITE,
     preflight=missing,
     prepare=prepare,
