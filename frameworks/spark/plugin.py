@@ -10,10 +10,8 @@ from frameworks.spark.adapter import CONNECTOR_JARS, SparkFramework, prepare
 from frameworks.spark.conf import SparkSettings
 from frameworks.spark.site import SPARK_SITE
 
-
 WARM_UP_S = 16.0
-"""Of a new session; chosen so that a map of ten minutes can pay for it, not measured: the JVM goes on compiling after
-it, which costs less and less."""
+"""Of a new session: what a map of ten minutes can pay for. How much longer the JVM becomes faster was not measured."""
 
 
 def missing(_site: Site, cache: Path) -> Sequence[str]:
