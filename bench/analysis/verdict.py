@@ -40,6 +40,7 @@ class Rules(Struct, frozen=True):
     precision: float = 0.05
 
 
+BACKLOG_GREW = "backlog grew"
 MIN_OFFERED_SHARE = 0.98
 """Below this share of the due messages the generator was the limit of the trial, not the system."""
 CPU_COST_TOLERANCE = 0.01
@@ -152,12 +153,12 @@ def _blame_stall(measurement: Measurement) -> Verdict:
 
 def _check_backlog(measurement: Measurement, rules: Rules) -> Verdict | None:
     if measurement.ended == "hopeless":
-        return Verdict("overloaded", "backlog grew", _loss_by_drain(measurement) or _loss_until_end(measurement))
+        return Verdict("overloaded", BACKLOG_GREW, _loss_by_drain(measurement) or _loss_until_end(measurement))
     stability = assess_stability(measurement, rules.precision, keep_interval=rules.objectives.batches == "keep")
     if stability.inconsistent:
         return Verdict("invalid", "the counters contradict themselves")
     if stability.overloaded:
-        why = "batches grew" if stability.grew else "backlog grew"
+        why = "batches grew" if stability.grew else BACKLOG_GREW
         return Verdict("overloaded", why, _loss_by_drain(measurement) or stability.loss)
     if offered_share(measurement) < MIN_OFFERED_SHARE:
         loss = _loss_by_drain(measurement) or max(stability.loss, 1 - offered_share(measurement))
@@ -201,7 +202,8 @@ def _loss_by_drain(measurement: Measurement) -> float | None:
     the few instants at which a batching system shows progress within the window.
     """
     series, done = measurement.series, measurement.processed + measurement.corrupted
-    if not (measurement.drained and series.at and done) or measurement.sent == 0:
+    drained = measurement.drained or measurement.purged  # in both it was busy for as long as it was followed
+    if not (drained and series.at and done) or measurement.sent == 0:
         return None
     rows = zip(series.at, series.processed, strict=True)
     finished = next((at for at, processed in rows if processed >= done), series.at[-1])

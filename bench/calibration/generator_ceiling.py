@@ -31,7 +31,7 @@ from bench.model.message_sizes import Sizes
 from bench.plugins import registry
 from bench.plugins.environment import RunEnvironment
 from bench.plugins.plugin import LoadGeneratorPlugin
-from bench.plugins.protocols import Endpoint, LoadGenerator
+from bench.plugins.protocols import Endpoint, LoadGenerator, Source
 from bench.system import clock, host_info
 from bench.system.child import Child
 from bench.system.ipc import Failure, Ready
@@ -114,9 +114,11 @@ class GeneratorCeilings:
         return next((max(one.rates) for one in self._ceilings if replace(one, rates=[]) == question), None)
 
     def _measure(self, question: Ceiling, cell: Cell, scenario: Scenario, env: RunEnvironment) -> float:
-        rates = [measure_load(cell, scenario, env, QUICK_S)]
-        while len(rates) < MAX_REPEATS and (len(rates) == 1 or rates[-1] > MIN_GAIN * max(rates[:-1])):
-            rates.append(measure_load(cell, scenario, env, QUICK_S))
+        with _opened(cell, scenario, env) as (source, load):
+            rates = [_confirmed_hz(load, cell, scenario, QUICK_S)]
+            while len(rates) < MAX_REPEATS and (len(rates) == 1 or rates[-1] > MIN_GAIN * max(rates[:-1])):
+                source.reset()
+                rates.append(_confirmed_hz(load, cell, scenario, QUICK_S))
         self._ceilings.append(replace(question, rates=rates))
         write_calibration(self._folder, self._ceilings)
         return max(rates)
@@ -160,25 +162,14 @@ def measure_ceilings(
 def measure_load(cell: Cell, scenario: Scenario, env: RunEnvironment, seconds: float, *, stamped: bool = True) -> float:
     """Return messages/s that the load generator sends and the source confirms when everything is due at once."""
     with open_load(cell, scenario, env) as load:
-        spec = load_spec_of(cell, scenario, UNREACHABLE_HZ, seconds, stamped=stamped)
-        meter = RateMeter(seconds)
-        for progress in send_load(load, spec):
-            if progress.at <= spec.begin + seconds:
-                meter.record(progress.at, progress.confirmed)
-        return meter.rate
+        return _confirmed_hz(load, cell, scenario, seconds, stamped=stamped)
 
 
 @contextmanager
 def open_load(cell: Cell, scenario: Scenario, env: RunEnvironment) -> Iterator[LoadGenerator]:
     """Yield the load generator of a cell, open at a source of which nobody keeps anything."""
-    with _endpoint(cell, scenario, env) as endpoint:
-        load = _load_generator(cell, scenario).open()
-        try:
-            load.open(endpoint, env)
-            with _discarding(endpoint, env):
-                yield load
-        finally:
-            load.close()
+    with _opened(cell, scenario, env) as (_, load):
+        yield load
 
 
 def load_spec_of(
@@ -220,7 +211,7 @@ def send_load(load: LoadGenerator, spec: LoadSpec) -> Iterator[SendProgress]:
 
 def measure_baseline(name: str, cell: Cell, scenario: Scenario, env: RunEnvironment, seconds: float) -> float:
     """Return messages/s that a baseline producer confirms, in a process of its own where the source allows it."""
-    with _endpoint(cell, scenario, env) as endpoint:
+    with _empty_source(cell, scenario, env) as (_, endpoint):
         task = BaselineRun(name, endpoint, cell.message_bytes, seconds, str(env.cache))
         if registry.source_plugin(cell.source).capabilities.in_process:
             return run_baseline(task)
@@ -252,12 +243,37 @@ def _load_generator(cell: Cell, scenario: Scenario) -> LoadGeneratorPlugin:
     return registry.load_generator_for(registry.source_plugin(cell.source), scenario)
 
 
+def _confirmed_hz(
+    load: LoadGenerator, cell: Cell, scenario: Scenario, seconds: float, *, stamped: bool = True
+) -> float:
+    """Return messages/s that a source confirms when everything is due at once."""
+    spec = load_spec_of(cell, scenario, UNREACHABLE_HZ, seconds, stamped=stamped)
+    meter = RateMeter(seconds)
+    for progress in send_load(load, spec):
+        if progress.at <= spec.begin + seconds:
+            meter.record(progress.at, progress.confirmed)
+    return meter.rate
+
+
 @contextmanager
-def _endpoint(cell: Cell, scenario: Scenario, env: RunEnvironment) -> Iterator[Endpoint]:
-    """Yield the cell's source, empty."""
+def _opened(cell: Cell, scenario: Scenario, env: RunEnvironment) -> Iterator[tuple[Source, LoadGenerator]]:
+    """Yield the cell's source, and its load generator, open there; nobody keeps the messages."""
+    with _empty_source(cell, scenario, env) as (source, endpoint):
+        load = _load_generator(cell, scenario).open()
+        try:
+            load.open(endpoint, env)
+            with _discarding(endpoint, env):
+                yield source, load
+        finally:
+            load.close()
+
+
+@contextmanager
+def _empty_source(cell: Cell, scenario: Scenario, env: RunEnvironment) -> Iterator[tuple[Source, Endpoint]]:
+    """Yield the cell's source, open and empty, and its endpoint."""
     source = registry.source(cell.source, scenario.settings)
     try:
-        yield source.open(cell, env)
+        yield source, source.open(cell, env)
     finally:
         source.close()
 

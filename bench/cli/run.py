@@ -50,7 +50,7 @@ def run(  # one argument for each option
     from bench.cli.terminal import terminal
     from bench.plugins import registry
     from bench.runner.live_status import live_status
-    from bench.runner.progress import notify_all
+    from bench.runner.progress import TimeUse, notify_all
     from bench.runner.run import RunOptions
     from bench.runner.run import run as run_scenario
     from bench.storage.run_folder import RunFolder
@@ -60,20 +60,22 @@ def run(  # one argument for each option
     folder = _resumed(resume, chosen, where) if resume else RunFolder.create(out, chosen.name)
     _log_to(folder.folder / "harness.log")
     options = RunOptions(this_command(), cache_folder(), children_folder(), web=web)
+    time_use = TimeUse()
     try:
         with (
             terminal(len(chosen.cells()), folder.folder, quiet=quiet) as screen,
             live_status(folder.folder) as status,
         ):
-            results = run_scenario(chosen, where, folder, notify_all(status, screen), options)
+            results = run_scenario(chosen, where, folder, notify_all(status, screen, time_use), options)
     except KeyboardInterrupt:
         raise InterruptedRunError(f"interrupted, everything is stopped; go on with --resume {folder.folder}") from None
+    spent = str(time_use)
     for _, plugin in registry.report_plugins():
         if plugin.default and plugin.write is not None:
             for file in plugin.write(folder.folder):
                 say(str(file))
     failed = sum(result.status == "failed" for result in results)
-    say(f"{len(results)} cells, {failed} failed: {folder.folder}")
+    say(f"{len(results)} cells, {failed} failed, {spent}: {folder.folder}")
     raise typer.Exit(4 if failed else 0)
 
 

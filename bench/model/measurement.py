@@ -147,6 +147,9 @@ class Measurement(Struct, frozen=True):
     """stored in a file of its own beside the journal"""
     batches: Batches = Batches()
     """stored in a file of its own beside the series"""
+    purged: bool = False
+    """whether what was left of an overloaded trial was dropped on purpose, sooner than the drain's deadline: nothing is
+    wrong with the framework"""
     warm_s: float | None = None
     """seconds of load that the framework's processes had worked off before this trial; None if unknown"""
     latencies: Buckets = Buckets()
@@ -156,6 +159,17 @@ class Measurement(Struct, frozen=True):
     def deployment_reusable(self) -> bool:
         """Return whether the next trial can use the same deployment; otherwise it needs a new one."""
         return self.drained and self.ended in ("complete", "hopeless") and self.lost == 0
+
+    @property
+    def window_s(self) -> float:
+        """Return how many seconds of the window were measured: fewer than planned where the trial was given up."""
+        planned = self.planned
+        return max(0.0, min(planned.window, self.offered / planned.rate - planned.settle))
+
+    @property
+    def leaves_cold(self) -> bool:
+        """Return whether the next trial finds new processes that nobody has warmed up."""
+        return not (self.deployment_reusable or self.purged)
 
 
 class ObjectiveResult(Struct, frozen=True):

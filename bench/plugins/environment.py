@@ -2,12 +2,14 @@
 
 import logging
 import shutil
+import threading
 from collections.abc import Callable, Hashable
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol, TypeVar, cast
 
 from bench.config.site import Site
+from bench.errors import ServiceError
 from bench.system.supervisor import Supervisor
 
 logger = logging.getLogger(__name__)
@@ -40,6 +42,8 @@ R = TypeVar("R", bound=Resource)
 class RunEnvironment:
     """One per run. On exit it closes the resources, the last first, ends every child process, and deletes the data.
 
+    Several threads may use it: a resource is made once, and who asks for it meanwhile waits.
+
     Attributes:
         site: where services exist already.
         supervisor: starts child processes.
@@ -49,6 +53,7 @@ class RunEnvironment:
         note: tells the user what takes its time.
         workers: processes of the load generator.
         web: whether the load generator opens a page of its own, on loopback.
+        load_seconds: by session: how long its processes were under load so far.
     """
 
     def __init__(
@@ -65,7 +70,10 @@ class RunEnvironment:
     ) -> None:
         self.site, self.supervisor, self.data, self.cache = site, supervisor, data, cache
         self.cores, self.note, self.workers, self.web = cores, note, workers, web
+        self.load_seconds: dict[Hashable, float] = {}
         self._resources: dict[Hashable, Resource] = {}
+        self._locks: dict[Hashable, threading.RLock] = {}
+        self._closed = False
 
     def __enter__(self) -> "RunEnvironment":
         self.data.mkdir(parents=True, exist_ok=True)
@@ -74,6 +82,7 @@ class RunEnvironment:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._closed = True
         try:
             while self._resources:
                 self._resources.popitem()[1].close()
@@ -82,14 +91,21 @@ class RunEnvironment:
             delete_data(self.data)
 
     def cached_resource(self, key: Hashable, factory: Callable[[], R]) -> R:
-        """Return the cached resource for `key`; create it with `factory` if it is missing or dead."""
-        resource = self._resources.get(key)
-        if resource is not None and not resource.alive():
-            del self._resources[key]
-            resource.close()
-            resource = None
-        if resource is None:
-            resource = self._resources[key] = factory()
+        """Return the cached resource for `key`; create it with `factory` if it is missing or dead.
+
+        Raises:
+            ServiceError: the environment was closed meanwhile.
+        """
+        with self._locks.setdefault(key, threading.RLock()):
+            resource = self._resources.get(key)
+            if resource is not None and not resource.alive():
+                self.release(key)
+                resource = None
+            if resource is None:
+                resource = self._resources[key] = factory()
+                if self._closed:  # it came too late for `__exit__`
+                    self.release(key)
+                    raise ServiceError("the run is being stopped")
         return cast("R", resource)
 
     def release(self, key: Hashable) -> None:

@@ -22,7 +22,9 @@ from msgspec import Struct
 
 from bench.analysis.bounds import Copies
 from bench.config.site import Site
+from bench.model.cell import Cell
 from bench.plugins.client_lint import ConfigWarning
+from bench.plugins.environment import RunEnvironment
 from bench.plugins.protocols import Consumer, Endpoint, Framework, LoadGenerator, Sender, Source
 from bench.plugins.site_section import Section
 from bench.simulation.validation_report import ValidationReport
@@ -71,6 +73,10 @@ class SourcePlugin(Generic[Settings]):
     site: Section | None = None
     """its part of the site file; a source without one exists on this machine only"""
     preflight: Preflight = _nothing_missing
+    prepare: Callable[[Settings, Cell, RunEnvironment], object] | None = None
+    """starts what the source keeps between cells, such as a server, as the cell needs it; `open` finds it there. A run
+    calls it once before its cells, side by side with those of other plugins, in a thread of its own; what it raises is
+    logged only, since `open` tries again"""
     copies: Callable[[Settings, Site], Copies | None] | None = None
     """how often network and disks see each byte, for bounds; None where it cannot be known"""
     disk_copies: float = 0.0
@@ -101,6 +107,9 @@ class FrameworkCapabilities:
     """processes the messages of one part of a source in the order in which it reads them"""
     in_process: bool = False
     """reads within the harness's process, and so a source that exists only there"""
+    warm_up_s: float = 0.0
+    """seconds of load after which its processes do not become faster any more, such as those of a JVM; a run spends
+    them once on new processes, before it measures"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,6 +123,8 @@ class FrameworkPlugin(Generic[Settings]):
     site: Section | None = None
     """its part of the site file; a framework without one runs on this machine only"""
     preflight: Preflight = _nothing_missing
+    prepare: Callable[[Settings, Cell, RunEnvironment], object] | None = None
+    """starts what the framework keeps between cells, such as a session; as a source's"""
     packages: Sequence[str] = ()
     """distributions whose versions are recorded with each run"""
 
@@ -127,6 +138,8 @@ class LoadGeneratorPlugin:
     """one thread of the harness: a single worker, not calibrated, and able to reach a source in the process"""
     default: bool = False
     """used where a scenario names none"""
+    prepare: Callable[[RunEnvironment], object] | None = None
+    """starts what it keeps between cells; as a source's"""
     join: Callable[[str, Callable[[str], None]], NoReturn] | None = None
     """makes this process a worker for the host:port of a site's `load.listen`; reports its progress to the callback"""
     packages: Sequence[str] = ()

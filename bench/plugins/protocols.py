@@ -6,8 +6,8 @@ cannot go on. `unsupported_reason` comes before everything else and says in a se
 None.
 """
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Hashable, Sequence
+from typing import Protocol, runtime_checkable
 
 from msgspec import Struct
 
@@ -123,6 +123,15 @@ class Framework(Protocol):
 
     def close(self) -> None:
         """Stop."""
+
+
+@runtime_checkable
+class SessionFramework(Protocol):
+    """A framework whose processes outlive a cell; any other one has new processes after each `open`."""
+
+    @property
+    def session(self) -> Hashable:
+        """Return a name of its present processes, after `open`: another name means others, which are cold."""
 
 
 class LoadGenerator(Protocol):

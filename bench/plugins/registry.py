@@ -119,6 +119,11 @@ def settings_of_source(name: str, settings: SettingsByPlugin) -> Struct:
     return _settings(source_plugin(name).settings, name, settings)
 
 
+def settings_of_framework(name: str, settings: SettingsByPlugin) -> Struct:
+    """Return the typed settings of a framework."""
+    return _settings(framework_plugin(name).settings, name, settings)
+
+
 def settings_type(name: str) -> type[Struct] | None:
     """Return the type of the settings of the framework or source of that name; None when there is none of that name."""
     if name in names("frameworks"):

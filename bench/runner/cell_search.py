@@ -20,6 +20,7 @@ from bench.runner.outcome import check_sanity, finish_result, remaining_latency_
 from bench.runner.progress import Notify, TrialFinished, TrialStarted
 from bench.runner.replay import search_problem
 from bench.runner.trial import run_trial
+from bench.runner.warm_up import warm_up_session
 from bench.search.priors import hint_of
 from bench.search.problem import Strategy
 from bench.storage.run_folder import RunFolder
@@ -91,6 +92,7 @@ class CellSearch:
         result = finish_result(search.result(), self.plan)
         if self._next_trial(search) is not None or self._latency_trials(result):
             with deployed(self.plan, self._env) as deployment:
+                warm_up_session(deployment, self._notify)
                 result = self._search(search, deployment, known)
                 self._measure_latency(result, deployment)
         longer = replace(inputs, budget_s=inputs.budget_s + self._allowance.possible)
@@ -118,7 +120,7 @@ class CellSearch:
     def _search(self, search: Strategy, deployment: Deployment, known: list[tuple[Measurement, Verdict]]) -> Result:
         """Try rates until the search has its answer or its time is over; add the trials to the known ones."""
         while (planned := self._next_trial(search)) is not None:
-            if self._last is None and planned.number > 0 and planned.purpose != "warm-up":
+            if self._last is None and planned.number > 0 and planned.purpose != "warm-up" and deployment.warm_s == 0:
                 self._warm_up(planned, deployment)
             known.append(self._run_trial(planned, deployment))
             search = search.after(*known[-1])
@@ -163,12 +165,9 @@ class CellSearch:
 
     def _make_ready(self, deployment: Deployment) -> None:
         """Empty the deployment after an earlier trial; replace it where messages were left in it or a process died."""
-        if self._last is None:
-            return
-        if self._last.deployment_reusable:
-            deployment.source.reset()
-        else:
-            deployment.redeploy()
+        if self._last is not None:
+            deployment.make_ready(self._last)
+            warm_up_session(deployment, self._notify)
 
     def _latency_trials(self, result: Result) -> list[PlannedTrial]:
         return remaining_latency_trials(self.plan, result, self._trials) if self._allowance.latency else []

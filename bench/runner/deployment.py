@@ -3,19 +3,20 @@
 A deployment counts as running only when a few messages have passed through all of it.
 """
 
+import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from contextlib import ExitStack, contextmanager
 
 from msgspec import Struct
 
 from bench.config.load_profile import profile_of
 from bench.errors import PluginError
-from bench.model.measurement import ClockOffset
+from bench.model.measurement import ClockOffset, Measurement
 from bench.model.message_codec import ClockReference
 from bench.plugins import registry
 from bench.plugins.environment import RunEnvironment
-from bench.plugins.protocols import Framework, LoadGenerator, Source
+from bench.plugins.protocols import Framework, LoadGenerator, SessionFramework, Source
 from bench.plugins.site_preflight import require_site
 from bench.runner.cell_plan import CellPlan
 from bench.system import clock
@@ -23,7 +24,9 @@ from bench.telemetry import node_exporter
 from bench.workload.load_spec import LoadSpec, SendProgress, create_key_sequence, create_size_sequence
 from bench.workload.processing import MessageProcessor
 
-FIRST_MESSAGES = 8
+logger = logging.getLogger(__name__)
+
+FIRST_MESSAGES, FIRST_MESSAGES_S = 8, 0.05
 FIRST_MESSAGES_TIMEOUT_S = 90.0
 """For the first messages to pass: a cold framework starts its workers with them."""
 
@@ -38,6 +41,23 @@ class _Parts(Struct, frozen=True):
     clocks: ClockOffset | None
 
 
+class _StopWatch:
+    """The seconds that the steps of a procedure take, for the log."""
+
+    def __init__(self) -> None:
+        self._began = self._last = time.monotonic()
+        self._laps: list[str] = []
+
+    def lap(self, step: str) -> None:
+        """Note that a step is over."""
+        now = time.monotonic()
+        self._laps.append(f"{step} {now - self._last:.2f}")
+        self._last = now
+
+    def __str__(self) -> str:
+        return f"{self._last - self._began:.2f} s ({', '.join(self._laps)})"
+
+
 class Deployment:
     """A running deployment for one cell.
 
@@ -46,7 +66,7 @@ class Deployment:
 
     def __init__(self, plan: CellPlan, env: RunEnvironment) -> None:
         self.plan, self.env = plan, env
-        self._stack, self._parts = _open_parts(plan, env)
+        self._open()
 
     @property
     def source(self) -> Source:
@@ -73,14 +93,45 @@ class Deployment:
         """Return how far the clocks of the site's hosts were apart; None on one machine."""
         return self._parts.clocks
 
+    @property
+    def warm_s(self) -> float:
+        """Return for how many seconds the framework's present processes were under load so far."""
+        return self.env.load_seconds.get(self._session, 0.0)
+
+    @property
+    def is_warm(self) -> bool:
+        """Return whether more load would not make the framework's processes faster."""
+        return self.warm_s >= self.plan.framework.capabilities.warm_up_s
+
+    def add_load(self, seconds: float) -> None:
+        """Note that the framework was under load for so long."""
+        self.env.load_seconds[self._session] = self.warm_s + seconds
+
     def close(self) -> None:
         """Close everything; idempotent."""
         self._stack.close()
 
+    def make_ready(self, last: Measurement) -> None:
+        """Empty it after a trial; replace it where messages were left in it or a process died."""
+        if last.deployment_reusable:
+            self.source.reset()
+        else:
+            self.redeploy()
+
     def redeploy(self) -> None:
         """Close everything, and open it anew."""
+        began = time.monotonic()
         self.close()
+        self._open()
+        self.redeploy_s = time.monotonic() - began
+
+    def _open(self) -> None:
+        began = time.monotonic()
         self._stack, self._parts = _open_parts(self.plan, self.env)
+        framework = self._parts.framework
+        self._session: Hashable = framework.session if isinstance(framework, SessionFramework) else object()
+        self.redeploy_s = time.monotonic() - began
+        """seconds that the last deployment of this cell took"""
 
     def load_spec(self, run: int, rate: float, begin: float, seconds: float) -> LoadSpec:
         """Return what a trial of this cell asks of the load generator.
@@ -117,28 +168,35 @@ def _open_parts(plan: CellPlan, env: RunEnvironment) -> tuple[ExitStack, _Parts]
     """Open the plugins and send the first messages through. Raises a HarnessError, leaving nothing open."""
     require_site(env.site)
     cell, settings = plan.cell, plan.scenario.settings
+    watch = _StopWatch()
     with ExitStack() as opening:
         source = registry.source(cell.source, settings)
         opening.callback(source.close)
         endpoint = source.open(cell, env)
+        watch.lap("source")
         ordered = endpoint.ordered or (endpoint.ordered_by_key and plan.scenario.load.keys is not None)
         load_generator = plan.load_generator.open()
         opening.callback(load_generator.close)
         load_generator.open(endpoint, env)
+        watch.lap("load generator")
         framework = registry.framework(cell.framework, settings)
         opening.callback(framework.close)
         clocks = node_exporter.measure_clock_offset(env.site)
         stamped = clock.local_clock(clocks, theirs=env.site.load is not None)
         framework.open(cell, endpoint, message_work(plan, stamped), env)
+        watch.lap("framework")
         ordered = ordered and plan.framework.capabilities.ordered
         parts = _Parts(source, load_generator, framework, ordered, clocks)
         _pass_first_messages(plan, parts)
+        watch.lap("first messages")
+        logger.info("%s: deployed in %s", cell.name, watch)
         return opening.pop_all(), parts
 
 
 def _pass_first_messages(plan: CellPlan, parts: _Parts) -> None:
     """Send a few messages and wait until they were processed."""
-    parts.load_generator.start(_load_spec(plan, 0, FIRST_MESSAGES / 0.5, time.monotonic(), 0.5))
+    rate = FIRST_MESSAGES / FIRST_MESSAGES_S
+    parts.load_generator.start(_load_spec(plan, 0, rate, time.monotonic(), FIRST_MESSAGES_S))
     deadline, processed, sent = time.monotonic() + FIRST_MESSAGES_TIMEOUT_S, 0, list[SendProgress]()
     while processed < FIRST_MESSAGES or not (sent and sent[-1].done):
         sent += parts.load_generator.poll()

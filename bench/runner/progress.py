@@ -1,5 +1,6 @@
 """Progress events of a run: what the terminal and the live page are told while it goes on."""
 
+import time
 from collections.abc import Callable
 
 from msgspec import Struct
@@ -7,6 +8,7 @@ from msgspec import Struct
 from bench.analysis.verdict import Verdict
 from bench.model.cell import Cell
 from bench.model.measurement import Measurement, PlannedTrial, Result
+from bench.units import seconds_text
 
 
 class Note(Struct, frozen=True):
@@ -79,6 +81,22 @@ def notify_all(*listeners: Notify) -> Notify:
             listener(event)
 
     return notify
+
+
+class TimeUse:
+    """A listener for the share of the time since it was made that is windows of trials, warm-ups not counted."""
+
+    def __init__(self) -> None:
+        self._began, self._windows = time.monotonic(), 0.0
+
+    def __call__(self, event: ProgressEvent) -> None:
+        """Take in an event."""
+        if isinstance(event, TrialFinished) and event.measurement.planned.purpose != "warm-up":
+            self._windows += event.measurement.window_s
+
+    def __str__(self) -> str:
+        spent = time.monotonic() - self._began
+        return f"{seconds_text(round(spent))}, of which {self._windows / spent:.0%} measured"
 
 
 class RateWindow:

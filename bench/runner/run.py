@@ -19,6 +19,7 @@ from bench.runner.cell_search import Answer, CellSearch
 from bench.runner.core_sets import core_sets
 from bench.runner.map_visits import MapVisits
 from bench.runner.outcome import without_rate
+from bench.runner.preparation import prepare_services
 from bench.runner.progress import CellFinished, Note, Notify
 from bench.storage.run_folder import RunFolder
 from bench.system import host_info
@@ -45,7 +46,8 @@ def run(scenario: Scenario, site: Site, folder: RunFolder, notify: Notify, optio
 
     1. Record scenario, site and machine in the run folder, before anything can fail.
     2. Order the cells: corners of the grid first, so that most cells have measured neighbours on both sides.
-    3. Visit every cell once. Where the search has a total, go on with visits to the cells in which more time changes
+    3. Start servers, sessions and load generators that these cells share, side by side.
+    4. Visit every cell once. Where the search has a total, go on with visits to the cells in which more time changes
        most of what the map says, until the total is used; otherwise visit those again that other work disturbed.
        On each visit:
        a. Plan the cell: plugins, placement, bounds. A cell that its plugins cannot do is `unsupported`.
@@ -56,12 +58,14 @@ def run(scenario: Scenario, site: Site, folder: RunFolder, notify: Notify, optio
            it to the search.
        e. Measure latency where the scenario asks for it; with a total, on a last visit.
        f. Hold the answer against theory, and store the visit and the result, which a later visit may replace.
-    4. However it ends: close what was deployed, end every child process, delete the data.
+    5. However it ends: close what was deployed, end every child process, delete the data.
 
     A run that was interrupted is run again with the same folder: its visits and the used part of its total count.
     """
     folder.open(scenario, site, host_info.describe(options.command, registry.packages(scenario)))
     with _environment(scenario, site, folder, notify, options) as env:
+        left = [plan_cell(cell, scenario, site, env.cores) for cell in scenario.cells() if not folder.has_result(cell)]
+        prepare_services(left, env)
         ceilings, visits = GeneratorCeilings(folder.folder), MapVisits(scenario, folder)
         for visit in visits:
             earlier, allowance = folder.result(visit.cell), visits.allowance(visit)

@@ -4,11 +4,13 @@ Whether the rate was sustained is for the verdict (bench.analysis.verdict). A tr
 sustained any more; what was sent is still waited for, so that the counts can be compared.
 """
 
+import math
 import time
 
 from msgspec.structs import asdict
 
 from bench.analysis.histogram import Histogram
+from bench.analysis.verdict import BACKLOG_GREW, judge
 from bench.errors import HarnessError
 from bench.model.measurement import EndReason, Latency, Measurement, PlannedTrial
 from bench.plugins.site_preflight import missing_endpoints
@@ -33,8 +35,9 @@ def run_trial(deployment: Deployment, planned: PlannedTrial, notify: Notify) -> 
     """Run one trial on an idle deployment and return what it saw."""
     trial = _Trial(deployment, planned, notify)
     ended = trial.measure_window()
-    trial.drain(float(deployment.plan.scenario.timing.drain))
+    trial.drain(float(deployment.plan.scenario.timing.drain), most=trial.worth_waiting(ended))
     trial.check_site(ended)
+    deployment.add_load(trial.load_seconds)
     return trial.measurement(ended)
 
 
@@ -52,7 +55,8 @@ class _Trial:
         self._hosts: HostCpuMeter | None = None
         self._at_end: SendProgress | None = None
         self._end = 0.0
-        self._settled = False
+        self._settled = self._purged = False
+        self._warm_s = deployment.warm_s
         self._servers = [child for child in deployment.env.supervisor.children if child.role == "source"]
         deployment.load_generator.start(spec)
 
@@ -78,10 +82,32 @@ class _Trial:
             self._deployment.load_generator.cancel()
         return state.death or ended
 
-    def drain(self, seconds: float) -> None:
-        """Poll until everything sent was processed exactly, nothing moves any more, or the deadline is over."""
+    @property
+    def load_seconds(self) -> float:
+        """Return for how long the trial's load lasted."""
+        return max(0.0, self._end)
+
+    def worth_waiting(self, ended: EndReason) -> float:
+        """Return for how many seconds a drain is worth waiting: no longer than a new deployment of the cell takes.
+
+        Only of a trial that is overloaded in any case: the counts of any other one must be exact.
+        """
+        if self._state.death:
+            return math.inf
+        hopeless = ended == "hopeless"
+        if hopeless or judge(self.measurement(ended), self._deployment.plan.rules).why == BACKLOG_GREW:
+            return self._deployment.redeploy_s
+        return math.inf
+
+    def drain(self, seconds: float, most: float = math.inf) -> None:
+        """Poll until everything sent was processed exactly, nothing moves any more, or the deadline is over.
+
+        Args:
+            seconds: The deadline, to which two batch intervals are added.
+            most: A sooner one, after which what is left is given up: it is not lost, but dropped.
+        """
         state, interval = self._state, self._state.batch_interval
-        deadline = time.monotonic() + seconds + 2 * interval
+        deadline = time.monotonic() + min(seconds, most) + 2 * interval
         moved, last = time.monotonic(), -1
         quiet_from: CpuSnapshot | None = None
         while not state.death and time.monotonic() < deadline:
@@ -99,7 +125,8 @@ class _Trial:
                 if self._settled:
                     return
             time.sleep(POLL_INTERVAL_S)
-        if state.death:
+        self._purged = most < seconds and not state.death
+        if state.death or self._purged:
             self._deployment.load_generator.cancel()
 
     def check_site(self, ended: EndReason) -> None:
@@ -136,6 +163,8 @@ class _Trial:
             out_of_order=counts.out_of_order if self._deployment.ordered else 0,
             corrupted=counts.corrupted,
             drained=state.is_sent and (state.is_exact or self._settled),
+            purged=self._purged and not (state.is_sent and state.is_exact),
+            warm_s=self._warm_s,
             late=state.lateness(self._at_end, self._end),
             blocked=self._at_end.blocked if self._at_end else 0.0,
             blocked_late=self._at_end.blocked_late if self._at_end else None,

@@ -7,6 +7,7 @@ signals to its session are safe.
 import os
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -48,7 +49,7 @@ class Child:
         self.name, self.role, self.pid, self.log = name, role, popen.pid, log
         self._popen, self._on_reaped, self._inbox = popen, on_reaped, inbox
         self._exit_code: int | None = None
-        self._reaped = False
+        self._reaped, self._reaping = False, threading.RLock()
 
     @property
     def inbox(self) -> Inbox[Any]:
@@ -59,11 +60,12 @@ class Child:
     @property
     def exit_code(self) -> int | None:
         """The exit code, or minus the number of the signal that ended it; None while it runs."""
-        if self._exit_code is None and not self._reaped:
-            ended = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)  # checks, does not reap
-            if ended is not None:
-                self._exit_code = ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
-        return self._exit_code
+        with self._reaping:
+            if self._exit_code is None and not self._reaped:
+                ended = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)  # checks, does not reap
+                if ended is not None:
+                    self._exit_code = ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
+            return self._exit_code
 
     def alive(self) -> bool:
         """Return True while the process runs."""
@@ -186,9 +188,10 @@ class Child:
         return True
 
     def _reap(self) -> None:
-        if self._reaped:
-            return
-        self._exit_code, self._reaped = self._popen.wait(timeout=_KILL_TIMEOUT_S), True
+        with self._reaping:
+            if self._reaped:
+                return
+            self._exit_code, self._reaped = self._popen.wait(timeout=_KILL_TIMEOUT_S), True
         if self._inbox is not None:
             self._inbox.close()
         self._on_reaped(self)

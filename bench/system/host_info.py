@@ -60,7 +60,7 @@ def cores() -> int:
 
 
 def memory_bytes() -> int:
-    """Return the memory of this machine."""
+    """Return the bytes of memory that this machine has."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 

@@ -10,6 +10,7 @@ import secrets
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType, UnionType
@@ -30,9 +31,9 @@ _REAPER = "import sys; sys.path.append(sys.argv[1]); from bench.system.reaper im
 
 
 class Supervisor:
-    """Starts children, and stops all of them, the last one first, when it is closed.
+    """Starts children, and stops all of them, the last one first, when it is closed; then it starts none any more.
 
-    Not thread-safe.
+    Several threads may start and stop children at a time.
 
     Args:
         registry: Folder of the records, shared by all harnesses of a user.
@@ -45,6 +46,7 @@ class Supervisor:
         self.cores_of: Mapping[Role, Collection[int]] = {}
         """the cores that children of a role may use; all cores for a role that is missing"""
         self._reaper: subprocess.Popen[bytes] | None = None
+        self._lock, self._closed = threading.RLock(), False
 
     def __enter__(self) -> "Supervisor":
         return self
@@ -57,7 +59,7 @@ class Supervisor:
     @property
     def children(self) -> "tuple[Child, ...]":
         """The running children, in the order of their start."""
-        return tuple(child for child in self._children if child.alive())
+        return tuple(child for child in self._children.copy() if child.alive())
 
     def start(  # a child has these properties; all but the command by keyword
         self,
@@ -81,8 +83,35 @@ class Supervisor:
             cwd: Working folder; the harness's if None.
 
         Raises:
-            ServiceError: The command cannot be started.
+            ServiceError: The command cannot be started, or the supervisor was closed.
         """
+        with self._lock:
+            if self._closed:
+                raise ServiceError(f"{name} is not started: everything is being stopped")
+            return self._start(command, name=name, role=role, received=received, env=env, cwd=cwd)
+
+    def close(self) -> None:
+        """Stop all children, the last started first; kill them at once if interrupted. Idempotent."""
+        with self._lock:
+            self._closed = True
+        try:
+            for child in reversed(self._children.copy()):
+                child.stop()
+        finally:
+            for child in reversed(self._children.copy()):
+                child.kill()
+            self._stop_reaper()
+
+    def _start(  # as `start`
+        self,
+        command: Sequence[str],
+        *,
+        name: str,
+        role: Role,
+        received: type | UnionType | None,
+        env: Mapping[str, str] | None,
+        cwd: Path | None,
+    ) -> "Child":
         self._start_reaper()
         log, path = _new_log(self._logs, name)
         harness = _stat(os.getpid())
@@ -105,16 +134,6 @@ class Supervisor:
         record._replace(session=popen.pid, created=_stat(popen.pid).created).write(self._registry)
         logger.debug("%s started: pid %d, log %s", name, popen.pid, path)
         return child
-
-    def close(self) -> None:
-        """Stop all children, the last started first; kill them at once if interrupted. Idempotent."""
-        try:
-            for child in reversed(self._children.copy()):
-                child.stop()
-        finally:
-            for child in reversed(self._children.copy()):
-                child.kill()
-            self._stop_reaper()
 
     def _forget(self, record: Orphan) -> "Callable[[Child], None]":
         def forget(child: Child) -> None:

@@ -2,6 +2,7 @@
 
 from bench.plugins.plugin import FrameworkCapabilities, FrameworkPlugin
 from frameworks.harmonicio.adapter import HarmonicioFramework, HarmonicioSettings
+from frameworks.harmonicio.cluster import cluster_of
 from frameworks.harmonicio.site import HARMONICIO_SITE
 
 plugin = FrameworkPlugin(
@@ -9,4 +10,5 @@ plugin = FrameworkPlugin(
     open=HarmonicioFramework,
     capabilities=FrameworkCapabilities(ordered=False),  # a bridge offers one part of its source after the other
     site=HARMONICIO_SITE,
+    prepare=lambda _settings, _cell, env: cluster_of(env),
 )

@@ -12,7 +12,7 @@ from bench.services.maven_jars import cached, jars
 from bench.workload.delivery_counts import ProcessingReport
 from bench.workload.processing import MessageProcessor
 from frameworks.spark.commands import Read, Reader
-from frameworks.spark.conf import SparkSettings, query_conf, reader_options, session_conf, storage_level
+from frameworks.spark.conf import SparkSettings, query_conf, reader_options, session_conf, sessions_here, storage_level
 from frameworks.spark.session import Plan, Session, Slot
 from frameworks.spark.site import SPARK_SITE
 
@@ -65,6 +65,12 @@ class SparkFramework:
             )
         )
 
+    @property
+    def session(self) -> str:
+        """Return the name of the session that serves the cell."""
+        assert self._session is not None, "open comes first"
+        return self._session.name
+
     def poll(self) -> list[ProcessingReport]:
         """Return what was processed since the last call."""
         assert self._session is not None, "open comes first"
@@ -78,6 +84,14 @@ class SparkFramework:
             shutil.rmtree(self._checkpoint, ignore_errors=True)
 
 
+def prepare(settings: SparkSettings, cell: Cell, env: RunEnvironment) -> None:
+    """Start the session of a cell, unless it would end one that was started before."""
+    slot = env.cached_resource("spark", Slot)
+    plan = _plan(settings, settings.reader(cell.source), cell.source, env)
+    if slot.has_room(plan):
+        slot.session(plan, env)
+
+
 def _plan(settings: SparkSettings, reader: Reader, source: str, env: RunEnvironment) -> Plan:
     """Return the plan of a session.
 
@@ -87,8 +101,6 @@ def _plan(settings: SparkSettings, reader: Reader, source: str, env: RunEnvironm
     cores = settings.cores or place("spark", source, env.site, env.cores).cores
     wanted = reader == "kafka" or (reader != "receiver" and cached(CONNECTOR_JARS, env.cache))
     connector = jars(CONNECTOR_JARS, env.cache, env.note) if wanted else None
-    return Plan(
-        session_conf(settings, reader, cores=cores, site=SPARK_SITE.read(env.site), folder=env.data / "spark"),
-        cores,
-        connector,
-    )
+    site = SPARK_SITE.read(env.site)
+    conf = session_conf(settings, reader, cores=cores, site=site, folder=env.data / "spark")
+    return Plan(conf, cores, connector, side_by_side=sessions_here(settings) if site is None else 1)

@@ -8,6 +8,7 @@ from msgspec import Meta, Struct
 
 from bench.plugins.protocols import Endpoint
 from bench.services import credentials
+from bench.system import host_info
 from bench.units import Seconds
 from frameworks.spark.commands import Reader
 from frameworks.spark.site import SparkSite
@@ -62,7 +63,7 @@ def session_conf(
         "spark.app.name": "stream-bench",
         "spark.ui.enabled": False,
         "spark.ui.showConsoleProgress": False,
-        "spark.driver.memory": settings.driver_memory or ("4g" if settings.preset == "competent" else "1g"),
+        "spark.driver.memory": _heap(settings),
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.sql.adaptive.enabled": False,  # it is off for streams anyway, with a warning
         "spark.sql.streaming.stopTimeout": "8s",
@@ -70,6 +71,12 @@ def session_conf(
     if reader == "receiver" and settings.preset == "competent":
         conf["spark.streaming.blockInterval"] = f"{block_interval(settings.batch_interval, cores) * 1000:.0f}ms"
     return _texts({**conf, **settings.conf})
+
+
+def sessions_here(settings: SparkSettings) -> int:
+    """Return how many sessions this machine holds at a time: their heaps take at most half of its memory."""
+    heap = _heap(settings)
+    return max(1, host_info.memory_bytes() // 2 // (int(heap[:-1]) * 2 ** (30 if heap.endswith("g") else 20)))
 
 
 def block_interval(batch_interval: float, cores: int) -> float:
@@ -115,6 +122,10 @@ def reader_options(settings: SparkSettings, reader: Reader, endpoint: Endpoint) 
 def storage_level(settings: SparkSettings) -> str:
     """Return where a receiver keeps what it took: in memory, or, as shipped, twice and on disk too."""
     return "MEMORY_ONLY" if settings.preset == "competent" else "MEMORY_AND_DISK_2"
+
+
+def _heap(settings: SparkSettings) -> str:
+    return settings.driver_memory or ("4g" if settings.preset == "competent" else "1g")
 
 
 def _here(slots: int) -> dict[str, Value]:

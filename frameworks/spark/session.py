@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
+from threading import RLock
 
 from msgspec import Struct
 
@@ -43,12 +44,16 @@ class Plan(Struct, frozen=True):
     """complete but for the jars"""
     cores: int
     jars: Path | None
+    side_by_side: int = 1
+    """how many sessions may stand at a time, each for cells of its own; only one of them works"""
 
 
 class Session:
     """A running driver. Raises NotReadyError, ProcessDiedError or PluginError when it does not start."""
 
     def __init__(self, plan: Plan, folder: Path, env: RunEnvironment) -> None:
+        self.name = f"spark {folder.name}"
+        """unlike that of any other session of the run"""
         self._folder, self._over = folder, False
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "log4j2.properties").write_text(_LOGGING)
@@ -116,31 +121,47 @@ class Session:
 
 
 class Slot:
-    """A holder of one session: it stays as long as it is alive and the plan is the same."""
+    """A holder of sessions, one for each plan, as many as the memory has room for; several threads may use it."""
 
     def __init__(self) -> None:
-        self._session: Session | None = None
-        self._plan: Plan | None = None
-        self._number = 0
+        self._sessions: list[tuple[Plan, Session]] = []
+        """the one that was used last at the end"""
+        self._lock, self._number = RLock(), 0
 
     def session(self, plan: Plan, env: RunEnvironment) -> Session:
-        """Return the session of that plan; another one is ended before it is made."""
-        if self._session is None or not self._session.alive() or plan != self._plan:
-            self.close()
-            env.note("starting Spark")
-            self._number += 1
-            self._session, self._plan = Session(plan, env.data / "spark" / f"session-{self._number}", env), plan
-        return self._session
+        """Return the session of that plan; where there is none, one is made, and older ones end that leave no room."""
+        with self._lock:
+            found = self._find(plan)
+            if found is not None:
+                self._sessions.remove((plan, found))
+            else:
+                while not self.has_room(plan):
+                    self._sessions.pop(0)[1].close()
+                env.note("starting Spark")
+                self._number += 1
+                found = Session(plan, env.data / "spark" / f"session-{self._number}", env)
+            self._sessions.append((plan, found))
+            return found
+
+    def has_room(self, plan: Plan) -> bool:
+        """Return whether a session of that plan can be had without ending another one."""
+        with self._lock:
+            return self._find(plan) is not None or len(self._sessions) < plan.side_by_side
 
     def alive(self) -> bool:
         """Return True: a holder without a session can make one."""
         return True
 
     def close(self) -> None:
-        """End the session."""
-        session, self._session = self._session, None
-        if session is not None:
-            session.close()
+        """End all sessions."""
+        while self._sessions:
+            self._sessions.pop()[1].close()
+
+    def _find(self, plan: Plan) -> Session | None:
+        for dead in [one for one in self._sessions if not one[1].alive()]:
+            self._sessions.remove(dead)
+            dead[1].close()
+        return next((session for known, session in self._sessions if known == plan), None)
 
 
 _VERBS: dict[type[Command], str] = {StartSession: "start", Read: "open", Stop: "close"}

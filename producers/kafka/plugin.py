@@ -58,6 +58,7 @@ plugin = SourcePlugin(
     capabilities=SourceCapabilities(retains_unread=True, keyed=True),
     site=KAFKA_SITE,
     preflight=missing,
+    prepare=lambda settings, cell, env: KafkaSource(settings).prepare(cell, env),
     copies=copies,
     disk_copies=1,
     warnings=warnings,

@@ -76,6 +76,11 @@ class KafkaSource:
             )
         return None
 
+    def prepare(self, cell: Cell, env: RunEnvironment) -> None:
+        """Start the embedded Kafka that the cell needs, unless the site has one."""
+        if KAFKA_SITE.read(env.site) is None:
+            self._embedded(cell, env)
+
     def open(self, cell: Cell, env: RunEnvironment) -> Endpoint:
         """Make what the cell needs and return its endpoint."""
         site = KAFKA_SITE.read(env.site)

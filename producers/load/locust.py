@@ -56,7 +56,7 @@ class LocustLoadGenerator:
 
     def open(self, endpoint: Endpoint, env: RunEnvironment) -> None:
         """Open senders at the endpoint."""
-        self._processes = env.cached_resource("locust", lambda: LocustProcess(env))
+        self._processes = locust_process(env)
         self._processes.send(Opening(endpoint))
         self._processes.wait_ready(READY_TIMEOUT_S)
 
@@ -179,6 +179,11 @@ class LocustProcess:
 
     def _worker_command(self) -> list[str]:
         return worker_command(self._host, self._port)
+
+
+def locust_process(env: RunEnvironment) -> LocustProcess:
+    """Return the run's Locust; one that starts now is ready when it has opened its first sender."""
+    return env.cached_resource("locust", lambda: LocustProcess(env))
 
 
 def worker_command(host: str, port: int) -> list[str]:

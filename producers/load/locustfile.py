@@ -142,6 +142,10 @@ def _channel(environment: Environment) -> Channel[Command]:
     return Channel.inherited(environment.parsed_options.channel, cast("type[Command]", Command))
 
 
+class _ClosingError(Exception):
+    """The sender of the load under way is to be closed."""
+
+
 class Producer(User):
     """A Locust user that executes commands until its connection ends; then Locust ends too."""
 
@@ -188,7 +192,8 @@ class Producer(User):
                 assert self._sender is not None, "an endpoint is opened before an order is given"
                 self._bytes, self._counted = spec.message_bytes, 0
                 pump = OpenLoopSender(self._share(spec), self._sender)
-                run_load(pump, self._tell, self._halted, clock=clock.make_reader(spec.clock), sleep=gevent.sleep)
+                with contextlib.suppress(_ClosingError):
+                    run_load(pump, self._tell, self._halted, clock=clock.make_reader(spec.clock), sleep=gevent.sleep)
             case Cancel():
                 pass  # the order that it was meant for is over
 
@@ -197,8 +202,14 @@ class Producer(User):
         return spec.for_worker(self._line.member) if isinstance(self._line, MasterLine) else spec
 
     def _halted(self) -> bool:
-        """Return whether a command came since the spec began: to cancel it, or to close the sender."""
+        """Return whether a command came since the spec began, to cancel it.
+
+        Raises:
+            _ClosingError: the sender is to be closed: nobody waits for what is not confirmed yet.
+        """
         self._told.extend(self._line.receive(timeout=0))
+        if any(isinstance(told, Closing) for told in self._told):
+            raise _ClosingError
         return bool(self._told)
 
     def _tell(self, sent: SendProgress) -> None:

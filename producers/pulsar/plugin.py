@@ -50,6 +50,7 @@ plugin = SourcePlugin(
     capabilities=SourceCapabilities(retains_unread=True, keyed=True),
     site=PULSAR_SITE,
     preflight=missing,
+    prepare=lambda settings, cell, env: PulsarSource(settings).prepare(cell, env),
     copies=copies,
     disk_copies=2,
     warnings=warnings,

@@ -84,6 +84,11 @@ class PulsarSource:
             )
         return self._too_large(cell, int(settings.largest)) if settings.largest is not None else None
 
+    def prepare(self, cell: Cell, env: RunEnvironment) -> None:
+        """Start the embedded Pulsar that the cell needs, unless the site has one."""
+        if PULSAR_SITE.read(env.site) is None:
+            self._embedded(cell, env)
+
     def open(self, cell: Cell, env: RunEnvironment) -> Endpoint:
         """Make what the cell needs and return its endpoint."""
         site = PULSAR_SITE.read(env.site) or self._embedded(cell, env)

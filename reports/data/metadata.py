@@ -2,11 +2,13 @@
 
 import json
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from bench.config.scenario import Scenario
 from bench.model.cell import Cell
+from bench.model.measurement import Measurement
 from bench.units import Seconds, exact_text, rate_text, seconds_text, size_text
 from reports.data.run_data import CellData, RunData
 
@@ -43,7 +45,18 @@ def describe_subject(run_data: RunData) -> Pairs:
         ),
         ("Measured", f"{finished} of {len(run_data.cells)} cells, {len(measurements)} trials, {spent}"),
         ("Started", run_data.record.started),
+        *_describe_time(run_data.record.started, measurements),
     ]
+
+
+def _describe_time(started: str, measurements: Sequence[Measurement]) -> Pairs:
+    """Return which share of the time from the run's start to the end of its last trial is windows."""
+    if not measurements:
+        return []
+    last = max(measurements, key=lambda measurement: measurement.started)
+    wall = (datetime.fromisoformat(last.started) - datetime.fromisoformat(started)).total_seconds() + last.seconds
+    windows = sum(measurement.window_s for measurement in measurements if measurement.planned.purpose != "warm-up")
+    return [("Time", f"{seconds_text(round(wall))}, of which {windows / wall:.0%} measured")] if wall >= windows else []
 
 
 def _describe_load(scenario: Scenario) -> str:

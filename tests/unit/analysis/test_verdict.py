@@ -49,6 +49,18 @@ def test_the_loss_gives_the_capacity(capacity):
     assert RATE * (1 - judgement.loss) == pytest.approx(capacity, rel=0.02)
 
 
+def test_what_was_processed_until_a_trial_was_dropped_gives_the_capacity():
+    """It was busy until then: at 300/s for 12 s of load and 8 s of its drain."""
+    given_up = trial(300)
+    at = [step * 0.1 for step in range(201)]
+    offered = [round(RATE * min(time, SETTLE + WINDOW)) for time in at]
+    series = Series(at, offered, offered, [round(300 * time) for time in at])
+    dropped = replace(given_up, series=series, processed=6000, sent=12000, lost=6000, drained=False, purged=True)
+    verdict = judge(dropped, Rules())
+    assert (verdict.word, verdict.why) == ("overloaded", "backlog grew")
+    assert RATE * (1 - verdict.loss) == pytest.approx(300, rel=0.02)
+
+
 def test_a_constant_backlog_is_no_overload():
     """A system that is always two seconds behind sustains the rate: latency is not loss."""
     steady = trial()

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psutil
@@ -234,6 +235,24 @@ def test_stopped_child_is_forgotten(supervisor: Supervisor, registry: Path) -> N
     first.stop()
     assert supervisor.children == (second,)
     assert len(list(registry.iterdir())) == 1
+
+
+def test_nothing_is_started_after_the_close(supervisor: Supervisor) -> None:
+    """A thread that comes too late, when the run is interrupted, leaves no process."""
+    supervisor.close()
+    with pytest.raises(ServiceError, match="everything is being stopped"):
+        supervisor.start(["true"], name="late", role="source")
+    assert supervisor.children == ()
+
+
+def test_two_threads_may_stop_a_child(supervisor: Supervisor) -> None:
+    """It is reaped and forgotten once."""
+    child = supervisor.start(["sleep", "60"], name="sleeper", role="source")
+    with ThreadPoolExecutor(4) as pool:
+        for stopped in [pool.submit(child.kill) for _ in range(4)]:
+            stopped.result(20)
+    assert not child.alive()
+    assert supervisor.children == ()
 
 
 def test_close_stops_in_reverse(registry: Path, tmp_path: Path) -> None:

@@ -1,0 +1,50 @@
+"""What outlives a cell is started before the first one, side by side; what fails waits for the cell that needs it."""
+
+from dataclasses import replace
+from threading import Barrier
+
+import pytest
+
+from bench.config.site import Site
+from bench.config.validation import parse_scenario
+from bench.config.yaml_document import read_document
+from bench.errors import ServiceError
+from bench.runner.cell_plan import CellPlan, plan_cell
+from bench.runner.preparation import prepare_services
+
+
+@pytest.fixture
+def plan(request: pytest.FixtureRequest) -> CellPlan:
+    """The plan of the smoke scenario's first cell."""
+    scenario = parse_scenario(read_document(request.config.rootpath / "scenarios" / "smoke.yaml"))
+    return plan_cell(scenario.cells()[0], scenario, Site(), 1)
+
+
+def test_source_and_framework_are_prepared_at_a_time(plan):
+    """Each waits here until the other one has begun."""
+    met = Barrier(2, timeout=10)
+    plan = replace(
+        plan,
+        source=replace(plan.source, prepare=lambda *_: met.wait()),
+        framework=replace(plan.framework, prepare=lambda *_: met.wait()),
+    )
+    prepare_services([plan], None)
+    assert not met.broken
+
+
+def test_each_system_is_prepared_once(plan):
+    """For its first cell; a cell that cannot be done does not count."""
+    calls = []
+    source = replace(plan.source, prepare=lambda _settings, cell, _env: calls.append(cell))
+    unsupported = replace(plan, source=source, unsupported_reason="it cannot")
+    prepare_services([unsupported, replace(plan, source=source), replace(plan, source=source)], None)
+    assert calls == [plan.cell]
+
+
+def test_a_failed_preparation_stops_nothing(plan):
+    """Its reason is in the log; the cell that needs the service will raise it."""
+
+    def fail(*_):
+        raise ServiceError("no server")
+
+    prepare_services([replace(plan, source=replace(plan.source, prepare=fail))], None)

@@ -1,0 +1,97 @@
+"""Trials in this process: what an overloaded one leaves is dropped, and load warms a session, once."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from bench.config.site import Site
+from bench.config.validation import apply_changes, parse_scenario
+from bench.config.yaml_document import read_document
+from bench.model.measurement import Measurement, PlannedTrial
+from bench.plugins.environment import RunEnvironment
+from bench.plugins.plugin import FrameworkCapabilities
+from bench.runner.cell_plan import CellPlan, plan_cell
+from bench.runner.deployment import Deployment, deployed
+from bench.runner.trial import run_trial
+from bench.runner.warm_up import STEP_S, warm_up_session
+from bench.system.supervisor import Supervisor
+
+CHANGES = ("grid.message_size=100 B", "settings.capacity.ceiling=400/s")
+
+
+@pytest.fixture
+def plan(request: pytest.FixtureRequest) -> CellPlan:
+    """The plan of a cell whose framework processes 400 messages/s in this process."""
+    document = read_document(request.config.rootpath / "scenarios" / "smoke.yaml")
+    scenario = parse_scenario(apply_changes(document, [*CHANGES]))
+    return plan_cell(scenario.cells()[0], scenario, Site(), 1)
+
+
+@pytest.fixture
+def env(tmp_path) -> Iterator[RunEnvironment]:
+    supervisor = Supervisor(tmp_path / "children", tmp_path / "logs")
+    with RunEnvironment(Site(), supervisor, tmp_path / "data", tmp_path / "cache", cores=1) as env:
+        yield env
+
+
+@pytest.fixture
+def deployment(plan, env) -> Iterator[Deployment]:
+    with deployed(plan, env) as deployment:
+        yield deployment
+
+
+def measured(deployment: Deployment, rate: float, window: float) -> Measurement:
+    """Run a trial and make its deployment ready for the next one."""
+    measurement = run_trial(deployment, PlannedTrial(0, rate, 0.2, window, "search"), lambda _: None)
+    deployment.make_ready(measurement)
+    return measurement
+
+
+def test_what_an_overloaded_trial_left_is_dropped(deployment):
+    """At ten times the capacity the trial neither drains nor loses; the next trial finds nothing of it."""
+    seen = measured(deployment, 4000.0, 3.0)
+    assert seen.ended == "hopeless"
+    assert (seen.drained, seen.purged) == (False, True)
+    assert seen.processed < seen.sent
+    assert (seen.deployment_reusable, seen.leaves_cold) == (False, False)
+    after = measured(deployment, 100.0, 0.5)
+    assert after.drained
+    assert (after.processed, after.lost, after.duplicated) == (after.sent, 0, 0)
+
+
+def test_what_could_be_sustained_is_waited_for(deployment):
+    """Its counts are exact, so that a loss would show."""
+    seen = measured(deployment, 300.0, 0.5)
+    assert (seen.drained, seen.purged) == (True, False)
+    assert seen.processed == seen.sent
+
+
+def test_a_measurement_says_for_how_long_the_session_was_under_load(deployment):
+    """Settling and window of the trials before count; a new deployment of processes of its own is cold again."""
+    first, second = measured(deployment, 100.0, 0.3), measured(deployment, 100.0, 0.3)
+    assert first.warm_s == 0.0
+    assert second.warm_s == pytest.approx(0.5, abs=0.3)
+    deployment.redeploy()
+    assert measured(deployment, 100.0, 0.3).warm_s == 0.0
+
+
+def test_a_new_session_is_warmed_up_once(plan, env):
+    """It is under load for as long as its plugin asks for; what is warm is left alone."""
+    slow = replace(plan.framework, capabilities=FrameworkCapabilities(in_process=True, warm_up_s=STEP_S / 2))
+    slow_plan = replace(plan, framework=slow)
+    events: list[object] = []
+    with deployed(slow_plan, env) as deployment:
+        warm_up_session(deployment, events.append)
+        assert deployment.is_warm
+        heard = len(events)
+        warm_up_session(deployment, events.append)
+        assert heard == len(events) > 0
+        assert measured(deployment, 100.0, 0.3).drained
+
+
+def test_a_framework_that_needs_no_warm_up_gets_none(deployment):
+    """Nothing is sent for it."""
+    events: list[object] = []
+    warm_up_session(deployment, events.append)
+    assert events == []
