@@ -5,12 +5,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence, Set
 from statistics import mean
 
+from bench.analysis.winners import decide_points
 from bench.config.scenario import Scenario
 from bench.model.cell import Cell
 from bench.model.measurement import Result
 from bench.runner.cell_search import Allowance, Answer
 from bench.runner.progress import CellStarted
-from bench.search.map_budget import CellState, Visit, next_single_visit, next_visit, open_cells
+from bench.search.map_budget import CellState, Visit, next_single_visit, next_visit
 from bench.search.priors import cell_order
 from bench.storage.records import FORMAT, VisitRecord
 from bench.storage.run_folder import RunFolder, read_visits, sum_trials
@@ -23,6 +24,15 @@ MAX_LATENCY_SHARE = 0.5
 """Greatest share of a total that is kept for latency trials."""
 
 
+def decisive_cells(results: Sequence[Result]) -> Set[Cell]:
+    """Return the cells that may be the best at a point of the map whose winner is open."""
+    undecided = [decision for decision in decide_points(results) if decision.kind == "open"]
+    candidates = {(decision.point, system) for decision in undecided for system in decision.candidates}
+    return {
+        result.cell for result in results if ((result.message_bytes, result.cpu_seconds), result.system) in candidates
+    }
+
+
 class MapVisits:
     """The visits of a run in their order, which continue those that its folder has."""
 
@@ -30,7 +40,7 @@ class MapVisits:
         self,
         scenario: Scenario,
         folder: RunFolder,
-        decisive: Callable[[Sequence[Result]], Set[Cell]] = open_cells,
+        decisive: Callable[[Sequence[Result]], Set[Cell]] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Take up the visits that the folder has.
@@ -42,7 +52,8 @@ class MapVisits:
             clock: CLOCK_MONOTONIC seconds.
         """
         self.cells = cell_order(scenario.cells())
-        self._scenario, self._folder, self._decisive, self._clock = scenario, folder, decisive, clock
+        self._scenario, self._folder, self._clock = scenario, folder, clock
+        self._decisive = decisive or decisive_cells
         self._records = read_visits(folder.folder)
         self._sums = sum_trials(folder.folder)
         recorded = {record.cell: record.trial_seconds for record in self._records}

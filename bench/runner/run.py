@@ -17,7 +17,7 @@ from bench.plugins.environment import RunEnvironment
 from bench.runner.cell_plan import plan_cell
 from bench.runner.cell_search import Answer, CellSearch
 from bench.runner.core_sets import core_sets
-from bench.runner.map_visits import MapVisits
+from bench.runner.map_visits import MapVisits, decisive_cells
 from bench.runner.outcome import without_rate
 from bench.runner.preparation import prepare_services
 from bench.runner.progress import CellFinished, Note, Notify
@@ -66,7 +66,7 @@ def run(scenario: Scenario, site: Site, folder: RunFolder, notify: Notify, optio
     with _environment(scenario, site, folder, notify, options) as env:
         left = [plan_cell(cell, scenario, site, env.cores) for cell in scenario.cells() if not folder.has_result(cell)]
         prepare_services(left, env)
-        ceilings, visits = GeneratorCeilings(folder.folder), MapVisits(scenario, folder)
+        ceilings, visits = GeneratorCeilings(folder.folder), MapVisits(scenario, folder, decisive_cells)
         for visit in visits:
             earlier, allowance = folder.result(visit.cell), visits.allowance(visit)
             notify(visits.started(visit))
