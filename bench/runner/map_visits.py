@@ -9,10 +9,13 @@ from bench.analysis.winners import decide_points
 from bench.config.scenario import Scenario
 from bench.model.cell import Cell
 from bench.model.measurement import Result
+from bench.runner.cell_plan import CellPlan
 from bench.runner.cell_search import Allowance, Answer
 from bench.runner.progress import CellStarted
-from bench.search.map_budget import CellState, Visit, next_single_visit, next_visit
+from bench.search.map_budget import MIN_VISIT_S, CellState, Visit, next_single_visit, next_visit
+from bench.search.parameters import SearchParameters
 from bench.search.priors import cell_order
+from bench.search.trial_planning import shortest_search
 from bench.storage.records import FORMAT, VisitRecord
 from bench.storage.run_folder import RunFolder, read_visits, sum_trials
 
@@ -40,6 +43,7 @@ class MapVisits:
         self,
         scenario: Scenario,
         folder: RunFolder,
+        plans: Sequence[CellPlan] = (),
         decisive: Callable[[Sequence[Result]], Set[Cell]] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -48,12 +52,14 @@ class MapVisits:
         Args:
             scenario: The scenario of the run.
             folder: Its folder, open.
+            plans: Of the cells, where they are known.
             decisive: Returns the cells that decide an open point of the map.
             clock: CLOCK_MONOTONIC seconds.
         """
         self.cells = cell_order(scenario.cells())
         self._scenario, self._folder, self._clock = scenario, folder, clock
         self._decisive = decisive or decisive_cells
+        self._least_s = {plan.cell: shortest_search(plan.batch_interval, SearchParameters()) for plan in plans}
         self._records = read_visits(folder.folder)
         self._sums = sum_trials(folder.folder)
         recorded = {record.cell: record.trial_seconds for record in self._records}
@@ -105,6 +111,7 @@ class MapVisits:
                 finished=bool(own) and own[-1].finished,
                 decides=cell in decisive,
                 refused_s=_refused_seconds(own),
+                least_s=self._least_s.get(cell, MIN_VISIT_S),
                 overhead_s=overheads.get(cell.system, DEFAULT_OVERHEAD_S),
                 retries=len({record.ignored for record in own if record.ignored}),
             )

@@ -17,7 +17,7 @@ from bench.plugins.environment import RunEnvironment
 from bench.runner.cell_plan import plan_cell
 from bench.runner.cell_search import Answer, CellSearch
 from bench.runner.core_sets import core_sets
-from bench.runner.map_visits import MapVisits, decisive_cells
+from bench.runner.map_visits import MapVisits
 from bench.runner.outcome import without_rate
 from bench.runner.preparation import prepare_services
 from bench.runner.progress import CellFinished, Note, Notify
@@ -64,14 +64,13 @@ def run(scenario: Scenario, site: Site, folder: RunFolder, notify: Notify, optio
     """
     folder.open(scenario, site, host_info.describe(options.command, registry.packages(scenario)))
     with _environment(scenario, site, folder, notify, options) as env:
-        left = [plan_cell(cell, scenario, site, env.cores) for cell in scenario.cells() if not folder.has_result(cell)]
-        prepare_services(left, env)
-        ceilings, visits = GeneratorCeilings(folder.folder), MapVisits(scenario, folder, decisive_cells)
+        plans = {cell: plan_cell(cell, scenario, site, env.cores) for cell in scenario.cells()}
+        prepare_services([plan for cell, plan in plans.items() if not folder.has_result(cell)], env)
+        ceilings, visits = GeneratorCeilings(folder.folder), MapVisits(scenario, folder, list(plans.values()))
         for visit in visits:
             earlier, allowance = folder.result(visit.cell), visits.allowance(visit)
             notify(visits.started(visit))
-            plan = plan_cell(visit.cell, scenario, env.site, env.cores)
-            search = CellSearch(plan, env, folder, notify, allowance=allowance)
+            search = CellSearch(plans[visit.cell], env, folder, notify, allowance=allowance)
             answer = measure_cell(search, partial(ceilings.measure, visit.cell, scenario, env), earlier)
             visits.end(visit, allowance, answer)
             notify(CellFinished(answer.result, visit.number, earlier))

@@ -15,8 +15,12 @@ from msgspec import Struct
 from bench.model.cell import Cell
 from bench.model.measurement import Result
 
-FIRST_SHARE = 0.57
+FIRST_SHARE = 0.7
 """Share of the total for the first pass."""
+MAX_OVERHEAD_SHARE = 0.3
+"""Greatest share of a first visit that its overhead takes from its trials: what starts once is no reason to hurry."""
+WITHOUT_NEIGHBOUR = 2.0
+"""The first cell of a system has no neighbour that tells where its capacity may lie: it needs so much more."""
 MIN_VISIT_S = 4.0
 """Shortest first visit, in seconds of trials; every cell gets one, however small the total is."""
 MIN_CELL_S = 8.0
@@ -55,6 +59,8 @@ class CellState(Struct, frozen=True):
     """whether its interval decides a point of the grid whose winner is not known"""
     refused_s: float = 0.0
     """longest time of a visit since the last trial in which the search planned none, because no trial fitted"""
+    least_s: float = MIN_VISIT_S
+    """time of the fewest trials that give a result"""
     overhead_s: float = 2.0
     """of a visit to a cell of this system, besides its trials; a mean"""
     retries: int = 0
@@ -176,7 +182,9 @@ def _first_seconds(state: CellState, states: Sequence[CellState], remaining_s: f
     total = left + sum(each.seconds for each in states)
     unvisited = sum(each.result is None for each in states)
     share = min(FIRST_SHARE * total / len(states), left / unvisited)
-    return max(MIN_VISIT_S, share - state.overhead_s)
+    known = any(each.cell.system == state.cell.system and each.result is not None for each in states)
+    overhead = min(state.overhead_s, MAX_OVERHEAD_SHARE * share)
+    return max(state.least_s, share - overhead) * (1.0 if known else WITHOUT_NEIGHBOUR)
 
 
 def _list_options(states: Sequence[CellState], remaining_s: float, precision: float) -> Iterator[_Option]:

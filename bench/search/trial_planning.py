@@ -4,6 +4,7 @@ import math
 
 from bench.model.measurement import PlannedTrial, Purpose
 from bench.search.evidence import Evidence
+from bench.search.parameters import SearchParameters
 
 AFTER_S, AFTER_BATCHES = 0.2, 1.2
 """Time after the load of a sustained trial until everything is processed."""
@@ -62,6 +63,13 @@ def _window(evidence: Evidence, rate: float) -> float | None:
         wanted = left
     longest = max(parameters.longest, parameters.longest_batches * interval)
     return max(shortest, min(parameters.trial_messages / rate, 0.4 * left), min(wanted, longest))
+
+
+def shortest_search(batch_interval: float, parameters: SearchParameters) -> float:
+    """Return the seconds of two trials, with which a search that begins near the capacity has a result."""
+    settle = max(parameters.settle, parameters.settle_batches * batch_interval)
+    window = max(parameters.window, parameters.window_batches * batch_interval)
+    return 2 * (settle + window + AFTER_S + AFTER_BATCHES * batch_interval)
 
 
 def seconds_left(evidence: Evidence) -> float:
