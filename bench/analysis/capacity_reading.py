@@ -23,8 +23,8 @@ BACKLOG_REASONS = ("backlog grew", "the source pushed back", "did not drain", "b
 MIN_BATCHES = 3
 MAX_ESTIMATE_LOSS = 0.75
 """With a larger loss the few messages that were processed show no capacity."""
-NEAR_RATIO = 0.6
-"""Batches that take at least this share of their interval show the capacity whatever their fixed cost is."""
+NEAR_RATIO = 0.8
+"""Batches that take at least this share of their interval show the capacity, nearly whatever their fixed cost is."""
 
 
 class Reading(Struct, frozen=True):

@@ -111,7 +111,7 @@ def assess_stability(
         jitter = interval * planned.rate if idle else _jitter(planned.rate, seconds, interval)
         stability = _assess_samples(samples, planned.rate, seconds, jitter=jitter, precision=precision)
     if interval > 0:
-        completed = int(np.count_nonzero(inside & (np.diff(processed, prepend=0.0) > 0)))
+        completed = _count_batches(measurement, int(np.count_nonzero(inside & (np.diff(processed, prepend=0.0) > 0))))
         stability = _assess_batches(measurement, samples, stability, completed, keep_interval=keep_interval)
     return replace(stability, overloaded=stability.overloaded or measurement.ended == "hopeless")
 
@@ -156,6 +156,17 @@ def _batch_ratio(measurement: Measurement, samples: _Samples) -> float | None:
         return None
     kept = min(float(np.mean(distances)), float(np.median(distances))) <= MAX_SPACING
     return None if kept else float(np.mean(distances))
+
+
+def _count_batches(measurement: Measurement, moves: int) -> int:
+    """Return the number of batches that began in the window and were completed, or else those that ended within it.
+
+    Args:
+        measurement: The trial.
+        moves: Number of times that the processed counter moved within the window.
+    """
+    begin, end = measurement.planned.settle, measurement.planned.settle + measurement.planned.window
+    return max(moves, sum(begin <= start <= end for start in measurement.batches.begin))
 
 
 def _mean_batch(measurement: Measurement) -> float:

@@ -123,7 +123,7 @@ def _check_foreign_work(measurement: Measurement, rules: Rules) -> Verdict | Non
     if explainable <= 0:
         return None
     verdict = _check_backlog(measurement, rules)
-    if verdict is not None:
+    if verdict is not None and verdict.word == "overloaded":
         if verdict.loss <= explainable:
             return _blame_foreign_work(measurement)
         return _check_late_generator(measurement, rules) or replace(verdict, explained=explainable)
@@ -136,7 +136,7 @@ def _check_foreign_work(measurement: Measurement, rules: Rules) -> Verdict | Non
 def _check_late_generator(measurement: Measurement, rules: Rules) -> Verdict | None:
     """Return "invalid" for a growth of the backlog that messages not sent, or sent after a stall, can explain."""
     verdict = _check_backlog(measurement, rules)
-    if verdict is None or verdict.why == "the source pushed back":
+    if verdict is None or verdict.word != "overloaded" or verdict.why == "the source pushed back":
         return None
     stalled = stall_loss(measurement)
     if stalled > 0 and verdict.loss <= stalled + explainable_loss(measurement):

@@ -42,7 +42,7 @@ logger = logging.getLogger(__name__)
 
 FORMAT = 1
 FILE = "calibration.json"
-QUICK_S, MAX_REPEATS, MIN_GAIN = 1.2, 4, 1.15
+QUICK_S, MAX_REPEATS, MIN_GAIN = 0.8, 3, 1.2
 """Of the calibration before a cell: its seconds, and the number of repetitions as long as each exceeds the best before
 it by this factor: a cold Kafka takes 10 MB messages at a third of its rate."""
 SETTLE_S = 0.5

@@ -58,6 +58,8 @@ class CapacityPosterior(Struct, frozen=True, eq=False):
     mass: Grid
     noise: float
     fixed_share: float
+    fixed_share_sd: float
+    """standard deviation of the fixed share"""
     warming: float
     """probability that the system was not at full speed in the last trial"""
 
@@ -94,12 +96,15 @@ def capacity_posterior(prior: CapacityPrior, readings: Sequence[Reading], *, bat
     thetas = np.linspace(low, high, FINE_POINTS)
     joint = _probabilities(thetas, prior, readings, shares, warm_ups)
     joint = joint / joint.sum()
+    by_share = joint.sum(axis=(0, 2, 3))
+    share = float((by_share * shares).sum())
     last = max((reading.age for reading in readings), default=0.0)
     return CapacityPosterior(
         thetas,
         joint.sum(axis=(0, 1, 2)),
         noise=float((joint.sum(axis=(0, 1, 3)) * SIGMAS).sum()),
-        fixed_share=float((joint.sum(axis=(0, 2, 3)) * shares).sum()),
+        fixed_share=share,
+        fixed_share_sd=math.sqrt(float((by_share * (shares - share) ** 2).sum())),
         warming=float(sum(joint[index].sum() for index, each in enumerate(warm_ups) if each > last)),
     )
 

@@ -15,6 +15,9 @@ class SearchParameters(Struct, frozen=True):
     """the same from a neighbour's estimate on"""
     max_jump: float = 10.0
     """largest factor from one trial to the next where the time that batches take shows how far the capacity is"""
+    least_jump: float = 1.2
+    full_batches: float = 0.9
+    """load aimed at in such a step, as a share of the rate at which batches take the whole interval"""
     step_down: float = 8.0
     """divisor of the rate after a trial that was too far beyond the capacity to show it"""
     hint_sd: float = 0.5
@@ -51,6 +54,8 @@ class SearchParameters(Struct, frozen=True):
     """budget from which on a trial at the lower end of the interval confirms it"""
     confirmed_share: float = 0.1
     """quantile of the posterior up to which a sustained rate is called confirmed"""
+    max_share_sd: float = 0.15
+    """standard deviation of the fixed share of a batch's time, above which it is called unknown"""
     max_deaths: int = 2
     max_invalid: int = 3
     """consecutive invalid trials that end the search"""

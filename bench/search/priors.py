@@ -2,14 +2,15 @@
 
 import math
 from collections.abc import Sequence
+from statistics import median
 
 from bench.model.cell import Cell
 from bench.model.measurement import Result
 
 BANDWIDTH = 200e6
 """Bytes/s that a source on one machine seldom exceeds; limits the hint for messages larger than any measured ones."""
-WITHIN_BOUND = 0.95
-"""Highest hint, as a share of the hard bound."""
+WITHIN_BOUND = 0.8
+"""Highest hint, as a share of the hard bound: the load generator and the source need a part of the same cores."""
 
 
 def hint_of(cell: Cell, results: Sequence[Result], bound_hz: float | None = None) -> float | None:
@@ -86,7 +87,9 @@ def _extrapolate_cost(cell: Cell, rates: dict[tuple[int, float], float], bound_h
     if not costs or bound_hz is None:
         return None
     rate = rates[cell.message_bytes, max(costs)]
-    added = (cell.cpu_seconds - max(costs)) / cell.cpu_seconds / bound_hz  # seconds of all cores
+    reached = [hz * cost / (bound_hz * cell.cpu_seconds) for (_, cost), hz in rates.items() if cost > 0]
+    within = median(reached) if reached else WITHIN_BOUND
+    added = (cell.cpu_seconds - max(costs)) / cell.cpu_seconds / (within * bound_hz)  # seconds of all cores
     return min(WITHIN_BOUND * bound_hz, 1 / (1 / rate + added))
 
 

@@ -106,18 +106,26 @@ def _probe_rate(evidence: Evidence) -> float:
     if evidence.overloaded < math.inf:
         low = sustained or evidence.overloaded / parameters.step_down**2
         return math.sqrt(low * evidence.overloaded)
+    full = _rate_of_full_batches(evidence)
+    if full is not None:
+        return min(max(full, parameters.least_jump * sustained), parameters.max_jump * sustained)
     growth = parameters.growth if evidence.problem.hint_hz is None else parameters.hinted_growth
-    return max(growth * sustained, min(_rate_of_full_batches(evidence), parameters.max_jump * sustained))
+    return growth * sustained
 
 
-def _rate_of_full_batches(evidence: Evidence) -> float:
-    """Return a rate that batches which took far less than their interval let expect to be sustained; 0 for none."""
+def _rate_of_full_batches(evidence: Evidence) -> float | None:
+    """Return a rate at which batches probably take most of their interval; None without batches that report times.
+
+    It lies on the line through the times of small and large batches, or else half of the smallest one's time is taken
+    for its fixed cost.
+    """
     light = sorted((reading.rate, reading.ratio) for reading in evidence.known if reading.kind == "estimate")
     if not light:
-        return 0.0
+        return None
     (low, idle), (rate, ratio) = light[0], light[-1]
-    slope = (ratio - idle) / (rate - low) if rate > 1.5 * low and ratio > idle else ratio / rate
-    return 0.9 * (rate + (1 - ratio) / slope)
+    line = (ratio - idle) / (rate - low) if rate > 1.5 * low else 0.0
+    slope = max(line, ratio / 10 / rate, 0.0) if rate > 1.5 * low else ratio / 2 / rate
+    return evidence.parameters.full_batches * (rate + max(0.0, 1 - ratio) / slope)
 
 
 def _late_once(evidence: Evidence) -> bool:

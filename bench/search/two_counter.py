@@ -145,8 +145,18 @@ class TwoCounter:
             high_hz=high,
             precision_reached=evidence.is_precise,
             confirmed_hz=evidence.confirmed,
-            growing_hz=middle / (1 - evidence.posterior.fixed_share) if self.problem.batch_interval > 0 else None,
+            growing_hz=self._growing(middle),
         )
+
+    def _growing(self, keeping: float) -> float | None:
+        """Return the rate if batches may grow, from the rate at which they keep their interval.
+
+        None for a continuous system, and where the fixed cost of a batch is hardly known.
+        """
+        posterior = self.evidence.posterior
+        if self.problem.batch_interval == 0 or posterior.fixed_share_sd > self.parameters.max_share_sd:
+            return None
+        return keeping / (1 - posterior.fixed_share)
 
     def _invalid(self, result: Result) -> Result:
         """Return the result without a valid trial: not measured where other work was the reason."""
