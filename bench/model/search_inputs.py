@@ -17,5 +17,7 @@ class SearchInputs(Struct, frozen=True):
     """an estimate from neighbouring cells"""
     generator_hz: float | None = None
     """the generator's ceiling, as it was known then"""
+    fixed_share: float | None = None
+    """fixed cost of a batch as a share of the interval, from other cells of the system"""
     ignored: int = 0
     """invalid trials among so many first ones of the journal were not given to the search"""

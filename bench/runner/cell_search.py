@@ -21,7 +21,7 @@ from bench.runner.progress import Notify, TrialFinished, TrialStarted
 from bench.runner.replay import search_problem
 from bench.runner.trial import run_trial
 from bench.runner.warm_up import warm_up_session
-from bench.search.priors import hint_of
+from bench.search.priors import fixed_share_of, hint_of
 from bench.search.problem import Strategy
 from bench.storage.run_folder import RunFolder
 
@@ -184,6 +184,7 @@ class CellSearch:
             cores=self._env.cores,
             budget_s=budget,
             hint_hz=hint,
+            fixed_share=fixed_share_of(self.plan.cell, self._folder.results()),
             ignored=allowance.ignored,
             generator_hz=generator_hz,
         )

@@ -78,4 +78,5 @@ def search_problem(plan: CellPlan, inputs: SearchInputs) -> SearchProblem:
         hint_hz=inputs.hint_hz,
         generator_hz=inputs.generator_hz,
         objectives=plan.scenario.objectives,
+        fixed_share=inputs.fixed_share,
     )

@@ -19,7 +19,8 @@ SIGMAS = np.array([0.02, 0.04, 0.08, 0.16, 0.32, 0.64])
 SIGMA_WEIGHTS = np.array([0.02, 0.06, 0.20, 0.40, 0.25, 0.07])
 """Grid of the relative noise of the mean rate over one second, and its prior: what simulated and real systems show."""
 FIXED_SHARES = np.linspace(0.0, 0.9, 10)
-SHARE_STEP = 0.1
+SHARE_STEP, SHARE_SD = 0.1, 0.12
+"""Step of the grid of fixed shares, and the standard deviation between the cells of a system."""
 WARM_UPS_S = (0.0, 20.0, 60.0, 150.0)
 WARM_UP_WEIGHTS, COLD_WEIGHTS = (0.98, 0.008, 0.008, 0.004), (0.25, 0.25, 0.25, 0.25)
 """Prior of the time until full speed: of a system of which nothing is known, and of one that is said to be cold."""
@@ -41,7 +42,8 @@ NEGLIGIBLE = 1e-5
 class CapacityPrior(Struct, frozen=True):
     """Prior of ln(capacity): flat from `lowest` to `highest`, and a normal density around `centre` if it is known.
 
-    `cold`: the system is known to need time until it is at full speed.
+    `cold`: the system is known to need time until it is at full speed. `fixed_share`: that of other cells of the
+    system, if it is known.
     """
 
     lowest: float
@@ -49,6 +51,7 @@ class CapacityPrior(Struct, frozen=True):
     centre: float | None = None
     sd: float = 0.5
     cold: bool = False
+    fixed_share: float | None = None
 
 
 class CapacityPosterior(Struct, frozen=True, eq=False):
@@ -116,7 +119,10 @@ def _probabilities(
     density = np.ones_like(thetas)
     if prior.centre is not None:
         density = np.exp(-0.5 * ((thetas - math.log(prior.centre)) / prior.sd) ** 2) + PRIOR_FLOOR
-    base = np.log(density)[None, None, :] + np.log(SIGMA_WEIGHTS)[None, :, None] + np.zeros((len(shares), 1, 1))
+    of_shares = np.ones_like(shares)
+    if prior.fixed_share is not None:
+        of_shares = np.exp(-0.5 * ((shares - prior.fixed_share) / SHARE_SD) ** 2) + PRIOR_FLOOR
+    base = np.log(density)[None, None, :] + np.log(SIGMA_WEIGHTS)[None, :, None] + np.log(of_shares)[:, None, None]
     weights = []
     for warm_up in warm_ups:
         known = (COLD_WEIGHTS if prior.cold else WARM_UP_WEIGHTS)[WARM_UPS_S.index(warm_up)]

@@ -115,7 +115,9 @@ class Evidence:
             centre, sd = median(rates), self.parameters.reading_sd
         top = self.problem.bound_hz or 8 * max([self.highest, *rates])
         lowest = min([self.lowest, *rates]) / 2
-        prior = CapacityPrior(lowest, max(1.02 * top, 2 * lowest), centre, sd, cold=self.problem.cold)
+        prior = CapacityPrior(
+            lowest, max(1.02 * top, 2 * lowest), centre, sd, self.problem.cold, self.problem.fixed_share
+        )
         return capacity_posterior(prior, self.known, batches=self.problem.batch_interval > 0)
 
     @cached_property

@@ -36,6 +36,21 @@ def hint_of(cell: Cell, results: Sequence[Result], bound_hz: float | None = None
     return min((hint for hint in beyond if hint is not None), default=None)
 
 
+def fixed_share_of(cell: Cell, results: Sequence[Result]) -> float | None:
+    """Return the fixed cost of a batch, as a share of the interval, that other cells of the system show; None if none.
+
+    Args:
+        cell: The cell to be measured.
+        results: Results of other cells; those of other systems are ignored.
+    """
+    shares = [
+        1 - other.estimate_hz / other.growing_hz
+        for other in results
+        if other.system == cell.system and other.cell != cell and other.estimate_hz and other.growing_hz
+    ]
+    return median(shares) if shares else None
+
+
 def cell_order(cells: Sequence[Cell]) -> tuple[Cell, ...]:
     """Return the cells system by system, each grid from its corners inwards.
 

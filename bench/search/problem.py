@@ -28,6 +28,8 @@ class SearchProblem(Struct, frozen=True):
     bound: str = "cpu"
     """the resource that sets `bound_hz`"""
     objectives: Objectives = Objectives()
+    fixed_share: float | None = None
+    """fixed cost of a batch as a share of the interval, from other cells of the system"""
     cold: bool = False
     """whether the system is known to need a while until it is at full speed"""
 

@@ -1,10 +1,11 @@
 """Measured neighbours give hints of a cell's capacity, and the order of the cells gives most cells two neighbours."""
 
 import pytest
+from msgspec.structs import replace
 
 from bench.model.cell import Cell
 from bench.model.measurement import Result
-from bench.search.priors import cell_order, hint_of
+from bench.search.priors import cell_order, fixed_share_of, hint_of
 
 
 def cell(size, cost=0.0, system="spark/kafka"):
@@ -27,8 +28,22 @@ def test_between_two_costs_the_time_is_interpolated():
 
 
 def test_a_cost_takes_its_time_on_every_core():
-    """The hint adds 10 ms on two cores to half a millisecond of everything else."""
-    assert hint_of(cell(100, 0.01), [result(100, 2000.0)], 200.0) == pytest.approx(1 / (1 / 2000 + 1 / 200))
+    """The hint adds 10 ms on two cores, of which others need a fifth, to half a millisecond of everything else."""
+    assert hint_of(cell(100, 0.01), [result(100, 2000.0)], 200.0) == pytest.approx(1 / (1 / 2000 + 1 / 160))
+
+
+def test_other_costly_cells_show_the_share_of_the_cores_that_is_left():
+    """Where a cell of 10 ms reached half of its bound, another one is expected to reach half of it."""
+    results = [result(100, 1e6), result(10_000, 1e6), result(10_000, 100.0, 0.01)]
+    assert hint_of(cell(100, 0.01), results, 200.0) == pytest.approx(100, rel=0.01)
+
+
+def test_other_cells_of_a_system_show_the_fixed_cost_of_its_batches():
+    """A rate that grows from 60 to 100 if batches may grow shows a fixed share of 40 %."""
+    known = replace(result(100, 60.0), growing_hz=100.0)
+    other = replace(result(100, 50.0, system="spark/tcp"), growing_hz=500.0)
+    assert fixed_share_of(cell(10_000), [known, other, result(1000, 5.0)]) == pytest.approx(0.4)
+    assert fixed_share_of(cell(100), [known]) is None
 
 
 def test_a_larger_message_is_at_most_as_frequent():
