@@ -37,9 +37,13 @@ def simulated_capacity(cell: Cell) -> float:
 
 
 def make_measurement(
-    number: int, rate: float, capacity: float, purpose: Purpose = "search", batch: float = 0.0, **changes: Any
-) -> Measurement:
-    """Return a trial's measurement: the system processes at most `capacity` messages/s, every `batch` seconds."""
+    number: int, rate: float, capacity: float, purpose: Purpose = "search", batch: float = 0.0, cost: float = 0.0,
+    **changes: Any,
+) -> Measurement:  # fmt: skip
+    """Return a trial's measurement: the system processes at most `capacity` messages/s, every `batch` seconds.
+
+    A message costs `cost` CPU seconds.
+    """
     settle, window, step = 2.0, 10.0, 0.25
     at = [step * n for n in range(1, int((settle + window) / step) + 1)]
     reported = [t - t % batch if batch else t for t in at]
@@ -57,7 +61,8 @@ def make_measurement(
         "batch_interval": batch,
         "ended": "complete" if sustained else "hopeless", "seconds": 13.0 if sustained else 9.5, "offered": offered[-1],
         "sent": last, "failed": 0, "processed": last, "lost": 0, "duplicated": 0, "out_of_order": 0, "corrupted": 0,
-        "drained": sustained, "late": 0.001, "blocked": 0.0, "cpu_requested_s": 5.0, "cpu_used_s": 5.01,
+        "drained": sustained, "late": 0.001, "blocked": 0.0, "cpu_requested_s": cost * last,
+        "cpu_used_s": 1.002 * cost * last,
         "from_due": Latency(p50, 1.6 * p50, 2.1 * p50, 2.6 * p50),
         "from_sent": Latency(p50, 1.6 * p50, 2 * p50, 2.5 * p50),
         "cpu": {
@@ -75,9 +80,10 @@ def make_trials(cell: Cell, count: int = 6) -> list[Measurement]:
     capacity, batch = simulated_capacity(cell), BATCH_INTERVALS.get(cell.system, 0.0)
     factors = [0.5, 1.6, 0.9, 1.3, 0.97, 1.03, 1.1, 0.8][: count - 1]
     trials = [
-        make_measurement(n, f * capacity, capacity, "search" if n else "warm-up", batch) for n, f in enumerate(factors)
+        make_measurement(n, f * capacity, capacity, "search" if n else "warm-up", batch, cell.cpu_seconds)
+        for n, f in enumerate(factors)
     ]
-    return [*trials, make_measurement(len(trials), 0.97 * capacity, capacity, "confirm", batch)]
+    return [*trials, make_measurement(len(trials), 0.97 * capacity, capacity, "confirm", batch, cell.cpu_seconds)]
 
 
 def make_result(cell: Cell, status: str = "measured", **changes: Any) -> Result:

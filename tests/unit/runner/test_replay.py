@@ -9,7 +9,7 @@ from bench.model.search_inputs import SearchInputs
 from bench.runner.cell_plan import plan_cell
 from bench.runner.replay import recompute_result, search_problem
 
-PLAN = plan_cell(QUICK.cells()[-2], QUICK, Site(), 2)
+PLAN = plan_cell(QUICK.cells()[-5], QUICK, Site(), 2)
 INPUTS = SearchInputs(2, 75.0, hint_hz=40.0, generator_hz=1e5)
 VALID = [make_measurement(number, 10.0 * 4**number, 1e6) for number in range(2)]
 INVALID = make_measurement(0, 10.0, 1e6, ended="load died")
