@@ -101,11 +101,8 @@ class TwoCounter:
         ]
         if at_lowest[-parameters.max_lowest_failures :] == ["overloaded"] * parameters.max_lowest_failures:
             return "lowest rate"
-        if (
-            evidence.sustained >= 0.999 * evidence.highest
-            and not evidence.estimates
-            and evidence.overloaded == math.inf
-        ):
+        enough = min(parameters.longest, parameters.highest_share * float(self.problem.search.budget))
+        if evidence.seconds_at_highest >= enough and not evidence.estimates and evidence.overloaded == math.inf:
             return "highest rate"
         return "unstable" if evidence.is_contradictory else ""
 

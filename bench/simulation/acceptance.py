@@ -30,7 +30,13 @@ TIMED_CASES = ("S1 ", "S2 ", "S3 ", "S4 ")
 """Beginnings of the names of the cases that MAX_SECONDS applies to."""
 MAX_SECONDS = 400.0
 """Largest mean duration of a search in seconds of the system."""
-HALF_WIDTHS = {(75.0, "continuous"): 0.08, (75.0, "batches"): 0.10, (25.0, "continuous"): 0.15, (25.0, "batches"): 0.20}
+HALF_WIDTHS = {
+    (75.0, "continuous"): 0.08,
+    (75.0, "batches"): 0.10,
+    (75.0, "counters"): 0.10,
+    (25.0, "continuous"): 0.15,
+    (25.0, "batches"): 0.20,
+}
 """Largest median half-width of the interval, in ln(rate), for a budget and a kind of progress; in 25 s of the searches
 with a neighbour's estimate: without one, the first trials of batches only look for the range."""
 MAX_HINTED_BUDGET_S = 30.0

@@ -24,8 +24,8 @@ class Case(Struct, frozen=True):
     """A simulated system and the parameters of a search on it; rates in messages/s, times in seconds.
 
     `generator_known` is the calibrated ceiling of the generator as a share of the true one (None: not calibrated);
-    `hint` is a neighbour's estimate as a share of the truth. Without `drains` the backlog of a trial stays for the
-    next one.
+    `hint` is a neighbour's estimate and `bound` the hard bound, as shares of the truth. Without `drains` the backlog
+    of a trial stays for the next one.
     """
 
     name: str
@@ -37,6 +37,7 @@ class Case(Struct, frozen=True):
     faults: Faults = Faults()
     generator_known: float | None = None
     hint: float | None = None
+    bound: float | None = None
     drains: bool = True
     timing: Timing = Timing()
     cold: bool = False
@@ -50,7 +51,7 @@ class Case(Struct, frozen=True):
         search = Search(precision=Share(self.precision), budget=Seconds(self.budget), lowest=lowest, highest=highest)
         return SearchProblem(
             self.cell, search, self.timing, self.traits.batch_interval,
-            bound_hz=None,
+            bound_hz=None if self.bound is None else self.bound * self.traits.truth,
             hint_hz=None if self.hint is None else self.hint * self.traits.truth,
             generator_hz=None if self.generator_known is None else self.generator_known * self.traits.generator,
             cold=self.cold,

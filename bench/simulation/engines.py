@@ -25,14 +25,16 @@ class Engine(Struct, frozen=True):
 
     name: str
     traits: Traits
-    progress: Literal["continuous", "batches", ""] = ""
-    """which widths of the interval are required; "" for none"""
+    progress: Literal["continuous", "batches", "counters", ""] = ""
+    """which widths of the interval are required; "counters": batches that only the counter shows; "" for none"""
     budgets: tuple[float, ...] = BUDGETS
     lowest: float = 50.0
     highest: float = 2e5
     generator: float = float("inf")
     """the generator's ceiling as a share of the truth; it is calibrated"""
     cold: bool = False
+    bound: float | None = None
+    """the hard bound as a share of the truth, where the cost of the messages is known to be the limit"""
 
 
 class EngineCase(Struct, frozen=True):
@@ -57,7 +59,7 @@ class EngineCase(Struct, frozen=True):
             traits = replace(traits, generator=engine.generator * traits.truth)
         return Case(
             self.name, traits, 0.1, 1e6, self.budget,
-            hint=hint, cold=engine.cold, generator_known=CALIBRATED_SHARE if limited else None,
+            hint=hint, bound=engine.bound, cold=engine.cold, generator_known=CALIBRATED_SHARE if limited else None,
         )  # fmt: skip
 
 
@@ -80,8 +82,8 @@ ENGINES = (
     Engine("noisy, pauses", replace(_CALM, noise=0.10, pause_gap=10.0)),
     Engine("shared CPU", replace(_CALM, shared=0.3), "continuous"),
     Engine("slow drift", replace(_CALM, drift=0.03), "continuous"),
-    Engine("Poisson, slow", replace(_CALM, poisson=True), lowest=10.0, highest=100.0),
-    Engine("batch 1 s, counters", _SECOND, "batches"),
+    Engine("Poisson, slow", replace(_CALM, poisson=True), lowest=10.0, highest=100.0, bound=2.0),
+    Engine("batch 1 s, counters", _SECOND, "counters"),
     Engine("pull 1 s", _PULL, "batches"),
     Engine("receiver 1 s", _RECEIVER, "batches"),
     Engine("pull 1 s, counters", replace(_PULL, reports_batches=False)),
