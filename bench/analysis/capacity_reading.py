@@ -24,7 +24,7 @@ BACKLOG_REASONS = ("backlog grew", "the source pushed back", "did not drain", "b
 MIN_BATCHES = 3
 MAX_ESTIMATE_LOSS = 0.75
 """With a larger loss the few messages that were processed show no capacity."""
-NEAR_RATIO = 0.6
+NEAR_RATIO = 0.75
 """Batches that take at least this share of their interval show the capacity whatever their fixed cost is."""
 MIN_SLICES, MAX_SLICES, MIN_SLICE_S = 4, 8, 1.0
 """Slices of a trial whose scatter shows the noise of the rate: how many, and how long each must be."""

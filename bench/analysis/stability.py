@@ -141,7 +141,9 @@ def _assess_batches(
         loaded = measurement.sent / measurement.planned.rate
         loss = max(stability.loss, 1 - loaded / (loaded + drain - measurement.batch_interval))
         return replace(stability, overloaded=True, loss=min(MAX_LOSS, loss))
-    spacing = 0.0 if _mean_batch(measurement) < math.inf or not keep_interval else _spacing(measurement, samples)
+    distances = _distances(measurement, samples)
+    shown = keep_interval and len(distances) > 0 and _mean_batch(measurement) == math.inf
+    spacing = float(distances.mean()) if shown else 0.0
     return replace(stability, too_short=few and not stability.overloaded, spacing=spacing)
 
 
@@ -153,20 +155,16 @@ def _batch_ratio(measurement: Measurement, samples: _Samples) -> float | None:
     ratio = _mean_batch(measurement)
     if ratio < math.inf:
         return ratio if ratio > MAX_BATCH_RATIO else None
-    spacing = _spacing(measurement, samples)
-    return spacing if spacing > MAX_SPACING else None
+    distances = _distances(measurement, samples)
+    kept = distances[: len(distances) - max(1, len(distances) // 10)]  # a pause is no growth
+    return float(kept.mean()) if len(kept) and kept.mean() > MAX_SPACING else None
 
 
-def _spacing(measurement: Measurement, samples: _Samples) -> float:
-    """Return the mean distance at which the processed counter moved, in batch intervals; 0 where it is not known.
-
-    The largest tenth of the distances, and at least one of them, does not count: a pause is no growth.
-    """
+def _distances(measurement: Measurement, samples: _Samples) -> NDArray[np.float64]:
+    """Return the sorted distances at which the processed counter moved, in batch intervals; none if they show none."""
     distances = np.sort(np.diff(samples.at) / measurement.batch_interval)
     few = measurement.planned.rate * measurement.batch_interval < MIN_BATCH_MESSAGES
-    if len(distances) < MIN_BATCHES // 2 or few:
-        return 0.0
-    return float(np.mean(distances[: len(distances) - max(1, len(distances) // 10)]))
+    return distances[:0] if few or len(distances) < MIN_BATCHES // 2 else distances
 
 
 def _mean_batch(measurement: Measurement) -> float:

@@ -21,7 +21,7 @@ SIGMA_WEIGHTS = np.array([0.02, 0.06, 0.20, 0.40, 0.25, 0.07])
 FIXED_SHARES = np.linspace(0.0, 0.9, 10)
 SHARE_STEP = 0.1
 WARM_UPS_S = (0.0, 20.0, 60.0, 150.0)
-WARM_UP_WEIGHTS, COLD_WEIGHTS = (0.98, 0.008, 0.008, 0.004), (0.25, 0.25, 0.25, 0.25)
+WARM_UP_WEIGHTS, COLD_WEIGHTS = (0.98, 0.008, 0.008, 0.004), (0.16, 0.28, 0.28, 0.28)
 """Prior of the time until full speed: of a system of which nothing is known, and of one that is said to be cold."""
 COLD_SHARE = 0.6
 """Capacity of a system that has just started, as a share of its capacity when warm."""
@@ -146,7 +146,7 @@ def _log_likelihood(thetas: Grid, reading: Reading, shares: Grid, speed: float) 
     room = np.where(possible, ratio - shares, 1.0)
     middles = np.where(possible, np.log(reading.rate * (1 - shares) / room), math.inf)
     if reading.kind != "estimate":
-        z = (thetas[None, None, :] - middles[:, None, None]) / sd
+        z = (thetas[None, None, :] - middles[:, None, None]) / (sd * (ratio / room)[:, None, None])
         probability = _phi(z + LENIENCE) if reading.kind == "at least" else _phi(-z)
         return np.asarray(np.log(probability + OUTLIER_DENSITY))
     step = SHARE_STEP / math.sqrt(12) * np.abs(1 - ratio) / (room * (1 - shares)) if len(shares) > 1 else 0.0
