@@ -75,7 +75,8 @@ def seconds_left(evidence: Evidence) -> float:
 
 def _excess(evidence: Evidence, rate: float) -> float:
     """Return the seconds of drain that each second of load at `rate` probably leaves."""
-    return max(0.0, rate / evidence.posterior.quantiles(0.4)[0] - 1) if evidence.estimates else 0.0
+    hinted = evidence.problem.hint_hz is not None and evidence.known
+    return max(0.0, rate / evidence.posterior.quantiles(0.4)[0] - 1) if evidence.estimates or hinted else 0.0
 
 
 def _next_rate(evidence: Evidence) -> float:
