@@ -49,6 +49,8 @@ class SearchParameters(Struct, frozen=True):
     highest_share: float = 0.25
     """the highest rate must be sustained for this share of the budget, but not more than `longest`: a single short
     trial is also sustained a few per cent above the capacity"""
+    highest_factor: float = 10.0
+    """and for this multiple of the time in which trials showed a capacity: a cold system may be overloaded at first"""
     min_readings: int = 2
     confirmation_budget: float = 120.0
     """budget from which on a trial at the lower end of the interval confirms it"""

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bench.analysis.stability import Stability, assess_stability
-from bench.model.measurement import Measurement
+from bench.analysis.verdict import Verdict
+from bench.model.measurement import Measurement, PlannedTrial, Result
 from bench.search.parameters import SearchParameters
 from bench.search.problem import SearchProblem, Strategy
 from bench.search.two_counter import TwoCounter
@@ -37,26 +37,44 @@ def failed_criteria(mutation: Mutation, seeds: range) -> list[Criterion]:
     return [criterion for criterion in criteria if not criterion.passed]
 
 
+class _Misjudged(Struct, frozen=True):
+    """A search that receives other verdicts than those of the judge."""
+
+    search: Strategy
+    change: Callable[[Measurement, Verdict], Verdict]
+
+    def next_trial(self) -> PlannedTrial | None:
+        """Return the next trial of the search."""
+        return self.search.next_trial()
+
+    def after(self, measurement: Measurement, verdict: Verdict) -> "_Misjudged":
+        """Return the search with one more trial and the changed verdict."""
+        return replace(self, search=self.search.after(measurement, self.change(measurement, verdict)))
+
+    def result(self) -> Result:
+        """Return the result of the search."""
+        return self.search.result()
+
+
 def _flip_verdicts(problem: SearchProblem) -> Strategy:
-    return TwoCounter(problem, assess=_assess_flipped)
+    return _Misjudged(TwoCounter(problem), _flip)
 
 
-def _assess_flipped(measurement: Measurement) -> Stability:
-    stability = assess_stability(measurement)
-    return replace(stability, overloaded=not stability.overloaded, loss=0.3 if stability.loss == 0 else 0.0)
+def _flip(_: Measurement, verdict: Verdict) -> Verdict:
+    return Verdict("sustained") if verdict.word == "overloaded" else Verdict("overloaded", "backlog grew", 0.3)
 
 
 def _limit_backlog(problem: SearchProblem) -> Strategy:
-    return TwoCounter(problem, assess=_assess_with_limit)
+    return _Misjudged(TwoCounter(problem), _judge_with_limit)
 
 
-def _assess_with_limit(measurement: Measurement) -> Stability:
+def _judge_with_limit(measurement: Measurement, verdict: Verdict) -> Verdict:
     """Return an overload if more than BACKLOG_LIMIT messages are in flight, as in the OpenMessaging Benchmark."""
     rows = zip(measurement.series.offered, measurement.series.processed, strict=True)
     backlogs = [offered - processed for offered, processed in rows if offered <= measurement.offered]
-    stability = assess_stability(measurement)
-    overloaded = min(backlogs[-LAST_ROWS:]) > BACKLOG_LIMIT
-    return replace(stability, overloaded=overloaded, loss=max(0.1, stability.loss) if overloaded else 0.0)
+    if min(backlogs[-LAST_ROWS:]) <= BACKLOG_LIMIT:
+        return Verdict("sustained")
+    return Verdict("overloaded", "backlog grew", max(0.1, verdict.loss))
 
 
 def _believe_first(problem: SearchProblem) -> Strategy:
