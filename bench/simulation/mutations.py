@@ -90,8 +90,15 @@ _SHORT = tuple(case for case in ENGINE_CASES if case.name in ("continuous, 25 s"
 _COLD = tuple(case for case in ENGINE_CASES if case.name.startswith("JIT 120 s, ") and case.budget < 100)
 MUTATIONS = (
     Mutation("the verdict is flipped", _flip_verdicts, (_SIMPLE,)),
-    Mutation("the drain is dropped", TwoCounter, (_SIMPLE, _COLLAPSING), lambda case: replace(case, drains=False)),
-    Mutation("an absolute backlog limit of 1,000", _limit_backlog, (_SIMPLE, _BATCHED)),
+    Mutation(
+        "the drain is dropped",
+        TwoCounter,
+        (_SIMPLE, _COLLAPSING),
+        lambda case: replace(case, drains=False, budget=300.0),
+    ),
+    Mutation(
+        "an absolute backlog limit of 1,000", _limit_backlog, (_SIMPLE,), lambda case: replace(case, budget=300.0)
+    ),
     Mutation("the interval is too narrow", _believe_first, (_SIMPLE, _BATCHED, *_SHORT)),
     Mutation("a cold system is taken for a warm one", _ignore_age, _COLD),
 )
