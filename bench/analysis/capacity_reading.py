@@ -8,6 +8,7 @@ batch. With the fixed share phi = f / B, a mean batch of x B messages that takes
 
 import math
 from itertools import pairwise
+from statistics import fmean, stdev
 from typing import Literal
 
 from msgspec import Struct
@@ -25,13 +26,16 @@ MAX_ESTIMATE_LOSS = 0.75
 """With a larger loss the few messages that were processed show no capacity."""
 NEAR_RATIO = 0.8
 """Batches that take at least this share of their interval show the capacity, nearly whatever their fixed cost is."""
+MIN_SLICES, MAX_SLICES, MIN_SLICE_S = 4, 8, 1.0
+"""Slices of a trial whose scatter shows the noise of the rate: how many, and how long each must be."""
 
 
 class Reading(Struct, frozen=True):
     """A reading of one trial; rates in messages/s.
 
-    For an estimate `rate` is the mean batch divided by the interval (of a continuous system: the processed rate) and
-    `ratio` the time that such a batch takes, as a share of the interval (of a continuous system: 1).
+    For an estimate, and for a bound of a system that shows its batches by its counter only, `rate` is the mean batch
+    divided by the interval (of a continuous system: the processed rate) and `ratio` the time that such a batch takes,
+    as a share of the interval (of a continuous system: 1).
     """
 
     kind: ReadingKind
@@ -42,9 +46,10 @@ class Reading(Struct, frozen=True):
     excess: float = 0.0
     """ln(offered rate / processed rate), at least 0: the farther beyond its capacity, the less a system behaves as at
     its capacity"""
-
     doubt: float = 0.0
     """share by which other work may have lowered the processed rate"""
+    spread: float | None = None
+    """relative noise of the rate over one second that slices of the trial show; None if they show none"""
     age: float = math.inf
     """seconds of load that the system had worked off by the middle of the trial; inf if it is known to be warm"""
 
@@ -92,7 +97,10 @@ def _read(measurement: Measurement, verdict: Verdict, stability: Stability) -> R
     )
     if estimate is not None:
         return estimate
-    return Reading("at least", rate, seconds=seconds) if verdict.word == "sustained" else None
+    if verdict.word != "sustained":
+        return None
+    ratio = max(1.0, stability.spacing)
+    return Reading("at least", rate * ratio, ratio, seconds)
 
 
 def _read_batches(measurement: Measurement) -> Reading | None:
@@ -108,7 +116,8 @@ def _read_batches(measurement: Measurement) -> Reading | None:
         return None
     busy, messages = sum(took for took, _ in used), sum(count for _, count in used)
     rate, ratio = messages / len(used) / interval, busy / len(used) / interval
-    return Reading("estimate", rate, ratio, busy, max(0.0, math.log(planned.rate / rate * max(1.0, ratio))))
+    excess = max(0.0, math.log(planned.rate / rate * max(1.0, ratio)))
+    return Reading("estimate", rate, ratio, busy, excess, spread=_spread_of_batches(used))
 
 
 def _read_processed(measurement: Measurement, verdict: Verdict) -> Reading | None:
@@ -129,7 +138,35 @@ def _read_processed(measurement: Measurement, verdict: Verdict) -> Reading | Non
     seconds, messages = finish - begin, last - first
     ratio = max(1.0, seconds / (len(rows) - 1) / interval) if interval > 0 else 1.0
     rate = messages / seconds * (ratio if interval > 0 else 1.0)
-    return Reading("estimate", rate, ratio, seconds, max(0.0, math.log(planned.rate * seconds / messages)))
+    excess = max(0.0, math.log(planned.rate * seconds / messages))
+    return Reading("estimate", rate, ratio, seconds, excess, spread=_spread_of_rows(rows))
+
+
+def _spread_of_batches(batches: list[tuple[float, int]]) -> float | None:
+    """Return the noise over one second that the time for a message shows from slice to slice of (seconds, messages)."""
+    size = math.ceil(len(batches) / MAX_SLICES)
+    parts = [batches[first : first + size] for first in range(0, len(batches) - size + 1, size)]
+    pairs = [(sum(took for took, _ in part), sum(count for _, count in part)) for part in parts]
+    return _spread([seconds for seconds, _ in pairs], [count for _, count in pairs])
+
+
+def _spread_of_rows(rows: list[tuple[float, int]]) -> float | None:
+    """Return the noise over one second that the rate shows from slice to slice of a counter's (seconds, messages)."""
+    length = max(MIN_SLICE_S, (rows[-1][0] - rows[0][0]) / MAX_SLICES)
+    ends = [rows[0]]
+    for row in rows:
+        if row[0] - ends[-1][0] >= length - 1e-6:
+            ends.append(row)
+    pairs = [(after[0] - before[0], after[1] - before[1]) for before, after in pairwise(ends)]
+    return _spread([seconds for seconds, _ in pairs], [count for _, count in pairs])
+
+
+def _spread(seconds: list[float], counts: list[int]) -> float | None:
+    """Return the relative standard deviation of slices' rates, times the root of a slice's mean length."""
+    if len(seconds) < MIN_SLICES or sum(seconds) < MIN_SLICES * MIN_SLICE_S / 2 or min(counts) <= 0:
+        return None
+    rates = [count / length for count, length in zip(counts, seconds, strict=True)]
+    return stdev(rates) / fmean(rates) * math.sqrt(fmean(seconds))
 
 
 def _end_of_work(measurement: Measurement) -> float:

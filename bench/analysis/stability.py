@@ -67,6 +67,8 @@ class Stability(Struct, frozen=True):
     """batches took longer than the interval that they were asked to keep"""
     too_short: bool = False
     """too few batches were completed to call the rate sustained"""
+    spacing: float = 0.0
+    """mean distance of completed batches, in batch intervals, where only the counter shows them; else 0"""
 
 
 class _Samples(Struct, frozen=True):
@@ -139,7 +141,10 @@ def _assess_batches(
         loaded = measurement.sent / measurement.planned.rate
         loss = max(stability.loss, 1 - loaded / (loaded + drain - measurement.batch_interval))
         return replace(stability, overloaded=True, loss=min(MAX_LOSS, loss))
-    return replace(stability, too_short=few and not stability.overloaded)
+    distances = _distances(measurement, samples)
+    shown = keep_interval and len(distances) > 0 and _mean_batch(measurement) == math.inf
+    spacing = float(distances.mean()) if shown else 0.0
+    return replace(stability, too_short=few and not stability.overloaded, spacing=spacing)
 
 
 def _batch_ratio(measurement: Measurement, samples: _Samples) -> float | None:
@@ -147,15 +152,19 @@ def _batch_ratio(measurement: Measurement, samples: _Samples) -> float | None:
 
     Taken from the batches themselves, or else from the distances at which the processed counter moved.
     """
-    planned, interval = measurement.planned, measurement.batch_interval
     ratio = _mean_batch(measurement)
     if ratio < math.inf:
         return ratio if ratio > MAX_BATCH_RATIO else None
-    distances = np.diff(samples.at) / interval
-    if len(distances) < MIN_BATCHES // 2 or planned.rate * interval < MIN_BATCH_MESSAGES:
-        return None
-    kept = min(float(np.mean(distances)), float(np.median(distances))) <= MAX_SPACING
-    return None if kept else float(np.mean(distances))
+    distances = _distances(measurement, samples)
+    kept = distances[: len(distances) - max(1, len(distances) // 10)]  # a pause is no growth
+    return float(kept.mean()) if len(kept) and kept.mean() > MAX_SPACING else None
+
+
+def _distances(measurement: Measurement, samples: _Samples) -> NDArray[np.float64]:
+    """Return the sorted distances at which the processed counter moved, in batch intervals; none if they show none."""
+    distances = np.sort(np.diff(samples.at) / measurement.batch_interval)
+    few = measurement.planned.rate * measurement.batch_interval < MIN_BATCH_MESSAGES
+    return distances[:0] if few or len(distances) < MIN_BATCHES // 2 else distances
 
 
 def _count_batches(measurement: Measurement, moves: int) -> int:

@@ -12,7 +12,7 @@ from bench.errors import UsageError
 
 def register(app: typer.Typer) -> None:
     """Add the verb."""
-    app.command(epilog="Example:  bench certify --strategy two-counter --seeds 200 --plot validation.png")(certify)
+    app.command(epilog="Example:  bench certify --strategy two-counter --seeds 80 --plot validation.png")(certify)
 
 
 def certify(  # one argument for each option
@@ -21,9 +21,9 @@ def certify(  # one argument for each option
         str, typer.Option("--strategy", metavar="NAME", help="An installed one, or module:Class.")
     ] = "two-counter",
     seeds: Annotated[
-        int, typer.Option("--seeds", min=1, max=100_000, help="Runs of each case; the criteria are meant for 200.")
-    ] = 200,
-    first: Annotated[int, typer.Option("--first-seed", min=0, help="The first seed.")] = 0,
+        int, typer.Option("--seeds", min=1, max=100_000, help="Runs of each case; half of them of a map, an adversary.")
+    ] = 80,
+    first: Annotated[int, typer.Option("--seed", "--first-seed", min=0, help="The first seed.")] = 0,
     scenario: Annotated[
         str, typer.Option("--scenario", metavar="TEXT", help="Only cases whose names contain this.")
     ] = "",
@@ -42,7 +42,7 @@ def certify(  # one argument for each option
 
     sys.path.insert(0, str(Path.cwd()))  # where a strategy of the user's own may lie
     maker = registry.strategy_factory(strategy)
-    many = validation_report.Seeds(seeds, seeds, max(1, seeds // 2), first=first)
+    many = validation_report.Seeds(seeds, seeds, max(1, seeds // 2), max(1, seeds // 2), first=first)
     todo = validation_report.list_tasks(many, only=scenario, mutations=strategy == "two-counter")
     if not todo:
         known = ", ".join(validation_report.case_names())

@@ -17,7 +17,7 @@ COLUMNS = (
     "runs",
     "error % [5, 95]",
     "coverage",
-    "width",
+    "half-width (hint)",
     "seconds",
     "trials",
     "confirmed/truth",
@@ -27,9 +27,7 @@ COLUMNS = (
 )
 TITLES: dict[Kind, str] = {
     "scenario": "Scenarios",
-    "neighbour": "With a neighbour's estimate",
-    "family": "Random capacities",
-    "low budget": "Low budget: 30 s",
+    "engine": "Random capacities, budgets from 20 s, every second one with a neighbour's estimate",
     "adversary": "Adversaries",
 }
 
@@ -60,7 +58,7 @@ def print_report(report: ValidationReport, *, width: int | None = None) -> None:
         if cases:
             console.print(_table(title, cases))
     for criterion in report.criteria:
-        if criterion.case == "all of these" or "saved" in criterion.name or "by the mutation" in criterion.name:
+        if criterion.case.startswith(("all engines", "map")) or "by the mutation" in criterion.name:
             word = "ok    " if criterion.passed else "FAIL  "
             console.print(f"{word}{criterion.case}: {criterion.name} {criterion.value:.3g}", markup=False)
     failed = [criterion for criterion in report.criteria if not criterion.passed]
@@ -93,7 +91,8 @@ def _columns(summary: CaseSummary) -> tuple[str, ...]:
         error = f"{middle:+.1f} [{low:+.1f}, {high:+.1f}]"
     statuses = ", ".join(f"{status} {count}" for status, count in sorted(summary.statuses.items()))
     return (
-        summary.case, str(summary.runs), error, f"{summary.coverage:.1%}", _percent(summary.width),
+        summary.case, str(summary.runs), error, f"{summary.coverage:.1%}",
+        f"{_percent(summary.half_width)} ({_percent(summary.hinted_half_width)})",
         f"{summary.seconds:.0f}", f"{summary.trials:.1f}", _percent(summary.confirmed), f"{summary.above:.1%}",
         statuses,
     )  # fmt: skip

@@ -22,17 +22,21 @@ FIXED_SHARES = np.linspace(0.0, 0.9, 10)
 SHARE_STEP, SHARE_SD = 0.1, 0.12
 """Step of the grid of fixed shares, and the standard deviation between the cells of a system."""
 WARM_UPS_S = (0.0, 20.0, 60.0, 150.0)
-WARM_UP_WEIGHTS, COLD_WEIGHTS = (0.98, 0.008, 0.008, 0.004), (0.25, 0.25, 0.25, 0.25)
+WARM_UP_WEIGHTS, COLD_WEIGHTS = (0.98, 0.008, 0.008, 0.004), (0.16, 0.28, 0.28, 0.28)
 """Prior of the time until full speed: of a system of which nothing is known, and of one that is said to be cold."""
 COLD_SHARE = 0.6
 """Capacity of a system that has just started, as a share of its capacity when warm."""
+SPREAD_FACTOR, SPREAD_SD = 3.0, 0.4
+"""Noise that lasts for seconds is up to three times as large over a trial as slices of a second show; larger noise is
+less probable, by a normal density of ln(noise) with this standard deviation."""
+MIN_SPREAD = 0.05
 MIN_SD = 0.01
 """Standard deviation of an estimate of ln(capacity) from any trial, however long."""
 EXCESS_SD, EXTRAPOLATION_SD = 0.1, 0.15
 """Additional standard deviations for each unit of ln(rate): of readings beyond and below the capacity."""
 LENIENCE = 0.5
 """Shift of a lower bound in standard deviations: at the capacity itself 7 of 10 trials are sustained."""
-OUTLIER_DENSITY = 0.03
+OUTLIER_DENSITY = 0.02
 COARSE_POINTS, FINE_POINTS = 201, 301
 PRIOR_FLOOR = 0.02
 NEGLIGIBLE = 1e-5
@@ -85,11 +89,7 @@ def capacity_posterior(prior: CapacityPrior, readings: Sequence[Reading], *, bat
         readings: One for each trial, in their order.
         batches: True for a system that works in batches, whose fixed share is unknown.
     """
-    shares = (
-        FIXED_SHARES
-        if batches and any(each.kind == "estimate" and each.ratio != 1 for each in readings)
-        else (FIXED_SHARES[:1])
-    )
+    shares = FIXED_SHARES if batches and any(each.ratio != 1 for each in readings) else (FIXED_SHARES[:1])
     youngest = min((reading.age for reading in readings), default=0.0)
     warm_ups = [each for each in WARM_UPS_S if each == 0 or each > youngest]
     thetas = np.linspace(math.log(prior.lowest), math.log(prior.highest), COARSE_POINTS)
@@ -122,35 +122,49 @@ def _probabilities(
     of_shares = np.ones_like(shares)
     if prior.fixed_share is not None:
         of_shares = np.exp(-0.5 * ((shares - prior.fixed_share) / SHARE_SD) ** 2) + PRIOR_FLOOR
-    base = np.log(density)[None, None, :] + np.log(SIGMA_WEIGHTS)[None, :, None] + np.log(of_shares)[:, None, None]
+    sigmas = np.log(SIGMA_WEIGHTS) + _log_likelihood_of_noise(readings)
+    base = np.log(density)[None, None, :] + sigmas[None, :, None] + np.log(of_shares)[:, None, None]
     weights = []
     for warm_up in warm_ups:
         known = (COLD_WEIGHTS if prior.cold else WARM_UP_WEIGHTS)[WARM_UPS_S.index(warm_up)]
         slower = [COLD_SHARE + (1 - COLD_SHARE) * min(1.0, each.age / warm_up) if warm_up else 1.0 for each in readings]
         likelihoods = (
-            _log_likelihood(thetas + math.log(speed), reading, shares)
-            for speed, reading in zip(slower, readings, strict=True)
+            _log_likelihood(thetas, reading, shares, speed) for speed, reading in zip(slower, readings, strict=True)
         )
         weights.append(sum(likelihoods, base) + math.log(known))
     stacked = np.stack(weights)
     return np.asarray(np.exp(stacked - stacked.max()))
 
 
-def _log_likelihood(thetas: Grid, reading: Reading, shares: Grid) -> Grid:
-    """Return ln L of shape (fixed shares, noises, capacities)."""
+def _log_likelihood_of_noise(readings: Sequence[Reading]) -> Grid:
+    """Return ln L of each noise by the scatter of slices within the trials; their root mean square counts."""
+    spreads = [reading.spread for reading in readings if reading.spread is not None]
+    if not spreads:
+        return np.zeros_like(SIGMAS)
+    shown = max(MIN_SPREAD, math.sqrt(sum(each * each for each in spreads) / len(spreads)))
+    beyond = np.maximum(0.0, np.log(SIGMAS / (SPREAD_FACTOR * shown)))
+    return np.asarray(-0.5 * (beyond / SPREAD_SD) ** 2)
+
+
+def _log_likelihood(thetas: Grid, reading: Reading, shares: Grid, speed: float) -> Grid:
+    """Return ln L of shape (fixed shares, noises, capacities), of a system at `speed`, as a share of its full speed.
+
+    At full speed the same messages would have taken `speed` times as long.
+    """
     sd = np.sqrt(SIGMAS**2 / reading.seconds + MIN_SD**2)[None, :, None]
+    ratio = reading.ratio * speed
+    possible = shares < ratio
+    room = np.where(possible, ratio - shares, 1.0)
+    middles = np.where(possible, np.log(reading.rate * (1 - shares) / room), math.inf)
     if reading.kind != "estimate":
-        z = (thetas - math.log(reading.rate))[None, None, :] / sd
+        z = (thetas[None, None, :] - middles[:, None, None]) / (sd * (ratio / room)[:, None, None])
         probability = _phi(z + LENIENCE) if reading.kind == "at least" else _phi(-z)
         return np.asarray(np.log(probability + OUTLIER_DENSITY))
-    possible = shares < reading.ratio
-    room = np.where(possible, reading.ratio - shares, 1.0)
-    middles = np.log(reading.rate * (1 - shares) / room)
-    step = SHARE_STEP / math.sqrt(12) * np.abs(1 - reading.ratio) / (room * (1 - shares)) if len(shares) > 1 else 0.0
+    step = SHARE_STEP / math.sqrt(12) * np.abs(1 - ratio) / (room * (1 - shares)) if len(shares) > 1 else 0.0
     far = EXCESS_SD * reading.excess * (1 + reading.excess) + EXTRAPOLATION_SD * max(0.0, -math.log(reading.ratio))
     middles, far = middles + reading.doubt / 2, far + reading.doubt / 2
-    wide = np.sqrt((sd * (reading.ratio / room)[:, None, None]) ** 2 + np.reshape(step**2 + far**2, (-1, 1, 1)))
-    z = (thetas[None, None, :] - middles[:, None, None]) / wide
+    wide = np.sqrt((sd * (ratio / room)[:, None, None]) ** 2 + np.reshape(step**2 + far**2, (-1, 1, 1)))
+    z = (thetas[None, None, :] - np.where(possible, middles, 0.0)[:, None, None]) / wide
     density = np.where(possible[:, None, None], np.exp(-0.5 * z * z) / wide, 0.0)
     return np.asarray(np.log(density + OUTLIER_DENSITY))
 

@@ -8,7 +8,7 @@ from bench.analysis.capacity_reading import BACKLOG_REASONS, Reading, read_capac
 from bench.analysis.stability import Stability
 from bench.analysis.verdict import Verdict
 from bench.model.measurement import Measurement
-from bench.search.capacity_posterior import CapacityPosterior, CapacityPrior, capacity_posterior
+from bench.search.capacity_posterior import WARM_UPS_S, CapacityPosterior, CapacityPrior, capacity_posterior
 from bench.search.parameters import SearchParameters
 from bench.search.problem import SearchProblem, Step
 from bench.search.trial_summary import sent_rate
@@ -101,6 +101,12 @@ class Evidence:
         share = self.parameters.generator_share
         return max(self.lowest, min([self.problem.highest, *(share * ceiling for ceiling in ceilings)]))
 
+    @cached_property
+    def seconds_at_highest(self) -> float:
+        """The length of all windows at the highest rate that were sustained."""
+        planned = [step.measurement.planned for step in self.sustained_steps]
+        return sum(each.window for each in planned if each.rate >= 0.999 * self.highest)
+
     @property
     def generator_limited(self) -> bool:
         """True if the load generator sets the highest rate that is planned."""
@@ -150,11 +156,12 @@ class Evidence:
     @cached_property
     def is_contradictory(self) -> bool:
         """True if trials disagree by far more than their noise: the capacity is not one number."""
-        if len(self.known) <= self.parameters.max_contradictions:
+        warm = [each for each in self.known if not self.problem.cold or each.age > max(WARM_UPS_S)]
+        if len(warm) <= self.parameters.max_contradictions:
             return False
         middle = math.log(self.interval[1])
-        wrong = sum(self._contradicts(reading, middle) for reading in self.known)
-        return wrong > self.parameters.max_contradictions and 3 * wrong > len(self.known)
+        wrong = sum(self._contradicts(reading, middle) for reading in warm)
+        return wrong > self.parameters.max_contradictions and 3 * wrong > len(warm)
 
     @property
     def _tried(self) -> list[Step]:
@@ -167,7 +174,7 @@ class Evidence:
             if not reading.near or reading.excess > self.parameters.reading_sd:
                 return False
             return abs(reading.log_capacity(self.posterior.fixed_share) - middle) > margin
-        distance = math.log(reading.rate) - middle
+        distance = reading.log_capacity(self.posterior.fixed_share) - middle
         return distance > margin if reading.kind == "at least" else -distance > margin
 
 

@@ -31,7 +31,7 @@ class SearchParameters(Struct, frozen=True):
     sustained one only a bound"""
     next_batch_share: float = 0.45
     """the same where sustained batches are readings too"""
-    first_load: float = 0.85
+    first_load: float = 0.93
     """rate of the first trial that is to be sustained, as a share of the median"""
     settle: float = 0.5
     window: float = 1.5
@@ -49,6 +49,11 @@ class SearchParameters(Struct, frozen=True):
     trial_messages: float = 60.0
     generator_share: float = 0.95
     """highest planned rate, as a share of the generator's ceiling"""
+    highest_share: float = 0.25
+    """the highest rate must be sustained for this share of the budget, but not more than `longest`: a single short
+    trial is also sustained a few per cent above the capacity"""
+    highest_factor: float = 10.0
+    """and for this multiple of the time in which trials showed a capacity: a cold system may be overloaded at first"""
     min_readings: int = 2
     confirmation_budget: float = 120.0
     """budget from which on a trial at the lower end of the interval confirms it"""

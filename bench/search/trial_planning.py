@@ -50,16 +50,20 @@ def _window(evidence: Evidence, rate: float) -> float | None:
     interval, configured, settle = problem.batch_interval, problem.timing.window, _settle(evidence)
     shortest = max(parameters.window if configured is None else float(configured), parameters.window_batches * interval)
     shortest = max(shortest, (parameters.window_batches + parameters.settle_batches) * interval - settle)
-    after = AFTER_S + AFTER_BATCHES * interval + _drain_seconds(evidence, rate, settle + shortest)
-    left = seconds_left(evidence) - settle - after
+    after = AFTER_S + AFTER_BATCHES * interval
+    stretch = 1 + _excess(evidence, rate)
+    left = (seconds_left(evidence) - after) / stretch - settle
     if left < shortest:
         return None
     if configured is not None:
         return shortest
-    wanted, near = parameters.first_share * left if problem.hint_hz is not None else 0.0, False
-    if evidence.estimates and evidence.sustained:
-        wanted, near = parameters.trial_share * left, True
-    if near and left - wanted < shortest + settle + after:  # there is no time for another one
+    hinted, share = problem.hint_hz is not None, 0.0
+    if evidence.estimates or evidence.sustained >= 0.999 * evidence.highest:
+        share = parameters.trial_share
+    elif hinted:
+        share = parameters.first_share
+    wanted, another = share * left, shortest + settle + after
+    if evidence.known and share and left - max(wanted, shortest) < another:  # there is no time for another one
         wanted = left
     longest = max(parameters.longest, parameters.longest_batches * interval)
     return max(shortest, min(parameters.trial_messages / rate, 0.4 * left), min(wanted, longest))
@@ -77,11 +81,10 @@ def seconds_left(evidence: Evidence) -> float:
     return float(evidence.problem.search.budget) - sum(step.measurement.seconds for step in evidence.steps)
 
 
-def _drain_seconds(evidence: Evidence, rate: float, load: float) -> float:
-    """Return how long a backlog takes that a load of that length at `rate` probably leaves."""
-    if not evidence.estimates:
-        return 0.0
-    return max(0.0, rate / evidence.posterior.quantiles(0.4)[0] - 1) * load
+def _excess(evidence: Evidence, rate: float) -> float:
+    """Return the seconds of drain that each second of load at `rate` probably leaves."""
+    hinted = evidence.problem.hint_hz is not None and evidence.known
+    return max(0.0, rate / evidence.posterior.quantiles(0.4)[0] - 1) if evidence.estimates or hinted else 0.0
 
 
 def _next_rate(evidence: Evidence) -> float:
@@ -90,7 +93,7 @@ def _next_rate(evidence: Evidence) -> float:
     if last is not None and (_late_once(evidence) or _retried(evidence)):
         return last.measurement.planned.rate
     if not evidence.known:
-        return evidence.problem.start if last is None else last.measurement.planned.rate
+        return _limited(evidence, evidence.problem.start if last is None else last.measurement.planned.rate)
     if not evidence.estimates:
         return _limited(evidence, _probe_rate(evidence))
     middle, share = evidence.posterior.quantiles(0.5)[0], parameters.next_share

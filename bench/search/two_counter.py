@@ -105,11 +105,9 @@ class TwoCounter:
         ]
         if at_lowest[-parameters.max_lowest_failures :] == ["overloaded"] * parameters.max_lowest_failures:
             return "lowest rate"
-        if (
-            evidence.sustained >= 0.999 * evidence.highest
-            and not evidence.estimates
-            and evidence.overloaded == math.inf
-        ):
+        enough = min(parameters.longest, parameters.highest_share * float(self.problem.search.budget))
+        contrary = sum(reading.seconds for reading in evidence.estimates)
+        if evidence.seconds_at_highest >= max(enough, parameters.highest_factor * contrary):
             return "highest rate"
         return "unstable" if evidence.is_contradictory else ""
 
@@ -124,7 +122,7 @@ class TwoCounter:
             return replace(result, status="upper-bound", reason="floor", high_hz=evidence.lowest)
         if not evidence.known:
             return self._invalid(result) if self.steps else replace(result, reason="no trial within the budget")
-        if evidence.overloaded == math.inf and not evidence.estimates:
+        if self._end == "highest rate" or (evidence.overloaded == math.inf and not evidence.estimates):
             reason = "budget" if not self._end else ("generator" if evidence.generator_limited else "highest")
             rates = {"estimate_hz": evidence.sustained, "low_hz": self._lower_bound()}
             return replace(result, status="lower-bound", reason=reason, confirmed_hz=evidence.sustained, **rates)

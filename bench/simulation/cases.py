@@ -1,21 +1,16 @@
-"""The simulated systems of a validation: scenarios of known capacity, families of random capacity, and adversaries.
+"""The simulated systems of a validation with a fixed capacity and a long budget: scenarios and adversaries.
 
 Specification: the project's max-rate-search reference, sections 8 and 9.1.
 """
 
-import numpy as np
 from msgspec import Struct
-from msgspec.structs import replace
 
-from bench.config.scenario import Timing
 from bench.simulation.capacity import Traits
 from bench.simulation.driver import Case
+from bench.simulation.engines import CALIBRATED_SHARE
 from bench.simulation.faults import Faults
-from bench.units import Seconds
 
 CAPACITY = 20_000.0
-CALIBRATED_SHARE = 0.98
-"""The calibrated ceiling of the generator, as a share of the true one."""
 
 SCENARIOS = (
     Case("S1 continuous", Traits(CAPACITY)),
@@ -26,59 +21,6 @@ SCENARIOS = (
     Case("S5 collapse", Traits(CAPACITY, collapse_loss=0.3)),
     Case("S6 noisy", Traits(CAPACITY, noise=0.10, pause_gap=10.0)),
 )
-NEIGHBOURS = tuple(
-    replace(case, name=f"{case.name.split()[0]} hint", hint=1.1)
-    for case in SCENARIOS
-    if case.name[:2] in ("S1", "S2", "S3", "S4")
-)
-
-
-class Family(Struct, frozen=True):
-    """Systems with the same traits but for a random capacity, log-uniform between `lowest` and `highest` messages/s."""
-
-    template: Case
-    lowest: float
-    highest: float
-
-    @property
-    def name(self) -> str:
-        """The name of each of its cases."""
-        return self.template.name
-
-    def draw_case(self, seed: int) -> Case:
-        """Return the case with the capacity that `seed` determines."""
-        low, high = np.log([self.lowest, self.highest])
-        capacity = float(np.exp(np.random.default_rng([seed, 1]).uniform(low, high)))
-        return replace(self.template, traits=replace(self.template.traits, mean_capacity=capacity))
-
-
-FAMILIES = (
-    Family(Case("friendly", Traits(1.0, latency=0.002, noise=0.01, pause_gap=0.0, warm_up=0.0)), 5e3, 5e5),
-    Family(Case("realistic", Traits(1.0, latency=0.005)), 5e3, 5e5),
-    Family(Case("micro-batch 1 s", Traits(1.0, batch_interval=1.0)), 5e3, 5e5),
-    Family(Case("slow, batch 1 s", Traits(1.0, batch_interval=1.0), 0.1, 1e4), 0.5, 2000.0),
-    Family(Case("slow, 10 ms", Traits(1.0), 0.1, 1e4), 0.5, 2000.0),
-    Family(Case("any", Traits(1.0), 0.1, 1e6), 0.5, 5e5),
-)
-
-
-def _low_budget(name: str, batch_interval: float = 0.0) -> Family:
-    """Return a family with a budget of half a minute for each search, as in scenarios/quick.yaml."""
-    timing = Timing(settle=Seconds(0.5), window=Seconds(3))
-    case = Case(
-        name,
-        Traits(1.0, warm_up=3.0, batch_interval=batch_interval),
-        0.1,
-        1e6,
-        budget=30.0,
-        precision=0.25,
-        timing=timing,
-    )
-    return Family(case, 50.0, 2e5)
-
-
-LOW_BUDGET = (_low_budget("in 30 s"), _low_budget("in 30 s, batch 1 s", batch_interval=1.0))
-"""Their intervals are wide, but must contain the truth as often as the others."""
 
 
 class Adversary(Struct, frozen=True):

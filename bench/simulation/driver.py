@@ -1,5 +1,6 @@
 """Runs of a search strategy on a simulated system, in the harness's loop: plan, trial, verdict."""
 
+import math
 from collections.abc import Callable
 
 from msgspec import Struct
@@ -23,8 +24,8 @@ class Case(Struct, frozen=True):
     """A simulated system and the parameters of a search on it; rates in messages/s, times in seconds.
 
     `generator_known` is the calibrated ceiling of the generator as a share of the true one (None: not calibrated);
-    `hint` is a neighbour's estimate as a share of the truth. Without `drains` the backlog of a trial stays for the
-    next one.
+    `hint` is a neighbour's estimate and `bound` the hard bound, as shares of the truth. Without `drains` the backlog
+    of a trial stays for the next one.
     """
 
     name: str
@@ -36,8 +37,12 @@ class Case(Struct, frozen=True):
     faults: Faults = Faults()
     generator_known: float | None = None
     hint: float | None = None
+    bound: float | None = None
     drains: bool = True
     timing: Timing = Timing()
+    cold: bool = False
+    """the search is told that the system may be cold"""
+    cell: Cell = Cell("simulated", "fluid", 100, 0.0)
 
     @property
     def problem(self) -> SearchProblem:
@@ -45,10 +50,11 @@ class Case(Struct, frozen=True):
         lowest, highest = Rate(self.lowest), Rate(self.highest)
         search = Search(precision=Share(self.precision), budget=Seconds(self.budget), lowest=lowest, highest=highest)
         return SearchProblem(
-            Cell("simulated", "fluid", 100, 0.0), search, self.timing, self.traits.batch_interval,
-            bound_hz=None,
+            self.cell, search, self.timing, self.traits.batch_interval,
+            bound_hz=None if self.bound is None else self.bound * self.traits.truth,
             hint_hz=None if self.hint is None else self.hint * self.traits.truth,
             generator_hz=None if self.generator_known is None else self.generator_known * self.traits.generator,
+            cold=self.cold,
         )  # fmt: skip
 
 
@@ -63,11 +69,20 @@ class SearchOutcome(Struct, frozen=True):
     budget: float
     ended: bool
     """the strategy ended by itself"""
+    longest: float = 0.0
+    """seconds of the longest trial, with the restart after it"""
+    hinted: bool = False
 
     @property
     def error(self) -> float | None:
         """The relative error of the estimate; None without one."""
         return None if self.result.estimate_hz is None else self.result.estimate_hz / self.truth - 1
+
+    @property
+    def half_width(self) -> float | None:
+        """Half of the interval's width in ln(rate); None without both ends."""
+        low, high = self.result.low_hz, self.result.high_hz
+        return math.log(high / low) / 2 if low and high else None
 
     @property
     def covered(self) -> bool:
@@ -91,14 +106,19 @@ def run_search(case: Case, seed: int, strategy: StrategyFactory) -> SearchOutcom
         else Fluid(case.traits, case.faults, seed, drains=case.drains)
     )
     search = strategy(problem)
-    drain, ended = float(problem.timing.drain), False
+    drain, ended, longest = float(problem.timing.drain), False, 0.0
     for _ in range(MAX_TRIALS):
         planned = search.next_trial()
         if planned is None:
             ended = True
             break
+        began = system.seconds
         measurement = system.run_trial(planned, drain)
         search = search.after(measurement, judge(measurement, rules))
         if not (measurement.drained and measurement.lost == 0):
             system.restart()
-    return SearchOutcome(case.name, seed, case.traits.truth, search.result(), system.seconds, case.budget, ended)
+        longest = max(longest, system.seconds - began)
+    return SearchOutcome(
+        case.name, seed, case.traits.truth, search.result(), system.seconds, case.budget, ended, longest,
+        hinted=case.hint is not None,
+    )  # fmt: skip

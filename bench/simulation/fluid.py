@@ -87,6 +87,7 @@ class Fluid:
         self._queue = self._queue if self._queue > MAX_DRAINED_QUEUE else 0.0
         counters = self._counters(planned, flow, begin, carried)
         measurement = measurement_of(planned, counters, self.traits.batch_interval, ended=ended, ticks=ticks)
+        measurement = replace(measurement, warm_s=(begin - self._started) * TICK_S)
         return self._faults.distort_totals(_with_drain(measurement, empty=empty), begin * TICK_S)
 
     def _flow(self, rate: float, count: int, queue: float) -> Flow:

@@ -69,8 +69,9 @@ class MicroBatches:
         last = batches[-1].end if batches and done else count * TICK_S
         ticks = max(load, int(np.ceil(last / TICK_S)) + 1)
         counters = self._counters(planned, batches, load, ticks)
-        self.clock += ticks
         measurement = measurement_of(planned, counters, interval, ended=ended, ticks=load)
+        measurement = replace(measurement, warm_s=(self.clock - self._started) * TICK_S)
+        self.clock += ticks
         if self.traits.reports_batches:
             measurement = replace(measurement, batches=_columns(batches))
         if done:

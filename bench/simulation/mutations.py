@@ -5,21 +5,15 @@ from collections.abc import Callable
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bench.analysis.stability import Stability, assess_stability
-from bench.model.measurement import Measurement
+from bench.analysis.verdict import Verdict
+from bench.model.measurement import Measurement, PlannedTrial, Result
 from bench.search.parameters import SearchParameters
 from bench.search.problem import SearchProblem, Strategy
 from bench.search.two_counter import TwoCounter
-from bench.simulation.acceptance import (
-    CaseSummary,
-    Criterion,
-    neighbour_criteria,
-    saving_criterion,
-    scenario_criteria,
-    summarise,
-)
-from bench.simulation.cases import NEIGHBOURS, SCENARIOS
+from bench.simulation.acceptance import Criterion, engine_criteria, scenario_criteria, summarise
+from bench.simulation.cases import SCENARIOS
 from bench.simulation.driver import Case, StrategyFactory, run_search
+from bench.simulation.engines import ENGINE_CASES, EngineCase
 
 BACKLOG_LIMIT, LAST_ROWS = 1000, 30
 
@@ -29,53 +23,82 @@ class Mutation(Struct, frozen=True):
 
     name: str
     strategy: StrategyFactory
-    cases: tuple[Case, ...]
+    cases: tuple[Case | EngineCase, ...]
     mutate: Callable[[Case], Case] = lambda case: case
 
 
 def failed_criteria(mutation: Mutation, seeds: range) -> list[Criterion]:
     """Run the searches of a mutation, and return the criteria that fail."""
     criteria: list[Criterion] = []
-    summaries: dict[bool, list[CaseSummary]] = {False: [], True: []}
     for case in mutation.cases:
-        summary = summarise([run_search(mutation.mutate(case), seed, mutation.strategy) for seed in seeds])
-        summaries[case.hint is not None].append(summary)
-        criteria += scenario_criteria(summary) if case.hint is None else neighbour_criteria(summary)
-    if summaries[True] and summaries[False]:
-        criteria.append(saving_criterion(summaries[True], summaries[False]))
+        drawn = [(case if isinstance(case, Case) else case.draw_case(seed), seed) for seed in seeds]
+        summary = summarise([run_search(mutation.mutate(each), seed, mutation.strategy) for each, seed in drawn])
+        criteria += scenario_criteria(summary) if isinstance(case, Case) else engine_criteria(summary, case)
     return [criterion for criterion in criteria if not criterion.passed]
 
 
+class _Misjudged(Struct, frozen=True):
+    """A search that receives other verdicts than those of the judge."""
+
+    search: Strategy
+    change: Callable[[Measurement, Verdict], Verdict]
+
+    def next_trial(self) -> PlannedTrial | None:
+        """Return the next trial of the search."""
+        return self.search.next_trial()
+
+    def after(self, measurement: Measurement, verdict: Verdict) -> "_Misjudged":
+        """Return the search with one more trial and the changed verdict."""
+        return replace(self, search=self.search.after(measurement, self.change(measurement, verdict)))
+
+    def result(self) -> Result:
+        """Return the result of the search."""
+        return self.search.result()
+
+
 def _flip_verdicts(problem: SearchProblem) -> Strategy:
-    return TwoCounter(problem, assess=_assess_flipped)
+    return _Misjudged(TwoCounter(problem), _flip)
 
 
-def _assess_flipped(measurement: Measurement) -> Stability:
-    stability = assess_stability(measurement)
-    return replace(stability, overloaded=not stability.overloaded, loss=0.3 if stability.loss == 0 else 0.0)
+def _flip(_: Measurement, verdict: Verdict) -> Verdict:
+    return Verdict("sustained") if verdict.word == "overloaded" else Verdict("overloaded", "backlog grew", 0.3)
 
 
 def _limit_backlog(problem: SearchProblem) -> Strategy:
-    return TwoCounter(problem, assess=_assess_with_limit)
+    return _Misjudged(TwoCounter(problem), _judge_with_limit)
 
 
-def _assess_with_limit(measurement: Measurement) -> Stability:
+def _judge_with_limit(measurement: Measurement, verdict: Verdict) -> Verdict:
     """Return an overload if more than BACKLOG_LIMIT messages are in flight, as in the OpenMessaging Benchmark."""
     rows = zip(measurement.series.offered, measurement.series.processed, strict=True)
     backlogs = [offered - processed for offered, processed in rows if offered <= measurement.offered]
-    stability = assess_stability(measurement)
-    overloaded = min(backlogs[-LAST_ROWS:]) > BACKLOG_LIMIT
-    return replace(stability, overloaded=overloaded, loss=max(0.1, stability.loss) if overloaded else 0.0)
+    if min(backlogs[-LAST_ROWS:]) <= BACKLOG_LIMIT:
+        return Verdict("sustained")
+    return Verdict("overloaded", "backlog grew", max(0.1, verdict.loss))
 
 
 def _believe_first(problem: SearchProblem) -> Strategy:
     return TwoCounter(problem, SearchParameters(inflation=0.3))
 
 
+def _ignore_age(problem: SearchProblem) -> Strategy:
+    return TwoCounter(replace(problem, cold=False))
+
+
 _SIMPLE, _BATCHED, _COLLAPSING = SCENARIOS[0], SCENARIOS[2], SCENARIOS[5]
+_SHORT = tuple(case for case in ENGINE_CASES if case.name in ("continuous, 25 s", "batch 1 s, counters, 75 s"))
+_COLD = tuple(case for case in ENGINE_CASES if case.name.startswith("JIT 120 s, ") and case.budget < 100)
 MUTATIONS = (
     Mutation("the verdict is flipped", _flip_verdicts, (_SIMPLE,)),
-    Mutation("the drain is dropped", TwoCounter, (_SIMPLE, _COLLAPSING), lambda case: replace(case, drains=False)),
-    Mutation("an absolute backlog limit of 1,000", _limit_backlog, (_SIMPLE, _BATCHED)),
-    Mutation("the interval is too narrow", _believe_first, (_SIMPLE, _BATCHED, NEIGHBOURS[0], NEIGHBOURS[2])),
+    Mutation(
+        "the drain is dropped",
+        TwoCounter,
+        (_SIMPLE, _COLLAPSING),
+        lambda case: replace(case, drains=False, budget=300.0),
+    ),
+    Mutation(
+        "an absolute backlog limit of 1,000", _limit_backlog, (_SIMPLE,), lambda case: replace(case, budget=300.0)
+    ),
+    Mutation("the interval is too narrow", _believe_first, (_SIMPLE, _BATCHED, *_SHORT)),
+    Mutation("a cold system is taken for a warm one", _ignore_age, _COLD),
 )

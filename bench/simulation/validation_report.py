@@ -9,36 +9,39 @@ from bench.simulation.acceptance import (
     CaseSummary,
     Criterion,
     adversary_criteria,
-    family_criteria,
-    low_budget_criteria,
-    neighbour_criteria,
-    saving_criterion,
+    engine_criteria,
+    map_criteria,
+    pooled_criteria,
     scenario_criteria,
     summarise,
 )
-from bench.simulation.cases import ADVERSARIES, FAMILIES, LOW_BUDGET, NEIGHBOURS, SCENARIOS
+from bench.simulation.cases import ADVERSARIES, SCENARIOS
 from bench.simulation.driver import Case, SearchOutcome, StrategyFactory, run_search
+from bench.simulation.engines import ENGINE_CASES
+from bench.simulation.maps import MAPS, MapOutcome, run_map
 from bench.simulation.mutations import MUTATIONS, failed_criteria
 
-Kind = Literal["scenario", "repeat", "neighbour", "family", "low budget", "adversary", "mutation"]
-KINDS: tuple[Kind, ...] = ("scenario", "repeat", "neighbour", "family", "low budget", "adversary", "mutation")
-FORMAT = 1
+Kind = Literal["scenario", "repeat", "engine", "map", "adversary", "mutation"]
+KINDS: tuple[Kind, ...] = ("scenario", "repeat", "engine", "map", "adversary", "mutation")
+Answers = list[SearchOutcome] | list[MapOutcome] | list[Criterion]
+FORMAT = 2
 
 
 class Seeds(Struct, frozen=True):
     """The number of runs of each kind of case, and the first seed."""
 
-    scenario: int = 200
-    family: int = 200
-    adversary: int = 100
+    scenario: int = 80
+    engine: int = 80
+    map: int = 40
+    adversary: int = 40
     mutation: int = 40
     first: int = 0
 
     def count(self, kind: Kind) -> int:
         """Return the number of runs of each case of a kind."""
         counts = {
-            "family": self.family,
-            "low budget": self.family,
+            "engine": self.engine,
+            "map": self.map,
             "adversary": self.adversary,
             "mutation": self.mutation,
             "repeat": 2,
@@ -111,61 +114,55 @@ def list_tasks(seeds: Seeds, *, only: str = "", max_runs: int = 20, mutations: b
     return tasks
 
 
-def run_task(task: Task, strategy: StrategyFactory) -> "list[SearchOutcome] | list[Criterion]":
-    """Run a task; return the outcomes of its searches, or the failed criteria of a mutation.
+def run_task(task: Task, strategy: StrategyFactory) -> Answers:
+    """Run a task; return the outcomes of its searches or maps, or the failed criteria of a mutation.
 
     The answer depends on nothing but the arguments.
     """
     seeds = range(task.first, task.first + task.count)
     if task.kind == "mutation":
         return failed_criteria(MUTATIONS[task.index], seeds)
+    if task.kind == "map":
+        return [run_map(MAPS[task.index], seed, strategy) for seed in seeds]
     if task.kind == "repeat":
         return [run_search(SCENARIOS[task.index], task.first, strategy) for _ in range(2)]
     return [run_search(_case(task, seed), seed, strategy) for seed in seeds]
 
 
-def build_report(
-    strategy: str, seeds: Seeds, answers: Iterable[tuple[Task, "list[SearchOutcome] | list[Criterion]"]]
-) -> ValidationReport:
+def build_report(strategy: str, seeds: Seeds, answers: Iterable[tuple[Task, Answers]]) -> ValidationReport:
     """Return the report on the answers of all tasks; the order of the answers does not matter."""
-    by_case: dict[tuple[Kind, int], dict[int, list[SearchOutcome] | list[Criterion]]] = {}
+    by_case: dict[tuple[Kind, int], dict[int, Answers]] = {}
     for task, answer in answers:
         by_case.setdefault((task.kind, task.index), {})[task.first] = answer
     cases = []
     for kind, index in sorted(by_case, key=lambda case: (KINDS.index(case[0]), case[1])):
         pieces = by_case[kind, index]
         cases.append(_report_case(kind, index, [each for first in sorted(pieces) for each in pieces[first]]))
-    return ValidationReport(FORMAT, strategy, seeds, [*cases, *_report_savings(cases)])
+    return ValidationReport(FORMAT, strategy, seeds, [*cases, *_report_budgets(cases)])
 
 
 def _case(task: Task, seed: int) -> Case:
-    if task.kind in ("family", "low budget"):
-        return (FAMILIES if task.kind == "family" else LOW_BUDGET)[task.index].draw_case(seed)
-    if task.kind == "adversary":
-        return ADVERSARIES[task.index].case
-    return (NEIGHBOURS if task.kind == "neighbour" else SCENARIOS)[task.index]
+    if task.kind == "engine":
+        return ENGINE_CASES[task.index].draw_case(seed)
+    return ADVERSARIES[task.index].case if task.kind == "adversary" else SCENARIOS[task.index]
 
 
 def _names_of(kind: Kind) -> list[str]:
     if kind == "adversary":
         return [adversary.case.name for adversary in ADVERSARIES]
-    named: dict[str, Sequence[object]] = {
-        "neighbour": NEIGHBOURS,
-        "family": FAMILIES,
-        "low budget": LOW_BUDGET,
-        "mutation": MUTATIONS,
-    }
+    named: dict[str, Sequence[object]] = {"engine": ENGINE_CASES, "map": MAPS, "mutation": MUTATIONS}
     return [str(case.name) for case in named.get(kind, SCENARIOS)]  # type: ignore[attr-defined]  # all have a name
 
 
-def _report_case(kind: Kind, index: int, answers: "Sequence[SearchOutcome | Criterion]") -> CaseReport:
+def _report_case(kind: Kind, index: int, answers: "Sequence[SearchOutcome | MapOutcome | Criterion]") -> CaseReport:
     name = _names_of(kind)[index]
-    failed = [answer for answer in answers if isinstance(answer, Criterion)]
     outcomes = [answer for answer in answers if isinstance(answer, SearchOutcome)]
     if kind == "mutation":
-        return CaseReport(
-            kind, name, [Criterion(name, "criteria failed by the mutation", len(failed), 1, at_least=True)]
-        )
+        failed = Criterion(name, "criteria failed by the mutation", len(answers), 1, at_least=True)
+        return CaseReport(kind, name, [failed])
+    if kind == "map":
+        maps = [answer for answer in answers if isinstance(answer, MapOutcome)]
+        return CaseReport(kind, name, map_criteria(name, maps))
     if kind == "repeat":
         different = sum(outcome != outcomes[0] for outcome in outcomes)
         return CaseReport(kind, name, [Criterion(name, "same seed, different result", different, 0)])
@@ -177,15 +174,15 @@ def _report_case(kind: Kind, index: int, answers: "Sequence[SearchOutcome | Crit
 def _criteria(kind: Kind, index: int, summary: CaseSummary, outcomes: Sequence[SearchOutcome]) -> list[Criterion]:
     if kind == "adversary":
         return adversary_criteria(ADVERSARIES[index], outcomes)
-    by_kind = {"scenario": scenario_criteria, "neighbour": neighbour_criteria, "low budget": low_budget_criteria}
-    return by_kind.get(kind, family_criteria)(summary)
+    return engine_criteria(summary, ENGINE_CASES[index]) if kind == "engine" else scenario_criteria(summary)
 
 
-def _report_savings(cases: Sequence[CaseReport]) -> Iterator[CaseReport]:
-    """Yield the report on the time that hints save, if some scenarios were run both with and without a hint."""
-    without = [case.summary for case in cases if case.kind == "scenario" and case.summary]
-    hinted = [case.summary for case in cases if case.kind == "neighbour" and case.summary]
-    both = {each.case[:3] for each in without} & {each.case[:3] for each in hinted}
-    pair = [[each for each in summaries if each.case[:3] in both] for summaries in (hinted, without)]
-    if both:
-        yield CaseReport("neighbour", "all of these", [saving_criterion(*pair)])
+def _report_budgets(cases: Sequence[CaseReport]) -> Iterator[CaseReport]:
+    """Yield the report on all engines together for each budget."""
+    by_budget: dict[float, list[CaseSummary]] = {}
+    for case in cases:
+        if case.kind == "engine" and case.summary is not None:
+            by_budget.setdefault(case.summary.budget, []).append(case.summary)
+    for budget, summaries in sorted(by_budget.items()):
+        criteria = pooled_criteria(budget, summaries)
+        yield CaseReport("engine", criteria[0].case, criteria)

@@ -66,7 +66,9 @@ def draw_coverage(ax: Axes, cases: Sequence[CaseReport]) -> list[Artist]:
     """Draw the share of runs of each case whose interval contains the truth."""
     drawn: list[Artist] = [ax.axvline(100 * MIN_COVERAGE, color=GREY, linewidth=0.6, linestyle="--")]
     shown = [
-        (index, case) for index, case in enumerate(cases) if case.summary is not None and case.summary.width is not None
+        (index, case)
+        for index, case in enumerate(cases)
+        if case.summary is not None and case.summary.half_width is not None
     ]
     for index, case in shown:
         assert case.summary is not None

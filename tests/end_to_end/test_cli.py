@@ -88,10 +88,10 @@ def test_a_wrong_command_line_is_exit_code_2(bench, words):
 
 
 def test_a_plan_says_what_will_be_needed(bench):
-    """Cells, time, disk and what is missing, before anything starts."""
+    """Cells, time, passes and what is missing, before anything starts."""
     code, said, _ = bench("plan", "scenarios/quick.yaml")
     assert code == 0
-    assert [line.split()[0] for line in said.splitlines()[:3]] == ["cells", "time", "disk"]
+    assert [line.split()[0] for line in said.splitlines()[:3]] == ["cells", "time", "passes"]
     assert "the jars of kafka are not in the cache: they will be downloaded first" in said
 
 
@@ -196,7 +196,7 @@ def test_a_wrong_word_is_one_line(bench, words, complaint):
 @pytest.mark.real
 def test_the_servers_find_their_files_below_a_relative_folder(bench, request, tmp_path):
     """Whoever runs it from any folder with the default --out gets a map."""
-    fast = ["systems=python/kafka", "grid.message_size=1 kB", "grid.cpu_cost=10 ms", "search.budget=5 s"]
+    fast = ["systems=python/kafka", "grid.message_size=1 kB", "grid.cpu_cost=10 ms", "search.total=10 s"]
     changes = [word for change in fast for word in ("--set", change)]
     code, said, complaints = bench(
         "run", str(request.config.rootpath / "scenarios/quick.yaml"), *changes, "--quiet", cwd=tmp_path

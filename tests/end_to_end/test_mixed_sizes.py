@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench.analysis import verdict
+from bench.analysis import foreign_work, late_generator
 from bench.cli.inputs import cache_folder
 from bench.cli.terminal import ignore
 from bench.config.site import Site
@@ -26,8 +26,8 @@ WRITTEN = {
 @pytest.fixture
 def ran(tmp_path, monkeypatch):
     """Runs the scenario with changes on a machine whose other work is no matter; the run's folder."""
-    monkeypatch.setattr(verdict, "MAX_FOREIGN_SHARE", 2.0)
-    monkeypatch.setattr(verdict, "MIN_FOREIGN_SHARE", 2.0)
+    monkeypatch.setattr(foreign_work, "LOSS_FACTOR", 0.0)
+    monkeypatch.setattr(late_generator, "STALL_FACTOR", 0.0)
 
     def go(*changes, cache=tmp_path / "cache"):
         scenario, store = (

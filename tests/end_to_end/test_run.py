@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.analysis import verdict
+from bench.analysis import foreign_work, late_generator
 from bench.analysis.verdict import Rules, judge
 from bench.cli.terminal import ignore
 from bench.config.site import Site
@@ -25,14 +25,14 @@ CEILING = 4000.0
 @pytest.fixture(autouse=True)
 def _shared_machine(monkeypatch):
     """What else this machine does is no reason here to throw a trial away: these ceilings are the plugin's own."""
-    monkeypatch.setattr(verdict, "MAX_FOREIGN_SHARE", 2.0)
-    monkeypatch.setattr(verdict, "MIN_FOREIGN_SHARE", 2.0)
+    monkeypatch.setattr(foreign_work, "LOSS_FACTOR", 0.0)
+    monkeypatch.setattr(late_generator, "STALL_FACTOR", 0.0)
 
 
 ALONE = """
 import sys
 from pathlib import Path
-from bench.analysis import verdict
+from bench.analysis import foreign_work, late_generator
 from bench.cli.terminal import ignore
 from bench.config.yaml_document import read_document
 from bench.runner.run import RunOptions, run
@@ -40,7 +40,7 @@ from bench.config.validation import apply_changes, parse_scenario
 from bench.config.site import Site
 from bench.storage.run_folder import RunFolder
 
-verdict.MAX_FOREIGN_SHARE = verdict.MIN_FOREIGN_SHARE = 2.0
+foreign_work.LOSS_FACTOR = late_generator.STALL_FACTOR = 0.0
 folder, file, *changes = sys.argv[1:]
 store = RunFolder.create(Path(folder), "smoke")
 options = RunOptions("bench run", Path(folder, "cache"), Path(folder, "children"))

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 from search_strategies import HalvingSearch
 
-from bench.analysis import verdict
+from bench.analysis import foreign_work, late_generator
 from bench.analysis.verdict import Rules, Verdict
+from bench.analysis.verdict import judge as judge_trial
 from bench.cli.terminal import ignore
 from bench.config.scenario import Scenario
 from bench.config.site import Site
@@ -28,8 +29,8 @@ CHANGES = ("search.strategy=search_strategies:HalvingSearch", "grid.message_size
 @pytest.fixture(autouse=True)
 def _shared_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     """What else this machine does is no reason here to throw a trial away."""
-    monkeypatch.setattr(verdict, "MAX_FOREIGN_SHARE", 2.0)
-    monkeypatch.setattr(verdict, "MIN_FOREIGN_SHARE", 2.0)
+    monkeypatch.setattr(foreign_work, "LOSS_FACTOR", 0.0)
+    monkeypatch.setattr(late_generator, "STALL_FACTOR", 0.0)
 
 
 @pytest.fixture
@@ -150,7 +151,7 @@ def test_a_cell_that_other_work_disturbed_is_tried_again(
 
     def judge(measurement: Measurement, rules: Rules) -> Verdict:
         disturbed = Verdict("invalid", "other work took 30 %")
-        return disturbed if measurement.planned.number < 3 else verdict.judge(measurement, rules)
+        return disturbed if measurement.planned.number < 3 else judge_trial(measurement, rules)
 
     monkeypatch.setattr(cell_search, "judge", judge)
     started: list[CellStarted] = []

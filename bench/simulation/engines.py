@@ -1,0 +1,101 @@
+"""Kinds of systems whose capacity is drawn for each seed, each with budgets from 20 s to 10 minutes."""
+
+from typing import Literal
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+
+from bench.simulation.capacity import Traits
+from bench.simulation.driver import Case
+
+BUDGETS = (20.0, 25.0, 30.0, 75.0, 600.0)
+LONG_BUDGET_S = 300.0
+"""From this budget on a search must not exceed it by more than one trial."""
+HINT_SD = 0.35
+"""Standard deviation of ln(a neighbour's estimate); every second seed has one."""
+CALIBRATED_SHARE = 0.98
+"""The calibrated ceiling of the generator, as a share of the true one."""
+LARGE_BATCH_BUDGETS = (75.0, 600.0)
+"""Budgets in which a window of six batches of 5 s fits."""
+
+
+class Engine(Struct, frozen=True):
+    """Systems with the same traits but for a random capacity, log-uniform between `lowest` and `highest` messages/s."""
+
+    name: str
+    traits: Traits
+    progress: Literal["continuous", "batches", "counters", ""] = ""
+    """which widths of the interval are required; "counters": batches that only the counter shows; "" for none"""
+    budgets: tuple[float, ...] = BUDGETS
+    lowest: float = 50.0
+    highest: float = 2e5
+    generator: float = float("inf")
+    """the generator's ceiling as a share of the truth; it is calibrated"""
+    cold: bool = False
+    bound: float | None = None
+    """the hard bound as a share of the truth, where the cost of the messages is known to be the limit"""
+
+
+class EngineCase(Struct, frozen=True):
+    """An engine with one of its budgets."""
+
+    engine: Engine
+    budget: float
+
+    @property
+    def name(self) -> str:
+        """The name of each of its cases."""
+        return f"{self.engine.name}, {self.budget:g} s"
+
+    def draw_case(self, seed: int) -> Case:
+        """Return the case with the capacity and the hint that `seed` determines; even seeds have no hint."""
+        engine, random = self.engine, np.random.default_rng([seed, 1])
+        capacity = float(np.exp(random.uniform(*np.log([engine.lowest, engine.highest]))))
+        hint = float(np.exp(random.normal(0.0, HINT_SD))) if seed % 2 else None
+        traits = replace(engine.traits, mean_capacity=capacity)
+        limited = engine.generator < float("inf")
+        if limited:
+            traits = replace(traits, generator=engine.generator * traits.truth)
+        return Case(
+            self.name, traits, 0.1, 1e6, self.budget,
+            hint=hint, bound=engine.bound, cold=engine.cold, generator_known=CALIBRATED_SHARE if limited else None,
+        )  # fmt: skip
+
+
+_CALM = Traits(1.0, warm_up=0.0)
+_SECOND = replace(_CALM, batch_interval=1.0)
+_PULL = replace(_SECOND, reader="pull", fixed_cost=0.4)
+_RECEIVER = replace(_SECOND, reader="receiver", fixed_cost=0.2)
+
+
+def _of_five_seconds(name: str, traits: Traits) -> Engine:
+    fixed = 5 * traits.fixed_cost
+    return Engine(name, replace(traits, batch_interval=5.0, fixed_cost=fixed), budgets=LARGE_BATCH_BUDGETS)
+
+
+ENGINES = (
+    Engine("continuous", _CALM, "continuous"),
+    Engine("fast", replace(_CALM, latency=0.02), "continuous", highest=1e6, lowest=1e4),
+    Engine("friendly", replace(_CALM, latency=0.002, noise=0.01, pause_gap=0.0), "continuous"),
+    Engine("collapse", replace(_CALM, collapse_loss=0.3), "continuous"),
+    Engine("noisy, pauses", replace(_CALM, noise=0.10, pause_gap=10.0)),
+    Engine("shared CPU", replace(_CALM, shared=0.3), "continuous"),
+    Engine("slow drift", replace(_CALM, drift=0.03), "continuous"),
+    Engine("Poisson, slow", replace(_CALM, poisson=True), lowest=10.0, highest=100.0, bound=2.0),
+    Engine("batch 1 s, counters", _SECOND, "counters"),
+    Engine("pull 1 s", _PULL, "batches"),
+    Engine("receiver 1 s", _RECEIVER, "batches"),
+    Engine("pull 1 s, counters", replace(_PULL, reports_batches=False)),
+    Engine("receiver 1 s, counters", replace(_RECEIVER, reports_batches=False)),
+    _of_five_seconds("batch 5 s, counters", _SECOND),
+    _of_five_seconds("pull 5 s", _PULL),
+    _of_five_seconds("receiver 5 s", _RECEIVER),
+    *(Engine(f"JIT {age:g} s", replace(_CALM, warm_up=age), cold=True) for age in (20.0, 60.0, 120.0)),
+    Engine("JIT 60 s, pull 1 s", replace(_PULL, warm_up=60.0), cold=True),
+    *(Engine(f"generator at {share:.0%} of the truth", _CALM, generator=share) for share in (0.95, 1.0, 1.05, 1.15)),
+    Engine("generator at 105%, pull 1 s", _PULL, generator=1.05),
+    Engine("very slow", _CALM, budgets=(600.0,), lowest=0.5, highest=50.0),
+    Engine("very slow, batch 1 s", _SECOND, budgets=(600.0,), lowest=0.5, highest=50.0),
+)
+ENGINE_CASES = tuple(EngineCase(engine, budget) for engine in ENGINES for budget in engine.budgets)

@@ -1,0 +1,119 @@
+"""Whole maps of simulated cells, each measured twice: maps of equal cells must show no change, and order what they can.
+
+The capacities lie on a surface 1/rate = a + b x size + c x cost with a scatter; each cell has a hint from the cells of
+its system that were measured before it, as in a run.
+"""
+
+from itertools import combinations
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+
+from bench.analysis.comparison import compare
+from bench.model.cell import Cell
+from bench.model.measurement import Result
+from bench.search.priors import cell_order, hint_of
+from bench.simulation.capacity import Traits
+from bench.simulation.driver import Case, StrategyFactory, run_search
+
+SIZES = (100, 1_000, 10_000, 100_000)
+COSTS = (0.0, 0.001, 0.01)
+SCATTER = 0.10
+"""Standard deviation of ln(capacity) around the surface."""
+NEAR = 1.3
+"""Cells of one map whose capacities differ by less than this factor must be ordered right or called open."""
+
+
+class Map(Struct, frozen=True):
+    """Maps of two systems over sizes and costs, with a budget for each cell in seconds."""
+
+    name: str
+    budget: float
+    engines: tuple[tuple[str, Traits], ...]
+
+
+class MapOutcome(Struct, frozen=True):
+    """The outcome of one map that was measured twice."""
+
+    changes: int
+    """cells whose rate differs between the two, by bench.analysis.comparison"""
+    cells: int
+    covered: int
+    """searches, of 2 x `cells`, whose interval contains the truth"""
+    pairs: int
+    """pairs of cells of the first measurement that differ by less than NEAR"""
+    misordered: int
+
+
+_CALM = Traits(1.0, warm_up=0.0)
+MAPS = tuple(
+    Map(
+        f"map, {budget:g} s a cell",
+        budget,
+        (
+            ("continuous", _CALM),
+            ("pull", replace(_CALM, batch_interval=1.0, reader="pull", fixed_cost=0.2)),
+        ),
+    )
+    for budget in (25.0, 75.0)
+)
+
+
+def run_map(kind: Map, seed: int, strategy: StrategyFactory) -> MapOutcome:
+    """Measure all cells of a map twice.
+
+    Args:
+        kind: The systems and the budget.
+        seed: Seed of the capacities and of the noise.
+        strategy: Factory of the search strategy.
+    """
+    systems = draw_systems(kind, seed)
+    (first, covered), (second, again) = (_measure(kind, systems, 2 * seed + part, strategy) for part in range(2))
+    changed = sum(each.word in ("faster", "slower") for each in compare(first, second))
+    truths = {cell: traits.truth for cell, traits in systems.items()}
+    near = [(a, b) for a, b in combinations(first, 2) if 1 / NEAR < truths[a.cell] / truths[b.cell] < NEAR]
+    wrong = sum(_is_misordered(a, b, truths[b.cell] / truths[a.cell]) for a, b in near)
+    return MapOutcome(changed, len(systems), covered + again, len(near), wrong)
+
+
+def draw_systems(kind: Map, seed: int) -> dict[Cell, Traits]:
+    """Return the cells of a map with their systems, in messages/s."""
+    random, systems = np.random.default_rng([seed, 4]), {}
+    for framework, traits in kind.engines:
+        base = float(np.exp(random.uniform(*np.log([5e3, 1e5]))))
+        bandwidth, cores = random.uniform(50e6, 300e6), random.uniform(1.0, 4.0)
+        for size in SIZES:
+            for cost in COSTS:
+                seconds = 1 / base + size / bandwidth + cost / cores
+                capacity = float(np.exp(random.normal(0.0, SCATTER))) / seconds
+                systems[Cell(framework, "simulated", size, cost)] = replace(traits, mean_capacity=capacity)
+    return systems
+
+
+def _measure(kind: Map, systems: dict[Cell, Traits], seed: int, strategy: StrategyFactory) -> tuple[list[Result], int]:
+    """Return the results of all cells in the order of a run, and the number of intervals that contain the truth."""
+    results: list[Result] = []
+    covered = 0
+    for index, cell in enumerate(cell_order(list(systems))):
+        traits = systems[cell]
+        hint = hint_of(cell, results)
+        share = None if hint is None else hint / traits.truth
+        case = Case(kind.name, traits, 0.1, 1e6, kind.budget, hint=share, cell=cell)
+        outcome = run_search(case, 1000 * seed + index, strategy)
+        results.append(outcome.result)
+        covered += outcome.covered
+    return results, covered
+
+
+def _is_misordered(a: Result, b: Result, ratio: float) -> bool:
+    """Return True if two results are called different in the wrong order.
+
+    Args:
+        a: The first result.
+        b: The second one, of another cell.
+        ratio: The true capacity of `b` divided by that of `a`.
+    """
+    moved = replace(b, framework=a.framework, source=a.source, message_bytes=a.message_bytes, cpu_seconds=a.cpu_seconds)
+    (compared,) = compare([a], [moved])
+    return compared.word == ("slower" if ratio > 1 else "faster")

@@ -1,0 +1,86 @@
+"""Readings have known answers for continuous, pull and receiver engines, whatever the window is."""
+
+import math
+
+import pytest
+from msgspec.structs import replace
+
+from bench.analysis.capacity_reading import read_capacity
+from bench.analysis.stability import assess_stability
+from bench.analysis.verdict import Rules, Verdict, judge
+from bench.model.measurement import PlannedTrial
+from bench.search.capacity_posterior import CapacityPrior, capacity_posterior
+from bench.simulation.capacity import Traits
+from bench.simulation.faults import Faults
+from bench.simulation.fluid import Fluid
+from bench.simulation.micro_batches import MicroBatches
+
+CALM = Traits(1000.0, noise=0.0, pause_gap=0.0, warm_up=0.0)
+PULL = replace(CALM, batch_interval=1.0, reader="pull", fixed_cost=0.4)
+RECEIVER = replace(PULL, reader="receiver")
+
+
+def reading_at(rate, traits=CALM, window=20.0):
+    """Return the reading of a trial at that rate of a simulated system."""
+    system = MicroBatches(traits, 1) if traits.reader else Fluid(traits, Faults(), 1)
+    measurement = system.run_trial(PlannedTrial(0, rate, max(1.0, traits.batch_interval), window, "search"), 60.0)
+    return read_capacity(measurement, judge(measurement, Rules()), assess_stability(measurement))
+
+
+def test_an_overloaded_continuous_system_shows_its_capacity():
+    """It works all the time, so the rate at which it processes is its capacity."""
+    reading = reading_at(1300.0)
+    assert (reading.kind, reading.ratio) == ("estimate", 1.0)
+    assert reading.rate == pytest.approx(1000.0, rel=0.01)
+    assert reading.excess == pytest.approx(math.log(1.3), abs=0.02)
+
+
+def test_a_sustained_continuous_system_shows_a_bound():
+    """Its capacity is at least the offered rate."""
+    reading = reading_at(800.0)
+    assert (reading.kind, reading.rate) == ("at least", 800.0)
+
+
+@pytest.mark.parametrize("traits", [PULL, RECEIVER], ids=["pull", "receiver"])
+@pytest.mark.parametrize("share", [0.7, 0.95, 1.1])
+def test_batches_show_the_capacity_at_any_rate(traits, share):
+    """Known fixed costs turn a sustained and an overloaded trial into the same capacity: (B - f) / s."""
+    reading = reading_at(share * traits.truth, traits)
+    assert reading.kind == "estimate"
+    assert math.exp(reading.log_capacity(0.4)) == pytest.approx(traits.truth, rel=0.03)
+
+
+def test_the_counter_of_stretching_batches_shows_the_same_capacity():
+    """Without reported batches the distance of completed batches is the time that they take."""
+    reading = reading_at(1.2 * PULL.truth, replace(PULL, reports_batches=False), window=60.0)
+    assert math.exp(reading.log_capacity(0.4)) == pytest.approx(PULL.truth, rel=0.05)
+
+
+def test_a_fixed_cost_beyond_the_batch_is_impossible():
+    """Its capacity would be infinite."""
+    assert reading_at(0.3 * PULL.truth, PULL).log_capacity(0.9) == math.inf
+
+
+def test_a_system_that_was_hardly_processed_shows_an_upper_bound_only():
+    """A breach of another objective bounds the rate from above."""
+    measurement = Fluid(CALM, Faults(), 1).run_trial(PlannedTrial(0, 500.0, 1.0, 10.0, "search"), 30.0)
+    reading = read_capacity(measurement, Verdict("overloaded", "p99 3 s above 2 s"), assess_stability(measurement))
+    assert (reading.kind, reading.rate) == ("at most", 500.0)
+
+
+def test_slices_show_noise_and_a_calm_system_shows_none():
+    """The scatter of a noisy system's slices is larger."""
+    calm, noisy = (reading_at(1300.0, replace(CALM, noise=noise)).spread for noise in (0.0, 0.2))
+    assert calm < 0.02 < 0.05 < noisy
+
+
+@pytest.mark.parametrize("traits", [PULL, RECEIVER], ids=["pull", "receiver"])
+def test_the_answer_does_not_depend_on_the_window(traits):
+    """D3: windows of 6.2, 15, 60 and 300 s give intervals that overlap and hold (B - f) / s."""
+    noisy, intervals = replace(traits, noise=0.04), []
+    for window in (6.2, 15.0, 60.0, 300.0):
+        readings = [reading_at(share * traits.truth, noisy, window) for share in (0.9, 1.1)]
+        posterior = capacity_posterior(CapacityPrior(10.0, 1e5, 700.0, 0.7), readings, batches=True)
+        intervals.append(posterior.interval(1.1))
+    assert max(low for low, _, _ in intervals) < min(high for _, _, high in intervals)
+    assert all(low < traits.truth < high for low, _, high in intervals)

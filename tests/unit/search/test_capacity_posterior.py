@@ -1,0 +1,76 @@
+"""The posterior of the capacity: readings narrow it, none has a veto, fixed costs and warm-ups are unknowns of it."""
+
+import math
+
+import pytest
+
+from bench.analysis.capacity_reading import Reading
+from bench.search.capacity_posterior import CapacityPrior, capacity_posterior
+
+PRIOR = CapacityPrior(1.0, 1e6, 1000.0, 0.5)
+
+
+def interval(*readings, prior=PRIOR, batches=False):
+    return capacity_posterior(prior, readings, batches=batches).interval(1.0)
+
+
+def test_estimates_narrow_the_posterior_around_the_capacity():
+    """Twenty estimates of 30 s leave an interval of a few per cent."""
+    low, middle, high = interval(*[Reading("estimate", 1300.0, seconds=30.0)] * 20)
+    assert middle == pytest.approx(1300.0, rel=0.01)
+    assert high / low < 1.1
+
+
+def test_an_outlier_cannot_exclude_the_capacity():
+    """One estimate of half the capacity moves the median by little."""
+    good = [Reading("estimate", 1000.0, seconds=30.0)] * 6
+    assert interval(*good, Reading("estimate", 500.0, seconds=30.0))[1] == pytest.approx(1000.0, rel=0.05)
+
+
+@pytest.mark.parametrize(("kind", "side"), [("at least", 1), ("at most", -1)])
+def test_a_bound_moves_the_posterior_to_its_side(kind, side):
+    """Bounds at the centre of the prior leave one side of it."""
+    middle = interval(*[Reading(kind, 1000.0, seconds=30.0)] * 3)[1]
+    assert side * math.log(middle / 1000.0) > 0.05
+
+
+def test_scatter_within_the_trials_is_noise():
+    """A trial whose slices agree leaves a narrower interval than one whose slices do not."""
+    calm, noisy = (interval(Reading("estimate", 1000.0, seconds=15.0, spread=spread)) for spread in (0.01, 0.5))
+    assert calm[2] / calm[0] < noisy[2] / noisy[0]
+
+
+def test_a_rate_far_beyond_the_capacity_says_less():
+    """The farther beyond its capacity, the less a system behaves as at its capacity."""
+    near, far = (interval(Reading("estimate", 1000.0, seconds=15.0, excess=excess)) for excess in (0.0, 2.0))
+    assert near[2] / near[0] < far[2] / far[0]
+
+
+def test_batches_of_two_lengths_show_the_fixed_cost():
+    """Batches of 400 and 500 messages that take 0.8 and 0.9 s have 0.4 s of fixed cost: 600 messages keep 1 s."""
+    readings = [Reading("estimate", 400.0, 0.8, 60.0), Reading("estimate", 500.0, 0.9, 60.0)] * 3
+    posterior = capacity_posterior(PRIOR, readings, batches=True)
+    low, _, high = posterior.interval(1.1)
+    assert low < 600.0 < high
+    assert posterior.fixed_share == pytest.approx(0.4, abs=0.12)
+
+
+def test_a_cold_system_may_be_faster_than_it_showed():
+    """Three trials in the first ten seconds of a cold system do not bound it from above; of a warm one they do."""
+    readings = [Reading("estimate", 1000.0, seconds=5.0, age=age) for age in (2.0, 6.0, 10.0)]
+    cold, warm = (interval(*readings, prior=CapacityPrior(1.0, 1e6, 1000.0, 0.5, cold=cold)) for cold in (True, False))
+    assert cold[2] > 1500.0 > warm[2]
+
+
+def test_a_trial_of_old_age_shows_a_warm_system():
+    """After five minutes of load nothing is left of the warm-up."""
+    prior = CapacityPrior(1.0, 1e6, 1000.0, 0.5, cold=True)
+    old = capacity_posterior(prior, [Reading("estimate", 1000.0, seconds=60.0, age=300.0)], batches=False)
+    assert old.warming == 0.0
+    assert old.interval(1.0)[2] < 1300.0
+
+
+def test_the_quantiles_are_ordered():
+    """Low, median and high of any posterior are in order."""
+    low, middle, high = interval(Reading("at least", 10.0), Reading("at most", 1e5))
+    assert low < middle < high

@@ -1,0 +1,211 @@
+"""The two-counter search finds a known capacity, or gives the reason why it did not, and can be resumed."""
+
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from bench.analysis.verdict import Rules, Verdict, judge
+from bench.model.measurement import PlannedTrial
+from bench.search.parameters import SearchParameters
+from bench.search.two_counter import TwoCounter
+from bench.simulation.capacity import Traits
+from bench.simulation.driver import Case, run_search
+from bench.simulation.engines import ENGINES, EngineCase
+from bench.simulation.faults import Faults
+from bench.simulation.fluid import Fluid
+from bench.simulation.micro_batches import MicroBatches
+
+CALM = Traits(1000.0, noise=0.005, pause_gap=0.0, warm_up=0.0)
+PARAMETERS = SearchParameters()
+
+
+def searched(case, seed=0):
+    """Return every state of a search with its next trial, from the first to the last."""
+    system = MicroBatches(case.traits, seed) if case.traits.reader else Fluid(case.traits, case.faults, seed)
+    rules = Rules(precision=case.precision)
+    states, search = [], TwoCounter(case.problem)
+    while (planned := search.next_trial()) is not None:
+        states.append((search, planned))
+        measurement = system.run_trial(planned, 30.0)
+        search = search.after(measurement, judge(measurement, rules))
+        if not (measurement.drained and measurement.lost == 0):
+            system.restart()
+    return [*states, (search, None)]
+
+
+def engine(name, budget):
+    """Return the case of an engine with a budget."""
+    return EngineCase(next(each for each in ENGINES if each.name == name), budget)
+
+
+# --- plans
+
+
+@settings(max_examples=15, deadline=None)
+@given(capacity=st.floats(1.0, 300_000), cut=st.floats(0, 1), interval=st.sampled_from([0.0, 1.0]))
+def test_the_same_steps_give_the_same_plan(capacity, cut, interval):
+    """A search that is fed the same trials again plans the same next one."""
+    case = Case("any", replace(CALM, mean_capacity=capacity, batch_interval=interval), lowest=0.1, budget=120.0)
+    system, trials, search = Fluid(case.traits, Faults(), 2), [], TwoCounter(case.problem)
+    while (planned := search.next_trial()) is not None:
+        measurement = system.run_trial(planned, 30.0)
+        trials.append((measurement, judge(measurement, Rules(precision=0.1))))
+        search = search.after(*trials[-1])
+    known = trials[: round(cut * len(trials))]
+    first, second = TwoCounter(case.problem), TwoCounter(case.problem)
+    for trial in known:
+        first, second = first.after(*trial), second.after(*trial)
+    assert first.next_trial() == second.next_trial()
+    assert first.result() == second.result()
+
+
+@pytest.mark.parametrize("interval", [1.0, 5.0])
+def test_every_window_holds_six_batches(interval):
+    """D1: a shorter one is too short to tell."""
+    case = Case("batches", replace(CALM, batch_interval=interval), budget=300.0)
+    assert all(planned.window >= 6 * interval for _, planned in searched(case) if planned)
+
+
+def test_the_first_trial_is_at_the_hint():
+    """A neighbour's estimate is where the capacity probably lies."""
+    case = Case("hinted", CALM, hint=1.1)
+    assert searched(case)[0][1].rate == pytest.approx(1100.0)
+
+
+def test_the_last_trial_of_a_short_search_uses_the_time_that_is_left():
+    """Where there is no time for another trial after it, it is as long as possible; its drain may exceed the budget."""
+    case = Case("short", replace(CALM, batch_interval=1.0), budget=25.0, hint=0.9)
+    search = searched(case)[-1][0]
+    assert 0.8 * 25.0 < sum(step.measurement.seconds for step in search.steps) < 30.0
+
+
+def test_no_rate_above_the_generators_ceiling_is_planned():
+    """Neither the first one at a hint beyond it, nor any later one."""
+    case = Case("limited", replace(CALM, generator=700.0), hint=1.5, generator_known=1.0)
+    assert max(planned.rate for _, planned in searched(case) if planned) <= PARAMETERS.generator_share * 700.0
+
+
+def test_slow_cells_are_given_enough_messages():
+    """A trial near a capacity of 2/s lasts for about as many messages as the parameters say."""
+    case = Case("slow", replace(CALM, mean_capacity=2.0), lowest=0.1, budget=600.0, hint=1.0)
+    states = searched(case)
+    assert max(planned.window for _, planned in states if planned) >= 0.5 * PARAMETERS.trial_messages / 2.0
+
+
+# --- results
+
+
+@pytest.mark.parametrize("name", ["continuous", "batch 1 s, counters", "pull 1 s", "receiver 1 s", "Poisson, slow"])
+def test_the_interval_of_a_search_of_75_s_holds_the_capacity(name):
+    """In at least 7 of 8 runs, with a median half-width below 20 %; `bench certify` runs more."""
+    case = engine(name, 75.0)
+    outcomes = [run_search(case.draw_case(seed), seed, TwoCounter) for seed in range(8)]
+    assert sum(outcome.covered for outcome in outcomes) >= 7
+    assert sorted(outcome.half_width or math.inf for outcome in outcomes)[4] < 0.2
+
+
+def test_a_cold_system_has_a_wide_interval():
+    """D2, D18: the warm capacity lies in the interval although no trial of the search saw it."""
+    case = engine("JIT 120 s", 25.0)
+    outcomes = [run_search(case.draw_case(seed), seed, TwoCounter) for seed in range(8)]
+    assert sum(outcome.covered for outcome in outcomes) >= 7
+
+
+@pytest.mark.parametrize("share", ["95%", "100%", "105%", "115%"])
+def test_a_generator_near_the_capacity_bounds_nothing(share):
+    """D8, D9: a bound rests on more than one short trial, and no interval is cut at the generator's ceiling."""
+    case = engine(f"generator at {share} of the truth", 75.0)
+    outcomes = [run_search(case.draw_case(seed), seed, TwoCounter) for seed in range(8)]
+    assert sum(outcome.covered for outcome in outcomes) >= 7
+
+
+def test_a_bound_at_the_generators_limit_rests_on_time():
+    """D8: the highest rate is sustained for a quarter of the budget before it is a result."""
+    case = Case("limited", replace(CALM, generator=700.0), generator_known=1.0, budget=100.0)
+    search = searched(case)[-1][0]
+    result = search.result()
+    assert (result.status, result.reason) == ("lower-bound", "generator")
+    assert search.evidence.seconds_at_highest >= 25.0
+    assert result.low_hz < result.confirmed_hz
+
+
+def test_both_rates_of_batches_are_reported():
+    """The rate that keeps the interval is the estimate; the one if batches may grow is beside it."""
+    traits = replace(CALM, batch_interval=1.0, reader="pull", fixed_cost=0.4)
+    result = run_search(Case("pull", traits, budget=300.0), 1, TwoCounter).result
+    assert result.status == "measured"
+    assert result.low_hz < 600.0 < result.high_hz
+    assert result.growing_hz == pytest.approx(1000.0, rel=0.2)
+
+
+def test_a_system_that_keeps_up_at_the_end_of_the_range_is_a_lower_bound():
+    """Nothing was overloaded, and no higher rate may be tried."""
+    result = run_search(Case("end", CALM, highest=500.0), 0, TwoCounter).result
+    assert (result.status, result.reason, result.high_hz) == ("lower-bound", "highest", None)
+
+
+def test_three_invalid_trials_end_a_cell():
+    """The reason is that of the last one."""
+    search = TwoCounter(Case("invalid", CALM).problem)
+    system = Fluid(CALM, Faults(), 1)
+    for _ in range(3):
+        search = search.after(system.run_trial(search.next_trial(), 30.0), Verdict("invalid", "the load died"))
+    assert search.next_trial() is None
+    assert search.result().status == "failed"
+    assert "the load died" in search.result().reason
+
+
+def test_other_work_on_the_machine_is_not_the_systems_failure():
+    """A cell without a trial that other work left alone is not measured."""
+    search, system = TwoCounter(Case("shared", CALM).problem), Fluid(CALM, Faults(), 1)
+    for _ in range(3):
+        verdict = Verdict("invalid", "other work took 30% of this machine")
+        search = search.after(system.run_trial(search.next_trial(), 30.0), verdict)
+    assert search.result().status == "not-measured"
+
+
+def test_a_search_without_a_trial_has_no_rate():
+    """The budget may be too small for any."""
+    result = TwoCounter(Case("none", CALM, budget=0.5).problem).result()
+    assert (result.status, result.estimate_hz) == ("failed", None)
+
+
+def test_a_trial_that_is_too_short_to_tell_shows_nothing():
+    """It is invalid, and gives no reading."""
+    case = Case("batches", replace(CALM, batch_interval=1.0))
+    measurement = Fluid(case.traits, Faults(), 1).run_trial(PlannedTrial(0, 900.0, 1.0, 3.0, "search"), 30.0)
+    verdict = judge(measurement, Rules())
+    search = TwoCounter(case.problem).after(measurement, verdict)
+    assert (verdict.word, search.evidence.known) == ("invalid", [])
+
+
+def test_an_objective_broken_once_is_not_believed():
+    """A breach of a latency objective is tried again at the same rate."""
+    search, system = TwoCounter(Case("p99", CALM).problem), Fluid(CALM, Faults(), 1)
+    first = search.next_trial()
+    search = search.after(
+        system.run_trial(replace(first, rate=500.0), 30.0), Verdict("overloaded", "p99 3 s above 2 s")
+    )
+    again = search.next_trial()
+    assert again.rate == 500.0
+    search = search.after(system.run_trial(again, 30.0), Verdict("overloaded", "p99 3 s above 2 s"))
+    assert [reading.kind for reading in search.evidence.known] == ["at most"]
+
+
+@pytest.mark.parametrize("hint", [0.3, 3.0])
+def test_a_wrong_hint_is_overruled(hint):
+    """A neighbour's estimate that is wrong by a factor of three costs time, not truth."""
+    outcomes = [
+        run_search(Case("wrong", Traits(5000.0, warm_up=0.0), hint=hint), seed, TwoCounter) for seed in range(4)
+    ]
+    assert all(abs(outcome.error) < 0.07 for outcome in outcomes)
+
+
+@pytest.mark.parametrize("budget", [20.0, 75.0, 600.0])
+def test_the_budget_is_kept(budget):
+    """A search ends within its budget and at most one trial more."""
+    outcomes = [run_search(Case("kept", Traits(20_000.0), budget=budget), seed, TwoCounter) for seed in range(4)]
+    assert all(outcome.seconds <= budget + outcome.longest for outcome in outcomes)
