@@ -180,11 +180,14 @@ def _first_seconds(state: CellState, states: Sequence[CellState], remaining_s: f
         return 0.0
     left = max(0.0, remaining_s)
     total = left + sum(each.seconds for each in states)
-    unvisited = sum(each.result is None for each in states)
-    share = min(FIRST_SHARE * total / len(states), left / unvisited)
-    known = any(each.cell.system == state.cell.system and each.result is not None for each in states)
-    overhead = min(state.overhead_s, MAX_OVERHEAD_SHARE * share)
-    return max(state.least_s, share - overhead) * (1.0 if known else WITHOUT_NEIGHBOUR)
+    new = [each for each in states if each.result is None]
+    known = {each.cell.system for each in states if each.result is not None}
+    systems = {each.cell.system for each in states}
+    parts = WITHOUT_NEIGHBOUR if state.cell.system not in known else 1.0
+    every = len(states) + (WITHOUT_NEIGHBOUR - 1) * len(systems)
+    rest = len(new) + (WITHOUT_NEIGHBOUR - 1) * len(systems - known)
+    share = min(FIRST_SHARE * total / every, left / rest) * parts
+    return max(state.least_s * parts, share - min(state.overhead_s, MAX_OVERHEAD_SHARE * share))
 
 
 def _list_options(states: Sequence[CellState], remaining_s: float, precision: float) -> Iterator[_Option]:

@@ -92,7 +92,7 @@ def _next_rate(evidence: Evidence) -> float:
     last, parameters = evidence.steps[-1] if evidence.steps else None, evidence.parameters
     if last is not None and (_late_once(evidence) or _retried(evidence)):
         return last.measurement.planned.rate
-    if not evidence.known:
+    if not evidence.sustained and evidence.overloaded == math.inf and not evidence.estimates:  # nothing that counts yet
         return _limited(evidence, evidence.problem.start if last is None else last.measurement.planned.rate)
     if not evidence.estimates:
         return _limited(evidence, _probe_rate(evidence))

@@ -120,7 +120,8 @@ class TwoCounter:
             return self._invalid(result)
         if self._end == "lowest rate":
             return replace(result, status="upper-bound", reason="floor", high_hz=evidence.lowest)
-        if not evidence.known:
+        shown = evidence.sustained or evidence.estimates or evidence.overloaded < math.inf
+        if not shown:
             return self._invalid(result) if self.steps else replace(result, reason="no trial within the budget")
         if self._end == "highest rate" or (evidence.overloaded == math.inf and not evidence.estimates):
             reason = "budget" if not self._end else ("generator" if evidence.generator_limited else "highest")

@@ -162,9 +162,18 @@ def test_other_work_on_the_machine_is_not_the_systems_failure():
     """A cell without a trial that other work left alone is not measured."""
     search, system = TwoCounter(Case("shared", CALM).problem), Fluid(CALM, Faults(), 1)
     for _ in range(3):
-        verdict = Verdict("invalid", "other work took 30% of this machine")
+        verdict = Verdict("invalid", "other work took 30% of this machine", cause="other work")
         search = search.after(system.run_trial(search.next_trial(), 30.0), verdict)
     assert search.result().status == "not-measured"
+
+
+def test_trials_beside_other_work_do_not_lead_to_another_rate():
+    """A trial that other work disturbed is made again at its rate; what it processed is no sustained rate."""
+    search, system = TwoCounter(Case("shared", CALM).problem), Fluid(CALM, Faults(), 1)
+    planned = search.next_trial()
+    verdict = Verdict("invalid", "other work took 30% of this machine", cause="other work")
+    search = search.after(system.run_trial(planned, 30.0), verdict)
+    assert search.next_trial().rate == planned.rate
 
 
 def test_a_search_without_a_trial_has_no_rate():
