@@ -184,7 +184,7 @@ def test_simulated_visits_use_the_total_and_narrow_every_interval() -> None:
         states = {cell: replace(state, decides=cell in opened) for cell, state in states.items()}
     assert -1e-9 <= remaining < 10.0
     assert len(CELLS) < visits < 40
-    assert sum(state.visits >= 2 for state in states.values()) >= 3
+    assert sum(state.visits >= 2 for state in states.values()) >= 2
 
 
 def test_without_a_total_every_cell_is_visited_once() -> None:
