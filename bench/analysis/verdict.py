@@ -81,6 +81,8 @@ def _check_harness(measurement: Measurement, _: Rules) -> Verdict | None:
         why = f"messages used {used / requested:.3f} of the requested CPU time"
         return Verdict("invalid", why, cause="harness")
     sent = offered_share(measurement)
+    if measurement.ended in DEATHS:  # what is dead takes no messages
+        return None
     if sent < MIN_OFFERED_SHARE and not pushed_back(measurement) and not measurement.failed:
         if 1 - sent <= explainable_loss(measurement):
             return _blame_foreign_work(measurement)

@@ -136,7 +136,7 @@ def test_the_cpu_cost_is_spent_and_reported(system, name):
     running.open_framework()
     counts = running.counts(1)
     assert counts.cpu_requested_s == pytest.approx(COUNT * COST)
-    assert counts.cpu_used_s == pytest.approx(counts.cpu_requested_s, rel=0.01)
+    assert counts.cpu_used_s >= 0.99 * counts.cpu_requested_s
 
 
 @FRAMEWORKS
