@@ -104,13 +104,14 @@ class _Trial:
 
         Args:
             seconds: The deadline, to which two batch intervals are added.
-            most: A sooner one, after which what is left is given up: it is not lost, but dropped.
+            most: A sooner one, after which what is left is given up: it is not lost, but dropped. It waits for the load
+                generator to be done, so that its death is not taken for an overload.
         """
         state, interval = self._state, self._state.batch_interval
-        deadline = time.monotonic() + min(seconds, most) + 2 * interval
+        deadline, soon = (time.monotonic() + each + 2 * interval for each in (seconds, min(seconds, most)))
         moved, last = time.monotonic(), -1
         quiet_from: CpuSnapshot | None = None
-        while not state.death and time.monotonic() < deadline:
+        while not state.death and time.monotonic() < (soon if state.is_sent else deadline):
             self._poll("draining")
             if state.processed != last:
                 moved, last, quiet_from = time.monotonic(), state.processed, None
@@ -125,7 +126,7 @@ class _Trial:
                 if self._settled:
                     return
             time.sleep(POLL_INTERVAL_S)
-        self._purged = most < seconds and not state.death
+        self._purged = most < seconds and state.is_sent and not state.death
         if state.death or self._purged:
             self._deployment.load_generator.cancel()
 
