@@ -160,7 +160,7 @@ def _check_backlog(measurement: Measurement, rules: Rules) -> Verdict | None:
         return Verdict("overloaded", BACKLOG_GREW, _loss_by_drain(measurement) or _loss_until_end(measurement))
     stability = assess_stability(measurement, rules.precision, keep_interval=rules.objectives.batches == "keep")
     if stability.inconsistent:
-        return Verdict("invalid", "the counters contradict themselves")
+        return Verdict("invalid", "the counters contradict themselves", cause="harness")
     if stability.overloaded:
         why = "batches grew" if stability.grew else BACKLOG_GREW
         return Verdict("overloaded", why, _loss_by_drain(measurement) or stability.loss)

@@ -97,8 +97,9 @@ class TwoCounter:
         evidence, parameters = self.evidence, self.parameters
         if evidence.deaths >= parameters.max_deaths:
             return "died"
-        words = [step.verdict.word for step in self.steps if step.verdict.why != "generator"]
-        if not evidence.known and words[-parameters.max_invalid :] == ["invalid"] * parameters.max_invalid:
+        last = [step.verdict for step in self.steps if step.verdict.why != "generator"][-parameters.max_invalid :]
+        ours = all(verdict.cause == "harness" for verdict in last)
+        if [verdict.word for verdict in last] == ["invalid"] * parameters.max_invalid and (ours or not evidence.known):
             return "invalid"
         at_lowest = [
             step.verdict.word for step in self.steps if step.measurement.planned.rate <= 1.01 * evidence.lowest
