@@ -54,8 +54,12 @@ def simulated_systems() -> Iterator[None]:
 def _deployed(plan: CellPlan, _env: object) -> Iterator[SimpleNamespace]:
     capacity = 1 / (1 / 30_000 + plan.cell.message_bytes / 50e6 + plan.cell.cpu_seconds)
     system = Fluid(Traits(capacity, batch_interval=plan.batch_interval), Faults(), seed=plan.cell.message_bytes)
-    source = SimpleNamespace(reset=lambda: None)
-    yield SimpleNamespace(source=source, system=system, redeploy=system.restart)
+
+    def make_ready(last: Measurement) -> None:
+        if not last.deployment_reusable:
+            system.restart()
+
+    yield SimpleNamespace(system=system, make_ready=make_ready, is_warm=True, warm_s=0.0, plan=plan)
 
 
 def _run_trial(deployment: SimpleNamespace, planned: PlannedTrial, _notify: object) -> Measurement:

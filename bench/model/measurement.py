@@ -10,7 +10,7 @@ from bench.model.message_sizes import Sizes
 Purpose = Literal["warm-up", "search", "confirm", "latency"]
 Status = Literal["measured", "lower-bound", "upper-bound", "unstable", "failed", "unsupported", "not-measured"]
 IntervalKind = Literal["95 %", "bracket"]
-"""What an interval is: it contains the truth in 95 of 100 runs, or it lies between two rates that were tried."""
+"""Meaning of an interval: it contains the truth in 95 of 100 runs, or it lies between two rates that were tried."""
 EndReason = Literal["complete", "hopeless", "framework died", "source died", "load died", "host gone"]
 
 
@@ -210,7 +210,7 @@ class Result(Struct, frozen=True):
     low_hz: float | None = None
     high_hz: float | None = None
     interval: IntervalKind | None = None
-    """what [low_hz, high_hz] is; None without an interval"""
+    """meaning of [low_hz, high_hz]; None without an interval"""
     precision_reached: bool | None = None
     """whether a measured interval is as narrow as the scenario asks; None for any other status"""
     confirmed_hz: float | None = None

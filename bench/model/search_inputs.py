@@ -4,7 +4,7 @@ from msgspec import Struct
 
 
 class SearchInputs(Struct, frozen=True):
-    """What a search was given besides scenario and site; with the cell's trials it gives the result again.
+    """The inputs of a search besides scenario and site; with the cell's trials it gives the result again.
 
     Rates are messages/s. Whatever else a search comes to depend on belongs here, with a default for older runs.
     """

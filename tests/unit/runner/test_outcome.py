@@ -104,9 +104,9 @@ def test_a_cell_that_was_not_searched_has_no_rate() -> None:
 
 def test_a_trial_above_the_cpu_bound_is_impossible() -> None:
     """Two cores and 10 ms a message allow 200 messages/s; the error names the trial."""
-    check_sanity(TRIAL, plan(), several_senders=False)
+    check_sanity(replace(TRIAL, cpu_requested_s=10.0), plan(), several_senders=False)
     with pytest.raises(ImpossibleMeasurementError, match=r"^trial 3: impossible: 300 /s were processed"):
-        check_sanity(replace(TRIAL, sent=3000, processed=3000), plan(), several_senders=False)
+        check_sanity(replace(TRIAL, sent=3000, processed=3000, cpu_requested_s=30.0), plan(), several_senders=False)
 
 
 def test_a_link_bounds_a_trial_where_one_host_sends() -> None:
