@@ -1,10 +1,13 @@
 """Runs of the whole procedure on simulated systems of known capacity: real searches, in no time."""
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
+
+from msgspec.structs import replace
 
 from bench.calibration.generator_ceiling import GeneratorCeilings
 from bench.config.scenario import Grid, Scenario, Search
@@ -59,9 +62,10 @@ def _deployed(plan: CellPlan, _env: object) -> Iterator[SimpleNamespace]:
         if not last.deployment_reusable:
             system.restart()
 
-    yield SimpleNamespace(system=system, make_ready=make_ready, is_warm=True, warm_s=0.0, plan=plan)
+    yield SimpleNamespace(system=system, make_ready=make_ready, is_warm=True, warm_s=math.inf, plan=plan)
 
 
 def _run_trial(deployment: SimpleNamespace, planned: PlannedTrial, _notify: object) -> Measurement:
     measured: Measurement = deployment.system.run_trial(planned, 30.0)
-    return measured
+    cost = measured.processed * deployment.plan.cell.cpu_seconds
+    return replace(measured, cpu_requested_s=cost, cpu_used_s=cost)

@@ -34,7 +34,7 @@ Progress = Callable[[int, int], None]
 
 
 class Verification(Struct, frozen=True):
-    """What a verification looked at, and what it found; each text is one line."""
+    """Things that a verification looked at, and what it found; each text is one line."""
 
     cells: int
     """whose results were computed again"""
