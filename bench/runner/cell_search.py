@@ -8,17 +8,16 @@ import time
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bench.analysis.verdict import Verdict, judge
+from bench.analysis.verdict import judge
 from bench.errors import HarnessError, ImpossibleMeasurementError, UsageError
 from bench.model.measurement import Measurement, PlannedTrial, Result
 from bench.model.search_inputs import SearchInputs
-from bench.plugins import registry
 from bench.plugins.environment import RunEnvironment
 from bench.runner.cell_plan import CellPlan
 from bench.runner.deployment import Deployment, deployed
 from bench.runner.outcome import check_sanity, finish_result, remaining_latency_trials
 from bench.runner.progress import Notify, TrialFinished, TrialStarted
-from bench.runner.replay import search_problem
+from bench.runner.replay import JudgedTrial, judge_trials, resume_search
 from bench.runner.trial import run_trial
 from bench.runner.warm_up import warm_up_session
 from bench.search.priors import fixed_share_of, hint_of
@@ -76,7 +75,10 @@ class CellSearch:
         Args:
             generator_hz: what the load generator can do by itself, in messages/s; None where it is not known.
         """
-        known, allowance = self._known_steps(), self._allowance
+        allowance = self._allowance
+        known = judge_trials(
+            self.plan, self._trials, ignored=allowance.ignored, several_senders=self._env.site.load is not None
+        )
         spent = sum(seen.seconds for seen, _ in known)
         budget = spent + allowance.seconds if allowance.budget is None else allowance.budget
         inputs = self._inputs(generator_hz, budget)
@@ -86,9 +88,9 @@ class CellSearch:
             if sys.exc_info()[0] in (None, ImpossibleMeasurementError):  # the trials give this failure again
                 self._folder.set_inputs(self.plan.cell, inputs)
 
-    def _answer(self, inputs: SearchInputs, known: list[tuple[Measurement, Verdict]]) -> Answer:
+    def _answer(self, inputs: SearchInputs, known: list[JudgedTrial]) -> Answer:
         """Return the answer of a search, after the trials that it still wants."""
-        search = self._resume(inputs, known)
+        search = resume_search(self.plan, inputs, known)
         result = finish_result(search.result(), self.plan)
         if self._next_trial(search) is not None or self._latency_trials(result):
             with deployed(self.plan, self._env) as deployment:
@@ -96,28 +98,10 @@ class CellSearch:
                 result = self._search(search, deployment, known)
                 self._measure_latency(result, deployment)
         longer = replace(inputs, budget_s=inputs.budget_s + self._allowance.possible)
-        finished = bool(result.precision_reached) or self._resume(longer, known).next_trial() is None
+        finished = bool(result.precision_reached) or resume_search(self.plan, longer, known).next_trial() is None
         return Answer(result, finished, inputs.budget_s, inputs.hint_hz)
 
-    def _known_steps(self) -> list[tuple[Measurement, Verdict]]:
-        """Return the checked and judged trials of the journal that the search learns from."""
-        known = []
-        for place, measurement in enumerate(self._trials):
-            self._check(measurement)
-            verdict = judge(measurement, self.plan.rules)
-            ignored = verdict.word == "invalid" and place < self._allowance.ignored
-            if measurement.planned.purpose != "latency" and not ignored:
-                known.append((measurement, verdict))
-        return known
-
-    def _resume(self, inputs: SearchInputs, known: list[tuple[Measurement, Verdict]]) -> Strategy:
-        """Return the search that has learnt these trials."""
-        search = registry.strategy(self.plan.scenario.search.strategy, search_problem(self.plan, inputs))
-        for measurement, verdict in known:
-            search = search.after(measurement, verdict)
-        return search
-
-    def _search(self, search: Strategy, deployment: Deployment, known: list[tuple[Measurement, Verdict]]) -> Result:
+    def _search(self, search: Strategy, deployment: Deployment, known: list[JudgedTrial]) -> Result:
         """Try rates until the search has its answer or its time is over; add the trials to the known ones."""
         while (planned := self._next_trial(search)) is not None:
             if self._last is None and planned.number > 0 and planned.purpose != "warm-up" and deployment.warm_s == 0:
@@ -143,7 +127,7 @@ class CellSearch:
         except HarnessError as problem:
             logger.warning("%s: its latency is not measured: %s", self.plan.cell.name, problem)
 
-    def _run_trial(self, planned: PlannedTrial, deployment: Deployment) -> tuple[Measurement, Verdict]:
+    def _run_trial(self, planned: PlannedTrial, deployment: Deployment) -> JudgedTrial:
         """Run, store, check and judge one trial."""
         self._make_ready(deployment)
         self._notify(TrialStarted(planned))

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from bench.analysis.verdict import judge
+from bench.analysis.verdict import Verdict, judge
 from bench.errors import ImpossibleMeasurementError
 from bench.model.measurement import Measurement, Result
 from bench.model.search_inputs import SearchInputs
@@ -15,37 +15,46 @@ from bench.runner.outcome import check_sanity, finish_result, without_rate
 from bench.search.problem import SearchProblem, Strategy
 from bench.units import Seconds
 
+JudgedTrial = tuple[Measurement, Verdict]
 
-def replay_trials(
+
+def judge_trials(
     plan: CellPlan,
-    inputs: SearchInputs,
     trials: Iterable[Measurement],
     *,
+    ignored: int,
     several_senders: bool,
     limit: float = math.inf,
-) -> Strategy:
-    """Return the search of a cell that knows its trials, each checked and judged again.
+) -> list[JudgedTrial]:
+    """Return the trials that the search of a cell is given, each checked and judged again.
 
     Args:
         plan: of the cell.
-        inputs: of its search.
         trials: in the order of the journal, with their series. Latency trials are checked and not searched with.
+        ignored: invalid trials among so many first ones are left out.
         several_senders: whether several hosts send.
         limit: number of trials that the search is given; later ones are not looked at.
 
     Raises:
         ImpossibleMeasurementError: a trial breaks conservation or a hard bound.
     """
-    search = registry.strategy(plan.scenario.search.strategy, search_problem(plan, inputs))
-    given = 0
+    given: list[JudgedTrial] = []
     for place, measurement in enumerate(trials):
         is_latency = measurement.planned.purpose == "latency"
-        if given >= limit and not is_latency:
+        if len(given) >= limit and not is_latency:
             continue
         check_sanity(measurement, plan, several_senders=several_senders)
         verdict = judge(measurement, plan.rules)
-        if not is_latency and (verdict.word != "invalid" or place >= inputs.ignored):
-            search, given = search.after(measurement, verdict), given + 1
+        if not is_latency and (verdict.word != "invalid" or place >= ignored):
+            given.append((measurement, verdict))
+    return given
+
+
+def resume_search(plan: CellPlan, inputs: SearchInputs, known: Iterable[JudgedTrial]) -> Strategy:
+    """Return the search of a cell after trials that were judged."""
+    search = registry.strategy(plan.scenario.search.strategy, search_problem(plan, inputs))
+    for measurement, verdict in known:
+        search = search.after(measurement, verdict)
     return search
 
 
@@ -57,10 +66,10 @@ def recompute_result(
     several_senders: bool,
     limit: float = math.inf,
 ) -> Result:
-    """Return the result that a cell's trials give; the arguments are those of replay_trials."""
+    """Return the result that a cell's trials give; the arguments are those of judge_trials."""
     try:
-        search = replay_trials(plan, inputs, trials, several_senders=several_senders, limit=limit)
-        return finish_result(search.result(), plan)
+        known = judge_trials(plan, trials, ignored=inputs.ignored, several_senders=several_senders, limit=limit)
+        return finish_result(resume_search(plan, inputs, known).result(), plan)
     except ImpossibleMeasurementError as problem:
         return without_rate(plan.cell, "failed", str(problem))
 

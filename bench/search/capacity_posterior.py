@@ -154,16 +154,16 @@ def _log_likelihood(thetas: Grid, reading: Reading, shares: Grid, speed: float) 
     sd = np.sqrt(SIGMAS**2 / reading.seconds + MIN_SD**2)[None, :, None]
     ratio = reading.ratio * speed
     possible = shares < ratio
-    room = np.where(possible, ratio - shares, 1.0)
-    middles = np.where(possible, np.log(reading.rate * (1 - shares) / room), math.inf)
+    above_fixed = np.where(possible, ratio - shares, 1.0)
+    middles = np.where(possible, np.log(reading.rate * (1 - shares) / above_fixed), math.inf)
     if reading.kind != "estimate":
-        z = (thetas[None, None, :] - middles[:, None, None]) / (sd * (ratio / room)[:, None, None])
+        z = (thetas[None, None, :] - middles[:, None, None]) / (sd * (ratio / above_fixed)[:, None, None])
         probability = _phi(z + LENIENCE) if reading.kind == "at least" else _phi(-z)
         return np.asarray(np.log(probability + OUTLIER_DENSITY))
-    step = SHARE_STEP / math.sqrt(12) * np.abs(1 - ratio) / (room * (1 - shares)) if len(shares) > 1 else 0.0
+    step = SHARE_STEP / math.sqrt(12) * np.abs(1 - ratio) / (above_fixed * (1 - shares)) if len(shares) > 1 else 0.0
     far = EXCESS_SD * reading.excess * (1 + reading.excess) + EXTRAPOLATION_SD * max(0.0, -math.log(reading.ratio))
     middles, far = middles + reading.doubt / 2, far + reading.doubt / 2
-    wide = np.sqrt((sd * (ratio / room)[:, None, None]) ** 2 + np.reshape(step**2 + far**2, (-1, 1, 1)))
+    wide = np.sqrt((sd * (ratio / above_fixed)[:, None, None]) ** 2 + np.reshape(step**2 + far**2, (-1, 1, 1)))
     z = (thetas[None, None, :] - np.where(possible, middles, 0.0)[:, None, None]) / wide
     density = np.where(possible[:, None, None], np.exp(-0.5 * z * z) / wide, 0.0)
     return np.asarray(np.log(density + OUTLIER_DENSITY))

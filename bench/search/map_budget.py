@@ -8,7 +8,7 @@ Assumption: the width of an interval in ln(rate) shrinks with the square root of
 """
 
 import math
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
@@ -145,24 +145,6 @@ def total_warning(total_s: float | None, cells: int) -> str | None:
 def is_disturbed(result: Result | None) -> bool:
     """Return True if a cell has no rate because of other work on the machine, and is worth another visit."""
     return result is not None and result.status == "not-measured" and "other work" in (result.reason or "")
-
-
-def open_cells(results: Sequence[Result]) -> Set[Cell]:
-    """Return the cells whose intervals decide who wins a point: those that overlap with the highest lower end.
-
-    A missing upper end is unlimited. A point with a certain winner has none.
-    """
-    found: set[Cell] = set()
-    points: dict[object, list[Result]] = {}
-    for result in results:
-        if result.low_hz is not None or result.high_hz is not None:
-            points.setdefault((result.message_bytes, result.sizes, result.cpu_seconds), []).append(result)
-    for rivals in points.values():
-        highest_low = max(rival.low_hz or 0.0 for rival in rivals)
-        contenders = [rival for rival in rivals if (rival.high_hz or math.inf) >= highest_low]
-        if len(contenders) > 1:
-            found |= {rival.cell for rival in contenders}
-    return found
 
 
 def interval_width(result: Result) -> float | None:

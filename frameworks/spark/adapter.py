@@ -88,7 +88,7 @@ def prepare(settings: SparkSettings, cell: Cell, env: RunEnvironment) -> None:
     """Start the session of a cell, unless it would end one that was started before."""
     slot = env.cached_resource("spark", Slot)
     plan = _plan(settings, settings.reader(cell.source), cell.source, env)
-    if slot.has_room(plan):
+    if slot.fits(plan):
         slot.session(plan, env)
 
 

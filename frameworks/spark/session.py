@@ -121,7 +121,7 @@ class Session:
 
 
 class Slot:
-    """A holder of sessions, one for each plan, as many as the memory has room for; several threads may use it."""
+    """A holder of sessions, one for each plan, as many as the memory allows; several threads may use it."""
 
     def __init__(self) -> None:
         self._sessions: list[tuple[Plan, Session]] = []
@@ -129,13 +129,13 @@ class Slot:
         self._lock, self._number = RLock(), 0
 
     def session(self, plan: Plan, env: RunEnvironment) -> Session:
-        """Return the session of that plan; where there is none, one is made, and older ones end that leave no room."""
+        """Return the session of that plan; make one where there is none, and end older ones that are too many."""
         with self._lock:
             found = self._find(plan)
             if found is not None:
                 self._sessions.remove((plan, found))
             else:
-                while not self.has_room(plan):
+                while not self.fits(plan):
                     self._sessions.pop(0)[1].close()
                 env.note("starting Spark")
                 self._number += 1
@@ -143,7 +143,7 @@ class Slot:
             self._sessions.append((plan, found))
             return found
 
-    def has_room(self, plan: Plan) -> bool:
+    def fits(self, plan: Plan) -> bool:
         """Return whether a session of that plan can be had without ending another one."""
         with self._lock:
             return self._find(plan) is not None or len(self._sessions) < plan.side_by_side

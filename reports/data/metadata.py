@@ -51,9 +51,10 @@ def describe_subject(run_data: RunData) -> Pairs:
 
 def _describe_time(started: str, measurements: Sequence[Measurement]) -> Pairs:
     """Return which share of the time from the run's start to the end of its last trial is windows."""
-    if not measurements:
+    timed = [measurement for measurement in measurements if measurement.started]
+    if not timed:
         return []
-    last = max(measurements, key=lambda measurement: measurement.started)
+    last = max(timed, key=lambda measurement: measurement.started)
     wall = (datetime.fromisoformat(last.started) - datetime.fromisoformat(started)).total_seconds() + last.seconds
     windows = sum(measurement.window_s for measurement in measurements if measurement.planned.purpose != "warm-up")
     return [("Time", f"{seconds_text(round(wall))}, of which {windows / wall:.0%} measured")] if wall >= windows else []

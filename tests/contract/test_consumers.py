@@ -15,7 +15,7 @@ from bench.plugins import registry
 from bench.plugins.plugin import SourcePlugin
 
 SIZE, ENTROPY = 100, 0.5
-DEADLINE = 30.0
+DEADLINE = 100.0
 
 
 def needs_server(name):

@@ -19,7 +19,7 @@ from bench.workload.processing import MessageProcessor
 
 SIZE, ENTROPY, COST = 1000, 0.5, 0.001
 COUNT, RATE = 300, 300.0
-DEADLINE = 60.0
+DEADLINE = 120.0
 QUIET_S = 0.5
 """For which nothing more must be reported after the last message."""
 

@@ -21,7 +21,7 @@ from bench.system.supervisor import Supervisor
 from bench.workload.load_spec import LoadSpec
 
 LOADS = pytest.mark.parametrize("name", registry.names("load_generators"))
-DEADLINE = 30.0
+DEADLINE = 100.0
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from bench.plugins import registry
 from bench.workload.batch_writer import GatheringClient
 
 ENTROPY = 0.5
-DEADLINE = 30.0
+DEADLINE = 100.0
 SMALL_QUEUE = {"kafka": {"queue": "20 kB"}, "pulsar": {"queue": "20 kB"}}
 KEYS_OF_PARTITIONS = [[1, 4, 9], [0, 7, 8], [2, 3, 5, 6]]
 """Of key-0 to key-9, by murmur2 modulo 3: where Kafka's own client sends them."""

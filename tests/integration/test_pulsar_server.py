@@ -22,7 +22,7 @@ from producers.pulsar.admin import Admin
 from producers.pulsar.server import FRAME_ROOM, Broker, _properties, start_pulsar
 from producers.pulsar.site import PulsarSite
 
-DEADLINE = 30.0
+DEADLINE = 100.0
 LARGE = 11 * 10**6
 """Bytes of a message so large that its cell gets a Pulsar of its own, which may die."""
 

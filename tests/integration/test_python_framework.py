@@ -15,7 +15,7 @@ from bench.workload.delivery_counts import DeliveryCounts
 from bench.workload.load_spec import LoadSpec
 from bench.workload.processing import MessageProcessor
 
-DEADLINE = 30.0
+DEADLINE = 100.0
 
 
 @pytest.fixture(params=["kafka", "pulsar", "tcp", "files"])

@@ -54,9 +54,10 @@ def test_resources_of_other_keys_are_made_meanwhile(tmp_path):
     go = Event()
     with environment(tmp_path) as env, ThreadPoolExecutor(1) as pool:
         slow = pool.submit(env.cached_resource, "slow", lambda: (go.wait(TIMEOUT_S), Server())[1])
-        env.cached_resource("quick", Server)
+        quick = env.cached_resource("quick", Server)
+        assert not slow.done()
         go.set()
-        slow.result(TIMEOUT_S)
+        assert slow.result(TIMEOUT_S) is not quick
 
 
 def test_what_is_ready_only_after_the_end_is_closed(tmp_path):

@@ -41,10 +41,11 @@ def test_each_system_is_prepared_once(plan):
     assert calls == [plan.cell]
 
 
-def test_a_failed_preparation_stops_nothing(plan):
+def test_a_failed_preparation_stops_nothing(plan, caplog):
     """Its reason is in the log; the cell that needs the service will raise it."""
 
     def fail(*_):
         raise ServiceError("no server")
 
     prepare_services([replace(plan, source=replace(plan.source, prepare=fail))], None)
+    assert "no server" in caplog.text

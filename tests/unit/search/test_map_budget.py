@@ -16,7 +16,6 @@ from bench.search.map_budget import (
     Visit,
     next_single_visit,
     next_visit,
-    open_cells,
     total_warning,
 )
 
@@ -180,8 +179,6 @@ def test_simulated_visits_use_the_total_and_narrow_every_interval() -> None:
             trials=before.trials + round(visit.seconds / 2.5),
         )  # fmt: skip
         remaining -= spent
-        opened = open_cells([state.result for state in states.values() if state.result is not None])
-        states = {cell: replace(state, decides=cell in opened) for cell, state in states.items()}
     assert -1e-9 <= remaining < 10.0
     assert len(CELLS) < visits < 40
     assert sum(state.visits >= 2 for state in states.values()) >= 2
@@ -207,15 +204,6 @@ def test_a_disturbed_cell_begins_anew_in_a_later_pass() -> None:
     disturbed = result_of(A, None, None, "not-measured", reason="other work took 31 % of this machine")
     visit = next_visit([visited(A, disturbed), visited(B, result_of(B, 60, 140))], 100.0, precision=PRECISION)
     assert visit == Visit(A, 2, 8.0, retry=True)
-
-
-def test_a_point_is_open_where_the_intervals_of_the_best_overlap() -> None:
-    """The cells of a certain winner, and those far below it, decide nothing."""
-    low = replace(A, framework="c")
-    results = [result_of(A, 90, 110), result_of(B, 105, 120), result_of(low, 10, 20)]
-    assert open_cells(results) == {A, B}
-    assert open_cells([result_of(A, 90, 110), result_of(B, 115, 120), result_of(low, 10, None)]) == {B, low}
-    assert open_cells([result_of(A, 90, 110), result_of(B, 115, 120), result_of(LARGE_A, 90, 130)]) == set()
 
 
 def test_a_total_that_is_too_small_is_said() -> None:
