@@ -44,11 +44,12 @@ def make_simulated_run(folder: Path, scenario: Scenario = SCENARIO) -> Path:
 
 @contextmanager
 def simulated_systems() -> Iterator[None]:
-    """Let deployments be simulated: every trial of a cell is one of a fluid queue."""
+    """Let deployments be simulated: every trial of a cell is one of a fluid queue, and no server is started."""
     with (
         mock.patch.object(cell_search, "deployed", _deployed),
         mock.patch.object(cell_search, "run_trial", _run_trial),
         mock.patch.object(GeneratorCeilings, "measure", return_value=GENERATOR_HZ),
+        mock.patch("bench.runner.run.prepare_services"),  # no server is started
     ):
         yield
 

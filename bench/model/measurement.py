@@ -216,6 +216,8 @@ class Result(Struct, frozen=True):
     confirmed_hz: float | None = None
     growing_hz: float | None = None
     """the rate if batches may grow beyond the interval they were asked to keep; None for a continuous framework"""
+    noise: tuple[float, ...] = ()
+    """likelihood of each noise of the search's grid, the highest 1; searches of other cells use it"""
     bound_hz: float | None = None
     bound: str | None = None
     limited_by: str | None = None

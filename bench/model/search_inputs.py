@@ -19,5 +19,7 @@ class SearchInputs(Struct, frozen=True):
     """the generator's ceiling, as it was known then"""
     fixed_share: float | None = None
     """fixed cost of a batch as a share of the interval, from other cells of the system"""
+    noise: tuple[float, ...] = ()
+    """probability of each noise of the search's grid, from other cells of the map"""
     ignored: int = 0
     """invalid trials among so many first ones of the journal were not given to the search"""

@@ -20,7 +20,7 @@ from bench.runner.progress import Notify, TrialFinished, TrialStarted
 from bench.runner.replay import JudgedTrial, judge_trials, resume_search
 from bench.runner.trial import run_trial
 from bench.runner.warm_up import warm_up_session
-from bench.search.priors import fixed_share_of, hint_of
+from bench.search.priors import fixed_share_of, hint_of, noise_of
 from bench.search.problem import Strategy
 from bench.storage.run_folder import RunFolder
 
@@ -169,6 +169,7 @@ class CellSearch:
             budget_s=budget,
             hint_hz=hint,
             fixed_share=fixed_share_of(self.plan.cell, self._folder.results()),
+            noise=noise_of(self.plan.cell, self._folder.results()),
             ignored=allowance.ignored,
             generator_hz=generator_hz,
         )

@@ -88,4 +88,5 @@ def search_problem(plan: CellPlan, inputs: SearchInputs) -> SearchProblem:
         generator_hz=inputs.generator_hz,
         objectives=plan.scenario.objectives,
         fixed_share=inputs.fixed_share,
+        noise=inputs.noise,
     )

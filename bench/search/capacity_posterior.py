@@ -37,6 +37,8 @@ EXCESS_SD, EXTRAPOLATION_SD = 0.1, 0.15
 LENIENCE = 0.5
 """Shift of a lower bound in standard deviations: at the capacity itself 7 of 10 trials are sustained."""
 OUTLIER_DENSITY = 0.02
+POOL_CELLS, POOL_STEPS = 3.0, 50
+"""Cells that the prior of the noise weighs as much as, where cells share their noise; steps of the iteration."""
 COARSE_POINTS, FINE_POINTS = 201, 301
 PRIOR_FLOOR = 0.02
 NEGLIGIBLE = 1e-5
@@ -47,7 +49,7 @@ class CapacityPrior(Struct, frozen=True):
     """Prior of ln(capacity): flat from `lowest` to `highest`, and a normal density around `centre` if it is known.
 
     `cold`: the system is known to need time until it is at full speed. `fixed_share`: that of other cells of the
-    system, if it is known.
+    system, if it is known. `noise`: probabilities of SIGMAS that other cells of the map show; empty if there are none.
     """
 
     lowest: float
@@ -56,6 +58,7 @@ class CapacityPrior(Struct, frozen=True):
     sd: float = 0.5
     cold: bool = False
     fixed_share: float | None = None
+    noise: tuple[float, ...] = ()
 
 
 class CapacityPosterior(Struct, frozen=True, eq=False):
@@ -64,6 +67,8 @@ class CapacityPosterior(Struct, frozen=True, eq=False):
     thetas: Grid
     mass: Grid
     noise: float
+    noise_likelihood: tuple[float, ...]
+    """of each of SIGMAS, the highest 1: the trials' evidence without the prior of the noise"""
     fixed_share: float
     fixed_share_sd: float
     """standard deviation of the fixed share"""
@@ -99,13 +104,15 @@ def capacity_posterior(prior: CapacityPrior, readings: Sequence[Reading], *, bat
     thetas = np.linspace(low, high, FINE_POINTS)
     joint = _probabilities(thetas, prior, readings, shares, warm_ups)
     joint = joint / joint.sum()
-    by_share = joint.sum(axis=(0, 2, 3))
+    by_share, by_noise = joint.sum(axis=(0, 2, 3)), joint.sum(axis=(0, 1, 3))
+    likelihood = by_noise / _noise_weights(prior)
     share = float((by_share * shares).sum())
     last = max((reading.age for reading in readings), default=0.0)
     return CapacityPosterior(
         thetas,
         joint.sum(axis=(0, 1, 2)),
-        noise=float((joint.sum(axis=(0, 1, 3)) * SIGMAS).sum()),
+        noise=float((by_noise * SIGMAS).sum()),
+        noise_likelihood=tuple(np.round(likelihood / likelihood.max(), 4).tolist()),
         fixed_share=share,
         fixed_share_sd=math.sqrt(float((by_share * (shares - share) ** 2).sum())),
         warming=float(sum(joint[index].sum() for index, each in enumerate(warm_ups) if each > last)),
@@ -122,7 +129,7 @@ def _probabilities(
     of_shares = np.ones_like(shares)
     if prior.fixed_share is not None:
         of_shares = np.exp(-0.5 * ((shares - prior.fixed_share) / SHARE_SD) ** 2) + PRIOR_FLOOR
-    sigmas = np.log(SIGMA_WEIGHTS) + _log_likelihood_of_noise(readings)
+    sigmas = np.log(_noise_weights(prior)) + _log_likelihood_of_noise(readings)
     base = np.log(density)[None, None, :] + sigmas[None, :, None] + np.log(of_shares)[:, None, None]
     weights = []
     for warm_up in warm_ups:
@@ -134,6 +141,31 @@ def _probabilities(
         weights.append(sum(likelihoods, base) + math.log(known))
     stacked = np.stack(weights)
     return np.asarray(np.exp(stacked - stacked.max()))
+
+
+def pool_noise(
+    likelihoods: Sequence[Sequence[float]], prior: Sequence[float] = tuple(SIGMA_WEIGHTS.tolist())
+) -> tuple[float, ...]:
+    """Return how often each of SIGMAS occurs among cells: the most probable frequencies after their evidence.
+
+    Frequencies have a Dirichlet prior that weighs as much as POOL_CELLS cells; they are found by expectation
+    maximisation (Dempster, Laird and Rubin, 1977). A cell noisier than all others stays possible.
+
+    Args:
+        likelihoods: Of each cell, the likelihood of each of SIGMAS.
+        prior: Mean of the Dirichlet prior.
+    """
+    frequencies, given = np.array(prior), np.array(prior)
+    evidence = np.array([each for each in likelihoods if len(each) == len(SIGMAS)]).reshape(-1, len(SIGMAS))
+    for _ in range(POOL_STEPS):
+        shares = frequencies * evidence
+        counts = (shares / shares.sum(axis=1, keepdims=True)).sum(axis=0)
+        frequencies = (POOL_CELLS * given + counts) / (POOL_CELLS + len(evidence))
+    return tuple(np.round(frequencies, 6).tolist())
+
+
+def _noise_weights(prior: CapacityPrior) -> Grid:
+    return np.array(prior.noise) if len(prior.noise) == len(SIGMAS) else SIGMA_WEIGHTS
 
 
 def _log_likelihood_of_noise(readings: Sequence[Reading]) -> Grid:

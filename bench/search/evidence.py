@@ -122,7 +122,13 @@ class Evidence:
         top = self.problem.bound_hz or 8 * max([self.highest, *rates])
         lowest = min([self.lowest, *rates]) / 2
         prior = CapacityPrior(
-            lowest, max(1.02 * top, 2 * lowest), centre, sd, self.problem.cold, self.problem.fixed_share
+            lowest,
+            max(1.02 * top, 2 * lowest),
+            centre,
+            sd,
+            self.problem.cold,
+            self.problem.fixed_share,
+            self.problem.noise,
         )
         return capacity_posterior(prior, self.known, batches=self.problem.batch_interval > 0)
 

@@ -1,11 +1,11 @@
 """Hints from measured cells of the same system, and the order of the cells in which such hints help most."""
 
-import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import median
 
 from bench.model.cell import Cell
 from bench.model.measurement import Result
+from bench.search.capacity_posterior import pool_noise
 
 BANDWIDTH = 200e6
 """Bytes/s that a source on one machine seldom exceeds; limits the hint for messages larger than any measured ones."""
@@ -16,10 +16,9 @@ WITHIN_BOUND = 0.8
 def hint_of(cell: Cell, results: Sequence[Result], bound_hz: float | None = None) -> float | None:
     """Return an estimate of a cell's capacity in messages/s from other results; None if they give none.
 
-    Between two sizes of the same cost, ln(rate) is interpolated linearly in ln(size); between two costs of the same
-    size, the time per message linearly in the cost. Beyond the measured cells: a larger message has at most the same
-    rate, and a higher cost adds its time on all cores. These are assumptions; a wrong hint costs trials, not
-    correctness.
+    Between two sizes of the same cost, and between two costs of the same size, the time per message is interpolated
+    linearly. Beyond the measured cells: a larger message has at most the same rate, and a higher cost adds its time on
+    all cores. These are assumptions; a wrong hint costs trials, not correctness.
 
     Args:
         cell: The cell to be measured.
@@ -51,6 +50,22 @@ def fixed_share_of(cell: Cell, results: Sequence[Result]) -> float | None:
     return median(shares) if shares else None
 
 
+def noise_of(cell: Cell, results: Sequence[Result]) -> tuple[float, ...]:
+    """Return the probability of each noise of the search's grid that other cells show; empty if none shows any.
+
+    Cells of other systems tell what is usual on this machine, cells of the system what is usual for it.
+
+    Args:
+        cell: The cell to be measured.
+        results: Results of the map's cells; that of `cell` is ignored.
+    """
+    shown = [other for other in results if other.noise and other.cell != cell]
+    if not shown:
+        return ()
+    usual = pool_noise([other.noise for other in shown])
+    return pool_noise([other.noise for other in shown if other.system == cell.system], usual)
+
+
 def cell_order(cells: Sequence[Cell]) -> tuple[Cell, ...]:
     """Return the cells system by system, each grid from its corners inwards.
 
@@ -72,40 +87,44 @@ def _has_capacity(other: Result) -> bool:
 
 
 def _interpolate_sizes(cell: Cell, rates: dict[tuple[int, float], float], _: float | None) -> float | None:
-    sizes = sorted(size for size, cost in rates if cost == cell.cpu_seconds)
-    below, above = (
-        [size for size in sizes if size < cell.message_bytes],
-        [size for size in sizes if size > cell.message_bytes],
-    )
-    if not below or not above:
-        return None
-    low, high = below[-1], above[0]
-    share = math.log(cell.message_bytes / low) / math.log(high / low)
-    return float(rates[low, cell.cpu_seconds] ** (1 - share) * rates[high, cell.cpu_seconds] ** share)
+    times: dict[float, float] = {size: 1 / rate for (size, cost), rate in rates.items() if cost == cell.cpu_seconds}
+    return _interpolate(cell.message_bytes, times)
 
 
 def _interpolate_costs(cell: Cell, rates: dict[tuple[int, float], float], _: float | None) -> float | None:
-    costs = sorted(cost for size, cost in rates if size == cell.message_bytes)
-    below, above = (
-        [cost for cost in costs if cost < cell.cpu_seconds],
-        [cost for cost in costs if cost > cell.cpu_seconds],
-    )
-    if not below or not above:
+    times = {cost: 1 / rate for (size, cost), rate in rates.items() if size == cell.message_bytes}
+    return _interpolate(cell.cpu_seconds, times)
+
+
+def _interpolate(at: float, times: Mapping[float, float]) -> float | None:
+    """Return the rate whose time for a message lies on the line between those of the nearest values around `at`."""
+    low = max((value for value in times if value < at), default=None)
+    high = min((value for value in times if value > at), default=None)
+    if low is None or high is None:
         return None
-    low, high = below[-1], above[0]
-    share = (cell.cpu_seconds - low) / (high - low)
-    return 1 / ((1 - share) / rates[cell.message_bytes, low] + share / rates[cell.message_bytes, high])
+    share = (at - low) / (high - low)
+    return 1 / ((1 - share) * times[low] + share * times[high])
 
 
 def _extrapolate_cost(cell: Cell, rates: dict[tuple[int, float], float], bound_hz: float | None) -> float | None:
     costs = [cost for size, cost in rates if size == cell.message_bytes and cost < cell.cpu_seconds]
     if not costs or bound_hz is None:
         return None
-    rate = rates[cell.message_bytes, max(costs)]
-    reached = [hz * cost / (bound_hz * cell.cpu_seconds) for (_, cost), hz in rates.items() if cost > 0]
-    within = median(reached) if reached else WITHIN_BOUND
+    rate, within = rates[cell.message_bytes, max(costs)], _share_of_cores(cell, rates, bound_hz)
     added = (cell.cpu_seconds - max(costs)) / cell.cpu_seconds / (within * bound_hz)  # seconds of all cores
     return min(WITHIN_BOUND * bound_hz, 1 / (1 / rate + added))
+
+
+def _share_of_cores(cell: Cell, rates: dict[tuple[int, float], float], bound_hz: float) -> float:
+    """Return the share of all cores that messages of a cell probably get.
+
+    Cells of the same cost show it; one of a lower cost shows the least that it can be.
+    """
+    reached = {key: hz * key[1] / (bound_hz * cell.cpu_seconds) for key, hz in rates.items() if key[1] > 0}
+    same = [share for (_, cost), share in reached.items() if cost == cell.cpu_seconds]
+    if same or not reached:
+        return max(same, default=WITHIN_BOUND)
+    return (max(reached.values()) + WITHIN_BOUND) / 2
 
 
 def _extrapolate_size(cell: Cell, rates: dict[tuple[int, float], float], _: float | None) -> float | None:

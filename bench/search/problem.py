@@ -30,6 +30,8 @@ class SearchProblem(Struct, frozen=True):
     objectives: Objectives = Objectives()
     fixed_share: float | None = None
     """fixed cost of a batch as a share of the interval, from other cells of the system"""
+    noise: tuple[float, ...] = ()
+    """probability of each noise of the search's grid, from other cells of the map; empty if there are none"""
     cold: bool = False
     """whether the system is known to need a while until it is at full speed"""
 

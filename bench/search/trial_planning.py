@@ -8,6 +8,10 @@ from bench.search.parameters import SearchParameters
 
 AFTER_S, AFTER_BATCHES = 0.2, 1.2
 """Time after the load of a sustained trial until everything is processed."""
+MAX_GUESSED_EXCESS = 0.2
+"""Share by which a rate is assumed to exceed the capacity, at most, while no trial has shown the capacity."""
+OVERLOADED_BATCHES = 1.0
+"""Additional time after the load of a trial somewhat beyond the capacity."""
 
 
 def plan_trial(evidence: Evidence) -> PlannedTrial | None:
@@ -70,10 +74,10 @@ def _window(evidence: Evidence, rate: float) -> float | None:
 
 
 def shortest_search(batch_interval: float, parameters: SearchParameters) -> float:
-    """Return the seconds of two trials, with which a search that begins near the capacity has a result."""
+    """Return the seconds of two overloaded trials, with which a search that begins near the capacity has a result."""
     settle = max(parameters.settle, parameters.settle_batches * batch_interval)
     window = max(parameters.window, parameters.window_batches * batch_interval)
-    return 2 * (settle + window + AFTER_S + AFTER_BATCHES * batch_interval)
+    return 2 * (settle + window + AFTER_S + (AFTER_BATCHES + OVERLOADED_BATCHES) * batch_interval)
 
 
 def seconds_left(evidence: Evidence) -> float:
@@ -84,7 +88,10 @@ def seconds_left(evidence: Evidence) -> float:
 def _excess(evidence: Evidence, rate: float) -> float:
     """Return the seconds of drain that each second of load at `rate` probably leaves."""
     hinted = evidence.problem.hint_hz is not None and evidence.known
-    return max(0.0, rate / evidence.posterior.quantiles(0.4)[0] - 1) if evidence.estimates or hinted else 0.0
+    if not evidence.estimates and not hinted:
+        return 0.0
+    excess = max(0.0, rate / evidence.posterior.quantiles(0.4)[0] - 1)
+    return excess if evidence.estimates else min(excess, MAX_GUESSED_EXCESS)
 
 
 def _next_rate(evidence: Evidence) -> float:

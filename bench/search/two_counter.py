@@ -144,6 +144,7 @@ class TwoCounter:
             low_hz=low,
             high_hz=high,
             precision_reached=evidence.is_precise,
+            noise=evidence.posterior.noise_likelihood,
             confirmed_hz=evidence.confirmed,
             growing_hz=self._growing(middle),
         )

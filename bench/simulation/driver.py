@@ -42,6 +42,10 @@ class Case(Struct, frozen=True):
     timing: Timing = Timing()
     cold: bool = False
     """the search is told that the system may be cold"""
+    noise: tuple[float, ...] = ()
+    """probabilities of the noise that other cells show"""
+    fixed_share: float | None = None
+    """fixed cost of a batch that other cells show, as a share of the interval"""
     cell: Cell = Cell("simulated", "fluid", 100, 0.0)
 
     @property
@@ -54,6 +58,8 @@ class Case(Struct, frozen=True):
             bound_hz=None if self.bound is None else self.bound * self.traits.truth,
             hint_hz=None if self.hint is None else self.hint * self.traits.truth,
             generator_hz=None if self.generator_known is None else self.generator_known * self.traits.generator,
+            noise=self.noise,
+            fixed_share=self.fixed_share,
             cold=self.cold,
         )  # fmt: skip
 

@@ -13,12 +13,15 @@ from msgspec.structs import replace
 from bench.analysis.comparison import compare
 from bench.model.cell import Cell
 from bench.model.measurement import Result
-from bench.search.priors import cell_order, hint_of
+from bench.search.priors import cell_order, fixed_share_of, hint_of, noise_of
 from bench.simulation.capacity import Traits
 from bench.simulation.driver import Case, StrategyFactory, run_search
 
 SIZES = (100, 1_000, 10_000, 100_000)
 COSTS = (0.0, 0.001, 0.01)
+NOISE_SD = 0.5
+"""Standard deviation of ln(noise) between the cells of a system: a map must not believe that all are equal."""
+MAX_NOISE = 0.2
 SCATTER = 0.10
 """Standard deviation of ln(capacity) around the surface."""
 NEAR = 1.3
@@ -82,12 +85,16 @@ def draw_systems(kind: Map, seed: int) -> dict[Cell, Traits]:
     random, systems = np.random.default_rng([seed, 4]), {}
     for framework, traits in kind.engines:
         base = float(np.exp(random.uniform(*np.log([5e3, 1e5]))))
+        level = float(np.exp(random.uniform(*np.log([0.3, 2.0]))))
         bandwidth, cores = random.uniform(50e6, 300e6), random.uniform(1.0, 4.0)
         for size in SIZES:
             for cost in COSTS:
                 seconds = 1 / base + size / bandwidth + cost / cores
                 capacity = float(np.exp(random.normal(0.0, SCATTER))) / seconds
-                systems[Cell(framework, "simulated", size, cost)] = replace(traits, mean_capacity=capacity)
+                noise = traits.noise * level * float(np.exp(random.normal(0.0, NOISE_SD)))
+                systems[Cell(framework, "simulated", size, cost)] = replace(
+                    traits, mean_capacity=capacity, noise=min(noise, MAX_NOISE)
+                )
     return systems
 
 
@@ -99,7 +106,10 @@ def _measure(kind: Map, systems: dict[Cell, Traits], seed: int, strategy: Strate
         traits = systems[cell]
         hint = hint_of(cell, results)
         share = None if hint is None else hint / traits.truth
-        case = Case(kind.name, traits, 0.1, 1e6, kind.budget, hint=share, cell=cell)
+        case = Case(
+            kind.name, traits, 0.1, 1e6, kind.budget,
+            hint=share, noise=noise_of(cell, results), fixed_share=fixed_share_of(cell, results), cell=cell,
+        )  # fmt: skip
         outcome = run_search(case, 1000 * seed + index, strategy)
         results.append(outcome.result)
         covered += outcome.covered

@@ -95,8 +95,8 @@ def test_a_cell_of_one_run_only_is_named():
 
 
 def test_a_map_of_equals_seldom_shows_a_change():
-    """At most 5 % of A/A maps of twelve cells show a change, over simulated systems with noise and pauses."""
-    cells, maps, changed, case = 12, 40, 0, Case("a", Traits(20_000.0), hint=1.1)
+    """At most 5 % of A/A maps of twelve cells show a change; `bench certify` has more, of several engines."""
+    cells, maps, changed, case = 12, 20, 0, Case("a", Traits(20_000.0, warm_up=0.0), hint=1.1, budget=75.0)
     halves = [
         [as_stored(run_search(case, seed, TwoCounter).result) for seed in range(begin, begin + cells * maps)]
         for begin in (0, 10_000)

@@ -3,6 +3,7 @@
 import math
 
 import pytest
+from msgspec.structs import replace
 
 from bench.analysis.capacity_reading import Reading
 from bench.search.capacity_posterior import CapacityPrior, capacity_posterior
@@ -38,6 +39,26 @@ def test_scatter_within_the_trials_is_noise():
     """A trial whose slices agree leaves a narrower interval than one whose slices do not."""
     calm, noisy = (interval(Reading("estimate", 1000.0, seconds=15.0, spread=spread)) for spread in (0.01, 0.5))
     assert calm[2] / calm[0] < noisy[2] / noisy[0]
+
+
+def test_noise_that_is_usual_on_the_map_is_expected():
+    """Calm other cells leave a narrower interval; the cell's own scatter outweighs them."""
+    calm = (0.5, 0.3, 0.15, 0.03, 0.01, 0.01)
+    readings = [Reading("estimate", 1000.0, seconds=5.0), Reading("estimate", 1020.0, seconds=5.0)]
+    alone, told = (interval(*readings, prior=replace(PRIOR, noise=noise)) for noise in ((), calm))
+    assert told[2] / told[0] < alone[2] / alone[0]
+    scattered = [Reading("estimate", rate, seconds=5.0) for rate in (700.0, 1000.0, 1400.0, 800.0, 1300.0)]
+    alone, told = (interval(*scattered, prior=replace(PRIOR, noise=noise)) for noise in ((), calm))
+    assert told[2] / told[0] > 0.8 * alone[2] / alone[0]
+
+
+def test_the_evidence_of_the_noise_does_not_depend_on_what_was_expected():
+    """It is a likelihood: other cells may use it without counting their own evidence twice."""
+    readings = [Reading("estimate", rate, seconds=5.0) for rate in (900.0, 1000.0, 1100.0)]
+    expected = replace(PRIOR, noise=(0.3, 0.3, 0.1, 0.1, 0.1, 0.1))
+    first, second = (capacity_posterior(prior, readings, batches=False) for prior in (PRIOR, expected))
+    assert first.noise_likelihood == pytest.approx(second.noise_likelihood, abs=1e-3)
+    assert max(first.noise_likelihood) == 1
 
 
 def test_a_rate_far_beyond_the_capacity_says_less():

@@ -5,7 +5,8 @@ from msgspec.structs import replace
 
 from bench.model.cell import Cell
 from bench.model.measurement import Result
-from bench.search.priors import cell_order, fixed_share_of, hint_of
+from bench.search.capacity_posterior import SIGMAS
+from bench.search.priors import cell_order, fixed_share_of, hint_of, noise_of
 
 
 def cell(size, cost=0.0, system="spark/kafka"):
@@ -17,8 +18,10 @@ def result(size, rate, cost=0.0, status="measured", reason=None, system="spark/k
 
 
 def test_between_two_sizes_the_rate_is_interpolated():
-    """On logarithmic scales 10 kB lies half-way between 100 B and 1 MB."""
-    assert hint_of(cell(10_000), [result(100, 10_000.0), result(1_000_000, 100.0)]) == pytest.approx(1000)
+    """A message takes 0.1 ms of its own, and 10 ms for each MB."""
+    rates = {size: 1 / (1e-4 + 1e-8 * size) for size in (100, 10_000, 1_000_000)}
+    results = [result(size, rates[size]) for size in (100, 1_000_000)]
+    assert hint_of(cell(10_000), results) == pytest.approx(rates[10_000])
 
 
 def test_between_two_costs_the_time_is_interpolated():
@@ -44,6 +47,26 @@ def test_other_cells_of_a_system_show_the_fixed_cost_of_its_batches():
     other = replace(result(100, 50.0, system="spark/tcp"), growing_hz=500.0)
     assert fixed_share_of(cell(10_000), [known, other, result(1000, 5.0)]) == pytest.approx(0.4)
     assert fixed_share_of(cell(100), [known]) is None
+
+
+def mean_noise(probabilities):
+    return sum(share * sigma for share, sigma in zip(probabilities, SIGMAS, strict=True))
+
+
+def test_other_cells_show_the_noise_that_is_usual():
+    """Calm ones of the system say more than noisy ones of another; a noise that none showed stays possible."""
+    calm, noisy = (1.0, 0.9, 0.5, 0.1, 0.0, 0.0), (0.0, 0.0, 0.1, 0.4, 1.0, 0.6)
+    calm_cells = [replace(result(size, 100.0), noise=calm) for size in (1, 2, 3, 4)]
+    noisy_cells = [replace(result(size, 100.0, system="python/kafka"), noise=noisy) for size in (1, 2, 3, 4)]
+    assert mean_noise(noise_of(cell(5), calm_cells)) < 0.1
+    assert mean_noise(noise_of(cell(5), calm_cells + noisy_cells)) < 0.15
+    assert mean_noise(noise_of(cell(5, system="python/kafka"), calm_cells + noisy_cells)) > 0.2
+    assert min(noise_of(cell(5), calm_cells + noisy_cells)) > 0
+
+
+def test_a_cell_does_not_tell_itself_its_noise():
+    """Neither does a cell without trials."""
+    assert noise_of(cell(1), [replace(result(1, 100.0), noise=(1.0,) * 6), result(2, 100.0)]) == ()
 
 
 def test_a_larger_message_is_at_most_as_frequent():
