@@ -168,6 +168,11 @@ class MapVisits:
         self._used_s, self._mark = self._used_s + record.seconds, now
         self._folder.save_result(visit.cell, answer.result)
 
+    def ends_first_pass(self, visit: Visit) -> bool:
+        """Return True for the visit after which every cell has a result, where more visits may follow."""
+        every = all(self._folder.has_result(cell) for cell in self.cells)
+        return self.total_s is not None and visit.number == 1 and every
+
     def _next_visit(self) -> Visit | None:
         remaining = self.remaining_s()
         if remaining is None:

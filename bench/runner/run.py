@@ -21,6 +21,7 @@ from bench.runner.map_visits import MapVisits
 from bench.runner.outcome import without_rate
 from bench.runner.preparation import prepare_services
 from bench.runner.progress import CellFinished, Note, Notify
+from bench.runner.shared_evidence import update_results
 from bench.storage.run_folder import RunFolder
 from bench.system import host_info
 from bench.system.supervisor import Supervisor
@@ -58,7 +59,8 @@ def run(scenario: Scenario, site: Site, folder: RunFolder, notify: Notify, optio
            it to the search.
        e. Measure latency where the scenario asks for it; with a total, on a last visit.
        f. Hold the answer against theory, and store the visit and the result, which a later visit may replace.
-    5. However it ends: close what was deployed, end every child process, delete the data.
+    5. After the first pass, and at the end, compute the results again with what all cells have shown.
+    6. However it ends: close what was deployed, end every child process, delete the data.
 
     A run that was interrupted is run again with the same folder: its visits and the used part of its total count.
     """
@@ -74,6 +76,9 @@ def run(scenario: Scenario, site: Site, folder: RunFolder, notify: Notify, optio
             answer = measure_cell(search, partial(ceilings.measure, visit.cell, scenario, env), earlier)
             visits.end(visit, allowance, answer)
             notify(CellFinished(answer.result, visit.number, earlier))
+            if visits.ends_first_pass(visit):
+                update_results(folder, plans, several_senders=site.load is not None)
+        update_results(folder, plans, several_senders=site.load is not None)
     return [result for result in folder.results() if result.status]
 
 

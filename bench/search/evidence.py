@@ -162,12 +162,37 @@ class Evidence:
     @cached_property
     def is_contradictory(self) -> bool:
         """True if trials disagree by far more than their noise: the capacity is not one number."""
-        warm = [each for each in self.known if not self.problem.cold or each.age > max(WARM_UPS_S)]
+        warm = self._warm
         if len(warm) <= self.parameters.max_contradictions:
             return False
+        if self._contrary_pairs(warm) > self.parameters.max_contradictions:
+            return True
         middle = math.log(self.interval[1])
         wrong = sum(self._contradicts(reading, middle) for reading in warm)
         return wrong > self.parameters.max_contradictions and 3 * wrong > len(warm)
+
+    @property
+    def _warm(self) -> list[Reading]:
+        return [each for each in self.known if not self.problem.cold or each.age > max(WARM_UPS_S)]
+
+    def _contrary_pairs(self, readings: list[Reading]) -> int:
+        """Return how many sustained trials have an own overloaded one that shows a clearly lower capacity.
+
+        The noise is that within the trials: a system that changes between two capacities is calm within most of them.
+        """
+        spreads = [each.spread for each in readings if each.spread is not None]
+        noise = max(self.parameters.typical_noise, 2 * median(spreads) if spreads else 0.0)
+        noise *= self.parameters.contrary_sds
+        kept = [each for each in readings if each.kind == "at least"]
+        shown = [each for each in readings if each.near and each.excess <= self.parameters.max_contrary_excess]
+
+        def is_contrary(high: Reading, low: Reading) -> bool:
+            margin = noise * math.sqrt(1 / high.seconds + 1 / low.seconds)
+            return math.log(high.rate / low.rate * low.ratio / high.ratio) > margin
+
+        sustained = sum(any(is_contrary(high, low) for low in shown) for high in kept)
+        overloaded = sum(any(is_contrary(high, low) for high in kept) for low in shown)
+        return min(sustained, overloaded)
 
     @property
     def _tried(self) -> list[Step]:

@@ -67,6 +67,11 @@ class SearchParameters(Struct, frozen=True):
     max_lowest_failures: int = 2
     contradiction_sds: float = 4.0
     """standard deviations by which a trial must differ from the posterior's median to contradict it"""
+    contrary_sds: float = 3.0
+    """standard deviations of their difference by which a sustained and an overloaded trial contradict each other"""
+    max_contrary_excess: float = 0.2
+    """largest ln(offered / processed rate) of an overloaded trial that can contradict a sustained one: farther beyond
+    its capacity a system may collapse"""
     max_contradictions: int = 2
     """more contradicting trials than this, and more than a third of all, end the search as unstable"""
     typical_noise: float = 0.16

@@ -5,10 +5,10 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from bench.analysis.verdict import Rules, judge
+from bench.analysis.verdict import Rules, Verdict, judge
 from bench.config.scenario import Search, Timing
 from bench.model.cell import Cell
-from bench.model.measurement import Result
+from bench.model.measurement import Measurement, Result
 from bench.search.problem import SearchProblem, Strategy
 from bench.simulation.capacity import Traits
 from bench.simulation.faults import Faults
@@ -18,6 +18,7 @@ from bench.units import Rate, Seconds, Share
 
 MAX_TRIALS = 1000
 StrategyFactory = Callable[[SearchProblem], Strategy]
+JudgedTrials = list[tuple[Measurement, Verdict]]
 
 
 class Case(Struct, frozen=True):
@@ -92,18 +93,24 @@ class SearchOutcome(Struct, frozen=True):
 
     @property
     def covered(self) -> bool:
-        """True if the interval contains the truth; a missing end is open, no end at all is no interval."""
-        low, high = self.result.low_hz, self.result.high_hz
-        return (low is not None or high is not None) and (low or 0.0) <= self.truth <= (high or float("inf"))
+        """True if the interval contains the truth."""
+        return contains(self.result, self.truth)
 
 
-def run_search(case: Case, seed: int, strategy: StrategyFactory) -> SearchOutcome:
+def contains(result: Result, rate: float) -> bool:
+    """Return True if the interval contains a rate; a missing end is open, no end at all is no interval."""
+    low, high = result.low_hz, result.high_hz
+    return (low is not None or high is not None) and (low or 0.0) <= rate <= (high or float("inf"))
+
+
+def run_search(case: Case, seed: int, strategy: StrategyFactory, trials: JudgedTrials | None = None) -> SearchOutcome:
     """Run a search for the capacity of a simulated system.
 
     Args:
         case: The system and the search problem.
         seed: Seed of the system's random numbers; the same seed gives the same outcome.
         strategy: Factory of the search strategy.
+        trials: Gets all trials, if it is given.
     """
     problem, rules = case.problem, Rules(precision=case.precision)
     system: Fluid | MicroBatches = (
@@ -120,7 +127,10 @@ def run_search(case: Case, seed: int, strategy: StrategyFactory) -> SearchOutcom
             break
         began = system.seconds
         measurement = system.run_trial(planned, drain)
-        search = search.after(measurement, judge(measurement, rules))
+        verdict = judge(measurement, rules)
+        search = search.after(measurement, verdict)
+        if trials is not None:
+            trials.append((measurement, verdict))
         if not (measurement.drained and measurement.lost == 0):
             system.restart()
         longest = max(longest, system.seconds - began)

@@ -15,7 +15,7 @@ from bench.model.cell import Cell
 from bench.model.measurement import Result
 from bench.search.priors import cell_order, fixed_share_of, hint_of, noise_of
 from bench.simulation.capacity import Traits
-from bench.simulation.driver import Case, StrategyFactory, run_search
+from bench.simulation.driver import Case, JudgedTrials, StrategyFactory, contains, run_search
 
 SIZES = (100, 1_000, 10_000, 100_000)
 COSTS = (0.0, 0.001, 0.01)
@@ -99,21 +99,29 @@ def draw_systems(kind: Map, seed: int) -> dict[Cell, Traits]:
 
 
 def _measure(kind: Map, systems: dict[Cell, Traits], seed: int, strategy: StrategyFactory) -> tuple[list[Result], int]:
-    """Return the results of all cells in the order of a run, and the number of intervals that contain the truth."""
-    results: list[Result] = []
-    covered = 0
+    """Return the results of all cells in the order of a run, and the number of intervals that contain the truth.
+
+    As in a run, they are computed again at the end, with what all cells have shown.
+    """
+    results: dict[Cell, Result] = {}
+    cases: dict[Cell, tuple[Case, JudgedTrials]] = {}
     for index, cell in enumerate(cell_order(list(systems))):
-        traits = systems[cell]
-        hint = hint_of(cell, results)
-        share = None if hint is None else hint / traits.truth
+        traits, known = systems[cell], list(results.values())
+        hint = hint_of(cell, known)
         case = Case(
-            kind.name, traits, 0.1, 1e6, kind.budget,
-            hint=share, noise=noise_of(cell, results), fixed_share=fixed_share_of(cell, results), cell=cell,
+            kind.name, traits, 0.1, 1e6, kind.budget, cell=cell, hint=None if hint is None else hint / traits.truth,
+            noise=noise_of(cell, known), fixed_share=fixed_share_of(cell, known),
         )  # fmt: skip
-        outcome = run_search(case, 1000 * seed + index, strategy)
-        results.append(outcome.result)
-        covered += outcome.covered
-    return results, covered
+        cases[cell] = case, []
+        results[cell] = run_search(case, 1000 * seed + index, strategy, cases[cell][1]).result
+    for cell, (case, trials) in cases.items():
+        known = list(results.values())
+        search = strategy(replace(case, noise=noise_of(cell, known), fixed_share=fixed_share_of(cell, known)).problem)
+        for measurement, verdict in trials:
+            search = search.after(measurement, verdict)
+        results[cell] = search.result()
+    covered = sum(contains(result, systems[cell].truth) for cell, result in results.items())
+    return list(results.values()), covered
 
 
 def _is_misordered(a: Result, b: Result, ratio: float) -> bool:

@@ -140,6 +140,10 @@ class RunFolder:
             _append_line(self.folder / "trials.jsonl", seal(encode_record(JournalEntry(FORMAT, cell, bare, files))))
         self._trials.add(trial)
 
+    def inputs(self, cell: Cell) -> SearchInputs | None:
+        """Return the inputs of a cell's search; None where they are not known."""
+        return self._inputs.get(cell)
+
     def set_inputs(self, cell: Cell, inputs: SearchInputs) -> None:
         """Keep the inputs of a cell's search; they are written with its next result."""
         self._inputs[cell] = inputs

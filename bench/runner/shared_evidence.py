@@ -1,0 +1,39 @@
+"""Results computed again with what all cells of a map have shown since they were measured."""
+
+from collections.abc import Mapping
+
+from msgspec.structs import replace
+
+from bench.model.cell import Cell
+from bench.runner.cell_plan import CellPlan
+from bench.runner.replay import recompute_result
+from bench.search.priors import fixed_share_of, noise_of
+from bench.storage.run_folder import RunFolder
+
+
+def update_results(folder: RunFolder, plans: Mapping[Cell, CellPlan], *, several_senders: bool) -> int:
+    """Compute every measured result again with the noise and the fixed cost of batches that other cells show.
+
+    No trial is made. Inputs and result of a cell are stored together, so that the result follows from the journal.
+
+    Args:
+        folder: of the run, open.
+        plans: of its cells.
+        several_senders: whether several hosts send.
+
+    Returns:
+        The number of results whose inputs have changed.
+    """
+    changed = 0
+    for result in folder.results():
+        cell, inputs = result.cell, folder.inputs(result.cell)
+        if result.status != "measured" or inputs is None:
+            continue
+        others = folder.results()
+        shared = replace(inputs, noise=noise_of(cell, others), fixed_share=fixed_share_of(cell, others))
+        if shared != inputs:
+            folder.set_inputs(cell, shared)
+            trials = folder.trials(cell)
+            folder.save_result(cell, recompute_result(plans[cell], shared, trials, several_senders=several_senders))
+            changed += 1
+    return changed
