@@ -50,7 +50,10 @@ print(store.folder)
 """
 """In a process of its own, as for users: threads that earlier tests have left behind would take the interpreter's lock
 from it."""
-USUAL = ("grid.message_size=100 B", "settings.capacity.ceiling=4 k/s", "search.precision=10 %", "search.start=3 k/s")
+USUAL = (
+    "grid.message_size=100 B", "settings.capacity.ceiling=4 k/s", "search.strategy=bisection", "search.precision=10 %",
+    "search.start=3 k/s", "search.highest=8 k/s", "search.budget=5 min", "timing.window=600 ms",
+)  # fmt: skip
 
 
 @pytest.fixture
@@ -89,6 +92,16 @@ def test_a_known_ceiling_is_found(ran):
     assert result.status == "measured"
     assert 0.7 * CEILING <= result.estimate_hz <= 1.1 * CEILING
     assert result.confirmed_hz == result.low_hz
+
+
+def test_the_interval_of_the_certified_search_holds_a_known_ceiling(ran):
+    """A busy machine takes a part of it."""
+    folder, _ = ran("search.strategy=two-counter", "search.budget=20 s")
+    result = read_results(folder)[0]
+    assert result.status == "measured"
+    assert result.interval == "95 %"
+    assert result.low_hz <= 1.02 * CEILING
+    assert result.high_hz >= 0.8 * CEILING
 
 
 def test_micro_batches_find_the_same_ceiling(ran):
