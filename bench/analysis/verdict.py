@@ -19,6 +19,8 @@ from bench.model.measurement import Measurement
 
 VerdictKind = Literal["sustained", "overloaded", "invalid"]
 Cause = Literal["", "other work", "generator", "harness"]
+TOO_SHORT = "too short to tell"
+"""Why a trial is invalid in which fewer batches were completed than show an overload."""
 
 
 class Verdict(Struct, frozen=True):
@@ -169,7 +171,7 @@ def _check_backlog(measurement: Measurement, rules: Rules) -> Verdict | None:
         return Verdict("overloaded", "the source pushed back", loss)
     if not measurement.drained:
         return Verdict("overloaded", "did not drain", stability.loss)
-    return Verdict("invalid", "too short to tell") if stability.too_short else None
+    return Verdict("invalid", TOO_SHORT) if stability.too_short else None
 
 
 def _check_latency(measurement: Measurement, rules: Rules) -> Verdict | None:

@@ -18,6 +18,8 @@ class SearchParameters(Struct, frozen=True):
     least_jump: float = 1.2
     full_batches: float = 0.9
     """load aimed at in such a step, as a share of the rate at which batches take the whole interval"""
+    shorter_batches: float = 0.7
+    """factor on the rate after a trial in which too few batches were completed to tell"""
     step_down: float = 8.0
     """divisor of the rate after a trial that was too far beyond the capacity to show it"""
     hint_sd: float = 0.5

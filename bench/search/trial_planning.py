@@ -2,9 +2,11 @@
 
 import math
 
+from bench.analysis.verdict import TOO_SHORT
 from bench.model.measurement import PlannedTrial, Purpose
 from bench.search.evidence import Evidence
 from bench.search.parameters import SearchParameters
+from bench.search.problem import Step
 
 AFTER_S, AFTER_BATCHES = 0.2, 1.2
 """Time after the load of a sustained trial until everything is processed."""
@@ -100,7 +102,7 @@ def _next_rate(evidence: Evidence) -> float:
     if last is not None and (_late_once(evidence) or _retried(evidence)):
         return last.measurement.planned.rate
     if not evidence.sustained and evidence.overloaded == math.inf and not evidence.estimates:  # nothing that counts yet
-        return _limited(evidence, evidence.problem.start if last is None else last.measurement.planned.rate)
+        return _limited(evidence, evidence.problem.start if last is None else _retry_rate(last, parameters))
     if not evidence.estimates:
         return _limited(evidence, _probe_rate(evidence))
     middle, share = evidence.posterior.quantiles(0.5)[0], parameters.next_share
@@ -109,6 +111,12 @@ def _next_rate(evidence: Evidence) -> float:
     if any(reading.ratio != 1 for reading in evidence.estimates):
         share = parameters.next_batch_share
     return _limited(evidence, min(evidence.posterior.quantiles(share)[0], parameters.max_jump * evidence.sustained))
+
+
+def _retry_rate(last: Step, parameters: SearchParameters) -> float:
+    """Return the rate after a trial that shows nothing: a lower one where batches were too long to complete six."""
+    rate = last.measurement.planned.rate
+    return parameters.shorter_batches * rate if last.verdict.why == TOO_SHORT else rate
 
 
 def _probe_rate(evidence: Evidence) -> float:

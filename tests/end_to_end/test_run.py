@@ -128,9 +128,8 @@ def test_in_every_sustained_trial_all_that_was_sent_was_processed(ran):
 )
 def test_a_mistake_in_a_thousand_is_found(ran, mistake, found):
     """Every trial shows it, under its own name only."""
-    folder, _ = ran(
-        f"settings.capacity.mistake={mistake}", "settings.capacity.every=500", "search.budget=8 s", "timing.drain=3 s"
-    )
+    changes = (f"settings.capacity.mistake={mistake}", "settings.capacity.every=500", "search.start=1 k/s")
+    folder, _ = ran(*changes, "search.budget=8 s", "timing.window=1 s", "timing.drain=3 s")
     seen = read_trials(folder)[0].measurement
     counts = {what: getattr(seen, what) for what in ("lost", "duplicated", "out_of_order", "corrupted")}
     assert counts[found] > 0
@@ -138,8 +137,9 @@ def test_a_mistake_in_a_thousand_is_found(ran, mistake, found):
 
 
 def test_a_rate_at_which_messages_are_lost_is_not_sustained(ran):
-    """However little the backlog drifts."""
-    folder, rules = ran("settings.capacity.mistake=lose", "settings.capacity.every=500", "search.budget=8 s")
+    """However little the backlog drifts: its first rate is one that a busy machine keeps up with."""
+    changes = ("settings.capacity.mistake=lose", "settings.capacity.every=500", "search.start=1 k/s")
+    folder, rules = ran(*changes, "search.budget=8 s", "timing.window=1 s")
     judged = judge(read_trials(folder)[0].measurement, rules)
     assert judged.word == "overloaded"
     assert "lost" in judged.why
