@@ -41,9 +41,8 @@ HALF_WIDTHS = {
 with a neighbour's estimate: without one, the first trials of batches only look for the range."""
 MAX_HINTED_BUDGET_S = 30.0
 """Up to this budget the width is required only of the searches with a neighbour's estimate."""
-MAX_MEAN_BUDGET, MAX_BUDGET, MIN_WITHIN_BUDGET = 1.2, 1.5, 0.95
-"""Largest mean duration as a share of a short budget, which one drain of an overloaded trial and one restart exceed by
-about 10 % at 20 s; largest duration of 95 % of the searches."""
+MAX_MEAN_BUDGET, MAX_BUDGET, MIN_WITHIN_BUDGET = 1.1, 1.5, 0.95
+"""Largest mean duration as a share of a short budget; largest duration of 95 % of the searches."""
 MAX_CHANGED_MAPS, MIN_ORDERED = 0.05, 0.99
 """Largest share of maps of equal cells that show a change; least share of near cells ordered right or called open."""
 
