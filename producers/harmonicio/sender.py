@@ -37,10 +37,10 @@ class StreamSender:
             "host": host,
             "port": port,
             "batch_bytes": client["batch"],
-            "held_bytes": client["held"],
+            "max_in_flight_bytes": client["max_in_flight"],
             "delivery": client["delivery"],
             "overflow": client["overflow"],
-            "patience": client["patience"],
+            "credit_timeout": client["credit_timeout"],
             "token": client["token"],
             "tls": client["tls"] or None,
         }

@@ -23,9 +23,9 @@ class StreamSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """when messages go to the master's queue: no PE has credit, there is no PE, or never"""
     batch: Annotated[Size, limits(least="1 kB", most="64 MB")] = Size(262_144)
     """largest frame of small messages"""
-    held: Annotated[Size, limits(least="1 MB", most="1 GB")] = Size(128 * 10**6)
+    max_in_flight: Annotated[Size, limits(least="1 MB", most="1 GB")] = Size(128 * 10**6)
     """bytes on their way, unacknowledged, at most"""
-    patience: Seconds = Seconds(0.5)
+    credit_timeout: Seconds = Seconds(0.5)
     """how long PEs may be without credit before messages go to the queue, with overflow: full"""
 
     def __post_init__(self) -> None:
@@ -51,8 +51,8 @@ class StreamSource:
             "delivery": settings.delivery,
             "overflow": "never" if settings.delivery == "at-most-once" else settings.overflow,
             "batch": int(settings.batch),
-            "held": int(settings.held),
-            "patience": float(settings.patience),
+            "max_in_flight": int(settings.max_in_flight),
+            "credit_timeout": float(settings.credit_timeout),
             "control": reach.port,
             "token": reach.token,
             "tls": reach.tls or "",

@@ -39,7 +39,7 @@ def test_frames_of_a_lost_pe_are_sent_again_or_have_failed(redeliver, counts):
     ("overflow", "ready_pes", "allowed"),
     [("full", 1, True), ("full", 0, True), ("absent", 1, False), ("absent", 0, True), ("never", 0, False)],
 )
-def test_the_overflow_rule_allows_the_queue_after_the_patience(overflow, ready_pes, allowed):
+def test_the_overflow_rule_allows_the_queue_after_the_credit_timeout(overflow, ready_pes, allowed):
     """Before that it never does."""
     rule = OverflowRule(overflow, 0.5, last_credit=10.0)
     assert [rule.allows(now, ready_pes) for now in (10.4, 10.5)] == [False, allowed]

@@ -28,7 +28,7 @@ def connectors():
     made = []
 
     def connect(cluster, **options):
-        made.append(Connector(c_name="s", port=cluster.data_port, patience=0.01, **options))
+        made.append(Connector(c_name="s", port=cluster.data_port, credit_timeout=0.01, **options))
         wait_until(lambda: (made[-1].feeder.step(), made[-1].feeder.connected)[1], "the master's welcome")
         return made[-1]
 

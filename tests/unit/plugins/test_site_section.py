@@ -14,7 +14,7 @@ class Values(Struct, frozen=True, forbid_unknown_fields=True):
     """The section of a plugin that does not exist."""
 
     address: str
-    patience: Seconds = Seconds(1)
+    timeout: Seconds = Seconds(1)
 
 
 SECTION = SiteSection("ours", Values, lambda values: ExternalService(endpoints=[values.address]))
@@ -29,7 +29,7 @@ def test_a_section_that_the_site_does_not_have_is_none():
 def test_a_section_is_read_whether_it_is_typed_or_not():
     """A run's record has plain values; quantities are read with their units."""
     assert SECTION.read(Site(sections={"ours": Values("a:1", Seconds(2))})) == Values("a:1", Seconds(2))
-    assert SECTION.read(Site(sections={"ours": {"address": "a:1", "patience": "2 s"}})) == Values("a:1", Seconds(2))
+    assert SECTION.read(Site(sections={"ours": {"address": "a:1", "timeout": "2 s"}})) == Values("a:1", Seconds(2))
 
 
 def test_the_service_is_what_the_plugin_says():

@@ -105,7 +105,9 @@ class Feeder:
             RefusedError: the first message is longer than its receiver accepts; no message is taken then.
         """
         state, taken = self._state, start
-        while taken < len(messages) and not state.to_resend and self._unacked_bytes() < self._options.held_bytes:
+        while (
+            taken < len(messages) and not state.to_resend and self._unacked_bytes() < self._options.max_in_flight_bytes
+        ):
             size = len(messages[taken])
             link = self._choose_link(size, time.monotonic())
             if link is None:

@@ -60,17 +60,17 @@ class OverflowRule:
     """Decides when messages go to the master's queue; times are monotonic seconds."""
 
     overflow: str
-    patience: float
+    credit_timeout: float
     last_credit: float
     """when a PE had credit last"""
 
     @classmethod
     def of(cls, options: Options, now: float) -> "OverflowRule":
         """Return the rule of a connector's options."""
-        return cls(options.overflow, options.patience, now)
+        return cls(options.overflow, options.credit_timeout, now)
 
     def allows(self, now: float, ready_pes: int) -> bool:
         """Return whether messages may go to the queue, while no PE has credit."""
         if self.overflow == "never" or (self.overflow == "absent" and ready_pes):
             return False
-        return now >= self.last_credit + self.patience
+        return now >= self.last_credit + self.credit_timeout

@@ -20,8 +20,8 @@ class Options(Struct, frozen=True, kw_only=True):
     """folder of certificates for mutual TLS; plain TCP when left out"""
     delivery: Literal["at-least-once", "at-most-once"] = "at-least-once"
     overflow: Literal["full", "absent", "never"] = "full"
-    """when messages go to the master's queue: no PE has had credit for `patience`, there is no PE, or never"""
-    patience: float = 0.5
+    """when messages go to the master's queue: no PE has had credit for `credit_timeout`, there is no PE, or never"""
+    credit_timeout: float = 0.5
     """seconds without credit after which messages overflow"""
     batch_bytes: int = 256 * 1024
     batch_messages: int = 8192
@@ -29,7 +29,7 @@ class Options(Struct, frozen=True, kw_only=True):
     """seconds for which a message may wait for others to share its frame"""
     shared_memory: bool = True
     """whether PEs of this host may read batches from shared memory instead of the socket"""
-    held_bytes: int = 256 * 2**20
+    max_in_flight_bytes: int = 256 * 2**20
     """bytes that may be unacknowledged in all; at least one message always may"""
 
     def __post_init__(self) -> None:
