@@ -51,4 +51,21 @@ def compare(
         word: sum(each.word == word for each in compared) for word in ("faster", "slower", "undecided", "not compared")
     }
     say(", ".join(f"{count} {word}" for word, count in counts.items()))
+    if speeds := _speed_text(first, second):
+        say(speeds)
     raise typer.Exit(4 if counts.get(fail_if) else 0)
+
+
+def _speed_text(first: Path, second: Path) -> str:
+    """Return how fast the machine of B was, compared with that of A; empty where it was not measured."""
+    from bench.storage.run_folder import read_visits
+    from bench.system.machine_speed import median_speed
+
+    measured = [[visit.speed for visit in read_visits(folder) if visit.speed] for folder in (first, second)]
+    a, b = map(median_speed, measured)
+    if a is None or b is None:
+        return ""
+    return (
+        f"machine of B compared with A, by a fixed piece of work: CPU {b.cpu / a.cpu:.2f} times as fast,"
+        f" memory {b.memory / a.memory:.2f} times; such a difference changes rates too"
+    )

@@ -18,6 +18,7 @@ from bench.search.priors import cell_order
 from bench.search.trial_planning import shortest_search
 from bench.storage.records import FORMAT, VisitRecord
 from bench.storage.run_folder import RunFolder, read_visits, sum_trials
+from bench.system.machine_speed import MachineSpeed, measure_speed
 
 OVERHEAD_VISITS = 3
 """The overhead of a visit is the mean of so many last ones of the system."""
@@ -46,6 +47,7 @@ class MapVisits:
         plans: Sequence[CellPlan] = (),
         decisive: Callable[[Sequence[Result]], Set[Cell]] | None = None,
         clock: Callable[[], float] = time.monotonic,
+        speed: Callable[[], MachineSpeed] = measure_speed,
     ) -> None:
         """Take up the visits that the folder has.
 
@@ -55,10 +57,12 @@ class MapVisits:
             plans: Of the cells, where they are known.
             decisive: Returns the cells that decide an open point of the map.
             clock: CLOCK_MONOTONIC seconds.
+            speed: Measures this machine; called at the end of each visit.
         """
         self.cells = cell_order(scenario.cells())
-        self._scenario, self._folder, self._clock = scenario, folder, clock
+        self._scenario, self._folder, self._clock, self._speed = scenario, folder, clock, speed
         self._decisive = decisive or decisive_cells
+        self._warming = {plan.cell for plan in plans if plan.framework.capabilities.warm_up_s > 0}
         self._least_s = {plan.cell: shortest_search(plan.batch_interval, SearchParameters()) for plan in plans}
         self._records = read_visits(folder.folder)
         self._sums = sum_trials(folder.folder)
@@ -113,6 +117,7 @@ class MapVisits:
                 refused_s=_refused_seconds(own),
                 least_s=self._least_s.get(cell, MIN_VISIT_S),
                 overhead_s=overheads.get(cell.system, DEFAULT_OVERHEAD_S),
+                warms_up=cell in self._warming,
                 retries=len({record.ignored for record in own if record.ignored}),
             )
             states.append(state)
@@ -162,6 +167,7 @@ class MapVisits:
             ignored=allowance.ignored,
             hint_hz=answer.hint_hz,
             finished=answer.finished,
+            speed=self._speed(),
         )
         self._folder.add_visit(record)
         self._records.append(record)

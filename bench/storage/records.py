@@ -14,6 +14,7 @@ from bench.model.measurement import Measurement, Result
 from bench.model.message_sizes import MessageSize
 from bench.model.search_inputs import SearchInputs
 from bench.storage import format_1
+from bench.system.machine_speed import MachineSpeed
 from bench.units import Bandwidth, Rate, Seconds, Share, Size, exact_text
 
 FORMAT = 2
@@ -71,9 +72,11 @@ class VisitRecord(Struct, frozen=True):
     ignored: int = 0
     """invalid trials among so many first ones are not given to the search: the cell was tried again"""
     hint_hz: float | None = None
-    """the neighbours' estimate that the search was given, in messages/s"""
+    """the estimate of neighbours, or of the warm-up, that the search was given, in messages/s"""
     finished: bool = False
     """whether the search wants no further trial, however much time it gets"""
+    speed: MachineSpeed | None = None
+    """of this machine after the visit; None in runs of older versions"""
 
 
 class Results(Struct, frozen=True):

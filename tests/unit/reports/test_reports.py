@@ -192,6 +192,7 @@ def test_the_csv_has_the_names_of_the_results(run: Path) -> None:
         "cpu_share": ["cpu_share.framework", "cpu_share.source"],
         "objectives": [],
         "noise": [],
+        "warm_ups": [],
         "soft_bounds": ["soft_bounds.network", "soft_bounds.disk"],
     }
     wanted = [name for field in Result.__struct_fields__ for name in nested.get(field, [field])]
