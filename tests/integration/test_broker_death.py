@@ -13,7 +13,7 @@ from bench.config.site import Site
 from bench.runner.progress import TrialProgress
 from bench.runner.run import RunOptions, run
 from bench.storage.run_folder import RunFolder, read_results, read_trials
-from bench.units import Seconds, Share, Size
+from bench.units import Rate, Seconds, Share, Size
 
 pytestmark = pytest.mark.real
 
@@ -63,7 +63,9 @@ def test_a_killed_broker_is_a_finding_and_comes_back(system, sizes, tmp_path, en
         "death",
         (system,),
         Grid(tuple(map(Size, sizes))),
-        search=Search("bisection", Share(0.5), Seconds(20 if framework == "spark" else 10)),
+        search=Search(
+            "bisection", Share(0.5), Seconds(60), start=Rate(50), highest=Rate(200)
+        ),  # it keeps up: no long drain
         timing=Timing(Seconds(0.5), Seconds(2), Seconds(10)),
         settings={"spark": {"batch_interval": "500 ms"}} if framework == "spark" else {},
     )

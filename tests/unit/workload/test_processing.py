@@ -71,13 +71,17 @@ def test_burn_spends_the_requested_cpu_time(seconds, calls):
 
 @pytest.mark.parametrize("cost", [5e-6, 20e-6, 100e-6])
 def test_batches_of_one_message_spend_their_cost(cost):
-    """The sum over 10,000 batches is right within 1 %: each carries over what it spent too much."""
+    """The sum over 10,000 batches is right within 1 %: each carries over what it spent too much.
+
+    Nothing follows the last one: a hypervisor that takes its core away makes it as much longer.
+    """
     writer = message_codec.MessageWriter(run=5, producer=0, size=100, cost=cost, entropy=0.75)
     batches = [[one] for one in writer.write(0, np.zeros(10_000), 0.0)]
     reports = [report for batch in batches for report in PROCESSOR.process(batch)]
     requested, used = (sum(getattr(report, name) for report in reports) for name in ("cpu_requested_s", "cpu_used_s"))
+    longest = max(report.cpu_used_s for report in reports)
     assert requested == pytest.approx(10_000 * cost, rel=1e-6)
-    assert used == pytest.approx(requested, rel=0.01)
+    assert 0.99 * requested <= used <= 1.01 * requested + longest
 
 
 def test_each_run_in_a_batch_has_its_own_cost():
