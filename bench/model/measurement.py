@@ -218,6 +218,8 @@ class Result(Struct, frozen=True):
     """the rate if batches may grow beyond the interval they were asked to keep; None for a continuous framework"""
     noise: tuple[float, ...] = ()
     """likelihood of each noise of the search's grid, the highest 1; searches of other cells use it"""
+    warm_ups: tuple[float, ...] = ()
+    """likelihood of each time until full speed of the search's grid, the highest 1; other cells of the system use it"""
     bound_hz: float | None = None
     bound: str | None = None
     limited_by: str | None = None

@@ -14,12 +14,16 @@ class SearchInputs(Struct, frozen=True):
     budget_s: float
     """seconds allotted to the cell's search, in all of its visits"""
     hint_hz: float | None = None
-    """an estimate from neighbouring cells"""
+    """an estimate from neighbouring cells, or from the warm-up"""
     generator_hz: float | None = None
     """the generator's ceiling, as it was known then"""
     fixed_share: float | None = None
     """fixed cost of a batch as a share of the interval, from other cells of the system"""
     noise: tuple[float, ...] = ()
     """probability of each noise of the search's grid, from other cells of the map"""
+    cold: bool = False
+    """whether the framework is known to need a while until it is at full speed"""
+    warm_ups: tuple[float, ...] = ()
+    """probability of each time until full speed of the search's grid, from other cells of the system"""
     ignored: int = 0
     """invalid trials among so many first ones of the journal were not given to the search"""

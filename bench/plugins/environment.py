@@ -53,7 +53,7 @@ class RunEnvironment:
         note: tells the user what takes its time.
         workers: processes of the load generator.
         web: whether the load generator opens a page of its own, on loopback.
-        load_seconds: by session: how long its processes were under load so far.
+        load_seconds: by session and source: how long the processes were under load so far.
     """
 
     def __init__(

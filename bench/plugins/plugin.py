@@ -108,8 +108,8 @@ class FrameworkCapabilities:
     in_process: bool = False
     """reads within the harness's process, and so a source that exists only there"""
     warm_up_s: float = 0.0
-    """seconds of load after which its processes do not become faster any more, such as those of a JVM; a run spends
-    them once on new processes, before it measures"""
+    """seconds of load that a run spends once on new processes which become faster, such as those of a JVM, for each
+    source, before it measures; above 0, the search expects that they become faster for longer"""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,7 +20,7 @@ from bench.runner.progress import Notify, TrialFinished, TrialStarted
 from bench.runner.replay import JudgedTrial, judge_trials, resume_search
 from bench.runner.trial import run_trial
 from bench.runner.warm_up import warm_up_session
-from bench.search.priors import fixed_share_of, hint_of, noise_of
+from bench.search.priors import fixed_share_of, hint_of, noise_of, warm_ups_of
 from bench.search.problem import Strategy
 from bench.storage.run_folder import RunFolder
 
@@ -81,22 +81,26 @@ class CellSearch:
         )
         spent = sum(seen.seconds for seen, _ in known)
         budget = spent + allowance.seconds if allowance.budget is None else allowance.budget
-        inputs = self._inputs(generator_hz, budget)
+        self._inputs = self._first_inputs(generator_hz, budget)
         try:
-            return self._answer(inputs, known)
+            return self._answer(known)
         finally:
             if sys.exc_info()[0] in (None, ImpossibleMeasurementError):  # the trials give this failure again
-                self._folder.set_inputs(self.plan.cell, inputs)
+                self._folder.set_inputs(self.plan.cell, self._inputs)
 
-    def _answer(self, inputs: SearchInputs, known: list[JudgedTrial]) -> Answer:
+    def _answer(self, known: list[JudgedTrial]) -> Answer:
         """Return the answer of a search, after the trials that it still wants."""
-        search = resume_search(self.plan, inputs, known)
+        search = resume_search(self.plan, self._inputs, known)
         result = finish_result(search.result(), self.plan)
         if self._next_trial(search) is not None or self._latency_trials(result):
             with deployed(self.plan, self._env) as deployment:
-                warm_up_session(deployment, self._notify)
+                kept = warm_up_session(deployment, self._notify)
+                if kept and self._inputs.hint_hz is None and not known:
+                    self._inputs = replace(self._inputs, hint_hz=kept)
+                    search = resume_search(self.plan, self._inputs, known)
                 result = self._search(search, deployment, known)
                 self._measure_latency(result, deployment)
+        inputs = self._inputs
         longer = replace(inputs, budget_s=inputs.budget_s + self._allowance.possible)
         finished = bool(result.precision_reached) or resume_search(self.plan, longer, known).next_trial() is None
         return Answer(result, finished, inputs.budget_s, inputs.hint_hz)
@@ -159,9 +163,9 @@ class CellSearch:
     def _check(self, measurement: Measurement) -> None:
         check_sanity(measurement, self.plan, several_senders=self._env.site.load is not None)
 
-    def _inputs(self, generator_hz: float | None, budget: float) -> SearchInputs:
+    def _first_inputs(self, generator_hz: float | None, budget: float) -> SearchInputs:
         bound, allowance = self.plan.hard_bound, self._allowance
-        hint = allowance.hint_hz
+        hint, cold = allowance.hint_hz, self.plan.framework.capabilities.warm_up_s > 0
         if allowance.first:
             hint = hint_of(self.plan.cell, self._folder.results(), bound.hz if bound is not None else None)
         return SearchInputs(
@@ -170,6 +174,8 @@ class CellSearch:
             hint_hz=hint,
             fixed_share=fixed_share_of(self.plan.cell, self._folder.results()),
             noise=noise_of(self.plan.cell, self._folder.results()),
+            cold=cold,
+            warm_ups=warm_ups_of(self.plan.cell, self._folder.results()) if cold else (),
             ignored=allowance.ignored,
             generator_hz=generator_hz,
         )

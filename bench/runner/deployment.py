@@ -129,7 +129,8 @@ class Deployment:
         began = time.monotonic()
         self._stack, self._parts = _open_parts(self.plan, self.env)
         framework = self._parts.framework
-        self._session: Hashable = framework.session if isinstance(framework, SessionFramework) else object()
+        session = framework.session if isinstance(framework, SessionFramework) else object()
+        self._session: Hashable = (session, self.plan.cell.source)  # the code that reads another source is cold too
         self.redeploy_s = time.monotonic() - began
         """seconds that the last deployment of this cell took"""
 

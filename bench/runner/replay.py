@@ -89,4 +89,7 @@ def search_problem(plan: CellPlan, inputs: SearchInputs) -> SearchProblem:
         objectives=plan.scenario.objectives,
         fixed_share=inputs.fixed_share,
         noise=inputs.noise,
+        cold=inputs.cold,
+        warm_ups=inputs.warm_ups,
+        asked_s=plan.cell.cpu_seconds / (plan.placement.cores or math.inf),
     )

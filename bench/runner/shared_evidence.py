@@ -7,12 +7,12 @@ from msgspec.structs import replace
 from bench.model.cell import Cell
 from bench.runner.cell_plan import CellPlan
 from bench.runner.replay import recompute_result
-from bench.search.priors import fixed_share_of, noise_of
+from bench.search.priors import fixed_share_of, noise_of, warm_ups_of
 from bench.storage.run_folder import RunFolder
 
 
 def update_results(folder: RunFolder, plans: Mapping[Cell, CellPlan], *, several_senders: bool) -> int:
-    """Compute every measured result again with the noise and the fixed cost of batches that other cells show.
+    """Compute every measured result again with the noise, fixed cost of batches and warm-up that other cells show.
 
     No trial is made. Inputs and result of a cell are stored together, so that the result follows from the journal.
 
@@ -30,7 +30,12 @@ def update_results(folder: RunFolder, plans: Mapping[Cell, CellPlan], *, several
         if result.status != "measured" or inputs is None:
             continue
         others = folder.results()
-        shared = replace(inputs, noise=noise_of(cell, others), fixed_share=fixed_share_of(cell, others))
+        shared = replace(
+            inputs,
+            noise=noise_of(cell, others),
+            fixed_share=fixed_share_of(cell, others),
+            warm_ups=warm_ups_of(cell, others) if inputs.cold else (),
+        )
         if shared != inputs:
             folder.set_inputs(cell, shared)
             trials = folder.trials(cell)

@@ -54,7 +54,7 @@ class _Trial:
         self._probe, self._usage = CpuProbe(deployment.env.supervisor), ResourceUsage()
         self._hosts: HostCpuMeter | None = None
         self._at_end: SendProgress | None = None
-        self._end = 0.0
+        self._end = self._worked = 0.0
         self._settled = self._purged = False
         self._warm_s = deployment.warm_s
         self._servers = [child for child in deployment.env.supervisor.children if child.role == "source"]
@@ -84,8 +84,8 @@ class _Trial:
 
     @property
     def load_seconds(self) -> float:
-        """Return for how long the trial's load lasted."""
-        return max(0.0, self._end)
+        """Return for how long the framework was under load: until the load's end, or its last progress after it."""
+        return max(0.0, self._end, self._worked)
 
     def worth_waiting(self, ended: EndReason) -> float:
         """Return for how many seconds a drain is worth waiting: no longer than a new deployment of the cell takes.
@@ -115,6 +115,7 @@ class _Trial:
             self._poll("draining")
             if state.processed != last:
                 moved, last, quiet_from = time.monotonic(), state.processed, None
+                self._worked = self._now()
             if state.is_sent and state.is_exact:
                 return
             quiet = time.monotonic() - moved

@@ -25,7 +25,10 @@ WARM_UPS_S = (0.0, 20.0, 60.0, 150.0)
 WARM_UP_WEIGHTS, COLD_WEIGHTS = (0.98, 0.008, 0.008, 0.004), (0.16, 0.28, 0.28, 0.28)
 """Prior of the time until full speed: of a system of which nothing is known, and of one that is said to be cold."""
 COLD_SHARE = 0.6
-"""Capacity of a system that has just started, as a share of its capacity when warm."""
+"""Speed of a system that has just started, as a share of its speed when warm. The work that a scenario asks for with
+each message takes its time at any speed."""
+WARM_UP_FLOOR = 0.02
+"""Least probability of each time until full speed, whatever other cells show."""
 SPREAD_FACTOR, SPREAD_SD = 3.0, 0.4
 """Noise that lasts for seconds is up to three times as large over a trial as slices of a second show; larger noise is
 less probable, by a normal density of ln(noise) with this standard deviation."""
@@ -50,6 +53,8 @@ class CapacityPrior(Struct, frozen=True):
 
     `cold`: the system is known to need time until it is at full speed. `fixed_share`: that of other cells of the
     system, if it is known. `noise`: probabilities of SIGMAS that other cells of the map show; empty if there are none.
+    `warm_ups`: of a cold system, probabilities of WARM_UPS_S that its other cells show; empty if there are none.
+    `asked_s`: seconds on all cores that the work takes which a scenario asks for with each message.
     """
 
     lowest: float
@@ -59,6 +64,8 @@ class CapacityPrior(Struct, frozen=True):
     cold: bool = False
     fixed_share: float | None = None
     noise: tuple[float, ...] = ()
+    warm_ups: tuple[float, ...] = ()
+    asked_s: float = 0.0
 
 
 class CapacityPosterior(Struct, frozen=True, eq=False):
@@ -69,6 +76,8 @@ class CapacityPosterior(Struct, frozen=True, eq=False):
     noise: float
     noise_likelihood: tuple[float, ...]
     """of each of SIGMAS, the highest 1: the trials' evidence without the prior of the noise"""
+    warm_up_likelihood: tuple[float, ...]
+    """of each of WARM_UPS_S, the highest 1: the trials' evidence without the prior"""
     fixed_share: float
     fixed_share_sd: float
     """standard deviation of the fixed share"""
@@ -106,6 +115,8 @@ def capacity_posterior(prior: CapacityPrior, readings: Sequence[Reading], *, bat
     joint = joint / joint.sum()
     by_share, by_noise = joint.sum(axis=(0, 2, 3)), joint.sum(axis=(0, 1, 3))
     likelihood = by_noise / _noise_weights(prior)
+    by_warm_up = joint.sum(axis=(1, 2, 3)) / _warm_up_weights(prior, warm_ups)
+    of_warm_ups = [by_warm_up[warm_ups.index(each) if each in warm_ups else 0] for each in WARM_UPS_S]
     share = float((by_share * shares).sum())
     last = max((reading.age for reading in readings), default=0.0)
     return CapacityPosterior(
@@ -113,6 +124,7 @@ def capacity_posterior(prior: CapacityPrior, readings: Sequence[Reading], *, bat
         joint.sum(axis=(0, 1, 2)),
         noise=float((by_noise * SIGMAS).sum()),
         noise_likelihood=tuple(np.round(likelihood / likelihood.max(), 4).tolist()),
+        warm_up_likelihood=tuple((of_warm_ups / by_warm_up.max()).round(4).tolist()),
         fixed_share=share,
         fixed_share_sd=math.sqrt(float((by_share * (shares - share) ** 2).sum())),
         warming=float(sum(joint[index].sum() for index, each in enumerate(warm_ups) if each > last)),
@@ -132,12 +144,8 @@ def _probabilities(
     sigmas = np.log(_noise_weights(prior)) + _log_likelihood_of_noise(readings)
     base = np.log(density)[None, None, :] + sigmas[None, :, None] + np.log(of_shares)[:, None, None]
     weights = []
-    for warm_up in warm_ups:
-        known = (COLD_WEIGHTS if prior.cold else WARM_UP_WEIGHTS)[WARM_UPS_S.index(warm_up)]
-        slower = [COLD_SHARE + (1 - COLD_SHARE) * min(1.0, each.age / warm_up) if warm_up else 1.0 for each in readings]
-        likelihoods = (
-            _log_likelihood(thetas, reading, shares, speed) for speed, reading in zip(slower, readings, strict=True)
-        )
+    for warm_up, known in zip(warm_ups, _warm_up_weights(prior, warm_ups), strict=True):
+        likelihoods = (_log_likelihood(thetas, each, shares, _speed(each, warm_up, prior.asked_s)) for each in readings)
         weights.append(sum(likelihoods, base) + math.log(known))
     stacked = np.stack(weights)
     return np.asarray(np.exp(stacked - stacked.max()))
@@ -162,6 +170,35 @@ def pool_noise(
         counts = (shares / shares.sum(axis=1, keepdims=True)).sum(axis=0)
         frequencies = (POOL_CELLS * given + counts) / (POOL_CELLS + len(evidence))
     return tuple(np.round(frequencies, 6).tolist())
+
+
+def pool_warm_ups(likelihoods: Sequence[Sequence[float]]) -> tuple[float, ...]:
+    """Return the probability of each of WARM_UPS_S for a cold system after the evidence of its cells, which share one.
+
+    Args:
+        likelihoods: Of each cell, the likelihood of each of WARM_UPS_S.
+    """
+    evidence = [each for each in likelihoods if len(each) == len(WARM_UPS_S)]
+    weights = np.array(COLD_WEIGHTS) * np.prod(np.maximum(np.reshape(evidence, (-1, len(WARM_UPS_S))), 1e-4), axis=0)
+    floored = np.maximum(weights / weights.sum(), WARM_UP_FLOOR)
+    return tuple(np.round(floored / floored.sum(), 6).tolist())
+
+
+def _warm_up_weights(prior: CapacityPrior, warm_ups: Sequence[float]) -> Grid:
+    """Return the prior of each of `warm_ups`; those that were over before the first trial count as none."""
+    usual = COLD_WEIGHTS if prior.cold else WARM_UP_WEIGHTS
+    weights = dict(zip(WARM_UPS_S, prior.warm_ups if len(prior.warm_ups) == len(WARM_UPS_S) else usual, strict=True))
+    later = [weights[each] for each in warm_ups[1:]]
+    return np.array([sum(weights.values()) - sum(later), *later])
+
+
+def _speed(reading: Reading, warm_up: float, asked_s: float) -> float:
+    """Return the speed at a reading, as a share of that when warm, of a system that needs `warm_up` seconds."""
+    if reading.age >= warm_up:
+        return 1.0
+    share = COLD_SHARE + (1 - COLD_SHARE) * reading.age / warm_up
+    asked = min(1.0, asked_s * reading.rate / reading.ratio)
+    return asked + (1 - asked) * share
 
 
 def _noise_weights(prior: CapacityPrior) -> Grid:

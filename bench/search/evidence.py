@@ -129,6 +129,8 @@ class Evidence:
             self.problem.cold,
             self.problem.fixed_share,
             self.problem.noise,
+            self.problem.warm_ups,
+            self.problem.asked_s,
         )
         return capacity_posterior(prior, self.known, batches=self.problem.batch_interval > 0)
 

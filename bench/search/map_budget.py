@@ -20,7 +20,8 @@ FIRST_SHARE = 0.7
 MAX_OVERHEAD_SHARE = 0.3
 """Greatest share of a first visit that its overhead takes from its trials: what starts once is no reason to hurry."""
 WITHOUT_NEIGHBOUR = 2.0
-"""The first cell of a system has no neighbour that tells where its capacity may lie: it needs so much more."""
+"""The first cell of a system has no neighbour that tells where its capacity may lie: it needs so much more, unless
+the warm-up of the system tells."""
 MIN_VISIT_S = 4.0
 """Shortest first visit, in seconds of trials; every cell gets one, however small the total is."""
 MIN_CELL_S = 8.0
@@ -63,6 +64,8 @@ class CellState(Struct, frozen=True):
     """time of the fewest trials that give a result"""
     overhead_s: float = 2.0
     """of a visit to a cell of this system, besides its trials; a mean"""
+    warms_up: bool = False
+    """whether the first visit to its system begins with a warm-up, which shows where its capacity may lie"""
     retries: int = 0
     """visits that began anew because other work had disturbed all earlier trials"""
 
@@ -164,10 +167,10 @@ def _first_seconds(state: CellState, states: Sequence[CellState], remaining_s: f
     total = left + sum(each.seconds for each in states)
     new = [each for each in states if each.result is None]
     known = {each.cell.system for each in states if each.result is not None}
-    systems = {each.cell.system for each in states}
-    parts = WITHOUT_NEIGHBOUR if state.cell.system not in known else 1.0
-    every = len(states) + (WITHOUT_NEIGHBOUR - 1) * len(systems)
-    rest = len(new) + (WITHOUT_NEIGHBOUR - 1) * len(systems - known)
+    unknown = {each.cell.system for each in states if not each.warms_up}
+    parts = WITHOUT_NEIGHBOUR if state.cell.system in unknown - known else 1.0
+    every = len(states) + (WITHOUT_NEIGHBOUR - 1) * len(unknown)
+    rest = len(new) + (WITHOUT_NEIGHBOUR - 1) * len(unknown - known)
     share = min(FIRST_SHARE * total / every, left / rest) * parts
     return max(state.least_s * parts, share - min(state.overhead_s, MAX_OVERHEAD_SHARE * share))
 

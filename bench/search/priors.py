@@ -5,7 +5,7 @@ from statistics import median
 
 from bench.model.cell import Cell
 from bench.model.measurement import Result
-from bench.search.capacity_posterior import pool_noise
+from bench.search.capacity_posterior import pool_noise, pool_warm_ups
 
 BANDWIDTH = 200e6
 """Bytes/s that a source on one machine seldom exceeds; limits the hint for messages larger than any measured ones."""
@@ -64,6 +64,18 @@ def noise_of(cell: Cell, results: Sequence[Result]) -> tuple[float, ...]:
         return ()
     usual = pool_noise([other.noise for other in shown])
     return pool_noise([other.noise for other in shown if other.system == cell.system], usual)
+
+
+def warm_ups_of(cell: Cell, results: Sequence[Result]) -> tuple[float, ...]:
+    """Return the probability of each time until full speed that other cells of the system show; empty if none does.
+
+    Args:
+        cell: The cell to be measured.
+        results: Results of the map's cells; that of `cell`, and those of other systems, are ignored.
+    """
+    own = [other for other in results if other.system == cell.system and other.cell != cell]
+    shown = [other.warm_ups for other in own if other.warm_ups]
+    return pool_warm_ups(shown) if shown else ()
 
 
 def cell_order(cells: Sequence[Cell]) -> tuple[Cell, ...]:

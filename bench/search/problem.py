@@ -34,6 +34,10 @@ class SearchProblem(Struct, frozen=True):
     """probability of each noise of the search's grid, from other cells of the map; empty if there are none"""
     cold: bool = False
     """whether the system is known to need a while until it is at full speed"""
+    warm_ups: tuple[float, ...] = ()
+    """probability of each time until full speed of the search's grid, from other cells of the system; empty: none"""
+    asked_s: float = 0.0
+    """seconds on all cores that the work takes which the scenario asks for with each message"""
 
     @property
     def highest(self) -> float:

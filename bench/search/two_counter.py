@@ -145,6 +145,7 @@ class TwoCounter:
             high_hz=high,
             precision_reached=evidence.is_precise,
             noise=evidence.posterior.noise_likelihood,
+            warm_ups=evidence.posterior.warm_up_likelihood if self.problem.cold else (),
             confirmed_hz=evidence.confirmed,
             growing_hz=self._growing(middle),
         )

@@ -43,6 +43,10 @@ class Case(Struct, frozen=True):
     timing: Timing = Timing()
     cold: bool = False
     """the search is told that the system may be cold"""
+    age: float = 0.0
+    """for so long the system was under load before the search"""
+    warm_ups: tuple[float, ...] = ()
+    """probabilities of the times until full speed that other cells show"""
     noise: tuple[float, ...] = ()
     """probabilities of the noise that other cells show"""
     fixed_share: float | None = None
@@ -62,6 +66,7 @@ class Case(Struct, frozen=True):
             noise=self.noise,
             fixed_share=self.fixed_share,
             cold=self.cold,
+            warm_ups=self.warm_ups,
         )  # fmt: skip
 
 
@@ -114,9 +119,9 @@ def run_search(case: Case, seed: int, strategy: StrategyFactory, trials: JudgedT
     """
     problem, rules = case.problem, Rules(precision=case.precision)
     system: Fluid | MicroBatches = (
-        MicroBatches(case.traits, seed)
+        MicroBatches(case.traits, seed, age=case.age)
         if case.traits.reader
-        else Fluid(case.traits, case.faults, seed, drains=case.drains)
+        else Fluid(case.traits, case.faults, seed, drains=case.drains, age=case.age)
     )
     search = strategy(problem)
     drain, ended, longest = float(problem.timing.drain), False, 0.0

@@ -51,9 +51,10 @@ class Flow(Struct, frozen=True):
 class Fluid:
     """One run of a simulated system; its clock advances only by trials and restarts."""
 
-    def __init__(self, traits: Traits, faults: Faults, seed: int, *, drains: bool = True) -> None:
+    def __init__(self, traits: Traits, faults: Faults, seed: int, *, drains: bool = True, age: float = 0.0) -> None:
+        """Take up a system that was under load for `age` seconds."""
         self.traits, self.clock = traits, 0
-        self._faults, self._drains, self._started, self._queue = faults, drains, 0, 0.0
+        self._faults, self._drains, self._started, self._queue = faults, drains, -round(age / TICK_S), 0.0
         self._capacity = Capacity(traits, seed)
         self._arrivals = np.random.default_rng([seed, 3])
 

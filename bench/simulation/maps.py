@@ -4,6 +4,8 @@ The capacities lie on a surface 1/rate = a + b x size + c x cost with a scatter;
 its system that were measured before it, as in a run.
 """
 
+from collections import defaultdict
+from collections.abc import Sequence
 from itertools import combinations
 
 import numpy as np
@@ -13,7 +15,7 @@ from msgspec.structs import replace
 from bench.analysis.comparison import compare
 from bench.model.cell import Cell
 from bench.model.measurement import Result
-from bench.search.priors import cell_order, fixed_share_of, hint_of, noise_of
+from bench.search.priors import cell_order, fixed_share_of, hint_of, noise_of, warm_ups_of
 from bench.simulation.capacity import Traits
 from bench.simulation.driver import Case, JudgedTrials, StrategyFactory, contains, run_search
 
@@ -29,7 +31,10 @@ NEAR = 1.3
 
 
 class Map(Struct, frozen=True):
-    """Maps of two systems over sizes and costs, with a budget for each cell in seconds."""
+    """Maps of two systems over sizes and costs, with a budget for each cell in seconds.
+
+    The cells of a system that needs a warm-up are measured in one session.
+    """
 
     name: str
     budget: float
@@ -50,16 +55,15 @@ class MapOutcome(Struct, frozen=True):
 
 
 _CALM = Traits(1.0, warm_up=0.0)
-MAPS = tuple(
+_PULL = replace(_CALM, batch_interval=1.0, reader="pull", fixed_cost=0.2)
+_JIT_S = 120.0
+MAPS = (
+    *(Map(f"map, {budget:g} s a cell", budget, (("continuous", _CALM), ("pull", _PULL))) for budget in (25.0, 75.0)),
     Map(
-        f"map, {budget:g} s a cell",
-        budget,
-        (
-            ("continuous", _CALM),
-            ("pull", replace(_CALM, batch_interval=1.0, reader="pull", fixed_cost=0.2)),
-        ),
-    )
-    for budget in (25.0, 75.0)
+        f"map, 25 s a cell, JIT {_JIT_S:g} s",
+        25.0,
+        (("continuous", replace(_CALM, warm_up=_JIT_S)), ("pull", replace(_PULL, warm_up=_JIT_S))),
+    ),
 )
 
 
@@ -105,23 +109,32 @@ def _measure(kind: Map, systems: dict[Cell, Traits], seed: int, strategy: Strate
     """
     results: dict[Cell, Result] = {}
     cases: dict[Cell, tuple[Case, JudgedTrials]] = {}
+    ages: dict[str, float] = defaultdict(float)
     for index, cell in enumerate(cell_order(list(systems))):
         traits, known = systems[cell], list(results.values())
         hint = hint_of(cell, known)
         case = Case(
             kind.name, traits, 0.1, 1e6, kind.budget, cell=cell, hint=None if hint is None else hint / traits.truth,
-            noise=noise_of(cell, known), fixed_share=fixed_share_of(cell, known),
+            cold=traits.warm_up > 0, age=ages[cell.system],
         )  # fmt: skip
         cases[cell] = case, []
-        results[cell] = run_search(case, 1000 * seed + index, strategy, cases[cell][1]).result
+        outcome = run_search(_informed(case, known), 1000 * seed + index, strategy, cases[cell][1])
+        results[cell] = outcome.result
+        ages[cell.system] += outcome.seconds
     for cell, (case, trials) in cases.items():
-        known = list(results.values())
-        search = strategy(replace(case, noise=noise_of(cell, known), fixed_share=fixed_share_of(cell, known)).problem)
+        search = strategy(_informed(case, list(results.values())).problem)
         for measurement, verdict in trials:
             search = search.after(measurement, verdict)
         results[cell] = search.result()
     covered = sum(contains(result, systems[cell].truth) for cell, result in results.items())
     return list(results.values()), covered
+
+
+def _informed(case: Case, results: Sequence[Result]) -> Case:
+    """Return a case with what the results of other cells show."""
+    warm_ups = warm_ups_of(case.cell, results) if case.cold else ()
+    noise, fixed_share = noise_of(case.cell, results), fixed_share_of(case.cell, results)
+    return replace(case, noise=noise, fixed_share=fixed_share, warm_ups=warm_ups)
 
 
 def _is_misordered(a: Result, b: Result, ratio: float) -> bool:

@@ -33,8 +33,9 @@ class _Batch(Struct, frozen=True):
 class MicroBatches:
     """One run of a system that works in batches; its clock advances only by trials and restarts."""
 
-    def __init__(self, traits: Traits, seed: int) -> None:
-        self.traits, self.clock, self._started = traits, 0, 0
+    def __init__(self, traits: Traits, seed: int, *, age: float = 0.0) -> None:
+        """Take up a system that was under load for `age` seconds."""
+        self.traits, self.clock, self._started = traits, 0, -round(age / TICK_S)
         self._capacity = Capacity(traits, seed)
 
     @property

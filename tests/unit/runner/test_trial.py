@@ -77,13 +77,15 @@ def test_a_measurement_says_for_how_long_the_session_was_under_load(deployment):
 
 
 def test_a_new_session_is_warmed_up_once(plan, env):
-    """It is under load for as long as its plugin asks for; what is warm is left alone."""
+    """It is loaded for as long as its plugin asks for, and shows what it keeps up with; what is warm is left alone."""
     slow = replace(plan.framework, capabilities=FrameworkCapabilities(in_process=True, warm_up_s=STEP_S / 2))
     slow_plan = replace(plan, framework=slow)
     events: list[object] = []
     with deployed(slow_plan, env) as deployment:
-        warm_up_session(deployment, events.append)
+        kept = warm_up_session(deployment, events.append)
         assert deployment.is_warm
+        assert kept is not None
+        assert 50 < kept < 500
         heard = len(events)
         warm_up_session(deployment, events.append)
         assert heard == len(events) > 0

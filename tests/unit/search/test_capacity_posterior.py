@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from bench.analysis.capacity_reading import Reading
-from bench.search.capacity_posterior import CapacityPrior, capacity_posterior
+from bench.search.capacity_posterior import COLD_WEIGHTS, WARM_UPS_S, CapacityPrior, capacity_posterior, pool_warm_ups
 
 PRIOR = CapacityPrior(1.0, 1e6, 1000.0, 0.5)
 
@@ -81,6 +81,34 @@ def test_a_cold_system_may_be_faster_than_it_showed():
     readings = [Reading("estimate", 1000.0, seconds=5.0, age=age) for age in (2.0, 6.0, 10.0)]
     cold, warm = (interval(*readings, prior=CapacityPrior(1.0, 1e6, 1000.0, 0.5, cold=cold)) for cold in (True, False))
     assert cold[2] > 1500.0 > warm[2]
+
+
+def test_the_work_that_a_scenario_asks_for_does_not_become_faster():
+    """Of the 10 ms that a cold system takes for a message, 9 are asked for: it cannot become much faster."""
+    readings = [Reading("estimate", 100.0, seconds=30.0, age=age) for age in (2.0, 6.0, 10.0)]
+    prior = CapacityPrior(1.0, 200.0, 100.0, 0.5, cold=True)
+    free, asked = (interval(*readings, prior=replace(prior, asked_s=seconds)) for seconds in (0.0, 0.009))
+    assert free[2] > 130.0 > asked[2]
+
+
+def test_the_warm_up_shows_in_trials_of_different_ages():
+    """Twice as old a system was 1.2 times as fast: it was still becoming faster, and ends above both."""
+    readings = [Reading("estimate", hz, seconds=60.0, age=age) for hz, age in ((700.0, 20.0), (900.0, 80.0))]
+    posterior = capacity_posterior(CapacityPrior(1.0, 1e6, 1000.0, 0.5, cold=True), readings, batches=False)
+    likelihood = dict(zip(WARM_UPS_S, posterior.warm_up_likelihood, strict=True))
+    assert max(likelihood.values()) == 1
+    assert likelihood[150.0] > 3 * likelihood[0.0]
+    assert likelihood[0.0] == likelihood[20.0]  # which was over before the first trial
+    assert posterior.interval(1.0)[2] > 1000.0
+
+
+def test_the_cells_of_a_system_share_its_warm_up():
+    """Their evidence adds up; no time gets the probability 0, and without evidence it is as of any cold system."""
+    assert pool_warm_ups([]) == pytest.approx(COLD_WEIGHTS)
+    one, three = (pool_warm_ups([(0.3, 0.3, 1.0, 0.7)] * count) for count in (1, 3))
+    assert one[2] < three[2]
+    assert 0 < three[0] < one[0]
+    assert sum(three) == pytest.approx(1.0, abs=1e-5)
 
 
 def test_a_trial_of_old_age_shows_a_warm_system():

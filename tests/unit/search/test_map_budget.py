@@ -47,6 +47,13 @@ def test_every_cell_gets_an_equal_share_of_the_first_pass() -> None:
     assert next_visit(later, 380.0, precision=PRECISION) == Visit(LARGE_A, 1, FIRST_SHARE * 400 / 6 - 2.0)
 
 
+def test_a_warm_up_stands_for_a_neighbour() -> None:
+    """The first cell of a system gets no more time than the others where the warm-up tells where to begin."""
+    states = [CellState(cell, warms_up=cell.system == A.system) for cell in CELLS]
+    visit = next_visit(states, 400.0, precision=PRECISION)
+    assert visit == Visit(A, 1, FIRST_SHARE * 400 / 5 - 2.0)
+
+
 def test_time_that_a_cell_leaves_goes_to_the_later_passes() -> None:
     """The first visits of the other cells do not grow."""
     states = [visited(A, result_of(A, None, None, "unsupported"), seconds=0.0, finished=True), CellState(B)]

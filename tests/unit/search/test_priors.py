@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from bench.model.cell import Cell
 from bench.model.measurement import Result
 from bench.search.capacity_posterior import SIGMAS
-from bench.search.priors import cell_order, fixed_share_of, hint_of, noise_of
+from bench.search.priors import cell_order, fixed_share_of, hint_of, noise_of, warm_ups_of
 
 
 def cell(size, cost=0.0, system="spark/kafka"):
@@ -67,6 +67,17 @@ def test_other_cells_show_the_noise_that_is_usual():
 def test_a_cell_does_not_tell_itself_its_noise():
     """Neither does a cell without trials."""
     assert noise_of(cell(1), [replace(result(1, 100.0), noise=(1.0,) * 6), result(2, 100.0)]) == ()
+
+
+def test_other_cells_of_a_system_show_its_warm_up():
+    """A cell does not tell itself, and another system says nothing of it."""
+    slow = (0.1, 0.1, 0.5, 1.0)
+    results = [
+        replace(result(1, 100.0), warm_ups=slow),
+        replace(result(2, 100.0, system="python/kafka"), warm_ups=slow),
+    ]
+    assert warm_ups_of(cell(1), results) == ()
+    assert max(warm_ups_of(cell(3), results)) == warm_ups_of(cell(3), results)[3]
 
 
 def test_a_larger_message_is_at_most_as_frequent():
