@@ -20,7 +20,7 @@ SCENARIO = """
 name: hosts
 systems: [python/kafka]
 grid: {message_size: [100 B]}
-search: {strategy: bisection, start: 2 k/s, lowest: 1.9 k/s, highest: 2 k/s, budget: 90 s}
+search: {strategy: bisection, start: 200 /s, lowest: 190 /s, highest: 200 /s, budget: 90 s}
 timing: {settle: 500 ms, window: 2 s}
 """
 
@@ -93,7 +93,7 @@ def test_two_workers_send_one_schedule(tmp_path, deployed):
             trial.sent == trial.processed == round(trial.planned.rate * (trial.planned.settle + trial.planned.window))
         )
     assert read_run(folder).scenario.load.workers == 2
-    assert {result.status for result in read_results(folder)} <= {"lower-bound", "measured"}  # a slow machine: measured
+    assert [result.status for result in read_results(folder)] == ["lower-bound"]
     again = begun(harness, words, tmp_path / "again")
     for part in psutil.Process(workers[0].pid).children():
         part.kill()
