@@ -4,9 +4,13 @@ A continuous system that is overloaded works all the time, so the rate at which 
 that works in batches takes f + s n seconds for n messages; it keeps its interval B up to (B - f) / s messages a
 batch. With the fixed share phi = f / B, a mean batch of x B messages that takes rho B seconds shows the capacity
 (1 - phi) x / (rho - phi). A sustained trial shows that the capacity is at least the offered rate.
+
+Where the backlog grows although batches have time left, messages do not reach the batches any faster, such as through
+a receiver; the rate at which they are processed is the capacity then, and the time of light batches shows none.
 """
 
 import math
+from collections.abc import Sequence
 from itertools import pairwise
 from statistics import fmean, stdev
 from typing import Literal
@@ -14,7 +18,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bench.analysis.stability import Stability
+from bench.analysis.stability import IDLE_RATIO, Stability
 from bench.analysis.verdict import Verdict
 from bench.model.measurement import Measurement
 
@@ -50,6 +54,8 @@ class Reading(Struct, frozen=True):
     """share by which other work may have lowered the processed rate"""
     spread: float | None = None
     """relative noise of the rate over one second that slices of the trial show; None if they show none"""
+    starved: bool = False
+    """whether the backlog grew while batches had time left: messages reach them no faster, and batches are no limit"""
     age: float = math.inf
     """seconds of load that the system had worked off by the middle of the trial; inf if it is known to be warm"""
 
@@ -92,9 +98,9 @@ def _read(measurement: Measurement, verdict: Verdict, stability: Stability) -> R
     rate, seconds = measurement.planned.rate, max(stability.seconds, 0.5)
     if verdict.word == "overloaded" and verdict.why not in BACKLOG_REASONS and not stability.overloaded:
         return Reading("at most", rate, seconds=seconds)
-    estimate = _read_batches(measurement) or (
-        _read_processed(measurement, verdict) if verdict.word == "overloaded" else None
-    )
+    estimate = _read_batches(measurement)
+    if verdict.word == "overloaded" and (estimate is None or estimate.ratio < IDLE_RATIO):
+        return replace(_read_processed(measurement, verdict), starved=estimate is not None)
     if estimate is not None:
         return estimate
     if verdict.word != "sustained":
@@ -120,7 +126,17 @@ def _read_batches(measurement: Measurement) -> Reading | None:
     return Reading("estimate", rate, ratio, busy, excess, spread=_spread_of_batches(used))
 
 
-def _read_processed(measurement: Measurement, verdict: Verdict) -> Reading | None:
+def without_light_batches(readings: Sequence[Reading]) -> list[Reading]:
+    """Return readings in which light batches show no capacity if any shows that batches are not the limit."""
+    if not any(reading.starved for reading in readings):
+        return list(readings)
+    return [
+        replace(each, kind="at least", ratio=1.0) if each.kind == "estimate" and each.ratio < IDLE_RATIO else each
+        for each in readings
+    ]
+
+
+def _read_processed(measurement: Measurement, verdict: Verdict) -> Reading:
     """Return the reading of the processed counter in an overloaded trial."""
     planned, interval, series = measurement.planned, measurement.batch_interval, measurement.series
     rows = list(zip(series.at, series.processed, strict=True))

@@ -37,6 +37,9 @@ MIN_SD = 0.01
 """Standard deviation of an estimate of ln(capacity) from any trial, however long."""
 EXCESS_SD, EXTRAPOLATION_SD = 0.1, 0.15
 """Additional standard deviations for each unit of ln(rate): of readings beyond and below the capacity."""
+STARVED_EXCESS_SD = 0.5
+"""The same of readings beyond what reaches the batches: a receiver that is offered too much takes in far less, or more,
+than one that is offered what it can just take (1 MB through Spark's: 104/s to 394/s, where 280/s was sustained)."""
 LENIENCE = 0.5
 """Shift of a lower bound in standard deviations: at the capacity itself 7 of 10 trials are sustained."""
 OUTLIER_DENSITY = 0.02
@@ -230,7 +233,8 @@ def _log_likelihood(thetas: Grid, reading: Reading, shares: Grid, speed: float) 
         probability = _phi(z + LENIENCE) if reading.kind == "at least" else _phi(-z)
         return np.asarray(np.log(probability + OUTLIER_DENSITY))
     step = SHARE_STEP / math.sqrt(12) * np.abs(1 - ratio) / (above_fixed * (1 - shares)) if len(shares) > 1 else 0.0
-    far = EXCESS_SD * reading.excess * (1 + reading.excess) + EXTRAPOLATION_SD * max(0.0, -math.log(reading.ratio))
+    beyond = STARVED_EXCESS_SD if reading.starved else EXCESS_SD
+    far = beyond * reading.excess * (1 + reading.excess) + EXTRAPOLATION_SD * max(0.0, -math.log(reading.ratio))
     middles, far = middles + reading.doubt / 2, far + reading.doubt / 2
     wide = np.sqrt((sd * (ratio / above_fixed)[:, None, None]) ** 2 + np.reshape(step**2 + far**2, (-1, 1, 1)))
     z = (thetas[None, None, :] - np.where(possible, middles, 0.0)[:, None, None]) / wide

@@ -4,7 +4,7 @@ import math
 from functools import cached_property
 from statistics import median
 
-from bench.analysis.capacity_reading import BACKLOG_REASONS, Reading, read_capacity
+from bench.analysis.capacity_reading import BACKLOG_REASONS, Reading, read_capacity, without_light_batches
 from bench.analysis.stability import Stability
 from bench.analysis.verdict import Verdict
 from bench.model.measurement import Measurement
@@ -54,7 +54,7 @@ class Evidence:
     @cached_property
     def known(self) -> list[Reading]:
         """The readings of the trials that have one."""
-        return [reading for reading in self.readings if reading is not None]
+        return without_light_batches([reading for reading in self.readings if reading is not None])
 
     @cached_property
     def estimates(self) -> list[Reading]:

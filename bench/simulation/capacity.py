@@ -38,6 +38,8 @@ class Traits(Struct, frozen=True):
     interval; "" is a continuous system, which shows its progress once an interval if it has one"""
     fixed_cost: float = 0.0
     """seconds that each batch takes besides its messages"""
+    intake: float = float("inf")
+    """messages that reach the batches in a second at most, as a share of the capacity: what a receiver can take in"""
     reports_batches: bool = True
     """whether measurements have the batches, or only the counters"""
     noise: float = 0.04
@@ -64,11 +66,11 @@ class Traits(Struct, frozen=True):
 
     @property
     def truth(self) -> float:
-        """The true maximum sustainable rate: the mean capacity less the mean shares of pauses and of fixed costs."""
+        """The true maximum sustainable rate: the mean capacity less the mean shares of pauses and fixed costs, or intake."""
         mean_pause = (MIN_PAUSE_S + MAX_PAUSE_S) / 2
         pauses = mean_pause / (self.pause_gap + mean_pause) if self.pause_gap else 0.0
         fixed = self.fixed_cost / self.batch_interval if self.fixed_cost else 0.0
-        return self.mean_capacity * (1 - pauses) * (1 - fixed) / (1 + self.shared)
+        return self.mean_capacity * (1 - pauses) * min((1 - fixed) / (1 + self.shared), self.intake)
 
 
 class Capacity:

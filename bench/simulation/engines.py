@@ -88,6 +88,8 @@ ENGINES = (
     Engine("receiver 1 s", _RECEIVER, "batches"),
     Engine("pull 1 s, counters", replace(_PULL, reports_batches=False)),
     Engine("receiver 1 s, counters", replace(_RECEIVER, reports_batches=False)),
+    Engine("receiver 1 s, intake at 40 %", replace(_RECEIVER, intake=0.4)),
+    Engine("receiver 1 s, intake at 70 %", replace(_RECEIVER, intake=0.7)),
     _of_five_seconds("batch 5 s, counters", _SECOND),
     _of_five_seconds("pull 5 s", _PULL),
     _of_five_seconds("receiver 5 s", _RECEIVER),

@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bench.model.measurement import Batches, EndReason, Measurement, PlannedTrial
-from bench.simulation.capacity import TICK_S, Capacity, Traits
+from bench.simulation.capacity import TICK_S, Capacity, Ticks, Traits
 from bench.simulation.faults import Counters
 from bench.simulation.fluid import RESTART_S, hopeless_after, measurement_of
 
@@ -92,7 +92,11 @@ class MicroBatches:
         fixed_share = traits.fixed_cost / traits.batch_interval
         fixed = traits.fixed_cost * traits.mean_capacity * pauses / (1 - fixed_share)
         batches: list[_Batch] = []
-        cuts = self._cuts(rate, load * TICK_S, count * TICK_S)
+        arrived = rate * np.minimum(edges, load * TICK_S)
+        if traits.intake < np.inf:
+            taken = traits.intake * np.concatenate([[0.0], np.cumsum(speed * TICK_S)])
+            arrived = taken + np.minimum.accumulate(arrived - taken)
+        cuts = self._cuts(edges, arrived)
         cut = next(cuts, None)
         while cut is not None:
             formed, messages = cut
@@ -108,13 +112,18 @@ class MicroBatches:
                 break
         return batches
 
-    def _cuts(self, rate: float, load_s: float, end_s: float) -> Generator[tuple[float, float], float, None]:
-        """Yield when each batch is formed and its messages; receives when that batch has ended."""
+    def _cuts(self, edges: Ticks, arrived: Ticks) -> Generator[tuple[float, float], float, None]:
+        """Yield when each batch is formed and its messages; receives when that batch has ended.
+
+        Args:
+            edges: Seconds since the trial's begin.
+            arrived: Messages that have reached the system by then.
+        """
         interval, offset = self.traits.batch_interval, (self.clock * TICK_S) % self.traits.batch_interval
         taken, at = 0.0, interval - offset
-        while at < end_s:
-            waiting, ended = rate * min(at, load_s) - taken, 0.0
-            if waiting < MIN_BATCH and at >= load_s:
+        while at < edges[-1]:
+            waiting, ended = float(np.interp(at, edges, arrived)) - taken, 0.0
+            if waiting < MIN_BATCH and taken + waiting > arrived[-1] - MIN_BATCH:
                 return
             if waiting >= MIN_BATCH:
                 taken += waiting
