@@ -66,7 +66,7 @@ class Traits(Struct, frozen=True):
 
     @property
     def truth(self) -> float:
-        """The true maximum sustainable rate: the mean capacity less the mean shares of pauses and fixed costs, or intake."""
+        """The true maximum sustainable rate: the mean capacity without pauses and fixed costs, or its intake."""
         mean_pause = (MIN_PAUSE_S + MAX_PAUSE_S) / 2
         pauses = mean_pause / (self.pause_gap + mean_pause) if self.pause_gap else 0.0
         fixed = self.fixed_cost / self.batch_interval if self.fixed_cost else 0.0
