@@ -10,7 +10,7 @@ demo: setup  ## start Kafka and Spark, measure scenarios/quick.yaml, draw the ma
 
 test: setup  ## all tests, with real Kafka and real Spark
 	mkdir -p build
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --junitxml=build/tests.xml
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --junitxml=build/tests.xml
 	@echo "wrote build/tests.xml"
 
 check: setup  ## lint, types, layers

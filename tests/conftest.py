@@ -1,6 +1,7 @@
 """Fixtures that many tests share: a real run environment, and real servers that start when a test needs them."""
 
 import logging
+import os
 import signal
 import socket
 import sys
@@ -22,6 +23,7 @@ from producers.pulsar.server import start_pulsar
 from producers.pulsar.site import PulsarSite
 
 sys.path.insert(0, str(Path(__file__).parent))  # for sample_runs and exporter
+os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")  # servers live for seconds: C2 never pays off
 
 logger = logging.getLogger(__name__)
 

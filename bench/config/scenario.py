@@ -91,6 +91,9 @@ class Timing(Struct, frozen=True, forbid_unknown_fields=True):
     settle: Seconds | None = None
     window: Annotated[Seconds, limits(over="0 s")] | None = None
     drain: Annotated[Seconds, limits(over="0 s")] = Seconds(30)
+    warm_up: Seconds | None = None
+    """Load on new processes of a framework that become faster, before anything is measured; what its plugin says if
+    missing."""
 
 
 class Objectives(Struct, frozen=True, forbid_unknown_fields=True):

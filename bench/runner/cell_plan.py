@@ -43,6 +43,12 @@ class CellPlan:
         return tuple(bound for bound in self.bounds if not bound.hard)
 
     @property
+    def warm_up_s(self) -> float:
+        """Return the seconds of load on new processes before anything is measured; 0 if they do not become faster."""
+        usual, asked = self.framework.capabilities.warm_up_s, self.scenario.timing.warm_up
+        return usual if asked is None or usual == 0 else float(asked)
+
+    @property
     def rules(self) -> Rules:
         """Return what the scenario judges its trials by."""
         return Rules(self.scenario.objectives, float(self.scenario.search.precision))

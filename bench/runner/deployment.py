@@ -101,7 +101,7 @@ class Deployment:
     @property
     def is_warm(self) -> bool:
         """Return whether more load would not make the framework's processes faster."""
-        return self.warm_s >= self.plan.framework.capabilities.warm_up_s
+        return self.warm_s >= self.plan.warm_up_s
 
     def add_load(self, seconds: float) -> None:
         """Note that the framework was under load for so long."""

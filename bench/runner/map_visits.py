@@ -62,7 +62,7 @@ class MapVisits:
         self.cells = cell_order(scenario.cells())
         self._scenario, self._folder, self._clock, self._speed = scenario, folder, clock, speed
         self._decisive = decisive or decisive_cells
-        self._warming = {plan.cell for plan in plans if plan.framework.capabilities.warm_up_s > 0}
+        self._warming = {plan.cell for plan in plans if plan.warm_up_s > 0}
         self._least_s = {plan.cell: shortest_search(plan.batch_interval, SearchParameters()) for plan in plans}
         self._records = read_visits(folder.folder)
         self._sums = sum_trials(folder.folder)

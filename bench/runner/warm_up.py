@@ -34,7 +34,7 @@ def warm_up_session(deployment: Deployment, notify: Notify) -> float | None:
     if not deployment.is_warm:
         deployment.env.note(f"warming up {deployment.plan.cell.framework}")
     plan, step = deployment.plan, PlannedTrial(FIRST_NUMBER, _first_rate(deployment), 0.0, 0.0, "warm-up")
-    needed, shortest = plan.framework.capabilities.warm_up_s, max(STEP_S, STEP_BATCHES * plan.batch_interval)
+    needed, shortest = plan.warm_up_s, max(STEP_S, STEP_BATCHES * plan.batch_interval)
     for number in range(MAX_STEPS):
         left = needed - deployment.warm_s
         if left <= 0:

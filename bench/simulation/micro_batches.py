@@ -92,11 +92,11 @@ class MicroBatches:
         fixed_share = traits.fixed_cost / traits.batch_interval
         fixed = traits.fixed_cost * traits.mean_capacity * pauses / (1 - fixed_share)
         batches: list[_Batch] = []
-        arrived = rate * np.minimum(edges, load * TICK_S)
+        arrived: Ticks = np.asarray(rate * np.minimum(edges, load * TICK_S), dtype=np.float64)
         if traits.intake < np.inf:
             taken = traits.intake * np.concatenate([[0.0], np.cumsum(speed * TICK_S)])
             arrived = taken + np.minimum.accumulate(arrived - taken)
-        cuts = self._cuts(edges, arrived)
+        cuts = self._cuts(np.asarray(edges, dtype=np.float64), arrived)
         cut = next(cuts, None)
         while cut is not None:
             formed, messages = cut

@@ -18,8 +18,8 @@ WRITTEN = {
     "name": "mixed",
     "systems": ["python/kafka"],
     "grid": {"message_size": [{"choice": {"100 B": 0.9, "10 kB": 0.1}}]},
-    "search": {"start": "2 k/s", "lowest": "1.9 k/s", "highest": "2 k/s", "precision": "20 %", "budget": "20 s"},
-    "timing": {"settle": "0.5 s", "window": "2 s"},
+    "search": {"start": "2 k/s", "lowest": "1.9 k/s", "highest": "2 k/s", "precision": "20 %", "budget": "6 s"},
+    "timing": {"settle": "0.5 s", "window": "1 s"},
 }
 
 

@@ -66,7 +66,7 @@ def test_a_killed_broker_is_a_finding_and_comes_back(system, sizes, tmp_path, en
         search=Search(
             "bisection", Share(0.5), Seconds(60), start=Rate(50), highest=Rate(200)
         ),  # it keeps up: no long drain
-        timing=Timing(Seconds(0.5), Seconds(2), Seconds(10)),
+        timing=Timing(Seconds(0.5), Seconds(2), Seconds(10), warm_up=Seconds(0)),
         settings={"spark": {"batch_interval": "500 ms"}} if framework == "spark" else {},
     )
     killer = Killer(source, tmp_path)

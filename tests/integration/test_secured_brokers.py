@@ -125,7 +125,7 @@ def run_one(system, site, folder, env):
         (system,),
         Grid((Size(10_000),)),
         search=Search("bisection", Share(0.5), Seconds(8)),
-        timing=Timing(Seconds(0.5), Seconds(2), Seconds(10)),
+        timing=Timing(Seconds(0.5), Seconds(2), Seconds(10), warm_up=Seconds(0)),
     )
     store = RunFolder.create(folder, "secured")
     try:

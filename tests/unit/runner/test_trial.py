@@ -92,6 +92,15 @@ def test_a_new_session_is_warmed_up_once(plan, env):
         assert measured(deployment, 100.0, 0.3).drained
 
 
+def test_a_scenario_may_ask_for_another_warm_up(plan, request):
+    """Only of a framework that becomes faster."""
+    document = read_document(request.config.rootpath / "scenarios" / "smoke.yaml")
+    asked = replace(plan, scenario=parse_scenario(apply_changes(document, [*CHANGES, "timing.warm_up=90 s"])))
+    slow = replace(plan.framework, capabilities=FrameworkCapabilities(warm_up_s=20.0))
+    assert asked.warm_up_s == 0.0
+    assert (replace(plan, framework=slow).warm_up_s, replace(asked, framework=slow).warm_up_s) == (20.0, 90.0)
+
+
 def test_a_framework_that_needs_no_warm_up_gets_none(deployment):
     """Nothing is sent for it."""
     events: list[object] = []
