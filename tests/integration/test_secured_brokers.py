@@ -20,7 +20,7 @@ from bench.services.java import java
 from bench.services.maven_jars import jars
 from bench.services.ports import LOOPBACK, free_ports
 from bench.storage.run_folder import RunFolder, read_results, read_trials
-from bench.units import Seconds, Share, Size
+from bench.units import Rate, Seconds, Share, Size
 from producers.kafka import server as kafka_server
 from producers.kafka.site import KafkaSecurity, KafkaSite
 from producers.pulsar import server as pulsar_server
@@ -124,7 +124,7 @@ def run_one(system, site, folder, env):
         "secured",
         (system,),
         Grid((Size(10_000),)),
-        search=Search("bisection", Share(0.5), Seconds(8)),
+        search=Search("bisection", Share(0.5), Seconds(8), start=Rate(50), highest=Rate(200)),  # it keeps up
         timing=Timing(Seconds(0.5), Seconds(2), Seconds(10), warm_up=Seconds(0)),
     )
     store = RunFolder.create(folder, "secured")
