@@ -126,9 +126,14 @@ class Confluent:
         return self._arrays[id(rest)]
 
     def close(self) -> None:
-        """Disconnect; what waits is given up."""
+        """Disconnect; what waits is given up.
+
+        The producer is destroyed here. It refers to this object by its callback, so the garbage collector would destroy
+        it otherwise, in any thread, which can crash the process (confluent-kafka-python, issue 1761).
+        """
         self._producer.purge()
         self._producer.flush(1)
+        del self._producer
 
     def _count_failure(self, error: object, _: object) -> None:
         if self._failed == 0:

@@ -2,6 +2,7 @@
 trace.
 """
 
+import gc
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -9,6 +10,9 @@ from pathlib import Path
 import pytest
 
 from bench.errors import ProcessDiedError
+from bench.model.cell import Cell
+from bench.plugins import registry
+from bench.plugins.environment import RunEnvironment
 from bench.services.embedded_server import EmbeddedServer
 from bench.system.supervisor import Supervisor
 from producers.kafka.server import Broker, start_kafka
@@ -110,3 +114,22 @@ def test_server_that_does_not_come_up_leaves_nothing(supervisor: Supervisor, dat
     with pytest.raises(ProcessDiedError, match="Too small maximum heap"):
         start_kafka(supervisor, Broker(heap_bytes=2**20), cache=CACHE, data=data, note=lambda _: None)
     assert (set(data.iterdir()), supervisor.children) == before
+
+
+def test_a_closed_sender_leaves_no_producer_to_the_garbage_collector(env: RunEnvironment) -> None:
+    """It would destroy the producer in any thread, which can crash the process."""
+    source, sender = registry.source("kafka", {}), registry.sender("kafka")
+    before = producers()
+    gc.disable()
+    try:
+        sender.open(source.open(Cell("python", "kafka", 100, 0.0), env))
+        assert producers() == before + 1
+        sender.close()
+        assert producers() == before
+    finally:
+        gc.enable()
+        source.close()
+
+
+def producers() -> int:
+    return sum(isinstance(each, confluent_kafka.Producer) for each in gc.get_objects())
