@@ -100,6 +100,9 @@ class GeneratorCeilings:
 
         Measured once a run, in about 4 s. Nothing of the cell may be deployed: it uses the load generator's process. A
         source or load generator that cannot be opened is logged: the cell can do without.
+
+        The scenario's `load.limit` bounds the answer. A sender that paused sends faster afterwards until it has made
+        up for the pause, so a window of half a second may show more than the limit.
         """
         question = _ceiling(cell, scenario, LOAD, [])
         known = self._find(question)
@@ -108,6 +111,8 @@ class GeneratorCeilings:
                 known = self._measure(question, cell, scenario, env)
             except HarnessError as problem:
                 logger.warning("%s: the load generator could not be calibrated: %s", cell.name, problem)
+        if known and scenario.load.limit is not None:
+            known = min(known, float(scenario.load.limit))
         return known or None
 
     def _find(self, question: Ceiling) -> float | None:
