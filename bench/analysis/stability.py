@@ -30,8 +30,11 @@ CONTINUOUS_JITTER_S, BATCH_JITTER = 0.01, 0.15
 """Variation of a steady backlog, in seconds and in batch intervals of traffic; that of batches holds for a window of
 four intervals, and is less in longer ones."""
 IDLE_RATIO = 0.95
-"""While batches take less than this share of their interval, a backlog of up to one interval's messages is no
-overload."""
+"""While batches take less than this share of their interval, the backlog at their end shows how long they took; what
+they left behind as they began shows whether messages reach them as fast as they arrive."""
+WAITING_JITTER = 0.6
+"""Batch intervals of traffic by which that varies in steady state: a receiver hands over blocks of up to half an
+interval."""
 SAMPLE_INTERVAL_S, MIN_SAMPLES = 0.5, 16
 """Distance of samples of a continuous system's backlog; a shorter window is divided into MIN_SAMPLES."""
 MIN_GROWTH, MIN_DRIFT = 0.004, 0.002
@@ -109,9 +112,13 @@ def assess_stability(
     if len(samples.at) < 3:
         stability = _assess_few_samples(offered[inside] - processed[inside], planned.rate, seconds)
     else:
-        idle = interval > 0 and _mean_batch(measurement) < IDLE_RATIO
-        jitter = interval * planned.rate if idle else _jitter(planned.rate, seconds, interval)
-        stability = _assess_samples(samples, planned.rate, seconds, jitter=jitter, precision=precision)
+        waiting = _sample_waiting(measurement, at, offered)
+        idle = len(waiting.at) >= 3 and _mean_batch(measurement) < IDLE_RATIO
+        stability = _assess_samples(
+            waiting if idle else samples, planned.rate, seconds,
+            jitter=_jitter(planned.rate, seconds, interval),
+            least_growth=WAITING_JITTER * interval * planned.rate if idle else 0.0, precision=precision,
+        )  # fmt: skip
     if interval > 0:
         completed = _count_batches(measurement, int(np.count_nonzero(inside & (np.diff(processed, prepend=0.0) > 0))))
         stability = _assess_batches(measurement, samples, stability, completed, keep_interval=keep_interval)
@@ -237,6 +244,22 @@ def _sample(
     return _Samples(at[rows], offered[rows] - processed[rows], processed[rows])
 
 
+def _sample_waiting(measurement: Measurement, at: NDArray[np.float64], offered: NDArray[np.float64]) -> _Samples:
+    """Return the messages that were due and in no batch yet at the begin of each batch of the window.
+
+    None are returned if the batches do not account for all processed messages.
+    """
+    planned, batches = measurement.planned, measurement.batches
+    order = np.argsort(np.asarray(batches.begin, dtype=np.float64), kind="stable")
+    begin = np.asarray(batches.begin, dtype=np.float64)[order]
+    taken = np.cumsum(np.asarray(batches.messages, dtype=np.float64)[order])
+    if len(taken) == 0 or taken[-1] < measurement.processed:
+        return _Samples(begin[:0], taken[:0], taken[:0])
+    due = np.interp(begin, at, offered)
+    inside = (begin >= planned.settle) & (begin <= planned.settle + planned.window) & (due <= measurement.offered)
+    return _Samples(begin[inside], (due - taken)[inside], (taken - np.diff(taken, prepend=0.0))[inside])
+
+
 def _rows_standing_still(
     at: NDArray[np.float64], inside: NDArray[np.bool_], rows: NDArray[np.intp], interval: float
 ) -> NDArray[np.intp]:
@@ -263,10 +286,23 @@ def _assess_few_samples(backlog: NDArray[np.float64], rate: float, seconds: floa
     return Stability(overloaded, min(MAX_LOSS, share) if overloaded else 0.0, seconds)
 
 
-def _assess_samples(samples: _Samples, rate: float, seconds: float, *, jitter: float, precision: float) -> Stability:
+def _assess_samples(
+    samples: _Samples, rate: float, seconds: float, *, jitter: float, least_growth: float, precision: float
+) -> Stability:
+    """Assess the backlog's samples.
+
+    Args:
+        samples: At least three.
+        rate: Offered messages/s.
+        seconds: Length of the assessed part of the window.
+        jitter: Messages by which the minimum of a steady backlog may rise.
+        least_growth: Messages by which a steady backlog may drift in `seconds`.
+        precision: Relative width to which rates are told apart.
+    """
     count, backlog = len(samples.at), samples.backlog
     share = precision / DEFAULT_PRECISION
     slack, least_drift = max(1.0, share) * MIN_GROWTH * rate * seconds + jitter, max(1.0, share) * MIN_DRIFT * rate
+    least_drift = max(least_drift, least_growth / max(seconds, 1e-9))
     drift = _estimate_drift(samples)
     minimum = float(backlog[: max(1, count // 3)].min())
     late_minimum = float(backlog[int(count * (1 - LATE_SHARE)) :].min())

@@ -161,6 +161,17 @@ def test_a_verdict_never_contradicts_the_judge(share, window, settle, interval, 
         assert stability.overloaded
 
 
+@pytest.mark.parametrize(("share", "overloaded"), [(0.95, False), (1.15, True), (1.3, True)])
+def test_light_batches_do_not_hide_a_receiver_that_is_too_slow(share, overloaded):
+    """What batches leave behind as they begin grows by less than one interval's messages, and that steadily."""
+    capacity = replace(RECEIVER, intake=0.4)
+    measurement = trial(share * 400, capacity, window=6.0)
+    stability = assess_stability(measurement)
+    assert stability.overloaded is overloaded
+    if overloaded:
+        assert stability.loss == pytest.approx(1 - 1 / share, abs=0.05)
+
+
 def test_batches_without_messages_do_not_count():
     """Empty batches show no time for a message."""
     measurement = trial(900.0, replace(CALM, batch_interval=1.0))
