@@ -16,6 +16,8 @@ from reports.data.run_data import CellData, RunData
 
 MIN_RATIO_REPORTED = 1.5
 """The smallest certain lead that the summary names with its point."""
+SHOWN_RATIO = 1.01
+"""A lower limit below it is not shown: "1.00 times" reads as no lead."""
 MAX_NAMED = 3
 """Systems that may be the best and are named; of more, only their number is."""
 RATED = ("measured", "lower-bound")
@@ -81,8 +83,10 @@ def describe_decision(decision: PointDecision) -> str:
 
 
 def format_ratio(low: float | None, high: float | None) -> str:
-    """Return the limits of a ratio as text: "1.4 to 1.9 times", "at least 1.4 times"."""
+    """Return the limits of a ratio as text: "1.4 to 1.9 times", "at least 1.4 times", "up to 1.4 times"."""
     first = low or 1.0
+    if first < SHOWN_RATIO:
+        return "an unknown factor" if high is None else f"up to {_round(high, math.ceil)} times"
     if high is None:
         return f"at least {_round(first, math.floor)} times"
     return f"{_round(first, math.floor)} to {_round(high, math.ceil)} times"
@@ -133,7 +137,9 @@ def _describe_margin(decisions: Sequence[PointDecision], system: str) -> str:
     alone = sum(each.kind == "single" and each.leader == system for each in decisions)
     if len(leads) == 1 and not alone:
         return f" (by {format_ratio(leads[0].ratio_low, leads[0].ratio_high)})"
-    margin = [f"by {format_ratio(min(each.ratio_low or 1.0 for each in leads), None)}"] if leads else []
+    least, highs = min((each.ratio_low or 1.0 for each in leads), default=1.0), [each.ratio_high for each in leads]
+    high = max((each or math.inf for each in highs), default=math.inf) if least < SHOWN_RATIO else math.inf
+    margin = [f"by {format_ratio(least, high if high < math.inf else None)}"] if leads else []
     return f" ({', '.join([*margin, *([f'alone at {alone}'] if alone else [])])})"
 
 

@@ -381,8 +381,10 @@ def test_a_decision_is_told_in_a_few_words(results: tuple[Result, ...], text: st
         (1.44, 1.86, "1.4 to 1.9 times"),
         (144.9, None, "at least 144 times"),
         (1.5, 12.31, "1.5 to 13 times"),
+        (1.002, 1.31, "up to 1.4 times"),
+        (1.002, None, "an unknown factor"),
     ],
-    ids=["small", "usual", "at least", "wide"],
+    ids=["small", "usual", "at least", "wide", "from nearly nothing", "unknown"],
 )
 def test_the_limits_of_a_ratio_are_rounded_outwards(low: float, high: float | None, text: str) -> None:
     """The text claims no more than the limits."""
