@@ -56,6 +56,11 @@ class Evidence:
         """The readings of the trials that have one."""
         return without_light_batches([reading for reading in self.readings if reading is not None])
 
+    @property
+    def is_starved(self) -> bool:
+        """True if a trial shows that messages do not reach the batches any faster, and that batches are no limit."""
+        return any(reading is not None and reading.starved for reading in self.readings)
+
     @cached_property
     def estimates(self) -> list[Reading]:
         """The readings that say how large the capacity is, whatever the fixed cost of batches is."""

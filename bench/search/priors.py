@@ -38,6 +38,8 @@ def hint_of(cell: Cell, results: Sequence[Result], bound_hz: float | None = None
 def fixed_share_of(cell: Cell, results: Sequence[Result]) -> float | None:
     """Return the fixed cost of a batch, as a share of the interval, that other cells of the system show; None if none.
 
+    A cell whose rate would not rise if batches grew shows none: batches are not its limit.
+
     Args:
         cell: The cell to be measured.
         results: Results of other cells; those of other systems are ignored.
@@ -46,6 +48,7 @@ def fixed_share_of(cell: Cell, results: Sequence[Result]) -> float | None:
         1 - other.estimate_hz / other.growing_hz
         for other in results
         if other.system == cell.system and other.cell != cell and other.estimate_hz and other.growing_hz
+        if other.growing_hz > other.estimate_hz
     ]
     return median(shares) if shares else None
 

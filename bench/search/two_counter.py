@@ -153,9 +153,12 @@ class TwoCounter:
     def _growing(self, keeping: float) -> float | None:
         """Return the rate if batches may grow, from the rate at which they keep their interval.
 
-        None for a continuous system, and where the fixed cost of a batch is hardly known.
+        None for a continuous system, and where the fixed cost of a batch is hardly known. The same rate where batches
+        are no limit.
         """
         posterior = self.evidence.posterior
+        if self.evidence.is_starved:
+            return keeping
         if self.problem.batch_interval == 0 or posterior.fixed_share_sd > self.parameters.max_share_sd:
             return None
         return keeping / (1 - posterior.fixed_share)

@@ -47,6 +47,8 @@ def test_other_cells_of_a_system_show_the_fixed_cost_of_its_batches():
     other = replace(result(100, 50.0, system="spark/tcp"), growing_hz=500.0)
     assert fixed_share_of(cell(10_000), [known, other, result(1000, 5.0)]) == pytest.approx(0.4)
     assert fixed_share_of(cell(100), [known]) is None
+    starved = replace(result(10_000, 100.0), growing_hz=100.0)
+    assert fixed_share_of(cell(100), [starved]) is None
 
 
 def mean_noise(probabilities):
