@@ -6,11 +6,17 @@ from functools import partial
 from bench.plugins import registry
 from bench.plugins.environment import RunEnvironment
 from bench.runner.cell_plan import CellPlan
+from bench.system.memory import use_free_memory
 from bench.system.side_by_side import run_side_by_side
+
+LARGE_BYTES = 100_000
+"""Of messages: where they are this large, using new memory is a part of their cost."""
 
 
 def prepare_services(plans: Iterable[CellPlan], env: RunEnvironment) -> None:
     """Start what the plugins of these cells keep between cells, side by side; return when all of it stands.
+
+    Before messages are large, the free memory of this machine is used once (see `bench.system.memory`).
 
     What cannot be started is logged here, and raised by the first cell that needs it.
 
@@ -19,10 +25,12 @@ def prepare_services(plans: Iterable[CellPlan], env: RunEnvironment) -> None:
         env: Keeps what is started.
     """
     tasks: dict[str, Callable[[], object]] = {}
-    for plan in plans:
-        if plan.unsupported_reason is None:
-            for name, task in _tasks(plan, env):
-                tasks.setdefault(f"preparing {name}", task)
+    supported = [plan for plan in plans if plan.unsupported_reason is None]
+    for plan in supported:
+        for name, task in _tasks(plan, env):
+            tasks.setdefault(f"preparing {name}", task)
+    if any(plan.cell.message_bytes >= LARGE_BYTES for plan in supported):
+        tasks["using memory"] = use_free_memory
     run_side_by_side(tasks)
 
 

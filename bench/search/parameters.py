@@ -49,6 +49,8 @@ class SearchParameters(Struct, frozen=True):
     trial_share: float = 0.5
     """length of a trial near the capacity, as a share of the time left"""
     trial_messages: float = 60.0
+    trial_bytes: float = 4e9
+    """of a window, where the shortest one allows it: what a source keeps of a trial lies in memory until its end"""
     generator_share: float = 0.95
     """highest planned rate, as a share of the generator's ceiling"""
     highest_share: float = 0.25

@@ -4,11 +4,13 @@ from dataclasses import replace
 from threading import Barrier
 
 import pytest
+from msgspec.structs import replace as replace_cell
 
 from bench.config.site import Site
 from bench.config.validation import parse_scenario
 from bench.config.yaml_document import read_document
 from bench.errors import ServiceError
+from bench.runner import preparation
 from bench.runner.cell_plan import CellPlan, plan_cell
 from bench.runner.preparation import prepare_services
 
@@ -49,3 +51,16 @@ def test_a_failed_preparation_stops_nothing(plan, caplog):
 
     prepare_services([replace(plan, source=replace(plan.source, prepare=fail))], None)
     assert "no server" in caplog.text
+
+
+@pytest.mark.parametrize(("size", "used"), [(1000, False), (1_000_000, True)])
+def test_memory_is_used_once_before_large_messages(plan, monkeypatch, size, used):
+    """The host of a virtual machine lends it then, and not while a cell is measured."""
+    calls = []
+    monkeypatch.setattr(preparation, "use_free_memory", lambda: calls.append("used"))
+    bare = replace(
+        plan, source=replace(plan.source, prepare=None), framework=replace(plan.framework, prepare=None),
+        cell=replace_cell(plan.cell, message_bytes=size), load_generator=replace(plan.load_generator, prepare=None),
+    )  # fmt: skip
+    prepare_services([bare], None)
+    assert bool(calls) is used

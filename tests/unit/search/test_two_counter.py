@@ -95,6 +95,25 @@ def test_slow_cells_are_given_enough_messages():
     assert max(planned.window for _, planned in states if planned) >= 0.5 * PARAMETERS.trial_messages / 2.0
 
 
+def test_no_window_holds_more_bytes_than_memory_should():
+    """At 1,000 messages/s of 10 MB that is less than half a second, and the shortest window rules."""
+    case = Case("long", CALM, budget=600.0)
+    windows = {}
+    for size in (100, 100_000, 10_000_000):
+        problem = replace(case.problem, cell=replace(case.problem.cell, message_bytes=size))
+        search, system = TwoCounter(problem), Fluid(CALM, Faults(), 1)
+        while (planned := search.next_trial()) is not None:
+            windows.setdefault(size, []).append(planned)
+            measurement = system.run_trial(planned, 30.0)
+            search = search.after(measurement, judge(measurement, Rules(precision=0.1)))
+    assert max(each.window for each in windows[100]) > 50
+    for size, planned in windows.items():
+        assert all(
+            each.window == PARAMETERS.window or each.window * each.rate * size <= PARAMETERS.trial_bytes
+            for each in planned
+        )
+
+
 # --- results
 
 

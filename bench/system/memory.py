@@ -1,0 +1,53 @@
+"""Free memory of this machine, used once before anything is measured.
+
+The host of a virtual machine may lend memory only when it is used, and take it back when it is free. A page that the
+host has to lend takes several times as long as one that it has lent before: without this step the first cells of
+large messages pay for it, and later ones do not. See docs/decisions/0210-memory-is-used-once-before.md.
+"""
+
+import mmap
+import sys
+from pathlib import Path
+
+from bench.errors import ServiceError
+from bench.system import host_info
+from bench.system.side_by_side import run_side_by_side
+from bench.system.supervisor import run_tool
+
+MAX_BYTES, FREE_SHARE = 8 * 2**30, 0.5
+"""At most so much is used, and at most this share of what is free: others may need the rest."""
+TIMEOUT_S = 60
+_PART_BYTES = 2**28
+_POPULATED = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE
+
+
+def use_free_memory() -> None:
+    """Use much of the free memory once, and leave it; takes 1.5 s for 8 GiB on two cores, or 12 s if it is lent first.
+
+    Child processes do it, one for each core, which end before this returns.
+    """
+    cores = host_info.cores()
+    part = int(min(MAX_BYTES, FREE_SHARE * _free_bytes())) // cores
+    command = [sys.executable, "-m", "bench.system.memory", str(part)]
+    run_side_by_side({f"using memory {core}": lambda: run_tool(command, timeout_s=TIMEOUT_S) for core in range(cores)})
+
+
+def main() -> None:
+    """Use as many bytes of memory as the argument says."""
+    count = int(sys.argv[1])
+    used = [mmap.mmap(-1, _PART_BYTES, flags=_POPULATED) for _ in range(count // _PART_BYTES)]
+    for each in used:
+        each.close()
+
+
+def _free_bytes() -> int:
+    """Return the bytes that nothing uses, not even the page cache."""
+    lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+    free = next((line for line in lines if line.startswith("MemFree:")), None)
+    if free is None:
+        raise ServiceError("/proc/meminfo does not say how much memory is free")
+    return int(free.split()[1]) * 1024
+
+
+if __name__ == "__main__":
+    main()
