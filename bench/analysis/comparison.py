@@ -5,6 +5,10 @@ at most `level` (family-wise error; step-down procedure of Holm 1979, "A simple 
 procedure", Scandinavian Journal of Statistics 6, 65-70). Assumption: ln(rate) is normal with the standard deviation
 that its interval reports. A bound is a one-sided interval: two bounds decide if they exclude each other, and not if
 they overlap. A bracket is no confidence interval and is not compared.
+
+A machine that is shared is not equally fast on every day. Where its speed was measured in both runs, the equal systems
+of the null hypothesis may differ by any factor between 1 and the ratio of these speeds: a difference that the machine
+can explain is undecided.
 """
 
 import math
@@ -25,6 +29,8 @@ TAIL_FACTOR = 1.2
 """Factor on the standard deviation: errors of a few trials have longer tails than a normal law. Of 40 maps of 12 equal
 cells 3 showed a change without it, and none with it."""
 
+MACHINE = "the machine's speed may explain it"
+
 Decision = Literal["faster", "slower", "undecided", "not compared"]
 
 
@@ -43,15 +49,22 @@ class CellComparison(Struct, frozen=True):
     low: float | None = None
     high: float | None = None
     p: float = 1.0
+    log_ratio: float = 0.0
+    """ln(ratio), also of bounds"""
+    sd: float | None = None
+    """its standard deviation on the side of 0; None where that side is open"""
 
 
-def compare(first: Sequence[Result], second: Sequence[Result], level: float = LEVEL) -> list[CellComparison]:
+def compare(
+    first: Sequence[Result], second: Sequence[Result], level: float = LEVEL, speeds: Sequence[float] = ()
+) -> list[CellComparison]:
     """Compare the cells of two runs.
 
     Args:
         first: The results of run A.
         second: The results of run B.
         level: Family-wise error: probability that any cell of two equal systems is called faster or slower.
+        speeds: Ratios of the machine's speeds, that of B divided by that of A; none where they were not measured.
 
     Returns:
         The cells of both runs in the order of run A, then the cells of only one run.
@@ -60,7 +73,13 @@ def compare(first: Sequence[Result], second: Sequence[Result], level: float = LE
     both = [_compare_cell(cell, before[cell], after[cell]) for cell in before if cell in after]
     only = [CellComparison(cell, "not compared", "only in A") for cell in before if cell not in after]
     only += [CellComparison(cell, "not compared", "only in B") for cell in after if cell not in before]
-    return [*_decide(both, level), *only]
+    margins = [math.log(speed) for speed in (1.0, *speeds)]
+    decided = _decide(both, level)
+    explained = _decide([_beyond(each, min(margins), max(margins)) for each in both], level)
+    return [
+        replace(plain, word="undecided", why=MACHINE) if plain.word != each.word else plain
+        for plain, each in zip(decided, explained, strict=True)
+    ] + only
 
 
 def ratio_text(each: CellComparison) -> str:
@@ -87,9 +106,21 @@ def _compare_cell(cell: Cell, before: Result, after: Result) -> CellComparison:
     low = math.exp(ratio - Z * down) if down is not None else None
     high = math.exp(ratio + Z * up) if up is not None else None
     needed = down if ratio > 0 else up
-    p = 2 * (1 - NormalDist().cdf(abs(ratio) / needed)) if needed is not None else 1.0
     both = None not in (a.down, a.up, b.down, b.up)
-    return CellComparison(cell, "undecided", "" if both else "bounds", math.exp(ratio) if both else None, low, high, p)
+    why, shown = ("", math.exp(ratio)) if both else ("bounds", None)
+    return CellComparison(cell, "undecided", why, shown, low, high, _two_sided(ratio, needed), ratio, needed)
+
+
+def _two_sided(distance: float, sd: float | None) -> float:
+    """Return the two-sided probability of a distance from 0 at least this large; 1 where its error is unknown."""
+    return 2 * (1 - NormalDist().cdf(abs(distance) / sd)) if sd is not None else 1.0
+
+
+def _beyond(each: CellComparison, least: float, most: float) -> CellComparison:
+    """Return the comparison with its p if equal systems may differ by any ln(ratio) between `least` and `most`."""
+    if each.word == "not compared":
+        return each
+    return replace(each, p=_two_sided(each.log_ratio - min(most, max(least, each.log_ratio)), each.sd))
 
 
 def claim_text(result: Result) -> str:

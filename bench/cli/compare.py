@@ -26,7 +26,8 @@ def compare(
 ) -> None:
     """Compare each cell of B with A: faster, slower or undecided.
 
-    At most 1 in 20 maps of equal systems shows any change.
+    At most 1 in 20 maps of equal systems shows any change. A difference that the machine's speed may explain, where
+    both runs measured it, is undecided.
     """
     from bench.analysis import comparison
     from bench.analysis.intervals import name_intervals
@@ -41,7 +42,8 @@ def compare(
         for folder, strategy in zip((first, second), strategies, strict=True)
     ]
     rates = [{(r.system, r.message_bytes, r.cpu_seconds): comparison.claim_text(r) for r in found} for found in results]
-    compared = comparison.compare(results[0], results[1])
+    speeds = _speed_ratios(first, second)
+    compared = comparison.compare(results[0], results[1], speeds=tuple(speeds.values()))
     for each in compared:
         key = (each.cell.system, each.cell.message_bytes, each.cell.cpu_seconds)
         a, b = (known.get(key, "") for known in rates)
@@ -51,21 +53,17 @@ def compare(
         word: sum(each.word == word for each in compared) for word in ("faster", "slower", "undecided", "not compared")
     }
     say(", ".join(f"{count} {word}" for word, count in counts.items()))
-    if speeds := _speed_text(first, second):
-        say(speeds)
+    if speeds:
+        ratios = ", ".join(f"{name} {ratio:.2f} times as fast" for name, ratio in speeds.items())
+        say(f"machine of B compared with A, by a fixed piece of work: {ratios}; what that may explain is undecided")
     raise typer.Exit(4 if counts.get(fail_if) else 0)
 
 
-def _speed_text(first: Path, second: Path) -> str:
-    """Return how fast the machine of B was, compared with that of A; empty where it was not measured."""
+def _speed_ratios(first: Path, second: Path) -> dict[str, float]:
+    """Return how fast the machine of B was, divided by that of A, by kind of work; empty where it was not measured."""
     from bench.storage.run_folder import read_visits
     from bench.system.machine_speed import median_speed
 
     measured = [[visit.speed for visit in read_visits(folder) if visit.speed] for folder in (first, second)]
     a, b = map(median_speed, measured)
-    if a is None or b is None:
-        return ""
-    return (
-        f"machine of B compared with A, by a fixed piece of work: CPU {b.cpu / a.cpu:.2f} times as fast,"
-        f" memory {b.memory / a.memory:.2f} times; such a difference changes rates too"
-    )
+    return {"CPU": b.cpu / a.cpu, "memory": b.memory / a.memory} if a is not None and b is not None else {}

@@ -64,6 +64,18 @@ def test_the_intervals_of_a_cell_decide(before, after, expected):
     assert word(before, after) == expected
 
 
+@pytest.mark.parametrize(
+    ("speeds", "word"),
+    [((), "slower"), ((1.0, 0.97), "slower"), ((0.98, 0.7), "undecided"), ((1.4, 1.0), "slower")],
+    ids=["unknown", "equal", "slower machine", "faster machine"],
+)
+def test_a_difference_that_the_machine_may_explain_is_undecided(speeds, word):
+    """A fall by 20 % on a machine whose memory is 30 % slower says nothing about the system."""
+    (each,) = compare([result(98, 102)], [result(78, 82)], speeds=speeds)
+    assert each.word == word
+    assert (each.why != "") is (word == "undecided")
+
+
 def test_a_bracket_is_not_compared():
     """It is no confidence interval, however far apart the rates are."""
     (each,) = compare([result(95, 105, interval="bracket")], [result(190, 210)])
