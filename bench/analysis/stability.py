@@ -117,7 +117,7 @@ def assess_stability(
         stability = _assess_samples(
             waiting if idle else samples, planned.rate, seconds,
             jitter=_jitter(planned.rate, seconds, interval),
-            least_growth=WAITING_JITTER * interval * planned.rate if idle else 0.0, precision=precision,
+            min_growth=WAITING_JITTER * interval * planned.rate if idle else 0.0, precision=precision,
         )  # fmt: skip
     if interval > 0:
         completed = _count_batches(measurement, int(np.count_nonzero(inside & (np.diff(processed, prepend=0.0) > 0))))
@@ -287,7 +287,7 @@ def _assess_few_samples(backlog: NDArray[np.float64], rate: float, seconds: floa
 
 
 def _assess_samples(
-    samples: _Samples, rate: float, seconds: float, *, jitter: float, least_growth: float, precision: float
+    samples: _Samples, rate: float, seconds: float, *, jitter: float, min_growth: float, precision: float
 ) -> Stability:
     """Assess the backlog's samples.
 
@@ -296,17 +296,17 @@ def _assess_samples(
         rate: Offered messages/s.
         seconds: Length of the assessed part of the window.
         jitter: Messages by which the minimum of a steady backlog may rise.
-        least_growth: Messages by which a steady backlog may drift in `seconds`.
+        min_growth: Messages by which a steady backlog may drift in `seconds`.
         precision: Relative width to which rates are told apart.
     """
     count, backlog = len(samples.at), samples.backlog
     share = precision / DEFAULT_PRECISION
-    slack, least_drift = max(1.0, share) * MIN_GROWTH * rate * seconds + jitter, max(1.0, share) * MIN_DRIFT * rate
-    least_drift = max(least_drift, least_growth / max(seconds, 1e-9))
+    slack, min_drift = max(1.0, share) * MIN_GROWTH * rate * seconds + jitter, max(1.0, share) * MIN_DRIFT * rate
+    min_drift = max(min_drift, min_growth / max(seconds, 1e-9))
     drift = _estimate_drift(samples)
     minimum = float(backlog[: max(1, count // 3)].min())
     late_minimum = float(backlog[int(count * (1 - LATE_SHARE)) :].min())
-    overloaded = late_minimum > minimum + slack and drift > least_drift
+    overloaded = late_minimum > minimum + slack and drift > min_drift
     rates, slice_seconds = _slice_rates(samples)
     return Stability(overloaded, min(MAX_LOSS, max(0.0, drift / rate)), seconds, rates, slice_seconds)
 

@@ -30,7 +30,7 @@ class TimeSeries:
         """Messages offered and not processed, at the last row."""
         return self._offered[-1] - self._processed[-1] if self._at else 0
 
-    def least_backlog(self, begin: float, end: float) -> int | None:
+    def min_backlog(self, begin: float, end: float) -> int | None:
         """Return the smallest backlog in messages from `begin` to `end` seconds, inclusive; None without rows."""
         rows = slice(bisect_left(self._at, begin), bisect_right(self._at, end))
         backlogs = (

@@ -63,7 +63,7 @@ class MapVisits:
         self._scenario, self._folder, self._clock, self._speed = scenario, folder, clock, speed
         self._decisive = decisive or decisive_cells
         self._warming = {plan.cell for plan in plans if plan.warm_up_s > 0}
-        self._least_s = {plan.cell: shortest_search(plan.batch_interval, SearchParameters()) for plan in plans}
+        self._min_s = {plan.cell: shortest_search(plan.batch_interval, SearchParameters()) for plan in plans}
         self._records = read_visits(folder.folder)
         self._sums = sum_trials(folder.folder)
         recorded = {record.cell: record.trial_seconds for record in self._records}
@@ -115,7 +115,7 @@ class MapVisits:
                 finished=bool(own) and own[-1].finished,
                 decides=cell in decisive,
                 refused_s=_refused_seconds(own),
-                least_s=self._least_s.get(cell, MIN_VISIT_S),
+                min_s=self._min_s.get(cell, MIN_VISIT_S),
                 overhead_s=overheads.get(cell.system, DEFAULT_OVERHEAD_S),
                 warms_up=cell in self._warming,
                 retries=len({record.ignored for record in own if record.ignored}),

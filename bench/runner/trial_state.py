@@ -138,9 +138,9 @@ class TrialState:
         elapsed = now - settle
         if elapsed < max(2.0, 3 * interval):
             return False
-        recent = self.rows.least_backlog(now - max(0.5, 1.5 * interval), float("inf"))
+        recent = self.rows.min_backlog(now - max(0.5, 1.5 * interval), float("inf"))
         most = MAX_LOSS * rate * elapsed + 10
         if recent is None or recent <= most:  # early ones are hardly below zero: there is nothing to look up
             return False
-        early = self.rows.least_backlog(settle, settle + elapsed / 3)
+        early = self.rows.min_backlog(settle, settle + elapsed / 3)
         return early is not None and recent - early > most

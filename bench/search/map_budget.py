@@ -60,7 +60,7 @@ class CellState(Struct, frozen=True):
     """whether its interval decides a point of the grid whose winner is not known"""
     refused_s: float = 0.0
     """longest time of a visit since the last trial in which the search planned none, because no trial fitted"""
-    least_s: float = MIN_VISIT_S
+    min_s: float = MIN_VISIT_S
     """time of the fewest trials that give a result"""
     overhead_s: float = 2.0
     """of a visit to a cell of this system, besides its trials; a mean"""
@@ -172,7 +172,7 @@ def _first_seconds(state: CellState, states: Sequence[CellState], remaining_s: f
     every = len(states) + (WITHOUT_NEIGHBOUR - 1) * len(unknown)
     rest = len(new) + (WITHOUT_NEIGHBOUR - 1) * len(unknown - known)
     share = min(FIRST_SHARE * total / every, left / rest) * parts
-    return max(state.least_s * parts, share - min(state.overhead_s, MAX_OVERHEAD_SHARE * share))
+    return max(state.min_s * parts, share - min(state.overhead_s, MAX_OVERHEAD_SHARE * share))
 
 
 def _list_options(states: Sequence[CellState], remaining_s: float, precision: float) -> Iterator[_Option]:

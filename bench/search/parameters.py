@@ -15,7 +15,7 @@ class SearchParameters(Struct, frozen=True):
     """the same from a neighbour's estimate on"""
     max_jump: float = 10.0
     """largest factor from one trial to the next where the time that batches take shows how far the capacity is"""
-    least_jump: float = 1.2
+    min_jump: float = 1.2
     full_batches: float = 0.9
     """load aimed at in such a step, as a share of the rate at which batches take the whole interval"""
     shorter_batches: float = 0.7

@@ -127,7 +127,7 @@ def _probe_rate(evidence: Evidence) -> float:
         return math.sqrt(low * evidence.overloaded)
     full = _rate_of_full_batches(evidence)
     if full is not None:
-        return min(max(full, parameters.least_jump * sustained), parameters.max_jump * sustained)
+        return min(max(full, parameters.min_jump * sustained), parameters.max_jump * sustained)
     growth = parameters.growth if evidence.problem.hint_hz is None else parameters.hinted_growth
     return growth * sustained
 

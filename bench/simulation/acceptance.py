@@ -139,7 +139,7 @@ def scenario_criteria(summary: CaseSummary) -> list[Criterion]:
         _coverage_criterion(summary),
         Criterion(case, "no estimate", summary.zeros, 0),
         _above_criterion(summary),
-        Criterion(case, "measured", measured, least_share(summary.runs, MIN_MEASURED), at_least=True),
+        Criterion(case, "measured", measured, min_share(summary.runs, MIN_MEASURED), at_least=True),
         *_ending_criteria(summary),
     ]
     if case[:3] in TIMED_CASES:
@@ -167,12 +167,12 @@ def pooled_criteria(budget: float, summaries: Sequence[CaseSummary]) -> list[Cri
     runs, name = sum(each.runs for each in summaries), f"all engines, {budget:g} s"
     covered = sum(each.coverage * each.runs for each in summaries) / runs
     return [
-        Criterion(name, "coverage", covered, least_share(runs, MIN_COVERAGE, POOLED_LEVEL), at_least=True),
+        Criterion(name, "coverage", covered, min_share(runs, MIN_COVERAGE, POOLED_LEVEL), at_least=True),
         Criterion(
             name,
             f"wrong by more than {WRONG_FACTOR}",
             sum(each.wrong for each in summaries) / runs,
-            most_share(runs, MAX_WRONG, POOLED_LEVEL),
+            max_share(runs, MAX_WRONG, POOLED_LEVEL),
         ),
     ]
 
@@ -185,9 +185,9 @@ def map_criteria(name: str, outcomes: Sequence[MapOutcome]) -> list[Criterion]:
     ordered = 1 - sum(each.misordered for each in outcomes) / pairs
     covered = sum(each.covered for each in outcomes) / cells
     return [
-        Criterion(name, "equal maps that show a change", changed, most_share(maps, MAX_CHANGED_MAPS, POOLED_LEVEL)),
+        Criterion(name, "equal maps that show a change", changed, max_share(maps, MAX_CHANGED_MAPS, POOLED_LEVEL)),
         Criterion(name, "near cells ordered or open", ordered, MIN_ORDERED, at_least=True),
-        Criterion(name, "coverage", covered, least_share(cells, MIN_COVERAGE, POOLED_LEVEL), at_least=True),
+        Criterion(name, "coverage", covered, min_share(cells, MIN_COVERAGE, POOLED_LEVEL), at_least=True),
     ]
 
 
@@ -212,7 +212,7 @@ def is_correct(adversary: Adversary, outcome: SearchOutcome) -> bool:
     return any(adversary.min_estimate <= estimate / truth <= adversary.max_estimate for truth in truths)
 
 
-def least_share(runs: int, share: float, level: float = CASE_LEVEL) -> float:
+def min_share(runs: int, share: float, level: float = CASE_LEVEL) -> float:
     """Return the least share of `runs` that is not significantly below `share` (one-sided binomial test)."""
     cumulated, count = 0.0, 0
     while count < runs:
@@ -226,17 +226,17 @@ def least_share(runs: int, share: float, level: float = CASE_LEVEL) -> float:
     return count / runs
 
 
-def most_share(runs: int, share: float, level: float = CASE_LEVEL) -> float:
+def max_share(runs: int, share: float, level: float = CASE_LEVEL) -> float:
     """Return the largest share of `runs` that is not significantly above `share`."""
-    return 1 - least_share(runs, 1 - share, level)
+    return 1 - min_share(runs, 1 - share, level)
 
 
 def _coverage_criterion(summary: CaseSummary) -> Criterion:
-    return Criterion(summary.case, "coverage", summary.coverage, least_share(summary.runs, MIN_COVERAGE), at_least=True)
+    return Criterion(summary.case, "coverage", summary.coverage, min_share(summary.runs, MIN_COVERAGE), at_least=True)
 
 
 def _above_criterion(summary: CaseSummary) -> Criterion:
-    return Criterion(summary.case, "confirmed above truth", summary.above, most_share(summary.runs, MAX_ABOVE))
+    return Criterion(summary.case, "confirmed above truth", summary.above, max_share(summary.runs, MAX_ABOVE))
 
 
 def _ending_criteria(summary: CaseSummary, *, short: bool = False) -> list[Criterion]:
@@ -246,7 +246,7 @@ def _ending_criteria(summary: CaseSummary, *, short: bool = False) -> list[Crite
     far, runs = summary.far_over_budget / summary.runs, summary.runs
     return [
         Criterion(case, "mean seconds / budget", summary.seconds / summary.budget, MAX_MEAN_BUDGET),
-        Criterion(case, f"over {MAX_BUDGET} x budget", far, most_share(runs, 1 - MIN_WITHIN_BUDGET)),
+        Criterion(case, f"over {MAX_BUDGET} x budget", far, max_share(runs, 1 - MIN_WITHIN_BUDGET)),
         unfinished,
     ]
 

@@ -108,6 +108,6 @@ class RedisSource:
                 raise PluginError(SOURCE, verb, f"Redis at {self._address}: {problem}") from problem
 
 
-def _messages(most: int, most_bytes: int, cell: Cell) -> int:
+def _messages(max_messages: int, max_bytes: int, cell: Cell) -> int:
     """Return the messages of a cell that fit into both bounds, at least one."""
-    return max(1, min(most, most_bytes // cell.message_bytes))
+    return max(1, min(max_messages, max_bytes // cell.message_bytes))

@@ -10,7 +10,7 @@ from frameworks.harmonicio.engine.errors import RefusedError
 from frameworks.harmonicio.engine.wire.frame import EQUAL, encode_frame
 from frameworks.harmonicio.engine.wire.frame_reader import BufferPool, FrameReader
 
-MOST = 2**20
+MAX_BYTES = 2**20
 
 
 @given(st.lists(st.integers(1, 400), min_size=1, max_size=60), st.integers(1, 2000))
@@ -28,8 +28,8 @@ def test_a_frame_of_different_lengths_has_as_many_messages_as_fit(sizes, most):
 @pytest.fixture
 def narrow(cluster):
     """A cluster that accepts frames of a megabyte, and a PE with a large credit because its messages are fast."""
-    (cluster.folder / "master.yaml").write_text(f"message_bytes: {MOST}\n")
-    (cluster.folder / "worker.yaml").write_text(f"message_bytes: {MOST}\nmaster_port: {cluster.port}\n")
+    (cluster.folder / "master.yaml").write_text(f"message_bytes: {MAX_BYTES}\n")
+    (cluster.folder / "worker.yaml").write_text(f"message_bytes: {MAX_BYTES}\nmaster_port: {cluster.port}\n")
     cluster.start_master("--config", str(cluster.folder / "master.yaml"))
     cluster.start_worker("--config", str(cluster.folder / "worker.yaml"))
     cluster.submit()
@@ -45,7 +45,7 @@ def test_large_messages_behind_a_small_one_arrive(narrow, overflow):
     """They are sent in separate frames; nothing is refused, nothing sent again."""
     stream = "s" if overflow == "never" else "nobody"
     with Connector(c_name=stream, port=narrow.data_port, overflow=overflow, shared_memory=False) as connector:
-        connector.send_many([b"x" * 100, *numbered(1000, 100, size=MOST - 1000)])
+        connector.send_many([b"x" * 100, *numbered(1000, 100, size=MAX_BYTES - 1000)])
         connector.flush()
         assert (connector.feeder.acked, connector.feeder.redelivered) == (101, 0)
     assert "was closed" not in narrow.log()
@@ -56,9 +56,9 @@ def test_large_messages_behind_a_small_one_arrive(narrow, overflow):
 def test_a_message_that_is_longer_than_is_accepted_is_refused(narrow, shared_memory):
     """The connector refuses it in one line, and later messages arrive."""
     with Connector(c_name="s", port=narrow.data_port, overflow="never", shared_memory=shared_memory) as connector:
-        with pytest.raises(RefusedError, match=f"{MOST} at most"):
-            connector.send_many([b"x" * 8, bytes(MOST + 1)])
-        connector.send(bytes(MOST))
+        with pytest.raises(RefusedError, match=f"{MAX_BYTES} at most"):
+            connector.send_many([b"x" * 8, bytes(MAX_BYTES + 1)])
+        connector.send(bytes(MAX_BYTES))
         connector.flush()
         assert connector.feeder.acked == 2
     assert "was closed" not in narrow.log()

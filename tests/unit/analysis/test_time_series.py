@@ -16,10 +16,10 @@ def rows():
 
 def test_the_least_backlog_of_a_span_includes_its_ends(rows):
     """The rows at both ends of the span count, and a span without rows has none."""
-    assert rows.least_backlog(0.5, 1.0) == 10
-    assert rows.least_backlog(1.0, 2.0) == 2
-    assert rows.least_backlog(2.0, float("inf")) == 50
-    assert rows.least_backlog(0.6, 0.9) is None
+    assert rows.min_backlog(0.5, 1.0) == 10
+    assert rows.min_backlog(1.0, 2.0) == 2
+    assert rows.min_backlog(2.0, float("inf")) == 50
+    assert rows.min_backlog(0.6, 0.9) is None
 
 
 def test_the_last_row_has_time_and_backlog(rows):

@@ -13,9 +13,9 @@ from bench.search.two_counter import TwoCounter
 from bench.simulation.acceptance import (
     Criterion,
     adversary_criteria,
-    least_share,
     map_criteria,
-    most_share,
+    max_share,
+    min_share,
     scenario_criteria,
     summarise,
 )
@@ -238,9 +238,9 @@ def test_maps_that_show_changes_fail_a_criterion():
 
 def test_a_share_of_few_runs_may_be_below_its_limit_by_chance():
     """Of 80 runs 0.93 may be 66, of 2,000 it must be 1,833; the mirrored share is the largest one."""
-    assert least_share(80, 0.93) == pytest.approx(66 / 80)
-    assert least_share(2000, 0.93, 0.01) == pytest.approx(1833 / 2000)
-    assert most_share(40, 0.05, 0.01) == pytest.approx(6 / 40)
+    assert min_share(80, 0.93) == pytest.approx(66 / 80)
+    assert min_share(2000, 0.93, 0.01) == pytest.approx(1833 / 2000)
+    assert max_share(40, 0.05, 0.01) == pytest.approx(6 / 40)
 
 
 @pytest.mark.parametrize("adversary", ADVERSARIES, ids=lambda adversary: adversary.case.name)
