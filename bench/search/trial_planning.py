@@ -72,8 +72,8 @@ def _window(evidence: Evidence, rate: float) -> float | None:
     if evidence.known and share and left - max(wanted, shortest) < another:  # there is no time for another one
         wanted = left
     longest = max(parameters.longest, parameters.longest_batches * interval)
-    longest = min(longest, parameters.trial_bytes / (rate * problem.cell.message_bytes))
-    return max(shortest, min(parameters.trial_messages / rate, 0.4 * left, longest), min(wanted, longest))
+    by_memory = parameters.trial_bytes / (rate * problem.cell.message_bytes)
+    return max(shortest, min(by_memory, max(min(parameters.trial_messages / rate, 0.4 * left), min(wanted, longest))))
 
 
 def shortest_search(batch_interval: float, parameters: SearchParameters) -> float:
