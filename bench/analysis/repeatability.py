@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from statistics import NormalDist, stdev
 from typing import Literal
 
+import numpy as np
 from msgspec import Struct
 
 from bench.model.cell import Cell
@@ -21,6 +22,8 @@ MIN_RUNS = 3
 Spread = Literal["as promised", "wider than promised", "narrower than promised"]
 LEVEL = 0.05
 """Level of the test on each side: the chance that correct intervals are called too narrow, or too wide."""
+MAX_ITERATIONS = 50
+"""Of the weighted least squares; it converges in a few where all cells have similar intervals."""
 _NORMAL = NormalDist()
 _Z = _NORMAL.inv_cdf(0.975)
 
@@ -85,6 +88,48 @@ def is_repeatable(result: Result) -> bool:
     return result.status == "measured" and result.interval == "95 %" and bool(ends)
 
 
+class RunFactors(Struct, frozen=True):
+    """The factors by which all cells of a run together differ from those of the others, and what is left.
+
+    A machine that is shared is not equally fast in each run; then the cells of a run are slower together.
+    """
+
+    factors: tuple[float, ...]
+    """of each run; their logarithms add up to 0"""
+    q: float
+    """weighted sum of squares of what cells and runs do not explain"""
+    p: float
+    """probability of a Q at least this large if the intervals are correct"""
+
+    def sentence(self) -> str:
+        """Return the factors, and whether the spread is as promised without them."""
+        factors = ", ".join(f"{factor:.2f}" for factor in self.factors)
+        return (
+            f"All cells together differ from run to run by the factors {factors}; without them the spread is"
+            f" {_judge_spread(self.p)} (Q = {self.q:.1f}, p = {self.p:.2f})."
+        )
+
+
+def run_factors(runs: Sequence[Sequence[Result]]) -> RunFactors | None:
+    """Return the factor of each run by weighted least squares on ln(rate), with an effect of each cell and each run.
+
+    Only cells that every run measured with a 95 % interval count; None with fewer than two of them, or too few runs.
+    """
+    by_cell = [{result.cell: result for result in results if is_repeatable(result)} for results in runs]
+    cells = [cell for cell in by_cell[0] if all(cell in of_run for of_run in by_cell)] if runs else []
+    if len(runs) < MIN_RUNS or len(cells) < 2:
+        return None
+    logs = np.log([[of_run[cell].estimate_hz or 1.0 for of_run in by_cell] for cell in cells])
+    weights = np.array([[_sd(of_run[cell]) ** -2 for of_run in by_cell] for cell in cells])
+    effects = np.zeros(len(runs))
+    for _ in range(MAX_ITERATIONS):
+        of_cells = (weights * (logs - effects)).sum(axis=1, keepdims=True) / weights.sum(axis=1, keepdims=True)
+        effects = (weights * (logs - of_cells)).sum(axis=0) / weights.sum(axis=0)
+    q = float((weights * (logs - of_cells - effects) ** 2).sum())
+    factors = np.exp(effects - effects.mean())
+    return RunFactors(tuple(factors.tolist()), q, _chi_square_tail(q, (len(cells) - 1) * (len(runs) - 1)))
+
+
 def overall_sentence(agreed: Sequence[Agreement]) -> str:
     """Return the decision over all cells together: the sum of their Q against its chi-square law; empty without any."""
     if not agreed:
@@ -107,7 +152,7 @@ def _judge_spread(p: float) -> Spread:
 
 def _test_cell(cell: Cell, results: Sequence[Result]) -> Agreement:
     logs = [math.log(result.estimate_hz or 1.0) for result in results]
-    sds = [max(1e-6, math.log((result.high_hz or 1.0) / (result.low_hz or 1.0)) / (2 * _Z)) for result in results]
+    sds = [_sd(result) for result in results]
     weights = [sd**-2 for sd in sds]
     centre = sum(weight * log for weight, log in zip(weights, logs, strict=True)) / sum(weights)
     q = sum(weight * (log - centre) ** 2 for weight, log in zip(weights, logs, strict=True))
@@ -122,6 +167,11 @@ def _test_cell(cell: Cell, results: Sequence[Result]) -> Agreement:
         q=q,
         p=_chi_square_tail(q, len(results) - 1),
     )
+
+
+def _sd(result: Result) -> float:
+    """Return the standard deviation of ln(rate) that a 95 % interval reports."""
+    return max(1e-6, math.log((result.high_hz or 1.0) / (result.low_hz or 1.0)) / (2 * _Z))
 
 
 def _chi_square_tail(q: float, freedom: int) -> float:

@@ -31,7 +31,8 @@ def compare(
     """
     from bench.analysis import comparison
     from bench.analysis.intervals import name_intervals
-    from bench.storage.run_folder import read_results, read_run
+    from bench.storage.run_folder import read_results, read_run, read_speed
+    from bench.system.machine_speed import speed_ratios
 
     if fail_if not in ("", "slower", "faster"):
         raise UsageError(f"--fail-if {fail_if}: found no such verdict; allowed: slower, faster")
@@ -42,7 +43,7 @@ def compare(
         for folder, strategy in zip((first, second), strategies, strict=True)
     ]
     rates = [{(r.system, r.message_bytes, r.cpu_seconds): comparison.claim_text(r) for r in found} for found in results]
-    speeds = _speed_ratios(first, second)
+    speeds = speed_ratios(read_speed(first), read_speed(second))
     compared = comparison.compare(results[0], results[1], speeds=tuple(speeds.values()))
     for each in compared:
         key = (each.cell.system, each.cell.message_bytes, each.cell.cpu_seconds)
@@ -57,13 +58,3 @@ def compare(
         ratios = ", ".join(f"{name} {ratio:.2f} times as fast" for name, ratio in speeds.items())
         say(f"machine of B compared with A, by a fixed piece of work: {ratios}; what that may explain is undecided")
     raise typer.Exit(4 if counts.get(fail_if) else 0)
-
-
-def _speed_ratios(first: Path, second: Path) -> dict[str, float]:
-    """Return how fast the machine of B was, divided by that of A, by kind of work; empty where it was not measured."""
-    from bench.storage.run_folder import read_visits
-    from bench.system.machine_speed import median_speed
-
-    measured = [[visit.speed for visit in read_visits(folder) if visit.speed] for folder in (first, second)]
-    a, b = map(median_speed, measured)
-    return {"CPU": b.cpu / a.cpu, "memory": b.memory / a.memory} if a is not None and b is not None else {}

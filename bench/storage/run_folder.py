@@ -39,6 +39,7 @@ from bench.storage.records import (
     read_format,
 )
 from bench.storage.series_files import trial_name, write_batches, write_latencies, write_series
+from bench.system.machine_speed import MachineSpeed, mean_speed
 
 
 class RunFolder:
@@ -248,6 +249,11 @@ def read_visits(folder: Path) -> list[VisitRecord]:
     path = folder / "visits.jsonl"
     lines = path.read_bytes().splitlines() if path.exists() else []
     return [decode_record(line, VisitRecord, f"{path}:{number}") for number, line in enumerate(lines, 1)]
+
+
+def read_speed(folder: Path) -> MachineSpeed | None:
+    """Return the mean speed of the machine during a run; None where it was not measured."""
+    return mean_speed([visit.speed for visit in read_visits(folder) if visit.speed is not None])
 
 
 def sum_trials(folder: Path) -> dict[Cell, tuple[int, float]]:

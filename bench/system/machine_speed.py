@@ -4,7 +4,7 @@ import random
 import time
 import zlib
 from collections.abc import Callable, Sequence
-from statistics import median
+from statistics import fmean, median
 
 from msgspec import Struct
 
@@ -33,11 +33,18 @@ def measure_speed() -> MachineSpeed:
     return MachineSpeed(round(compressed), round(_BLOCK_BYTES / median(_cpu_seconds(copy_block))))
 
 
-def median_speed(speeds: Sequence[MachineSpeed]) -> MachineSpeed | None:
-    """Return the medians of several measurements; None without any."""
+def mean_speed(speeds: Sequence[MachineSpeed]) -> MachineSpeed | None:
+    """Return the means of several measurements, which count the slow moments of a run too; None without any."""
     if not speeds:
         return None
-    return MachineSpeed(median(each.cpu for each in speeds), median(each.memory for each in speeds))
+    return MachineSpeed(fmean(each.cpu for each in speeds), fmean(each.memory for each in speeds))
+
+
+def speed_ratios(before: MachineSpeed | None, after: MachineSpeed | None) -> dict[str, float]:
+    """Return `after` divided by `before`, by kind of work; empty where one of them was not measured."""
+    if before is None or after is None:
+        return {}
+    return {"CPU": after.cpu / before.cpu, "memory": after.memory / before.memory}
 
 
 def _cpu_seconds(work: Callable[[], object]) -> list[float]:

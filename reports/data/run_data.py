@@ -18,7 +18,8 @@ from bench.runner.outcome import mask_remote_cpu
 from bench.runner.verification import check_run, summary_text
 from bench.storage.journal import JournalLine, read_journal, read_line_trial
 from bench.storage.records import RunRecord
-from bench.storage.run_folder import read_results, read_run
+from bench.storage.run_folder import read_results, read_run, read_speed
+from bench.system.machine_speed import MachineSpeed
 from bench.units import seconds_text
 
 
@@ -79,6 +80,8 @@ class RunData(Struct, frozen=True, dict=True):
     cells: tuple[CellData, ...]
     disagreement: str = ""
     """a line if the run's files do not agree with its results"""
+    speed: MachineSpeed | None = None
+    """of the machine, on average; None where it was not measured"""
 
     @property
     def title(self) -> str:
@@ -149,7 +152,7 @@ def read_run_data(run: Path) -> RunData:
         raise UsageError(f"{run}: has no trial and no result yet; continue it with `bench run --resume {run}`")
     cells = dict.fromkeys((*record.scenario.cells(), *results, *trials))
     every = tuple(CellData(cell, results.get(cell), tuple(trials.get(cell, ()))) for cell in cells)
-    return RunData(run, record, every, summary_text(check_run(run)))
+    return RunData(run, record, every, summary_text(check_run(run)), read_speed(run))
 
 
 def _judge_line(run: Path, line: JournalLine, rules: Rules) -> JudgedTrial:

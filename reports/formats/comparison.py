@@ -10,11 +10,19 @@ from markupsafe import Markup
 from msgspec import Struct
 
 from bench.analysis import comparison
-from bench.analysis.repeatability import MIN_RUNS, Agreement, agreements, is_repeatable, overall_sentence
+from bench.analysis.repeatability import (
+    MIN_RUNS,
+    Agreement,
+    agreements,
+    is_repeatable,
+    overall_sentence,
+    run_factors,
+)
 from bench.errors import UsageError
 from bench.model.cell import Cell
 from bench.model.measurement import Result
 from bench.plugins.plugin import ReportPlugin
+from bench.system.machine_speed import speed_ratios
 from bench.units import seconds_text
 from reports.data.labels import format_claim, format_result_interval
 from reports.data.metadata import describe_machine, describe_subject
@@ -85,6 +93,7 @@ def write(runs: Sequence[Path], out: Path) -> Path:
     forests = SvgEmbedder({}, name="forest-")
     repeats = make_repeats(every, forests)
     agreement = summarize_agreement(agreements(list_results(every)), len(every))
+    factors = run_factors(list_results(every))
     text = (
         load_templates()
         .get_template("compare.html")
@@ -92,8 +101,8 @@ def write(runs: Sequence[Path], out: Path) -> Path:
             columns=columns,
             rows=rows,
             repeats=repeats,
-            agreement=agreement,
-            summary=summarize_comparison(rows, names),
+            agreement=" ".join(filter(None, [agreement, factors.sentence() if factors else ""])),
+            summary=[*summarize_comparison(rows, names), *summarize_speeds(every)],
             styles=Markup("\n".join(embedder.css() for embedder in (*embedders, forests))),  # noqa: S704  matplotlib's styles
         )
     )
@@ -115,7 +124,8 @@ def compare_cells(runs: Sequence[RunData]) -> list[ComparedCell]:
     ]
     base = list(results[0].values())
     compared = [
-        {each.cell: each for each in comparison.compare(base, list(by_cell.values()))} for by_cell in results[1:]
+        {each.cell: each for each in comparison.compare(base, list(by_cell.values()), speeds=tuple(ratios.values()))}
+        for by_cell, ratios in zip(results[1:], list_speed_ratios(runs), strict=True)
     ]
     cells = dict.fromkeys(cell_data.cell for run_data in runs for cell_data in run_data.cells)
     return [
@@ -126,6 +136,21 @@ def compare_cells(runs: Sequence[RunData]) -> list[ComparedCell]:
         )
         for cell in cells
     ]  # fmt: skip
+
+
+def list_speed_ratios(runs: Sequence[RunData]) -> list[dict[str, float]]:
+    """Return for each run but the first how fast its machine was, divided by that of the first one."""
+    return [speed_ratios(runs[0].speed, run_data.speed) for run_data in runs[1:]]
+
+
+def summarize_speeds(runs: Sequence[RunData]) -> list[str]:
+    """Return a sentence about the machine's speed in the runs; none where it was not measured in all of them."""
+    ratios = list_speed_ratios(runs)
+    if not all(ratios):
+        return []
+    kinds = "; ".join(f"{kind} {', '.join(f'{each[kind]:.2f}' for each in ratios)}" for kind in ratios[0])
+    measured = f"By a fixed piece of work, the machine was this many times as fast as in the first run: {kinds}."
+    return [f"{measured} A difference that this may explain is undecided."]
 
 
 def make_repeats(runs: Sequence[RunData], embedder: SvgEmbedder) -> list[Repeat]:

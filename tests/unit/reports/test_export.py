@@ -13,10 +13,12 @@ import pytest
 pytest.importorskip("matplotlib", reason="the extra `report` is not installed")
 
 import pyarrow.parquet as pq
+from msgspec import structs
 from sample_runs import make_run
 
 from bench.errors import UsageError
 from bench.storage.run_folder import read_results, read_run
+from bench.system.machine_speed import MachineSpeed
 from reports.data.run_data import read_run_data
 from reports.formats import comparison, html_page, openmessaging, parquet
 
@@ -145,6 +147,15 @@ def test_runs_are_compared_cell_by_cell(run: Path, tmp_path: Path) -> None:
     assert text.count("<tr><td>") == 24
     assert "x1.00 [" in text
     assert "other is faster in 0 cells, slower in 0" in text
+
+
+def test_runs_on_a_machine_of_another_speed_say_so(run: Path) -> None:
+    """The sentence has the ratio for each run but the first; there is none where a run has no speed."""
+    first = read_run_data(run)
+    fast, slow = (structs.replace(first, speed=MachineSpeed(cpu, 10.0)) for cpu in (100.0, 85.0))
+    (sentence,) = comparison.summarize_speeds([fast, slow, fast])
+    assert "CPU 0.85, 1.00; memory 1.00, 1.00" in sentence
+    assert comparison.summarize_speeds([fast, first]) == []
 
 
 def test_a_faster_run_is_called_faster(run: Path, tmp_path: Path) -> None:
