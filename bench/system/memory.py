@@ -5,6 +5,7 @@ host has to lend takes several times as long as one that it has lent before: wit
 large messages pay for it, and later ones do not. See docs/decisions/0210-memory-is-used-once-before.md.
 """
 
+import math
 import mmap
 import sys
 from pathlib import Path
@@ -27,7 +28,7 @@ def use_free_memory() -> None:
     Child processes do it, one for each core, which end before this returns.
     """
     cores = host_info.cores()
-    part = int(min(MAX_BYTES, FREE_SHARE * _free_bytes())) // cores
+    part = int(max(0.0, min(MAX_BYTES, FREE_SHARE * min(_free_bytes(), left_in_groups())))) // cores
     command = [sys.executable, "-m", "bench.system.memory", str(part)]
     run_side_by_side({f"using memory {core}": lambda: run_tool(command, timeout_s=TIMEOUT_S) for core in range(cores)})
 
@@ -38,6 +39,28 @@ def main() -> None:
     used = [mmap.mmap(-1, _PART_BYTES, flags=_POPULATED) for _ in range(count // _PART_BYTES)]
     for each in used:
         each.close()
+
+
+def left_in_groups(root: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")) -> float:
+    """Return the bytes that the control groups of this process, such as a container's, still allow; inf for any.
+
+    Source: cgroups(7); version 2, and version 1 where a container sees its own group as the root.
+
+    Args:
+        root: Where control groups are mounted.
+        own: The file that names those of this process.
+    """
+    lines = own.read_text(encoding="ascii").splitlines() if own.exists() else []
+    path = next((line[3:] for line in lines if line.startswith("0::")), "/")
+    group = root / path.lstrip("/")
+    folders = [folder for folder in (group, *group.parents) if folder == root or root in folder.parents]
+    files = [(folder / "memory.max", folder / "memory.current") for folder in folders]
+    files.append((root / "memory" / "memory.limit_in_bytes", root / "memory" / "memory.usage_in_bytes"))
+    left = math.inf
+    for limit, used in files:
+        if limit.exists() and used.exists() and (text := limit.read_text(encoding="ascii").strip()) != "max":
+            left = min(left, int(text) - int(used.read_text(encoding="ascii")))
+    return left
 
 
 def _free_bytes() -> int:

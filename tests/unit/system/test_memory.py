@@ -1,7 +1,10 @@
 """Free memory is used and left again by child processes, and never all of it."""
 
+import math
 import subprocess
 import sys
+
+import pytest
 
 from bench.system import memory
 
@@ -18,3 +21,19 @@ def test_a_child_uses_as_much_as_it_is_told():
     text += "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True, timeout=60)
     assert 2**19 <= int(done.stdout) <= 2**19 + 2**17
+
+
+@pytest.mark.parametrize(("limit", "left"), [("max", math.inf), ("1000", 400)])
+def test_the_limit_of_a_container_is_respected(tmp_path, limit, left):
+    """The group, or one above it, allows a thousand bytes, of which 600 are used."""
+    for folder, text in ((tmp_path / "a" / "b", "max"), (tmp_path / "a", limit)):
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "memory.max").write_text(f"{text}\n")
+        (folder / "memory.current").write_text("600\n")
+    (tmp_path / "own").write_text("0::/a/b\n")
+    assert memory.left_in_groups(tmp_path, tmp_path / "own") == left
+
+
+def test_without_control_groups_there_is_no_limit(tmp_path):
+    """Such as on a machine that mounts none."""
+    assert memory.left_in_groups(tmp_path, tmp_path / "own") == math.inf
