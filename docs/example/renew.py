@@ -1,7 +1,11 @@
-"""Script that renews docs/example/ from a run folder: `python -m docs.example.renew results/RUN`."""
+"""Script that renews docs/example/ from two runs of a scenario: `python -m docs.example.renew results/A results/B`.
+
+The page and the figures show the first one; the README compares the second one with it, cell by cell.
+"""
 
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from bench.errors import HarnessError
@@ -9,25 +13,25 @@ from reports.data.metadata import describe_machine, describe_repetition, describ
 from reports.data.run_data import RunData, read_run_data
 from reports.data.winners import summarize_run
 from reports.figures.catalog import make_figures
-from reports.formats import html_page
+from reports.formats import comparison, html_page
 
 FOLDER = Path(__file__).parent
 FILES = """\
 A real run: [cells.json](cells.json), [run.json](run.json), and its [page](report.html) (open it in a browser and click
-a cell to see its trials). Made by `python -m docs.example.renew results/RUN`.
+a cell to see its trials). Made by `python -m docs.example.renew results/A results/B`.
 """
 COPIED = ("cells.json", "run.json")
 
 
-def write(run: Path, folder: Path = FOLDER) -> list[Path]:
-    """Write the run's cells, its page, its figures, and a README that describes them; return the paths."""
-    run_data = read_run_data(run)
+def write(run: Path, second: Path, folder: Path = FOLDER) -> list[Path]:
+    """Write the run's cells, its page, its figures, and a README that compares a second run; return the paths."""
+    run_data, again = read_run_data(run), read_run_data(second)
     folder.mkdir(parents=True, exist_ok=True)
     written = [folder / name for name in (*COPIED, "report.html", "README.md")]
     for name in COPIED:
         shutil.copyfile(run / name, folder / name)
     written[len(COPIED)].write_text(html_page.render_page(run_data), encoding="utf-8")
-    written[-1].write_text(_make_readme(run_data), encoding="utf-8")
+    written[-1].write_text(_make_readme(run_data, again), encoding="utf-8")
     chosen = [
         picture for picture in make_figures(run_data) if picture.name == "winners" or picture.name.startswith("curves")
     ]
@@ -39,14 +43,31 @@ def write(run: Path, folder: Path = FOLDER) -> list[Path]:
     return written
 
 
-def _make_readme(run_data: RunData) -> str:
-    """Return the text of the README: the summary, the figures, the subject and the machine."""
+def _make_readme(run_data: RunData, again: RunData) -> str:
+    """Return the text of the README: the summary, the figures, the second run, the subject and the machine."""
     curves = sum(picture.name.startswith("curves") for picture in make_figures(run_data))
     winners = "![The best system at each point](winners.svg)\n\n" if len(run_data.systems) > 1 else ""
     facts = "".join(f"| {label} | {text.replace('|', '/')} |\n" for label, text in _list_facts(run_data))
     images = "".join(f"![Throughput over message size](curves-{number}.svg)\n" for number in range(curves))
     head = f"# Example: {run_data.title}\n\n{summarize_run(run_data)}\n\n"
-    return f"{head}{winners}{images}\n{FILES}\n| | |\n| --- | --- |\n{facts}"
+    tables = f"{_compare([run_data, again])}\n## The run\n\n| | |\n| --- | --- |\n{facts}"
+    return f"{head}{winners}{images}\n{FILES}\n{tables}"
+
+
+def _compare(runs: Sequence[RunData]) -> str:
+    """Return a section that compares the second run with the first one, as `bench compare` does."""
+    rows = comparison.compare_cells(runs)
+    lines = []
+    for row in rows:
+        second = row.sides[1]
+        rates = " | ".join(f"{side.claim} {side.interval}".strip() for side in row.sides)
+        decision = ", ".join(filter(None, [second.word, second.why]))
+        lines.append(f"| {row.system}, {row.size}, {row.cost} | {rates} | {second.ratio.lstrip('x')} | {decision} |\n")
+    said = " ".join(
+        [*comparison.summarize_comparison(rows, ["the first run", "the second"]), *comparison.summarize_speeds(runs)]
+    )
+    head = "| cell | first run | second run | ratio | decision |\n| --- | --- | --- | --- | --- |\n"
+    return f"## A second run of the same scenario\n\n{said}\n\n{head}{''.join(lines)}"
 
 
 def _list_facts(run_data: RunData) -> list[tuple[str, str]]:
@@ -54,9 +75,9 @@ def _list_facts(run_data: RunData) -> list[tuple[str, str]]:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        sys.exit("usage: python -m docs.example.renew results/RUN")
+    if len(sys.argv) != 3:
+        sys.exit("usage: python -m docs.example.renew results/A results/B")
     try:
-        write(Path(sys.argv[1]))
+        write(Path(sys.argv[1]), Path(sys.argv[2]))
     except HarnessError as problem:
         sys.exit(str(problem))

@@ -64,13 +64,15 @@ def _describe_load(scenario: Scenario) -> str:
     load = scenario.load
     senders = f", {load.workers} sender{'s' if load.workers > 1 else ''}"
     limit = f", limited on purpose to {rate_text(load.limit)}" if load.limit is not None else ""
-    return f"open loop, {load.arrivals} arrivals, by {load.by}{senders}, entropy {float(load.entropy):g}{limit}"
+    by = f", by {load.by}" if load.by is not None else ""
+    return f"open loop, {load.arrivals} arrivals{by}{senders}, entropy {float(load.entropy):g}{limit}"
 
 
 def _describe_search(scenario: Scenario) -> str:
     search = scenario.search
-    precision, budget = f"{100 * search.precision:g} %", seconds_text(search.budget)
-    return f"{search.strategy}, to within {precision}, at most {budget} for a cell"
+    whole = f"{seconds_text(search.total)} for all cells" if search.total is not None else ""
+    time = whole or f"at most {seconds_text(search.budget)} for a cell"
+    return f"{search.strategy}, to within {100 * search.precision:g} %, {time}"
 
 
 def _describe_objectives(scenario: Scenario) -> str:
