@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from bench.analysis.backlog_samples import BacklogSamples, sample_backlog, sample_waiting
 from bench.model.measurement import Measurement
 
 DEFAULT_PRECISION = 0.10
@@ -35,16 +36,12 @@ they left behind as they began shows whether messages reach them as fast as they
 WAITING_JITTER = 0.6
 """Batch intervals of traffic by which that varies in steady state: a receiver hands over blocks of up to half an
 interval."""
-SAMPLE_INTERVAL_S, MIN_SAMPLES = 0.5, 16
-"""Distance of samples of a continuous system's backlog; a shorter window is divided into MIN_SAMPLES."""
 MIN_GROWTH, MIN_DRIFT = 0.004, 0.002
 """Overloaded only above both: growth of the minimum as a share of the window's messages, drift as a share of the
 rate."""
 LATE_SHARE = 0.6
 """The final share of the samples, in which a sustained backlog returns to its initial minimum."""
 SLICES = 6
-MAX_STILL_INTERVALS = 3.0
-"""A processed counter that has not moved for more intervals than this is taken to stand still."""
 FEW_MESSAGES = 2
 """A growth up to this many messages can be an incomplete batch."""
 MAX_LOSS = 0.999
@@ -74,14 +71,6 @@ class Stability(Struct, frozen=True):
     """mean distance of completed batches, in batch intervals, where only the counter shows them; else 0"""
 
 
-class _Samples(Struct, frozen=True):
-    """Instants in seconds, backlog and processed counter in messages."""
-
-    at: NDArray[np.float64]
-    backlog: NDArray[np.float64]
-    processed: NDArray[np.float64]
-
-
 def assess_stability(
     measurement: Measurement, precision: float = DEFAULT_PRECISION, *, keep_interval: bool = True
 ) -> Stability:
@@ -107,12 +96,12 @@ def assess_stability(
         return Stability(overloaded=False, loss=0.0, seconds=0.0, inconsistent=True)
     begin, end = planned.settle, planned.settle + planned.window
     inside = (at >= begin - 1e-9) & (at <= end + 1e-9) & (offered <= measurement.offered)
-    samples = _sample(at, offered, processed, inside, interval=interval)
+    samples = sample_backlog(at, offered, processed, inside, interval=interval)
     seconds = min(planned.window, max(0.0, measurement.offered / planned.rate - begin))
     if len(samples.at) < 3:
         stability = _assess_few_samples(offered[inside] - processed[inside], planned.rate, seconds)
     else:
-        waiting = _sample_waiting(measurement, at, offered)
+        waiting = sample_waiting(measurement, at, offered)
         idle = len(waiting.at) >= 3 and _mean_batch(measurement) < IDLE_RATIO
         stability = _assess_samples(
             waiting if idle else samples, planned.rate, seconds,
@@ -126,7 +115,7 @@ def assess_stability(
 
 
 def _assess_batches(
-    measurement: Measurement, samples: _Samples, stability: Stability, completed: int, *, keep_interval: bool
+    measurement: Measurement, samples: BacklogSamples, stability: Stability, completed: int, *, keep_interval: bool
 ) -> Stability:
     """Return the stability of a system that works in batches.
 
@@ -154,7 +143,7 @@ def _assess_batches(
     return replace(stability, too_short=few and not stability.overloaded, spacing=spacing)
 
 
-def _batch_ratio(measurement: Measurement, samples: _Samples) -> float | None:
+def _batch_ratio(measurement: Measurement, samples: BacklogSamples) -> float | None:
     """Return the mean time that batches took, in batch intervals, if they outgrew theirs; None if they kept it.
 
     Taken from the batches themselves, or else from the distances at which the processed counter moved.
@@ -167,7 +156,7 @@ def _batch_ratio(measurement: Measurement, samples: _Samples) -> float | None:
     return float(kept.mean()) if len(kept) and kept.mean() > MAX_SPACING else None
 
 
-def _distances(measurement: Measurement, samples: _Samples) -> NDArray[np.float64]:
+def _distances(measurement: Measurement, samples: BacklogSamples) -> NDArray[np.float64]:
     """Return the sorted distances at which the processed counter moved, in batch intervals; none if they show none."""
     distances = np.sort(np.diff(samples.at) / measurement.batch_interval)
     few = measurement.planned.rate * measurement.batch_interval < MIN_BATCH_MESSAGES
@@ -223,61 +212,6 @@ def _are_inconsistent(
     return backwards or bool((processed - offered).max() > 2 + AHEAD_S * rate)
 
 
-def _sample(
-    at: NDArray[np.float64], offered: NDArray[np.float64], processed: NDArray[np.float64], inside: NDArray[np.bool_], *,
-    interval: float,
-) -> _Samples:  # fmt: skip
-    """Return the rows at which the backlog is meaningful: right after a completed batch, or twice a second."""
-    if interval > 0:
-        moved = np.diff(processed, prepend=0.0) > 0
-        rows = np.flatnonzero(inside & moved)
-        rows = rows[1:] if len(rows) > 3 else rows
-        rows = np.append(rows, _rows_standing_still(at, inside, rows, interval))
-    else:
-        candidates = np.flatnonzero(inside)
-        times = at[candidates]
-        step = (
-            min(SAMPLE_INTERVAL_S, float(times[-1] - times[0]) / MIN_SAMPLES) if len(times) > 1 else SAMPLE_INTERVAL_S
-        )
-        due = np.arange(times[0], times[-1] + 1e-9, max(step, 1e-3)) if len(times) else times
-        rows = candidates[np.unique(np.searchsorted(times, due - 1e-9))] if len(times) else candidates
-    return _Samples(at[rows], offered[rows] - processed[rows], processed[rows])
-
-
-def _sample_waiting(measurement: Measurement, at: NDArray[np.float64], offered: NDArray[np.float64]) -> _Samples:
-    """Return the messages that were due and in no batch yet at the begin of each batch of the window.
-
-    None are returned if the batches do not account for all processed messages.
-    """
-    planned, batches = measurement.planned, measurement.batches
-    order = np.argsort(np.asarray(batches.begin, dtype=np.float64), kind="stable")
-    begin = np.asarray(batches.begin, dtype=np.float64)[order]
-    taken = np.cumsum(np.asarray(batches.messages, dtype=np.float64)[order])
-    if len(taken) == 0 or taken[-1] < measurement.processed:
-        return _Samples(begin[:0], taken[:0], taken[:0])
-    due = np.interp(begin, at, offered)
-    inside = (begin >= planned.settle) & (begin <= planned.settle + planned.window) & (due <= measurement.offered)
-    return _Samples(begin[inside], (due - taken)[inside], (taken - np.diff(taken, prepend=0.0))[inside])
-
-
-def _rows_standing_still(
-    at: NDArray[np.float64], inside: NDArray[np.bool_], rows: NDArray[np.intp], interval: float
-) -> NDArray[np.intp]:
-    """Return rows after the last batch, one an interval, if the counter stands still since.
-
-    Otherwise no sample would show it.
-    """
-    within = np.flatnonzero(inside)
-    if len(rows) < 2:
-        return rows[:0]
-    last, usual = at[rows[-1]], (at[rows[-1]] - at[rows[0]]) / (len(rows) - 1)
-    step = max(interval, usual)
-    if at[within[-1]] - last <= MAX_STILL_INTERVALS * step:
-        return rows[:0]
-    due = np.arange(last + step, at[within[-1]], step)
-    return np.asarray(within[np.minimum(np.searchsorted(at[within], due), len(within) - 1)])
-
-
 def _assess_few_samples(backlog: NDArray[np.float64], rate: float, seconds: float) -> Stability:
     """Assess a window of few samples: overloaded if over half of the offered messages were not processed."""
     growth = float(backlog[-1] - backlog[0]) if len(backlog) else 0.0
@@ -287,7 +221,7 @@ def _assess_few_samples(backlog: NDArray[np.float64], rate: float, seconds: floa
 
 
 def _assess_samples(
-    samples: _Samples, rate: float, seconds: float, *, jitter: float, min_growth: float, precision: float
+    samples: BacklogSamples, rate: float, seconds: float, *, jitter: float, min_growth: float, precision: float
 ) -> Stability:
     """Assess the backlog's samples.
 
@@ -311,7 +245,7 @@ def _assess_samples(
     return Stability(overloaded, min(MAX_LOSS, max(0.0, drift / rate)), seconds, rates, slice_seconds)
 
 
-def _estimate_drift(samples: _Samples) -> float:
+def _estimate_drift(samples: BacklogSamples) -> float:
     """Return the growth of the backlog in messages/s, between the medians of its first and last quarter.
 
     The centres of n // 4 samples at both ends are (n - n // 4) / (n - 1) of the span apart: 3/4 for large n, more for
@@ -328,7 +262,7 @@ def _estimate_drift(samples: _Samples) -> float:
     return float(last - first) / (span * (count - quarter) / (count - 1))
 
 
-def _slice_rates(samples: _Samples) -> tuple[tuple[float, ...], float]:
+def _slice_rates(samples: BacklogSamples) -> tuple[tuple[float, ...], float]:
     """Return the processed messages/s in about SLICES equal slices, and the mean length of a slice in seconds."""
     step = max(1, len(samples.at) // SLICES)
     at, processed = samples.at[::step], samples.processed[::step]
