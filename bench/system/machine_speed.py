@@ -44,7 +44,7 @@ def speed_ratios(before: MachineSpeed | None, after: MachineSpeed | None) -> dic
     """Return `after` divided by `before`, by kind of work; empty where one of them was not measured."""
     if before is None or after is None:
         return {}
-    return {"CPU": after.cpu / before.cpu, "memory": after.memory / before.memory}
+    return {"CPU": after.cpu / before.cpu, "memory bandwidth": after.memory / before.memory}
 
 
 def _cpu_seconds(work: Callable[[], object]) -> list[float]:

@@ -55,7 +55,7 @@ def left_in_groups(root: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/
     group = root / path.lstrip("/")
     folders = [folder for folder in (group, *group.parents) if folder == root or root in folder.parents]
     files = [(folder / "memory.max", folder / "memory.current") for folder in folders]
-    files.append((root / "memory" / "memory.limit_in_bytes", root / "memory" / "memory.usage_in_bytes"))
+    files += [(limit, limit.with_name("memory.usage_in_bytes")) for limit in root.glob("*/memory.limit_in_bytes")]
     left = math.inf
     for limit, used in files:
         if limit.exists() and used.exists() and (text := limit.read_text(encoding="ascii").strip()) != "max":

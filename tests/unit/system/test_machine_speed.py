@@ -18,5 +18,5 @@ def test_the_speed_of_a_run_is_the_mean_of_its_visits():
 
 def test_two_runs_have_a_ratio_for_each_kind_of_work():
     """There is none where one of them was not measured."""
-    assert speed_ratios(MachineSpeed(2.0, 10.0), MachineSpeed(1.0, 12.0)) == {"CPU": 0.5, "memory": 1.2}
+    assert speed_ratios(MachineSpeed(2.0, 10.0), MachineSpeed(1.0, 12.0)) == {"CPU": 0.5, "memory bandwidth": 1.2}
     assert speed_ratios(None, MachineSpeed(1.0, 12.0)) == {}
