@@ -2,6 +2,7 @@
 
 import argparse
 import shutil
+import subprocess
 import threading
 import traceback
 from pathlib import Path
@@ -22,6 +23,9 @@ from frameworks.spark.structured import Query
 
 _POLL_INTERVAL_S = 0.05
 """Seconds between two looks at what was done and at whether everything is still well."""
+_JVM_END_S = 3.0
+"""Seconds that a failure waits for the end of the JVM, which explains it: a killed one closes its sockets before its
+parent is told."""
 _STOPPED = 4.0
 """Seconds that Spark has to stop when the harness ends or is gone."""
 
@@ -48,12 +52,12 @@ class Driver:
                     self._execute(command)
                 self._tell_what_is_done()
                 trouble = self._trouble()
-            self._channel.send(Failure(trouble))
+            self._channel.send(Failure(self._jvm_trouble(_JVM_END_S) or trouble))
         except EOFError:
             pass
         except (PySparkException, Py4JError, OSError) as error:
             traceback.print_exc()
-            self._channel.send(Failure(self._jvm_trouble() or first_line(error)))
+            self._channel.send(Failure(self._jvm_trouble(_JVM_END_S) or first_line(error)))
         finally:
             self._end()
 
@@ -88,12 +92,15 @@ class Driver:
     def _trouble(self) -> str | None:
         return self._jvm_trouble() or (self._reading.trouble() if self._reading is not None else None)
 
-    def _jvm_trouble(self) -> str | None:
+    def _jvm_trouble(self, timeout_s: float = 0.0) -> str | None:
+        """Return how Spark's JVM ended, within `timeout_s` at most; None if it has not."""
         if self._spark is None:
             return None
         gateway: Any = self._spark.sparkContext._gateway  # noqa: SLF001  nothing else tells a dead JVM at once
-        code = gateway.proc.poll()
-        return None if code is None else f"Spark's JVM ended (exit code {code})"
+        try:
+            return f"Spark's JVM ended (exit code {gateway.proc.wait(timeout_s)})"
+        except subprocess.TimeoutExpired:
+            return None
 
     def _end(self) -> None:
         """Stop Spark if it still can be; what is left ends with this process, whose end closes the JVM's input."""
