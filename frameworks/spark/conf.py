@@ -21,6 +21,9 @@ MIN_BLOCK = 0.05
 FETCH_WAIT_MS = 10
 """At the end of a topic the consumer asks where it ends, and waits behind its own last fetch: as shipped 500 ms in
 every batch."""
+POLL_TIMEOUT_MS, API_TIMEOUT_MS = 40_000, 30_000
+"""A task that asks a dead broker cannot be interrupted, and keeps its core until both are over: as shipped 120 and
+60 s, longer than the next query may take to start."""
 AHEAD_BYTES, AHEAD_MESSAGES = 64 * 10**6, 10_000
 """That each task of the Pulsar source fetches ahead: 1,000 messages as shipped are 10 GB where a message has 10 MB."""
 _CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
@@ -111,6 +114,7 @@ def reader_options(settings: SparkSettings, reader: Reader, endpoint: Endpoint) 
         options |= {f"kafka.{key}": value for key, value in endpoint.client.items() if key.startswith(secured)}
         if settings.preset == "competent":
             options["kafka.fetch.max.wait.ms"] = FETCH_WAIT_MS
+            options |= {"kafkaConsumer.pollTimeoutMs": POLL_TIMEOUT_MS, "kafka.default.api.timeout.ms": API_TIMEOUT_MS}
     if reader == "pulsar":
         options |= {"tokenFile": endpoint.client["token_file"], "caFile": endpoint.client["ca_file"]}
         if settings.preset == "competent":
