@@ -111,7 +111,7 @@ def test_the_error_of_clocks_is_renamed():
 
 
 def test_results_without_soft_bounds_are_read():
-    """The first runs of format 1 had none, as docs/example."""
+    """The first runs of format 1 had none."""
     cell = json.loads((RUN / "cells.json").read_text())["cells"][0]
     cell.pop("roofs")
     new = format_1.upgrade_results({"format": 1, "cells": [cell]})
