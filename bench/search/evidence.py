@@ -101,9 +101,10 @@ class Evidence:
     def highest(self) -> float:
         """The highest rate that is planned: what the load generator reaches, or the scenario's or theory's end."""
         ceilings = [self.problem.generator_hz] if self.problem.generator_hz else []
-        if len(self.late_rates) > 1:
-            ceilings.append(min(self.late_rates))
         share = self.parameters.generator_share
+        limits = [rate for rate in self.late_rates if rate > share * self.sustained]  # below, it was disturbed
+        if len(limits) > 1:
+            ceilings.append(min(limits))
         return max(self.lowest, min([self.problem.highest, *(share * ceiling for ceiling in ceilings)]))
 
     @cached_property

@@ -5,8 +5,10 @@ import pytest
 from bench.analysis.verdict import Verdict
 from bench.config.scenario import Search, Timing
 from bench.model.cell import Cell
-from bench.model.measurement import Measurement, Series
-from bench.search.problem import SearchProblem
+from bench.model.measurement import Measurement, PlannedTrial, Series
+from bench.search.evidence import Evidence
+from bench.search.parameters import SearchParameters
+from bench.search.problem import SearchProblem, Step
 from bench.search.two_counter import TwoCounter
 from bench.units import Seconds, Share
 
@@ -58,6 +60,18 @@ def test_where_the_generator_ends_nothing_is_measured(reach, precision):
     )
     assert (result.status, result.reason, result.limited_by) == ("lower-bound", "generator", "generator")
     assert result.low_hz <= reach
+
+
+@pytest.mark.parametrize(("late", "limited"), [(900.0, False), (990.0, True)])
+def test_a_generator_that_was_late_far_below_what_it_had_kept_was_disturbed(late, limited):
+    """It kept 1000/s and was late twice: at nearly this rate that is its limit, at 10 % less it is other work."""
+    problem = SearchProblem(
+        Cell("simulated", "fluid", 100, 0.0), Search(), Timing(), batch_interval=0.0, bound_hz=None, hint_hz=None
+    )
+    kept = System(lambda *_: 0.0).judged(PlannedTrial(0, 1000.0, 0.5, 3.0, "search"))
+    disturbed = System(lambda *_: 0.0, reach=late - 1).judged(PlannedTrial(1, late, 0.5, 3.0, "search"))
+    steps = tuple(Step(*each) for each in (kept, disturbed, disturbed))
+    assert Evidence(problem, SearchParameters(), steps, (None, None, None)).generator_limited is limited
 
 
 @pytest.mark.parametrize("budget", ["20 s", "50 s", "120 s", "300 s"])
