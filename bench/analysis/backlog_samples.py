@@ -63,7 +63,7 @@ def sample_waiting(measurement: Measurement, at: NDArray[np.float64], offered: N
     order = np.argsort(np.asarray(batches.begin, dtype=np.float64), kind="stable")
     begin = np.asarray(batches.begin, dtype=np.float64)[order]
     taken = np.cumsum(np.asarray(batches.messages, dtype=np.float64)[order])
-    if len(taken) == 0 or taken[-1] < measurement.processed:
+    if len(taken) == 0 or taken[-1] < measurement.processed - len(taken):  # counts may be rounded down
         return BacklogSamples(begin[:0], taken[:0], taken[:0])
     due = np.interp(begin, at, offered)
     inside = (begin >= planned.settle) & (begin <= planned.settle + planned.window) & (due <= measurement.offered)

@@ -32,7 +32,8 @@ CONTINUOUS_JITTER_S, BATCH_JITTER = 0.01, 0.15
 four intervals, and is less in longer ones."""
 IDLE_RATIO = 0.95
 """While batches take less than this share of their interval, the backlog at their end shows how long they took; what
-they left behind as they began shows whether messages reach them as fast as they arrive."""
+they left behind as they began shows whether messages reach them as fast as they arrive. Where that is not known, a
+backlog of up to one interval's messages is no overload."""
 WAITING_JITTER = 0.6
 """Batch intervals of traffic by which that varies in steady state: a receiver hands over blocks of up to half an
 interval."""
@@ -102,10 +103,11 @@ def assess_stability(
         stability = _assess_few_samples(offered[inside] - processed[inside], planned.rate, seconds)
     else:
         waiting = sample_waiting(measurement, at, offered)
-        idle = len(waiting.at) >= 3 and _mean_batch(measurement) < IDLE_RATIO
+        light = interval > 0 and _mean_batch(measurement) < IDLE_RATIO
+        idle = light and len(waiting.at) >= 3
+        jitter = interval * planned.rate if light and not idle else _jitter(planned.rate, seconds, interval)
         stability = _assess_samples(
-            waiting if idle else samples, planned.rate, seconds,
-            jitter=_jitter(planned.rate, seconds, interval),
+            waiting if idle else samples, planned.rate, seconds, jitter=jitter,
             min_growth=WAITING_JITTER * interval * planned.rate if idle else 0.0, precision=precision,
         )  # fmt: skip
     if interval > 0:

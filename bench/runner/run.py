@@ -47,7 +47,8 @@ def run(scenario: Scenario, site: Site, folder: RunFolder, notify: Notify, optio
 
     1. Record scenario, site and machine in the run folder, before anything can fail.
     2. Order the cells: corners of the grid first, so that most cells have measured neighbours on both sides.
-    3. Start servers, sessions and load generators that these cells share, side by side.
+    3. Start servers, sessions and load generators that these cells share, side by side. Before large messages, use the
+       free memory once.
     4. Visit every cell once. Where the search has a total, go on with visits to the cells in which more time changes
        most of what the map says, until the total is used; otherwise visit those again that other work disturbed.
        On each visit:

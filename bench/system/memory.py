@@ -23,7 +23,7 @@ _POPULATED = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE
 
 
 def use_free_memory() -> None:
-    """Use much of the free memory once, and leave it; takes 1.5 s for 8 GiB on two cores, or 12 s if it is lent first.
+    """Use much of the free memory once, and leave it; takes 2 s for 8 GiB on two cores if it was lent before.
 
     Child processes do it, one for each core, which end before this returns.
     """
