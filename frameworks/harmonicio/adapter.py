@@ -20,7 +20,15 @@ from bench.workload.delivery_counts import ProcessingReport
 from bench.workload.processing import MessageProcessor
 from frameworks.harmonicio import job
 from frameworks.harmonicio.bridge import Bridging
-from frameworks.harmonicio.cluster import IMAGE, READY_TIMEOUT_S, Cluster, SitesCluster, cluster_of, too_large
+from frameworks.harmonicio.cluster import (
+    IMAGE,
+    READY_TIMEOUT_S,
+    Cluster,
+    SitesCluster,
+    cluster_of,
+    read_token,
+    too_large,
+)
 from frameworks.harmonicio.engine.connector import Options
 from frameworks.harmonicio.engine.errors import HarmonicError
 from frameworks.harmonicio.report_server import ReportServer
@@ -155,7 +163,7 @@ class HarmonicioFramework:
             c_name=self._stream,
             host=reach.data_host,
             port=reach.data_port,
-            token=reach.token,
+            token=read_token(reach.token_file),
             tls=reach.tls,
             overflow="absent",
         )

@@ -33,8 +33,8 @@ class Reach(Struct, frozen=True):
     data_host: str
     data_port: int
     """of connectors"""
-    token: str = ""
-    """of connectors"""
+    token_file: str | None = None
+    """whose first line is the connectors' token"""
     tls: str | None = None
     """folder of certificates"""
 
@@ -101,9 +101,9 @@ class SitesCluster:
     """The site's cluster, which is neither started nor stopped here."""
 
     def __init__(self, site: HarmonicioSite) -> None:
-        secrets = {of: read_secret(path) if path is not None else "" for of, path in _token_files(site).items()}
-        self.reach = Reach(*Address.parse(site.master), *Address.parse(site.data), secrets["connector"], site.tls)
-        self.operator = OperatorClient(self.reach.host, self.reach.port, secrets["operator"], tls=site.tls)
+        read_token(site.connector_token_file)  # where it cannot be read, say so now
+        self.reach = Reach(*Address.parse(site.master), *Address.parse(site.data), site.connector_token_file, site.tls)
+        self.operator = OperatorClient(self.reach.host, self.reach.port, read_token(site.token_file), tls=site.tls)
         self.listen = Address.parse(site.listen)
 
     def alive(self) -> bool:
@@ -127,8 +127,9 @@ class SitesCluster:
         """Do nothing: it belongs to somebody else."""
 
 
-def _token_files(site: HarmonicioSite) -> dict[str, str | None]:
-    return {"operator": site.token_file, "connector": site.connector_token_file}
+def read_token(path: str | None) -> str:
+    """Return the token in a file, empty for None. Raises SiteError where the file cannot be read or is empty."""
+    return read_secret(path) if path else ""
 
 
 def too_large(cell: Cell) -> str | None:

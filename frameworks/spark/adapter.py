@@ -103,4 +103,6 @@ def _plan(settings: SparkSettings, reader: Reader, source: str, env: RunEnvironm
     connector = jars(CONNECTOR_JARS, env.cache, env.note) if wanted else None
     site = SPARK_SITE.read(env.site)
     conf = session_conf(settings, reader, cores=cores, site=site, folder=env.data / "spark")
-    return Plan(conf, cores, connector, side_by_side=sessions_here(settings) if site is None else 1)
+    if site is None:
+        return Plan(conf, cores, connector, side_by_side=sessions_here(settings))
+    return Plan(conf, cores, connector, password_file=site.password_file)

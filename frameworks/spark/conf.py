@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from bench.plugins.protocols import Endpoint
-from bench.services import credentials
 from bench.system import host_info
 from bench.units import Seconds
+from frameworks.spark import secrets
 from frameworks.spark.commands import Reader
 from frameworks.spark.site import SparkSite
 from frameworks.spark.tasks import messages_at_once
@@ -110,8 +110,7 @@ def reader_options(settings: SparkSettings, reader: Reader, endpoint: Endpoint) 
     if reader == "files" and settings.clean == "delete":
         options["cleanSource"] = "delete"
     if reader == "kafka":
-        secured = ("security.", "sasl.", "ssl.")  # what every client needs to be let in; the rest is the producer's
-        options |= {f"kafka.{key}": value for key, value in endpoint.client.items() if key.startswith(secured)}
+        options |= {f"kafka.{key}": value for key, value in secrets.kafka_settings(endpoint.client).items()}
         if settings.preset == "competent":
             options["kafka.fetch.max.wait.ms"] = FETCH_WAIT_MS
             options |= {"kafkaConsumer.pollTimeoutMs": POLL_TIMEOUT_MS, "kafka.default.api.timeout.ms": API_TIMEOUT_MS}
@@ -142,9 +141,8 @@ def _here(slots: int) -> dict[str, Value]:
 
 def _there(site: SparkSite, slots: int) -> dict[str, Value]:
     conf: dict[str, Value] = {"spark.master": site.master, "spark.cores.max": slots, **site.conf}
-    if site.password_file is not None:
-        secret = credentials.read_secret(site.password_file)
-        conf |= {"spark.authenticate": True, "spark.authenticate.secret": secret, "spark.network.crypto.enabled": True}
+    if site.password_file is not None:  # the secret itself is in a file of the session: see secrets.py
+        conf |= {"spark.authenticate": True, "spark.network.crypto.enabled": True}
     return conf if site.driver_host is None else {**conf, "spark.driver.host": site.driver_host}
 
 

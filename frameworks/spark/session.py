@@ -15,6 +15,7 @@ from bench.plugins.protocols import RunEnvironment
 from bench.system.ipc import Failure, Ready
 from bench.workload.delivery_counts import ProcessingReport
 from frameworks.spark.commands import Command, Read, StartSession, Stop
+from frameworks.spark.secrets import write_defaults
 
 _START_TIMEOUT_S = 120.0
 """Seconds within which a session stands; usually 5 to 10."""
@@ -45,6 +46,8 @@ class Plan(Struct, frozen=True):
     """complete but for the jars"""
     cores: int
     jars: Path | None
+    password_file: str | None = None
+    """whose first line is the secret of a secured cluster"""
     side_by_side: int = 1
     """how many sessions may stand at a time, each for cells of its own; only one of them works"""
 
@@ -58,6 +61,8 @@ class Session:
         self._folder, self._over = folder, False
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "log4j2.properties").write_text(_LOGGING)
+        if plan.password_file is not None:
+            write_defaults(folder, plan.password_file)
         self._child = env.supervisor.start(
             [sys.executable, "-m", "frameworks.spark.job"],
             name="spark",

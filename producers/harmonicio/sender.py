@@ -8,6 +8,7 @@ from msgspec import convert
 from bench.config.address import Address
 from bench.errors import PluginError
 from bench.plugins.protocols import Endpoint
+from frameworks.harmonicio.cluster import read_token
 from frameworks.harmonicio.engine.connector import Feeder, Options
 from frameworks.harmonicio.engine.connector.blocking import wait_for_sockets
 from frameworks.harmonicio.engine.errors import HarmonicError
@@ -41,7 +42,7 @@ class StreamSender:
             "delivery": client["delivery"],
             "overflow": client["overflow"],
             "credit_timeout": client["credit_timeout"],
-            "token": client["token"],
+            "token": read_token(str(client["token_file"])),
             "tls": client["tls"] or None,
         }
         self._feeder = Feeder(convert(options, Options))

@@ -54,7 +54,7 @@ class StreamSource:
             "max_in_flight": int(settings.max_in_flight),
             "credit_timeout": float(settings.credit_timeout),
             "control": reach.port,
-            "token": reach.token,
+            "token_file": reach.token_file or "",
             "tls": reach.tls or "",
             "elsewhere": HARMONICIO_SITE.read(env.site) is not None,
         }

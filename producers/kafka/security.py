@@ -1,4 +1,8 @@
-"""Client settings of a secured Kafka, read from the site's files, in the names of each client library."""
+"""Client settings of a secured Kafka in the names of each client library.
+
+An endpoint carries the paths of the site's files, never what is in them: it is sent to load generators on other hosts.
+Each client reads the files where it runs.
+"""
 
 from collections.abc import Mapping
 
@@ -6,37 +10,36 @@ from bench.services.credentials import read_secret, read_text
 from producers.kafka.site import KafkaSecurity
 
 Value = str | int | float | bool
-_JAAS = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="{}" password="{}";'
 
 
 def client_settings(security: KafkaSecurity | None) -> dict[str, Value]:
-    """Return what an endpoint tells its clients: Java's names, and librdkafka's where those differ.
-
-    Nothing where Kafka is open.
+    """Return the part of an endpoint that lets its clients in: a user and two paths; nothing where Kafka is open.
 
     Raises:
         SiteError: a file of the site cannot be read.
     """
     if security is None:
         return {}
-    password = read_secret(security.password_file)
-    escaped = (text.replace("\\", "\\\\").replace('"', '\\"') for text in (security.user, password))
-    return {
-        "security.protocol": "SASL_SSL",
-        "sasl.mechanism": "PLAIN",
-        "sasl.jaas.config": _JAAS.format(*escaped),
-        "ssl.truststore.type": "PEM",
-        "ssl.truststore.certificates": read_text(security.ca_file),
-        "sasl.username": security.user,
-        "sasl.password": password,
-        "ssl.ca.location": security.ca_file,
-    }
+    read_secret(security.password_file)
+    read_text(security.ca_file)
+    return {"user": security.user, "password_file": security.password_file, "ca_file": security.ca_file}
 
 
 def for_librdkafka(client: Mapping[str, Value]) -> dict[str, Value]:
-    """Return the part of an endpoint's client settings that confluent-kafka needs to be let in."""
-    names = ("security.protocol", "sasl.mechanism", "sasl.username", "sasl.password", "ssl.ca.location")
-    return {name: client[name] for name in names if name in client}
+    """Return what confluent-kafka needs to be let in, with the password.
+
+    Raises:
+        SiteError: a file that the endpoint names cannot be read on this host.
+    """
+    if "password_file" not in client:
+        return {}
+    return {
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "PLAIN",
+        "sasl.username": client["user"],
+        "sasl.password": read_secret(str(client["password_file"])),
+        "ssl.ca.location": client["ca_file"],
+    }
 
 
 def for_kafka_python(client: Mapping[str, Value]) -> dict[str, Value]:
@@ -48,4 +51,4 @@ def for_kafka_python(client: Mapping[str, Value]) -> dict[str, Value]:
         "sasl.password": "sasl_plain_password",
         "ssl.ca.location": "ssl_cafile",
     }
-    return {theirs: client[name] for name, theirs in names.items() if name in client}
+    return {names[name]: value for name, value in for_librdkafka(client).items()}

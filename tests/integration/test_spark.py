@@ -1,5 +1,8 @@
 """Spark reads real sources exactly, in a session that outlives its cells."""
 
+import json
+import subprocess
+import sys
 import time
 from contextlib import contextmanager
 from itertools import pairwise
@@ -242,11 +245,26 @@ def test_an_external_master_is_a_site_away(tmp_path):
     assert "spark.driver.bindAddress" not in conf
 
 
-def test_what_a_client_needs_to_be_let_in_reaches_sparks_consumer():
+def test_what_a_client_needs_to_be_let_in_reaches_sparks_consumer(tmp_path):
     """And nothing else of the producer's."""
-    endpoint = Endpoint("kafka", "h:1", "t", client={"acks": 1, "security.protocol": "SSL"})
+    (tmp_path / "password").write_text("secret\n")
+    (tmp_path / "ca.crt").write_text("CERTIFICATE\n")
+    client = {"user": "bench", "password_file": str(tmp_path / "password"), "ca_file": str(tmp_path / "ca.crt")}
+    endpoint = Endpoint("kafka", "h:1", "t", client={"acks": 1, **client})
     options = reader_options(SparkSettings(preset="shipped"), "kafka", endpoint)
-    assert options == {"kafka.security.protocol": "SSL"}
+    assert options["kafka.security.protocol"] == "SASL_SSL"
+    assert {key.split(".")[1] for key in options} == {"security", "sasl", "ssl"}
+
+
+def test_the_secret_of_a_cluster_stands_in_no_argument_of_a_process(tmp_path, request):
+    """Every account of a host can read the arguments; Spark takes the secret from a file that only we can read."""
+    (tmp_path / "password").write_text("THE-SITE-PASSWORD # = \\\n")
+    program = request.config.rootpath / "tests" / "integration" / "programs" / "spark_secret.py"
+    subprocess.run([sys.executable, str(program), str(tmp_path)], timeout=DEADLINE, check=True)
+    found = json.loads((tmp_path / "found.json").read_text())
+    assert found["secret"] == "THE-SITE-PASSWORD # = \\"
+    assert any("java" in arguments[0] for arguments in found["arguments"])
+    assert "THE-SITE-PASSWORD" not in str(found["arguments"])
 
 
 def test_pulsars_reader_fetches_no_more_ahead_than_memory_takes():

@@ -8,6 +8,7 @@ from redis.retry import Retry
 
 from bench.config.address import Address
 from bench.plugins.protocols import Endpoint
+from bench.services.credentials import read_secret
 
 SOURCE = "redis-stream"
 FIELD = b"m"
@@ -16,16 +17,17 @@ TIMEOUT_S = 10.0
 """For an answer of Redis."""
 
 
-def connect(address: str, password: str) -> Redis:
-    """Return a client of the Redis at host:port, which connects with its first command; no password where it is empty.
+def connect(address: str, password_file: str) -> Redis:
+    """Return a client of the Redis at host:port, which connects with its first command.
 
-    The library would send a failed command up to three times again: messages would be in the stream twice.
+    The password is the first line of a file of this host; there is none where the path is empty. The library would send
+    a failed command up to three times again: messages would be in the stream twice.
     """
     host, port = Address.parse(address)
     return Redis(
         host,
         port,
-        password=password or None,
+        password=read_secret(password_file) if password_file else None,
         protocol=2,
         socket_timeout=TIMEOUT_S,
         socket_connect_timeout=TIMEOUT_S,
@@ -35,7 +37,7 @@ def connect(address: str, password: str) -> Redis:
 
 def connect_endpoint(endpoint: Endpoint) -> Redis:
     """Return a client of an endpoint."""
-    return connect(endpoint.address, str(endpoint.client["password"]))
+    return connect(endpoint.address, str(endpoint.client["password_file"]))
 
 
 def streams_of(endpoint: Endpoint) -> Sequence[str]:

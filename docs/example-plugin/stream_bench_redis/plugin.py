@@ -7,6 +7,7 @@ from pathlib import Path
 from bench.analysis.bounds import Copies
 from bench.config.site import Site
 from bench.plugins.client_lint import ConfigWarning
+from bench.plugins.placement import default_partitions
 from bench.plugins.plugin import (
     ConsumerPlugin,
     FrameworkCapabilities,
@@ -60,6 +61,7 @@ source = SourcePlugin(
     site=REDIS_SITE,
     preflight=missing,
     copies=copies,
+    parts=lambda settings, cores: default_partitions(settings.partitions, cores),
     warnings=warnings,
     baselines={"client-loop": client_loop},
     discard=discard,

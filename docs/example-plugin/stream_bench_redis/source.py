@@ -10,8 +10,8 @@ from redis import Redis, RedisError
 
 from bench.errors import PluginError
 from bench.model.cell import Cell
+from bench.plugins.placement import partitions
 from bench.plugins.protocols import Endpoint, RunEnvironment
-from bench.services.credentials import read_secret
 from bench.services.embedded_server import EmbeddedServer
 from bench.units import Size, size_text
 from stream_bench_redis.client import FIELD, SOURCE, connect, stream_names
@@ -30,8 +30,9 @@ Count = Annotated[int, Meta(ge=1)]
 class RedisSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """The streams of a cell, and how much may wait in them."""
 
-    partitions: Count = 2
-    """streams of a cell; each is read by one process"""
+    partitions: Count | None = None
+    """streams of a cell, each read by one process; as many as the framework has cores, and two at least, when left
+    out"""
     queue: Size = Size(16 * 10**6)
     """that may wait in the sender"""
     queue_messages: Count = 20_000
@@ -46,7 +47,7 @@ class RedisSource:
     def __init__(self, settings: RedisSettings) -> None:
         self._settings = settings
         self._server: EmbeddedServer[str] | None = None
-        self._address = self._password = ""
+        self._address = self._password_file = ""
         self._streams: Sequence[str] = ()
 
     def unsupported_reason(self, cell: Cell, entropy: float) -> str | None:  # noqa: ARG002  Redis takes any content
@@ -63,8 +64,9 @@ class RedisSource:
         """Make empty streams for the cell."""
         self._find_server(env)
         settings, name = self._settings, f"stream-bench:{cell.name}-{secrets.token_hex(4)}"
+        parts = partitions(settings.partitions, cell, env.site, env.cores)
         with self._client("open") as client:
-            self._streams = stream_names(name, settings.partitions)
+            self._streams = stream_names(name, parts)
             for stream in self._streams:  # an entry that is deleted at once leaves an empty stream
                 client.xadd(stream, {FIELD: b""}, maxlen=0, approximate=False)
         bounds = {
@@ -72,7 +74,8 @@ class RedisSource:
             "unread": _messages(settings.retained_messages, settings.retained, cell),
             "message_bytes": cell.message_bytes,
         }
-        return Endpoint(SOURCE, self._address, name, settings.partitions, client={"password": self._password, **bounds})
+        client_settings = {"password_file": self._password_file, **bounds}
+        return Endpoint(SOURCE, self._address, name, parts, client=client_settings)
 
     def reset(self) -> None:
         """Delete what is in the streams; the numbers of their entries go on."""
@@ -88,11 +91,11 @@ class RedisSource:
                 client.delete(*streams)
 
     def _find_server(self, env: RunEnvironment) -> None:
-        """Set address and password to those of the site's Redis, or of an embedded one."""
+        """Set address and password file to those of the site's Redis, or of an embedded one."""
         site = REDIS_SITE.read(env.site)
         if site is not None:
             self._address = site.address
-            self._password = read_secret(site.password_file) if site.password_file is not None else ""
+            self._password_file = site.password_file or ""
             return
         memory_bytes = max(MIN_MEMORY_BYTES, MEMORY_FACTOR * int(self._settings.retained))
         self._server = env.cached_resource((SOURCE, memory_bytes), lambda: start_server(env, memory_bytes))
@@ -101,7 +104,7 @@ class RedisSource:
     @contextlib.contextmanager
     def _client(self, verb: str) -> Iterator[Redis]:
         """Yield a connection for the length of a verb."""
-        with contextlib.closing(connect(self._address, self._password)) as client:
+        with contextlib.closing(connect(self._address, self._password_file)) as client:
             try:
                 yield client
             except RedisError as problem:

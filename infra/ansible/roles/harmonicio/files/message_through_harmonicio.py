@@ -1,14 +1,16 @@
 """Check of HarmonicIO: starts a processing engine, sends it one message, and stops it again."""
 
-import os
 import secrets
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+from bench.plugins.site_file import read_site_file
+from frameworks.harmonicio.cluster import SitesCluster, read_token
 from frameworks.harmonicio.engine.connector import Connector
-from frameworks.harmonicio.engine.operator_client import OperatorClient
+from frameworks.harmonicio.site import HARMONICIO_SITE
 
 IMAGE = "python:builtins:len"
 """A harmless function of one argument. The workers must allow this image."""
@@ -17,18 +19,21 @@ PROCESSING_TIMEOUT_S = 30.0
 
 def main() -> None:
     """Print how long the message took; exit with 1 if no engine processed it."""
-    host, port, data_port = sys.argv[1:]
-    seconds = _send_message(host, int(port), int(data_port), os.environ.get("HARMONICIO_CERTIFICATES") or None)
-    print(f"a message went through an engine of {host}:{port} in {seconds:.2f} s")
+    site = HARMONICIO_SITE.read(read_site_file(Path(sys.argv[1])))
+    if site is None:
+        sys.exit("the site has no HarmonicIO")
+    print(f"a message went through an engine of {site.master} in {_send_message(SitesCluster(site)):.2f} s")
 
 
-def _send_message(host: str, port: int, data_port: int, tls: str | None) -> float:
-    operator = OperatorClient(host, port, os.environ.get("HARMONICIO_TOKEN_OPERATOR", ""), tls=tls)
+def _send_message(cluster: SitesCluster) -> float:
+    operator, reach = cluster.operator, cluster.reach
     stream, started = f"check-{secrets.token_hex(4)}", time.monotonic()
     operator.submit({"c_name": stream, "image": IMAGE, "num": 1})
     try:
-        token = os.environ.get("HARMONICIO_TOKEN_CONNECTOR", "")
-        with Connector(c_name=stream, host=host, port=data_port, token=token, tls=tls) as connector:
+        token = read_token(reach.token_file)
+        with Connector(
+            c_name=stream, host=reach.data_host, port=reach.data_port, token=token, tls=reach.tls
+        ) as connector:
             connector.send(b"a message")
             connector.flush()
             _wait_until(
