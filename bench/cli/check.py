@@ -24,8 +24,8 @@ def check(
     mistakes = []
     for path in scenarios:
         try:
-            scenario, _ = read_inputs(path, None, changes)
-            warn_of_settings(scenario)
+            scenario, site = read_inputs(path, None, changes)
+            warn_of_settings(scenario, site)
             say(f"{path}: {len(scenario.cells())} cells of {len(scenario.systems)} systems")
         except UsageError as mistake:
             mistakes.append(str(mistake))

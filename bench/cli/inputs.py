@@ -43,14 +43,18 @@ def read_inputs(path: Path, site: Path | None, changes: list[str] | None) -> "tu
     return scenario_on_site(scenario, where), where
 
 
-def warn_of_settings(scenario: "Scenario") -> None:
-    """Print the warnings about a scenario's settings. Raises UsageError where one must be corrected first."""
+def warn_of_settings(scenario: "Scenario", site: "Site") -> None:
+    """Print the warnings about a scenario's settings on a site.
+
+    Raises UsageError where one must be corrected first.
+    """
     from bench.plugins.scenario_check import config_warnings
+    from bench.runner.core_sets import framework_cores
     from bench.search.map_budget import total_warning
 
     if (warning := total_warning(scenario.search.total, len(scenario.cells()))) is not None:
         complain(f"warning: {warning}")
-    found = config_warnings(scenario)
+    found = config_warnings(scenario, site, framework_cores(scenario))
     for one in found:
         if not one.refused:
             complain(f"warning: {one.text}")

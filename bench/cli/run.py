@@ -56,7 +56,7 @@ def run(  # one argument for each option
     from bench.storage.run_folder import RunFolder
 
     chosen, where = read_inputs(scenario, site, changes)
-    warn_of_settings(chosen)
+    warn_of_settings(chosen, where)
     folder = _resumed(resume, chosen, where) if resume else RunFolder.create(out, chosen.name)
     _log_to(folder.folder / "harness.log")
     options = RunOptions(this_command(), cache_folder(), children_folder(), web=web)

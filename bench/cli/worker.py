@@ -17,8 +17,12 @@ def worker(
     master: Annotated[
         str, typer.Argument(metavar="HOST:PORT", help="What the site file of the runs calls load.listen.")
     ],
+    *,
+    processes: Annotated[
+        int, typer.Option("--processes", min=1, max=256, help="How many workers this host is; each uses one core.")
+    ] = 1,
 ) -> None:
-    """Be a worker of the load generator on this host, for one run after another that a site file sends here."""
+    """Be workers of the load generator on this host, for one run after another that a site file sends here."""
     from bench.config.validation import read_address
     from bench.plugins import registry
 
@@ -26,6 +30,6 @@ def worker(
     if plugin.join is None:
         raise UsageError(f"the load generator {registry.default_load_generator()!r} has no workers on other hosts")
     try:
-        plugin.join(read_address(master), say)
+        plugin.join(read_address(master), processes, say)
     except KeyboardInterrupt:
         raise InterruptedRunError("no worker of the load any more") from None

@@ -51,6 +51,15 @@ def warn_of_acks(acks: object, path: str) -> Iterator[ConfigWarning]:
         )
 
 
+def warn_of_partitions(partitions: int, system: str, cores: int, path: str) -> Iterator[ConfigWarning]:
+    """Warn where a framework has more cores than partitions, so that some of its tasks read nothing."""
+    if partitions < cores:
+        yield ConfigWarning(
+            f"{path}: {system} has {cores} cores and {partitions} partitions: at most {partitions} of its tasks read at"
+            f" once; give at least {cores}, or leave it out"
+        )
+
+
 def in_code(source: str, name: str) -> Iterator[ConfigWarning]:
     """Yield the known mistakes in the text of a sender's module."""
     for node in ast.walk(ast.parse(source)):

@@ -3,8 +3,12 @@
 from msgspec import Struct
 
 from bench.config.site import Site
+from bench.model.cell import Cell
 from bench.plugins import registry
 from bench.plugins.site_section import ExternalService, Section
+
+MIN_PARTITIONS = 2
+"""Of a topic whose scenario does not say: with one only, nothing could be read side by side."""
 
 
 class Placement(Struct, frozen=True):
@@ -45,6 +49,23 @@ def place(framework: str, source: str, site: Site, cores: int) -> Placement:
     return Placement(framework_remote, source_remote, cores, link)
 
 
+def partitions(asked: int | None, cell: Cell, site: Site, cores: int) -> int:
+    """Return the partitions of a cell's topic.
+
+    Args:
+        asked: of the settings; None for as many as the framework has cores, and `MIN_PARTITIONS` at least.
+        cell: the cell.
+        site: the site of the run.
+        cores: cores of this machine that a framework here has.
+    """
+    return default_partitions(asked, place(cell.framework, cell.source, site, cores).cores)
+
+
+def default_partitions(asked: int | None, cores: int) -> int:
+    """Return the partitions that are asked for, or, for None, one for each core of a framework."""
+    return asked or max(MIN_PARTITIONS, cores)
+
+
 def framework_service(framework: str, site: Site) -> ExternalService | None:
     """Return what the site file says of a framework; None where it says nothing."""
     if framework not in registry.names("frameworks"):
@@ -54,12 +75,17 @@ def framework_service(framework: str, site: Site) -> ExternalService | None:
 
 
 def unreachable_reason(framework: str, source: str, site: Site) -> str | None:
-    """Return why a framework could not reach its source; None when it can, or where nothing is known of it."""
-    framework_remote = place(framework, source, site, 1).framework_remote
+    """Return why a framework, or the load, could not reach a source; None when both can, or nothing is known of it."""
+    placement = place(framework, source, site, 1)
     found, reads = registry.source_plugin(source), registry.framework_plugin(framework)
     if found.capabilities.in_process and not reads.capabilities.in_process:
         return f"{source} exists only within the harness's process, and {framework} reads with processes of its own"
-    if not framework_remote or found.site is None or found.site.service(site) is not None:
+    if site.load is not None and not placement.source_remote:
+        return (
+            f"{source} runs on this machine, where load generators of other hosts do not reach it;"
+            " leave `load` out of the site file, or name a source of the site"
+        )
+    if not placement.framework_remote or found.site is None or found.site.service(site) is not None:
         return None
     return (
         f"{framework} runs on the site, {source} on this machine, where it is not reached:"

@@ -81,6 +81,9 @@ class SourcePlugin(Generic[Settings]):
     """how often network and disks see each byte, for bounds; None where it cannot be known"""
     disk_copies: float = 0.0
     """bytes on this machine's disk per byte of an unread message, for the estimate of `bench plan`"""
+    parts: Callable[[Settings, int], int] | None = None
+    """(settings, cores of the framework) -> partitions of a cell, which bound how many tasks read at once; None where a
+    source has no partitions"""
     warnings: Callable[[Settings, int, float], Sequence[ConfigWarning]] | None = None
     """(settings, bytes of the largest message, entropy) -> settings that distort a measurement"""
     baselines: Mapping[str, BaselineProducer] = field(default_factory=dict)
@@ -140,8 +143,8 @@ class LoadGeneratorPlugin:
     """used where a scenario names none"""
     prepare: Callable[[RunEnvironment], object] | None = None
     """starts what it keeps between cells; as a source's"""
-    join: Callable[[str, Callable[[str], None]], NoReturn] | None = None
-    """makes this process a worker for the host:port of a site's `load.listen`; reports its progress to the callback"""
+    join: Callable[[str, int, Callable[[str], None]], NoReturn] | None = None
+    """(host:port of a site's `load.listen`, processes, callback for progress): makes this process so many workers"""
     packages: Sequence[str] = ()
 
 

@@ -11,7 +11,7 @@ from bench.config.validation import convert_settings, error_at
 from bench.config.yaml_document import Document
 from bench.errors import UsageError
 from bench.plugins import registry
-from bench.plugins.client_lint import ConfigWarning, in_code
+from bench.plugins.client_lint import ConfigWarning, in_code, warn_of_partitions
 from bench.plugins.placement import place
 
 
@@ -42,14 +42,24 @@ def check_scenario(document: Document, scenario: Scenario) -> None:
         convert_settings(kind_of_settings, settings, f"settings.{plugin}", document)
 
 
-def config_warnings(scenario: Scenario) -> list[ConfigWarning]:
-    """Return the warnings about a scenario's settings and about its senders' code, each once."""
+def config_warnings(scenario: Scenario, site: Site, cores: int) -> list[ConfigWarning]:
+    """Return the warnings about a scenario's settings and about its senders' code, each once.
+
+    Args:
+        scenario: the scenario.
+        site: where it will run.
+        cores: cores of this machine that a framework here has.
+    """
     found: dict[ConfigWarning, None] = {}
     entropy = float(scenario.load.entropy)
     for cell in scenario.cells():
         plugin = registry.source_plugin(cell.source)
+        settings = registry.settings_of_source(cell.source, scenario.settings)
+        if plugin.parts is not None:
+            available = place(cell.framework, cell.source, site, cores).cores
+            path = f"settings.{cell.source}.partitions"
+            found |= dict.fromkeys(warn_of_partitions(plugin.parts(settings, available), cell.system, available, path))
         if plugin.warnings is not None:
-            settings = registry.settings_of_source(cell.source, scenario.settings)
             found |= dict.fromkeys(plugin.warnings(settings, cell.largest_bytes, entropy))
         for module in plugin.client_code:
             found |= dict.fromkeys(in_code(inspect.getsource(module), module.__name__))
@@ -59,22 +69,19 @@ def config_warnings(scenario: Scenario) -> list[ConfigWarning]:
 def scenario_on_site(scenario: Scenario, site: Site) -> Scenario:
     """Return the scenario as it runs on a site: with the workers of the site's load hosts.
 
+    A cell whose source they do not reach is unsupported; `placement.unreachable_reason` says why.
+
     Raises:
-        UsageError: those workers could not reach a source.
+        UsageError: the scenario asks for a load generator that has no workers.
     """
     if site.load is None:
         return scenario
     for cell in scenario.cells():
         plugin = registry.source_plugin(cell.source)
-        if registry.load_generator_for(plugin, scenario).in_process:
+        if not plugin.capabilities.in_process and registry.load_generator_for(plugin, scenario).in_process:
             raise UsageError(
                 "site.load names workers, but the scenario's load generator is one thread of this"
                 " machine; leave load.by out"
-            )
-        if not place(cell.framework, cell.source, site, 1).source_remote:
-            raise UsageError(
-                f"{cell.system}: {cell.source} runs on this machine, where workers of other hosts do not reach it; "
-                f"leave site.load out, or name a source of the site"
             )
     return replace(scenario, load=replace(scenario.load, workers=site.load.workers))
 

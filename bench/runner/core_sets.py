@@ -21,3 +21,8 @@ def core_sets(scenario: Scenario) -> dict[Role, list[int]]:
             " fewer or leave it out"
         )
     return {"load": available[-own:], "source": available[:-own], "framework": available[:-own]}
+
+
+def framework_cores(scenario: Scenario) -> int:
+    """Return how many cores of this machine a framework here has."""
+    return len(core_sets(scenario).get("framework", ())) or host_info.cores()

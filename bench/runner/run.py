@@ -16,7 +16,7 @@ from bench.plugins import registry
 from bench.plugins.environment import RunEnvironment
 from bench.runner.cell_plan import plan_cell
 from bench.runner.cell_search import Answer, CellSearch
-from bench.runner.core_sets import core_sets
+from bench.runner.core_sets import core_sets, framework_cores
 from bench.runner.map_visits import MapVisits
 from bench.runner.outcome import without_rate
 from bench.runner.preparation import prepare_services
@@ -114,7 +114,7 @@ def _environment(
         supervisor,
         folder.folder / "data",
         options.cache,
-        cores=len(supervisor.cores_of.get("framework", ())) or host_info.cores(),
+        cores=framework_cores(scenario),
         note=lambda text: notify(Note(text)),
         workers=scenario.load.workers,
         web=options.web,

@@ -7,6 +7,7 @@ from pathlib import Path
 from bench.analysis.bounds import Copies
 from bench.config.site import Site
 from bench.plugins.client_lint import ConfigWarning, warn_of_acks, warn_of_compression, warn_of_message_limit
+from bench.plugins.placement import default_partitions
 from bench.plugins.plugin import SourceCapabilities, SourcePlugin
 from bench.services.preflight import missing_jars, missing_java
 from producers.kafka import client, sender
@@ -32,9 +33,12 @@ def kafka_copies(replicas: int, consumers: int = 1, brokers: int = 1) -> Copies:
 
 
 def copies(settings: KafkaSettings, site: Site) -> Copies:
-    """Return what Kafka makes of each byte that is read once; the brokers' own choice of replicas counts as one."""
+    """Return what Kafka makes of each byte that is read once."""
     there = KAFKA_SITE.read(site)
-    return kafka_copies(max(1, settings.replication), brokers=len(there.brokers) if there is not None else 1)
+    if there is None:
+        return kafka_copies(max(1, settings.replication))
+    by_brokers = there.replication or 1
+    return kafka_copies(settings.replication if settings.replication > 0 else by_brokers, brokers=len(there.brokers))
 
 
 def warnings(settings: KafkaSettings, message_bytes: int, entropy: float) -> list[ConfigWarning]:
@@ -60,6 +64,7 @@ plugin = SourcePlugin(
     preflight=missing,
     prepare=lambda settings, cell, env: KafkaSource(settings).prepare(cell, env),
     copies=copies,
+    parts=lambda settings, cores: default_partitions(settings.partitions, cores),
     disk_copies=1,
     warnings=warnings,
     baselines={

@@ -31,6 +31,8 @@ class KafkaSite(Struct, frozen=True, forbid_unknown_fields=True):
 
     bootstrap: Bootstrap
     security: KafkaSecurity | None = None
+    replication: Annotated[int, Meta(ge=1)] | None = None
+    """copies of each partition where the brokers decide (default.replication.factor); one when left out"""
 
     @property
     def brokers(self) -> list[str]:

@@ -14,6 +14,7 @@ from msgspec import Meta, Struct
 
 from bench.errors import PluginError, UsageError
 from bench.model.cell import Cell
+from bench.plugins.placement import partitions
 from bench.plugins.protocols import Endpoint, RunEnvironment
 from bench.services.embedded_server import EmbeddedServer
 from bench.units import Seconds, Size, size_text
@@ -30,7 +31,8 @@ class KafkaSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """A topic, and the client that writes to it."""
 
     client: Literal["confluent", "kafka-python"] = "confluent"
-    partitions: Annotated[int, Meta(ge=1)] = 2
+    partitions: Annotated[int, Meta(ge=1)] | None = None
+    """as many as the framework has cores, and two at least, when left out"""
     replication: int = -1
     """copies of each partition; the broker's own choice when -1"""
     acks: Literal[0, 1, "all"] = 1
@@ -59,7 +61,7 @@ class KafkaSource:
             )
         self._settings = settings
         self._server: EmbeddedServer[str] | None = None
-        self._bootstrap, self._topic = "", ""
+        self._bootstrap, self._topic, self._parts = "", "", 0
         self._security: dict[str, security.Value] = {}
 
     def unsupported_reason(self, cell: Cell, entropy: float) -> str | None:  # noqa: ARG002  any size and cost will do
@@ -86,8 +88,9 @@ class KafkaSource:
         site = KAFKA_SITE.read(env.site)
         self._bootstrap = site.bootstrap if site is not None else self._embedded(cell, env)
         self._security = security.client_settings(site.security if site is not None else None)
+        self._parts = partitions(self._settings.partitions, cell, env.site, env.cores)
         topic = {
-            "num_partitions": self._settings.partitions,
+            "num_partitions": self._parts,
             "replication_factor": self._settings.replication,
             "configs": self._limits(cell, env),
         }
@@ -95,13 +98,11 @@ class KafkaSource:
         with self._admin("open") as admin:
             admin.create_topics({name: topic}, timeout_ms=int(TIMEOUT_S * 1000), wait_for_metadata=True)
         self._topic = name
-        return Endpoint(
-            "kafka", self._bootstrap, name, self._settings.partitions, client=self._client(cell) | self._security
-        )
+        return Endpoint("kafka", self._bootstrap, name, self._parts, client=self._client(cell) | self._security)
 
     def reset(self) -> None:
         """Have Kafka delete what is in the topic; offsets go on counting."""
-        parts = [TopicPartition(self._topic, part) for part in range(self._settings.partitions)]
+        parts = [TopicPartition(self._topic, part) for part in range(self._parts)]
         with self._admin("clear") as admin:
             ends = admin.list_partition_offsets(dict.fromkeys(parts, OffsetSpec.LATEST))
             admin.delete_records({part: end.offset for part, end in ends.items()}, timeout_ms=int(TIMEOUT_S * 1000))
@@ -145,7 +146,7 @@ class KafkaSource:
         retained = int(self._settings.retained)
         if self._server is not None:
             retained = min(retained, shutil.disk_usage(env.data).free // 4)
-        each = max(1, retained // self._settings.partitions)
+        each = max(1, retained // self._parts)
         return {"max.message.bytes": str(self._largest(cell)), "retention.ms": "3600000", "retention.bytes": str(each)}
 
     def _client(self, cell: Cell) -> dict[str, str | int | float | bool]:

@@ -191,17 +191,23 @@ def worker_command(host: str, port: int) -> list[str]:
     return [*_LOCUST, "--worker", "--master-host", host, "--master-port", str(port)]
 
 
-def join_run(address: str, say: Callable[[str], None]) -> NoReturn:
-    """Be a worker of one run after another, for whose master it waits at host:port; never returns."""
+def join_run(address: str, processes: int, say: Callable[[str], None]) -> NoReturn:
+    """Be so many workers of one run after another, for whose master they wait at host:port; never returns.
+
+    Where one of them dies, the others go on to the end of the run, which misses it; all of them join the next run.
+    """
     host, port = Address.parse(address)
     while True:
         say(f"waiting for a run's load at {address}")
-        worker = subprocess.Popen(worker_command(host, port), env=os.environ | MEMORY)
+        workers = [subprocess.Popen(worker_command(host, port), env=os.environ | MEMORY) for _ in range(processes)]
         try:
-            worker.wait()
+            for worker in workers:
+                worker.wait()
         finally:
-            worker.terminate()
-            worker.wait()
+            for worker in workers:
+                worker.terminate()
+            for worker in workers:
+                worker.wait()
         time.sleep(REJOIN_INTERVAL_S)
 
 

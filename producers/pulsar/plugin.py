@@ -6,6 +6,7 @@ from pathlib import Path
 from bench.analysis.bounds import Copies
 from bench.config.site import Site
 from bench.plugins.client_lint import ConfigWarning, warn_of_compression
+from bench.plugins.placement import default_partitions
 from bench.plugins.plugin import SourceCapabilities, SourcePlugin
 from bench.services.preflight import missing_jars, missing_java
 from producers.pulsar import sender
@@ -52,6 +53,7 @@ plugin = SourcePlugin(
     preflight=missing,
     prepare=lambda settings, cell, env: PulsarSource(settings).prepare(cell, env),
     copies=copies,
+    parts=lambda settings, cores: default_partitions(settings.partitions, cores),
     disk_copies=2,
     warnings=warnings,
     client_code=(sender,),

@@ -8,6 +8,7 @@ from msgspec import Meta, Struct
 
 from bench.config.address import PATTERN
 from bench.plugins.site_section import ExternalService, SiteSection
+from bench.units import Size
 
 ServiceUrl = Annotated[
     str,
@@ -37,6 +38,9 @@ class PulsarSite(Struct, frozen=True, forbid_unknown_fields=True):
     """how many there are; what a disk of theirs takes follows from it"""
     write_quorum: Annotated[int, Meta(ge=1)] | None = None
     """how many bookies keep each message, as its brokers are set"""
+
+    message_limit: Size | None = None
+    """largest message that its brokers take (maxMessageSize); 5 MiB, as shipped, when left out"""
 
     def __post_init__(self) -> None:
         """Refuse more copies of a message than there are bookies."""

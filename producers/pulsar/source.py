@@ -9,6 +9,7 @@ from msgspec import Meta, Struct
 
 from bench.errors import PluginError, UsageError
 from bench.model.cell import Cell
+from bench.plugins.placement import partitions
 from bench.plugins.protocols import Endpoint, RunEnvironment
 from bench.services.embedded_server import EmbeddedServer
 from bench.units import Seconds, Size, size_text
@@ -37,7 +38,8 @@ EMBEDDED = ("synced", "bookies", "write_quorum", "ack_quorum")
 class PulsarSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """A topic, the client that writes to it, how it is read, and the embedded Pulsar where there is no other."""
 
-    partitions: Count = 2
+    partitions: Count | None = None
+    """as many as the framework has cores, and two at least, when left out"""
     subscription: Literal["failover", "shared", "key_shared"] = "failover"
     """how readers of ours share the topic: whole partitions in order, any message to any, or the messages of a key in
     order"""
@@ -54,7 +56,8 @@ class PulsarSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """that may wait in the client; with what lies in it, a slower Pulsar is noticed within about a second"""
     queue_messages: Count = 100_000
     largest: Size | None = None
-    """message that the broker takes; left out: as large as the cell needs where it is ours, 5 MiB elsewhere"""
+    """message that the broker takes; left out: as large as the cell needs where it is ours, elsewhere the
+    `message_limit` of the site file"""
     synced: bool = True
     """whether the embedded bookies write their journal to the disk before they confirm"""
     bookies: Count = 1
@@ -92,21 +95,21 @@ class PulsarSource:
     def open(self, cell: Cell, env: RunEnvironment) -> Endpoint:
         """Make what the cell needs and return its endpoint."""
         site = PULSAR_SITE.read(env.site) or self._embedded(cell, env)
-        if self._server is None and (
-            unsupported_reason := self._too_large(cell, int(self._settings.largest or USUAL_LARGEST))
-        ):
+        limit = int(self._settings.largest or site.message_limit or USUAL_LARGEST)
+        if self._server is None and (unsupported_reason := self._too_large(cell, limit)):
             raise PluginError("pulsar", "open", unsupported_reason)
         if self._server is None and (without := self._without_effect()):
             env.note(f"the site's Pulsar keeps messages in its own way: settings.pulsar.{without} have no effect")
         self._admin = Admin(site)
         name = f"{cell.name}-{secrets.token_hex(4)}"
-        self._admin.make_topic(name, self._settings.partitions)
+        parts = partitions(self._settings.partitions, cell, env.site, env.cores)
+        self._admin.make_topic(name, parts)
         self._topic = name
         return Endpoint(
             "pulsar",
             site.service_url,
             f"persistent://{site.namespace}/{name}",
-            self._settings.partitions,
+            parts,
             ordered=self._settings.subscription == "failover",
             ordered_by_key=self._settings.subscription == "key_shared",
             client=self._client(cell, site),
@@ -158,7 +161,7 @@ class PulsarSource:
         """Return why a cell's messages, or batches of them, cannot pass; None when they can."""
         if self._settings.chunking:
             return None
-        raised = "raise settings.pulsar.largest (where the cluster's maxMessageSize allows it)"
+        raised = "give the cluster's maxMessageSize (pulsar.message_limit of the site file, or settings.pulsar.largest)"
         most, this, batch = size_text(largest), size_text(cell.largest_bytes), self._batch(cell.message_bytes)
         if cell.largest_bytes + OVERHEAD > largest:
             return f"Pulsar takes messages up to {most}, this one has {this}; {raised} or set settings.pulsar.chunking"

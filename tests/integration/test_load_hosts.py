@@ -34,7 +34,6 @@ def test_a_site_says_how_many_workers_there_are(tmp_path):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ("systems=[python/kafka, python/tcp]", "tcp runs on this machine"),
         ("load.by=inline", "one thread of this machine"),
     ],
 )
@@ -102,6 +101,22 @@ def test_two_workers_send_one_schedule(tmp_path, deployed):
     (folder,) = tmp_path.glob("again/hosts-*")
     trials = [entry.measurement for entry in read_trials(folder)]
     assert "1 of 2 workers of the load are gone" in next(trial.note for trial in trials if trial.ended == "load died")
+
+
+@pytest.mark.real
+def test_one_command_starts_several_workers_of_a_host(tmp_path, kafka, request):
+    """Each of them sends its share, and all of them end with the command."""
+    (port,) = free_ports(1)
+    scenario, site = files(tmp_path, kafka.address, port)
+    harness = Harness(tmp_path, request.config.rootpath)
+    host = harness.started("worker", f"127.0.0.1:{port}", "--processes", "2")
+    code, said = harness.done("run", str(scenario), "--site", str(site), "--out", str(tmp_path))
+    assert code == 0, said
+    (folder,) = tmp_path.glob("hosts-*")
+    assert all(trial.measurement.sent == trial.measurement.processed > 0 for trial in read_trials(folder))
+    host.send_signal(signal.SIGINT)
+    assert "waiting for a run" in host.communicate(timeout=30)[0]
+    assert harness.running() == []
 
 
 @pytest.mark.real

@@ -4,11 +4,14 @@ import sys
 
 import pytest
 
+from bench.config.site import Site
 from bench.config.validation import read_scenario
 from bench.errors import UsageError
 from bench.model.cell import Cell
 from bench.plugins import client_lint, registry
 from bench.plugins.scenario_check import config_warnings
+from frameworks.spark.site import SparkSite
+from producers.kafka.site import KafkaSite
 
 
 def scenario(tmp_path, *changes):
@@ -18,7 +21,19 @@ def scenario(tmp_path, *changes):
 
 
 def told(tmp_path, *changes):
-    return config_warnings(scenario(tmp_path, *changes))
+    return config_warnings(scenario(tmp_path, *changes), Site(), 2)
+
+
+def test_fewer_partitions_than_cores_are_warned_of(tmp_path):
+    """A map would show 2 of 80 cores; partitions that are left out follow the cores of the framework."""
+    site = Site(sections={"spark": SparkSite("spark://f1:7077", cores=80), "kafka": KafkaSite("b1:9092")})
+    asked = scenario(tmp_path, "systems=spark/kafka,python/kafka", "settings.kafka.partitions=2")
+    (found,) = config_warnings(asked, site, 2)
+    assert found.text == (
+        "settings.kafka.partitions: spark/kafka has 80 cores and 2 partitions: at most 2 of its tasks read at once;"
+        " give at least 80, or leave it out"
+    )
+    assert config_warnings(scenario(tmp_path, "systems=spark/kafka,spark/tcp"), site, 2) == []
 
 
 def test_our_own_senders_have_no_mistake(tmp_path):

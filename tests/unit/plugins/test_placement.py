@@ -130,6 +130,17 @@ def test_a_source_within_the_harness_is_refused_to_processes_of_their_own() -> N
     )
 
 
+def test_load_generators_of_other_hosts_reach_only_sources_of_the_site() -> None:
+    """A cell of a source of this machine is unsupported; the other cells of the run are measured."""
+    load = LoadHosts("127.0.0.1:5557", 3)
+    site = Site(load=load, sections={"kafka": KafkaSite("b1:9092")})
+    assert unreachable_reason("python", "kafka", site) is None
+    for source in ("tcp", "files", "memory", "stream"):
+        reason = unreachable_reason("capacity" if source == "memory" else "python", source, site)
+        assert reason is not None
+        assert reason.startswith(f"{source} runs on this machine, where load generators of other hosts")
+
+
 def test_cores_are_those_of_the_frameworks_hosts() -> None:
     """They are of the framework's section, of the site for all, or of this machine."""
     site = Site(cores=16, sections={"spark": SPARK, "harmonicio": HARMONICIO})

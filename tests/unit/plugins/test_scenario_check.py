@@ -53,10 +53,8 @@ def test_a_scenario_has_the_workers_of_the_sites_load_hosts() -> None:
     assert scenario_on_site(scenario, Site()) == scenario
 
 
-def test_workers_of_other_hosts_do_not_reach_a_source_of_this_machine() -> None:
-    """Nor does a load generator that is one thread of the harness have any."""
+def test_a_load_generator_without_workers_is_refused_on_load_hosts() -> None:
+    """It is one thread of the harness."""
     scenario = Scenario("x", ("python/tcp",), Grid((MessageSize(100),)))
-    with pytest.raises(UsageError, match="tcp runs on this machine, where workers of other hosts do not reach it"):
-        scenario_on_site(scenario, HOSTS)
     with pytest.raises(UsageError, match=r"one thread of this machine; leave load\.by out"):
         scenario_on_site(replace(scenario, load=LoadSettings(by="inline")), HOSTS)
