@@ -20,8 +20,8 @@ from bench.runner.trial_state import TrialState
 from bench.storage.run_folder import now_text
 from bench.system.host_info import memory_bytes
 from bench.telemetry.cpu import CpuProbe, CpuSnapshot
-from bench.telemetry.host_cpu import HostCpuMeter
 from bench.telemetry.resources import ResourceMeter, ResourceUsage
+from bench.telemetry.site_hosts import HostMeter
 from bench.workload.load_spec import SendProgress
 
 START_DELAY_S = 0.1
@@ -52,7 +52,7 @@ class _Trial:
         memory = None if deployment.plan.placement.source_remote else memory_bytes()
         self._state = TrialState(planned, spec, deployment.plan.batch_interval, memory)
         self._probe, self._usage = CpuProbe(deployment.env.supervisor), ResourceUsage()
-        self._hosts: HostCpuMeter | None = None
+        self._hosts: HostMeter | None = None
         self._at_end: SendProgress | None = None
         self._end = self._worked = 0.0
         self._settled = self._purged = False
@@ -69,7 +69,7 @@ class _Trial:
             if state.death:
                 break
             if account is None and now >= state.planned.settle:
-                account, self._hosts = ResourceMeter(self._probe, env.supervisor), HostCpuMeter(env.site)
+                account, self._hosts = ResourceMeter(self._probe, env.supervisor), HostMeter(env.site)
             if state.is_hopeless(now):
                 ended = "hopeless"
                 break

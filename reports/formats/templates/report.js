@@ -78,8 +78,8 @@ function makeBody(cell) {
   if (cell.trials) parts.push(makeElement("h3", {}, `${cell.trials.length} trials`), makeTrialTable(cell));
   if (cell.posterior || cell.latency) parts.push(makeElement("div", { class: "pair" }, cell.posterior ? drawPosterior(cell.posterior) : null,
     cell.latency ? makeElement("div", {}, makeElement("h3", {}, "Latency of the sustained trials"), makeTable(["Rate", "Of maximum", "p50", "p90", "p99", "Max"], cell.latency, "Latency")) : null));
-  if (cell.resources) parts.push(makeElement("h3", {}, "Resource usage"), makeTable(["Role", "CPU (cores)", "Memory", "TCP sent", "TCP received", "Disk read", "Disk written", "GC"], cell.resources, "Resource usage"),
-    makeElement("p", { class: "none" }, "In the window of the deciding trial. On one machine, load generator, harness and system share its cores. Disk: through the page cache; GC: share of the time, in JVMs."));
+  if (cell.resources) parts.push(makeElement("h3", {}, "Resource usage"), makeTable(["Role", "CPU (cores)", "Memory", "Sent", "Received", "Disk read", "Disk written", "GC"], cell.resources, "Resource usage"),
+    makeElement("p", { class: "none" }, "In the window of the deciding trial. On one machine, load generator, harness and system share its cores. Sent and received: over TCP, and of hosts of the site through their network cards. Disk: through the page cache; GC: share of the time, in JVMs."));
   if (drawn.length) parts.push(makeElement("h3", {}, "Timelines"), makeLegend(), makeElement("div", { class: "trials" }, ...drawn.map(drawTimeline)));
   else if (cell.trials) parts.push(makeElement("p", { class: "none" }, "This run is too large for the page to include the timelines of its trials, or none was stored; bench report RUN --format png draws them."));
   for (const log of cell.logs || []) parts.push(makeElement("h3", {}, `End of ${log.file} during these trials`), makeElement("pre", { tabindex: "0", role: "region", "aria-label": `End of ${log.file}` }, log.text));

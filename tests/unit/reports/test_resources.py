@@ -53,7 +53,17 @@ def test_each_role_has_its_share_of_the_window():
 def test_an_unknown_value_is_a_dash_and_not_zero():
     """A framework without a JVM has no garbage collection, and a kernel may have no socket counters."""
     row = table(usage={"framework": {"read_bytes": 0.0, "written_bytes": 0.0}})["framework"]
-    assert (row["TCP sent"], row["GC"], row["Disk read"]) == ("–", "–", "0 B/s")
+    assert (row["Sent"], row["GC"], row["Disk read"]) == ("–", "–", "0 B/s")
+
+
+def test_hosts_of_a_site_have_rows_of_their_own():
+    """They come after the roles; what their exporter does not serve is a dash."""
+    used = {"seconds": 10.0, "available": 40.0, "busy": 25.0, "steal": 0.0, "sent_bytes": 5e7, "memory_bytes": 2e9}
+    rows = table(hosts={"b-2": used, "b-1": {"steal": 0.0, "available": 20.0}})
+    assert list(rows)[-1] == "host b-2"
+    assert "host b-1" not in rows
+    shown = [rows["host b-2"][name] for name in HEADINGS[1:]]
+    assert shown == ["2.50", "2 GB", "5 MB/s", "–", "–", "–", "–"]
 
 
 def test_latencies_of_several_hosts_show_the_uncertainty_of_the_clocks(run_data):
