@@ -74,3 +74,50 @@ def test_a_token_is_signed() -> None:
     assert json.loads(base64.urlsafe_b64decode(head + "==")) == {"alg": "HS256"}
     assert json.loads(base64.urlsafe_b64decode(claims + "==")) == {"sub": "bench"}
     assert len(base64.urlsafe_b64decode(signature + "==")) == 32
+
+
+def test_the_version_of_a_service_is_that_of_the_file_that_it_runs(tmp_path: Path) -> None:
+    """A file that was replaced after the start is not what runs; two files, or none, have no version."""
+    metrics = load_module("roles/node_exporter/files/collect_service_metrics.py")
+    artifact = str(tmp_path / "kafka_2.13")
+    assert metrics.installed_version(artifact, None) == "unknown"
+    jar = tmp_path / "kafka_2.13-4.1.1.jar"
+    jar.write_bytes(JAR)
+    changed = jar.stat().st_ctime
+    assert metrics.installed_version(artifact, changed + 5) == "4.1.1"
+    assert metrics.installed_version(artifact, changed - 5) == "4.1.1 (replaced: restart the service)"
+    (tmp_path / "kafka_2.13-3.9.0.jar").write_bytes(JAR)
+    assert metrics.installed_version(artifact, None) == "unknown"
+
+
+def test_the_version_of_a_python_package_is_that_of_its_metadata(tmp_path: Path) -> None:
+    """Other packages whose names begin alike are passed over."""
+    metrics = load_module("roles/node_exporter/files/collect_service_metrics.py")
+    for name in ("pyspark-4.2.0.dist-info", "pyspark-client-4.0.0.dist-info"):
+        (tmp_path / name).mkdir()
+    assert metrics.installed_version(str(tmp_path / "pyspark"), None) == "4.2.0"
+
+
+def test_versions_come_from_the_files_that_pin_them() -> None:
+    """Every program that the roles install has one."""
+    pinned = load_module("filter_plugins/pinned_version.py")
+    versions = {program: pinned.pinned_version(program) for program in pinned.PINS}
+    assert f"org.apache.kafka:kafka_2.13:{versions['kafka']}:" in LOCK.read_text()
+    assert f"org.apache.pulsar:pulsar-broker:{versions['pulsar']}:" in LOCK.read_text()
+    with pytest.raises(ValueError, match="allowed: kafka, pulsar, spark, stream-bench"):
+        pinned.pinned_version("flink")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("512m", 512), ("2g", 2048), ("2G", 2048), ("1048576k", 1024), ("1t", 2**20)]
+)
+def test_a_size_of_memory_is_read_in_mebibytes(text: str, expected: int) -> None:
+    """The units are those of the JVM."""
+    assert load_module("filter_plugins/megabytes.py").megabytes(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "2", "1.5g", "two", "-1g"])
+def test_other_sizes_of_memory_are_rejected(text: str) -> None:
+    """The message has the value."""
+    with pytest.raises(ValueError, match="is not a size of memory"):
+        load_module("filter_plugins/megabytes.py").megabytes(text)

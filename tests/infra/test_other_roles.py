@@ -163,6 +163,21 @@ def test_teardown_yml_keeps_what_it_did_not_create(play: Play, hosts: Hosts) -> 
     hosts("exec", "broker-1", "rm", "-r", "/var/lib/pulsar")
 
 
+def test_services_of_others_are_refused_and_kept(play: Play, hosts: Hosts) -> None:
+    """A unit, an account and a configuration of somebody else stop site.yml first; a teardown leaves them as they are."""
+    theirs = "/etc/systemd/system/pulsar-broker.service /etc/pulsar/broker.conf"
+    make = f"useradd --system --home /srv/theirs pulsar; mkdir /etc/pulsar; for file in {theirs}; do echo theirs >$file; done"
+    hosts("exec", "broker-1", "sh", "-c", make)
+    before = hosts("exec", "broker-1", "sha256sum", *theirs.split()).stdout
+    refused = play("site.yml", INVENTORY, expect_failure=True)
+    for what in ("the unit /etc/systemd/system/pulsar-broker.service", "the folder /etc/pulsar with files in it"):
+        assert what in refused.output
+    assert "the account pulsar with the home /srv/theirs" in refused.output
+    assert set(play("teardown.yml", INVENTORY).changed.values()) == {0}
+    assert hosts("exec", "broker-1", "sha256sum", *theirs.split()).stdout == before
+    hosts("exec", "broker-1", "sh", "-c", f"userdel pulsar; rm -r {theirs} /etc/pulsar")
+
+
 def test_site_yml_installs_the_site_again_after_a_teardown(play: Play, running_units: RunningUnits) -> None:
     """After a teardown, site.yml starts all services again."""
     play("site.yml", INVENTORY)

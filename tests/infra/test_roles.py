@@ -1,6 +1,5 @@
 """Tests of rules for all roles and playbooks, checked on their files."""
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -49,15 +48,14 @@ def test_playbooks_contain_only_roles(playbook: Path) -> None:
         assert "roles" in play or "ansible.builtin.import_playbook" in play or play.get("gather_facts"), play["name"]
 
 
-def test_the_roles_and_the_harness_have_the_same_versions() -> None:
-    """Kafka has the version of the lock file and Spark that of the constraints, in the roles and in the site file."""
-    lock = (ANSIBLE.parents[1] / "bench" / "services" / "jars.lock").read_text()
-    constraints = (ANSIBLE.parents[1] / "constraints.txt").read_text()
-    kafka, spark = read(ANSIBLE / "roles/kafka/defaults/main.yml"), read(ANSIBLE / "roles/spark/defaults/main.yml")
-    site_file = read(ANSIBLE / "roles/site_file/defaults/main.yml")["site_file_versions"]
-    assert f"org.apache.kafka:kafka_2.13:{kafka['kafka_version']}:" in lock
-    assert re.search(rf"^pyspark=={re.escape(spark['spark_version'])}$", constraints, re.M)
-    assert (site_file["kafka"], site_file["spark"]) == (kafka["kafka_version"], spark["spark_version"])
+def test_no_version_can_be_set() -> None:
+    """A variable would only change labels: what is installed follows the files that pin it."""
+    options = [
+        name
+        for role in ROLES
+        for name in read(role / "meta" / "argument_specs.yml")["argument_specs"]["main"]["options"]
+    ]
+    assert [name for name in options if name.endswith("_version") and name != "service_version"] == []
 
 
 def test_the_site_file_has_the_defaults_of_the_other_roles() -> None:
@@ -77,8 +75,7 @@ def test_the_site_file_has_the_defaults_of_the_other_roles() -> None:
         "node_exporter": default("node_exporter", "port"),
         "load": default("load_generator", "worker_port"),
     }
-    versions = {role: default(role, "version") for role in ("kafka", "spark", "pulsar", "harmonicio")}
-    assert site_file["site_file_versions"] == versions | {"load": default("load_generator", "version")}
+    assert site_file["site_file_pulsar_message_bytes"] == default("pulsar", "message_bytes")
     assert site_file["site_file_executor_ports"] == default("spark", "executor_ports")
     for name in ("driver", "block", "source"):
         assert f"'{default('load_generator', f'{name}_ports')}'" in site_file[f"site_file_{name}_ports"]

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from bench.plugins.site_file import read_site_file
+from bench.units import Size
 from frameworks.harmonicio.site import HarmonicioSite
 from producers.files.site import FilesSite
 from producers.pulsar.site import PulsarSite
@@ -29,7 +30,10 @@ GROUPS = {
 }
 CHANGED = {
     "kafka_port": 19092,
-    "kafka_version": "4.0.0",
+    "spark_memory": "3g",
+    "kafka_copies": 2,
+    "pulsar_message_bytes": 10_000_000,
+    "site_disk": "500 MB/s",
     "spark_master_port": 17077,
     "spark_executor_ports": "17140-17149",
     "pulsar_port": 16650,
@@ -83,10 +87,12 @@ def test_the_site_file_has_a_section_for_every_group(write_site_file: Callable[.
     assert site.sections["kafka"].bootstrap == "10.0.0.1:9092"
     assert (site.sections["spark"].master, site.sections["spark"].cores) == ("spark://10.0.0.4:7077", 2 * cores)
     assert site.sections["spark"].conf["spark.port.maxRetries"] == "15"
+    assert int(site.sections["spark"].conf["spark.executor.memory"].removesuffix("m")) >= 1024
     brokers = "10.0.0.1:6650,10.0.0.2:6650,10.0.0.3:6650"
     assert site.sections["pulsar"] == PulsarSite(
-        f"pulsar://{brokers}", "http://10.0.0.1:8080", bookies=3, write_quorum=2
+        f"pulsar://{brokers}", "http://10.0.0.1:8080", bookies=3, write_quorum=2, message_limit=Size(20_971_520)
     )
+    assert site.sections["kafka"].replication == 1
     assert site.sections["harmonicio"] == HarmonicioSite("10.0.0.4:8090", "10.0.0.4:8091", "10.0.0.6:7215", cores=cores)
     assert (site.sections["files"], site.sections["tcp"]) == (FilesSite("/srv/stream"), TcpSite("10.0.0.6:7200"))
     assert site.hosts["f-2"].services == {"spark-worker": "4.2.0", "harmonicio-worker": "0.1.0"}
@@ -94,7 +100,7 @@ def test_the_site_file_has_a_section_for_every_group(write_site_file: Callable[.
 
 
 def test_variables_of_other_roles_take_precedence(write_site_file: Callable[..., Any], tmp_path: Path) -> None:
-    """Ports, versions, paths and passwords of the inventory replace the defaults."""
+    """Ports, sizes, paths and passwords of the inventory replace the defaults."""
     write_site_file(**CHANGED)
     site = read_site_file(tmp_path / "site.yaml")
     assert site.sections["kafka"].bootstrap == "10.0.0.1:19092"
@@ -104,6 +110,7 @@ def test_variables_of_other_roles_take_precedence(write_site_file: Callable[...,
         "driver.blockManager.port": "7120",
         "blockManager.port": "17140",
         "port.maxRetries": "9",
+        "executor.memory": "3072m",
     }
     assert site.sections["spark"].conf == {f"spark.{name}": value for name, value in conf.items()}
     assert site.sections["pulsar"].service_url == "pulsar://10.0.0.1:16650,10.0.0.2:16650,10.0.0.3:16650"
@@ -116,7 +123,8 @@ def test_variables_of_other_roles_take_precedence(write_site_file: Callable[...,
     assert len((tmp_path / "operator").read_text().strip()) == 64
     assert (site.sections["files"], site.sections["tcp"]) == (FilesSite("/mnt/stream"), TcpSite("10.0.0.6:17200"))
     assert site.hosts["b-1"].probes == "10.0.0.1:19100"
-    assert site.hosts["b-1"].services["kafka"] == "4.0.0"
+    assert (site.sections["kafka"].replication, site.disk) == (2, 500e6)
+    assert site.sections["pulsar"].message_limit == 10_000_000
 
 
 def test_a_different_password_of_one_service_is_rejected(write_site_file: Callable[..., Any], tmp_path: Path) -> None:

@@ -60,6 +60,14 @@ def run_python(hosts: Hosts) -> Callable[..., str]:
     return run
 
 
+def test_check_mode_works_on_new_hosts(play: Play, hosts: Hosts) -> None:
+    """It runs to its end, and nothing is installed."""
+    play("site.yml", INVENTORY, "--check", "--diff")
+    for host in HOSTS:
+        made = "ls -d /etc/stream-bench /opt/stream-bench /etc/kafka /var/lib/kafka /etc/systemd/system/kafka.service"
+        assert hosts("exec", host, "sh", "-c", f"{made} 2>/dev/null; getent passwd kafka bench").stdout == ""
+
+
 def test_site_yml_installs_all_services(play: Play, run_python: Callable[..., str]) -> None:
     """The three nodes form one cluster, which keeps three replicas of each partition."""
     play("site.yml", INVENTORY)
@@ -71,6 +79,12 @@ def test_a_second_run_changes_nothing(play: Play) -> None:
     assert play("site.yml", INVENTORY).changed == dict.fromkeys([*HOSTS, "localhost"], 0)
 
 
+def test_check_mode_finds_nothing_to_change(play: Play) -> None:
+    """It runs to its end on hosts that are set up."""
+    result = play("site.yml", INVENTORY, "--check", "--diff")
+    assert result.changed == dict.fromkeys([*HOSTS, "localhost"], 0)
+
+
 def test_check_yml_finds_no_problem(play: Play) -> None:
     """A message passes through Kafka, and the doctor reports that all three nodes run."""
     result = play("check.yml", INVENTORY)
@@ -79,7 +93,7 @@ def test_check_yml_finds_no_problem(play: Play) -> None:
 
 
 def test_restart_yml_restarts_all_services(play: Play, restart_services: RestartServices) -> None:
-    """Every service restarts, and all of them answer afterwards."""
+    """Every service restarts, one node after the other, and all of them answer afterwards."""
     assert restart_services(INVENTORY) == {host: {"kafka"} for host in HOSTS}
     play("check.yml", INVENTORY)
 

@@ -51,11 +51,20 @@ VARIABLES = {
     ),
     "site_mirror": "an http, https or file URL",
     "site_bandwidth": "a bandwidth such as 1 Gbit/s",
+    "site_disk": "a bandwidth such as 500 MB/s",
     "site_cores": "a whole number, at least 1",
     "site_shared_hosts": "true or false",
     "site_logs": "a folder on the controller",
 }
 """The variables of a site, with their allowed values in words."""
+PINNED = {
+    "kafka_version": "bench/services/jars.lock",
+    "pulsar_version": "bench/services/jars.lock",
+    "spark_version": "constraints.txt",
+    "harmonicio_version": "pyproject.toml",
+    "load_generator_version": "pyproject.toml",
+}
+"""Variables that no inventory has, because what is installed does not follow them; the files that pin the versions."""
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9.\-]{0,62}")
 BANDWIDTH = re.compile(r"\d+(\.\d*)?\s*([kMG]?bit/s|[kMG]?B/s)")
 MIN_PASSWORD_CHARACTERS = 12
@@ -163,6 +172,7 @@ def _check_host_variables(variables: Mapping[str, Any]) -> Iterator[str]:
     for name in sorted(str(name) for name in variables if str(name).startswith("site_")):
         if name not in VARIABLES and not name.startswith("site_file_"):  # a variable of the role site_file
             yield f"{name}: an unknown variable; allowed: {', '.join(VARIABLES)}{_suggestion(name, VARIABLES)}"
+    yield from _pinned_versions(variables)
     for name, allowed in VARIABLES.items():
         value = variables.get(name)
         if value is None and name not in ("site_name", "site_networks"):
@@ -179,6 +189,11 @@ def _check_host_variables(variables: Mapping[str, Any]) -> Iterator[str]:
                 f"site_networks: found {str(network)!r}, which is the whole internet;"
                 " name the networks of the site's hosts"
             )
+
+
+def _pinned_versions(variables: Mapping[str, Any]) -> Iterator[str]:
+    for name in (name for name in PINNED if name in variables):
+        yield f"{name}: versions are pinned by this checkout ({PINNED[name]}); remove the variable"
 
 
 def _describe(name: str, value: Any) -> str:
@@ -199,6 +214,7 @@ def _is_valid(name: str, value: Any) -> bool:
     rules = {
         "site_name": bool(NAME.fullmatch(text)),
         "site_bandwidth": bool(BANDWIDTH.fullmatch(text)),
+        "site_disk": bool(BANDWIDTH.fullmatch(text)),
         "site_mirror": text.startswith(("http://", "https://", "file:///")),
         "site_password": len(text) >= MIN_PASSWORD_CHARACTERS
         and not set(text) & set("\"'\\")

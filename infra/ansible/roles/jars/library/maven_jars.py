@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import re
 import shutil
+import time
 import urllib.error
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
@@ -37,6 +38,8 @@ removed: {description: Names of removed files that are not in the set., returned
 
 PIN = re.compile(r"^ +([\w.\-]+):([\w.\-]+):([\w.\-+]+)(?::([\w.\-]+))?: *([0-9a-f]{64}) *$")
 """A line of the lock file: group:artifact:version or group:artifact:version:classifier, then the SHA-256."""
+ATTEMPTS, PAUSE_S = 3, 2.0
+"""How often a download is tried, and seconds after the first attempt; twice as long after the second."""
 READ_TIMEOUT_S = 60.0
 """Time limit for the next bytes of the repository."""
 
@@ -85,12 +88,16 @@ def read_pins(lock: str, set_name: str) -> dict[str, tuple[str, str]]:
 def download(target: Path, path: str, sha256: str, mirror: str) -> str | None:
     """Download one jar and return an error message or None. The target is written only if the checksum is right."""
     url, part = f"{mirror.rstrip('/')}/{path}", target.with_suffix(".part")
-    try:
-        with urllib.request.urlopen(url, timeout=READ_TIMEOUT_S) as response, part.open("wb") as file:  # noqa: S310  the user names it
-            shutil.copyfileobj(response, file, 2**20)
-    except (urllib.error.URLError, OSError) as problem:
-        part.unlink(missing_ok=True)
-        return f"{url}: {problem}"
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            with urllib.request.urlopen(url, timeout=READ_TIMEOUT_S) as response, part.open("wb") as file:  # noqa: S310  the user names it
+                shutil.copyfileobj(response, file, 2**20)
+            break
+        except (urllib.error.URLError, OSError) as problem:
+            part.unlink(missing_ok=True)
+            if attempt == ATTEMPTS:
+                return f"{url}: {problem}"
+            time.sleep(PAUSE_S * attempt)
     if (actual := sha256_of(part)) != sha256:
         part.unlink()
         return f"{url} is not the pinned jar: its SHA-256 is {actual}, expected {sha256}"

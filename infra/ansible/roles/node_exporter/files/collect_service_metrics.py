@@ -4,6 +4,7 @@ It writes them for the textfile collector of the Prometheus node exporter.
 """
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -25,9 +26,14 @@ def main() -> None:
 
 def service_metrics(record: dict[str, str]) -> list[str]:
     """Return the metrics of one service: whether it runs, its version, and its limit of open files."""
-    name, version = record["name"], record["version"]
-    pid = run(["systemctl", "show", "--property=MainPID", "--value", f"{name}.service"]).strip()
-    is_running = pid not in ("", "0")
+    name = record["name"]
+    asked = ["--property=MainPID,ExecMainStartTimestamp", "--timestamp=unix"]
+    shown = run(["systemctl", "show", *asked, f"{name}.service"]).splitlines()
+    state = dict(line.split("=", 1) for line in shown if "=" in line)
+    pid = state.get("MainPID", "0")
+    is_running = pid != "0"
+    started = float(state.get("ExecMainStartTimestamp", "").lstrip("@") or 0) if is_running else None
+    version = installed_version(record["artifact"], started)
     lines = [f'stream_bench_service{{name="{name}",version="{version}"}} {int(is_running)}']
     limits = Path(f"/proc/{pid}/limits")
     if is_running and limits.exists():
@@ -35,6 +41,27 @@ def service_metrics(record: dict[str, str]) -> list[str]:
         lines.append(f'stream_bench_files{{name="{name}"}} {files}')
         lines.append(f'stream_bench_files_wanted{{name="{name}"}} {record["nofile"]}')
     return lines
+
+
+def installed_version(artifact: str, started: float | None) -> str:
+    """Return the version of the jar or Python package that a service runs.
+
+    Args:
+        artifact: its path without -VERSION.jar or -VERSION.dist-info at the end.
+        started: Unix time of the start of the service; None if it does not run.
+
+    Returns:
+        The version, with a note if it is newer than the process; "unknown" if there is not exactly one.
+    """
+    path = Path(artifact)
+    name = re.compile(re.escape(path.name) + r"-(\d[^-]*)\.(?:jar|dist-info)")
+    found = [(match[1], file) for file in path.parent.glob(f"{path.name}-*") if (match := name.fullmatch(file.name))]
+    if len(found) != 1:
+        return "unknown"
+    version, file = found[0]
+    if started is not None and file.stat().st_ctime > started + 1:
+        return f"{version} (replaced: restart the service)"
+    return version
 
 
 def clock_metrics() -> list[str]:
