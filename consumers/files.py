@@ -19,13 +19,9 @@ LOOK_INTERVAL_S = 0.005
 class FilesConsumer:
     """A reader of the files whose names are the member's share; all members together read each file once."""
 
-    def __init__(self) -> None:
-        self._folder, self._member, self._members = Path(), 0, 1
+    def __init__(self, endpoint: Endpoint, member: int, members: int) -> None:
         self._names: deque[str] = deque()
         self._given: list[str] = []
-
-    def open(self, endpoint: Endpoint, member: int, members: int) -> None:
-        """Begin to read this member's share of the endpoint."""
         self._folder, self._member, self._members = Path(endpoint.address), member, members
         if not self._folder.is_dir():
             raise PluginError("files", "open", f"there is no folder {self._folder}")

@@ -54,18 +54,12 @@ _OPEN: dict[str, Into] = {}
 class StreamConsumer:
     """One PE of the stream; several members share it by their credit."""
 
-    def __init__(self) -> None:
-        self._id = token_hex(_TOKEN_BYTES)
-        self._engine: Engine | None = None
-        self._registration: Registration | None = None
-        self._thread: threading.Thread | None = None
-
-    def open(self, endpoint: Endpoint, member: int, members: int) -> None:  # noqa: ARG002  PEs share a stream by themselves
-        """Begin to read this member's share of the endpoint."""
+    def __init__(self, endpoint: Endpoint, member: int, members: int) -> None:  # noqa: ARG002  PEs share a stream by themselves
         if endpoint.client["elsewhere"]:
             raise PluginError(
                 "stream", "open", "a PE of this process is on loopback, where a master of the site does not see it"
             )
+        self._id, self._closed = token_hex(_TOKEN_BYTES), False
         self._pipe = _PIPES[self._id] = Pipe(_MAX_MESSAGES, _MAX_BYTES)
         listener = socket.create_server((LOOPBACK, 0))
         port, control = listener.getsockname()[1], int(endpoint.client["control"])
@@ -81,7 +75,11 @@ class StreamConsumer:
         self._thread = threading.Thread(target=self._engine.run, daemon=True, name="pe")
         self._thread.start()
         self._registration.start()
-        self._wait_until_known(OperatorClient(host, control))
+        try:
+            self._wait_until_known(OperatorClient(host, control))
+        except PluginError:
+            self.close()
+            raise
 
     def take(self, most: int, timeout: float) -> Sequence[bytes]:
         """Return up to `most` messages of one part, as soon as there are any; none after `timeout` seconds."""
@@ -89,15 +87,13 @@ class StreamConsumer:
 
     def close(self) -> None:
         """Disconnect."""
-        engine, self._engine = self._engine, None
-        if engine is None:
+        if self._closed:
             return
+        self._closed = True
         _OPEN.pop(self._id).closed.set()
-        engine.stop()
-        if self._thread is not None:
-            self._thread.join(timeout=READY_TIMEOUT_S)
-        if self._registration is not None:
-            self._registration.finish()
+        self._engine.stop()
+        self._thread.join(timeout=READY_TIMEOUT_S)
+        self._registration.finish()
         _PIPES.pop(self._id, None)
 
     def _wait_until_known(self, operator: OperatorClient) -> None:

@@ -25,12 +25,9 @@ _WITHOUT_LEADER = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AV
 class KafkaConsumer:
     """A reader of the partitions whose number, modulo the number of members, is the member's."""
 
-    def __init__(self) -> None:
-        self._client: Client | None = None
+    def __init__(self, endpoint: Endpoint, member: int, members: int) -> None:
         self._batches: deque[list[bytes]] = deque()
-
-    def open(self, endpoint: Endpoint, member: int, members: int) -> None:
-        """Begin to read this member's share of the endpoint."""
+        self._closed = False
         self._client = Client(_configuration(endpoint), logger=logger)
         try:
             shares = [TopicPartition(endpoint.name, part) for part in range(member, endpoint.parts, members)]
@@ -38,13 +35,13 @@ class KafkaConsumer:
                 share.offset = _end_offset(self._client, share)
             self._client.assign(shares)
         except KafkaException as problem:
+            self.close()
             raise PluginError(
                 "kafka", "open", f"{endpoint.name} cannot be read at {endpoint.address}: {problem}"
             ) from problem
 
     def take(self, most: int, timeout: float) -> Sequence[bytes]:
         """Return up to `most` messages of one part, as soon as there are any; none after `timeout` seconds."""
-        assert self._client is not None, "open comes first"
         if not self._batches:
             self._batches.extend(_by_partition(self._client.consume(most, timeout)))
         if not self._batches:
@@ -56,9 +53,9 @@ class KafkaConsumer:
 
     def close(self) -> None:
         """Disconnect."""
-        client, self._client = self._client, None
-        if client is not None:
-            client.close()
+        if not self._closed:
+            self._closed = True
+            self._client.close()
 
 
 def _end_offset(client: Client, part: TopicPartition) -> int:

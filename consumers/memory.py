@@ -10,8 +10,7 @@ from bench.system.pipe import Pipe
 class MemoryConsumer:
     """A reader of the pipe; all members read the same one, and each message goes to one of them."""
 
-    def open(self, endpoint: Endpoint, member: int, members: int) -> None:  # noqa: ARG002  a pipe has no parts
-        """Begin to read this member's share of the endpoint."""
+    def __init__(self, endpoint: Endpoint, member: int, members: int) -> None:  # noqa: ARG002  a pipe has no parts
         self._pipe = Pipe.named(endpoint.address)
 
     def take(self, most: int, timeout: float) -> Sequence[bytes]:

@@ -28,15 +28,10 @@ _TYPES = {
 class PulsarConsumer:
     """A member of the subscription; Pulsar decides which partitions, messages or keys it gets."""
 
-    def __init__(self) -> None:
-        self._client: pulsar.Client | None = None
-        self._consumer: pulsar.Consumer | None = None
+    def __init__(self, endpoint: Endpoint, member: int, members: int) -> None:  # noqa: ARG002  Pulsar counts them itself
         self._batches: deque[list[pulsar.Message]] = deque()
         self._given: list[pulsar.Message] = []
-        self._in_order = True
-
-    def open(self, endpoint: Endpoint, member: int, members: int) -> None:  # noqa: ARG002  Pulsar counts them itself
-        """Begin to read this member's share of the endpoint."""
+        self._closed = False
         kind, size = str(endpoint.client["subscription"]), int(endpoint.client["message_bytes"])
         ahead = max(1, min(QUEUE_MESSAGES, QUEUE_BYTES // size))
         self._client, self._in_order = connected(endpoint.address, endpoint.client), kind == "failover"
@@ -52,6 +47,7 @@ class PulsarConsumer:
                 batch_receive_policy=pulsar.ConsumerBatchReceivePolicy(ahead, QUEUE_BYTES, 1),
             )
         except pulsar.PulsarException as problem:
+            self.close()
             raise PluginError(
                 "pulsar", "open", f"{endpoint.name} cannot be read at {endpoint.address}: {problem}"
             ) from problem
@@ -71,16 +67,15 @@ class PulsarConsumer:
 
     def close(self) -> None:
         """Disconnect."""
-        client, self._client = self._client, None
-        if client is not None:
-            client.shutdown()
+        if not self._closed:
+            self._closed = True
+            self._client.shutdown()
 
     def _received(self, timeout: float) -> list[list[pulsar.Message]]:
         """Return what has come, by partition.
 
         The first message as soon as it is there, with all that waits behind it.
         """
-        assert self._consumer is not None, "open comes first"
         try:
             first = self._consumer.receive(max(1, round(timeout * 1000)))
             found = {first.message_id().partition(): [first]}
@@ -95,7 +90,6 @@ class PulsarConsumer:
     def _acknowledge(self) -> None:
         """Acknowledge what was returned last: it is processed."""
         given, self._given = self._given, []
-        assert self._consumer is not None, "open comes first"
         try:
             if given and self._in_order:
                 self._consumer.acknowledge_cumulative(given[-1])

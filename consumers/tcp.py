@@ -19,22 +19,10 @@ TIMEOUT_S = 10.0
 class TcpConsumer:
     """A reader; only the first member reads, since the source writes to one reader."""
 
-    def __init__(self) -> None:
-        self._socket: socket.socket | None = None
+    def __init__(self, endpoint: Endpoint, member: int, members: int) -> None:  # noqa: ARG002  how many do not read is of no matter
         self._lines: deque[bytes] = deque()
         self._begun: list[bytes] = []
-
-    def open(self, endpoint: Endpoint, member: int, members: int) -> None:  # noqa: ARG002  how many do not read is of no matter
-        """Begin to read this member's share of the endpoint."""
-        if member > 0:
-            return
-        host, port = Address.parse(endpoint.address)
-        try:
-            self._socket = socket.create_connection((host, port), timeout=TIMEOUT_S)
-        except OSError as problem:
-            raise PluginError(
-                "tcp", "open", f"no connection to {endpoint.address}: {problem.strerror or problem}"
-            ) from problem
+        self._socket = _connect(endpoint) if member == 0 else None
 
     def take(self, most: int, timeout: float) -> Sequence[bytes]:
         """Return up to `most` messages of one part, as soon as there are any; none after `timeout` seconds."""
@@ -67,6 +55,16 @@ class TcpConsumer:
             for line in others:
                 self._lines.append(b"".join(self._begun))
                 self._begun = [line]
+
+
+def _connect(endpoint: Endpoint) -> socket.socket:
+    host, port = Address.parse(endpoint.address)
+    try:
+        return socket.create_connection((host, port), timeout=TIMEOUT_S)
+    except OSError as problem:
+        raise PluginError(
+            "tcp", "open", f"no connection to {endpoint.address}: {problem.strerror or problem}"
+        ) from problem
 
 
 plugin = ConsumerPlugin(open=TcpConsumer)

@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -263,14 +263,12 @@ def _confirmed_hz(
 @contextmanager
 def _opened(cell: Cell, scenario: Scenario, env: RunEnvironment) -> Iterator[tuple[Source, LoadGenerator]]:
     """Yield the cell's source, and its load generator, open there; nobody keeps the messages."""
-    with _empty_source(cell, scenario, env) as (source, endpoint):
-        load = _load_generator(cell, scenario).open()
-        try:
-            load.open(endpoint, env)
-            with _discarding(endpoint, env):
-                yield source, load
-        finally:
-            load.close()
+    with (
+        _empty_source(cell, scenario, env) as (source, endpoint),
+        closing(_load_generator(cell, scenario).open(endpoint, env)) as load,
+        _discarding(endpoint, env),
+    ):
+        yield source, load
 
 
 @contextmanager

@@ -68,7 +68,8 @@ class SourcePlugin(Generic[Settings]):
     settings: type[Settings]
     open: Callable[[Settings], Source]
     """makes a closed Source from its settings; raises UsageError for settings that contradict each other"""
-    sender: Callable[[], Sender]
+    sender: Callable[[Endpoint], Sender]
+    """connects; raises a HarnessError, leaving nothing open, when it cannot"""
     capabilities: SourceCapabilities = SourceCapabilities()
     site: Section | None = None
     """its part of the site file; a source without one exists on this machine only"""
@@ -99,7 +100,9 @@ class SourcePlugin(Generic[Settings]):
 class ConsumerPlugin:
     """A reader of the source of the same name."""
 
-    open: Callable[[], Consumer]
+    open: Callable[[Endpoint, int, int], Consumer]
+    """(endpoint, member, members): connects to read this member's share of the endpoint's parts, from their ends: what
+    is sent after it returns is not missed. Raises a HarnessError, leaving nothing open, when it cannot"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,7 +124,7 @@ class FrameworkPlugin(Generic[Settings]):
 
     settings: type[Settings]
     open: Callable[[Settings], Framework]
-    """makes a closed Framework from its settings; raises UsageError for settings that contradict each other"""
+    """makes a Framework from its settings; raises UsageError for settings that contradict each other"""
     capabilities: FrameworkCapabilities = FrameworkCapabilities()
     site: Section | None = None
     """its part of the site file; a framework without one runs on this machine only"""
@@ -136,7 +139,8 @@ class FrameworkPlugin(Generic[Settings]):
 class LoadGeneratorPlugin:
     """A load generator."""
 
-    open: Callable[[], LoadGenerator]
+    open: Callable[[Endpoint, RunEnvironment], LoadGenerator]
+    """opens senders at the endpoint; raises a HarnessError, leaving nothing open, when it cannot"""
     in_process: bool = False
     """one thread of the harness: a single worker, not calibrated, and able to reach a source in the process"""
     default: bool = False

@@ -1,8 +1,9 @@
 """Protocols that plugins satisfy. Declarations are in bench.plugins.plugin; the registry finds them.
 
-Every protocol has the same verbs: open, act, poll, close. `open` and `close` come once each, `close` also after a
-failed `open`; what comes between does not block for longer than it says, and raises a HarnessError when the plugin
-cannot go on. `unsupported_reason` comes before everything else and says in a sentence why a plugin cannot do a cell, or
+A sender, a consumer, a load generator and a running framework are open from the beginning: the function that makes one
+connects it, or raises a HarnessError and leaves nothing open. They act until `close`, which may come twice. What comes
+between does not block for longer than it says, and raises a HarnessError when the plugin cannot go on. A source and a
+framework are asked before anything runs: `unsupported_reason` says in a sentence why a plugin cannot do a cell, or
 None.
 """
 
@@ -17,7 +18,17 @@ from bench.workload.delivery_counts import ProcessingReport
 from bench.workload.load_spec import LoadSpec, SendProgress
 from bench.workload.processing import MessageProcessor
 
-__all__ = ["Consumer", "Endpoint", "Framework", "LoadGenerator", "RunEnvironment", "Sender", "Source"]
+__all__ = [
+    "Consumer",
+    "Endpoint",
+    "Framework",
+    "LoadGenerator",
+    "RunEnvironment",
+    "RunningFramework",
+    "Sender",
+    "SessionFramework",
+    "Source",
+]
 
 
 class Endpoint(Struct, frozen=True):
@@ -63,9 +74,6 @@ class Sender(Protocol):
     `send` for its source to free space counts the seconds in `waited` (bench.workload.batch_writer).
     """
 
-    def open(self, endpoint: Endpoint) -> None:
-        """Connect."""
-
     def send(self, messages: Sequence[bytes]) -> int:
         """Offer messages in order. Never blocks.
 
@@ -74,7 +82,7 @@ class Sender(Protocol):
         """
 
     def confirmed(self) -> tuple[int, int]:
-        """Return (confirmed, failed) since `open`: acknowledged by the source, and finally refused by it.
+        """Return (confirmed, failed) so far: acknowledged by the source, and finally refused by it.
 
         Never blocks.
         """
@@ -84,13 +92,7 @@ class Sender(Protocol):
 
 
 class Consumer(Protocol):
-    """A reader of a source in our own code."""
-
-    def open(self, endpoint: Endpoint, member: int, members: int) -> None:
-        """Read this member's share of the endpoint's parts, from their ends.
-
-        What is sent after it returns is not missed.
-        """
+    """A reader of a member's share of a source, in our own code."""
 
     def take(self, most: int, timeout: float) -> Sequence[bytes]:
         """Return up to `most` messages of one part in its order, as soon as there are any.
@@ -112,8 +114,15 @@ class Framework(Protocol):
     def batch_interval(self) -> float:
         """Return the seconds between two moments at which it shows progress; 0 when it goes on continuously."""
 
-    def open(self, cell: Cell, endpoint: Endpoint, work: MessageProcessor, env: RunEnvironment) -> None:
-        """Run the work on every message of the endpoint until `close`. Returns once it is reading."""
+    def open(self, cell: Cell, endpoint: Endpoint, work: MessageProcessor, env: RunEnvironment) -> "RunningFramework":
+        """Run the work on every message of the endpoint. Returns once it is reading.
+
+        Raises a HarnessError, leaving nothing open, when it cannot.
+        """
+
+
+class RunningFramework(Protocol):
+    """A framework that processes the messages of one cell until `close`."""
 
     def poll(self) -> list[ProcessingReport]:
         """Return what was processed since the last call. Never blocks.
@@ -127,18 +136,15 @@ class Framework(Protocol):
 
 @runtime_checkable
 class SessionFramework(Protocol):
-    """A framework whose processes outlive a cell; any other one has new processes after each `open`."""
+    """A running framework whose processes outlive a cell; any other one has new processes after each `open`."""
 
     @property
     def session(self) -> Hashable:
-        """Return a name of its present processes, after `open`: another name means others, which are cold."""
+        """Return a name of its present processes: another name means others, which are cold."""
 
 
 class LoadGenerator(Protocol):
     """Sender of a schedule's messages, through a source's Sender, as they fall due."""
-
-    def open(self, endpoint: Endpoint, env: RunEnvironment) -> None:
-        """Open senders at the endpoint."""
 
     def start(self, spec: LoadSpec) -> None:
         """Begin to send; returns at once. There is one spec at a time."""

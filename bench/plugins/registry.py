@@ -14,7 +14,7 @@ from bench.config.site import Site, file_type, from_file
 from bench.config.validation import convert_settings
 from bench.errors import PluginError, UsageError
 from bench.plugins.plugin import ConsumerPlugin, FrameworkPlugin, LoadGeneratorPlugin, ReportPlugin, SourcePlugin
-from bench.plugins.protocols import Consumer, Framework, Sender, Source
+from bench.plugins.protocols import Consumer, Endpoint, Framework, Sender, Source
 from bench.plugins.site_section import Section
 from bench.search.problem import SearchProblem, Strategy
 
@@ -91,14 +91,14 @@ def source(name: str, settings: SettingsByPlugin) -> Source:
     return plugin.open(_settings(plugin.settings, name, settings))
 
 
-def sender(name: str) -> Sender:
-    """Return a client of the source of that name, closed."""
-    return source_plugin(name).sender()
+def sender(endpoint: Endpoint) -> Sender:
+    """Return a client of the endpoint's source, connected."""
+    return source_plugin(endpoint.source).sender(endpoint)
 
 
-def consumer(name: str) -> Consumer:
-    """Return a reader of the source of that name, closed."""
-    return _load("consumers", name, ConsumerPlugin).open()
+def consumer(endpoint: Endpoint, member: int = 0, members: int = 1) -> Consumer:
+    """Return a reader of a member's share of the endpoint, connected: what is sent from now on is not missed."""
+    return _load("consumers", endpoint.source, ConsumerPlugin).open(endpoint, member, members)
 
 
 def missing_consumer(name: str) -> str | None:
@@ -109,7 +109,7 @@ def missing_consumer(name: str) -> str | None:
 
 
 def framework(name: str, settings: SettingsByPlugin) -> Framework:
-    """Return the framework of that name, closed, with its part of a scenario's settings."""
+    """Return the framework of that name with its part of a scenario's settings; nothing of it runs yet."""
     plugin = framework_plugin(name)
     return plugin.open(_settings(plugin.settings, name, settings))
 

@@ -16,7 +16,7 @@ from bench.model.measurement import ClockOffset, Measurement
 from bench.model.message_codec import ClockReference
 from bench.plugins import registry
 from bench.plugins.environment import RunEnvironment
-from bench.plugins.protocols import Framework, LoadGenerator, SessionFramework, Source
+from bench.plugins.protocols import LoadGenerator, RunningFramework, SessionFramework, Source
 from bench.plugins.site_preflight import require_site
 from bench.runner.cell_plan import CellPlan
 from bench.system import clock
@@ -36,7 +36,7 @@ class _Parts(Struct, frozen=True):
 
     source: Source
     load_generator: LoadGenerator
-    framework: Framework
+    framework: RunningFramework
     ordered: bool
     clocks: ClockOffset | None
 
@@ -79,8 +79,8 @@ class Deployment:
         return self._parts.load_generator
 
     @property
-    def framework(self) -> Framework:
-        """Return the open framework."""
+    def framework(self) -> RunningFramework:
+        """Return the running framework."""
         return self._parts.framework
 
     @property
@@ -176,15 +176,14 @@ def _open_parts(plan: CellPlan, env: RunEnvironment) -> tuple[ExitStack, _Parts]
         endpoint = source.open(cell, env)
         watch.lap("source")
         ordered = endpoint.ordered or (endpoint.ordered_by_key and plan.scenario.load.keys is not None)
-        load_generator = plan.load_generator.open()
+        load_generator = plan.load_generator.open(endpoint, env)
         opening.callback(load_generator.close)
-        load_generator.open(endpoint, env)
         watch.lap("load generator")
-        framework = registry.framework(cell.framework, settings)
-        opening.callback(framework.close)
         clocks = node_exporter.measure_clock_offset(env.site)
         stamped = clock.local_clock(clocks, theirs=env.site.load is not None)
-        framework.open(cell, endpoint, message_work(plan, stamped), env)
+        work = message_work(plan, stamped)
+        framework = registry.framework(cell.framework, settings).open(cell, endpoint, work, env)
+        opening.callback(framework.close)
         watch.lap("framework")
         ordered = ordered and plan.framework.capabilities.ordered
         parts = _Parts(source, load_generator, framework, ordered, clocks)

@@ -18,7 +18,6 @@ from bench.plugins import registry
 from bench.plugins.protocols import Consumer, Endpoint, RunEnvironment
 from bench.plugins.reporting_thread import ReportingThread
 from bench.units import Rate, Seconds
-from bench.workload.delivery_counts import ProcessingReport
 from bench.workload.processing import MessageProcessor
 
 Mistake = Literal["lose", "duplicate", "swap", "flip", "die"]
@@ -41,7 +40,6 @@ class CapacityFramework:
     def __init__(self, settings: CapacitySettings) -> None:
         self._settings = settings
         self._next_mistake = settings.every
-        self._thread: ReportingThread | None = None
 
     @property
     def batch_interval(self) -> float:
@@ -52,20 +50,9 @@ class CapacityFramework:
         """Return why it cannot process the cell from that source, in a sentence; None when it can."""
         return registry.missing_consumer(source)
 
-    def open(self, cell: Cell, endpoint: Endpoint, work: MessageProcessor, env: RunEnvironment) -> None:  # noqa: ARG002  it runs in this process
-        """Start to process the endpoint's messages; return once it is reading."""
-        consumer = registry.consumer(endpoint.source)
-        consumer.open(endpoint, 0, 1)
-        self._thread = ReportingThread("capacity", partial(self._run, consumer, work))
-
-    def poll(self) -> list[ProcessingReport]:
-        """Return what was processed since the last call."""
-        return self._thread.poll() if self._thread is not None else []
-
-    def close(self) -> None:
-        """Stop; idempotent."""
-        if self._thread is not None:
-            self._thread.close()
+    def open(self, cell: Cell, endpoint: Endpoint, work: MessageProcessor, env: RunEnvironment) -> ReportingThread:  # noqa: ARG002  it runs in this process
+        """Start to process the endpoint's messages; return the running thread, whose reports are polled."""
+        return ReportingThread("capacity", partial(self._run, registry.consumer(endpoint), work))
 
     def _run(self, consumer: Consumer, work: MessageProcessor, thread: ReportingThread) -> None:
         seen = 0

@@ -55,31 +55,44 @@ class HarmonicioSettings(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class HarmonicioFramework:
-    """The PEs of one stream, in a cluster that outlives the cell."""
+    """Streams of their own, one a cell, in a cluster that outlives the cells."""
 
     batch_interval = 0.0
 
     def __init__(self, settings: HarmonicioSettings) -> None:
         self._settings = settings
-        self._cluster: Cluster | SitesCluster | None = None
-        self._report_server: ReportServer | None = None
-        self._bridges: list[Child] = []
-        self._stream = ""
 
     def unsupported_reason(self, cell: Cell, source: str) -> str | None:
         """Return why it cannot process the cell from that source, in a sentence; None when it can."""
         return too_large(cell) or (None if source == STREAM else registry.missing_consumer(source))
 
-    def open(self, cell: Cell, endpoint: Endpoint, work: MessageProcessor, env: RunEnvironment) -> None:
-        """Start to process the endpoint's messages; return once it is reading."""
-        pes = self._settings.pes or place("harmonicio", endpoint.source, env.site, env.cores).cores
-        self._cluster = cluster_of(env)
-        self._report_server = ReportServer(*self._cluster.listen)
-        bridged = endpoint.source != STREAM
-        self._stream = f"bridged-{token_hex(4)}" if bridged else endpoint.name
-        job_settings = job.Settings(
-            work, _most(cell), self._report_server.host, self._report_server.port, self._report_server.secret
-        )
+    def open(self, cell: Cell, endpoint: Endpoint, work: MessageProcessor, env: RunEnvironment) -> "RunningStream":
+        """Start to process the endpoint's messages; return once they are read."""
+        stream = RunningStream(cluster_of(env), endpoint)
+        try:
+            pes = self._settings.pes or place("harmonicio", endpoint.source, env.site, env.cores).cores
+            stream.start_pes(pes, work, _most(cell))
+            if endpoint.source != STREAM:
+                stream.start_bridges(min(self._settings.bridges, endpoint.parts), cell, env)
+        except BaseException:  # also where somebody interrupts the run
+            stream.close()
+            raise
+        return stream
+
+
+class RunningStream:
+    """The PEs of one stream, and the bridges that feed it where its messages come from another source."""
+
+    def __init__(self, cluster: Cluster | SitesCluster, endpoint: Endpoint) -> None:
+        self._cluster, self._endpoint, self._closed = cluster, endpoint, False
+        self._bridges: list[Child] = []
+        self._stream = endpoint.name if endpoint.source == STREAM else f"bridged-{token_hex(4)}"
+        self._report_server = ReportServer(*cluster.listen)
+
+    def start_pes(self, pes: int, work: MessageProcessor, most: int) -> None:
+        """Start so many PEs, which process batches of at most `most` messages; return once they are leased."""
+        reports = self._report_server
+        job_settings = job.Settings(work, most, reports.host, reports.port, reports.secret)
         wanted = {"c_name": self._stream, "image": IMAGE, "num": pes, "settings": msgspec.to_builtins(job_settings)}
         try:
             if others := self._cluster.others(self._stream):
@@ -90,13 +103,28 @@ class HarmonicioFramework:
         except HarmonicError as problem:
             raise PluginError("harmonicio", "open", str(problem)) from problem
         self._wait_for(pes)
-        if bridged:
-            self._bridge(cell, endpoint, env)
+
+    def start_bridges(self, members: int, cell: Cell, env: RunEnvironment) -> None:
+        """Start so many bridges from the endpoint to the stream; return once they read."""
+        reach = self._cluster.reach
+        fed = Options(
+            c_name=self._stream,
+            host=reach.data_host,
+            port=reach.data_port,
+            token=read_token(reach.token_file),
+            tls=reach.tls,
+            overflow="absent",
+        )
+        for member in range(members):
+            command = [sys.executable, "-m", "frameworks.harmonicio.bridge"]
+            bridge = env.supervisor.start(command, name=f"bridge-{member}", role="framework", received=Ready | Failure)
+            self._bridges.append(bridge)
+            bridge.inbox.send(Bridging(self._endpoint, fed, member=member, members=members, most=_at_once(cell)))
+        for bridge in self._bridges:
+            bridge.wait_reply(Ready, READY_TIMEOUT_S)
 
     def poll(self) -> list[ProcessingReport]:
         """Return what was processed since the last call."""
-        assert self._cluster is not None, "open comes first"
-        assert self._report_server is not None
         ended = self._report_server.ended()  # first: what a PE said last is still heard
         reports = self._report_server.received()
         for bridge in self._bridges:
@@ -111,34 +139,33 @@ class HarmonicioFramework:
         """Stop; idempotent."""
         while self._bridges:
             self._bridges.pop().stop()
-        cluster, reports_of_pes, self._report_server = self._cluster, self._report_server, None
-        if cluster is not None and reports_of_pes is not None and cluster.alive():
-            self._withdraw(cluster)
-        if reports_of_pes is not None:
-            reports_of_pes.close()
+        if self._closed:
+            return
+        self._closed = True
+        if self._cluster.alive():
+            self._withdraw()
+        self._report_server.close()
 
-    def _withdraw(self, cluster: Cluster | SitesCluster) -> None:
+    def _withdraw(self) -> None:
         """End the PEs.
 
         A cluster in which they do not end is closed: the next cell gets a new one, or, of a site, is refused.
         """
         try:
-            cluster.operator.withdraw(self._stream, purge=True)
+            self._cluster.operator.withdraw(self._stream, purge=True)
             deadline = time.monotonic() + STOP_TIMEOUT_S
-            while any(pe["c_name"] == self._stream for pe in cluster.operator.status()["pes"]):
+            while any(pe["c_name"] == self._stream for pe in self._cluster.operator.status()["pes"]):
                 if time.monotonic() > deadline:
                     logger.warning("PEs of %s did not end within %g s", self._stream, STOP_TIMEOUT_S)
-                    cluster.close()
+                    self._cluster.close()
                     return
                 time.sleep(0.05)
         except HarmonicError as problem:
             logger.warning("PEs of %s could not be ended: %s", self._stream, problem)
-            cluster.close()
+            self._cluster.close()
 
     def _wait_for(self, pes: int) -> None:
         """Return once so many PEs are leased."""
-        assert self._cluster is not None
-        assert self._report_server is not None
         deadline = time.monotonic() + READY_TIMEOUT_S
         while self._report_server.ready() < pes or self._running() < pes:
             self._cluster.check()
@@ -152,28 +179,8 @@ class HarmonicioFramework:
             time.sleep(0.05)
 
     def _running(self) -> int:
-        assert self._cluster is not None
         view: dict[str, Any] = self._cluster.operator.status()
         return sum(pe["c_name"] == self._stream and pe["state"] == "running" for pe in view["pes"])
-
-    def _bridge(self, cell: Cell, endpoint: Endpoint, env: RunEnvironment) -> None:
-        assert self._cluster is not None
-        members, reach = min(self._settings.bridges, endpoint.parts), self._cluster.reach
-        fed = Options(
-            c_name=self._stream,
-            host=reach.data_host,
-            port=reach.data_port,
-            token=read_token(reach.token_file),
-            tls=reach.tls,
-            overflow="absent",
-        )
-        for member in range(members):
-            command = [sys.executable, "-m", "frameworks.harmonicio.bridge"]
-            bridge = env.supervisor.start(command, name=f"bridge-{member}", role="framework", received=Ready | Failure)
-            self._bridges.append(bridge)
-            bridge.inbox.send(Bridging(endpoint, fed, member=member, members=members, most=_at_once(cell)))
-        for bridge in self._bridges:
-            bridge.wait_reply(Ready, READY_TIMEOUT_S)
 
 
 def _most(cell: Cell) -> int:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Sequence
+from contextlib import closing
 
 from msgspec import Struct
 
@@ -35,17 +36,14 @@ def main() -> None:
 
 
 def _bridge(channel: Channel[Bridging], command: Bridging) -> None:
-    consumer, feeder = registry.consumer(command.endpoint.source), Feeder(command.fed)
-    try:
-        consumer.open(command.endpoint, command.member, command.members)
-        feeder.step()
-        channel.send(Ready())
-        _carry(channel, consumer, feeder, command.most)
-    except HarmonicError as problem:
-        raise PluginError("harmonicio", "bridge", str(problem)) from problem
-    finally:
-        consumer.close()
-        feeder.close()
+    consumer = registry.consumer(command.endpoint, command.member, command.members)
+    with closing(consumer), closing(Feeder(command.fed)) as feeder:
+        try:
+            feeder.step()
+            channel.send(Ready())
+            _carry(channel, consumer, feeder, command.most)
+        except HarmonicError as problem:
+            raise PluginError("harmonicio", "bridge", str(problem)) from problem
 
 
 def _carry(channel: Channel[Bridging], consumer: Consumer, feeder: Feeder, most: int) -> None:

@@ -26,30 +26,42 @@ class PythonSettings(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PythonFramework:
-    """Worker processes; each reads its share of the partitions and reports what it has processed."""
+    """Worker processes that share the partitions of a source."""
 
     batch_interval = 0.0
 
     def __init__(self, settings: PythonSettings) -> None:
         self._settings = settings
-        self._workers: list[Child] = []
 
     def unsupported_reason(self, cell: Cell, source: str) -> str | None:  # noqa: ARG002  any size and cost will do
         """Return why it cannot process the cell from that source, in a sentence; None when it can."""
         return registry.missing_consumer(source)
 
-    def open(self, cell: Cell, endpoint: Endpoint, work: MessageProcessor, env: RunEnvironment) -> None:
-        """Start to process the endpoint's messages; return once it is reading."""
-        members = self._settings.processes or env.cores
-        for member in range(members):
-            command = [sys.executable, "-m", "frameworks.python.worker"]
-            worker = env.supervisor.start(
-                command, name=f"python-{member}", role="framework", received=ProcessingReport | Ready | Failure
-            )
-            self._workers.append(worker)
-            worker.inbox.send(Reading(endpoint, work, member=member, members=members, most=_most(cell)))
-        for worker in self._workers:
-            worker.wait_reply(Ready, READY_TIMEOUT_S)
+    def open(self, cell: Cell, endpoint: Endpoint, work: MessageProcessor, env: RunEnvironment) -> "PythonWorkers":
+        """Start to process the endpoint's messages; return once they are read."""
+        return PythonWorkers(self._settings.processes or env.cores, cell, endpoint, work, env)
+
+
+class PythonWorkers:
+    """Running worker processes; each reads its share of the partitions and reports what it has processed."""
+
+    def __init__(
+        self, members: int, cell: Cell, endpoint: Endpoint, work: MessageProcessor, env: RunEnvironment
+    ) -> None:
+        self._workers: list[Child] = []
+        try:
+            for member in range(members):
+                command = [sys.executable, "-m", "frameworks.python.worker"]
+                worker = env.supervisor.start(
+                    command, name=f"python-{member}", role="framework", received=ProcessingReport | Ready | Failure
+                )
+                self._workers.append(worker)
+                worker.inbox.send(Reading(endpoint, work, member=member, members=members, most=_most(cell)))
+            for worker in self._workers:
+                worker.wait_reply(Ready, READY_TIMEOUT_S)
+        except BaseException:  # also where somebody interrupts the run
+            self.close()
+            raise
 
     def poll(self) -> list[ProcessingReport]:
         """Return what was processed since the last call."""

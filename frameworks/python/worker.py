@@ -1,6 +1,7 @@
 """A worker process: reads its share of a source, processes it, and reports, until the harness closes its channel."""
 
 import time
+from contextlib import closing
 
 from msgspec import Struct
 
@@ -33,13 +34,9 @@ def main() -> None:
 
 
 def _read(channel: Channel[Reading], reading: Reading) -> None:
-    consumer = registry.consumer(reading.endpoint.source)
-    try:
-        consumer.open(reading.endpoint, reading.member, reading.members)
+    with closing(registry.consumer(reading.endpoint, reading.member, reading.members)) as consumer:
         channel.send(Ready())
         _work(channel, reading, consumer)
-    finally:
-        consumer.close()
 
 
 def _work(channel: Channel[Reading], reading: Reading, consumer: Consumer) -> None:

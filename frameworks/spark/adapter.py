@@ -24,12 +24,10 @@ _NUMBERS = count(1)
 
 
 class SparkFramework:
-    """One cell's query, in a Spark session that outlives it."""
+    """Queries, one a cell, in Spark sessions that outlive them."""
 
     def __init__(self, settings: SparkSettings) -> None:
         self._settings = settings
-        self._session: Session | None = None
-        self._checkpoint: Path | None = None
 
     @property
     def batch_interval(self) -> float:
@@ -42,46 +40,53 @@ class SparkFramework:
             return None
         return f"Spark reads {', '.join(_SOURCES)} here, not {source}"
 
-    def open(self, cell: Cell, endpoint: Endpoint, work: MessageProcessor, env: RunEnvironment) -> None:  # noqa: ARG002  the work says it all
-        """Start to process the endpoint's messages; return once it is reading."""
+    def open(self, cell: Cell, endpoint: Endpoint, work: MessageProcessor, env: RunEnvironment) -> "RunningQuery":  # noqa: ARG002  the work says it all
+        """Start to process the endpoint's messages; return once they are read."""
         settings, reader = self._settings, self._settings.reader(endpoint.source)
         if endpoint.client.get("chunking"):
             raise PluginError(
                 "spark", "open", "its source for Pulsar takes whole messages only; set settings.pulsar.chunking=false"
             )
-        self._session = env.cached_resource("spark", Slot).session(_plan(settings, reader, endpoint.source, env), env)
-        self._checkpoint = env.data / "spark" / f"checkpoint-{next(_NUMBERS)}"
-        self._session.send(
-            Read(
-                reader,
-                endpoint.address,
-                endpoint.name,
-                interval=self.batch_interval,
-                work=work,
-                options=reader_options(settings, reader, endpoint),
-                conf=query_conf(settings, reader, work.message_bytes),
-                storage=storage_level(settings),
-                checkpoint=str(self._checkpoint),
-            )
+        session = env.cached_resource("spark", Slot).session(_plan(settings, reader, endpoint.source, env), env)
+        checkpoint = env.data / "spark" / f"checkpoint-{next(_NUMBERS)}"
+        read = Read(
+            reader,
+            endpoint.address,
+            endpoint.name,
+            interval=self.batch_interval,
+            work=work,
+            options=reader_options(settings, reader, endpoint),
+            conf=query_conf(settings, reader, work.message_bytes),
+            storage=storage_level(settings),
+            checkpoint=str(checkpoint),
         )
+        return RunningQuery(session, read, checkpoint)
+
+
+class RunningQuery:
+    """The query of one cell; its session outlives it."""
+
+    def __init__(self, session: Session, read: Read, checkpoint: Path) -> None:
+        self._session, self._checkpoint = session, checkpoint
+        try:
+            session.send(read)
+        except BaseException:  # also where somebody interrupts the run
+            self.close()
+            raise
 
     @property
     def session(self) -> str:
         """Return the name of the session that serves the cell."""
-        assert self._session is not None, "open comes first"
         return self._session.name
 
     def poll(self) -> list[ProcessingReport]:
         """Return what was processed since the last call."""
-        assert self._session is not None, "open comes first"
         return self._session.reports()
 
     def close(self) -> None:
         """Stop; idempotent."""
-        if self._session is not None:
-            self._session.stop_reading()
-        if self._checkpoint is not None:
-            shutil.rmtree(self._checkpoint, ignore_errors=True)
+        self._session.stop_reading()
+        shutil.rmtree(self._checkpoint, ignore_errors=True)
 
 
 def prepare(settings: SparkSettings, cell: Cell, env: RunEnvironment) -> None:

@@ -23,19 +23,16 @@ class FilesSender:
 
     gathers_from = 4096
 
-    def __init__(self) -> None:
-        self._unfinished = self._complete = -1
-        self._where, self._prefix = "", secrets.token_hex(4)
-        self._taken = self._failed = 0
-
-    def open(self, endpoint: Endpoint) -> None:
-        """Connect to the endpoint."""
+    def __init__(self, endpoint: Endpoint) -> None:
         complete = Path(endpoint.address)
-        self._where = str(complete)
+        self._unfinished = self._complete = -1
+        self._where, self._prefix = str(complete), secrets.token_hex(4)
+        self._taken = self._failed = 0
         try:
             self._complete = os.open(complete, os.O_RDONLY | os.O_DIRECTORY)
             self._unfinished = os.open(complete.parent / UNFINISHED, os.O_RDONLY | os.O_DIRECTORY)
         except OSError as problem:
+            self.close()
             raise PluginError("files", "open", f"{problem.filename}: {problem.strerror}") from problem
 
     def send(self, messages: Sequence[bytes]) -> int:
@@ -51,7 +48,7 @@ class FilesSender:
         return len(heads)
 
     def confirmed(self) -> tuple[int, int]:
-        """Return (confirmed, failed) since `open`."""
+        """Return (confirmed, failed) so far."""
         return self._taken - self._failed, self._failed
 
     def close(self) -> None:

@@ -25,63 +25,67 @@ LOOK_INTERVAL_S = 0.01
 class StreamSender:
     """A connector that never blocks."""
 
-    def __init__(self) -> None:
-        self._feeder: Feeder | None = None
-        self._looked, self._full = 0.0, False
-
-    def open(self, endpoint: Endpoint) -> None:
-        """Connect to the endpoint."""
-        host, port = Address.parse(endpoint.address)
-        client = endpoint.client
-        options = {
-            "c_name": endpoint.name,
-            "host": host,
-            "port": port,
-            "batch_bytes": client["batch"],
-            "max_in_flight_bytes": client["max_in_flight"],
-            "delivery": client["delivery"],
-            "overflow": client["overflow"],
-            "credit_timeout": client["credit_timeout"],
-            "token": read_token(str(client["token_file"])),
-            "tls": client["tls"] or None,
-        }
-        self._feeder = Feeder(convert(options, Options))
-        deadline = time.monotonic() + CONNECT_TIMEOUT_S
-        while not self._feeder.connected:
-            self._step(self._feeder)
-            if time.monotonic() > deadline:
-                raise PluginError("stream", "open", f"no master answers at {endpoint.address}")
-            time.sleep(0.005)
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._looked, self._full, self._closed = 0.0, False, False
+        self._feeder = Feeder(_options(endpoint))
+        try:
+            self._connect(endpoint)
+        except PluginError:
+            self.close()
+            raise
 
     def send(self, messages: Sequence[bytes]) -> int:
         """Offer messages; return how many were taken."""
-        feeder = self._feeder
-        assert feeder is not None, "open comes first"
-        self._step(feeder)
-        taken = feeder.offer(messages)
+        self._step()
+        taken = self._feeder.offer(messages)
         if not taken and self._full:
-            wait_for_sockets(feeder.watched_sockets(), TIMEOUT_S)
-            self._step(feeder)
-            taken = feeder.offer(messages)
+            wait_for_sockets(self._feeder.watched_sockets(), TIMEOUT_S)
+            self._step()
+            taken = self._feeder.offer(messages)
         self._full = taken < len(messages)
         return taken
 
     def confirmed(self) -> tuple[int, int]:
-        """Return (confirmed, failed) since `open`."""
-        assert self._feeder is not None, "open comes first"
+        """Return (confirmed, failed) so far."""
         if time.monotonic() >= self._looked + LOOK_INTERVAL_S:
-            self._step(self._feeder)
+            self._step()
         return self._feeder.acked, self._feeder.failed
 
     def close(self) -> None:
         """Disconnect; what is not confirmed is given up."""
-        feeder, self._feeder = self._feeder, None
-        if feeder is not None:
-            feeder.close()
+        if not self._closed:
+            self._closed = True
+            self._feeder.close()
 
-    def _step(self, feeder: Feeder) -> None:
+    def _connect(self, endpoint: Endpoint) -> None:
+        deadline = time.monotonic() + CONNECT_TIMEOUT_S
+        while not self._feeder.connected:
+            self._step()
+            if time.monotonic() > deadline:
+                raise PluginError("stream", "open", f"no master answers at {endpoint.address}")
+            time.sleep(0.005)
+
+    def _step(self) -> None:
         self._looked = time.monotonic()
         try:
-            feeder.step(self._looked)
+            self._feeder.step(self._looked)
         except HarmonicError as problem:
             raise PluginError("stream", "send", str(problem)) from problem
+
+
+def _options(endpoint: Endpoint) -> Options:
+    host, port = Address.parse(endpoint.address)
+    client = endpoint.client
+    options = {
+        "c_name": endpoint.name,
+        "host": host,
+        "port": port,
+        "batch_bytes": client["batch"],
+        "max_in_flight_bytes": client["max_in_flight"],
+        "delivery": client["delivery"],
+        "overflow": client["overflow"],
+        "credit_timeout": client["credit_timeout"],
+        "token": read_token(str(client["token_file"])),
+        "tls": client["tls"] or None,
+    }
+    return convert(options, Options)

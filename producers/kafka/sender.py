@@ -8,7 +8,7 @@ from kafka.errors import KafkaError
 from bench.errors import PluginError
 from bench.plugins.protocols import Endpoint
 from bench.workload.batch_writer import Filler
-from producers.kafka.client import Client, client_of
+from producers.kafka.client import client_of
 
 
 class KafkaSender:
@@ -20,21 +20,17 @@ class KafkaSender:
 
     gathers_from = 32_768
 
-    def __init__(self) -> None:
-        self._client: Client | None = None
+    def __init__(self, endpoint: Endpoint) -> None:
         self._taken = self._confirmed = 0
-
-    def open(self, endpoint: Endpoint) -> None:
-        """Connect to the endpoint."""
         try:
             self._client = client_of(endpoint)
         except (KafkaError, KafkaException) as problem:
             raise PluginError("kafka", "open", f"no connection to {endpoint.address}: {problem}") from problem
+        self._closed = False
         self._parts, self._most = endpoint.parts, int(endpoint.client["waiting"])
 
     def send(self, messages: Sequence[bytes]) -> int:
         """Offer messages; return how many were taken."""
-        assert self._client is not None, "open comes first"
         offered = messages[: self._room()]
         for part, turns in self._turns(len(offered)):
             self._client.write(offered[turns], part)
@@ -43,7 +39,6 @@ class KafkaSender:
 
     def send_pieces(self, heads: Sequence[bytes], fillers: Sequence[Filler]) -> int:
         """Offer messages in two pieces, header and filler; return how many were taken."""
-        assert self._client is not None, "open comes first"
         count = min(len(heads), self._room())
         for part, turns in self._turns(count):
             self._client.write_pieces(heads[:count][turns], fillers[:count][turns], part)
@@ -52,7 +47,6 @@ class KafkaSender:
 
     def send_keyed(self, messages: Sequence[bytes], keys: Sequence[bytes]) -> int:
         """Offer messages with a key each; return how many were taken."""
-        assert self._client is not None, "open comes first"
         count = min(len(messages), self._room())
         if count:
             self._client.write_keyed(messages[:count], keys[:count])
@@ -60,7 +54,6 @@ class KafkaSender:
         return count
 
     def _room(self) -> int:
-        assert self._client is not None, "open comes first"
         return max(0, self._most - self._client.waiting())
 
     def _turns(self, count: int) -> Iterator[tuple[int, slice]]:
@@ -71,14 +64,13 @@ class KafkaSender:
                 yield part, slice(first, None, self._parts)
 
     def confirmed(self) -> tuple[int, int]:
-        """Return (confirmed, failed) since `open`."""
-        assert self._client is not None, "open comes first"
+        """Return (confirmed, failed) so far."""
         waiting, failed = self._client.waiting(), self._client.failed()
         self._confirmed = max(self._confirmed, self._taken - waiting - failed)
         return self._confirmed, failed
 
     def close(self) -> None:
         """Disconnect; what is not confirmed is given up."""
-        client, self._client = self._client, None
-        if client is not None:
-            client.close()
+        if not self._closed:
+            self._closed = True
+            self._client.close()

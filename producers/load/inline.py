@@ -9,7 +9,7 @@ from threading import Event, Thread
 
 from bench.errors import HarnessError, ProcessDiedError
 from bench.plugins import registry
-from bench.plugins.protocols import Endpoint, RunEnvironment, Sender
+from bench.plugins.protocols import Endpoint, RunEnvironment
 from bench.system import clock
 from bench.workload.load_spec import LoadSpec, SendProgress
 from bench.workload.open_loop import OpenLoopSender, run_load
@@ -20,16 +20,11 @@ logger = logging.getLogger(__name__)
 class InlineLoadGenerator:
     """One spec at a time, each in a thread of its own."""
 
-    def __init__(self) -> None:
-        self._sender: Sender | None = None
+    def __init__(self, endpoint: Endpoint, env: RunEnvironment) -> None:  # noqa: ARG002  it needs no more than its thread
         self._thread: Thread | None = None
         self._progress: SimpleQueue[SendProgress | HarnessError] = SimpleQueue()
         self._halted = Event()
-
-    def open(self, endpoint: Endpoint, env: RunEnvironment) -> None:  # noqa: ARG002  it needs no more than its thread
-        """Open senders at the endpoint."""
-        self._sender = registry.sender(endpoint.source)
-        self._sender.open(endpoint)
+        self._sender = registry.sender(endpoint)
 
     def start(self, spec: LoadSpec) -> None:
         """Begin to send a spec; return at once."""
@@ -58,11 +53,9 @@ class InlineLoadGenerator:
         self._halted.set()
         if self._thread is not None:
             self._thread.join(timeout=15)
-        if self._sender is not None:
-            self._sender.close()
+        self._sender.close()
 
     def _run(self, spec: LoadSpec) -> None:
-        assert self._sender is not None
         try:
             run_load(
                 OpenLoopSender(spec, self._sender),

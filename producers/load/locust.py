@@ -51,38 +51,33 @@ Reply = SendProgress | Ready | Failure
 class LocustLoadGenerator:
     """The senders of one cell, in the run's Locust processes."""
 
-    def __init__(self) -> None:
-        self._processes: LocustProcess | None = None
-
-    def open(self, endpoint: Endpoint, env: RunEnvironment) -> None:
-        """Open senders at the endpoint."""
-        self._processes = locust_process(env)
-        self._processes.send(Opening(endpoint))
-        self._processes.wait_ready(READY_TIMEOUT_S)
+    def __init__(self, endpoint: Endpoint, env: RunEnvironment) -> None:
+        self._processes, self._closed = locust_process(env), False
+        try:
+            self._processes.send(Opening(endpoint))
+            self._processes.wait_ready(READY_TIMEOUT_S)
+        except BaseException:  # also where somebody interrupts the run
+            self.close()
+            raise
 
     def start(self, spec: LoadSpec) -> None:
         """Begin to send a spec; return at once."""
-        self._open_processes.send(spec)
+        self._processes.send(spec)
 
     def cancel(self) -> None:
         """Give up what is not sent yet."""
         with contextlib.suppress(ProcessDiedError):  # `ask` tells of it
-            self._open_processes.send(Cancel())
+            self._processes.send(Cancel())
 
     def poll(self) -> list[SendProgress]:
         """Return the progress since the last call."""
-        return self._open_processes.sent()
+        return self._processes.sent()
 
     def close(self) -> None:
         """Close the senders."""
-        processes, self._processes = self._processes, None
-        if processes is not None and processes.alive():
-            processes.dismiss()
-
-    @property
-    def _open_processes(self) -> "LocustProcess":
-        assert self._processes is not None, "open comes first"
-        return self._processes
+        if not self._closed and self._processes.alive():
+            self._processes.dismiss()
+        self._closed = True
 
 
 class LocustProcess:

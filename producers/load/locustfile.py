@@ -182,8 +182,7 @@ class Producer(User):
         match told:
             case Opening(endpoint):
                 self._close()
-                self._source, self._sender = endpoint.source, registry.sender(endpoint.source)
-                self._sender.open(endpoint)
+                self._source, self._sender = endpoint.source, registry.sender(endpoint)
                 self._line.send(Ready())
             case Closing():
                 self._close()

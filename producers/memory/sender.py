@@ -9,12 +9,8 @@ from bench.system.pipe import Pipe
 class MemorySender:
     """Writer into the pipe; what is in it counts as confirmed."""
 
-    def __init__(self) -> None:
-        self._confirmed = 0
-
-    def open(self, endpoint: Endpoint) -> None:
-        """Connect to the endpoint."""
-        self._pipe = Pipe.named(endpoint.address)
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._pipe, self._confirmed = Pipe.named(endpoint.address), 0
 
     def send(self, messages: Sequence[bytes]) -> int:
         """Offer messages; return how many were taken."""
@@ -23,7 +19,7 @@ class MemorySender:
         return taken
 
     def confirmed(self) -> tuple[int, int]:
-        """Return (confirmed, failed) since `open`."""
+        """Return (confirmed, failed) so far."""
         return self._confirmed, 0
 
     def close(self) -> None:

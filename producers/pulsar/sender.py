@@ -35,15 +35,11 @@ _COMPRESSION = {
 class PulsarSender:
     """Writer of message i to partition i modulo their number; it takes no more than its queue has space for."""
 
-    def __init__(self) -> None:
-        self._client: pulsar.Client | None = None
+    def __init__(self, endpoint: Endpoint) -> None:
         self._parts: list[_Part] = []
-        self._taken = self._most = 0
-        self._told = False
-
-    def open(self, endpoint: Endpoint) -> None:
-        """Connect to the endpoint."""
-        self._client, self._most = connected(endpoint.address, endpoint.client), int(endpoint.client["waiting"])
+        self._taken, self._most = 0, int(endpoint.client["waiting"])
+        self._told = self._closed = False
+        self._client = connected(endpoint.address, endpoint.client)
         counted = _EachCounted if endpoint.client["keys"] or endpoint.client["chunking"] else _LastCounted
         try:
             for part in range(endpoint.parts):
@@ -51,6 +47,7 @@ class PulsarSender:
                 producer = self._client.create_producer(f"{endpoint.name}-partition-{part}", **options)
                 self._parts.append(counted(producer, int(endpoint.client["keys"])))
         except pulsar.PulsarException as problem:
+            self.close()
             raise PluginError("pulsar", "open", f"no producer at {endpoint.address}: {problem}") from problem
 
     def send(self, messages: Sequence[bytes]) -> int:
@@ -80,7 +77,7 @@ class PulsarSender:
         return taken
 
     def confirmed(self) -> tuple[int, int]:
-        """Return (confirmed, failed) since `open`."""
+        """Return (confirmed, failed) so far."""
         settled = [part.settled() for part in self._parts]
         if not self._told and (why := next((part.refused for part in self._parts if part.refused), None)):
             logger.warning("Pulsar refused a message: %s", why)
@@ -89,9 +86,9 @@ class PulsarSender:
 
     def close(self) -> None:
         """Disconnect; what is not confirmed is given up."""
-        client, self._client, self._parts = self._client, None, []
-        if client is not None:
-            client.shutdown()
+        if not self._closed:
+            self._closed, self._parts = True, []
+            self._client.shutdown()
 
 
 class _Part(Protocol):

@@ -51,15 +51,11 @@ class TcpSender:
 
     gathers_from = JOINED_BELOW
 
-    def __init__(self) -> None:
-        self._listener: socket.socket | None = None
+    def __init__(self, endpoint: Endpoint) -> None:
         self._reader: socket.socket | None = None
         self._buffers: list[Filler] = []  # one of joined lines, or `self._each` for each message, the last a newline
         self._each, self._next, self._written, self._left, self._held = 1, 0, 0, 0, 0
         self._taken, self.waited = 0, 0.0
-
-    def open(self, endpoint: Endpoint) -> None:
-        """Listen at the endpoint."""
         host, port = Address.parse(endpoint.address)
         try:
             self._listener = socket.create_server((host, port), backlog=8)
@@ -90,7 +86,7 @@ class TcpSender:
         return taken
 
     def confirmed(self) -> tuple[int, int]:
-        """Return (confirmed, failed) since `open`."""
+        """Return (confirmed, failed) so far."""
         if self._held and self._connected():
             self._flushed(time.monotonic())
         return self._taken - self._held, 0
@@ -98,12 +94,10 @@ class TcpSender:
     def close(self) -> None:
         """Disconnect; what is not confirmed is given up."""
         self._part()
-        if self._listener is not None:
-            self._listener.close()
+        self._listener.close()
 
     def _connected(self) -> bool:
         """Return whether there is a reader; a newer one replaces the one there was."""
-        assert self._listener is not None
         with contextlib.suppress(BlockingIOError):
             while True:
                 newest, _ = self._listener.accept()
@@ -136,8 +130,7 @@ class TcpSender:
 
     def _flushed(self, deadline: float) -> bool:
         """Return whether nothing is held back any more."""
-        while self._held:
-            assert self._reader is not None
+        while self._held and self._reader is not None:
             pieces = self._buffers
             if self._next or self._written:
                 pieces = [memoryview(pieces[self._next])[self._written :], *pieces[self._next + 1 :]]
@@ -152,7 +145,7 @@ class TcpSender:
                 return False
             if self._held and time.monotonic() > deadline:
                 return False
-        return True
+        return not self._held
 
     def _count_wait(self, took: float) -> None:
         """Count a write that took long, and left the buffer full of unread bytes, as waiting for the reader."""

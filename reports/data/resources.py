@@ -1,4 +1,4 @@
-"""Resource usage of a cell's deciding trial, by role and by host of the site: CPU, memory, network, disk and garbage collection."""
+"""Resource usage of a cell's deciding trial by role and by host: CPU, memory, network, disk and garbage collection."""
 
 from collections.abc import Mapping
 
@@ -19,7 +19,7 @@ MACHINE = {"busy": "whole machine", "steal": "stolen by its host"}
 
 
 def describe_resources(trial: JudgedTrial | None) -> tuple[tuple[str, ...], ...]:
-    """Return a row for each measured role and each host of the site, in the order of HEADINGS; a dash for an unknown."""
+    """Return a row for each role and each host of the site, in the order of HEADINGS; an unknown value is a dash."""
     if trial is None:
         return ()
     measured = trial.measurement

@@ -38,10 +38,8 @@ def opened(env, files):
     loads = []
 
     def make(name):
-        load = registry.load_generator_plugin(name).open()
-        loads.append(load)
-        load.open(files, env)
-        return load
+        loads.append(registry.load_generator_plugin(name).open(files, env))
+        return loads[-1]
 
     yield make
     for load in loads:
@@ -152,10 +150,9 @@ def test_cancelling_a_load_generator_that_is_gone_is_no_error(opened, env):
 
 def test_locust_says_why_it_cannot_go_on(env, tmp_path):
     """The reason is in the error, not only in its log."""
-    load = registry.load_generator_plugin("locust").open()
+    missing = Endpoint("files", str(tmp_path / "nowhere" / "complete"))
     with pytest.raises(ProcessDiedError, match="No such file"):
-        load.open(Endpoint("files", str(tmp_path / "nowhere" / "complete")), env)
-    load.close()
+        registry.load_generator_plugin("locust").open(missing, env)
 
 
 def test_one_locust_serves_all_cells(opened, env):
@@ -179,9 +176,8 @@ def two(tmp_path):
 @pytest.mark.parametrize("arrivals", ["constant", "poisson"])
 def test_two_locust_workers_send_one_schedule(two, arrivals):
     """Each its own share, both at their due times; together they are what one would have sent."""
-    source, load = registry.source("files", {}), registry.load_generator_plugin("locust").open()
-    endpoint = source.open(Cell("python", "files", 100, 0.0), two)
-    load.open(endpoint, two)
+    endpoint = registry.source("files", {}).open(Cell("python", "files", 100, 0.0), two)
+    load = registry.load_generator_plugin("locust").open(endpoint, two)
     given = replace(spec(), workers=2, arrivals=arrivals, seed=5)
     load.start(given)
     last = progress_until(load, lambda sent: sent.done)[-1]

@@ -31,10 +31,8 @@ class Deployment:
         self.size, self.env, self._next = size, env, 0
         self.source = registry.source(name, settings)
         self.endpoint = self.source.open(Cell("python", name, size, 0.0), env)
-        self.sender = registry.sender(name)
-        self.sender.open(self.endpoint)
-        self.reader = registry.consumer(name)
-        self.reader.open(self.endpoint, 0, 1)
+        self.sender = registry.sender(self.endpoint)
+        self.reader = registry.consumer(self.endpoint)
 
     def written(self, count):
         """The next messages of one producer."""
@@ -146,9 +144,7 @@ def test_messages_with_keys_arrive_once(deploy, name, settings):
 def test_messages_of_a_key_share_a_partition_in_their_order(deploy, settings):
     """The one that Kafka's own client would choose: both libraries agree."""
     deployment = deploy("kafka", {"kafka": {"partitions": 3, **settings.get("kafka", {})}})
-    readers = [registry.consumer("kafka") for _ in range(3)]
-    for member, reader in enumerate(readers):
-        reader.open(deployment.endpoint, member, 3)
+    readers = [registry.consumer(deployment.endpoint, member, 3) for member in range(3)]
     deployment.sender.send_keyed(deployment.written(200), [b"key-%d" % (number % 10) for number in range(200)])
     parts = [numbers(drained(reader)) for reader in readers]
     assert all(part == sorted(part) for part in parts)
@@ -209,13 +205,11 @@ def test_a_cell_has_nothing_of_the_one_before(deploy, name, settings):
 
 @pytest.mark.parametrize(("name", "settings"), [*SOURCES, KAFKA_PYTHON])
 def test_closing_twice_does_no_harm(deploy, name, settings):
-    """Neither does closing what was never opened."""
+    """Neither does closing a source that was never opened."""
     deployment = deploy(name, settings)
     opened = [deployment.sender, deployment.sender, deployment.source, deployment.source]
-    never_opened = [registry.source(name, settings), registry.sender(name)]
-    assert [plugin.close() for plugin in (*opened, *never_opened)] == [
-        None
-    ] * 6  # none raises, and there is nothing to say
+    closed = [plugin.close() for plugin in (*opened, registry.source(name, settings))]
+    assert closed == [None] * 5  # none raises, and there is nothing to say
 
 
 def test_tcp_refuses_a_binary_filler():
@@ -234,8 +228,7 @@ def test_a_new_tcp_reader_begins_with_a_whole_message(deploy):
     """The one that its predecessor got only in part comes again."""
     deployment = deploy("tcp", {}, size=10**7)
     assert deployment.sender.send(deployment.written(1)) == 1
-    former, deployment.reader = deployment.reader, registry.consumer("tcp")
-    deployment.reader.open(deployment.endpoint, 0, 1)
+    former, deployment.reader = deployment.reader, registry.consumer(deployment.endpoint)
     assert numbers(deployment.receive(1), 10**7) == [0]
     former.close()
 
@@ -247,8 +240,7 @@ def test_a_new_tcp_reader_begins_with_a_whole_message_also_of_pieces(deploy):
     heads, rests = writer.write_headers(0, np.zeros(1), 0.0), writer.filler.rows_from(0, 0, 1)
     assert deployment.sender.send_pieces(heads, rests) == 1
     deployment._next = 1
-    former, deployment.reader = deployment.reader, registry.consumer("tcp")
-    deployment.reader.open(deployment.endpoint, 0, 1)
+    former, deployment.reader = deployment.reader, registry.consumer(deployment.endpoint)
     assert numbers(deployment.receive(1), 10**7) == [0]
     former.close()
 
@@ -291,9 +283,7 @@ def test_kafka_shares_messages_evenly_among_partitions(deploy):
     for _ in range(5):
         deployment.send(deployment.written(7))
     deployment.settled()
-    readers = [registry.consumer("kafka") for _ in range(3)]
-    for member, reader in enumerate(readers):
-        reader.open(deployment.endpoint, member, 3)
+    readers = [registry.consumer(deployment.endpoint, member, 3) for member in range(3)]
     deployment.send(deployment.written(31))
     assert sorted(len(drained(reader)) for reader in readers) == [10, 10, 11]
 

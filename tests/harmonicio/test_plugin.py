@@ -30,15 +30,11 @@ class RunningSystem:
 
     def __init__(self, env: RunEnvironment, source: str, size: int, cost: float) -> None:
         self.cell = Cell("harmonicio", source, size, cost)
-        self.plugins = [
-            registry.source(source, {}),
-            registry.load_generator_plugin("inline").open(),
-            registry.framework("harmonicio", {}),
-        ]
-        self.source, self.load, self.framework = self.plugins
+        self.source = registry.source(source, {})
         self.endpoint = self.source.open(self.cell, env)
-        self.load.open(self.endpoint, env)
-        self.framework.open(self.cell, self.endpoint, MessageProcessor(size, 0.5), env)
+        self.load = registry.load_generator_plugin("inline").open(self.endpoint, env)
+        framework = registry.framework("harmonicio", {})
+        self.framework = framework.open(self.cell, self.endpoint, MessageProcessor(size, 0.5), env)
 
     def tally(self, count: int, rate: float = 2000.0) -> DeliveryCounts:
         """Send so many messages; the tally once all were worked on."""
@@ -56,7 +52,7 @@ class RunningSystem:
         return tally
 
     def close(self) -> None:
-        for plugin in reversed(self.plugins):
+        for plugin in (self.framework, self.load, self.source):
             plugin.close()
 
 

@@ -164,9 +164,9 @@ def test_teardown_yml_keeps_what_it_did_not_create(play: Play, hosts: Hosts) -> 
 
 
 def test_services_of_others_are_refused_and_kept(play: Play, hosts: Hosts) -> None:
-    """A unit, an account and a configuration of somebody else stop site.yml first; a teardown leaves them as they are."""
+    """A unit, an account and a configuration of somebody else stop site.yml first; a teardown leaves them alone."""
     theirs = "/etc/systemd/system/pulsar-broker.service /etc/pulsar/broker.conf"
-    make = f"useradd --system --home /srv/theirs pulsar; mkdir /etc/pulsar; for file in {theirs}; do echo theirs >$file; done"
+    make = f"useradd --system --home /srv/theirs pulsar; mkdir /etc/pulsar; echo theirs | tee {theirs}"
     hosts("exec", "broker-1", "sh", "-c", make)
     before = hosts("exec", "broker-1", "sha256sum", *theirs.split()).stdout
     refused = play("site.yml", INVENTORY, expect_failure=True)

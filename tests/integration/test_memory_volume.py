@@ -3,6 +3,7 @@
 import threading
 import time
 
+from bench.plugins.protocols import Endpoint
 from bench.system.pipe import Pipe
 from bench.workload.delivery_counts import DeliveryCounts
 from bench.workload.load_spec import LoadSpec
@@ -14,8 +15,7 @@ from producers.memory.sender import MemorySender
 def passed(count, size=100):
     """(sent, tally) of so many messages that one thread sends as fast as it can and another one works on."""
     name, tally, over = f"volume-{count}", DeliveryCounts(), threading.Event()
-    sender, pipe = MemorySender(), Pipe.named(name)
-    sender._pipe = pipe
+    sender, pipe = MemorySender(Endpoint("memory", name)), Pipe.named(name)
 
     def consume():
         work = MessageProcessor(size, 0.5)

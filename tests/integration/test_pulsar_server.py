@@ -40,11 +40,11 @@ def opened(env):
     deployed = []
 
     def make(size=1000, **settings):
-        source, sender = registry.source("pulsar", {"pulsar": settings}), registry.sender("pulsar")
-        deployed.extend([source, sender])
+        source = registry.source("pulsar", {"pulsar": settings})
+        deployed.append(source)
         endpoint = source.open(Cell("python", "pulsar", size, 0.0), env)
-        sender.open(endpoint)
-        return endpoint, sender
+        deployed.append(registry.sender(endpoint))
+        return endpoint, deployed[-1]
 
     yield make
     for plugin in reversed(deployed):
@@ -80,8 +80,7 @@ def test_it_listens_on_loopback_only(pulsar, env):
 def test_a_message_of_10_mb_passes_and_nothing_storms(pulsar, opened, env):
     """The bookie's frames are larger than the broker's messages: no frame is refused, in batches neither."""
     endpoint, sender = opened(10**7)
-    reader = registry.consumer("pulsar")
-    reader.open(endpoint, 0, 1)
+    reader = registry.consumer(endpoint)
     messages = written(10**7, 6)
     assert sender.send(messages) == 6
     assert read_all([reader], 6) == [6]
@@ -98,9 +97,7 @@ def test_members_share_a_topic(pulsar, opened, subscription):
     endpoint, sender = opened(
         subscription=subscription, batching=subscription != "shared"
     )  # a batch goes to one member
-    readers = [registry.consumer("pulsar"), registry.consumer("pulsar")]
-    for member, reader in enumerate(readers):
-        reader.open(endpoint, member, 2)
+    readers = [registry.consumer(endpoint, member, 2) for member in range(2)]
     for batch in range(20):
         assert sender.send(written(1000, 20, first=20 * batch)) == 20
     got = read_all(readers, 400)
@@ -116,8 +113,7 @@ def test_members_share_a_topic(pulsar, opened, subscription):
 def test_the_backlog_is_told(pulsar, opened):
     """What nobody has read yet has entries and bytes."""
     endpoint, sender = opened()
-    reader = registry.consumer("pulsar")
-    reader.open(endpoint, 0, 1)
+    reader = registry.consumer(endpoint)
     reader.close()
     sender.send(written(1000, 500))
     until(lambda: sender.confirmed() == (500, 0))
@@ -129,8 +125,7 @@ def test_the_backlog_is_told(pulsar, opened):
 def test_a_message_above_the_limit_passes_in_pieces(opened):
     """Only where the scenario asks for it; without that the cell is refused, with what to do."""
     endpoint, sender = opened(10**6, chunking=True, largest="200 kB")
-    reader = registry.consumer("pulsar")
-    reader.open(endpoint, 0, 1)
+    reader = registry.consumer(endpoint)
     assert sender.send(written(10**6, 4)) == 4
     assert read_all([reader], 4) == [4]
     reader.close()

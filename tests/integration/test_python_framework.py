@@ -24,14 +24,10 @@ def system(request, env):
     if request.param in ("kafka", "pulsar"):
         request.getfixturevalue(request.param)
     cell = Cell("python", request.param, 1000, 0.001)
-    source, load, framework = (
-        registry.source(request.param, {}),
-        registry.load_generator_plugin("inline").open(),
-        registry.framework("python", {}),
-    )
+    source = registry.source(request.param, {})
     endpoint = source.open(cell, env)
-    load.open(endpoint, env)
-    framework.open(cell, endpoint, MessageProcessor(1000, 0.5), env)
+    load = registry.load_generator_plugin("inline").open(endpoint, env)
+    framework = registry.framework("python", {}).open(cell, endpoint, MessageProcessor(1000, 0.5), env)
     yield load, framework
     for plugin in (framework, load, source):
         plugin.close()

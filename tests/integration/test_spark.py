@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from itertools import pairwise
 
 import numpy as np
@@ -36,19 +36,14 @@ SYSTEMS = {"kafka": {}, "pulsar": {}, "files": {}, "tcp by Structured Streaming"
 def reading(env, source_name, size, settings=None):
     """A source, a load that writes to it, and Spark reading it: (endpoint, load, framework)."""
     cell = Cell("spark", source_name, size, 0.0)
-    source, load, framework = (
-        registry.source(source_name, {}),
-        registry.load_generator_plugin("inline").open(),
-        registry.framework("spark", {"spark": settings or {}}),
-    )
-    endpoint = source.open(cell, env)
-    load.open(endpoint, env)
-    try:
-        framework.open(cell, endpoint, MessageProcessor(size, ENTROPY), env)
-        yield endpoint, load, framework
-    finally:
-        for plugin in (framework, load, source):
-            plugin.close()
+    source = registry.source(source_name, {})
+    with ExitStack() as opened:
+        opened.callback(source.close)
+        endpoint = source.open(cell, env)
+        load = opened.enter_context(closing(registry.load_generator_plugin("inline").open(endpoint, env)))
+        framework = registry.framework("spark", {"spark": settings or {}})
+        running = framework.open(cell, endpoint, MessageProcessor(size, ENTROPY), env)
+        yield endpoint, load, opened.enter_context(closing(running))
 
 
 def send(load, run, size, count, cost=0.0):

@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import cast
 
-from redis import Redis, RedisError
+from redis import RedisError
 from redis.typing import KeyT, StreamIdT
 
 from bench.errors import PluginError
@@ -19,19 +19,16 @@ Entries = list[tuple[bytes, dict[bytes, bytes]]]
 class RedisConsumer:
     """Reads the streams whose number modulo the members is its own; several members need as many partitions."""
 
-    def __init__(self) -> None:
-        self._client: Redis | None = None
+    def __init__(self, endpoint: Endpoint, member: int, members: int) -> None:
         self._last: dict[KeyT, StreamIdT] = {}  # by stream, the number of the last entry that was read
         self._batches: deque[tuple[str, Entries]] = deque()
         self._processed: tuple[str, bytes] | None = None
-
-    def open(self, endpoint: Endpoint, member: int, members: int) -> None:
-        """Find the ends of its streams."""
         self._client = connect_endpoint(endpoint)
         try:
             for stream in streams_of(endpoint)[member::members]:
                 self._last[stream] = self._client.xinfo_stream(stream)["last-generated-id"]
         except RedisError as problem:
+            self._client.close()
             raise PluginError(SOURCE, "open", f"Redis at {endpoint.address}: {problem}") from problem
 
     def take(self, most: int, timeout: float) -> Sequence[bytes]:
@@ -53,18 +50,16 @@ class RedisConsumer:
 
     def close(self) -> None:
         """Disconnect."""
-        if self._client is not None:
-            self._client.close()
+        self._client.close()
 
     def _acknowledge(self) -> None:
         """Delete the messages that were processed: the stream's length is what is still unread."""
         processed, self._processed = self._processed, None
-        if processed is not None and self._client is not None:
+        if processed is not None:
             stream, last = processed
             self._client.xtrim(stream, minid=_following(last), approximate=False)
 
     def _read(self, most: int, timeout: float) -> None:
-        assert self._client is not None, "open comes first"
         if not self._last:  # more members than partitions
             time.sleep(timeout)
             return

@@ -9,7 +9,6 @@ from bench.model.cell import Cell
 from bench.plugins import registry
 from bench.plugins.protocols import Consumer, Endpoint, RunEnvironment
 from bench.plugins.reporting_thread import ReportingThread
-from bench.workload.delivery_counts import ProcessingReport
 from bench.workload.processing import MessageProcessor
 
 TAKE_TIMEOUT_S = 0.05
@@ -29,26 +28,14 @@ class OneThreadFramework:
 
     def __init__(self, settings: OneThreadSettings) -> None:
         self._settings = settings
-        self._thread: ReportingThread | None = None
 
     def unsupported_reason(self, cell: Cell, source: str) -> str | None:  # noqa: ARG002  any size and cost will do
         """Return why it cannot read the source; None when it can."""
         return registry.missing_consumer(source)
 
-    def open(self, cell: Cell, endpoint: Endpoint, work: MessageProcessor, env: RunEnvironment) -> None:  # noqa: ARG002  needs a thread only
-        """Start to read."""
-        consumer = registry.consumer(endpoint.source)
-        consumer.open(endpoint, 0, 1)
-        self._thread = ReportingThread("onethread", partial(self._run, consumer, work))
-
-    def poll(self) -> list[ProcessingReport]:
-        """Return what was processed since the last call."""
-        return self._thread.poll() if self._thread is not None else []
-
-    def close(self) -> None:
-        """Stop the thread; idempotent."""
-        if self._thread is not None:
-            self._thread.close()
+    def open(self, cell: Cell, endpoint: Endpoint, work: MessageProcessor, env: RunEnvironment) -> ReportingThread:  # noqa: ARG002  needs a thread only
+        """Start to read; return the running thread, whose reports are polled."""
+        return ReportingThread("onethread", partial(self._run, registry.consumer(endpoint), work))
 
     def _run(self, consumer: Consumer, work: MessageProcessor, thread: ReportingThread) -> None:
         with closing(consumer):

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Sequence
 from threading import Event, Thread
 
-from redis import Redis, RedisError
+from redis import RedisError
 
 from bench.errors import PluginError
 from bench.plugins.protocols import Endpoint
@@ -33,14 +33,9 @@ class RedisSender:
     What Redis refuses, or does not answer because it is gone, has failed and is not sent again.
     """
 
-    def __init__(self) -> None:
-        self._client: Redis | None = None
-        self._thread: Thread | None = None
+    def __init__(self, endpoint: Endpoint) -> None:
         self._closed = Event()
-        self._confirmed = self._failed = self._unread = 0
-
-    def open(self, endpoint: Endpoint) -> None:
-        """Connect and start the thread."""
+        self._confirmed = self._failed = 0
         self._streams, self._max_unread = streams_of(endpoint), int(endpoint.client["unread"])
         queue, message_bytes = int(endpoint.client["queue"]), int(endpoint.client["message_bytes"])
         self._queue = Pipe(queue, queue * message_bytes)
@@ -49,8 +44,9 @@ class RedisSender:
         try:
             self._unread = count_unread(self._client, self._streams)
         except RedisError as problem:
+            self._client.close()
             raise PluginError(SOURCE, "open", f"Redis at {endpoint.address}: {problem}") from problem
-        self._thread = Thread(target=self._run, args=(self._client,), name=SOURCE, daemon=True)
+        self._thread = Thread(target=self._run, name=SOURCE, daemon=True)
         self._thread.start()
 
     def send(self, messages: Sequence[bytes]) -> int:
@@ -58,33 +54,32 @@ class RedisSender:
         return self._queue.put(messages)
 
     def confirmed(self) -> tuple[int, int]:
-        """Return (confirmed, failed) since `open`."""
+        """Return (confirmed, failed) so far."""
         return self._confirmed, self._failed
 
     def close(self) -> None:
         """Stop the thread and disconnect."""
         self._closed.set()
-        if self._thread is not None:
-            self._thread.join(CLOSE_TIMEOUT_S)
-        if self._client is not None:
-            self._client.close()
+        self._thread.join(CLOSE_TIMEOUT_S)
+        self._client.close()
 
-    def _run(self, client: Redis) -> None:
+    def _run(self) -> None:
         while not self._closed.is_set():
             batch = self._queue.take(self._batch, IDLE_TIMEOUT_S)
             try:
-                self._wait_for_space(client)
+                self._wait_for_space()
                 if batch and not self._closed.is_set():
-                    self._write(client, batch)
+                    self._write(batch)
             except RedisError as problem:
                 self._count_failures(len(batch), problem)
 
-    def _wait_for_space(self, client: Redis) -> None:
+    def _wait_for_space(self) -> None:
         while self._unread >= self._max_unread and not self._closed.wait(FULL_INTERVAL_S):
-            self._unread = count_unread(client, self._streams)
+            self._unread = count_unread(self._client, self._streams)
 
-    def _write(self, client: Redis, batch: Sequence[bytes]) -> None:
-        pipeline, first, count = client.pipeline(transaction=False), self._confirmed + self._failed, len(self._streams)
+    def _write(self, batch: Sequence[bytes]) -> None:
+        pipeline, count = self._client.pipeline(transaction=False), len(self._streams)
+        first = self._confirmed + self._failed
         for number, message in enumerate(batch, first):
             pipeline.xadd(self._streams[number % count], {FIELD: message})
         for stream in self._streams:

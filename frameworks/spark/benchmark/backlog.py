@@ -3,7 +3,7 @@
 import os
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any
 
 import numpy as np
@@ -30,21 +30,16 @@ def filled(
     if source_name == "memory":
         yield Endpoint("memory", "", parts=PARTS)
         return
-    source, sender = (
-        registry.source(source_name, {source_name: {"partitions": PARTS, **settings}}),
-        registry.sender(source_name),
-    )
+    source = registry.source(source_name, {source_name: {"partitions": PARTS, **settings}})
     try:
         endpoint = source.open(Cell("spark", source_name, size, 0.0), env)
         if source_name == "pulsar":
             _keep(endpoint)
-        sender.open(endpoint)
-        _fill(sender, size, count)
-        sender.close()
+        with closing(registry.sender(endpoint)) as sender:
+            _fill(sender, size, count)
         os.sync()  # what is still to be written would be written while somebody reads
         yield endpoint
     finally:
-        sender.close()
         source.close()
 
 

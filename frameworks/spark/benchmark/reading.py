@@ -64,13 +64,13 @@ def by_spark(
     Timed from when the query looks at the source to the end of its last batch.
     """
     framework = SparkFramework(SparkSettings(options=_options(endpoint, size, count, number), conf=conf))
+    cell, work = Cell("spark", endpoint.source, size, 0.0), MessageProcessor(size, ENTROPY)
     probe, tally = CpuProbe(env.supervisor), DeliveryCounts()
-    try:
-        framework.open(Cell("spark", endpoint.source, size, 0.0), endpoint, MessageProcessor(size, ENTROPY), env)
+    with contextlib.closing(framework.open(cell, endpoint, work, env)) as running:
         before = probe.snapshot()
         ended = before.at
         while tally.count + tally.corrupted < count:
-            for report in framework.poll():
+            for report in running.poll():
                 tally.add(report)
                 ended = report.at
             if time.monotonic() > before.at + _READING:
@@ -79,8 +79,6 @@ def by_spark(
                 )
             time.sleep(0.01)
         used = probe.snapshot().since(before)
-    finally:
-        framework.close()
     producers = dict.fromkeys(range(PARTS), count // PARTS) if endpoint.source == "memory" else {0: count}
     each = {"framework": used.framework / count, "source": used.source / count, "harness": used.harness / count}
     return Turn(count / (ended - before.at), each, tally.reconcile(producers) == (0, 0))
