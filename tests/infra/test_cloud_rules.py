@@ -20,7 +20,7 @@ Play = Callable[..., Any]
 PLAN = {
     "site_name": "lab",
     "site_networks": ["10.0.0.0/24"],
-    "openstack_operators": "203.0.113.7/32",
+    "openstack_operators": "100.64.0.7/32",
     "openstack_groups": [
         {"name": "broker", "count": 1, "flavor": "large", "groups": ["kafka"]},
         {"name": "load", "count": 1, "flavor": "large", "groups": ["load_master"]},
@@ -166,6 +166,7 @@ def test_a_volume_has_the_device_paths_of_its_id(inventory: ModuleType) -> None:
     [
         ({"site_name": "a/b"}, "site_name: found 'a/b'; allowed:"),
         ({"openstack_operators": "203.0.113.7"}, "openstack_operators: found '203.0.113.7'; allowed: an IPv4 network"),
+        ({"openstack_operators": "203.0.113.7/32"}, "openstack_operators: found 203.0.113.7/32, which is an example"),
         (
             {"openstack_groups": [*PLAN["openstack_groups"], PLAN["openstack_groups"][1]]},
             "found 2 kinds named load; give each kind its own name",

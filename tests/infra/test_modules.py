@@ -72,8 +72,19 @@ def test_a_token_is_signed() -> None:
     """Header and claims are those of RFC 7515 without blanks, and the signature has 32 bytes."""
     head, claims, signature = load_module("filter_plugins/signed_token.py").signed_token("bench", "secret").split(".")
     assert json.loads(base64.urlsafe_b64decode(head + "==")) == {"alg": "HS256"}
-    assert json.loads(base64.urlsafe_b64decode(claims + "==")) == {"sub": "bench"}
+    assert json.loads(base64.urlsafe_b64decode(claims + "=="))["sub"] == "bench"
     assert len(base64.urlsafe_b64decode(signature + "==")) == 32
+
+
+def test_a_token_expires_and_is_the_same_within_a_month() -> None:
+    """It is valid for a year at least; a playbook that runs a month later creates another one."""
+    signed = load_module("filter_plugins/signed_token.py")
+    month_s, now = signed.STEP_DAYS * signed.DAY_S, 660 * 30 * 86_400.0
+    first = signed.signed_token("bench", "secret", now)
+    assert first == signed.signed_token("bench", "secret", now + month_s - 1)
+    assert first != signed.signed_token("bench", "secret", now + month_s)
+    expires = json.loads(base64.urlsafe_b64decode(first.split(".")[1] + "=="))["exp"]
+    assert expires - (now + month_s - 1) > 365 * signed.DAY_S
 
 
 def test_the_version_of_a_service_is_that_of_the_file_that_it_runs(tmp_path: Path) -> None:

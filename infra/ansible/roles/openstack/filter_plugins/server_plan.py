@@ -5,6 +5,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+EXAMPLE_NETWORKS = tuple(map(ipaddress.IPv4Network, ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24")))
+"""Networks that exist in documentation only (RFC 5737)."""
+
 
 class FilterModule:
     """The filters of this file, as Ansible loads them."""
@@ -65,3 +68,8 @@ def _check_operators(operators: str) -> Iterator[str]:
         network = None
     if network is None:
         yield f"openstack_operators: found {operators!r}; allowed: an IPv4 network such as 203.0.113.7/32"
+    elif any(network.subnet_of(example) for example in EXAMPLE_NETWORKS):
+        yield (
+            f"openstack_operators: found {operators}, which is an example; give the public address that you connect"
+            " from (curl -s ifconfig.me), such as ADDRESS/32"
+        )
