@@ -172,8 +172,13 @@ def test_a_volume_has_the_device_paths_of_its_id(inventory: ModuleType) -> None:
             "found 2 kinds named load; give each kind its own name",
         ),
         (
-            {"openstack_groups": [{**PLAN["openstack_groups"][0], "count": 2}, PLAN["openstack_groups"][1]]},
-            "group kafka: found 2 hosts",
+            {
+                "openstack_groups": [
+                    {**PLAN["openstack_groups"][0], "count": 2, "groups": ["pulsar"]},
+                    PLAN["openstack_groups"][1],
+                ]
+            },
+            "group pulsar: found 2 hosts",
         ),
         (
             {"openstack_groups": [{**PLAN["openstack_groups"][0], "groups": ["kafak"]}]},
@@ -184,7 +189,7 @@ def test_a_volume_has_the_device_paths_of_its_id(inventory: ModuleType) -> None:
             "host lab-load-1: its address 10.1.0.1 is in none of site_networks",
         ),
     ],
-    ids=["name", "operators", "kinds", "brokers", "group", "address"],
+    ids=["name", "operators", "example", "kinds", "brokers", "group", "address"],
 )
 def test_an_invalid_plan_is_rejected(play: Play, change: dict[str, Any], line: str) -> None:
     """The error is reported before any request is sent to the cloud."""

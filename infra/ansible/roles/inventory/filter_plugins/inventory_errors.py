@@ -12,7 +12,8 @@ GROUPS = {
     "brokers": (),
     "frameworks": (),
     "load": (),
-    "kafka": (1, 3),
+    "kafka": (),
+    "kafka_controllers": (1, 3, 5),
     "pulsar": (1, 3),
     "spark_master": (1,),
     "spark_workers": (),
@@ -28,10 +29,12 @@ REQUIRED_GROUPS = (
     ("spark_workers", "spark_master"),
     ("harmonicio_workers", "harmonicio_master"),
     ("load_workers", "load_master"),
+    ("kafka_controllers", "kafka"),
 )
 """Pairs of groups: if the first has hosts, the second must have some. For the frameworks the reverse holds as well."""
 PORTS = {
     "kafka": {"kafka_port": 9092, "kafka_controller_port": 9093},
+    "kafka_controllers": {"kafka_controller_port": 9093},
     "pulsar": {"pulsar_store_port": 2181, "pulsar_bookie_port": 3181, "pulsar_port": 6650, "pulsar_web_port": 8080},
     "spark_master": {"spark_master_port": 7077, "spark_master_ui_port": 8080},
     "spark_workers": {"spark_worker_port": 7078, "spark_worker_ui_port": 8081},
@@ -55,6 +58,7 @@ VARIABLES = {
     "site_cores": "a whole number, at least 1",
     "site_shared_hosts": "true or false",
     "site_logs": "a folder on the controller",
+    "site_rack": "the name of a host's rack",
 }
 """The variables of a site, with their allowed values in words."""
 PINNED = {
@@ -127,7 +131,7 @@ def _is_auxiliary(name: str, hosts: list[str], groups: Mapping[str, list[str]]) 
 
 def _check_hosts(groups: Mapping[str, list[str]], hosts: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     roles = {
-        "brokers": {host for name in ("kafka", "pulsar") for host in groups.get(name, [])},
+        "brokers": {host for name in ("kafka", "kafka_controllers", "pulsar") for host in groups.get(name, [])},
         "frameworks": {host for name in FRAMEWORKS for host in groups.get(name, [])},
         "load": {host for name in ("load_master", "load_workers") for host in groups.get(name, [])},
     }
