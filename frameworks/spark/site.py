@@ -10,8 +10,9 @@ from bench.plugins.site_section import ExternalService, SiteSection
 Master = Annotated[
     str,
     Meta(
-        pattern=r"^(spark://\S+|k8s://\S+|yarn|local(\[\S+\])?)$(?!\n)",
-        description="a Spark master URL: spark://host:port, yarn, k8s://host:port or local[cores]",
+        pattern=r"^(spark://\S+|local(\[\S+\])?)$(?!\n)",
+        description="spark://host:port of a standalone cluster, or local[cores]; not yarn or k8s://, where Spark would get"
+        " two executors of one core each, whatever the cluster has",
     ),
 ]
 

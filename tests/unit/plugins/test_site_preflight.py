@@ -60,7 +60,7 @@ def test_what_this_machine_should_serve_is_looked_at(tmp_path: Path) -> None:
     [
         ("kafka.security.password_file", KafkaSite("b1:9092", KafkaSecurity("bench", "/nowhere/it", "/dev/null"))),
         ("pulsar.ca_file", PulsarSite("pulsar://b1:6650", "http://b1:8080", ca_file="/nowhere/it")),
-        ("spark.password_file", SparkSite("yarn", password_file="/nowhere/it")),
+        ("spark.password_file", SparkSite("local[2]", password_file="/nowhere/it")),
         (
             "harmonicio.connector_token_file",
             HarmonicioSite("a:1", "a:2", "a:3", connector_token_file="/nowhere/it"),
