@@ -51,12 +51,12 @@ def warn_of_acks(acks: object, path: str) -> Iterator[ConfigWarning]:
         )
 
 
-def warn_of_partitions(partitions: int, system: str, cores: int, path: str) -> Iterator[ConfigWarning]:
-    """Warn where a framework has more cores than partitions, so that some of its tasks read nothing."""
-    if partitions < cores:
+def warn_of_partitions(partitions: int, system: str, readers: int, path: str) -> Iterator[ConfigWarning]:
+    """Warn where a framework has more tasks that read than there are partitions, so that some of them read nothing."""
+    if partitions < readers:
         yield ConfigWarning(
-            f"{path}: {system} has {cores} cores and {partitions} partitions: at most {partitions} of its tasks read at"
-            f" once; give at least {cores}, or leave it out"
+            f"{path}: {system} reads with {readers} tasks, of which {partitions} get a partition and the others nothing;"
+            f" give at least {readers}, or leave it out"
         )
 
 

@@ -126,6 +126,8 @@ class FrameworkPlugin(Generic[Settings]):
     open: Callable[[Settings], Framework]
     """makes a Framework from its settings; raises UsageError for settings that contradict each other"""
     capabilities: FrameworkCapabilities = FrameworkCapabilities()
+    readers: Callable[[Settings, int], int] | None = None
+    """(settings, cores) -> how many tasks read a source's partitions at once; one for each core when left out"""
     site: Section | None = None
     """its part of the site file; a framework without one runs on this machine only"""
     preflight: Preflight = _nothing_missing

@@ -10,6 +10,7 @@ from bench.config.site import Site
 from bench.config.validation import convert_settings, error_at
 from bench.config.yaml_document import Document
 from bench.errors import UsageError
+from bench.model.cell import Cell
 from bench.plugins import registry
 from bench.plugins.client_lint import ConfigWarning, in_code, warn_of_partitions
 from bench.plugins.placement import place
@@ -56,7 +57,7 @@ def config_warnings(scenario: Scenario, site: Site, cores: int) -> list[ConfigWa
         plugin = registry.source_plugin(cell.source)
         settings = registry.settings_of_source(cell.source, scenario.settings)
         if plugin.parts is not None:
-            available = place(cell.framework, cell.source, site, cores).cores
+            available = _readers(cell, scenario, place(cell.framework, cell.source, site, cores).cores)
             path = f"settings.{cell.source}.partitions"
             found |= dict.fromkeys(warn_of_partitions(plugin.parts(settings, available), cell.system, available, path))
         if plugin.warnings is not None:
@@ -64,6 +65,14 @@ def config_warnings(scenario: Scenario, site: Site, cores: int) -> list[ConfigWa
         for module in plugin.client_code:
             found |= dict.fromkeys(in_code(inspect.getsource(module), module.__name__))
     return list(found)
+
+
+def _readers(cell: Cell, scenario: Scenario, cores: int) -> int:
+    """Return how many tasks of a cell's framework, which has so many cores, read partitions at once."""
+    plugin = registry.framework_plugin(cell.framework)
+    if plugin.readers is None:
+        return cores
+    return plugin.readers(registry.settings_of_framework(cell.framework, scenario.settings), cores)
 
 
 def scenario_on_site(scenario: Scenario, site: Site) -> Scenario:

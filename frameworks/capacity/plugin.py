@@ -4,5 +4,8 @@ from bench.plugins.plugin import FrameworkCapabilities, FrameworkPlugin
 from frameworks.capacity.adapter import CapacityFramework, CapacitySettings
 
 plugin = FrameworkPlugin(
-    settings=CapacitySettings, open=CapacityFramework, capabilities=FrameworkCapabilities(in_process=True)
+    settings=CapacitySettings,
+    open=CapacityFramework,
+    capabilities=FrameworkCapabilities(in_process=True),
+    readers=lambda _settings, _cores: 1,
 )

@@ -9,6 +9,7 @@ plugin = FrameworkPlugin(
     settings=HarmonicioSettings,
     open=HarmonicioFramework,
     capabilities=FrameworkCapabilities(ordered=False),  # a bridge offers one part of its source after the other
+    readers=lambda settings, _cores: settings.bridges,
     site=HARMONICIO_SITE,
     prepare=lambda _settings, _cell, env: cluster_of(env),
 )

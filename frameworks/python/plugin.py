@@ -3,4 +3,6 @@
 from bench.plugins.plugin import FrameworkPlugin
 from frameworks.python.adapter import PythonFramework, PythonSettings
 
-plugin = FrameworkPlugin(settings=PythonSettings, open=PythonFramework)
+plugin = FrameworkPlugin(
+    settings=PythonSettings, open=PythonFramework, readers=lambda settings, cores: settings.processes or cores
+)

@@ -27,6 +27,7 @@ plugin = FrameworkPlugin(
     settings=SparkSettings,
     open=SparkFramework,
     capabilities=FrameworkCapabilities(warm_up_s=WARM_UP_S),
+    readers=lambda settings, cores: settings.cores or cores,
     site=SPARK_SITE,
     preflight=missing,
     prepare=prepare,

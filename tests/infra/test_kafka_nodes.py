@@ -24,7 +24,12 @@ def configurations(play: Play, tmp_path: Path) -> Configurations:
         children = {group: {"hosts": dict.fromkeys(members, {})} for group, members in groups.items()}
         files = [str(ROLE / folder / "main.yml") for folder in ("defaults", "vars")]
         tasks = [
-            {"ansible.builtin.template": {"src": str(ROLE / "templates/server.properties"), "dest": f"{tmp_path}/{{{{ inventory_hostname }}}}"}}
+            {
+                "ansible.builtin.template": {
+                    "src": str(ROLE / "templates/server.properties"),
+                    "dest": f"{tmp_path}/{{{{ inventory_hostname }}}}",
+                }
+            }
         ]
         play_of_all = {"hosts": "all", "gather_facts": False, "vars_files": files, "tasks": tasks}
         inventory, playbook = tmp_path / "hosts.json", tmp_path / "playbook.yml"

@@ -73,4 +73,5 @@ framework = FrameworkPlugin(
     settings=OneThreadSettings,
     open=OneThreadFramework,
     capabilities=FrameworkCapabilities(in_process=True),
+    readers=lambda _settings, _cores: 1,
 )

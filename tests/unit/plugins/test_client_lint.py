@@ -30,8 +30,11 @@ def test_fewer_partitions_than_cores_are_warned_of(tmp_path):
     asked = scenario(tmp_path, "systems=spark/kafka,python/kafka", "settings.kafka.partitions=2")
     (found,) = config_warnings(asked, site, 2)
     assert found.text == (
-        "settings.kafka.partitions: spark/kafka has 80 cores and 2 partitions: at most 2 of its tasks read at once;"
+        "settings.kafka.partitions: spark/kafka reads with 80 tasks, of which 2 get a partition and the others nothing;"
         " give at least 80, or leave it out"
+    )
+    assert (
+        config_warnings(scenario(tmp_path, "settings.kafka.partitions=1", "settings.python.processes=1"), site, 2) == []
     )
     assert config_warnings(scenario(tmp_path, "systems=spark/kafka,spark/tcp"), site, 2) == []
 
