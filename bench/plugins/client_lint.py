@@ -55,7 +55,7 @@ def warn_of_partitions(partitions: int, system: str, readers: int, path: str) ->
     """Warn where a framework has more tasks that read than there are partitions, so that some of them read nothing."""
     if partitions < readers:
         yield ConfigWarning(
-            f"{path}: {system} reads with {readers} tasks, of which {partitions} get a partition and the others nothing;"
+            f"{path}: {system} reads with {readers} tasks, of which {partitions} get a partition, the others nothing;"
             f" give at least {readers}, or leave it out"
         )
 

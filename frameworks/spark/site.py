@@ -11,8 +11,8 @@ Master = Annotated[
     str,
     Meta(
         pattern=r"^(spark://\S+|local(\[\S+\])?)$(?!\n)",
-        description="spark://host:port of a standalone cluster, or local[cores]; not yarn or k8s://, where Spark would get"
-        " two executors of one core each, whatever the cluster has",
+        description="spark://host:port of a standalone cluster, or local[cores]; not yarn or k8s://, where Spark would"
+        " get two executors of one core each, whatever the cluster has",
     ),
 ]
 

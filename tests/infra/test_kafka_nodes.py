@@ -21,7 +21,7 @@ def configurations(play: Play, tmp_path: Path) -> Configurations:
         names = sorted({host for hosts in groups.values() for host in hosts})
         local = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable, "site_name": "lab"}
         hosts = {name: {"site_address": f"{name}.lab", **of_host.get(name, {})} for name in names}
-        children = {group: {"hosts": dict.fromkeys(members, {})} for group, members in groups.items()}
+        children = {group: {"hosts": {name: {} for name in members}} for group, members in groups.items()}
         files = [str(ROLE / folder / "main.yml") for folder in ("defaults", "vars")]
         tasks = [
             {

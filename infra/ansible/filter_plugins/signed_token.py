@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 DAY_S = 86_400
 VALID_DAYS, STEP_DAYS = 365, 30
-"""A token is valid for at least VALID_DAYS. Its end is a multiple of STEP_DAYS, so that playbooks that run within one step
-create the same token; the first run in the next step renews it."""
+"""A token is valid for at least VALID_DAYS. Its end is a multiple of STEP_DAYS, so that playbooks that run within one
+step create the same token; the first run in the next step renews it."""
 
 
 class FilterModule:

@@ -30,7 +30,7 @@ def test_fewer_partitions_than_cores_are_warned_of(tmp_path):
     asked = scenario(tmp_path, "systems=spark/kafka,python/kafka", "settings.kafka.partitions=2")
     (found,) = config_warnings(asked, site, 2)
     assert found.text == (
-        "settings.kafka.partitions: spark/kafka reads with 80 tasks, of which 2 get a partition and the others nothing;"
+        "settings.kafka.partitions: spark/kafka reads with 80 tasks, of which 2 get a partition, the others nothing;"
         " give at least 80, or leave it out"
     )
     assert (
