@@ -121,6 +121,23 @@ def unit_property(hosts: Hosts) -> UnitProperty:
 
 
 @pytest.fixture
+def running_units(request: pytest.FixtureRequest, unit_property: UnitProperty) -> Callable[[], dict[str, set[str]]]:
+    """Return a function that returns the units of the module's HOSTS that run, not as root, by host."""
+
+    def read() -> dict[str, set[str]]:
+        states = unit_property(request.module.HOSTS, "ActiveState")
+        users = unit_property(request.module.HOSTS, "User")
+        return {
+            host: {
+                unit for unit, state in of_host.items() if state == "active" and users[host][unit] not in ("", "root")
+            }
+            for host, of_host in states.items()
+        }
+
+    return read
+
+
+@pytest.fixture
 def restart_services(
     request: pytest.FixtureRequest, play: Play, unit_property: UnitProperty
 ) -> Callable[[Path], dict[str, set[str]]]:

@@ -30,28 +30,11 @@ HOST_CERTIFICATE = "c.load_cert_chain('/etc/stream-bench/tls/host.crt', '/etc/st
 Process = subprocess.CompletedProcess[str]
 Play = Callable[..., Any]
 Hosts = Callable[..., Process]
-UnitProperty = Callable[..., dict[str, dict[str, str]]]
 NewestCells = Callable[[], list[dict[str, Any]]]
 RestartServices = Callable[[Path], dict[str, set[str]]]
 RunningUnits = Callable[[], dict[str, set[str]]]
 
 pytestmark = [pytest.mark.hosts, pytest.mark.timeout(1800), pytest.mark.usefixtures("new_hosts")]
-
-
-@pytest.fixture
-def running_units(unit_property: UnitProperty) -> Callable[[], dict[str, set[str]]]:
-    """Return a function that returns the site's units that run under an account other than root, by host."""
-
-    def run() -> dict[str, set[str]]:
-        states, users = unit_property(HOSTS, "ActiveState"), unit_property(HOSTS, "User")
-        return {
-            host: {
-                unit for unit, state in of_host.items() if state == "active" and users[host][unit] not in ("", "root")
-            }
-            for host, of_host in states.items()
-        }
-
-    return run
 
 
 @pytest.fixture
