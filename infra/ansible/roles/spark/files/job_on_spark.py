@@ -43,6 +43,7 @@ def _run_job(spark: SparkSite) -> list[tuple[int, str]]:
         builder = builder.config("spark.authenticate", "true").config("spark.network.crypto.enabled", "true")
     if spark.driver_host:
         builder = builder.config("spark.driver.host", spark.driver_host)
+    builder = builder.config("spark.scheduler.minRegisteredResourcesRatio", "1.0")  # wait for all workers, 30 s at most
     session = builder.config("spark.cores.max", "2").getOrCreate()
     try:
         numbers = session.sparkContext.parallelize(range(TASKS * NUMBERS_PER_TASK), TASKS)
