@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 Play = Callable[..., Any]
 ROLE = Path(__file__).parents[2] / "infra" / "ansible" / "roles" / "kafka"
@@ -22,7 +23,7 @@ def configurations(play: Play, tmp_path: Path) -> Configurations:
         local = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable, "site_name": "lab"}
         hosts = {name: {"site_address": f"{name}.lab", **of_host.get(name, {})} for name in names}
         children = {group: {"hosts": {name: {} for name in members}} for group, members in groups.items()}
-        files = [str(ROLE / folder / "main.yml") for folder in ("defaults", "vars")]
+        defaults = yaml.safe_load((ROLE / "defaults" / "main.yml").read_text())
         tasks = [
             {
                 "ansible.builtin.template": {
@@ -31,9 +32,14 @@ def configurations(play: Play, tmp_path: Path) -> Configurations:
                 }
             }
         ]
-        play_of_all = {"hosts": "all", "gather_facts": False, "vars_files": files, "tasks": tasks}
+        play_of_all = {
+            "hosts": "all",
+            "gather_facts": False,
+            "vars_files": [str(ROLE / "vars" / "main.yml")],
+            "tasks": tasks,
+        }
         inventory, playbook = tmp_path / "hosts.json", tmp_path / "playbook.yml"
-        inventory.write_text(json.dumps({"all": {"vars": local, "hosts": hosts, "children": children}}))
+        inventory.write_text(json.dumps({"all": {"vars": defaults | local, "hosts": hosts, "children": children}}))
         playbook.write_text(json.dumps([play_of_all]))
         play(str(playbook), inventory)
         return {name: read_properties(tmp_path / name) for name in names}
