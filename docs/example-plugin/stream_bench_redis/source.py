@@ -69,12 +69,12 @@ class RedisSource:
             self._streams = stream_names(name, parts)
             for stream in self._streams:  # an entry that is deleted at once leaves an empty stream
                 client.xadd(stream, {FIELD: b""}, maxlen=0, approximate=False)
-        bounds = {
+        client_settings: dict[str, str | int | float | bool] = {
+            "password_file": self._password_file,
             "queue": _messages(settings.queue_messages, settings.queue, cell),
             "unread": _messages(settings.retained_messages, settings.retained, cell),
             "message_bytes": cell.message_bytes,
         }
-        client_settings = {"password_file": self._password_file, **bounds}
         return Endpoint(SOURCE, self._address, name, parts, client=client_settings)
 
     def reset(self) -> None:
