@@ -3,6 +3,7 @@
 import logging
 import sys
 import time
+from contextlib import ExitStack
 from secrets import token_hex
 from typing import Any
 
@@ -69,14 +70,13 @@ class HarmonicioFramework:
     def open(self, cell: Cell, endpoint: Endpoint, work: MessageProcessor, env: RunEnvironment) -> "RunningStream":
         """Start to process the endpoint's messages; return once they are read."""
         stream = RunningStream(cluster_of(env), endpoint)
-        try:
+        with ExitStack() as opening:
+            opening.callback(stream.close)
             pes = self._settings.pes or place("harmonicio", endpoint.source, env.site, env.cores).cores
             stream.start_pes(pes, work, _most(cell))
             if endpoint.source != STREAM:
                 stream.start_bridges(min(self._settings.bridges, endpoint.parts), cell, env)
-        except BaseException:  # also where somebody interrupts the run
-            stream.close()
-            raise
+            opening.pop_all()  # it stays open
         return stream
 
 

@@ -1,6 +1,7 @@
 """No framework: Python processes that read the source themselves; the baseline of every framework."""
 
 import sys
+from contextlib import ExitStack
 
 from msgspec import Struct
 
@@ -49,7 +50,8 @@ class PythonWorkers:
         self, members: int, cell: Cell, endpoint: Endpoint, work: MessageProcessor, env: RunEnvironment
     ) -> None:
         self._workers: list[Child] = []
-        try:
+        with ExitStack() as opening:
+            opening.callback(self.close)
             for member in range(members):
                 command = [sys.executable, "-m", "frameworks.python.worker"]
                 worker = env.supervisor.start(
@@ -59,9 +61,7 @@ class PythonWorkers:
                 worker.inbox.send(Reading(endpoint, work, member=member, members=members, most=_most(cell)))
             for worker in self._workers:
                 worker.wait_reply(Ready, READY_TIMEOUT_S)
-        except BaseException:  # also where somebody interrupts the run
-            self.close()
-            raise
+            opening.pop_all()  # it stays open
 
     def poll(self) -> list[ProcessingReport]:
         """Return what was processed since the last call."""

@@ -1,6 +1,7 @@
 """Apache Spark through PySpark, as the harness sees it; what Spark runs is in job.py and the modules it imports."""
 
 import shutil
+from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
 
@@ -68,11 +69,10 @@ class RunningQuery:
 
     def __init__(self, session: Session, read: Read, checkpoint: Path) -> None:
         self._session, self._checkpoint = session, checkpoint
-        try:
+        with ExitStack() as opening:
+            opening.callback(self.close)
             session.send(read)
-        except BaseException:  # also where somebody interrupts the run
-            self.close()
-            raise
+            opening.pop_all()  # it stays open
 
     @property
     def session(self) -> str:

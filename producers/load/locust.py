@@ -53,12 +53,11 @@ class LocustLoadGenerator:
 
     def __init__(self, endpoint: Endpoint, env: RunEnvironment) -> None:
         self._processes, self._closed = locust_process(env), False
-        try:
+        with contextlib.ExitStack() as opening:
+            opening.callback(self.close)
             self._processes.send(Opening(endpoint))
             self._processes.wait_ready(READY_TIMEOUT_S)
-        except BaseException:  # also where somebody interrupts the run
-            self.close()
-            raise
+            opening.pop_all()  # it stays open
 
     def start(self, spec: LoadSpec) -> None:
         """Begin to send a spec; return at once."""

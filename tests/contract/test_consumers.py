@@ -153,5 +153,7 @@ def test_a_source_that_is_gone_raises_at_most_an_error_of_the_harness(stream, na
     """Whether the consumer notices when it is opened, when it reads, or not at all, it can be closed."""
     gone = stream(name)
     gone.close()
+    taken = []
     with contextlib.suppress(HarnessError), contextlib.closing(registry.consumer(gone.endpoint)) as consumer:
-        consumer.take(1, 0.1)
+        taken += consumer.take(1, 0.1)
+    assert taken == []

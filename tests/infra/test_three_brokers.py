@@ -41,10 +41,14 @@ consumer.close()
 print(sorted(received))
 """
 CREATE_TOPIC = f"""
+import time
 from confluent_kafka.admin import AdminClient, NewTopic
 admin = AdminClient({CLUSTER}}})
 admin.create_topics([NewTopic("kept", 3)])["kept"].result(30)
-print(sorted(sorted(part.replicas) for part in admin.list_topics("kept", 30).topics["kept"].partitions.values()))
+deadline, parts = time.monotonic() + 30, {{}}
+while len(parts) < 3 and time.monotonic() < deadline:  # a broker may hear of the topic later than the controller
+    parts = admin.list_topics("kept", 30).topics["kept"].partitions
+print(sorted(sorted(part.replicas) for part in parts.values()))
 """
 
 
