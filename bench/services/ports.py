@@ -1,15 +1,31 @@
 """Free ports of the loopback interface."""
 
-import contextlib
 import socket
+from collections import deque
 
 LOOPBACK = "127.0.0.1"
 
+_HELD = 64
+"""Ports that stay reserved, of those that were given last; each takes a file descriptor."""
+
+_held: deque[socket.socket] = deque()
+
 
 def free_ports(count: int) -> list[int]:
-    """Return so many different ports at which nobody listens right now."""
-    with contextlib.ExitStack() as stack:
-        ends = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for end in ends:
-            end.bind((LOOPBACK, 0))
-        return [end.getsockname()[1] for end in ends]
+    """Return so many different ports at which nobody listens, and reserve them for servers of this program's children.
+
+    A reserved port is bound, but nobody listens at it: the kernel gives it neither to an outgoing connection nor to a
+    program that asks for any port, and a server with SO_REUSEADDR (all that we start have it) can still listen at it.
+    Without that, another program took the port of a Pulsar while it was starting. A port stays reserved until 64 more
+    were given, or the program ends.
+    """
+    ends = []
+    for _ in range(count):
+        end = socket.socket()
+        end.bind((LOOPBACK, 0))
+        end.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # after bind: two reservations never share a port
+        ends.append(end)
+    _held.extend(ends)
+    while len(_held) > max(_HELD, count):
+        _held.popleft().close()
+    return [end.getsockname()[1] for end in ends]
