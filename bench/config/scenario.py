@@ -92,8 +92,7 @@ class Timing(Struct, frozen=True, forbid_unknown_fields=True):
     window: Annotated[Seconds, limits(over="0 s")] | None = None
     drain: Annotated[Seconds, limits(over="0 s")] = Seconds(30)
     warm_up: Seconds | None = None
-    """Load on new processes of a framework that become faster, before anything is measured; what its plugin says if
-    missing."""
+    """Seconds of load on new processes before the first measurement; the framework's own default when left out."""
 
 
 class Objectives(Struct, frozen=True, forbid_unknown_fields=True):

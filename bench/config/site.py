@@ -18,7 +18,7 @@ class LoadHosts(Struct, frozen=True, forbid_unknown_fields=True):
     """Hosts that send: on each of them `bench worker` waits for this machine."""
 
     listen: HostPort
-    """of this machine, where they reach the load generator; whoever reaches it can join, so a firewall should let in
+    """address of this machine to which load workers connect; whoever reaches it can join, so a firewall should allow
     only them"""
     workers: Annotated[int, Meta(ge=1, le=256)]
     """processes on those hosts; a scenario's load.workers, which run on this machine, are not started"""
@@ -30,7 +30,7 @@ class HostSite(Struct, frozen=True, forbid_unknown_fields=True):
     probes: HostPort
     """where Prometheus' node exporter serves its figures"""
     services: Mapping[str, str] = {}
-    """what must run there, by name: its version"""
+    """services that must run there: name and version"""
 
 
 class Site(Struct, frozen=True, forbid_unknown_fields=True):
@@ -39,15 +39,16 @@ class Site(Struct, frozen=True, forbid_unknown_fields=True):
     name: str = "this machine"
     load: LoadHosts | None = None
     cores: Annotated[int, Meta(ge=1)] | None = None
-    """Cores of a framework of the site whose own section does not say; this machine's when left out."""
+    """Cores of each framework of the site whose section names none; this machine's when left out."""
     bandwidth: Annotated[Bandwidth, limits(over="0 MB/s")] | None = None
-    """Of one network card, in one direction: between source and framework; there is none within one machine."""
+    """Bandwidth of one network card in one direction, between source and framework; not used within one machine."""
     disk: Annotated[Bandwidth, limits(over="0 MB/s")] | None = None
-    """Of one disk of the source's hosts, sustained; unknown when left out."""
+    """Bandwidth of one disk of the source's hosts, sustained; unknown when left out."""
     shared_machine: bool = False
-    """Whether the hosts share one machine, as hosts made for tests do: other work on it cannot be told apart then."""
+    """Whether the hosts share one machine, as hosts made for tests do: other work on them cannot be distinguished
+    then."""
     hosts: Mapping[str, HostSite] = {}
-    """By name: the doctor looks at them, and how far their clocks are apart stands beside every latency."""
+    """Hosts by name. `bench doctor` checks them, and latencies carry the offset of their clocks."""
     sections: Mapping[str, Any] = {}
     """Of the plugins, by key; read through bench.plugins.site_section."""
 

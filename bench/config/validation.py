@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from functools import reduce
 from itertools import islice
-from pathlib import Path
 from typing import TypeVar, get_args, get_origin
 
 import msgspec
@@ -28,7 +27,6 @@ from bench.config.yaml_document import (
     describe,
     join_path,
     nearest_name,
-    read_document,
     suggestion,
 )
 from bench.errors import UsageError
@@ -51,22 +49,12 @@ class _Mistake(Struct, frozen=True):
     """the text in place of one of the names"""
 
 
-def read_scenario(path: Path, changes: Sequence[str] = ()) -> Scenario:
-    """Read a scenario file and apply `--set` changes such as "search.precision=10 %".
+def parse_site(document: Document, kind: type[StructT]) -> StructT:
+    """Convert a document to the type of a site file (bench.config.site.file_type).
 
     Raises:
-        UsageError: The file or a change is wrong; one line for each mistake.
+        UsageError: The document is wrong; one line for each mistake.
     """
-    return parse_scenario(apply_changes(read_document(path), changes))
-
-
-def read_site(path: Path, kind: type[StructT]) -> StructT:
-    """Return a site file as its type (bench.config.site.file_type).
-
-    Raises:
-        UsageError: The file is wrong; one line for each mistake.
-    """
-    document = read_document(path)
     return _convert(kind, document.values, "", document)
 
 
@@ -191,7 +179,7 @@ def _convert(kind: type[StructT], values: Values, path: str, document: Document)
     try:
         return msgspec.convert(values, kind, dec_hook=_quantity)
     except msgspec.ValidationError as error:  # a rule of the type's own __post_init__
-        raise UsageError(_line(document, _Mistake(path, f"that {error}", "what its documentation says"))) from None
+        raise UsageError(_line(document, _Mistake(path, f"that {error}", "values as in docs/reference.md"))) from None
 
 
 def _quantity(kind: type[Quantity], value: object) -> Quantity:

@@ -52,7 +52,9 @@ def read_document(path: Path) -> Document:
         siblings = [sibling.name for sibling in sorted(path.parent.glob("*.y*ml"))]
         raise UsageError(f"{path}: found no such file; allowed: a YAML file{suggestion(path.name, siblings)}") from None
     except OSError as error:
-        raise UsageError(f"{path}: found that it cannot be read ({error.strerror}); allowed: a YAML file") from None
+        raise UsageError(
+            f"{path}: cannot be read ({error.strerror}); give a YAML file that this user may read"
+        ) from None
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
         raise UsageError(f"{path}:{line}: found bytes that are not UTF-8; allowed: a YAML file in UTF-8") from None

@@ -28,26 +28,8 @@ def warn_of_compression(compression: str, entropy: float, path: str) -> Iterator
     if compression != "none" and entropy < COMPRESSIBLE_BELOW:
         yield ConfigWarning(
             f"{path}: {compression} shrinks messages of entropy {entropy:g} to about"
-            f" {max(entropy, 0.01):.0%}: what is measured is"
-            f" smaller messages; set load.entropy=0.75 or more, or no compression"
-        )
-
-
-def warn_of_message_limit(limit: int, message_bytes: int, path: str) -> Iterator[ConfigWarning]:
-    """Refuse a limit below the size, with which every message would be refused."""
-    if limit < message_bytes:
-        yield ConfigWarning(
-            f"{path}: {limit} B is below the message size of {message_bytes} B: every message would be refused;"
-            f" give at least {message_bytes + 2**16} B, or leave it out",
-            refused=True,
-        )
-
-
-def warn_of_acks(acks: object, path: str) -> Iterator[ConfigWarning]:
-    """Refuse settings without confirmations: what is not confirmed cannot be counted as sent."""
-    if acks in (0, "0"):
-        yield ConfigWarning(
-            f"{path}: 0 confirms nothing, so that nobody could say what was sent; use 1 or all", refused=True
+            f" {max(entropy, 0.01):.0%}: the messages that travel are"
+            f" smaller than the cell's size; set load.entropy=0.75 or more, or no compression"
         )
 
 
@@ -55,8 +37,8 @@ def warn_of_partitions(partitions: int, system: str, readers: int, path: str) ->
     """Warn where a framework has more tasks that read than there are partitions, so that some of them read nothing."""
     if partitions < readers:
         yield ConfigWarning(
-            f"{path}: {system} reads with {readers} tasks, of which {partitions} get a partition, the others nothing;"
-            f" give at least {readers}, or leave it out"
+            f"{path}: {system} reads with {readers} tasks, but only {partitions} of them get a partition;"
+            f" the others are idle; give at least {readers}, or leave it out"
         )
 
 
@@ -74,16 +56,17 @@ def _in_function(function: ast.FunctionDef | ast.AsyncFunctionDef, name: str) ->
             yield ConfigWarning(f"{where}: a blocking poll stops everything else of the load's process; call poll(0)")
         if _is_call(node, "flush") and function.name in ("send", "write", "produce"):
             yield ConfigWarning(
-                f"{where}: a flush in {function.name} waits for each message's way to the broker and"
-                " back; flush in close"
+                f"{where}: a flush in {function.name} waits for a round trip to the broker for each message;"
+                " flush in close"
             )
         if isinstance(node, ast.For | ast.While) and any(_is_call(inner, "flush") for inner in ast.walk(node)):
             yield ConfigWarning(
-                f"{where}: a flush in a loop waits for each message's way to the broker and back; flush after it"
+                f"{where}: a flush in a loop waits for a round trip to the broker for each message; flush after it"
             )
         if isinstance(node, ast.ExceptHandler) and _names(node.type, "BufferError") and not _tells(node):
             yield ConfigWarning(
-                f"{where}: a full local queue is passed over, so that messages count as sent that were never offered"
+                f"{where}: a full local queue is ignored, so messages count as sent although they were not accepted;"
+                " return how many were accepted"
             )
 
 

@@ -6,7 +6,7 @@
     bench.frameworks          FrameworkPlugin        the harness, beside what it starts
     bench.load_generators     LoadGeneratorPlugin    the harness, beside the processes that send
     bench.reports             ReportPlugin           `bench report`; reads the run folder alone
-    bench.search              a class that makes a bench.search.problem.Strategy
+    bench.search              SearchPlugin           the harness; of bench.search.problem
 
 The name of a plugin is the name of its entry point. `docs/adding-a-plugin.md` is the checklist.
 """
@@ -40,7 +40,8 @@ Discard = Callable[[Endpoint, Event], None]
 """Reads an endpoint and drops every message until the event is set or its process ends."""
 
 Preflight = Callable[[Site, Path], Sequence[str]]
-"""(site, download cache) -> what is missing here, one sentence each; a download that will happen counts as missing."""
+"""(site, download cache) -> what is missing here, one sentence each; a download that will happen counts as missing, as
+a PendingDownload."""
 
 
 def _nothing_missing(_site: Site, _cache: Path) -> Sequence[str]:

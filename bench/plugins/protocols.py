@@ -18,18 +18,6 @@ from bench.workload.delivery_counts import ProcessingReport
 from bench.workload.load_spec import LoadSpec, SendProgress
 from bench.workload.processing import MessageProcessor
 
-__all__ = [
-    "Consumer",
-    "Endpoint",
-    "Framework",
-    "LoadGenerator",
-    "RunEnvironment",
-    "RunningFramework",
-    "Sender",
-    "SessionFramework",
-    "Source",
-]
-
 
 class Endpoint(Struct, frozen=True):
     """The address at which a source serves one cell; plain data, so that it can be sent to another process."""
@@ -97,7 +85,7 @@ class Consumer(Protocol):
     def take(self, most: int, timeout: float) -> Sequence[bytes]:
         """Return up to `most` messages of one part in its order, as soon as there are any.
 
-        None after `timeout` seconds.
+        An empty sequence after `timeout` seconds without one.
         """
 
     def close(self) -> None:

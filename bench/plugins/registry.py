@@ -5,7 +5,7 @@ import importlib
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from msgspec import Struct
 
@@ -16,7 +16,7 @@ from bench.errors import PluginError, UsageError
 from bench.plugins.plugin import ConsumerPlugin, FrameworkPlugin, LoadGeneratorPlugin, ReportPlugin, SourcePlugin
 from bench.plugins.protocols import Consumer, Endpoint, Framework, Sender, Source
 from bench.plugins.site_section import Section
-from bench.search.problem import SearchProblem, Strategy
+from bench.search.problem import SearchPlugin, SearchProblem, Strategy
 
 KINDS: Mapping[str, str] = {
     "sources": "source",
@@ -29,6 +29,7 @@ KINDS: Mapping[str, str] = {
 """By entry point group (without "bench."): the word for one plugin of it."""
 
 P = TypeVar("P")
+Ability = TypeVar("Ability")
 SettingsByPlugin = Mapping[str, Mapping[str, object]]
 
 
@@ -56,7 +57,9 @@ def default_load_generator() -> str:
     """Return the name of the load generator that is used where a scenario names none."""
     found = [name for name in names("load_generators") if _load("load_generators", name, LoadGeneratorPlugin).default]
     if not found:
-        raise UsageError(f"load.by: no default load generator is installed; name one of: {_listed('load_generators')}")
+        raise UsageError(
+            f"load.by: no default load generator is installed; name one of: {_list_names('load_generators')}"
+        )
     return found[0]
 
 
@@ -85,18 +88,32 @@ def report_plugins() -> Iterator[tuple[str, ReportPlugin]]:
             continue
 
 
-def source(name: str, settings: SettingsByPlugin) -> Source:
+def find_report_ability(ability: Callable[[ReportPlugin], Ability | None], missing: str) -> Ability:
+    """Return what the first installed report format with an ability does it with.
+
+    Args:
+        ability: returns the plugin's callable; None where it has none.
+        missing: message of the UsageError that is raised where no format has one.
+    """
+    for _, plugin in report_plugins():
+        found = ability(plugin)
+        if found is not None:
+            return found
+    raise UsageError(missing)
+
+
+def make_source(name: str, settings: SettingsByPlugin) -> Source:
     """Return the source of that name, closed, with its part of a scenario's settings."""
     plugin = source_plugin(name)
     return plugin.open(_settings(plugin.settings, name, settings))
 
 
-def sender(endpoint: Endpoint) -> Sender:
+def open_sender(endpoint: Endpoint) -> Sender:
     """Return a client of the endpoint's source, connected."""
     return source_plugin(endpoint.source).sender(endpoint)
 
 
-def consumer(endpoint: Endpoint, member: int = 0, members: int = 1) -> Consumer:
+def open_consumer(endpoint: Endpoint, member: int = 0, members: int = 1) -> Consumer:
     """Return a reader of a member's share of the endpoint, connected: what is sent from now on is not missed."""
     return _load("consumers", endpoint.source, ConsumerPlugin).open(endpoint, member, members)
 
@@ -105,10 +122,10 @@ def missing_consumer(name: str) -> str | None:
     """Return why no code of ours can read the source of that name; None when it can."""
     if name in names("consumers"):
         return None
-    return f"there is no consumer for the source {name}; there are: {_listed('consumers')}"
+    return f"there is no consumer for the source {name}; there are: {_list_names('consumers')}"
 
 
-def framework(name: str, settings: SettingsByPlugin) -> Framework:
+def make_framework(name: str, settings: SettingsByPlugin) -> Framework:
     """Return the framework of that name with its part of a scenario's settings; nothing of it runs yet."""
     plugin = framework_plugin(name)
     return plugin.open(_settings(plugin.settings, name, settings))
@@ -131,7 +148,7 @@ def settings_type(name: str) -> type[Struct] | None:
     return source_plugin(name).settings if name in names("sources") else None
 
 
-def strategy(name: str, problem: SearchProblem) -> Strategy:
+def make_strategy(name: str, problem: SearchProblem) -> Strategy:
     """Return a search of that name that has not planned anything yet."""
     return strategy_factory(name)(problem)
 
@@ -140,8 +157,7 @@ def strategy_factory(name: str) -> Callable[[SearchProblem], Strategy]:
     """Return what makes searches: the strategy of that name, or one that is given as module:Class."""
     module, colon, attribute = name.partition(":")
     if not colon:
-        made: Callable[[SearchProblem], Strategy] = _load_object("search", name)
-        return made
+        return _load("search", name, SearchPlugin).make
     try:
         found = getattr(importlib.import_module(module), attribute, None)
     except ModuleNotFoundError as problem:
@@ -154,6 +170,14 @@ def strategy_factory(name: str) -> Callable[[SearchProblem], Strategy]:
         raise UsageError(f"{name}: {module} has no class {attribute!r}")
     factory: Callable[[SearchProblem], Strategy] = found
     return factory
+
+
+def is_calibrated(strategy: str) -> bool:
+    """Return whether a strategy's intervals are confidence intervals; False where it cannot be loaded here."""
+    try:
+        return _load("search", strategy, SearchPlugin).calibrated
+    except UsageError:
+        return False
 
 
 def site_sections() -> dict[str, type[Struct]]:
@@ -220,11 +244,16 @@ def installed_packages() -> list[str]:
     return sorted(found)
 
 
+def top_packages() -> set[str]:
+    """Return the top-level package of every installed plugin."""
+    return {entry.module.partition(".")[0] for kind in KINDS for entry in _entry_points(kind).values()}
+
+
 def unknown_plugin(kind: str, name: str) -> UsageError:
     """Return the error for a name that is not installed; it lists those that are."""
     near = difflib.get_close_matches(name, names(kind), 1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
-    return UsageError(f"unknown {KINDS[kind]} {name!r}; installed: {_listed(kind)}{hint}")
+    return UsageError(f"unknown {KINDS[kind]} {name!r}; installed: {_list_names(kind)}{hint}")
 
 
 def _load(kind: str, name: str, declaration: type[P]) -> P:
@@ -234,12 +263,12 @@ def _load(kind: str, name: str, declaration: type[P]) -> P:
     return plugin
 
 
-def _load_object(kind: str, name: str) -> Any:
+def _load_object(kind: str, name: str) -> object:
     entry = _entry_points(kind).get(name)
     if entry is None:
         raise unknown_plugin(kind, name)
     try:
-        return entry.load()
+        loaded: object = entry.load()
     except ModuleNotFoundError as problem:
         own = entry.module.partition(".")[0]
         if problem.name is None or problem.name.partition(".")[0] in (own, "bench"):
@@ -248,6 +277,7 @@ def _load_object(kind: str, name: str) -> Any:
             f"the {KINDS[kind]} {name!r} needs the package {problem.name!r}, which is not installed;"
             f" run: pip install {_requirement(entry)}"
         ) from None
+    return loaded
 
 
 def _requirement(entry: EntryPoint) -> str:
@@ -265,7 +295,7 @@ def _entry_points(kind: str) -> dict[str, EntryPoint]:
     return {entry.name: entry for entry in entry_points(group=f"bench.{kind}")}
 
 
-def _listed(kind: str) -> str:
+def _list_names(kind: str) -> str:
     return ", ".join(names(kind)) or "none"
 
 

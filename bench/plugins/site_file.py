@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from bench.config.site import Site
-from bench.config.validation import read_site
+from bench.config.validation import parse_site
+from bench.config.yaml_document import read_document
 from bench.errors import UsageError
 from bench.plugins import registry
 
@@ -17,9 +18,10 @@ def read_site_file(path: Path | None) -> Site:
     """
     if path is None:
         return Site()
+    document, kind = read_document(path), registry.site_file_type()
     try:
-        return registry.site_of(read_site(path, registry.site_file_type()))
+        return registry.site_of(parse_site(document, kind))
     except UsageError as mistakes:
-        text = str(mistakes)
-        reasons = [why for name, why in registry.incomplete_plugins() if f": {name}: found an unknown key" in text]
-        raise UsageError("\n".join([text, *reasons])) from None
+        unknown = document.values.keys() - set(kind.__struct_fields__)
+        reasons = [why for name, why in registry.incomplete_plugins() if name in unknown]
+        raise UsageError("\n".join([str(mistakes), *reasons])) from None

@@ -50,7 +50,10 @@ def site_services(site: Site) -> list[SiteService]:
 
 
 def missing_for(plugins: Iterable[tuple[str, str]], site: Site, cache: Path) -> list[str]:
-    """Return what plugins, by (kind, name), need and do not have on this machine, a sentence each."""
+    """Return what plugins, by (kind, name), and the site need and do not have on this machine, a sentence each.
+
+    Whether the endpoints of the site take connections is not looked at: see missing_endpoints.
+    """
     found: dict[str, None] = {}
     for kind, name in sorted(plugins):
         try:
@@ -59,7 +62,7 @@ def missing_for(plugins: Iterable[tuple[str, str]], site: Site, cache: Path) -> 
             found[str(problem)] = None
         else:
             found |= dict.fromkeys(plugin.preflight(site, cache))
-    return [*found, *unusable_here(site), *map(str, missing_endpoints(site))]
+    return [*found, *unusable_here(site)]
 
 
 def unusable_here(site: Site) -> list[str]:

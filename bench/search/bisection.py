@@ -10,11 +10,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bench.analysis.bounds import infer_limit
-from bench.analysis.verdict import Verdict
+from bench.analysis.verdict import GENERATOR_LATE, Verdict
 from bench.model.measurement import Measurement, PlannedTrial, Result, Series
-from bench.search.bracket import Bracket
+from bench.search.bracketing import Bracket
 from bench.search.durations import TrialDurations
-from bench.search.problem import SearchProblem, Step
+from bench.search.problem import SearchPlugin, SearchProblem, Step
 from bench.search.trial_summary import last_note, result_without_rate, with_trial, without_valid_trial
 
 GROWTH, CAREFUL_GROWTH = 7, 1.6
@@ -132,7 +132,7 @@ class Bisection(Struct, frozen=True):
 
     def _generator_hz(self) -> float | None:
         """Return the highest rate that the generator sent in a trial in which it was the limit."""
-        late = [step.measurement for step in self.steps if step.verdict.why == "generator"]
+        late = [step.measurement for step in self.steps if step.verdict.why == GENERATOR_LATE]
         rates = [each.planned.rate * (1 - each.late / (each.planned.settle + each.planned.window)) for each in late]
         return max(rates, default=None)
 
@@ -184,3 +184,6 @@ def _raise(low: float, lowest_overloaded: float | None) -> float:
         return GROWTH * low
     careful = CAREFUL_GROWTH * low
     return float((low * lowest_overloaded) ** 0.5) if careful < lowest_overloaded else careful
+
+
+plugin = SearchPlugin(make=Bisection)

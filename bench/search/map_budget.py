@@ -38,7 +38,7 @@ SIMILAR_GAIN = 0.7
 """A cell of the system that was visited last is preferred from this share of the highest gain on."""
 MAX_CLOSING_SHARE = 0.5
 """An open point comes before wider intervals only if this share of the time left is enough to close it."""
-GENERATOR_SHARE = 0.8
+LIMITED_SHARE = 0.8
 """From this share of the generator's ceiling on, an estimate that the generator limits stays limited by it."""
 
 
@@ -217,7 +217,7 @@ def _is_generator_limited(result: Result) -> bool:
     """Return True if more trials cannot bring an estimate below what our own load generator reaches."""
     if result.status != "lower-bound" or result.reason != "generator":
         return False
-    return result.generator_hz is None or (result.estimate_hz or 0.0) >= GENERATOR_SHARE * result.generator_hz
+    return result.generator_hz is None or (result.estimate_hz or 0.0) >= LIMITED_SHARE * result.generator_hz
 
 
 def _is_separable(state: CellState, states: Sequence[CellState], remaining_s: float) -> bool:

@@ -12,17 +12,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bench.analysis.stability import assess_stability
-from bench.analysis.verdict import Verdict
+from bench.analysis.verdict import GENERATOR_LATE, Verdict
 from bench.model.measurement import Measurement, PlannedTrial, Result, Series
-from bench.search.problem import SearchProblem, Step
+from bench.search.fixed_trials import gives_up, highest_rate, plan_trial
+from bench.search.problem import SearchPlugin, SearchProblem, Step
 from bench.search.trial_summary import last_note, result_without_rate, with_trial
 
 LOSS_RATIO, EXCEED_RATIO, TRIAL_S, DURATION_SUM_S = 0.01, 0.5, 5.0, 60.0
 UNLIMITED_S = 1e9
-MAX_INVALID, MAX_DEATHS = 3, 2
-SETTLE_S = 1.0
-GENERATOR_SHARE = 0.95
-"""Highest planned rate, as a share of the generator's ceiling."""
+TRIAL_BATCHES = 6.0
+"""Shortest window in batch intervals."""
 
 
 class _TrialRequestedError(Exception):
@@ -43,7 +42,7 @@ class MlrSearch(Struct, frozen=True):
     def after(self, measurement: Measurement, verdict: Verdict) -> "MlrSearch":
         """Return the search with one more judged trial; an invalid one is not passed to the package."""
         step = Step(replace(measurement, series=Series()), verdict)
-        if verdict.word == "invalid" and verdict.why != "generator":
+        if verdict.word == "invalid" and verdict.why != GENERATOR_LATE:
             return replace(self, steps=(*self.steps, step))
         loss = 0.0
         if verdict.word != "sustained":
@@ -52,25 +51,20 @@ class MlrSearch(Struct, frozen=True):
 
     def next_trial(self) -> PlannedTrial | None:
         """Return the trial that the package requests, if the budget allows it; None when the search is finished."""
-        if self._failed:
+        if gives_up(self.steps):
             return None
         try:
             self._replay()
         except _TrialRequestedError as request:
-            interval = self.problem.batch_interval
-            settle, window = max(SETTLE_S, 2 * interval), max(request.seconds, 6 * interval)
-            drain = float(self.problem.timing.drain) + 2 * interval
-            spent = sum(step.measurement.seconds for step in self.steps)
-            if spent + settle + window + drain > self.problem.search.budget:
-                return None
-            return PlannedTrial(len(self.steps), request.rate, settle, window, "search")
+            window = max(request.seconds, TRIAL_BATCHES * self.problem.batch_interval)
+            return plan_trial(self.problem, self.steps, request.rate, window)
         return None
 
     def result(self) -> Result:
         """Return the result so far: the relevant bounds of the package, their status and reason."""
-        late = [step.measurement.planned.rate for step in self.steps if step.verdict.why == "generator"]
+        late = [step.measurement.planned.rate for step in self.steps if step.verdict.why == GENERATOR_LATE]
         result = result_without_rate(self.problem, self.steps, max(late, default=None))
-        if self._failed:
+        if gives_up(self.steps):
             return replace(result, reason=f"gave up: {last_note(self.steps)}")
         try:
             low, high = self._replay()
@@ -102,20 +96,13 @@ class MlrSearch(Struct, frozen=True):
     def _sustained(self) -> Iterator[Step]:
         return (step for step in self.steps if step.verdict.word == "sustained")
 
-    @property
-    def _failed(self) -> bool:
-        deaths = sum(step.measurement.ended == "framework died" for step in self.steps)
-        return deaths >= MAX_DEATHS or len(self.steps) - len(self.losses) >= MAX_INVALID
-
     def _replay(self) -> tuple[float | None, float | None]:
         """Return the lower and the upper bound that the package reports after the finished trials, in messages/s.
 
         Raises:
             _TrialRequestedError: The package requests a further trial.
         """
-        lowest, highest = float(self.problem.search.lowest), self.problem.highest
-        if self.problem.generator_hz is not None:
-            highest = min(highest, GENERATOR_SHARE * self.problem.generator_hz)
+        lowest, highest = float(self.problem.search.lowest), highest_rate(self.problem)
         goal = SearchGoal(
             loss_ratio=LOSS_RATIO, exceed_ratio=EXCEED_RATIO,
             relative_width=min(0.5, float(self.problem.search.precision)),
@@ -148,3 +135,6 @@ class _RecordedMeasurer(AbstractMeasurer):  # type: ignore[misc]  # the package 
 
 
 def _ignore(_: object) -> None: ...
+
+
+plugin = SearchPlugin(make=MlrSearch)

@@ -13,7 +13,7 @@ from bench.analysis.capacity_reading import Reading, ReadingKind
 from bench.analysis.stability import Stability
 from bench.config.scenario import Objectives
 from bench.model.measurement import Measurement, ObjectiveResult
-from bench.search.capacity_posterior import CapacityPrior, capacity_posterior
+from bench.search.posterior import CapacityPrior, capacity_posterior
 
 
 class AssessedTrial(Struct, frozen=True):

@@ -1,5 +1,6 @@
-"""The search problem of one cell, the judged trials that a search receives, and the protocol of a strategy."""
+"""The search problem of one cell, the judged trials that a search receives, and strategies."""
 
+from collections.abc import Callable
 from typing import Protocol
 
 from msgspec import Struct
@@ -74,3 +75,12 @@ class Strategy(Protocol):
 
     def result(self) -> Result:
         """Return the result so far; may be called at any time."""
+
+
+class SearchPlugin(Struct, frozen=True, kw_only=True):
+    """A search strategy, as its entry point declares it."""
+
+    make: Callable[[SearchProblem], Strategy]
+    """makes a search that has not planned anything yet; importable by name, so that other processes can call it"""
+    calibrated: bool = False
+    """its intervals contain the truth in 95 of 100 runs, and its bounds are confidence limits; brackets otherwise"""

@@ -6,15 +6,14 @@ Its interval is where the bisection stopped, not a confidence interval: one unlu
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bench.analysis.verdict import Verdict
+from bench.analysis.verdict import GENERATOR_LATE, Verdict
 from bench.model.measurement import Measurement, PlannedTrial, Result, Series
-from bench.search.problem import SearchProblem, Step
+from bench.search.fixed_trials import gives_up, highest_rate, plan_trial
+from bench.search.problem import SearchPlugin, SearchProblem, Step
 from bench.search.trial_summary import last_note, result_without_rate, with_trial
 
-TRIAL_S, SETTLE_S = 60.0, 1.0
-MAX_INVALID, MAX_DEATHS = 3, 2
-GENERATOR_SHARE = 0.95
-"""Highest planned rate, as a share of the generator's ceiling."""
+TRIAL_S, TRIAL_BATCHES = 60.0, 15.0
+"""Seconds and batch intervals of a trial's window, whichever are longer."""
 
 
 class Rfc2544(Struct, frozen=True):
@@ -29,29 +28,24 @@ class Rfc2544(Struct, frozen=True):
 
     def next_trial(self) -> PlannedTrial | None:
         """Return the next trial that the budget allows; None when the search is finished."""
-        low, high, lowest, highest = self._low, self._high, float(self.problem.search.lowest), self._highest
+        low, high, lowest = self._low, self._high, float(self.problem.search.lowest)
+        highest = highest_rate(self.problem)
         width = 1 + self.problem.search.precision
-        if self._failed or low >= highest or high <= lowest or high / max(low, lowest) <= width:
+        if gives_up(self.steps) or low >= highest or high <= lowest or high / max(low, lowest) <= width:
             return None
         rate = (max(low, lowest) * min(high, highest)) ** 0.5
         if low == 0.0 and rate < lowest * width:
             rate = lowest
         if high == float("inf") and rate > highest / width:
             rate = highest
-        interval = self.problem.batch_interval
-        settle, window = max(SETTLE_S, 2 * interval), max(TRIAL_S, 15 * interval)
-        drain = float(self.problem.timing.drain) + 2 * interval
-        spent = sum(step.measurement.seconds for step in self.steps)
-        if spent + settle + window + drain > self.problem.search.budget:
-            return None
-        return PlannedTrial(len(self.steps), float(rate), settle, window, "search")
+        return plan_trial(self.problem, self.steps, rate, max(TRIAL_S, TRIAL_BATCHES * self.problem.batch_interval))
 
     def result(self) -> Result:
         """Return the result so far: the bracket, its status and reason."""
         low, high = self._low, self._high
-        late = [step.measurement.planned.rate for step in self.steps if step.verdict.why == "generator"]
+        late = [step.measurement.planned.rate for step in self.steps if step.verdict.why == GENERATOR_LATE]
         result = result_without_rate(self.problem, self.steps, max(late, default=None))
-        if self._failed:
+        if gives_up(self.steps):
             reason = "no valid trial: generator" if late else f"gave up: {last_note(self.steps)}"
             return replace(result, reason=reason)
         if low == 0.0:
@@ -63,20 +57,14 @@ class Rfc2544(Struct, frozen=True):
         best = next(
             step for step in reversed(self.steps) if _is_sustained(step) and step.measurement.planned.rate == low
         )
-        at_limit = low >= 0.999 * self._highest and self._highest < self.problem.highest
+        highest = highest_rate(self.problem)
+        at_limit = low >= 0.999 * highest and highest < self.problem.highest
         if at_limit or any(rate <= 1.001 * high for rate in late):
             result = replace(result, status="lower-bound", reason="generator", high_hz=None)
             return with_trial(result, best, "generator")
         if high / low > 1 + self.problem.search.precision:
             return with_trial(replace(result, status="lower-bound", reason="budget"), best, None)
         return with_trial(replace(result, status="measured", estimate_hz=(low * high) ** 0.5), best, None)
-
-    @property
-    def _highest(self) -> float:
-        """The highest planned rate: that of the problem, or what the generator can offer."""
-        generator = self.problem.generator_hz
-        offered = GENERATOR_SHARE * generator if generator is not None else float("inf")
-        return min(self.problem.highest, max(offered, float(self.problem.search.lowest)))
 
     @property
     def _low(self) -> float:
@@ -89,16 +77,13 @@ class Rfc2544(Struct, frozen=True):
         """The lowest failed rate: overloaded, or not reached by the generator."""
         return min((step.measurement.planned.rate for step in self.steps if _is_failed(step)), default=float("inf"))
 
-    @property
-    def _failed(self) -> bool:
-        deaths = sum(step.measurement.ended == "framework died" for step in self.steps)
-        invalid = sum(step.verdict.word == "invalid" and step.verdict.why != "generator" for step in self.steps)
-        return deaths >= MAX_DEATHS or invalid >= MAX_INVALID
-
 
 def _is_sustained(step: Step) -> bool:
     return step.verdict.word == "sustained"
 
 
 def _is_failed(step: Step) -> bool:
-    return step.verdict.word == "overloaded" or step.verdict.why == "generator"
+    return step.verdict.word == "overloaded" or step.verdict.why == GENERATOR_LATE
+
+
+plugin = SearchPlugin(make=Rfc2544)

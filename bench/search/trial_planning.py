@@ -2,9 +2,9 @@
 
 import math
 
-from bench.analysis.verdict import TOO_SHORT
+from bench.analysis.verdict import GENERATOR_LATE, TOO_SHORT
 from bench.model.measurement import PlannedTrial, Purpose
-from bench.search.evidence import Evidence
+from bench.search.observations import Evidence
 from bench.search.parameters import SearchParameters
 from bench.search.problem import Step
 
@@ -149,7 +149,7 @@ def _rate_of_full_batches(evidence: Evidence) -> float | None:
 
 def _late_once(evidence: Evidence) -> bool:
     """Return True if the generator was late in the last trial for the first time."""
-    return evidence.steps[-1].verdict.why == "generator" and len(evidence.late_rates) == 1
+    return evidence.steps[-1].verdict.why == GENERATOR_LATE and len(evidence.late_rates) == 1
 
 
 def _retried(evidence: Evidence) -> bool:

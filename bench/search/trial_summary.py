@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from bench.analysis.verdict import Verdict
+from bench.analysis.verdict import GENERATOR_LATE, Verdict
 from bench.model.measurement import Measurement, Result
 from bench.search.problem import SearchProblem, Step
 
@@ -38,7 +38,7 @@ def without_valid_trial(result: Result, last: Verdict) -> Result:
 
     It is not measured if other work or stalls of the generator were the cause: another visit may find none.
     """
-    if last.cause in ("other work", "generator") and last.why != "generator":
+    if last.cause in ("other work", "generator") and last.why != GENERATOR_LATE:
         return replace(result, status="not-measured", reason=last.why)
     return replace(result, reason=f"no valid trial: {last.why or 'the counters contradict themselves'}")
 

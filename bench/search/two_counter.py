@@ -4,7 +4,7 @@ Probes at rates that grow until one is overloaded, or from a neighbour's estimat
 of which gives a reading of it: an overloaded trial, or batches that report how long they took, an estimate, a
 sustained one a lower bound. The interval is that of a posterior over all readings. It uses only the offered, sent and
 processed counters and the times of batches. Readings: bench.analysis.capacity_reading; posterior:
-bench.search.capacity_posterior; constants: bench.search.parameters.
+bench.search.posterior; constants: bench.search.parameters.
 """
 
 import math
@@ -17,12 +17,12 @@ from msgspec.structs import replace
 from bench.analysis.bounds import infer_limit
 from bench.analysis.capacity_reading import Reading
 from bench.analysis.stability import Stability, assess_stability
-from bench.analysis.verdict import Verdict
+from bench.analysis.verdict import GENERATOR_LATE, Verdict
 from bench.model.measurement import Batches, Measurement, PlannedTrial, Result, Series
-from bench.search.evidence import Evidence
 from bench.search.objectives import AssessedTrial, estimate_objectives
+from bench.search.observations import Evidence
 from bench.search.parameters import SearchParameters
-from bench.search.problem import SearchProblem, Step
+from bench.search.problem import SearchPlugin, SearchProblem, Step
 from bench.search.trial_planning import plan_trial
 from bench.search.trial_summary import last_note, result_without_rate, with_trial, without_valid_trial
 
@@ -97,7 +97,7 @@ class TwoCounter:
         evidence, parameters = self.evidence, self.parameters
         if evidence.deaths >= parameters.max_deaths:
             return "died"
-        last = [step.verdict for step in self.steps if step.verdict.why != "generator"][-parameters.max_invalid :]
+        last = [step.verdict for step in self.steps if step.verdict.why != GENERATOR_LATE][-parameters.max_invalid :]
         ours = all(verdict.cause == "harness" for verdict in last)
         if [verdict.word for verdict in last] == ["invalid"] * parameters.max_invalid and (ours or not evidence.known):
             return "invalid"
@@ -189,3 +189,6 @@ class TwoCounter:
         above = [s for s in self.steps if s.verdict.word == "overloaded" and s.measurement.planned.rate > rate]
         nearest = min(above, key=lambda step: step.measurement.planned.rate, default=None)
         return infer_limit(nearest.verdict.why, nearest.measurement.cpu) if nearest is not None else None
+
+
+plugin = SearchPlugin(make=TwoCounter, calibrated=True)

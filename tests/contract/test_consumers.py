@@ -10,7 +10,8 @@ import pytest
 
 from bench.errors import HarnessError
 from bench.model.cell import Cell
-from bench.model.message_codec import MessageWriter, make_filler, read
+from bench.model.message_codec import MessageWriter, read
+from bench.model.message_filler import make_filler
 from bench.plugins import registry
 from bench.plugins.plugin import SourcePlugin
 
@@ -37,14 +38,14 @@ class Stream:
 
     def __init__(self, name, env):
         self.name, self._sent, self.consumers = name, 0, []
-        self.source = registry.source(name, {})
+        self.source = registry.make_source(name, {})
         self.endpoint = self.source.open(Cell("python", name, SIZE, 0.0), env)
-        self.sender = registry.sender(self.endpoint)
+        self.sender = registry.open_sender(self.endpoint)
 
     def read_by(self, members):
         """Open that many consumers."""
         for member in range(members):
-            self.consumers.append(registry.consumer(self.endpoint, member, members))
+            self.consumers.append(registry.open_consumer(self.endpoint, member, members))
 
     def send(self, count):
         """Send the next messages of one producer; a source that is full has consumers that read meanwhile."""
@@ -110,7 +111,7 @@ def test_members_share_the_messages(stream, name, members):
 
 @CONSUMERS
 def test_a_batch_is_no_larger_than_what_was_asked_for(stream, name):
-    """What it does not hold comes with the next ones; where the endpoint promises it, a batch is in order."""
+    """The rest comes with the next batches; a batch is in order if the endpoint promises order."""
     reading = stream(name)
     reading.read_by(1)
     reading.send(100)
@@ -133,7 +134,7 @@ def test_nothing_comes_where_nothing_was_sent(stream, name):
 
 @CONSUMERS
 def test_what_was_sent_after_opening_is_not_missed(stream, name):
-    """However soon it comes."""
+    """A message that is sent at once arrives, too."""
     reading = stream(name)
     reading.read_by(1)
     reading.send(1)
@@ -150,10 +151,10 @@ def test_closing_twice_does_no_harm(stream, name):
 
 @CONSUMERS
 def test_a_source_that_is_gone_raises_at_most_an_error_of_the_harness(stream, name):
-    """Whether the consumer notices when it is opened, when it reads, or not at all, it can be closed."""
+    """The consumer can be closed, no matter if it notices when it is opened, when it reads, or not at all."""
     gone = stream(name)
     gone.close()
     taken = []
-    with contextlib.suppress(HarnessError), contextlib.closing(registry.consumer(gone.endpoint)) as consumer:
+    with contextlib.suppress(HarnessError), contextlib.closing(registry.open_consumer(gone.endpoint)) as consumer:
         taken += consumer.take(1, 0.1)
     assert taken == []

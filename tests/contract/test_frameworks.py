@@ -32,7 +32,7 @@ def starts_servers(name):
 
 def cheapest_source(name):
     """Return the first source that a framework can read; one that needs nothing but this machine, if possible."""
-    framework = registry.framework(name, {})
+    framework = registry.make_framework(name, {})
     sources = sorted(
         registry.names("sources"),
         key=lambda source: registry.source_plugin(source).preflight is not SourcePlugin.preflight,
@@ -42,7 +42,7 @@ def cheapest_source(name):
         if (
             unreachable_reason(name, source, Site())
             or framework.unsupported_reason(cell, source)
-            or registry.source(source, {}).unsupported_reason(cell, ENTROPY)
+            or registry.make_source(source, {}).unsupported_reason(cell, ENTROPY)
         ) is None:
             return source
     raise AssertionError(f"{name} can read no installed source")
@@ -63,7 +63,7 @@ class System:
     def __init__(self, name, env):
         self.cell = Cell(name, cheapest_source(name), SIZE, COST)
         self.env, self.work = env, MessageProcessor(SIZE, ENTROPY)
-        self.source = registry.source(self.cell.source, {})
+        self.source = registry.make_source(self.cell.source, {})
         self.endpoint = self.source.open(self.cell, env)
         in_process = [
             one for one in registry.names("load_generators") if registry.load_generator_plugin(one).in_process
@@ -77,7 +77,7 @@ class System:
         return self.frameworks[-1]
 
     def open_framework(self, endpoint=None):
-        framework = registry.framework(self.cell.framework, {})
+        framework = registry.make_framework(self.cell.framework, {})
         self.frameworks.append(framework.open(self.cell, endpoint or self.endpoint, self.work, self.env))
 
     def counts(self, run):
@@ -136,7 +136,7 @@ def test_every_message_is_processed_once(system, name):
 
 @FRAMEWORKS
 def test_the_cpu_cost_is_spent_and_reported(system, name):
-    """What the messages asked for is known exactly, and at least that was used."""
+    """The CPU time that the messages asked for is known exactly, and at least that was used."""
     running = system(name)
     running.open_framework()
     counts = running.counts(1)
@@ -187,7 +187,7 @@ def test_closing_twice_does_no_harm(system, name):
 @pytest.mark.parametrize("source", [*registry.names("sources"), "carrier-pigeon"])
 def test_a_reason_is_none_or_a_sentence(name, source):
     """It is one line, short enough to be read beside the cell; nobody can read a source that does not exist."""
-    reason = registry.framework(name, {}).unsupported_reason(Cell(name, source, SIZE, COST), source)
+    reason = registry.make_framework(name, {}).unsupported_reason(Cell(name, source, SIZE, COST), source)
     if source == "carrier-pigeon":
         assert reason is not None
     if reason is not None:
@@ -198,4 +198,4 @@ def test_a_reason_is_none_or_a_sentence(name, source):
 @pytest.mark.parametrize("name", registry.names("frameworks"))
 def test_the_batch_interval_is_known_before_anything_is_opened(name):
     """It is in seconds, 0 where the framework goes on continuously."""
-    assert 0 <= registry.framework(name, {}).batch_interval < 3600
+    assert 0 <= registry.make_framework(name, {}).batch_interval < 3600

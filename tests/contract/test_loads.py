@@ -12,7 +12,8 @@ from msgspec.structs import replace
 from bench.config.site import Site
 from bench.errors import ProcessDiedError
 from bench.model.cell import Cell
-from bench.model.message_codec import ClockReference, make_filler, read
+from bench.model.message_codec import ClockReference, read
+from bench.model.message_filler import make_filler
 from bench.plugins import registry
 from bench.plugins.environment import RunEnvironment
 from bench.plugins.protocols import Endpoint
@@ -27,7 +28,7 @@ DEADLINE = 100.0
 @pytest.fixture
 def files(env):
     """A folder that takes whatever is sent."""
-    source = registry.source("files", {})
+    source = registry.make_source("files", {})
     yield source.open(Cell("python", "files", 100, 0.0), env)
     source.close()
 
@@ -100,7 +101,7 @@ def test_specs_follow_each_other(opened, name):
 
 @LOADS
 def test_cancelling_ends_a_spec(opened, files, name):
-    """What was sent by then is all that there is."""
+    """Nothing is sent after that."""
     load = opened(name)
     load.start(spec(rate=100, seconds=600))
     progress_until(load, lambda sent: sent.accepted > 0)
@@ -176,7 +177,7 @@ def two(tmp_path):
 @pytest.mark.parametrize("arrivals", ["constant", "poisson"])
 def test_two_locust_workers_send_one_schedule(two, arrivals):
     """Each its own share, both at their due times; together they are what one would have sent."""
-    endpoint = registry.source("files", {}).open(Cell("python", "files", 100, 0.0), two)
+    endpoint = registry.make_source("files", {}).open(Cell("python", "files", 100, 0.0), two)
     load = registry.load_generator_plugin("locust").open(endpoint, two)
     given = replace(spec(), workers=2, arrivals=arrivals, seed=5)
     load.start(given)

@@ -9,18 +9,34 @@ import pytest
 
 from bench.errors import UsageError
 from bench.model.cell import Cell
-from bench.model.message_codec import MessageWriter, make_filler, read
+from bench.model.message_codec import MessageWriter, read
+from bench.model.message_filler import make_filler
 from bench.plugins import registry
+from bench.plugins.plugin import SourcePlugin
 from bench.workload.batch_writer import GatheringClient
 
 ENTROPY = 0.5
 DEADLINE = 100.0
-SMALL_QUEUE = {"kafka": {"queue": "20 kB"}, "pulsar": {"queue": "20 kB"}}
 KEYS_OF_PARTITIONS = [[1, 4, 9], [0, 7, 8], [2, 3, 5, 6]]
 """Of key-0 to key-9, by murmur2 modulo 3: where Kafka's own client sends them."""
 OTHER_CLIENT = {"kafka": {"client": "kafka-python"}}
-REAL = {"kafka": [pytest.mark.real], "pulsar": [pytest.mark.real]}
-SOURCES = [pytest.param(name, {}, id=name, marks=REAL.get(name, [])) for name in registry.names("sources")]
+
+
+def needs_server(name):
+    """Return whether opening the source starts a server."""
+    return registry.source_plugin(name).preflight is not SourcePlugin.preflight
+
+
+def small_queue(name):
+    """Return settings with a small queue in the client, if the source has a setting for it."""
+    has_queue = "queue" in registry.source_plugin(name).settings.__struct_fields__
+    return {name: {"queue": "20 kB"}} if has_queue else {}
+
+
+SOURCES = [
+    pytest.param(name, {}, id=name, marks=[pytest.mark.real] if needs_server(name) else [])
+    for name in registry.names("sources")
+]
 KAFKA_PYTHON = pytest.param("kafka", OTHER_CLIENT, id="kafka with kafka-python", marks=pytest.mark.real)
 
 
@@ -29,10 +45,10 @@ class Deployment:
 
     def __init__(self, name, settings, env, size):
         self.size, self.env, self._next = size, env, 0
-        self.source = registry.source(name, settings)
+        self.source = registry.make_source(name, settings)
         self.endpoint = self.source.open(Cell("python", name, size, 0.0), env)
-        self.sender = registry.sender(self.endpoint)
-        self.reader = registry.consumer(self.endpoint)
+        self.sender = registry.open_sender(self.endpoint)
+        self.reader = registry.open_consumer(self.endpoint)
 
     def written(self, count):
         """The next messages of one producer."""
@@ -71,7 +87,7 @@ class Deployment:
         return received + list(self.reader.take(10_000, 0.1))
 
     def settled(self):
-        """What is confirmed and failed once all that was taken is one of both."""
+        """Return (confirmed, failed) once all that was taken is one of both."""
         deadline = time.monotonic() + DEADLINE
         while sum(self.sender.confirmed()) < self._next and time.monotonic() < deadline:
             time.sleep(0.005)
@@ -85,7 +101,7 @@ class Deployment:
 
 @pytest.fixture
 def deploy(env):
-    """Makes a source stand; closed afterwards."""
+    """Open a source and close it afterwards."""
     deployments = []
 
     def make(name, settings, size=100):
@@ -118,7 +134,7 @@ def test_what_is_offered_is_confirmed_and_arrives_once(deploy, name, settings, s
 @pytest.mark.parametrize(("name", "settings"), [*SOURCES, KAFKA_PYTHON])
 @pytest.mark.parametrize(("size", "count"), [(5000, 300), (1_000_000, 20)], ids=["5 kB", "1 MB"])
 def test_messages_in_two_pieces_arrive_whole(deploy, name, settings, size, count):
-    """Where a sender takes them so: nothing is lost, repeated or changed."""
+    """A sender that takes them so loses, repeats and changes nothing."""
     deployment = deploy(name, settings, size)
     if not isinstance(deployment.sender, GatheringClient):
         pytest.skip(f"the sender of {name} takes messages in one piece")
@@ -130,7 +146,7 @@ def test_messages_in_two_pieces_arrive_whole(deploy, name, settings, size, count
 
 @pytest.mark.parametrize(("name", "settings"), [*SOURCES, KAFKA_PYTHON])
 def test_messages_with_keys_arrive_once(deploy, name, settings):
-    """Where a source has keys; they change nothing of what arrives."""
+    """Keys, in a source that has them, change nothing of what arrives."""
     if not registry.source_plugin(name).capabilities.keyed:
         pytest.skip(f"messages of {name} have no keys")
     deployment, keys = deploy(name, settings), [b"key-%d" % (number % 7) for number in range(500)]
@@ -144,7 +160,7 @@ def test_messages_with_keys_arrive_once(deploy, name, settings):
 def test_messages_of_a_key_share_a_partition_in_their_order(deploy, settings):
     """The one that Kafka's own client would choose: both libraries agree."""
     deployment = deploy("kafka", {"kafka": {"partitions": 3, **settings.get("kafka", {})}})
-    readers = [registry.consumer(deployment.endpoint, member, 3) for member in range(3)]
+    readers = [registry.open_consumer(deployment.endpoint, member, 3) for member in range(3)]
     deployment.sender.send_keyed(deployment.written(200), [b"key-%d" % (number % 10) for number in range(200)])
     parts = [numbers(drained(reader)) for reader in readers]
     assert all(part == sorted(part) for part in parts)
@@ -153,7 +169,7 @@ def test_messages_of_a_key_share_a_partition_in_their_order(deploy, settings):
 
 @pytest.mark.parametrize(("name", "settings"), SOURCES)
 def test_a_part_keeps_its_order(deploy, name, settings):
-    """Where the endpoint promises order, what is read of one part at once ascends, over several sends."""
+    """Messages that are read of one part at once ascend, over several sends, if the endpoint promises order."""
     deployment = deploy(name, settings)
     if not deployment.endpoint.ordered:
         pytest.skip(f"{name} promises no order")
@@ -168,7 +184,7 @@ def test_a_part_keeps_its_order(deploy, name, settings):
 @pytest.mark.parametrize(("name", "settings"), [source for source in SOURCES if source.id != "files"])
 def test_a_full_source_takes_less_and_goes_on_later_without_loss(deploy, name, settings):
     """Fewer taken than offered is back-pressure: what was taken arrives, and what was not can be offered again."""
-    deployment, left, offered = deploy(name, settings or SMALL_QUEUE), [], 0
+    deployment, left, offered = deploy(name, settings or small_queue(name)), [], 0
     deadline = time.monotonic() + DEADLINE
     while not left:
         assert time.monotonic() < deadline, "the source never pushed back"
@@ -208,17 +224,17 @@ def test_closing_twice_does_no_harm(deploy, name, settings):
     """Neither does closing a source that was never opened."""
     deployment = deploy(name, settings)
     opened = [deployment.sender, deployment.sender, deployment.source, deployment.source]
-    closed = [plugin.close() for plugin in (*opened, registry.source(name, settings))]
+    closed = [plugin.close() for plugin in (*opened, registry.make_source(name, settings))]
     assert closed == [None] * 5  # none raises, and there is nothing to say
 
 
 def test_tcp_refuses_a_binary_filler():
     """A line cannot carry a newline."""
-    assert "binary" in registry.source("tcp", {}).unsupported_reason(Cell("spark", "tcp", 100, 0.0), 0.9)
+    assert "binary" in registry.make_source("tcp", {}).unsupported_reason(Cell("spark", "tcp", 100, 0.0), 0.9)
 
 
 def test_tcp_takes_nothing_without_a_reader(deploy):
-    """What nobody would get is not taken, and so not lost."""
+    """Messages that nobody would get are not taken, and so not lost."""
     deployment = deploy("tcp", {})
     deployment.reader.close()
     assert deployment.sender.send(deployment.written(10)) == 0
@@ -228,19 +244,19 @@ def test_a_new_tcp_reader_begins_with_a_whole_message(deploy):
     """The one that its predecessor got only in part comes again."""
     deployment = deploy("tcp", {}, size=10**7)
     assert deployment.sender.send(deployment.written(1)) == 1
-    former, deployment.reader = deployment.reader, registry.consumer(deployment.endpoint)
+    former, deployment.reader = deployment.reader, registry.open_consumer(deployment.endpoint)
     assert numbers(deployment.receive(1), 10**7) == [0]
     former.close()
 
 
 def test_a_new_tcp_reader_begins_with_a_whole_message_also_of_pieces(deploy):
-    """What was taken in two pieces and got only in part comes again in whole."""
+    """A message that was taken in two pieces and got only in part comes again in whole."""
     deployment = deploy("tcp", {}, size=10**7)
     writer = MessageWriter(run=1, producer=0, size=10**7, cost=0.0, entropy=ENTROPY)
     heads, rests = writer.write_headers(0, np.zeros(1), 0.0), writer.filler.rows_from(0, 0, 1)
     assert deployment.sender.send_pieces(heads, rests) == 1
     deployment._next = 1
-    former, deployment.reader = deployment.reader, registry.consumer(deployment.endpoint)
+    former, deployment.reader = deployment.reader, registry.open_consumer(deployment.endpoint)
     assert numbers(deployment.receive(1), 10**7) == [0]
     former.close()
 
@@ -263,8 +279,8 @@ def test_files_leave_nothing_behind(deploy):
 
 
 def test_kafka_refuses_acks_that_confirm_nothing():
-    """What was sent could not be counted."""
-    assert "confirms nothing" in registry.source("kafka", {"kafka": {"acks": 0}}).unsupported_reason(
+    """Nobody could count what was sent."""
+    assert "no confirmations" in registry.make_source("kafka", {"kafka": {"acks": 0}}).unsupported_reason(
         Cell("python", "kafka", 100, 0.0), 0.5
     )
 
@@ -273,17 +289,17 @@ def test_kafka_python_without_its_checksums_is_a_mistake(monkeypatch):
     """It would be fifty times slower; the extra that brings them is named."""
     monkeypatch.setitem(sys.modules, "crc32c", None)
     with pytest.raises(UsageError, match=r"crc32c.*stream-bench\[kafka\]"):
-        registry.source("kafka", OTHER_CLIENT)
+        registry.make_source("kafka", OTHER_CLIENT)
 
 
 @pytest.mark.real
 def test_kafka_shares_messages_evenly_among_partitions(deploy):
-    """In turn, over several sends."""
+    """Partitions get messages in turn, also over several sends."""
     deployment = deploy("kafka", {"kafka": {"partitions": 3}})
     for _ in range(5):
         deployment.send(deployment.written(7))
     deployment.settled()
-    readers = [registry.consumer(deployment.endpoint, member, 3) for member in range(3)]
+    readers = [registry.open_consumer(deployment.endpoint, member, 3) for member in range(3)]
     deployment.send(deployment.written(31))
     assert sorted(len(drained(reader)) for reader in readers) == [10, 10, 11]
 

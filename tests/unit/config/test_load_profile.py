@@ -1,9 +1,9 @@
 """A trace is read from a CSV file; a wrong one is an error with the line."""
 
 import pytest
+from scenario_files import read_scenario
 
 from bench.config.load_profile import profile_of, read_trace
-from bench.config.validation import read_scenario
 from bench.config.yaml_document import read_document
 from bench.errors import UsageError
 from bench.plugins.scenario_check import check_scenario

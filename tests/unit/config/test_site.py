@@ -5,7 +5,8 @@ from msgspec import Struct
 
 from bench.config.address import Address
 from bench.config.site import LoadHosts, Site, file_type, from_file, same_site
-from bench.config.validation import read_site
+from bench.config.validation import parse_site
+from bench.config.yaml_document import read_document
 from bench.errors import UsageError
 from bench.units import Bandwidth
 
@@ -28,7 +29,7 @@ def test_an_address_has_a_host_and_a_port(address, parts):
 def test_a_section_of_a_plugin_is_typed(tmp_path):
     """It stands beside the keys of every site; one that is left out is not among the sections."""
     (tmp_path / "site.yaml").write_text("name: lab\ncores: 8\nours: {address: a:1}\n")
-    site = from_file(read_site(tmp_path / "site.yaml", file_type({"ours": Section, "theirs": Section})))
+    site = from_file(parse_site(read_document(tmp_path / "site.yaml"), file_type({"ours": Section, "theirs": Section})))
     assert site == Site("lab", cores=8, sections={"ours": Section("a:1")})
 
 
@@ -36,13 +37,13 @@ def test_a_section_that_no_plugin_adds_is_refused(tmp_path):
     """The line names the keys that there are."""
     (tmp_path / "site.yaml").write_text("theirs: {address: a:1}\n")
     with pytest.raises(UsageError, match=r":1: theirs: found an unknown key; allowed: name, .*hosts, ours"):
-        read_site(tmp_path / "site.yaml", file_type({"ours": Section}))
+        parse_site(read_document(tmp_path / "site.yaml"), file_type({"ours": Section}))
 
 
 def test_a_site_file_without_sections_has_the_defaults_of_a_site(tmp_path):
     """Its type shares them with Site."""
     (tmp_path / "site.yaml").write_text("shared_machine: true\n")
-    assert from_file(read_site(tmp_path / "site.yaml", file_type({}))) == Site(shared_machine=True)
+    assert from_file(parse_site(read_document(tmp_path / "site.yaml"), file_type({}))) == Site(shared_machine=True)
 
 
 def test_sites_are_the_same_whether_their_sections_are_typed_or_not():

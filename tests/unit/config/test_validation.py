@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Meta, Struct
+from scenario_files import read_scenario
 
 from bench.config import validation
-from bench.config.validation import convert_settings, error_at, parse_scenario, read_scenario
+from bench.config.validation import convert_settings, error_at, parse_scenario
 from bench.config.yaml_document import Document, read_document
 from bench.errors import UsageError
 from bench.plugins.site_file import read_site_file
@@ -221,7 +222,7 @@ class TestUnreadable:
         """The line names the folder and the system's reason."""
         assert (
             mistake(read_site_file, tmp_path)
-            == f"{tmp_path}: found that it cannot be read (Is a directory); allowed: a YAML file"
+            == f"{tmp_path}: cannot be read (Is a directory); give a YAML file that this user may read"
         )
 
     def test_bytes_that_are_not_utf_8_are_reported_with_their_line(self, tmp_path: Path) -> None:

@@ -3,9 +3,9 @@
 import sys
 
 import pytest
+from scenario_files import read_scenario
 
 from bench.config.site import Site
-from bench.config.validation import read_scenario
 from bench.errors import UsageError
 from bench.model.cell import Cell
 from bench.plugins import client_lint, registry
@@ -30,8 +30,8 @@ def test_fewer_partitions_than_cores_are_warned_of(tmp_path):
     asked = scenario(tmp_path, "systems=spark/kafka,python/kafka", "settings.kafka.partitions=2")
     (found,) = config_warnings(asked, site, 2)
     assert found.text == (
-        "settings.kafka.partitions: spark/kafka reads with 80 tasks, of which 2 get a partition, the others nothing;"
-        " give at least 80, or leave it out"
+        "settings.kafka.partitions: spark/kafka reads with 80 tasks, but only 2 of them get a partition;"
+        " the others are idle; give at least 80, or leave it out"
     )
     assert (
         config_warnings(scenario(tmp_path, "settings.kafka.partitions=1", "settings.python.processes=1"), site, 2) == []
@@ -47,7 +47,7 @@ def test_our_own_senders_have_no_mistake(tmp_path):
 def test_compression_of_compressible_messages_is_warned_of(tmp_path):
     """What travels is smaller than the size in the map."""
     (found,) = told(tmp_path, "settings.kafka.compression=lz4", "load.entropy=0.1")
-    assert "smaller messages" in found.text
+    assert "smaller than the cell's size" in found.text
     assert not found.refused
 
 
@@ -57,7 +57,7 @@ def test_compression_of_random_messages_is_no_mistake(tmp_path):
 
 
 def test_a_limit_below_the_size_is_refused(tmp_path):
-    """Every message would be."""
+    """A limit below the message size would refuse every message."""
     (found,) = told(tmp_path, "settings.kafka.message_limit=999 B")
     assert found.refused
     assert "999 B is below the message size of 1000 B" in found.text
@@ -67,14 +67,14 @@ def test_acks_that_confirm_nothing_are_refused(tmp_path):
     """Nobody could say what was sent."""
     (found,) = told(tmp_path, "settings.kafka.acks=0")
     assert found.refused
-    assert "confirms nothing" in found.text
+    assert "no confirmations" in found.text
 
 
 def test_kafka_python_without_crc32c_is_refused(monkeypatch):
     """It would move 8.5 MB/s at any size."""
     monkeypatch.setitem(sys.modules, "crc32c", None)
     with pytest.raises(UsageError, match="crc32c"):
-        registry.source("kafka", {"kafka": {"client": "kafka-python"}}).unsupported_reason(
+        registry.make_source("kafka", {"kafka": {"client": "kafka-python"}}).unsupported_reason(
             Cell("python", "kafka", 100, 0.0), 0.5
         )
 
@@ -87,7 +87,7 @@ CODE = {
     "a flush in a loop": (
         "def all(self, ms):\n    for m in ms:\n        self.p.produce('t', m)\n        self.p.flush()\n"
     ),
-    "a full queue passed over": f"{PUT}        pass\n",
+    "a full queue that is ignored": f"{PUT}        pass\n",
 }
 
 
@@ -107,5 +107,5 @@ GOOD = {
 
 @pytest.mark.parametrize("code", GOOD.values(), ids=GOOD.keys())
 def test_code_that_is_right_is_let_pass(code):
-    """No false alarm."""
+    """Correct code gets no warning."""
     assert list(client_lint.in_code(code, "a.sender")) == []

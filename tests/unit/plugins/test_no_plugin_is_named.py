@@ -13,17 +13,24 @@ ROOT = Path(bench.__file__).parent
 MODULES = sorted(ROOT.rglob("*.py"))
 PRODUCTS = re.compile(r"kafka|pulsar|spark|harmonicio|locust", re.IGNORECASE)
 """Names that mean nothing but the plugin, wherever they stand."""
-SYSTEMS = {"tcp", "files", "memory", "stream", "capacity", "inline", "python"}
-"""Names that are words as well: they mean the plugin where a whole string or a part of a system is one."""
+WORDS = {"tcp", "files", "memory", "stream", "capacity", "inline", "python"}
+WORDS |= {"html", "pdf", "png", "csv", "json", "parquet", "omb", "comparison", "validation-plot", "live"}
+WORDS |= {"bisection", "two-counter", "rfc2544", "mlrsearch"}
+"""Names that are words as well: they mean the plugin where a whole string, or a part of one between slashes, is one."""
 PACKAGES = {"producers", "consumers", "frameworks", "reports"}
 SHOWN = "an example that the user is shown"
 IVY = "the distribution whose jars hold Apache Ivy, which resolves the jars of all embedded servers"
+DEFAULT = "the default of a file that others write, which the published schema states"
 INTERPRETER = "the interpreter's version in the record of a run"
 ALLOWED = {
     ("cli/calibrate.py", "Example:  bench calibrate kafka tcp --against client-loop --sizes 100B,1MB"): SHOWN,
-    ("cli/calibrate.py", "Such as kafka or spark/tcp; message: the codec."): SHOWN,
+    (
+        "cli/calibrate.py",
+        "A source or system, such as kafka or spark/tcp; `message` measures the message codec.",
+    ): SHOWN,
     ("cli/report.py", "Example:  bench import kafka-10kB.json pulsar-10kB.json"): SHOWN,
     ("config/scenario.py", 'framework/source, such as "spark/kafka"'): SHOWN,
+    ("config/scenario.py", "two-counter"): DEFAULT,
     ("services/maven_jars.py", "pyspark"): IVY,
     (
         "services/maven_jars.py",
@@ -78,7 +85,7 @@ def named_plugins(source: str) -> list[tuple[int, str]]:
     """Return (line, text) of every place where source code names a plugin."""
     tree = ast.parse(source)
     found = [(line, text) for line, text in (*strings(tree), *identifiers(tree)) if PRODUCTS.search(text)]
-    found += [(line, text) for line, text in strings(tree) if SYSTEMS & set(text.split("/"))]
+    found += [(line, text) for line, text in strings(tree) if WORDS & set(text.split("/"))]
     found += [(line, module) for line, module in imported(tree) if module.partition(".")[0] in PACKAGES]
     return sorted(set(found))
 
@@ -93,6 +100,9 @@ def named_plugins(source: str) -> list[tuple[int, str]]:
         ('x = "memory"\n', [(1, "memory")]),
         ('x = "spark/tcp"\n', [(1, "spark/tcp")]),
         ('x = "any/tcp"\n', [(1, "any/tcp")]),
+        ('x = y not in ("", "html")\n', [(1, "html")]),
+        ('x = "report.html"\n', []),
+        ('strategy: str = "two-counter"\n', [(1, "two-counter")]),
         ('x = f"{y} of kafka"\n', [(1, " of kafka")]),
         ("def kafka_copies(): ...\n", [(1, "kafka_copies")]),
         ("site.pulsar\n", [(1, "pulsar")]),

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
+from scenario_files import read_scenario
 
 from bench.config.scenario import Grid, LoadSettings, Scenario
 from bench.config.site import LoadHosts, Site
-from bench.config.validation import read_scenario
 from bench.config.yaml_document import read_document
 from bench.errors import UsageError
 from bench.model.message_sizes import MessageSize

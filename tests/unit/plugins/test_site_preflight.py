@@ -88,10 +88,10 @@ def test_an_embedded_pulsars_jars_are_announced(tmp_path: Path) -> None:
     ]
 
 
-def test_a_pulsar_that_does_not_answer_is_reported(unused_address: str, tmp_path: Path) -> None:
+def test_a_pulsar_that_does_not_answer_is_reported(unused_address: str) -> None:
     """Its service and its administration have a line each, with the address."""
-    found = missing_for([("sources", "pulsar")], pulsar_site(unused_address), tmp_path)
-    assert found == 2 * [f"pulsar at {unused_address}: no connection (Connection refused)"]
+    found = missing_endpoints(pulsar_site(unused_address))
+    assert list(map(str, found)) == 2 * [f"pulsar at {unused_address}: no connection (Connection refused)"]
 
 
 def test_a_token_file_that_is_not_there_is_reported(exporter_address: str, tmp_path: Path) -> None:

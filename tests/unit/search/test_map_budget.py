@@ -81,7 +81,7 @@ def test_a_lost_result_needs_no_time() -> None:
 
 
 def test_a_cell_without_both_ends_comes_first() -> None:
-    """Also before a wider gain elsewhere."""
+    """It comes before a cell that decides an open point."""
     states = [
         visited(A, result_of(A, 50, 150), decides=True),
         visited(B, result_of(B, 100, None, "lower-bound", reason="budget")),
@@ -134,7 +134,7 @@ def test_a_system_is_stayed_with_where_the_gain_is_similar() -> None:
     ids=["finished", "precise", "generator", "hopeless", "unsupported"],
 )
 def test_no_time_goes_to_a_cell_that_it_cannot_change(state: CellState) -> None:
-    """Rather the run ends before its total is used."""
+    """The run ends before its total is used."""
     assert next_visit([state], 1000.0, precision=PRECISION) is None
 
 
@@ -152,7 +152,7 @@ def test_a_later_visit_fits_into_the_total(remaining: float, seconds: float | No
 
 
 def test_a_later_visit_takes_no_more_than_the_precision_needs() -> None:
-    """By the square root of the time, but never less than two trials."""
+    """The width shrinks with the square root of the time; a visit has time for two trials at least."""
     wide = visited(A, result_of(A, 100, 106), trial_s=100.0, trials=40)
     visit = next_visit([wide], 1000.0, precision=PRECISION)
     assert visit is not None
@@ -171,7 +171,7 @@ def test_a_search_that_planned_nothing_in_a_visit_gets_more_time_or_none() -> No
 
 
 def test_simulated_visits_use_the_total_and_narrow_every_interval() -> None:
-    """Widths that shrink with the square root of the time; nothing is visited after the total."""
+    """Widths shrink with the square root of the time, and nothing is visited after the total."""
     truth = {A: 100.0, LARGE_A: 50.0, B: 120.0, LARGE_B: 10.0}
     states, remaining, visits = {cell: CellState(cell) for cell in CELLS}, 400.0, 0
     while (visit := next_visit(list(states.values()), remaining, precision=PRECISION)) is not None:

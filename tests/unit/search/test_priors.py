@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from bench.model.cell import Cell
 from bench.model.measurement import Result
-from bench.search.capacity_posterior import SIGMAS
+from bench.search.posterior import SIGMAS
 from bench.search.priors import cell_order, fixed_share_of, hint_of, noise_of, warm_ups_of
 
 
@@ -36,7 +36,7 @@ def test_a_cost_takes_its_time_on_every_core():
 
 
 def test_other_costly_cells_show_the_share_of_the_cores_that_is_left():
-    """Where a cell of 10 ms reached half of its bound, another one is expected to reach half of it."""
+    """A cell of 10 ms reached half of its bound, so another one is expected to reach half of its own."""
     results = [result(100, 1e6), result(10_000, 1e6), result(10_000, 100.0, 0.01)]
     assert hint_of(cell(100, 0.01), results, 200.0) == pytest.approx(100, rel=0.01)
 
@@ -67,7 +67,7 @@ def test_other_cells_show_the_noise_that_is_usual():
 
 
 def test_a_cell_does_not_tell_itself_its_noise():
-    """Neither does a cell without trials."""
+    """A cell without trials does not tell any noise either."""
     assert noise_of(cell(1), [replace(result(1, 100.0), noise=(1.0,) * 6), result(2, 100.0)]) == ()
 
 

@@ -3,10 +3,12 @@
 import pytest
 from msgspec.structs import replace
 
+from bench.analysis.verdict import Verdict
 from bench.search.rfc2544 import Rfc2544
 from bench.simulation.capacity import Traits
 from bench.simulation.cases import ADVERSARIES, SCENARIOS
 from bench.simulation.driver import Case, run_search
+from bench.simulation.fluid import Fluid
 
 CALM = Case("calm", Traits(1000.0, noise=0.0, pause_gap=0.0, warm_up=0.0))
 
@@ -51,3 +53,18 @@ def test_a_small_budget_gives_a_bound_or_nothing(name):
     outcome = run_search(replace(SCENARIOS[0], budget=150.0), 0, makers()[name])
     assert outcome.result.status in ("lower-bound", "upper-bound", "failed")
     assert outcome.seconds <= 150.0
+
+
+@pytest.mark.parametrize("name", ["rfc2544", "mlrsearch"])
+@pytest.mark.parametrize("ended", ["framework died", "source died"])
+def test_a_second_death_ends_the_search(name, ended):
+    """A dead source counts as a dead framework does; the reason is the note of the last death."""
+    search = makers()[name](CALM.problem)
+    for _ in range(2):
+        planned = search.next_trial()
+        assert planned is not None
+        died = replace(Fluid(CALM.traits, CALM.faults, 0).run_trial(planned, 30.0), ended=ended, note="killed")
+        search = search.after(died, Verdict("overloaded", ended.replace("framework ", ""), 0.1))
+    result = search.result()
+    assert search.next_trial() is None
+    assert (result.status, result.reason, result.estimate_hz) == ("failed", "gave up: killed", None)

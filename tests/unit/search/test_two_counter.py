@@ -76,14 +76,14 @@ def test_the_first_trial_is_at_the_hint():
 
 
 def test_the_last_trial_of_a_short_search_uses_the_time_that_is_left():
-    """Where there is no time for another trial after it, it is as long as possible; its drain may exceed the budget."""
+    """A trial that leaves no time for another one is as long as possible; its drain may exceed the budget."""
     case = Case("short", replace(CALM, batch_interval=1.0), budget=25.0, hint=0.9)
     search = searched(case)[-1][0]
     assert 0.8 * 25.0 < sum(step.measurement.seconds for step in search.steps) < 30.0
 
 
 def test_no_rate_above_the_generators_ceiling_is_planned():
-    """Neither the first one at a hint beyond it, nor any later one."""
+    """The first rate, at a hint beyond the ceiling, and all later ones lie below it."""
     case = Case("limited", replace(CALM, generator=700.0), hint=1.5, generator_known=1.0)
     assert max(planned.rate for _, planned in searched(case) if planned) <= PARAMETERS.generator_share * 700.0
 
@@ -119,7 +119,7 @@ def test_no_window_holds_more_bytes_than_memory_should():
 
 @pytest.mark.parametrize("name", ["continuous", "batch 1 s, counters", "pull 1 s", "receiver 1 s", "Poisson, slow"])
 def test_the_interval_of_a_search_of_75_s_holds_the_capacity(name):
-    """In at least 7 of 8 runs, with a median half-width below 20 %; `bench certify` runs more."""
+    """It does so in at least 7 of 8 runs, with a median half-width below 20 %; `bench certify` runs more."""
     case = engine(name, 75.0)
     outcomes = [run_search(case.draw_case(seed), seed, TwoCounter) for seed in range(8)]
     assert sum(outcome.covered for outcome in outcomes) >= 7

@@ -6,7 +6,7 @@ from bench.analysis.verdict import Verdict
 from bench.config.scenario import Search, Timing
 from bench.model.cell import Cell
 from bench.model.measurement import Measurement, PlannedTrial, Series
-from bench.search.evidence import Evidence
+from bench.search.observations import Evidence
 from bench.search.parameters import SearchParameters
 from bench.search.problem import SearchProblem, Step
 from bench.search.two_counter import TwoCounter

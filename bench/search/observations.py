@@ -1,19 +1,19 @@
-"""The evidence that the trials of one cell give: their readings, the rates that were sustained, and the posterior."""
+"""Observations from the trials of one cell: their readings, the rates that were sustained, and the posterior."""
 
 import math
 from functools import cached_property
 from statistics import median
 
 from bench.analysis.capacity_reading import BACKLOG_REASONS, Reading, read_capacity, without_light_batches
+from bench.analysis.foreign_work import DEATHS
 from bench.analysis.stability import Stability
-from bench.analysis.verdict import Verdict
+from bench.analysis.verdict import GENERATOR_LATE, Verdict
 from bench.model.measurement import Measurement
-from bench.search.capacity_posterior import WARM_UPS_S, CapacityPosterior, CapacityPrior, capacity_posterior
 from bench.search.parameters import SearchParameters
+from bench.search.posterior import WARM_UPS_S, CapacityPosterior, CapacityPrior, capacity_posterior
 from bench.search.problem import SearchProblem, Step
 from bench.search.trial_summary import sent_rate
 
-DEATHS = ("framework died", "source died")
 TRIED = ("search", "confirm")
 """Purposes of the trials that count."""
 
@@ -90,7 +90,7 @@ class Evidence:
     @cached_property
     def late_rates(self) -> list[float]:
         """The rates that the generator sent in the trials in which it was late."""
-        return [sent_rate(step.measurement) for step in self.steps if step.verdict.why == "generator"]
+        return [sent_rate(step.measurement) for step in self.steps if step.verdict.why == GENERATOR_LATE]
 
     @property
     def lowest(self) -> float:

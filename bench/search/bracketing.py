@@ -3,6 +3,8 @@
 from msgspec import Struct
 from msgspec.structs import replace
 
+from bench.analysis.foreign_work import DEATHS
+from bench.analysis.verdict import GENERATOR_LATE
 from bench.search.problem import Step
 
 MIN_LOSS = 0.005
@@ -52,11 +54,11 @@ class Bracket(Struct, frozen=True):
         """Return the bracket with one more trial; `precision` is the relative width to which rates are told apart."""
         rate, verdict = step.measurement.planned.rate, step.verdict
         if verdict.word == "invalid":
-            return self._add_late(rate) if verdict.why == "generator" else replace(self, invalid=self.invalid + 1)
+            return self._add_late(rate) if verdict.why == GENERATOR_LATE else replace(self, invalid=self.invalid + 1)
         reached = self.generator_limit is not None and rate >= self.generator_limit
         limit = None if reached else self.generator_limit
         bracket = replace(self, invalid=0, late_at=None, generator_limit=limit)
-        if step.measurement.ended in ("framework died", "source died"):
+        if step.measurement.ended in DEATHS:
             return replace(bracket, deaths=self.deaths + 1)  # no bound: the same rate is tried again
         if verdict.word == "overloaded" and verdict.loss > MIN_LOSS:
             bracket = replace(bracket, estimate=rate * (1 - verdict.loss))

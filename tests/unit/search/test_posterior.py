@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from bench.analysis.capacity_reading import Reading
-from bench.search.capacity_posterior import COLD_WEIGHTS, WARM_UPS_S, CapacityPrior, capacity_posterior, pool_warm_ups
+from bench.search.posterior import COLD_WEIGHTS, WARM_UPS_S, CapacityPrior, capacity_posterior, pool_warm_ups
 
 PRIOR = CapacityPrior(1.0, 1e6, 1000.0, 0.5)
 
@@ -84,7 +84,7 @@ def test_a_cold_system_may_be_faster_than_it_showed():
 
 
 def test_the_work_that_a_scenario_asks_for_does_not_become_faster():
-    """Of the 10 ms that a cold system takes for a message, 9 are asked for: it cannot become much faster."""
+    """A cold system takes 10 ms for a message, of which the scenario asks for 9: it cannot become much faster."""
     readings = [Reading("estimate", 100.0, seconds=30.0, age=age) for age in (2.0, 6.0, 10.0)]
     prior = CapacityPrior(1.0, 200.0, 100.0, 0.5, cold=True)
     free, asked = (interval(*readings, prior=replace(prior, asked_s=seconds)) for seconds in (0.0, 0.009))
