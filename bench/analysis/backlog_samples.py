@@ -13,11 +13,10 @@ MAX_STILL_INTERVALS = 3.0
 
 
 class BacklogSamples(Struct, frozen=True):
-    """Instants in seconds, backlog and processed counter in messages."""
+    """Instants in seconds, and the backlog at each of them in messages."""
 
     at: NDArray[np.float64]
     backlog: NDArray[np.float64]
-    processed: NDArray[np.float64]
 
 
 def sample_backlog(
@@ -46,7 +45,7 @@ def sample_backlog(
         )
         due = np.arange(times[0], times[-1] + 1e-9, max(step, 1e-3)) if len(times) else times
         rows = candidates[np.unique(np.searchsorted(times, due - 1e-9))] if len(times) else candidates
-    return BacklogSamples(at[rows], offered[rows] - processed[rows], processed[rows])
+    return BacklogSamples(at[rows], offered[rows] - processed[rows])
 
 
 def sample_waiting(measurement: Measurement, at: NDArray[np.float64], offered: NDArray[np.float64]) -> BacklogSamples:
@@ -64,10 +63,10 @@ def sample_waiting(measurement: Measurement, at: NDArray[np.float64], offered: N
     begin = np.asarray(batches.begin, dtype=np.float64)[order]
     taken = np.cumsum(np.asarray(batches.messages, dtype=np.float64)[order])
     if len(taken) == 0 or taken[-1] < measurement.processed - len(taken):  # counts may be rounded down
-        return BacklogSamples(begin[:0], taken[:0], taken[:0])
+        return BacklogSamples(begin[:0], taken[:0])
     due = np.interp(begin, at, offered)
     inside = (begin >= planned.settle) & (begin <= planned.settle + planned.window) & (due <= measurement.offered)
-    return BacklogSamples(begin[inside], (due - taken)[inside], (taken - np.diff(taken, prepend=0.0))[inside])
+    return BacklogSamples(begin[inside], (due - taken)[inside])
 
 
 def _rows_standing_still(

@@ -19,11 +19,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bench.analysis.stability import IDLE_RATIO, Stability
-from bench.analysis.verdict import Verdict
+from bench.analysis.verdict import BACKLOG_GREW, BATCHES_GREW, NOT_DRAINED, PUSHED_BACK, Verdict
 from bench.model.measurement import Measurement
 
 ReadingKind = Literal["estimate", "at least", "at most"]
-BACKLOG_REASONS = ("backlog grew", "the source pushed back", "did not drain", "batches grew")
+BACKLOG_REASONS = (BACKLOG_GREW, PUSHED_BACK, NOT_DRAINED, BATCHES_GREW)
 """Reasons of a verdict "overloaded" that concern the backlog; any other reason is a breach of another objective."""
 MIN_BATCHES = 3
 MAX_ESTIMATE_LOSS = 0.75
@@ -83,7 +83,7 @@ def read_capacity(
         age: Seconds of load that the system had worked off by the middle of the trial; inf if it is warm.
     """
     if verdict.cause == "other work":
-        reading = _read(measurement, replace(verdict, word="overloaded", why=BACKLOG_REASONS[0]), stability)
+        reading = _read(measurement, replace(verdict, word="overloaded", why=BACKLOG_GREW), stability)
         if reading is None or not reading.near:
             return None
         reading = Reading("at least", math.exp(reading.log_capacity(0.0)), seconds=reading.seconds)

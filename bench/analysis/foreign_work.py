@@ -18,6 +18,7 @@ all cores loses that share. A stage with one thread on one of two cores loses tw
 window change the estimated drift by up to 4/3 of that."""
 OUR_ROLES = ("framework", "source", "load", "harness", "kernel")
 DEATHS = ("framework died", "source died")
+"""Ends of a trial in which a process of the system died."""
 
 
 class CpuAccount(Struct, frozen=True):

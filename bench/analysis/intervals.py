@@ -17,11 +17,10 @@ from bench.model.measurement import Result
 NOMINAL = 0.95
 """Nominal coverage of the interval of a result."""
 Z = NormalDist().inv_cdf((1 + NOMINAL) / 2)
+"""Half of the width of such an interval, in standard deviations of a normal law."""
 MIN_SD = 0.01
 """Least standard deviation of ln(rate): two runs of one cell differ by more than their intervals show (a warm cache,
 another port)."""
-CALIBRATED = ("two-counter",)
-"""Strategies whose intervals contain the truth in 95 of 100 runs; those of the others are brackets."""
 NO_CONFIDENCE = "brackets are no confidence intervals"
 
 
@@ -36,7 +35,7 @@ class LogRate(Struct, frozen=True):
     up: float | None
 
 
-def name_intervals(results: Sequence[Result], strategy: str) -> list[Result]:
+def name_intervals(results: Sequence[Result], *, calibrated: bool) -> list[Result]:
     """Return results of a run with the fields that older versions did not write.
 
     Those are the kind of the interval, and the status `measured` of an interval with both ends that was called
@@ -44,9 +43,10 @@ def name_intervals(results: Sequence[Result], strategy: str) -> list[Result]:
 
     Args:
         results: The results of one run.
-        strategy: The search strategy of its scenario.
+        calibrated: Whether the intervals of its search strategy contain the truth in 95 of 100 runs; otherwise they
+            are brackets.
     """
-    return [_name_interval(_with_current_status(result), calibrated=strategy in CALIBRATED) for result in results]
+    return [_name_interval(_with_current_status(result), calibrated=calibrated) for result in results]
 
 
 def _with_current_status(result: Result) -> Result:

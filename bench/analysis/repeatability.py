@@ -14,6 +14,7 @@ from typing import Literal
 import numpy as np
 from msgspec import Struct
 
+from bench.analysis.intervals import Z
 from bench.model.cell import Cell
 from bench.model.measurement import Result
 from bench.units import seconds_text, size_text
@@ -25,7 +26,6 @@ LEVEL = 0.05
 MAX_ITERATIONS = 50
 """Of the weighted least squares; it converges in a few where all cells have similar intervals."""
 _NORMAL = NormalDist()
-_Z = _NORMAL.inv_cdf(0.975)
 
 
 class Agreement(Struct, frozen=True):
@@ -138,9 +138,11 @@ def overall_sentence(agreed: Sequence[Agreement]) -> str:
     p = _chi_square_tail(q, freedom)
     wider = sum(each.word == "wider than promised" for each in agreed)
     cells = "1 cell" if len(agreed) == 1 else f"{len(agreed)} cells"
+    are = "is" if wider == 1 else "are"
     return (
         f"Over {cells} together the spread between runs is {_judge_spread(p)} (Q = {q:.1f} with {freedom} degrees of"
-        f" freedom, p = {p:.2f}); by itself it is wider in {wider}, where chance alone gives {LEVEL * len(agreed):.1f}."
+        f" freedom, p = {p:.2f}); tested one by one, {wider} {are} wider than promised;"
+        f" chance alone gives {LEVEL * len(agreed):.1f}."
     )
 
 
@@ -171,7 +173,7 @@ def _test_cell(cell: Cell, results: Sequence[Result]) -> Agreement:
 
 def _sd(result: Result) -> float:
     """Return the standard deviation of ln(rate) that a 95 % interval reports."""
-    return max(1e-6, math.log((result.high_hz or 1.0) / (result.low_hz or 1.0)) / (2 * _Z))
+    return max(1e-6, math.log((result.high_hz or 1.0) / (result.low_hz or 1.0)) / (2 * Z))
 
 
 def _chi_square_tail(q: float, freedom: int) -> float:

@@ -5,7 +5,7 @@ from bench.model.measurement import Measurement
 from bench.model.message_sizes import ENTRIES
 from bench.units import rate_text, seconds_text, size_text
 
-TOLERANCE = 1.02
+BOUND_TOLERANCE = 1.02
 """Factor by which a rate may exceed a bound: the error of two clocks and of the ends of a window."""
 COST_TOLERANCE = 1e-3
 """Greatest relative difference between the CPU cost that headers asked for and that of the cell."""
@@ -38,9 +38,9 @@ def failed_sanity_check(
             f"impossible: {measurement.processed} messages of {seconds_text(cell.cpu_seconds)} cost {cost:.4g} s of CPU"
             f" time, but their headers asked for {measurement.cpu_requested_s:.4g} s"
         )
-    if bound_hz is not None and rate > TOLERANCE * bound_hz:
+    if bound_hz is not None and rate > BOUND_TOLERANCE * bound_hz:
         return f"impossible: {rate_text(rate)} were processed, but theory allows {rate_text(bound_hz)}"
-    if link is not None and moved > TOLERANCE * link and _has_mean_size(measurement, cell):
+    if link is not None and moved > BOUND_TOLERANCE * link and _has_mean_size(measurement, cell):
         return (
             f"impossible: {rate_text(rate)} of {size_text(cell.message_bytes)} are {size_text(moved)}/s,"
             f" but the link carries {size_text(link)}/s"

@@ -1,9 +1,8 @@
-"""Stability of a system over one trial: drift of its backlog, growth of its batches, loss, and noise of its rate.
+"""Stability of a system over one trial: drift of its backlog, growth of its batches, and loss.
 
 This is the only judge of the backlog: verdicts, searches and reports use it. The backlog is sampled only at instants at
 which it is meaningful, and judged by its drift and its minimum, never by its size: by Little's law (backlog = rate x
-latency) an absolute limit on the backlog limits the rate. Rules and constants: the project's max-rate-search reference,
-section 4.
+latency) an absolute limit on the backlog limits the rate.
 """
 
 import math
@@ -42,10 +41,10 @@ MIN_GROWTH, MIN_DRIFT = 0.004, 0.002
 rate."""
 LATE_SHARE = 0.6
 """The final share of the samples, in which a sustained backlog returns to its initial minimum."""
-SLICES = 6
 FEW_MESSAGES = 2
 """A growth up to this many messages can be an incomplete batch."""
 MAX_LOSS = 0.999
+"""Largest loss: the capacity that a loss shows, rate x (1 - loss), is never 0."""
 AHEAD_S = 0.01
 """Time by which a processed counter may be ahead of the due times; farther ahead the counters are inconsistent."""
 
@@ -59,9 +58,6 @@ class Stability(Struct, frozen=True):
     overloaded: bool
     loss: float
     seconds: float
-    slice_rates: tuple[float, ...] = ()
-    """processed messages/s in consecutive slices of `slice_seconds`"""
-    slice_seconds: float = 0.0
     inconsistent: bool = False
     """the counters contradict each other; the other fields mean nothing"""
     grew: bool = False
@@ -83,7 +79,7 @@ def assess_stability(
     longer after the load than it could have with batches of that interval; or if the trial was given up. The loss is
     drift / rate. A window without six completed batches is too short to be called sustained.
 
-    Source: Karimov et al. (ICDE 2018) for the criterion; max-rate-search reference, section 4, for the constants.
+    Source of the criterion: Karimov et al. (ICDE 2018).
 
     Args:
         measurement: A trial with its series of counters.
@@ -243,8 +239,7 @@ def _assess_samples(
     minimum = float(backlog[: max(1, count // 3)].min())
     late_minimum = float(backlog[int(count * (1 - LATE_SHARE)) :].min())
     overloaded = late_minimum > minimum + slack and drift > min_drift
-    rates, slice_seconds = _slice_rates(samples)
-    return Stability(overloaded, min(MAX_LOSS, max(0.0, drift / rate)), seconds, rates, slice_seconds)
+    return Stability(overloaded, min(MAX_LOSS, max(0.0, drift / rate)), seconds)
 
 
 def _estimate_drift(samples: BacklogSamples) -> float:
@@ -262,13 +257,3 @@ def _estimate_drift(samples: BacklogSamples) -> float:
     quarter = count // 2 // 2
     first, last = np.median(samples.backlog[:quarter]), np.median(samples.backlog[-quarter:])
     return float(last - first) / (span * (count - quarter) / (count - 1))
-
-
-def _slice_rates(samples: BacklogSamples) -> tuple[tuple[float, ...], float]:
-    """Return the processed messages/s in about SLICES equal slices, and the mean length of a slice in seconds."""
-    step = max(1, len(samples.at) // SLICES)
-    at, processed = samples.at[::step], samples.processed[::step]
-    lengths = np.diff(at)
-    if len(lengths) == 0 or lengths.min() <= 0:
-        return (), 0.0
-    return tuple((np.diff(processed) / lengths).tolist()), float(lengths.mean())

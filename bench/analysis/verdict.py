@@ -13,14 +13,19 @@ from msgspec.structs import replace
 
 from bench.analysis.foreign_work import DEATHS, explainable_delay, explainable_loss, foreign_share
 from bench.analysis.late_generator import as_sent, offered_share, pushed_back, stall_explains, stall_loss
-from bench.analysis.stability import assess_stability
+from bench.analysis.stability import MAX_LOSS, assess_stability
 from bench.config.scenario import Objectives
 from bench.model.measurement import Measurement
 
 VerdictKind = Literal["sustained", "overloaded", "invalid"]
 Cause = Literal["", "other work", "generator", "harness"]
+BACKLOG_GREW, BATCHES_GREW, PUSHED_BACK = "backlog grew", "batches grew", "the source pushed back"
+NOT_DRAINED = "did not drain"
+"""Reasons of an overload that concern the backlog."""
+GENERATOR_LATE = "generator"
+"""Reason of an invalid trial in which the load generator was late, and the source did not push back."""
 TOO_SHORT = "too short to tell"
-"""Why a trial is invalid in which fewer batches were completed than show an overload."""
+"""Reason of an invalid trial in which fewer batches were completed than show an overload."""
 
 
 class Verdict(Struct, frozen=True):
@@ -42,7 +47,6 @@ class Rules(Struct, frozen=True):
     precision: float = 0.05
 
 
-BACKLOG_GREW = "backlog grew"
 MIN_OFFERED_SHARE = 0.98
 """Below this share of the due messages the generator was the limit of the trial, not the system."""
 CPU_COST_TOLERANCE = 0.01
@@ -50,7 +54,6 @@ CPU_COST_TOLERANCE = 0.01
 MIN_DRAIN_RATIO = 1.4
 """From this multiple of the load's duration on, the time until all is processed gives a better estimate than the
 window."""
-MAX_LOSS = 0.999
 
 
 def judge(measurement: Measurement, rules: Rules) -> Verdict:
@@ -88,7 +91,7 @@ def _check_harness(measurement: Measurement, _: Rules) -> Verdict | None:
     if sent < MIN_OFFERED_SHARE and not pushed_back(measurement) and not measurement.failed:
         if 1 - sent <= explainable_loss(measurement):
             return _blame_foreign_work(measurement)
-        return Verdict("invalid", "generator", cause="generator")
+        return Verdict("invalid", GENERATOR_LATE, cause="generator")
     return None
 
 
@@ -142,7 +145,7 @@ def _check_foreign_work(measurement: Measurement, rules: Rules) -> Verdict | Non
 def _check_late_generator(measurement: Measurement, rules: Rules) -> Verdict | None:
     """Return "invalid" for a growth of the backlog that messages not sent, or sent after a stall, can explain."""
     verdict = _check_backlog(measurement, rules)
-    if verdict is None or verdict.word != "overloaded" or verdict.why == "the source pushed back":
+    if verdict is None or verdict.word != "overloaded" or verdict.why == PUSHED_BACK:
         return None
     stalled = stall_loss(measurement)
     if stalled > 0 and verdict.loss <= stalled + explainable_loss(measurement):
@@ -150,7 +153,7 @@ def _check_late_generator(measurement: Measurement, rules: Rules) -> Verdict | N
     seen = as_sent(measurement)
     if seen is None or _check_backlog(seen, rules) is not None:
         return None
-    return Verdict("invalid", "generator", cause="generator")
+    return Verdict("invalid", GENERATOR_LATE, cause="generator")
 
 
 def _blame_stall(measurement: Measurement) -> Verdict:
@@ -164,13 +167,13 @@ def _check_backlog(measurement: Measurement, rules: Rules) -> Verdict | None:
     if stability.inconsistent:
         return Verdict("invalid", "the counters contradict themselves", cause="harness")
     if stability.overloaded:
-        why = "batches grew" if stability.grew else BACKLOG_GREW
+        why = BATCHES_GREW if stability.grew else BACKLOG_GREW
         return Verdict("overloaded", why, _loss_by_drain(measurement) or stability.loss)
     if offered_share(measurement) < MIN_OFFERED_SHARE:
         loss = _loss_by_drain(measurement) or max(stability.loss, 1 - offered_share(measurement))
-        return Verdict("overloaded", "the source pushed back", loss)
+        return Verdict("overloaded", PUSHED_BACK, loss)
     if not measurement.drained:
-        return Verdict("overloaded", "did not drain", stability.loss)
+        return Verdict("overloaded", NOT_DRAINED, stability.loss)
     return Verdict("invalid", TOO_SHORT) if stability.too_short else None
 
 

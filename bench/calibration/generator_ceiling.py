@@ -1,10 +1,8 @@
-"""The maximum rate of the load generator itself, into a source whose messages nobody keeps.
+"""The maximum rate of the load generator, and of baseline producers, with a source that no framework reads.
 
-Beside it, baseline producers.
-
-What a calibration confirms is an upper end for every cell of that source and size: a rate above it is not the
-framework's to miss. A source that retains unread messages needs no reader; any other one gets a reader that discards
-everything.
+It is an upper end of what a trial can show for any cell of that source and size: above it, the load generator is the
+limit, not the framework. A source that retains unread messages needs no reader; any other one gets a reader that
+discards everything.
 """
 
 import logging
@@ -32,6 +30,7 @@ from bench.plugins import registry
 from bench.plugins.environment import RunEnvironment
 from bench.plugins.plugin import LoadGeneratorPlugin
 from bench.plugins.protocols import Endpoint, LoadGenerator, Source
+from bench.storage.atomic_file import replace_file
 from bench.system import clock, host_info
 from bench.system.child import Child
 from bench.system.ipc import Failure, Ready
@@ -43,8 +42,9 @@ logger = logging.getLogger(__name__)
 FORMAT = 1
 FILE = "calibration.json"
 QUICK_S, MAX_REPEATS, MIN_GAIN = 0.8, 3, 1.2
-"""Of the calibration before a cell: its seconds, and the number of repetitions as long as each exceeds the best before
-it by this factor: a cold Kafka takes 10 MB messages at a third of its rate."""
+"""For the calibration before a cell: seconds of one load, and the greatest number of loads. A third load follows if the
+second one exceeds the first by this factor: a Kafka server that has just started takes 10 MB messages at a third of its
+later rate."""
 SETTLE_S = 0.5
 """Between two measurements: a broker deletes the topic of the one before."""
 EXTRA_TIMEOUT_S = 60.0
@@ -52,7 +52,7 @@ EXTRA_TIMEOUT_S = 60.0
 LOAD = "load"
 """The name of the load generator among the producers that are compared."""
 CONSTANT = "constant"
-"""The load generator sending one message over and over: what it is faster by is what writing headers costs."""
+"""The name of the load generator that sends one message again and again, so without the cost of headers."""
 UNREACHABLE_HZ = 1e9
 """Messages/s that nothing reaches: everything is due at once."""
 
@@ -180,7 +180,7 @@ def open_load(cell: Cell, scenario: Scenario, env: RunEnvironment) -> Iterator[L
 def load_spec_of(
     cell: Cell, scenario: Scenario, rate: float, seconds: float, *, run: int = 1, stamped: bool = True
 ) -> LoadSpec:
-    """Return a spec for a cell whose messages cost nothing, to begin now."""
+    """Return a spec for the messages of a cell, at a constant rate from now on; processing them costs nothing."""
     return LoadSpec(
         run,
         rate,
@@ -237,11 +237,9 @@ def read_calibration(folder: Path) -> list[Ceiling]:
 
 def write_calibration(folder: Path, ceilings: Sequence[Ceiling]) -> None:
     """Replace a run's calibration in one step."""
-    part = folder / f".{FILE}.part"
     packages = registry.installed_packages()
     whole = Calibration(FORMAT, host_info.cores(), host_info.versions(packages), list(ceilings))
-    part.write_bytes(msgspec.json.format(msgspec.json.encode(whole), indent=1))
-    part.replace(folder / FILE)
+    replace_file(folder / FILE, msgspec.json.format(msgspec.json.encode(whole), indent=1))
 
 
 def _load_generator(cell: Cell, scenario: Scenario) -> LoadGeneratorPlugin:
@@ -274,7 +272,7 @@ def _opened(cell: Cell, scenario: Scenario, env: RunEnvironment) -> Iterator[tup
 @contextmanager
 def _empty_source(cell: Cell, scenario: Scenario, env: RunEnvironment) -> Iterator[tuple[Source, Endpoint]]:
     """Yield the cell's source, open and empty, and its endpoint."""
-    source = registry.source(cell.source, scenario.settings)
+    source = registry.make_source(cell.source, scenario.settings)
     try:
         yield source, source.open(cell, env)
     finally:

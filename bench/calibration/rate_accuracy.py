@@ -10,16 +10,18 @@ from bench.calibration.generator_ceiling import FORMAT, load_spec_of, measure_lo
 from bench.config.scenario import Scenario
 from bench.errors import PluginError
 from bench.model.cell import Cell
-from bench.plugins.protocols import RunEnvironment
+from bench.plugins.environment import RunEnvironment
+from bench.storage.atomic_file import replace_file
 from bench.workload.load_spec import SendProgress
 
 FILE = "offered.json"
 LOWEST = 0.1
 """Messages/s."""
 SHARE = 0.9
-"""Of the ceiling: the highest rate that is tried."""
+"""Highest rate that is tried, as a share of the ceiling."""
 INTERVALS, SHORTEST = 5, 8.0
-"""Messages that a rate is read from at least, and the seconds of one reading: accounts are readings to 50 ms."""
+"""Intervals between messages, and seconds, for which a load lasts at least. The load generator reports its progress
+every 50 ms: the rate of a shorter load would be less accurate."""
 
 
 class Offered(Struct, frozen=True):
@@ -61,9 +63,8 @@ def offered_rates(cell: Cell, scenario: Scenario, env: RunEnvironment, seconds: 
 
 def write_offered(folder: Path, found: Sequence[Offered]) -> None:
     """Replace a folder's offered.json in one step."""
-    part = folder / f".{FILE}.part"
-    part.write_bytes(msgspec.json.format(msgspec.json.encode({"format": FORMAT, "offered": list(found)}), indent=1))
-    part.replace(folder / FILE)
+    content = msgspec.json.encode({"format": FORMAT, "offered": list(found)})
+    replace_file(folder / FILE, msgspec.json.format(content, indent=1))
 
 
 def decades(top: float) -> list[float]:

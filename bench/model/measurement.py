@@ -11,6 +11,13 @@ Purpose = Literal["warm-up", "search", "confirm", "latency"]
 Status = Literal["measured", "lower-bound", "upper-bound", "unstable", "failed", "unsupported", "not-measured"]
 IntervalKind = Literal["95 %", "bracket"]
 """Meaning of an interval: it contains the truth in 95 of 100 runs, or it lies between two rates that were tried."""
+REASONS = {
+    "generator": "the load generator could not send more",
+    "budget": "the time for this cell was over",
+    "highest": "the scenario asks for no higher rate",
+    "floor": "the lowest rate of the scenario was too much",
+}
+"""Texts of those reasons of a bound that are stored as one word; any other reason is a text already."""
 EndReason = Literal["complete", "hopeless", "framework died", "source died", "load died", "host gone"]
 
 
@@ -168,11 +175,6 @@ class Measurement(Struct, frozen=True):
         planned = self.planned
         return max(0.0, min(planned.window, self.offered / planned.rate - planned.settle))
 
-    @property
-    def leaves_cold(self) -> bool:
-        """Return whether the next trial finds new processes that nobody has warmed up."""
-        return not (self.deployment_reusable or self.purged)
-
 
 class ObjectiveResult(Struct, frozen=True):
     """The highest rate at which one objective ("backlog", "loss" or "p99") holds by itself; rates in messages/s.
@@ -190,7 +192,8 @@ class ObjectiveResult(Struct, frozen=True):
 class Bound(Struct, frozen=True):
     """An upper bound of a rate in messages/s.
 
-    No measurement can exceed a hard bound. A short trial may exceed a soft one: data for a disk is in memory first.
+    No measurement can exceed a hard bound. A short trial may exceed a soft one, such as a disk's: the operating system
+    keeps written data in memory before it writes them to the disk.
     """
 
     name: str

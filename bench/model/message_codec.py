@@ -16,9 +16,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from bench.model.message_filler import HEADER_BYTES, MAX_TEXT_ENTROPY, Bytes, Filler, make_filler
-
-__all__ = ["HEADER_BYTES", "MAX_TEXT_ENTROPY", "Bytes", "Filler", "make_filler"]
+from bench.model.message_filler import HEADER_BYTES, Bytes, Filler, make_filler
 
 MIN_MESSAGE_BYTES = HEADER_BYTES
 

@@ -31,6 +31,8 @@ class CellPlan:
     batch_interval: float
     """seconds between two moments at which the framework shows progress; 0 when it goes on continuously"""
     unsupported_reason: str | None
+    several_senders: bool
+    """whether several hosts send; the bandwidth of one card does not bound them"""
 
     @property
     def hard_bound(self) -> Bound | None:
@@ -66,11 +68,12 @@ def plan_cell(cell: Cell, scenario: Scenario, site: Site, cores: int) -> CellPla
     Raises:
         UsageError: a plugin is not installed, or does not take its settings.
     """
-    source = registry.source(cell.source, scenario.settings)
-    framework = registry.framework(cell.framework, scenario.settings)
+    source = registry.make_source(cell.source, scenario.settings)
+    framework = registry.make_framework(cell.framework, scenario.settings)
     source_plugin = registry.source_plugin(cell.source)
     load_generator = registry.load_generator_for(source_plugin, scenario)
     placement = place(cell.framework, cell.source, site, cores)
+    several_senders = site.load is not None
     reason = (
         _load_generator_reason(cell, scenario, source_plugin, load_generator)
         or missing_keys_reason(cell, scenario)
@@ -85,9 +88,10 @@ def plan_cell(cell: Cell, scenario: Scenario, site: Site, cores: int) -> CellPla
         framework=registry.framework_plugin(cell.framework),
         load_generator=load_generator,
         placement=placement,
-        bounds=tuple(_cell_bounds(cell, scenario, site, placement)),
+        bounds=tuple(_cell_bounds(cell, scenario, site, placement, several_senders=several_senders)),
         batch_interval=framework.batch_interval,
         unsupported_reason=reason,
+        several_senders=several_senders,
     )
 
 
@@ -125,11 +129,12 @@ def _load_generator_reason(
     return None
 
 
-def _cell_bounds(cell: Cell, scenario: Scenario, site: Site, placement: Placement) -> list[Bound]:
+def _cell_bounds(
+    cell: Cell, scenario: Scenario, site: Site, placement: Placement, *, several_senders: bool
+) -> list[Bound]:
     plugin = registry.source_plugin(cell.source)
     copies = None
     if plugin.copies is not None:
         copies = plugin.copies(registry.settings_of_source(cell.source, scenario.settings), site)
     disk = float(site.disk) if site.disk is not None else None
-    several_senders = site.load is not None
     return bounds.cell_bounds(cell, placement.cores, copies, network=placement.link, disk=disk, cards=several_senders)

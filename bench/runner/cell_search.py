@@ -2,7 +2,6 @@
 
 import logging
 import math
-import sys
 import time
 
 from msgspec import Struct
@@ -76,33 +75,30 @@ class CellSearch:
             generator_hz: what the load generator can do by itself, in messages/s; None where it is not known.
         """
         allowance = self._allowance
-        known = judge_trials(
-            self.plan, self._trials, ignored=allowance.ignored, several_senders=self._env.site.load is not None
-        )
+        known = judge_trials(self.plan, self._trials, ignored=allowance.ignored)
         spent = sum(seen.seconds for seen, _ in known)
         budget = spent + allowance.seconds if allowance.budget is None else allowance.budget
-        self._inputs = self._first_inputs(generator_hz, budget)
-        try:
-            return self._answer(known)
-        finally:
-            if sys.exc_info()[0] in (None, ImpossibleMeasurementError):  # the trials give this failure again
-                self._folder.set_inputs(self.plan.cell, self._inputs)
+        return self._answer(known, self._first_inputs(generator_hz, budget))
 
-    def _answer(self, known: list[JudgedTrial]) -> Answer:
-        """Return the answer of a search, after the trials that it still wants."""
-        search = resume_search(self.plan, self._inputs, known)
+    def _answer(self, known: list[JudgedTrial], inputs: SearchInputs) -> Answer:
+        """Return the answer of a search, after the trials that it still wants; store its inputs."""
+        search = resume_search(self.plan, inputs, known)
         result = finish_result(search.result(), self.plan)
         if self._next_trial(search) is not None or self._latency_trials(result):
             with deployed(self.plan, self._env) as deployment:
                 kept = warm_up_session(deployment, self._notify)
-                if kept and self._inputs.hint_hz is None and not known:
-                    self._inputs = replace(self._inputs, hint_hz=kept)
-                    search = resume_search(self.plan, self._inputs, known)
-                result = self._search(search, deployment, known)
-                self._measure_latency(result, deployment)
-        inputs = self._inputs
+                if kept and inputs.hint_hz is None and not known:
+                    inputs = replace(inputs, hint_hz=kept)
+                    search = resume_search(self.plan, inputs, known)
+                try:
+                    result = self._search(search, deployment, known)
+                    self._measure_latency(result, deployment)
+                except ImpossibleMeasurementError:
+                    self._folder.set_inputs(self.plan.cell, inputs)  # the trials give this failure again
+                    raise
         longer = replace(inputs, budget_s=inputs.budget_s + self._allowance.possible)
         finished = bool(result.precision_reached) or resume_search(self.plan, longer, known).next_trial() is None
+        self._folder.set_inputs(self.plan.cell, inputs)
         return Answer(result, finished, inputs.budget_s, inputs.hint_hz)
 
     def _search(self, search: Strategy, deployment: Deployment, known: list[JudgedTrial]) -> Result:
@@ -138,7 +134,7 @@ class CellSearch:
         measurement = self._last = run_trial(deployment, planned, self._notify)
         self._folder.add(self.plan.cell, measurement)  # stored before it is judged
         self._trials.append(measurement)
-        self._check(measurement)
+        check_sanity(measurement, self.plan)
         verdict = judge(measurement, self.plan.rules)
         self._notify(TrialFinished(measurement, verdict))
         return measurement, verdict
@@ -159,9 +155,6 @@ class CellSearch:
 
     def _latency_trials(self, result: Result) -> list[PlannedTrial]:
         return remaining_latency_trials(self.plan, result, self._trials) if self._allowance.latency else []
-
-    def _check(self, measurement: Measurement) -> None:
-        check_sanity(measurement, self.plan, several_senders=self._env.site.load is not None)
 
     def _first_inputs(self, generator_hz: float | None, budget: float) -> SearchInputs:
         bound, allowance = self.plan.hard_bound, self._allowance

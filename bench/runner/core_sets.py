@@ -3,7 +3,7 @@
 from bench.config.scenario import Scenario
 from bench.errors import UsageError
 from bench.system import host_info
-from bench.system.supervisor import Role
+from bench.system.child import Role
 
 
 def core_sets(scenario: Scenario) -> dict[Role, list[int]]:

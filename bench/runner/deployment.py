@@ -9,7 +9,9 @@ from collections.abc import Hashable, Iterator
 from contextlib import ExitStack, contextmanager
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from bench.calibration.generator_ceiling import load_spec_of
 from bench.config.load_profile import profile_of
 from bench.errors import PluginError
 from bench.model.measurement import ClockOffset, Measurement
@@ -171,7 +173,7 @@ def _open_parts(plan: CellPlan, env: RunEnvironment) -> tuple[ExitStack, _Parts]
     cell, settings = plan.cell, plan.scenario.settings
     watch = _StopWatch()
     with ExitStack() as opening:
-        source = registry.source(cell.source, settings)
+        source = registry.make_source(cell.source, settings)
         opening.callback(source.close)
         endpoint = source.open(cell, env)
         watch.lap("source")
@@ -182,7 +184,7 @@ def _open_parts(plan: CellPlan, env: RunEnvironment) -> tuple[ExitStack, _Parts]
         clocks = node_exporter.measure_clock_offset(env.site)
         stamped = clock.local_clock(clocks, theirs=env.site.load is not None)
         work = message_work(plan, stamped)
-        framework = registry.framework(cell.framework, settings).open(cell, endpoint, work, env)
+        framework = registry.make_framework(cell.framework, settings).open(cell, endpoint, work, env)
         opening.callback(framework.close)
         watch.lap("framework")
         ordered = ordered and plan.framework.capabilities.ordered
@@ -218,21 +220,12 @@ def _pass_first_messages(plan: CellPlan, parts: _Parts) -> None:
 
 
 def _load_spec(plan: CellPlan, run: int, rate: float, begin: float, seconds: float) -> LoadSpec:
-    cell, load = plan.cell, plan.scenario.load
-    return LoadSpec(
-        run,
-        rate,
-        begin,
-        seconds,
-        message_bytes=cell.message_bytes,
-        cpu_seconds=cell.cpu_seconds,
-        entropy=float(load.entropy),
+    load = plan.scenario.load
+    return replace(
+        load_spec_of(plan.cell, plan.scenario, rate, seconds, run=run),
+        begin=begin,
+        cpu_seconds=plan.cell.cpu_seconds,
         arrivals=load.arrivals,
-        limit=float(load.limit) if load.limit is not None else None,
-        workers=load.workers,
         seed=load.seed * 2**16 + run,
         profile=tuple(profile_of(load)),
-        sizes=create_size_sequence(cell, plan.scenario),
-        keys=create_key_sequence(plan.scenario),
-        clock=clock.local_clock(),
     )

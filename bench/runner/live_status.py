@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from bench.model.cell import Cell
 from bench.model.measurement import PlannedTrial
 from bench.runner.progress import CellStarted, Note, ProgressEvent, RateWindow, TrialProgress, TrialStarted
+from bench.storage.atomic_file import replace_file
 
 FILE = "status.json"
 WRITE_INTERVAL_S = 0.5
@@ -105,7 +106,5 @@ class StatusWriter:
         self._status, self._written = status, time.monotonic()
         if self._end is not None:
             status = replace(status, left_s=max(0.0, self._end - self._written))
-        part = self._path.with_name(f".{self._path.name}.part")
         with suppress(OSError):
-            part.write_bytes(msgspec.json.encode(status))
-            part.replace(self._path)
+            replace_file(self._path, msgspec.json.encode(status))

@@ -5,14 +5,11 @@ from collections.abc import Set
 from msgspec.structs import replace
 
 from bench.analysis.bounds import cpu_bound, reached_bound
-from bench.analysis.sanity import failed_sanity_check
+from bench.analysis.sanity import BOUND_TOLERANCE, failed_sanity_check
 from bench.errors import ImpossibleMeasurementError
 from bench.model.cell import Cell
 from bench.model.measurement import Measurement, PlannedTrial, Result, Status
 from bench.runner.cell_plan import CellPlan
-
-TOLERANCE = 1.02
-"""A rate above a hard bound by more than this factor cannot be."""
 
 
 def finish_result(result: Result, plan: CellPlan) -> Result:
@@ -22,7 +19,7 @@ def finish_result(result: Result, plan: CellPlan) -> Result:
     load generator can do says only that the system does at least so much.
     """
     result = mask_remote_cpu(with_soft_bounds(result, plan), plan.placement.remote_roles)
-    if result.bound_hz is not None and (result.low_hz or 0) > TOLERANCE * result.bound_hz:
+    if result.bound_hz is not None and (result.low_hz or 0) > BOUND_TOLERANCE * result.bound_hz:
         reason = (
             f"impossible: {result.low_hz:g} /s sustained, but theory allows {result.bound_hz:g} /s ({result.bound})"
         )
@@ -56,16 +53,10 @@ def without_rate(cell: Cell, status: Status, reason: str) -> Result:
     )
 
 
-def check_sanity(measurement: Measurement, plan: CellPlan, *, several_senders: bool) -> None:
-    """Raise ImpossibleMeasurementError where a trial breaks conservation or a hard bound.
-
-    Args:
-        measurement: what the trial saw.
-        plan: of its cell.
-        several_senders: whether several hosts send; the bandwidth of one card does not bound them.
-    """
+def check_sanity(measurement: Measurement, plan: CellPlan) -> None:
+    """Raise ImpossibleMeasurementError where a trial of a cell breaks conservation or a hard bound."""
     bound_hz = cpu_bound(plan.cell, plan.placement.cores)
-    link = None if several_senders else plan.placement.link
+    link = None if plan.several_senders else plan.placement.link
     reason = failed_sanity_check(measurement, plan.cell, bound_hz=bound_hz, link=link)
     if reason is not None:
         raise ImpossibleMeasurementError(f"trial {measurement.planned.number}: {reason}")

@@ -19,12 +19,7 @@ JudgedTrial = tuple[Measurement, Verdict]
 
 
 def judge_trials(
-    plan: CellPlan,
-    trials: Iterable[Measurement],
-    *,
-    ignored: int,
-    several_senders: bool,
-    limit: float = math.inf,
+    plan: CellPlan, trials: Iterable[Measurement], *, ignored: int, limit: float = math.inf
 ) -> list[JudgedTrial]:
     """Return the trials that the search of a cell is given, each checked and judged again.
 
@@ -32,7 +27,6 @@ def judge_trials(
         plan: of the cell.
         trials: in the order of the journal, with their series. Latency trials are checked and not searched with.
         ignored: invalid trials among so many first ones are left out.
-        several_senders: whether several hosts send.
         limit: number of trials that the search is given; later ones are not looked at.
 
     Raises:
@@ -43,7 +37,7 @@ def judge_trials(
         is_latency = measurement.planned.purpose == "latency"
         if len(given) >= limit and not is_latency:
             continue
-        check_sanity(measurement, plan, several_senders=several_senders)
+        check_sanity(measurement, plan)
         verdict = judge(measurement, plan.rules)
         if not is_latency and (verdict.word != "invalid" or place >= ignored):
             given.append((measurement, verdict))
@@ -52,23 +46,18 @@ def judge_trials(
 
 def resume_search(plan: CellPlan, inputs: SearchInputs, known: Iterable[JudgedTrial]) -> Strategy:
     """Return the search of a cell after trials that were judged."""
-    search = registry.strategy(plan.scenario.search.strategy, search_problem(plan, inputs))
+    search = registry.make_strategy(plan.scenario.search.strategy, search_problem(plan, inputs))
     for measurement, verdict in known:
         search = search.after(measurement, verdict)
     return search
 
 
 def recompute_result(
-    plan: CellPlan,
-    inputs: SearchInputs,
-    trials: Iterable[Measurement],
-    *,
-    several_senders: bool,
-    limit: float = math.inf,
+    plan: CellPlan, inputs: SearchInputs, trials: Iterable[Measurement], *, limit: float = math.inf
 ) -> Result:
     """Return the result that a cell's trials give; the arguments are those of judge_trials."""
     try:
-        known = judge_trials(plan, trials, ignored=inputs.ignored, several_senders=several_senders, limit=limit)
+        known = judge_trials(plan, trials, ignored=inputs.ignored, limit=limit)
         return finish_result(resume_search(plan, inputs, known).result(), plan)
     except ImpossibleMeasurementError as problem:
         return without_rate(plan.cell, "failed", str(problem))

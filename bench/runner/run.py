@@ -61,12 +61,12 @@ def run(scenario: Scenario, site: Site, folder: RunFolder, notify: Notify, optio
        e. Measure latency where the scenario asks for it; with a total, on a last visit.
        f. Hold the answer against theory, and store the visit and the result, which a later visit may replace.
     5. After the first pass, and at the end, compute the results again with what all cells have shown.
-    6. However it ends: close what was deployed, end every child process, delete the data.
+    6. However it ends: close what was deployed, end every child process, delete the data, unlock the run folder.
 
     A run that was interrupted is run again with the same folder: its visits and the used part of its total count.
     """
-    folder.open(scenario, site, host_info.describe(options.command, registry.packages(scenario)))
-    with _environment(scenario, site, folder, notify, options) as env:
+    facts = host_info.describe(options.command, registry.packages(scenario))
+    with folder.open(scenario, site, facts), _environment(scenario, site, folder, notify, options) as env:
         plans = {cell: plan_cell(cell, scenario, site, env.cores) for cell in scenario.cells()}
         prepare_services([plan for cell, plan in plans.items() if not folder.has_result(cell)], env)
         ceilings, visits = GeneratorCeilings(folder.folder), MapVisits(scenario, folder, list(plans.values()))
@@ -78,8 +78,8 @@ def run(scenario: Scenario, site: Site, folder: RunFolder, notify: Notify, optio
             visits.end(visit, allowance, answer)
             notify(CellFinished(answer.result, visit.number, earlier))
             if visits.ends_first_pass(visit):
-                update_results(folder, plans, several_senders=site.load is not None)
-        update_results(folder, plans, several_senders=site.load is not None)
+                update_results(folder, plans)
+        update_results(folder, plans)
     return [result for result in folder.results() if result.status]
 
 

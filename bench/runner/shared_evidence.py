@@ -11,7 +11,7 @@ from bench.search.priors import fixed_share_of, noise_of, warm_ups_of
 from bench.storage.run_folder import RunFolder
 
 
-def update_results(folder: RunFolder, plans: Mapping[Cell, CellPlan], *, several_senders: bool) -> int:
+def update_results(folder: RunFolder, plans: Mapping[Cell, CellPlan]) -> int:
     """Compute every measured result again with the noise, fixed cost of batches and warm-up that other cells show.
 
     No trial is made. Inputs and result of a cell are stored together, so that the result follows from the journal.
@@ -19,7 +19,6 @@ def update_results(folder: RunFolder, plans: Mapping[Cell, CellPlan], *, several
     Args:
         folder: of the run, open.
         plans: of its cells.
-        several_senders: whether several hosts send.
 
     Returns:
         The number of results whose inputs have changed.
@@ -39,6 +38,6 @@ def update_results(folder: RunFolder, plans: Mapping[Cell, CellPlan], *, several
         if shared != inputs:
             folder.set_inputs(cell, shared)
             trials = folder.trials(cell)
-            folder.save_result(cell, recompute_result(plans[cell], shared, trials, several_senders=several_senders))
+            folder.save_result(cell, recompute_result(plans[cell], shared, trials))
             changed += 1
     return changed

@@ -5,6 +5,7 @@ framework reports.
 """
 
 from bench.analysis.histogram import KINDS, HistogramsPerSecond
+from bench.analysis.hopeless_backlog import max_growth, recent_seconds
 from bench.analysis.time_series import TimeSeries
 from bench.model.arrivals import Schedule
 from bench.model.measurement import Batches, EndReason, PlannedTrial
@@ -13,8 +14,6 @@ from bench.workload.load_spec import LoadSpec, SendProgress
 from bench.workload.processing import NO_RUN
 
 ROW_INTERVAL_S = 0.1
-MAX_LOSS = 0.25
-"""A share of the offered messages: a backlog that grows faster than that cannot come to a good end."""
 MAX_BACKLOG_S = 20.0
 """Seconds of load: a larger backlog of a source on other hosts is hopeless; what waits for its batch is no backlog."""
 MAX_MEMORY_SHARE = 0.25
@@ -136,10 +135,8 @@ class TrialState:
         if self.rows.backlog - 2.5 * interval * rate > self._max_backlog:
             return True
         elapsed = now - settle
-        if elapsed < max(2.0, 3 * interval):
-            return False
-        recent = self.rows.min_backlog(now - max(0.5, 1.5 * interval), float("inf"))
-        most = MAX_LOSS * rate * elapsed + 10
+        most = float(max_growth(elapsed, rate, interval))
+        recent = self.rows.min_backlog(now - recent_seconds(interval), float("inf"))
         if recent is None or recent <= most:  # early ones are hardly below zero: there is nothing to look up
             return False
         early = self.rows.min_backlog(settle, settle + elapsed / 3)

@@ -177,7 +177,7 @@ class _Check:
             reason = plan.unsupported_reason
             return without_rate(plan.cell, "unsupported" if reason is not None else "not-measured", reason or "")
         limit = result.trials or math.inf  # none are counted in a cell that failed
-        return recompute_result(plan, inputs, trials, several_senders=record.site.load is not None, limit=limit)
+        return recompute_result(plan, inputs, trials, limit=limit)
 
     def _find_missing_results(self, trials: Mapping[Cell, Sequence[JournalLine]]) -> None:
         known = {result.cell for result in self.results.cells}

@@ -45,8 +45,8 @@ class ServerStart:
 
 
 @contextlib.contextmanager
-def starting(name: str, data: Path, note: Callable[[str], None]) -> Iterator[ServerStart]:
-    """Yield a new data folder for a server; delete it, and end the server, if the block raises.
+def start_embedded(name: str, data: Path, note: Callable[[str], None]) -> Iterator[ServerStart]:
+    """Make a data folder for a server that the block starts; delete it, and end the server, if the block raises.
 
     Args:
         name: of the server, for the user.

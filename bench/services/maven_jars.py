@@ -50,21 +50,21 @@ class Pin(NamedTuple):
         return "-".join(filter(None, (self.artifact, self.version, self.classifier))) + ".jar"
 
 
-def jars(set_name: str, cache: Path, note: Callable[[str], None], *, lock: Path = LOCK) -> Path:
-    """Return the folder with exactly the jars of a set.
+def download_jars(set_name: str, cache: Path, note: Callable[[str], None], *, lock: Path = LOCK) -> Path:
+    """Download the jars of a set that the cache does not have, one process at a time; return their folder.
 
-    Download what the cache does not have, one process at a time.
+    It has exactly these jars.
 
     Raises:
         UsageError: PySpark or Java is missing.
         ServiceError: a jar cannot be had or is not the one that was pinned.
     """
-    pins = pinned(set_name, lock)
+    pins = read_pins(set_name, lock)
     folder = _folder(set_name, cache, pins)
     if _complete(folder, pins):
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with _locked(folder.with_suffix(".lock"), lambda: note(f"{set_name} jars: another process is downloading them")):
+    with _hold_lock(folder.with_suffix(".lock"), lambda: note(f"{set_name} jars: another process is downloading them")):
         if not _complete(folder, pins):
             part = folder.with_suffix(".part")
             shutil.rmtree(part, ignore_errors=True)
@@ -76,18 +76,18 @@ def jars(set_name: str, cache: Path, note: Callable[[str], None], *, lock: Path 
     return folder
 
 
-def cached(set_name: str, cache: Path, *, lock: Path = LOCK) -> bool:
+def has_jars(set_name: str, cache: Path, *, lock: Path = LOCK) -> bool:
     """Return whether the jars of a set are in the cache."""
-    pins = pinned(set_name, lock)
+    pins = read_pins(set_name, lock)
     return _complete(_folder(set_name, cache, pins), pins)
 
 
 def folder_of(set_name: str, cache: Path, *, lock: Path = LOCK) -> Path:
     """Return the folder of a set's jars in a cache, whether or not it exists: a mirror may put them there."""
-    return _folder(set_name, cache, pinned(set_name, lock))
+    return _folder(set_name, cache, read_pins(set_name, lock))
 
 
-def pinned(set_name: str, lock: Path = LOCK) -> list[Pin]:
+def read_pins(set_name: str, lock: Path = LOCK) -> list[Pin]:
     """Return the jars of a set as the lock file lists them."""
     text = lock.read_text(encoding="utf-8")
     entries = yaml.load(text, Loader=yaml.BaseLoader)[set_name]  # noqa: S506  it makes strings only, also of 12345 and 1e5
@@ -123,7 +123,7 @@ def _complete(folder: Path, pins: Sequence[Pin]) -> bool:
 
 
 @contextlib.contextmanager
-def _locked(path: Path, waiting: Callable[[], None]) -> Iterator[None]:
+def _hold_lock(path: Path, waiting: Callable[[], None]) -> Iterator[None]:
     """Hold this lock file during the block; `waiting` is called once if somebody else held it."""
     deadline, told = time.monotonic() + _TIMEOUT_S, False
     with path.open("w") as file:
@@ -133,7 +133,8 @@ def _locked(path: Path, waiting: Callable[[], None]) -> Iterator[None]:
                 break
             except BlockingIOError as error:
                 if time.monotonic() >= deadline:
-                    raise ServiceError(f"{path} is held by another process for {_TIMEOUT_S:g} s already") from error
+                    held = f"{path} has been locked by another process for {_TIMEOUT_S:g} s"
+                    raise ServiceError(f"{held}; wait for its download, or end that process") from error
             if not told:
                 waiting()
             told = True

@@ -8,10 +8,16 @@ from pathlib import Path
 from bench.config.address import Address
 from bench.errors import HarnessError
 from bench.services.java import java
-from bench.services.maven_jars import LOCK, cached
+from bench.services.maven_jars import LOCK, has_jars
 
 CONNECT_TIMEOUT_S = 2.0
 """For a connection to an endpoint of the site."""
+
+
+class PendingDownload(str):
+    """A sentence about what is missing here and will be downloaded by whoever needs it."""
+
+    __slots__ = ()
 
 
 def missing_java() -> list[str]:
@@ -23,12 +29,12 @@ def missing_java() -> list[str]:
     return []
 
 
-def missing_jars(sets: Sequence[str], cache: Path, *, lock: Path = LOCK) -> list[str]:
+def missing_jars(sets: Sequence[str], cache: Path, *, lock: Path = LOCK) -> list[PendingDownload]:
     """Return the sets of jars that are not in the cache, a sentence each."""
     return [
-        f"the jars of {name} are not in the cache: they will be downloaded first"
+        PendingDownload(f"the jars of {name} are not in the cache: they will be downloaded first")
         for name in sets
-        if not cached(name, cache, lock=lock)
+        if not has_jars(name, cache, lock=lock)
     ]
 
 

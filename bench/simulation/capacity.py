@@ -1,7 +1,4 @@
-"""Capacity of a simulated system in messages/s, tick by tick: noise, pauses, warm-up, steps and modes.
-
-Specification: the project's max-rate-search reference, section 9.1.
-"""
+"""Capacity of a simulated system in messages/s, tick by tick: noise, pauses, warm-up, steps and modes."""
 
 from typing import Literal
 

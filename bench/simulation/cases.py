@@ -1,7 +1,4 @@
-"""The simulated systems of a validation with a fixed capacity and a long budget: scenarios and adversaries.
-
-Specification: the project's max-rate-search reference, sections 8 and 9.1.
-"""
+"""The simulated systems of a validation with a fixed capacity and a long budget: scenarios and adversaries."""
 
 from msgspec import Struct
 

@@ -1,8 +1,7 @@
 """A simulated system: a fluid queue of known capacity that makes trials as the harness does, without taking time.
 
-Specification: the project's max-rate-search reference, section 9.1. A trial is computed in one vectorised pass: the
-queue is the sum of arrivals less possible departures, minus its running minimum below zero (Lindley's recursion;
-Lindley 1952, "The theory of queues with a single server").
+A trial is computed in one vectorised pass: the queue is the sum of arrivals less possible departures, minus its running
+minimum below zero (Lindley's recursion; Lindley 1952, "The theory of queues with a single server").
 """
 
 import numpy as np
@@ -10,6 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from bench.analysis.hopeless_backlog import max_growth, recent_seconds
 from bench.model.measurement import EndReason, Measurement, PlannedTrial, Series
 from bench.simulation.capacity import TICK_S, Capacity, Ticks, Traits
 from bench.simulation.faults import Counters, Faults
@@ -19,9 +19,6 @@ MAX_DRAINED_QUEUE = 0.5
 RESTART_S = 30.0
 MIN_SHARE = 0.05
 """Least share of the capacity that the load leaves to the system."""
-HOPELESS_LOSS, HOPELESS_MESSAGES = 0.25, 10.0
-"""Growth of the backlog at which a trial is given up, as in bench.runner.trial: a share of the due messages, and
-messages."""
 MAX_FULL_SERIES_S, THINNING = 120.0, 5
 """A longer trial keeps only every fifth row of its series, besides those in which the processed counter moved."""
 
@@ -186,24 +183,17 @@ def _lindley(growth: Ticks, queue: float) -> Ticks:
 
 
 def hopeless_after(planned: PlannedTrial, counters: Counters, interval: float) -> int | None:
-    """Return the ticks after which the harness gives the trial up; None if it does not.
-
-    It does when the recent minimum of the backlog exceeds that of the first third by a quarter of the messages due
-    since settling.
-    """
+    """Return the ticks after which the harness gives the trial up (bench.analysis.hopeless_backlog), or None."""
     settled = round(planned.settle / TICK_S)
     backlog = (counters.offered - counters.processed)[settled:]
-    least = HOPELESS_LOSS * planned.rate * max(2.0, 3 * interval) + HOPELESS_MESSAGES
-    if len(backlog) == 0 or float(backlog.max() - backlog.min()) <= least:
-        return None
     elapsed = np.arange(1, len(backlog) + 1) * TICK_S
+    limits = max_growth(elapsed, planned.rate, interval)
+    if len(backlog) == 0 or float(backlog.max() - backlog.min()) <= limits.min():
+        return None
     early = np.minimum.accumulate(backlog)[((elapsed / 3) / TICK_S).astype(int)]
-    span = min(len(backlog), round(max(0.5, 1.5 * interval) / TICK_S))
+    span = min(len(backlog), round(recent_seconds(interval) / TICK_S))
     recent = np.lib.stride_tricks.sliding_window_view(backlog, span).min(axis=1)
-    growth, elapsed = recent - early[span - 1 :], elapsed[span - 1 :]
-    hopeless = np.flatnonzero(
-        (elapsed >= max(2.0, 3 * interval)) & (growth > HOPELESS_LOSS * planned.rate * elapsed + HOPELESS_MESSAGES)
-    )
+    hopeless = np.flatnonzero(recent - early[span - 1 :] > limits[span - 1 :])
     return settled + span + int(hopeless[0]) if len(hopeless) else None
 
 

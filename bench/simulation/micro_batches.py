@@ -14,12 +14,10 @@ from msgspec.structs import replace
 from bench.model.measurement import Batches, EndReason, Measurement, PlannedTrial
 from bench.simulation.capacity import TICK_S, Capacity, Ticks, Traits
 from bench.simulation.faults import Counters
-from bench.simulation.fluid import RESTART_S, hopeless_after, measurement_of
+from bench.simulation.fluid import MIN_SHARE, RESTART_S, hopeless_after, measurement_of
 
 MIN_BATCH = 1e-6
 """Messages below which nothing waits."""
-MIN_SHARE = 0.05
-"""Least share of the capacity that the load leaves to the system."""
 
 
 class _Batch(Struct, frozen=True):

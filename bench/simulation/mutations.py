@@ -5,7 +5,7 @@ from collections.abc import Callable
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bench.analysis.verdict import Verdict
+from bench.analysis.verdict import BACKLOG_GREW, Verdict
 from bench.model.measurement import Measurement, PlannedTrial, Result
 from bench.search.parameters import SearchParameters
 from bench.search.problem import SearchProblem, Strategy
@@ -15,6 +15,8 @@ from bench.simulation.cases import SCENARIOS
 from bench.simulation.driver import Case, StrategyFactory, run_search
 from bench.simulation.engines import ENGINE_CASES, EngineCase
 
+MUTATED: StrategyFactory = TwoCounter
+"""The strategy that the mutations are mistakes in."""
 BACKLOG_LIMIT, LAST_ROWS = 1000, 30
 
 
@@ -61,7 +63,7 @@ def _flip_verdicts(problem: SearchProblem) -> Strategy:
 
 
 def _flip(_: Measurement, verdict: Verdict) -> Verdict:
-    return Verdict("sustained") if verdict.word == "overloaded" else Verdict("overloaded", "backlog grew", 0.3)
+    return Verdict("sustained") if verdict.word == "overloaded" else Verdict("overloaded", BACKLOG_GREW, 0.3)
 
 
 def _limit_backlog(problem: SearchProblem) -> Strategy:
@@ -74,7 +76,7 @@ def _judge_with_limit(measurement: Measurement, verdict: Verdict) -> Verdict:
     backlogs = [offered - processed for offered, processed in rows if offered <= measurement.offered]
     if min(backlogs[-LAST_ROWS:]) <= BACKLOG_LIMIT:
         return Verdict("sustained")
-    return Verdict("overloaded", "backlog grew", max(0.1, verdict.loss))
+    return Verdict("overloaded", BACKLOG_GREW, max(0.1, verdict.loss))
 
 
 def _believe_first(problem: SearchProblem) -> Strategy:

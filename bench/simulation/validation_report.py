@@ -98,7 +98,7 @@ def list_tasks(seeds: Seeds, *, only: str = "", max_runs: int = 20, mutations: b
         seeds: The number of runs of each kind of case.
         only: Text that the name of a case must contain, in any case.
         max_runs: Largest number of runs of one task.
-        mutations: False for a strategy other than the two-counter search, whose mutations they are.
+        mutations: False for a strategy other than bench.simulation.mutations.MUTATED.
     """
     tasks = []
     for kind in KINDS:

@@ -15,6 +15,7 @@ import os
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from types import TracebackType
 from typing import IO, Any
 
 from msgspec.structs import replace
@@ -25,6 +26,7 @@ from bench.errors import UsageError
 from bench.model.cell import Cell
 from bench.model.measurement import Batches, Buckets, Measurement, Result, Series
 from bench.model.search_inputs import SearchInputs
+from bench.storage.atomic_file import replace_file
 from bench.storage.checksums import seal, seal_files, sync_folder, trial_files
 from bench.storage.journal import read_journal, read_line_trial
 from bench.storage.records import (
@@ -43,7 +45,7 @@ from bench.system.machine_speed import MachineSpeed, mean_speed
 
 
 class RunFolder:
-    """One run's folder, open for writing by one harness."""
+    """One run's folder; between `open` and `close`, or the end of a `with open(...)`, one harness writes to it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder.absolute()  # child processes have working folders of their own
@@ -69,13 +71,24 @@ class RunFolder:
             return cls(folder)
         raise UsageError(f"{parent}: no free name for a run of {name}")
 
-    def open(self, scenario: Scenario, site: Site, facts: Mapping[str, Any]) -> None:
+    def __enter__(self) -> "RunFolder":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def open(self, scenario: Scenario, site: Site, facts: Mapping[str, Any]) -> "RunFolder":
         """Lock the folder, write run.json unless it exists, and remove a line that a killed harness wrote in part.
 
         Args:
             scenario: The scenario to run.
             site: Its site.
             facts: About the machine and the software, for run.json.
+
+        Returns:
+            This folder, which is closed at the end of a `with`.
 
         Raises:
             UsageError: Another harness writes to the folder, or its run is of an older format.
@@ -90,7 +103,7 @@ class RunFolder:
             (self.folder / name).mkdir(exist_ok=True)
         if not begun:
             record = RunRecord(FORMAT, scenario, site, dict(facts), now_text())
-            _write_atomically(self.folder / "run.json", encode_record(record))
+            replace_file(self.folder / "run.json", encode_record(record), synced=True)
         for journal in ("trials.jsonl", "visits.jsonl"):
             _cut_partial_line(self.folder / journal)
         recorded = read_results_record(self.folder)
@@ -98,9 +111,10 @@ class RunFolder:
         self._inputs = {search.cell: search.inputs for search in recorded.searches}
         lines = read_journal(self.folder)
         self._trials = {trial_name(line.entry.cell, line.entry.measurement) for line in lines}
+        return self
 
     def close(self) -> None:
-        """Unlock the folder."""
+        """Unlock the folder; idempotent."""
         if self._lock is not None:
             self._lock.close()
 
@@ -160,7 +174,7 @@ class RunFolder:
         searches = [SearchRecord(one, inputs) for one, inputs in self._inputs.items() if one in self._results]
         with self._report_write_errors():
             content = seal(encode_record(Results(FORMAT, self.results(), searches)))
-            _write_atomically(self.folder / "cells.json", content)
+            replace_file(self.folder / "cells.json", content, synced=True)
 
     @contextlib.contextmanager
     def _report_write_errors(self) -> Iterator[None]:
@@ -277,17 +291,6 @@ def _read_bytes(path: Path) -> bytes:
         raise UsageError(
             f"{path}: {problem.strerror}; a run's folder is what `bench run` named when it ended"
         ) from None
-
-
-def _write_atomically(path: Path, content: bytes) -> None:
-    """Replace a file in one step: a reader gets the old or the new content, also after a crash."""
-    part = path.with_name(f".{path.name}.part")
-    with part.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(path)
-    sync_folder(path.parent)
 
 
 def _append_line(journal: Path, line: bytes) -> None:

@@ -19,10 +19,8 @@ from typing import IO, Any, cast
 from bench.errors import ServiceError
 from bench.system.child import Child, Role
 from bench.system.ipc import Inbox
-from bench.system.orphans import MARKER_VARIABLE, Orphan, orphans, reap_orphans
+from bench.system.orphans import MARKER_VARIABLE, Orphan
 from bench.system.procfs import Stat, boot_id, stat_of
-
-__all__ = ["Child", "Orphan", "Role", "Supervisor", "orphans", "reap_orphans", "run_tool"]
 
 logger = logging.getLogger(__name__)
 

@@ -13,9 +13,10 @@ from collections.abc import Iterable
 import psutil
 from msgspec import Struct
 
+from bench.system.child import Role
 from bench.system.host_info import core_numbers
 from bench.system.procfs import Stat, processes, stat_of
-from bench.system.supervisor import Role, Supervisor
+from bench.system.supervisor import Supervisor
 
 
 class CpuUsage(Struct, frozen=True):

@@ -74,7 +74,8 @@ def read_metrics(address: str) -> HostMetrics:
 def measure_clock_offset(site: Site) -> ClockOffset | None:
     """Return the largest clock offset among the hosts of a site; None without hosts, or if one of them is unknown.
 
-    With load hosts, `most` is the sum of the two largest: both ends of a latency may then be stamped by other clocks.
+    With load hosts, `max_latency_error` is the sum of the two largest: both ends of a latency may then be stamped by
+    other clocks.
     """
     offsets: list[ClockOffset] = []
     for name, host in sorted(site.hosts.items()):

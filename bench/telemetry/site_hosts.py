@@ -44,11 +44,6 @@ class HostMeter:
         self._pool = ThreadPoolExecutor(max(1, len(self._addresses)))
         self._before, self._after = self._read(), dict[str, Future[HostCounters | None]]()
 
-    def wait(self) -> None:
-        """Wait until the first reading is done; it takes no longer than an exporter's timeout."""
-        for reading in self._before.values():
-            reading.result()
-
     def stop(self) -> None:
         """Begin the second reading."""
         self._after = self._read()

@@ -6,7 +6,8 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.model.message_codec import MessageWriter, make_filler
+from bench.model.message_codec import MessageWriter
+from bench.model.message_filler import make_filler
 from bench.model.message_keys import KeySequence, encode_keys
 from bench.model.message_sizes import SizeSequence
 from bench.workload.load_spec import LoadSpec

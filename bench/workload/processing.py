@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from bench.analysis.histogram import sparse_of
 from bench.model import message_codec
-from bench.model.message_codec import Bytes, ClockReference, Filler, Headers
+from bench.model.message_codec import ClockReference, Headers
+from bench.model.message_filler import Bytes, Filler, make_filler
 from bench.model.message_keys import KeySequence
 from bench.model.message_sizes import SizeSequence
 from bench.system import clock, procfs
@@ -80,7 +81,7 @@ class MessageProcessor(Struct, frozen=True):
 
     def _filler(self) -> Filler:
         largest = self.message_bytes if self.sizes is None else self.sizes.sizes.largest
-        return message_codec.make_filler(largest, self.entropy)
+        return make_filler(largest, self.entropy)
 
     def _process(self, headers: Headers, began: float) -> list[ProcessingReport]:
         requested = float(headers.cost.sum())

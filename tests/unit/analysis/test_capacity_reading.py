@@ -9,7 +9,7 @@ from bench.analysis.capacity_reading import read_capacity, without_light_batches
 from bench.analysis.stability import assess_stability
 from bench.analysis.verdict import Rules, Verdict, judge
 from bench.model.measurement import PlannedTrial
-from bench.search.capacity_posterior import CapacityPrior, capacity_posterior
+from bench.search.posterior import CapacityPrior, capacity_posterior
 from bench.simulation.capacity import Traits
 from bench.simulation.faults import Faults
 from bench.simulation.fluid import Fluid

@@ -21,7 +21,7 @@ def result(low, high, *, size=100, status="measured", estimate=None, interval="9
 
 def as_stored(found):
     """Return a result with the kind of its interval."""
-    return name_intervals([found], "two-counter")[0]
+    return name_intervals([found], calibrated=True)[0]
 
 
 def word(before, after):

@@ -64,7 +64,7 @@ def test_shares_are_never_negative(foreign, available):
 
 @given(foreign=st.floats(0, 10), more=st.floats(0, 10))
 def test_more_foreign_work_explains_more(foreign, more):
-    """And never more than everything."""
+    """More foreign work explains at least as much, and never more than everything."""
     cpu = {"framework": 5.0, "busy": 5.0 + foreign, "steal": 0.0, "available": 20.0}
     less, greater = (explainable_loss(measured(cpu | {"steal": steal})) for steal in (0.0, more))
     assert less <= greater <= 1

@@ -57,7 +57,7 @@ def test_shifted_durations_keep_their_precision(values, seconds, share):
 
 @given(durations)
 def test_a_shift_by_nothing_changes_nothing(values):
-    """Neither by 0, nor by less than half a microsecond."""
+    """A shift by 0, or by less than half a microsecond, leaves the histogram as it is."""
     sparse = histogram_with(values).sparse()
     assert shift_sparse(sparse, 0.0) == shift_sparse(sparse, 4e-7) == sparse
 

@@ -34,7 +34,7 @@ def test_a_spread_is_compared_with_the_intervals(spread, word):
 
 
 def test_correct_intervals_are_seldom_rejected():
-    """Of 400 families of five runs about one in ten is called too wide or too narrow: 5 % on each side."""
+    """About one in ten of 400 families of five runs is called too wide or too narrow: 5 % on each side."""
     seeded = random.Random(1)
     words = [agreements(runs([seeded.gauss(0, 0.02) for _ in range(5)]))[0].word for _ in range(400)]
     assert 0.05 < sum(word != "as promised" for word in words) / 400 < 0.16
@@ -89,7 +89,7 @@ def test_a_machine_that_is_slower_in_one_run_is_told_from_wrong_intervals():
 
 
 def test_correct_maps_are_seldom_rejected():
-    """Of 200 sets of four equal maps about one in ten is called too wide or too narrow."""
+    """About one in ten of 200 sets of four equal maps is called too wide or too narrow."""
     words = [run_factors(map_of([1.0] * 4, seed=seed)).sentence() for seed in range(200)]
     assert 0.04 < sum("as promised" not in word for word in words) / 200 < 0.17
 

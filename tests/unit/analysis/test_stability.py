@@ -163,7 +163,7 @@ def test_a_verdict_never_contradicts_the_judge(share, window, settle, interval, 
 
 @pytest.mark.parametrize(("share", "overloaded"), [(0.95, False), (1.15, True), (1.3, True)])
 def test_light_batches_do_not_hide_a_receiver_that_is_too_slow(share, overloaded):
-    """What batches leave behind as they begin grows by less than one interval's messages, and that steadily."""
+    """The messages that batches leave behind as they begin grow by less than one interval's messages, but steadily."""
     capacity = replace(RECEIVER, intake=0.4)
     measurement = trial(share * 400, capacity, window=6.0)
     stability = assess_stability(measurement)

@@ -131,7 +131,7 @@ def make_map(chance, ratios, points=6, half_width=0.15):
 @pytest.mark.parametrize("systems", [2, 4, 6])
 @pytest.mark.parametrize("half_width", [0.03, 0.15])
 def test_maps_of_equal_systems_seldom_show_a_leader(systems, half_width):
-    """At most 5 % of the maps, with their sampling error."""
+    """At most 5 % of the maps do so, with their sampling error."""
     chance = random.Random(systems)
     maps = [decide_points(make_map(chance, [1.0] * systems, half_width=half_width)) for _ in range(MAPS)]
     false = sum(any(each.kind == "leads" for each in decisions) for decisions in maps)
@@ -159,7 +159,7 @@ def test_a_lead_of_half_is_found_nearly_always(ratios):
 
 
 def test_the_limits_of_a_lead_hold_the_true_ratio():
-    """At least 95 % of the points; the limits are those of the level of the whole map."""
+    """They do so at 95 % of the points at least; the limits are those of the level of the whole map."""
     chance = random.Random(4)
     decisions = [each for _ in range(200) for each in decide_points(make_map(chance, (1.8, 1.0, 0.9)))]
     leads = [each for each in decisions if each.kind == "leads"]
@@ -170,7 +170,7 @@ def test_results_of_older_runs_get_the_kind_of_their_interval():
     """It follows from the strategy; an interval that the budget cut short is measured, though wide."""
     old = result("a", 90, 110, interval=None)
     spent = result("a", 50, 150, status="lower-bound", reason="budget", interval=None)
-    assert [each.interval for each in name_intervals([old], "two-counter")] == ["95 %"]
-    assert [each.interval for each in name_intervals([old, bound("b", 3)], "bisection")] == ["bracket", "bracket"]
-    (wide,) = name_intervals([spent], "two-counter")
+    assert [each.interval for each in name_intervals([old], calibrated=True)] == ["95 %"]
+    assert [each.interval for each in name_intervals([old, bound("b", 3)], calibrated=False)] == ["bracket", "bracket"]
+    (wide,) = name_intervals([spent], calibrated=True)
     assert (wide.status, wide.reason, wide.precision_reached) == ("measured", None, False)

@@ -34,7 +34,7 @@ def test_the_verb_prints_a_line_for_each_decade(tmp_path, monkeypatch):
     """Up to nine tenths of a ceiling; the errors are in the last columns."""
     monkeypatch.setattr("bench.calibration.rate_accuracy.LOWEST", 100.0)
     monkeypatch.setattr("bench.calibration.rate_accuracy.SHORTEST", 0.5)
-    request = CalibrationRequest(["memory"], [], "1kB", 1, 0.6, ["load.limit=2 k/s"], offered=True)
+    request = CalibrationRequest(["memory"], [], "1kB", 1, 2.0, ["load.limit=2 k/s"], offered=True)
     found = list(table_lines(request, tmp_path, Site(), cache_folder(), tmp_path / "children"))
     assert len(found) == 4
     assert len(json.loads((tmp_path / "offered.json").read_text())["offered"]) == 3

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.model import message_codec
+from bench.model.message_filler import MAX_TEXT_ENTROPY, make_filler
 
 SIZES = (64, 65, 100, 1000, 8192, 100_003)
 
@@ -27,7 +28,7 @@ def test_a_message_has_exactly_the_requested_size(size):
 @pytest.mark.parametrize("size", SIZES)
 def test_what_was_written_is_read(size):
     """Run, producer, sequence number, times and cost come back."""
-    headers = message_codec.read(written(size, first=2**40), size, message_codec.make_filler(size, 0.75))
+    headers = message_codec.read(written(size, first=2**40), size, make_filler(size, 0.75))
     assert headers.corrupted == 0
     assert headers.seq.tolist() == [2**40 + i for i in range(5)]
     assert set(headers.run) == {7}
@@ -49,7 +50,7 @@ def test_few_messages_are_coded_as_many_are(first, size, changes):
     assert [writer.write(first + i, 1000 + np.array([i * 0.5]), 1003.25)[0] for i in range(40)] == many
     for index, offset, byte in changes:
         many[index] = many[index][:offset] + byte + many[index][offset + len(byte) :]
-    expected = message_codec.make_filler(size, 0.75)
+    expected = make_filler(size, 0.75)
     headers, singles = (
         message_codec.read(many, size, expected),
         [message_codec.read([one], size, expected) for one in many],
@@ -75,7 +76,7 @@ def test_only_lower_case_hexadecimal_digits_are_a_checksum(size, count):
         good[letters][:56] + ends[letters].upper() + good[letters][64:],
     ]
     for one in wrong:
-        assert message_codec.read([one, *good[: count - 1]], size, message_codec.make_filler(size, 0.75)).corrupted == 1
+        assert message_codec.read([one, *good[: count - 1]], size, make_filler(size, 0.75)).corrupted == 1
 
 
 @given(entropy=st.floats(0, 1), size=st.integers(64, 3000))
@@ -84,7 +85,7 @@ def test_no_message_holds_a_newline(entropy, size):
     assert b"\n" not in written(size, count=1, entropy=entropy)[0]
 
 
-@given(entropy=st.floats(0, message_codec.MAX_TEXT_ENTROPY))
+@given(entropy=st.floats(0, MAX_TEXT_ENTROPY))
 def test_filler_up_to_the_text_limit_is_ascii(entropy):
     """A source that decodes text does not change it."""
     assert written(2000, count=1, entropy=entropy)[0].isascii()
@@ -93,7 +94,7 @@ def test_filler_up_to_the_text_limit_is_ascii(entropy):
 @pytest.mark.parametrize("size", [64, 100, 9000])
 def test_every_single_flipped_bit_is_detected(size):
     """Each bit of header and filler is verified."""
-    one, expected = written(size, count=1)[0], message_codec.make_filler(size, 0.75)
+    one, expected = written(size, count=1)[0], make_filler(size, 0.75)
     places = range(min(size, 200) * 8)
     flipped = [one[: p // 8] + bytes([one[p // 8] ^ (1 << p % 8)]) + one[p // 8 + 1 :] for p in places]
     assert message_codec.read(flipped, size, expected).corrupted == len(flipped)
@@ -102,14 +103,14 @@ def test_every_single_flipped_bit_is_detected(size):
 @given(st.lists(st.binary(max_size=200), max_size=20))
 def test_garbage_is_counted_as_corrupted(garbage):
     """Reading arbitrary bytes does not fail, and none of them pass as a message."""
-    headers = message_codec.read(garbage, 100, message_codec.make_filler(100, 0.75))
+    headers = message_codec.read(garbage, 100, make_filler(100, 0.75))
     assert (len(headers), headers.corrupted) == (0, len(garbage))
 
 
 def test_a_message_of_another_size_is_corrupted():
     """A truncated message, or two messages joined, is not a message of this cell."""
     good = written(100, count=2)
-    headers = message_codec.read([good[0][:-1], good[1], good[0] + good[1]], 100, message_codec.make_filler(100, 0.75))
+    headers = message_codec.read([good[0][:-1], good[1], good[0] + good[1]], 100, make_filler(100, 0.75))
     assert (headers.seq.tolist(), headers.corrupted) == ([1], 2)
 
 
@@ -133,7 +134,7 @@ def test_a_filler_of_another_message_is_detected(size, count):
     """The header's number determines the filler: fillers of two neighbours that are swapped are both wrong."""
     batch = written(size, count=count)
     batch[0], batch[1] = batch[0][:64] + batch[1][64:], batch[1][:64] + batch[0][64:]
-    headers = message_codec.read(batch, size, message_codec.make_filler(size, 0.75))
+    headers = message_codec.read(batch, size, make_filler(size, 0.75))
     assert (headers.corrupted, headers.seq.tolist()) == (2, list(range(2, count)))
 
 
@@ -143,7 +144,7 @@ def test_messages_in_any_order_are_verified(size, order):
     """Batches of a partition have every third message; producers may interleave."""
     batch = written(size, count=3000 if size < 10_000 else 300)
     of_order = {"partitions": batch[1::3], "reversed": batch[::-1], "shuffled": random.Random(1).sample(batch, 50)}
-    headers = message_codec.read(of_order[order], size, message_codec.make_filler(size, 0.75))
+    headers = message_codec.read(of_order[order], size, make_filler(size, 0.75))
     assert (headers.corrupted, len(headers)) == (0, len(of_order[order]))
 
 
@@ -154,4 +155,4 @@ def test_any_cost_comes_back(cost):
         batch = message_codec.MessageWriter(run=1, producer=0, size=64, cost=cost, entropy=0).write(
             0, np.zeros(count), 0.0
         )
-        assert message_codec.read(batch, 64, message_codec.make_filler(64, 0)).cost == pytest.approx(cost, rel=1e-6)
+        assert message_codec.read(batch, 64, make_filler(64, 0)).cost == pytest.approx(cost, rel=1e-6)

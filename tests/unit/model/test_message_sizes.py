@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
+from scenario_files import read_scenario
 
-from bench.config.validation import read_scenario
-from bench.model.message_codec import MessageWriter, make_filler, read_mixed
+from bench.model.message_codec import MessageWriter, read_mixed
+from bench.model.message_filler import make_filler
 from bench.model.message_sizes import BLOCK, ENTRIES, MessageSize, Sizes, SizeSequence, draw_size_table
 from bench.workload.processing import MessageProcessor
 

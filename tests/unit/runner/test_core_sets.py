@@ -4,8 +4,8 @@ import os
 import sys
 
 import pytest
+from scenario_files import read_scenario
 
-from bench.config.validation import read_scenario
 from bench.errors import UsageError
 from bench.runner.core_sets import core_sets
 from bench.system import host_info
@@ -28,18 +28,18 @@ def test_load_and_framework_are_kept_apart(scenario):
 
 
 def test_without_a_setting_all_share_all(scenario):
-    """As it is on a laptop."""
+    """No role has cores of its own."""
     assert core_sets(scenario()) == {}
 
 
 def test_a_load_that_leaves_no_core_is_refused(scenario):
-    """With the number that there are."""
+    """The error has the number of cores that there are."""
     with pytest.raises(UsageError, match=r"load\.cores: 1024 of \d+ cores"):
         core_sets(scenario("load.cores=1024"))
 
 
 def test_a_child_stays_where_its_role_may_run(tmp_path):
-    """With everything that it starts."""
+    """A child and everything that it starts run on the cores of its role."""
     with Supervisor(tmp_path / "running", tmp_path / "logs") as supervisor:
         supervisor.cores_of = {"load": host_info.core_numbers()[-1:]}
         child = supervisor.start([sys.executable, "-c", "input()"], name="child", role="load", received=int)

@@ -57,7 +57,7 @@ def state_of(visits: MapVisits, cell: Cell) -> CellState:
 
 
 def test_a_visit_uses_its_time_of_the_total(store: RunFolder) -> None:
-    """Trials and everything between them."""
+    """A visit's time includes trials and everything between them."""
     clock = Clock()
     visits = MapVisits(SCENARIO, store, clock=clock)
     assert visits.remaining_s() == TOTAL_S
@@ -134,14 +134,14 @@ def test_a_retry_ignores_the_trials_that_there_are(store: RunFolder) -> None:
 
 
 def test_latency_trials_have_their_part_of_the_total(store: RunFolder) -> None:
-    """At most half; they come on last visits of the cells with a confirmed rate."""
+    """They get half of it at most, on last visits of the cells with a confirmed rate."""
     latency = LatencyTrials((Share(0.5),), Seconds(2))
     assert MapVisits(replace(SCENARIO, latency=latency), store).total_s == TOTAL_S - 24 * 2.0
     assert MapVisits(replace(SCENARIO, latency=replace(latency, window=Seconds(60))), store).total_s == TOTAL_S / 2
 
 
 def test_the_start_of_a_visit_tells_where_the_run_is(store: RunFolder) -> None:
-    """The cell's place in the order, cells with a result, what is left."""
+    """The event has the cell's place in the order, the number of cells with a result, and the time that is left."""
     clock = Clock()
     visits = MapVisits(SCENARIO, store, clock=clock)
     planned = iter(visits)

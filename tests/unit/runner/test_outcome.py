@@ -37,7 +37,7 @@ def plan(*bounds: Bound, scenario: Scenario = SCENARIO, site: Site | None = None
 
 
 def test_a_cell_near_a_bound_carries_its_name() -> None:
-    """Whatever else limited the trial; one that is below it is left as it was."""
+    """The bound replaces another limit of the trial; a result below it is left as it was."""
     result = replace(RESULT, estimate_hz=950.0, limited_by="cpu")
     assert with_soft_bounds(result, plan(Bound("network", 1000.0))).limited_by == "network"
     assert with_soft_bounds(result, plan(Bound("network", 2000.0))) == result
@@ -63,7 +63,7 @@ def test_a_result_without_an_estimate_is_near_no_bound() -> None:
 
 
 def test_an_interval_ends_where_theory_does() -> None:
-    """What lies above is possible for the statistics alone; the end is never below the estimate."""
+    """A rate above the bound is possible for the statistics alone; the end is never below the estimate."""
     result = replace(RESULT, estimate_hz=150.0, low_hz=145.0, high_hz=210.0, bound_hz=200.0)
     assert finish_result(result, plan(Bound("cpu", 200.0))) == replace(result, high_hz=200.0)
     above = finish_result(replace(result, estimate_hz=201.0), plan(Bound("cpu", 200.0)))
@@ -104,9 +104,9 @@ def test_a_cell_that_was_not_searched_has_no_rate() -> None:
 
 def test_a_trial_above_the_cpu_bound_is_impossible() -> None:
     """Two cores and 10 ms a message allow 200 messages/s; the error names the trial."""
-    check_sanity(replace(TRIAL, cpu_requested_s=10.0), plan(), several_senders=False)
+    check_sanity(replace(TRIAL, cpu_requested_s=10.0), plan())
     with pytest.raises(ImpossibleMeasurementError, match=r"^trial 3: impossible: 300 /s were processed"):
-        check_sanity(replace(TRIAL, sent=3000, processed=3000, cpu_requested_s=30.0), plan(), several_senders=False)
+        check_sanity(replace(TRIAL, sent=3000, processed=3000, cpu_requested_s=30.0), plan())
 
 
 def test_a_link_bounds_a_trial_where_one_host_sends() -> None:
@@ -114,9 +114,9 @@ def test_a_link_bounds_a_trial_where_one_host_sends() -> None:
     free = Scenario("x", ("python/kafka",), Grid((MessageSize(1000),)))
     site = Site(bandwidth=Bandwidth(50e3), sections={"kafka": KafkaSite("a:1")})
     with pytest.raises(ImpossibleMeasurementError, match="the link carries"):
-        check_sanity(TRIAL, plan(scenario=free, site=site), several_senders=False)
+        check_sanity(TRIAL, plan(scenario=free, site=site))
     several = replace(site, load=LoadHosts("a:2", 2))
-    check_sanity(TRIAL, plan(scenario=free, site=several), several_senders=True)
+    check_sanity(TRIAL, plan(scenario=free, site=several))
 
 
 def test_latency_trials_are_at_shares_of_the_confirmed_rate() -> None:

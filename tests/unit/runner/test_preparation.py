@@ -1,4 +1,4 @@
-"""What outlives a cell is started before the first one, side by side; what fails waits for the cell that needs it."""
+"""Services that outlive a cell start side by side before the first one; a cell that needs one raises its error."""
 
 from dataclasses import replace
 from threading import Barrier
@@ -35,7 +35,7 @@ def test_source_and_framework_are_prepared_at_a_time(plan):
 
 
 def test_each_system_is_prepared_once(plan):
-    """For its first cell; a cell that cannot be done does not count."""
+    """The first cell of a system that can be measured prepares it."""
     calls = []
     source = replace(plan.source, prepare=lambda _settings, cell, _env: calls.append(cell))
     unsupported = replace(plan, source=source, unsupported_reason="it cannot")

@@ -23,22 +23,22 @@ def test_the_problem_has_the_inputs_of_the_search() -> None:
 
 @pytest.mark.parametrize(("ignored", "trials"), [(0, 3), (1, 2), (3, 2)])
 def test_ignored_trials_are_not_given_to_the_search(ignored: int, trials: int) -> None:
-    """Only invalid ones, and only among the first of the journal."""
+    """The first trials of the journal are left out if they are invalid."""
     inputs = replace(INPUTS, ignored=ignored)
-    assert recompute_result(PLAN, inputs, [INVALID, *VALID], several_senders=False).trials == trials
+    assert recompute_result(PLAN, inputs, [INVALID, *VALID]).trials == trials
 
 
 def test_trials_after_the_limit_are_not_looked_at() -> None:
     """They came after the result; a latency trial is no trial of the search."""
     latency = make_measurement(1, 5.0, 1e6, "latency")
     given = [VALID[0], latency, VALID[1]]
-    assert recompute_result(PLAN, INPUTS, given, several_senders=False, limit=1).trials == 1
-    assert recompute_result(PLAN, INPUTS, given, several_senders=False).trials == 2
+    assert recompute_result(PLAN, INPUTS, given, limit=1).trials == 1
+    assert recompute_result(PLAN, INPUTS, given).trials == 2
 
 
 def test_a_result_of_an_impossible_trial_is_its_failure() -> None:
-    """As in the run."""
-    result = recompute_result(PLAN, INPUTS, [replace(VALID[0], negative=1)], several_senders=False)
+    """An impossible trial fails the result, as it did in the run."""
+    result = recompute_result(PLAN, INPUTS, [replace(VALID[0], negative=1)])
     assert (result.status, result.trials) == ("failed", 0)
     assert result.reason is not None
     assert result.reason.startswith("trial 0: impossible: 1 of")

@@ -40,7 +40,7 @@ def test_results_follow_from_their_trials_afterwards(folder: Path) -> None:
         assert inputs is not None
         store.set_inputs(result.cell, replace(inputs, noise=()))
     plans = {cell: plan_cell(cell, SYSTEM, Site(), 2) for cell in SYSTEM.cells()}
-    changed = update_results(store, plans, several_senders=False)
+    changed = update_results(store, plans)
     store.close()
     assert changed == sum(result.status == "measured" for result in before)
     assert [result.trials for result in read_results(folder)] == [result.trials for result in before]

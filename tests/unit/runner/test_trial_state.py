@@ -124,12 +124,12 @@ def test_a_batch_is_kept_with_its_begin_and_end():
 
 
 def test_a_continuous_framework_has_no_batches():
-    """Its reports say no begin."""
+    """Its reports have no begin of a batch."""
     assert followed(state(), 2.0, 100.0).batches() == Batches()
 
 
 def test_the_first_death_is_kept():
-    """What dies of it later is not noted."""
+    """A later death, which may follow from it, is not noted."""
     trial = state()
     trial.add_death("source died", "a server ended")
     trial.add_death("load died", "no connection")
@@ -165,7 +165,7 @@ def test_lateness_grows_evenly_until_the_end(progress, end, late):
 
 @pytest.mark.parametrize("at", [3.5, 11.0])
 def test_a_rate_that_is_kept_is_not_hopeless(at):
-    """Neither early in the window nor at its end."""
+    """It is hopeless neither early in the window nor at its end."""
     assert not followed(state(1000.0), at, 1000.0).is_hopeless(at)
 
 
@@ -203,7 +203,7 @@ def test_a_latency_of_seconds_is_not_hopeless_at_any_bandwidth():
 
 
 def test_a_backlog_of_many_seconds_of_load_is_hopeless():
-    """Whatever the source can hold."""
+    """A long backlog is hopeless even if the source could hold it."""
     trial = state(1000.0, window=60.0)
     trial.add_row(MAX_BACKLOG_S + 0.1, moved=False)
     assert trial.is_hopeless(0.0)

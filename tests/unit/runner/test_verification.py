@@ -18,7 +18,7 @@ from bench.runner.progress import TrialFinished
 from bench.runner.run import RunOptions, run
 from bench.runner.verification import Verification, check_run, summary_text, verify_run
 from bench.storage.checksums import seal
-from bench.storage.run_folder import RunFolder, read_results, read_trials
+from bench.storage.run_folder import RunFolder, is_running, read_results, read_trials
 from bench.units import Seconds, Share
 
 SMALL = replace(
@@ -72,14 +72,14 @@ def test_a_run_as_it_was_measured_has_no_difference(folder: Path) -> None:
 
 
 def test_the_progress_is_told(folder: Path) -> None:
-    """Cell by cell."""
+    """The progress is reported cell by cell."""
     told: list[tuple[int, int]] = []
     verify_run(folder, lambda done, total: told.append((done, total)))
     assert told == [(number, 6) for number in range(1, 7)]
 
 
 def test_an_edited_result_is_found(folder: Path) -> None:
-    """By the checksum of cells.json, and by the trials."""
+    """The checksum of cells.json shows it, and so do the trials."""
     edit(folder / "cells.json", lambda text: text.replace('"estimate_hz": ', '"estimate_hz": 1', 1))
     found = verify_run(folder).differences
     assert found[0] == "cells.json: was edited after the run"
@@ -101,7 +101,7 @@ def test_an_edited_result_is_found(folder: Path) -> None:
     ids="+".join,
 )
 def test_a_forged_result_is_found_by_its_trials(folder: Path, changes: dict[str, object]) -> None:
-    """Whichever field it is; the line names three at most."""
+    """Every field is compared; the line names three at most."""
     edit_results(folder, **changes)
     (difference,) = verify_run(folder).differences
     assert difference.startswith("cells.json: python-kafka-100B-1ms is not what its trials give: ")
@@ -119,7 +119,7 @@ def test_a_missing_result_is_found(folder: Path) -> None:
 
 
 def test_an_edited_line_is_found(folder: Path) -> None:
-    """Also in a field that no result depends on; the result of its cell is not computed from it."""
+    """The line's checksum covers fields that no result depends on; the result of its cell is not computed from it."""
     edit(folder / "trials.jsonl", lambda text: text.replace('"started":""', '"started":"2026"', 1))
     found = verify_run(folder)
     assert found.differences == ("trials.jsonl:1: was edited after the trial",)
@@ -139,7 +139,7 @@ def read_trials_of(folder: Path) -> list[str]:
 
 
 def test_a_removed_line_is_found(folder: Path) -> None:
-    """By the file that it leaves behind, and by the result."""
+    """The file that it leaves behind shows it, and so does the result."""
     edit(folder / "trials.jsonl", lambda text: text.split("\n", 1)[1])
     found = verify_run(folder).differences
     assert found[0] == "series/python-kafka-100B-1ms-000.parquet: is of no trial in trials.jsonl"
@@ -160,7 +160,7 @@ def test_a_deleted_series_is_found(folder: Path) -> None:
 
 @pytest.mark.parametrize("length", [0, 100, -1])
 def test_a_truncated_series_is_found(folder: Path, length: int) -> None:
-    """However much is left."""
+    """A truncated series is found, however much of it is left."""
     path = first_series(folder)
     path.write_bytes(path.read_bytes()[:length])
     (difference,) = verify_run(folder).differences
@@ -181,7 +181,7 @@ def test_a_cell_of_another_scenario_is_found(folder: Path) -> None:
 
 
 def test_a_run_of_an_older_version_says_what_it_lacks(folder: Path) -> None:
-    """Neither checksums nor the inputs of its searches."""
+    """It has neither checksums nor the inputs of its searches."""
     lines = [json.loads(line) for line in read_trials_of(folder)]
     bare = [json.dumps({name: line[name] for name in ("format", "cell", "measurement")}) for line in lines]
     (folder / "trials.jsonl").write_text("\n".join([*bare, ""]))
@@ -196,7 +196,7 @@ def test_a_run_of_an_older_version_says_what_it_lacks(folder: Path) -> None:
 
 
 def test_a_run_of_format_1_says_what_it_lacks() -> None:
-    """What can be read has no difference."""
+    """The part that can be read has no difference."""
     found = verify_run(FORMAT_1)
     assert found.differences == ()
     assert found.unchecked[0] == "the run is of format 1, which has no checksums"
@@ -215,7 +215,7 @@ def test_a_cell_that_failed_otherwise_is_not_computed_again(folder: Path) -> Non
 
 @pytest.mark.parametrize("trials", [1, 7])
 def test_an_interrupted_run_is_verified_and_gone_on_with(tmp_path: Path, trials: int) -> None:
-    """Killed between a series file and its line, or within the line: the file is foreign until the run goes on."""
+    """It was killed between a series file and its line, or within it: the file is foreign until the run goes on."""
 
     def kill(event: object) -> None:
         nonlocal trials
@@ -228,20 +228,18 @@ def test_an_interrupted_run_is_verified_and_gone_on_with(tmp_path: Path, trials:
         first = RunFolder.create(tmp_path, "killed")
         with pytest.raises(KeyboardInterrupt):
             run(SMALL, Site(), first, kill, options)
-        first.close()
+        assert not is_running(first.folder)
         lines = (first.folder / "trials.jsonl").read_bytes().splitlines(keepends=True)
         (first.folder / "trials.jsonl").write_bytes(b"".join(lines[:-1]) + lines[-1][:50])
         (difference,) = verify_run(first.folder).differences
         assert difference.endswith("is of no trial in trials.jsonl")
-        second = RunFolder(first.folder)
-        run(SMALL, Site(), second, lambda _event: None, options)
-        second.close()
+        run(SMALL, Site(), RunFolder(first.folder), lambda _event: None, options)
     found = verify_run(first.folder)
     assert (found.cells, found.differences, found.unchecked) == (6, (), ())
 
 
 def test_a_report_is_told_of_differences(folder: Path) -> None:
-    """In one line, which names the first one; nothing is said of a run without any."""
+    """The text is one line that names the first of them; it is empty for a run without any."""
     assert summary_text(check_run(folder)) == ""
     edit_results(folder, estimate_hz=5000.0)
     first_series(folder).unlink()

@@ -53,6 +53,6 @@ def test_a_folder_that_cannot_be_written_is_named_with_its_key(tmp_path):
 
 def test_jars_that_are_not_in_the_cache_will_be_downloaded(tmp_path):
     """The sentence names the set."""
-    assert preflight.missing_jars(("pulsar",), tmp_path) == [
-        "the jars of pulsar are not in the cache: they will be downloaded first"
-    ]
+    (line,) = preflight.missing_jars(("pulsar",), tmp_path)
+    assert line == "the jars of pulsar are not in the cache: they will be downloaded first"
+    assert isinstance(line, preflight.PendingDownload)

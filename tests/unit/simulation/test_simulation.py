@@ -199,7 +199,7 @@ def test_a_scenario_is_measured_within_its_bounds(case):
 
 @pytest.mark.parametrize("case", [case for case in ENGINE_CASES if case.budget == 25.0], ids=lambda case: case.name)
 def test_an_engine_in_25_seconds_has_an_interval_that_holds_the_truth(case):
-    """Of every engine, in at least 6 of 8 runs."""
+    """The interval of every engine does so in at least 6 of 8 runs."""
     outcomes = [run_search(case.draw_case(seed), seed, TwoCounter) for seed in range(8)]
     assert sum(outcome.covered for outcome in outcomes) >= 6
 
@@ -222,7 +222,7 @@ def test_a_map_has_24_cells_on_a_surface():
 
 
 def test_a_map_that_is_measured_twice_shows_no_change():
-    """Of one seed; near cells are ordered right or called open."""
+    """Both measure the systems of one seed; near cells are ordered right or called open."""
     outcome = run_map(MAPS[0], 0, TwoCounter)
     assert (outcome.changes, outcome.misordered) == (0, 0)
     assert outcome.covered >= 0.85 * 2 * outcome.cells
@@ -237,7 +237,7 @@ def test_maps_that_show_changes_fail_a_criterion():
 
 
 def test_a_share_of_few_runs_may_be_below_its_limit_by_chance():
-    """Of 80 runs 0.93 may be 66, of 2,000 it must be 1,833; the mirrored share is the largest one."""
+    """A share of 0.93 may be 66 of 80 runs and must be 1,833 of 2,000; the mirrored share is the largest one."""
     assert min_share(80, 0.93) == pytest.approx(66 / 80)
     assert min_share(2000, 0.93, 0.01) == pytest.approx(1833 / 2000)
     assert max_share(40, 0.05, 0.01) == pytest.approx(6 / 40)

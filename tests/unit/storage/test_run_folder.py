@@ -5,9 +5,9 @@ import hashlib
 import msgspec
 import pytest
 from msgspec.structs import replace
+from scenario_files import read_scenario
 
 from bench.config.site import Site
-from bench.config.validation import read_scenario
 from bench.errors import UsageError
 from bench.model.cell import Cell
 from bench.model.measurement import Batches, Buckets, Measurement, PlannedTrial, Result, Series
@@ -15,6 +15,7 @@ from bench.model.search_inputs import SearchInputs
 from bench.storage.records import FORMAT, JournalEntry, SearchRecord, VisitRecord, decode_record, encode_record
 from bench.storage.run_folder import (
     RunFolder,
+    is_running,
     read_results,
     read_results_record,
     read_run,
@@ -36,12 +37,9 @@ def scenario(request):
 
 @pytest.fixture
 def store(tmp_path, scenario):
-    store = RunFolder.create(tmp_path, "quick")
-    store.open(
-        scenario, Site(bandwidth=Bandwidth(1.25e8), sections={"kafka": KafkaSite("localhost:9092")}), {"cores": 2}
-    )
-    yield store
-    store.close()
+    site = Site(bandwidth=Bandwidth(1.25e8), sections={"kafka": KafkaSite("localhost:9092")})
+    with RunFolder.create(tmp_path, "quick").open(scenario, site, {"cores": 2}) as store:
+        yield store
 
 
 def measurement(number):
@@ -128,6 +126,14 @@ def test_a_second_harness_cannot_open_the_folder(store, scenario):
         RunFolder(store.folder).open(scenario, Site(), {})
 
 
+def test_a_folder_is_unlocked_at_the_end_of_a_with(tmp_path, scenario):
+    """Another harness can go on with the run."""
+    with RunFolder.create(tmp_path, "quick").open(scenario, Site(), {}) as store:
+        assert is_running(store.folder)
+    assert not is_running(store.folder)
+    store.close()
+
+
 def test_two_runs_of_one_second_have_two_folders(tmp_path):
     """No run overwrites another."""
     assert RunFolder.create(tmp_path, "x").folder != RunFolder.create(tmp_path, "x").folder
@@ -174,7 +180,7 @@ def test_a_damaged_series_file_is_named_without_checksums_too(store, damage, sai
 
 
 def test_an_edited_line_is_named(store):
-    """Its own checksum tells."""
+    """The checksum of the line shows that it was edited."""
     store.add(CELL, measurement(0))
     journal = store.folder / "trials.jsonl"
     journal.write_bytes(journal.read_bytes().replace(b'"processed":600', b'"processed":599'))

@@ -13,10 +13,11 @@ import psutil
 import pytest
 
 from bench.errors import NotReadyError, ProcessDiedError, ServiceError
+from bench.system.child import Child
 from bench.system.ipc import Failure, Ready
-from bench.system.orphans import MARKER_VARIABLE, Orphan
+from bench.system.orphans import MARKER_VARIABLE, Orphan, orphans, reap_orphans
 from bench.system.procfs import boot_id, environment_of, stat_of
-from bench.system.supervisor import Child, Supervisor, orphans, reap_orphans, run_tool
+from bench.system.supervisor import Supervisor, run_tool
 from bench.workload.load_spec import Cancel
 
 SLEEPS = "import time; print('up', flush=True); time.sleep(600)"

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from bench.system.supervisor import Role, Supervisor
+from bench.system.child import Role
+from bench.system.supervisor import Supervisor
 from bench.telemetry.cpu import CpuProbe, cpu_seconds
 
 BURNS = "import time\nwhile time.process_time() < 0.3: pass\nprint('done', flush=True); time.sleep(600)"

@@ -1,5 +1,7 @@
 """What the hosts of a site use is read before and after a window."""
 
+from concurrent.futures import wait
+
 import pytest
 from exporter import Exporter
 
@@ -35,7 +37,7 @@ def test_stolen_time_of_each_host_is_measured(
     """A host that does not answer is missing."""
     site = Site(hosts={"b1": HostSite(exporter_address), "b2": HostSite(unused_address)})
     meter = HostMeter(site)
-    meter.wait()
+    wait(meter._before.values())
     monkeypatch.setattr(Exporter, "stolen", 2.5)
     monkeypatch.setattr(Exporter, "ahead", 10.0)
     meter.stop()

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from bench.model.message_codec import make_filler, read, read_mixed
+from bench.model.message_codec import read, read_mixed
+from bench.model.message_filler import make_filler
 from bench.model.message_keys import Keys, KeySequence, encode_keys
 from bench.model.message_sizes import Sizes, SizeSequence
 from bench.workload.batch_writer import BatchWriter

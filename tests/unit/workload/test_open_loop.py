@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from bench.model.message_codec import make_filler, read
+from bench.model.message_codec import read
+from bench.model.message_filler import make_filler
 from bench.workload.batch_writer import MAX_BATCH_MESSAGES
 from bench.workload.load_spec import LoadSpec
 from bench.workload.open_loop import FIRST_BATCH_DIVISOR, STALL_TIMEOUT_S, OpenLoopSender, run_load
