@@ -16,6 +16,7 @@ from bench.config.validation import apply_changes, parse_scenario
 from bench.config.yaml_document import Document
 from bench.errors import UsageError
 from bench.model import message_codec
+from bench.model.message_filler import make_filler
 from bench.plugins import registry
 from bench.plugins.environment import RunEnvironment
 from bench.plugins.scenario_check import check_scenario, scenario_on_site
@@ -25,7 +26,7 @@ from bench.system.supervisor import Supervisor
 from bench.units import rate_text, seconds_text, size_text
 
 CODEC = "message"
-_OFFERED_HEAD = f"{'source':10} {'size':>8}  {'asked':>10}  {'sent':>17}  {'error':>10}  {'late':>8}"
+_OFFERED_HEAD = f"{'source':10} {'size':>8}  {'requested':>10}  {'sent':>17}  {'error':>10}  {'late':>8}"
 _BLOCK_BYTES, _BLOCK_MESSAGES = 4 * 10**6, 4096
 
 
@@ -114,7 +115,7 @@ def _scenario(name: str, request: CalibrationRequest) -> Scenario:
             raise UsageError(
                 f"{cell.source} cannot be calibrated: it has no discarding reader and does not retain unread messages"
             )
-        source = registry.source(cell.source, scenario.settings)
+        source = registry.make_source(cell.source, scenario.settings)
         entropy = float(scenario.load.entropy)
         reason = missing_keys_reason(cell, scenario) or source.unsupported_reason(cell, entropy)
         if reason is not None:
@@ -150,7 +151,7 @@ def _offered_line(one: Offered) -> str:
 def _header_text(stamped: float, constant: float) -> str:
     """Return what a header of its own costs each message, from the two rates."""
     cost = 1 / stamped - 1 / constant
-    return f"a header costs {seconds_text(cost)} a message" if cost > 0 else "a header costs nothing that can be seen"
+    return f"a header costs {seconds_text(cost)} a message" if cost > 0 else "writing a header costs no measurable time"
 
 
 def _bandwidth(rate: float) -> str:
@@ -162,7 +163,7 @@ def _codec_line(size: int) -> str:
     count = max(1, min(_BLOCK_MESSAGES, _BLOCK_BYTES // size))
     writer, filler = (
         message_codec.MessageWriter(run=1, producer=0, size=size, cost=0.0, entropy=0.75),
-        message_codec.make_filler(size, 0.75),
+        make_filler(size, 0.75),
     )
     due = np.arange(count, dtype=np.float64)
     written = writer.write(0, due, 0.0)

@@ -18,10 +18,14 @@ def register(app: typer.Typer) -> None:
 def certify(  # one argument for each option
     *,
     strategy: Annotated[
-        str, typer.Option("--strategy", metavar="NAME", help="An installed one, or module:Class.")
-    ] = "two-counter",
+        str,
+        typer.Option("--strategy", metavar="NAME", help="Name of an installed strategy, or module:Class."),
+    ] = "",
     seeds: Annotated[
-        int, typer.Option("--seeds", min=1, max=100_000, help="Runs of each case; half of them of a map, an adversary.")
+        int,
+        typer.Option(
+            "--seeds", min=1, max=100_000, help="Runs of each case; half as many of each map and each adversary."
+        ),
     ] = 80,
     first: Annotated[int, typer.Option("--seed", "--first-seed", min=0, help="The first seed.")] = 0,
     scenario: Annotated[
@@ -36,14 +40,17 @@ def certify(  # one argument for each option
     from functools import partial
 
     from bench.cli import validation_table
+    from bench.config.scenario import Search
     from bench.plugins import registry
     from bench.simulation import validation_report
+    from bench.simulation.mutations import MUTATED
     from bench.system import host_info, process_pool
 
     sys.path.insert(0, str(Path.cwd()))  # where a strategy of the user's own may lie
+    strategy = strategy or Search().strategy
     maker = registry.strategy_factory(strategy)
     many = validation_report.Seeds(seeds, seeds, max(1, seeds // 2), max(1, seeds // 2), first=first)
-    todo = validation_report.list_tasks(many, only=scenario, mutations=strategy == "two-counter")
+    todo = validation_report.list_tasks(many, only=scenario, mutations=maker is MUTATED)
     if not todo:
         known = ", ".join(validation_report.case_names())
         raise UsageError(f"--scenario {scenario}: no case has that in its name; there are: {known}")
@@ -52,10 +59,7 @@ def certify(  # one argument for each option
     report = validation_report.build_report(strategy, many, validation_table.track_progress(answers, len(todo)))
     validation_table.print_report(report)
     if plot is not None:
-        draw = next(
-            (one.draw_validation for _, one in registry.report_plugins() if one.draw_validation is not None), None
-        )
-        if draw is None:
-            raise UsageError("--plot: no installed report format draws it; pip install 'stream-bench[report]'")
+        missing = "--plot: no installed report format draws it; pip install 'stream-bench[report]'"
+        draw = registry.find_report_ability(lambda plugin: plugin.draw_validation, missing)
         say(str(draw(report, plot)))
     raise typer.Exit(0 if all(criterion.passed for criterion in report.criteria) else 4)

@@ -15,7 +15,7 @@ def clean(*, out: Results = DEFAULT_RESULTS) -> None:
     """End what a killed run left running, and delete the data that it left behind."""
     from bench.plugins.environment import delete_data
     from bench.storage.run_folder import lock_run_folder
-    from bench.system.supervisor import reap_orphans
+    from bench.system.orphans import reap_orphans
 
     for ended in reap_orphans(children_folder()):
         say(f"ended    {ended}")

@@ -31,16 +31,17 @@ def compare(
     """
     from bench.analysis import comparison
     from bench.analysis.intervals import name_intervals
+    from bench.plugins import registry
     from bench.storage.run_folder import read_results, read_run, read_speed
     from bench.system.machine_speed import speed_ratios
 
     if fail_if not in ("", "slower", "faster"):
         raise UsageError(f"--fail-if {fail_if}: found no such verdict; allowed: slower, faster")
-    strategies = [read_run(folder).scenario.search.strategy for folder in (first, second)]
+    calibrated = [registry.is_calibrated(read_run(folder).scenario.search.strategy) for folder in (first, second)]
     complain_of_differences([first, second])
     results = [
-        name_intervals(read_results(folder), strategy)
-        for folder, strategy in zip((first, second), strategies, strict=True)
+        name_intervals(read_results(folder), calibrated=known)
+        for folder, known in zip((first, second), calibrated, strict=True)
     ]
     rates = [{(r.system, r.message_bytes, r.cpu_seconds): comparison.claim_text(r) for r in found} for found in results]
     speeds = speed_ratios(read_speed(first), read_speed(second))
@@ -56,5 +57,8 @@ def compare(
     say(", ".join(f"{count} {word}" for word, count in counts.items()))
     if speeds:
         ratios = ", ".join(f"{name} {ratio:.2f} times as fast" for name, ratio in speeds.items())
-        say(f"machine of B compared with A, by a fixed piece of work: {ratios}; what that may explain is undecided")
+        say(
+            f"machine of B relative to A, by a fixed piece of work: {ratios};"
+            " a difference that this may explain counts as undecided"
+        )
     raise typer.Exit(4 if counts.get(fail_if) else 0)

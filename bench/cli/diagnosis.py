@@ -14,9 +14,10 @@ from msgspec import Struct
 from bench.config.site import HostSite, Site
 from bench.errors import SiteError
 from bench.plugins.registry import KINDS, names
-from bench.plugins.site_preflight import endpoints, missing_for, site_services
+from bench.plugins.site_preflight import endpoints, missing_endpoints, missing_for, site_services
+from bench.services.preflight import PendingDownload
 from bench.system import host_info
-from bench.system.supervisor import orphans
+from bench.system.orphans import orphans
 from bench.telemetry import node_exporter
 
 MIN_DISK, MIN_MEMORY = 5 * 10**9, 4 * 10**9
@@ -44,13 +45,13 @@ def findings(site: Site, results: Path, cache: Path, children: Path) -> Iterator
     yield _files()
     yield Finding(_loopback(), "the loopback interface takes connections")
     plugins = [(kind, name) for kind in ("frameworks", "sources") for name in names(kind)]
-    gaps = missing_for(plugins, site, cache)
-    for gap in gaps:
-        yield Finding("downloaded first" in gap, gap)
-    if not gaps:
+    gaps, unreachable = missing_for(plugins, site, cache), missing_endpoints(site)
+    for gap in (*gaps, *map(str, unreachable)):
+        yield Finding(isinstance(gap, PendingDownload), gap)
+    if not gaps and not unreachable:
         yield Finding(good=True, what="Java, packages, jars and endpoints are all there")
     for service, address in endpoints(site):
-        if not any(gap.startswith(f"{service.key} at {address}:") for gap in gaps):
+        if not any((one.section, one.address) == (service.key, address) for one in unreachable):
             yield Finding(good=True, what=f"{service.key} at {address} takes connections")
     yield from (Finding(good=True, what=text) for each in site_services(site) for text in each.service.warnings)
     for name, host in sorted(site.hosts.items()):
@@ -59,7 +60,7 @@ def findings(site: Site, results: Path, cache: Path, children: Path) -> Iterator
         yield Finding(bool(names(kind)), f"{kind}: {', '.join(names(kind)) or 'none installed'}")
     left = orphans(children)
     text = (
-        f"{len(left)} children of a killed run are left; run: bench clean"
+        f"{len(left)} processes of a killed run are still there; run: bench clean"
         if left
         else "nothing of an earlier run is left"
     )
@@ -96,10 +97,11 @@ def _host(name: str, host: HostSite) -> Iterator[Finding]:
 
 def _clock(name: str, host: node_exporter.HostMetrics) -> Finding:
     if host.offset is None:
-        return Finding(good=False, what=f"{name}: its exporter says no time; is its collector 'time' off?")
+        return Finding(good=False, what=f"{name}: its node exporter reports no time; enable its collector `time`")
     off = abs(host.offset)
     follows = "" if host.value("stream_bench_clock_followed") else "; it follows no time server"
-    text = f"{name}: its clock is {1000 * off:.1f} ms off ours, known to {1000 * host.bound:.1f} ms{follows}"
+    differs = f"{1000 * off:.1f} ms ± {1000 * host.bound:.1f} ms"
+    text = f"{name}: its clock differs by {differs} from this machine's{follows}"
     return Finding(off - host.bound <= MAX_OFFSET and host.bound <= MAX_OFFSET, text)
 
 

@@ -34,14 +34,12 @@ def report(
     """Draw the maps of a run from its folder alone; of several runs, a page that shows them side by side."""
     from bench.plugins import registry
 
+    if len(folders) > 1 and formats:
+        raise UsageError(f"--format {formats}: several runs are put side by side in one page; leave --format out")
     complain_of_differences(folders)
     if len(folders) > 1:
-        if formats not in ("", "html"):
-            raise UsageError(f"--format {formats}: several runs are put side by side in one page (html) only")
-        compare = next((plugin.compare for _, plugin in registry.report_plugins() if plugin.compare is not None), None)
-        if compare is None:
-            raise UsageError("no installed report format can show several runs; pip install 'stream-bench[report]'")
-        say(str(compare(folders, out)))
+        missing = "no installed report format can show several runs; pip install 'stream-bench[report]'"
+        say(str(registry.find_report_ability(lambda plugin: plugin.compare, missing)(folders, out)))
         return
     chosen = split_names(formats) or [name for name, plugin in registry.report_plugins() if plugin.default]
     _write(folders[0], chosen)
@@ -68,12 +66,11 @@ def import_(
     *,
     out: Results = DEFAULT_RESULTS,
 ) -> None:
-    """Read other tools' results as a run that can be reported and compared, and never gone on with."""
+    """Read other tools' results as a run that can be reported and compared, but not resumed."""
     from bench.plugins import registry
 
-    read = next((plugin.read for _, plugin in registry.report_plugins() if plugin.read is not None), None)
-    if read is None:
-        raise UsageError("no installed report format reads other tools' results")
+    missing = "no installed report format reads other tools' results"
+    read = registry.find_report_ability(lambda plugin: plugin.read, missing)
     say(str(read(files, out, this_command())))
 
 

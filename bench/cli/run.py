@@ -1,6 +1,7 @@
 """`bench run`."""
 
 import logging
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -41,7 +42,7 @@ def run(  # one argument for each option
         Path | None, typer.Option("--resume", metavar="DIR", help="Go on with the run in this folder.")
     ] = None,
     changes: Changes = None,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Print only how it ended.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print only the outcome.")] = False,
     web: Annotated[
         bool, typer.Option("--web", help="Open the load generator's own page while it runs, on loopback.")
     ] = False,
@@ -57,8 +58,8 @@ def run(  # one argument for each option
 
     chosen, where = read_inputs(scenario, site, changes)
     warn_of_settings(chosen, where)
-    folder = _resumed(resume, chosen, where) if resume else RunFolder.create(out, chosen.name)
-    _log_to(folder.folder / "harness.log")
+    folder = _resume_folder(resume, chosen, where) if resume else RunFolder.create(out, chosen.name)
+    _log_to(folder.folder / "harness.log", {"bench", *registry.top_packages()})
     options = RunOptions(this_command(), cache_folder(), children_folder(), web=web)
     time_use = TimeUse()
     try:
@@ -74,12 +75,12 @@ def run(  # one argument for each option
         if plugin.default and plugin.write is not None:
             for file in plugin.write(folder.folder):
                 say(str(file))
-    failed = sum(result.status == "failed" for result in results)
-    say(f"{len(results)} cells, {failed} failed, {spent}: {folder.folder}")
-    raise typer.Exit(4 if failed else 0)
+    missing = sum(result.status in ("failed", "not-measured") for result in results)
+    say(f"{len(results)} cells, {missing} without a result, {spent}: {folder.folder}")
+    raise typer.Exit(4 if missing else 0)
 
 
-def _resumed(folder: Path, scenario: "Scenario", site: "Site") -> "RunFolder":
+def _resume_folder(folder: Path, scenario: "Scenario", site: "Site") -> "RunFolder":
     """Return the folder of an earlier run; it must have been of the same scenario, on the same site and machine."""
     from bench.config.site import same_site
     from bench.storage.run_folder import RunFolder, read_run, require_current_format
@@ -88,26 +89,28 @@ def _resumed(folder: Path, scenario: "Scenario", site: "Site") -> "RunFolder":
     require_current_format(folder)
     record = read_run(folder)
     if "imported" in record.facts:
-        raise UsageError(f"{folder}: was imported from another tool's results; it can be reported, not gone on with")
+        raise UsageError(f"{folder}: was imported from another tool's results; it can be reported, but not resumed")
     if record.scenario != scenario:
         raise UsageError(
             f"{folder}: is a run of another scenario or with other settings; give the ones in its run.json"
         )
     if not same_site(record.site, site):
         raise UsageError(
-            f"{folder}: is a run on the site {record.site.name!r} as it was then; give that site's file with --site"
+            f"{folder}: was measured on the site {record.site.name!r}, whose file differs from this one;"
+            " give the site as it is in run.json with --site"
         )
     if changed := host_info.find_change(record.facts):
         raise UsageError(
-            f"{folder}: was begun with {changed}; its cells would not be comparable: begin a run of its own"
+            f"{folder}: was started with {changed}; new cells would not be comparable with its cells; start a new run"
         )
     return RunFolder(folder)
 
 
-def _log_to(path: Path) -> None:
+def _log_to(path: Path, packages: Collection[str]) -> None:
+    """Write warnings to a file, and also the information that modules of these packages log."""
     handler = logging.FileHandler(path)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
-    for name in ("bench", "producers", "consumers", "frameworks", "reports"):
+    for name in packages:
         logging.getLogger(name).setLevel(logging.INFO)
     logging.getLogger().setLevel(logging.WARNING)  # what client libraries tell of themselves is not the run's

@@ -10,7 +10,7 @@ from msgspec import Struct
 from bench.config.scenario import Scenario
 from bench.config.site import Site
 from bench.model.cell import Cell
-from bench.plugins.site_preflight import missing_for
+from bench.plugins.site_preflight import missing_endpoints, missing_for
 from bench.runner.cell_plan import CellPlan, plan_cell
 from bench.search.durations import TrialDurations
 from bench.search.map_budget import FIRST_SHARE, MIN_CELL_S
@@ -55,7 +55,7 @@ def estimate_run(scenario: Scenario, site: Site, results: Path, cache: Path) -> 
     starts = START_S * (1 + len(scenario.systems))
     disk, free = max((_disk(one) for one in able), default=0.0), host_info.free_bytes(results)
     plugins = {("frameworks", one.cell.framework) for one in able} | {("sources", one.cell.source) for one in able}
-    missing = missing_for(plugins, site, cache)
+    missing = [*missing_for(plugins, site, cache), *map(str, missing_endpoints(site))]
     if disk > free:
         missing.append(f"{disk / 1e9:.1f} GB of disk are needed at {results}, {free / 1e9:.1f} GB are free")
     seconds = starts + sum(_usual_seconds(one) for one in able)
@@ -80,7 +80,9 @@ def estimate_run(scenario: Scenario, site: Site, results: Path, cache: Path) -> 
 def _describe_passes(total: float, cells: int) -> str:
     first = max(MIN_CELL_S, FIRST_SHARE * total / max(1, cells))
     rest = total - first * cells
-    more = f"then {rest:.0f} s where the map is open or an interval wide" if rest > 0 else "no time for another one"
+    more = (
+        f"then {rest:.0f} s for cells of open points and for wide intervals" if rest > 0 else "no time for another one"
+    )
     return f"the first visits every cell for about {first:.0f} s, {more}"
 
 

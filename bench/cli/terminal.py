@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from bench.model.cell import Cell
-from bench.model.measurement import PlannedTrial, Result
+from bench.model.measurement import REASONS, PlannedTrial, Result
 from bench.runner.progress import (
     CellFinished,
     CellStarted,
@@ -145,7 +145,7 @@ class Screen:
 
 def result_line(result: Result) -> str:
     """Return a cell's result in a line."""
-    reason = f" ({result.reason})" if result.reason else ""
+    reason = f" ({REASONS.get(result.reason, result.reason)})" if result.reason else ""
     rates = {"lower-bound": f"≥ {rate_text(result.low_hz)}", "upper-bound": f"≤ {rate_text(result.high_hz)}"}
     if result.status not in rates and result.estimate_hz is None:
         return f"{result.status}{reason}"

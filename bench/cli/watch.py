@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from bench.cli.output import say
-from bench.errors import InterruptedRunError, UsageError
+from bench.errors import InterruptedRunError
 
 
 def register(app: typer.Typer) -> None:
@@ -15,7 +15,7 @@ def register(app: typer.Typer) -> None:
 
 
 def watch(
-    folder: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run that goes on.")],
+    folder: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a running run.")],
     *,
     host: Annotated[
         str, typer.Option("--host", help="The address to listen on; by default only this machine can look.")
@@ -25,9 +25,8 @@ def watch(
     """Show a run while it goes on, as a live page that can only be read; ends with the run."""
     from bench.plugins import registry
 
-    serve = next((plugin.serve for _, plugin in registry.report_plugins() if plugin.serve is not None), None)
-    if serve is None:
-        raise UsageError("no installed report format serves a live page; pip install 'stream-bench[report]'")
+    missing = "no installed report format serves a live page; pip install 'stream-bench[report]'"
+    serve = registry.find_report_ability(lambda plugin: plugin.serve, missing)
     try:
         serve(folder, host=host, port=port, say=say)
     except KeyboardInterrupt:

@@ -15,14 +15,14 @@ def register(app: typer.Typer) -> None:
 
 def worker(
     master: Annotated[
-        str, typer.Argument(metavar="HOST:PORT", help="What the site file of the runs calls load.listen.")
+        str, typer.Argument(metavar="HOST:PORT", help="The address `load.listen` in the site file of the runs.")
     ],
     *,
     processes: Annotated[
-        int, typer.Option("--processes", min=1, max=256, help="How many workers this host is; each uses one core.")
+        int, typer.Option("--processes", min=1, max=256, help="Number of workers on this host; each uses one core.")
     ] = 1,
 ) -> None:
-    """Be workers of the load generator on this host, for one run after another that a site file sends here."""
+    """Run load workers on this host. They serve one run after the other, until Ctrl-C."""
     from bench.config.validation import read_address
     from bench.plugins import registry
 
@@ -32,4 +32,4 @@ def worker(
     try:
         plugin.join(read_address(master), processes, say)
     except KeyboardInterrupt:
-        raise InterruptedRunError("no worker of the load any more") from None
+        raise InterruptedRunError("the load workers have stopped") from None

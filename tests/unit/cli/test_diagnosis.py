@@ -27,8 +27,8 @@ def test_a_clock_that_is_off_is_a_bad_finding(
     """Five seconds ahead are within what the finding says, however long the exporter took to answer."""
     monkeypatch.setattr(Exporter, "ahead", AHEAD)
     found = findings(Site(hosts={"b1": HostSite(exporter_address)}), tmp_path)
-    (clock,) = [(what, good) for what, good in found.items() if "its clock is" in what]
-    said = re.match(r"b1: its clock is ([\d.]+) ms off ours, known to ([\d.]+) ms", clock[0])
+    (clock,) = [(what, good) for what, good in found.items() if "its clock differs" in what]
+    said = re.match(r"b1: its clock differs by ([\d.]+) ms ± ([\d.]+) ms", clock[0])
     assert said
     off, bound = map(float, said.groups())
     assert abs(off - 1000 * AHEAD) <= bound + 0.1  # both are rounded
@@ -57,6 +57,19 @@ def test_an_endpoint_that_takes_connections_is_a_good_finding(exporter_address: 
     assert findings(Site(sections={"kafka": KafkaSite(exporter_address)}), tmp_path) == {
         f"kafka at {exporter_address} takes connections": True
     }
+
+
+def test_an_endpoint_without_a_connection_is_one_bad_finding(unused_address: str, tmp_path: Path) -> None:
+    """Nothing says that it takes connections."""
+    assert findings(Site(sections={"kafka": KafkaSite(unused_address)}), tmp_path) == {
+        f"kafka at {unused_address}: no connection (Connection refused)": False
+    }
+
+
+def test_jars_that_will_be_downloaded_are_a_good_finding(tmp_path: Path) -> None:
+    """An empty cache needs no correction."""
+    found = diagnosis.findings(Site(), tmp_path, tmp_path / "cache", tmp_path / "children")
+    assert {one.good for one in found if "not in the cache" in one.what} == {True}
 
 
 def test_a_token_over_an_open_connection_is_reported(unused_address: str, tmp_path: Path) -> None:
