@@ -17,7 +17,13 @@ LOOK_INTERVAL_S = 0.005
 
 
 class FilesConsumer:
-    """A reader of the files whose names are the member's share; all members together read each file once."""
+    """A reader of the files whose names are the member's share; all members together read each file once.
+
+    Args:
+        endpoint: what a source has opened.
+        member: number of this reader, from 0.
+        members: readers that share the endpoint.
+    """
 
     def __init__(self, endpoint: Endpoint, member: int, members: int) -> None:
         self._names: deque[str] = deque()
@@ -27,7 +33,11 @@ class FilesConsumer:
             raise PluginError("files", "open", f"there is no folder {self._folder}")
 
     def take(self, most: int, timeout: float) -> Sequence[bytes]:
-        """Return up to `most` messages of one part, as soon as there are any; none after `timeout` seconds."""
+        """Return up to `most` messages of one part, as soon as there are any; none after `timeout` seconds.
+
+        Raises:
+            PluginError: a file cannot be read.
+        """
         self._delete()
         deadline = time.monotonic() + timeout
         while not self._names and not self._look():

@@ -11,6 +11,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 from bench.errors import PluginError
 from bench.plugins.plugin import ConsumerPlugin
 from bench.plugins.protocols import Endpoint
+from consumers.partition_batches import take_batch
 from producers.kafka import security
 
 logger = logging.getLogger(__name__)
@@ -23,7 +24,13 @@ _WITHOUT_LEADER = (KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AV
 
 
 class KafkaConsumer:
-    """A reader of the partitions whose number, modulo the number of members, is the member's."""
+    """A reader of the partitions whose number, modulo the number of members, is the member's.
+
+    Args:
+        endpoint: what a source has opened.
+        member: number of this reader, from 0.
+        members: readers that share the endpoint.
+    """
 
     def __init__(self, endpoint: Endpoint, member: int, members: int) -> None:
         self._batches: deque[list[bytes]] = deque()
@@ -41,15 +48,14 @@ class KafkaConsumer:
             ) from problem
 
     def take(self, most: int, timeout: float) -> Sequence[bytes]:
-        """Return up to `most` messages of one part, as soon as there are any; none after `timeout` seconds."""
+        """Return up to `most` messages of one part, as soon as there are any; none after `timeout` seconds.
+
+        Raises:
+            PluginError: Kafka gives an error instead of a message.
+        """
         if not self._batches:
             self._batches.extend(_by_partition(self._client.consume(most, timeout)))
-        if not self._batches:
-            return ()
-        batch = self._batches.popleft()
-        if len(batch) > most:
-            self._batches.appendleft(batch[most:])
-        return batch[:most]
+        return take_batch(self._batches, most)
 
     def close(self) -> None:
         """Disconnect."""

@@ -11,8 +11,9 @@ import pulsar
 from bench.errors import PluginError
 from bench.plugins.plugin import ConsumerPlugin
 from bench.plugins.protocols import Endpoint
+from consumers.partition_batches import take_batch
 from producers.pulsar.admin import Admin, Backlog
-from producers.pulsar.connection import connected
+from producers.pulsar.connection import make_client
 from producers.pulsar.site import PulsarSite
 
 SUBSCRIPTION = "stream-bench"
@@ -34,7 +35,7 @@ class PulsarConsumer:
         self._closed = False
         kind, size = str(endpoint.client["subscription"]), int(endpoint.client["message_bytes"])
         ahead = max(1, min(QUEUE_MESSAGES, QUEUE_BYTES // size))
-        self._client, self._in_order = connected(endpoint.address, endpoint.client), kind == "failover"
+        self._client, self._in_order = make_client(endpoint.address, endpoint.client), kind == "failover"
         try:
             self._consumer = self._client.subscribe(
                 endpoint.name,
@@ -53,16 +54,15 @@ class PulsarConsumer:
             ) from problem
 
     def take(self, most: int, timeout: float) -> Sequence[bytes]:
-        """Return up to `most` messages of one part, as soon as there are any; none after `timeout` seconds."""
+        """Return up to `most` messages of one part, as soon as there are any; none after `timeout` seconds.
+
+        Raises:
+            PluginError: Pulsar gives an error, or refuses an acknowledgement.
+        """
         self._acknowledge()
         if not self._batches:
             self._batches.extend(self._received(timeout))
-        if not self._batches:
-            return ()
-        batch = self._batches.popleft()
-        if len(batch) > most:
-            self._batches.appendleft(batch[most:])
-        self._given = batch[:most]
+        self._given = take_batch(self._batches, most)
         return [message.data() for message in self._given]
 
     def close(self) -> None:

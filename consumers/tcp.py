@@ -25,7 +25,11 @@ class TcpConsumer:
         self._socket = _connect(endpoint) if member == 0 else None
 
     def take(self, most: int, timeout: float) -> Sequence[bytes]:
-        """Return up to `most` messages of one part, as soon as there are any; none after `timeout` seconds."""
+        """Return up to `most` messages of one part, as soon as there are any; none after `timeout` seconds.
+
+        Raises:
+            PluginError: the connection broke or was closed.
+        """
         if self._socket is None:
             time.sleep(timeout)
             return ()

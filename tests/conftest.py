@@ -3,7 +3,6 @@
 import logging
 import os
 import signal
-import socket
 import sys
 import threading
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ from hypothesis import settings
 from bench.config.site import Site
 from bench.plugins.environment import RunEnvironment
 from bench.services.embedded_server import EmbeddedServer
+from bench.services.ports import free_ports
 from bench.system.supervisor import Supervisor
 from producers.kafka.server import Broker, start_kafka
 from producers.pulsar.server import Broker as PulsarBroker
@@ -88,5 +88,4 @@ def exporter_address() -> Iterator[str]:
 @pytest.fixture
 def unused_address() -> str:
     """An address of loopback at which nobody listens."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return f"127.0.0.1:{server.getsockname()[1]}"
+    return f"127.0.0.1:{free_ports(1)[0]}"

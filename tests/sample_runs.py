@@ -149,12 +149,8 @@ def make_run(
 def open_run_folder(folder: Path, scenario: Scenario, **facts: Any) -> Iterator[RunFolder]:
     """Yield a new run folder that is open for writing."""
     folder.mkdir()
-    store = RunFolder(folder)
-    store.open(scenario, Site(), FACTS | facts)
-    try:
+    with RunFolder(folder).open(scenario, Site(), FACTS | facts) as store:
         yield store
-    finally:
-        store.close()
 
 
 def make_large_scenario(systems: int, sizes: int, costs: int) -> Scenario:

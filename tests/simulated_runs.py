@@ -35,10 +35,9 @@ GENERATOR_HZ = 40_000.0
 def make_simulated_run(folder: Path, scenario: Scenario = SCENARIO) -> Path:
     """Run a scenario on simulated systems into a new folder; return it."""
     folder.mkdir()
-    store = RunFolder(folder)
+    options = RunOptions("bench run x", folder, folder / "children")
     with simulated_systems():
-        run(scenario, Site(), store, lambda _event: None, RunOptions("bench run x", folder, folder / "children"))
-    store.close()
+        run(scenario, Site(), RunFolder(folder), lambda _event: None, options)
     return folder
 
 

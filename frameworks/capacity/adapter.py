@@ -15,7 +15,8 @@ from msgspec import Struct
 
 from bench.model.cell import Cell
 from bench.plugins import registry
-from bench.plugins.protocols import Consumer, Endpoint, RunEnvironment
+from bench.plugins.environment import RunEnvironment
+from bench.plugins.protocols import Consumer, Endpoint
 from bench.plugins.reporting_thread import ReportingThread
 from bench.units import Rate, Seconds
 from bench.workload.processing import MessageProcessor
@@ -26,12 +27,15 @@ SAVED_MESSAGES, SAVED_PAUSES = 3, 1.25
 
 
 class CapacitySettings(Struct, frozen=True, forbid_unknown_fields=True):
-    """The capacity in messages/s; the interval at which results show; one mistake in every so many messages."""
+    """A framework of known capacity, which can make mistakes on purpose."""
 
     ceiling: Rate = Rate(5000)
+    """capacity in messages/s"""
     batch_interval: Seconds = Seconds(0)
+    """interval at which results show"""
     mistake: Mistake | None = None
     every: int = 1000
+    """one mistake in so many messages"""
 
 
 class CapacityFramework:
@@ -52,7 +56,7 @@ class CapacityFramework:
 
     def open(self, cell: Cell, endpoint: Endpoint, work: MessageProcessor, env: RunEnvironment) -> ReportingThread:  # noqa: ARG002  it runs in this process
         """Start to process the endpoint's messages; return the running thread, whose reports are polled."""
-        return ReportingThread("capacity", partial(self._run, registry.consumer(endpoint), work))
+        return ReportingThread("capacity", partial(self._run, registry.open_consumer(endpoint), work))
 
     def _run(self, consumer: Consumer, work: MessageProcessor, thread: ReportingThread) -> None:
         seen = 0

@@ -13,12 +13,14 @@ from msgspec import Struct
 from bench.errors import PluginError, ProcessDiedError
 from bench.model.cell import Cell
 from bench.plugins import registry
+from bench.plugins.environment import RunEnvironment
 from bench.plugins.placement import place
-from bench.plugins.protocols import Endpoint, RunEnvironment
+from bench.plugins.protocols import Endpoint
+from bench.system.child import Child
 from bench.system.ipc import Failure, Ready
-from bench.system.supervisor import Child
 from bench.workload.delivery_counts import ProcessingReport
 from bench.workload.processing import MessageProcessor
+from frameworks.batch_limits import max_batch_messages, max_messages_in_memory
 from frameworks.harmonicio import job
 from frameworks.harmonicio.bridge import Bridging
 from frameworks.harmonicio.cluster import (
@@ -40,9 +42,8 @@ logger = logging.getLogger(__name__)
 
 STREAM = "stream"
 """The source that is HarmonicIO's own connector; every other one is read by a bridge."""
-MAX_BATCH_CPU_S, MAX_BATCH_BYTES, MAX_BATCH_MESSAGES = 0.1, 8 * 10**6, 10_000
-"""Bounds of a batch: by the CPU time that its messages ask for, and by what must lie in memory. Only what waits is put
-together."""
+MAX_BATCH_CPU_S = 0.1
+"""CPU time that the messages of a batch may ask for. Only what waits is put together."""
 STOP_TIMEOUT_S = 40.0
 
 
@@ -68,12 +69,18 @@ class HarmonicioFramework:
         return too_large(cell) or (None if source == STREAM else registry.missing_consumer(source))
 
     def open(self, cell: Cell, endpoint: Endpoint, work: MessageProcessor, env: RunEnvironment) -> "RunningStream":
-        """Start to process the endpoint's messages; return once they are read."""
+        """Start to process the endpoint's messages; return once they are read.
+
+        Raises:
+            PluginError: the master refuses the PEs, or others run there.
+            SiteError: PEs do not run in time on the site's cluster, or what the site names cannot be used.
+            ServiceError: the run's own cluster, or a bridge, does not come up.
+        """
         stream = RunningStream(cluster_of(env), endpoint)
         with ExitStack() as opening:
             opening.callback(stream.close)
             pes = self._settings.pes or place("harmonicio", endpoint.source, env.site, env.cores).cores
-            stream.start_pes(pes, work, _most(cell))
+            stream.start_pes(pes, work, max_batch_messages(cell, MAX_BATCH_CPU_S))
             if endpoint.source != STREAM:
                 stream.start_bridges(min(self._settings.bridges, endpoint.parts), cell, env)
             opening.pop_all()  # it stays open
@@ -100,9 +107,9 @@ class RunningStream:
                     "harmonicio", "open", f"PEs of {', '.join(others)} are there; end them: harmonicio stop STREAM"
                 )
             self._cluster.operator.submit(wanted)
+            self._wait_for(pes)
         except HarmonicError as problem:
             raise PluginError("harmonicio", "open", str(problem)) from problem
-        self._wait_for(pes)
 
     def start_bridges(self, members: int, cell: Cell, env: RunEnvironment) -> None:
         """Start so many bridges from the endpoint to the stream; return once they read."""
@@ -115,16 +122,21 @@ class RunningStream:
             tls=reach.tls,
             overflow="absent",
         )
+        most = max_messages_in_memory(cell)
         for member in range(members):
             command = [sys.executable, "-m", "frameworks.harmonicio.bridge"]
             bridge = env.supervisor.start(command, name=f"bridge-{member}", role="framework", received=Ready | Failure)
             self._bridges.append(bridge)
-            bridge.inbox.send(Bridging(self._endpoint, fed, member=member, members=members, most=_at_once(cell)))
+            bridge.inbox.send(Bridging(self._endpoint, fed, member=member, members=members, most=most))
         for bridge in self._bridges:
             bridge.wait_reply(Ready, READY_TIMEOUT_S)
 
     def poll(self) -> list[ProcessingReport]:
-        """Return what was processed since the last call."""
+        """Return what was processed since the last call.
+
+        Raises:
+            ProcessDiedError: a PE, a bridge, or the run's own master or worker ended.
+        """
         ended = self._report_server.ended()  # first: what a PE said last is still heard
         reports = self._report_server.received()
         for bridge in self._bridges:
@@ -181,14 +193,3 @@ class RunningStream:
     def _running(self) -> int:
         view: dict[str, Any] = self._cluster.operator.status()
         return sum(pe["c_name"] == self._stream and pe["state"] == "running" for pe in view["pes"])
-
-
-def _most(cell: Cell) -> int:
-    """Return how many messages a batch may have."""
-    by_cost = int(MAX_BATCH_CPU_S / cell.cpu_seconds) if cell.cpu_seconds else MAX_BATCH_MESSAGES
-    return min(by_cost, _at_once(cell)) or 1
-
-
-def _at_once(cell: Cell) -> int:
-    """Return how many messages may lie in memory at once."""
-    return max(1, min(MAX_BATCH_MESSAGES, MAX_BATCH_BYTES // cell.message_bytes))

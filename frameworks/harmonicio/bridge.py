@@ -14,7 +14,7 @@ from bench.system.ipc import Channel, Ready
 from frameworks.harmonicio.engine.connector import Feeder, Options
 from frameworks.harmonicio.engine.errors import HarmonicError
 
-_TIMEOUT_S, _PAUSE = 0.02, 0.001
+_TIMEOUT_S, _PAUSE_S = 0.02, 0.001
 _POLL_INTERVAL_S = 0.1
 
 
@@ -36,7 +36,7 @@ def main() -> None:
 
 
 def _bridge(channel: Channel[Bridging], command: Bridging) -> None:
-    consumer = registry.consumer(command.endpoint, command.member, command.members)
+    consumer = registry.open_consumer(command.endpoint, command.member, command.members)
     with closing(consumer), closing(Feeder(command.fed)) as feeder:
         try:
             feeder.step()
@@ -52,12 +52,12 @@ def _carry(channel: Channel[Bridging], consumer: Consumer, feeder: Feeder, most:
     looked = 0.0
     while True:
         if not waiting:
-            waiting = consumer.take(most, _PAUSE if feeder.unacked else _TIMEOUT_S)
+            waiting = consumer.take(most, _PAUSE_S if feeder.unacked else _TIMEOUT_S)
         feeder.step()
         if waiting:
             waiting = waiting[feeder.offer(waiting) :]
             if waiting:
-                time.sleep(_PAUSE)
+                time.sleep(_PAUSE_S)
         if time.monotonic() > looked + _POLL_INTERVAL_S:
             looked = time.monotonic()
             channel.receive(timeout=0)

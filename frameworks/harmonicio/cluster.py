@@ -10,10 +10,11 @@ from msgspec import Struct
 from bench.config.address import Address
 from bench.errors import NotReadyError, SiteError
 from bench.model.cell import Cell
-from bench.plugins.protocols import RunEnvironment
+from bench.plugins.environment import RunEnvironment
 from bench.services.credentials import read_secret
 from bench.services.ports import LOOPBACK, free_ports
-from bench.system.supervisor import Child, Supervisor
+from bench.system.child import Child
+from bench.system.supervisor import Supervisor
 from frameworks.harmonicio.engine.config import MasterConfig
 from frameworks.harmonicio.engine.errors import HarmonicError
 from frameworks.harmonicio.engine.operator_client import OperatorClient

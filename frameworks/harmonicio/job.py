@@ -15,8 +15,8 @@ from bench.workload.processing import MessageProcessor
 from frameworks.harmonicio.engine.pe import Batch, of_batch
 
 REPORT_INTERVAL_S = 0.1
-"""Seconds between two accounts at high rates; at low ones every batch is told of at once. Each costs 0.3 ms of both
-sides' CPU."""
+"""Seconds between two reports at high rates; at low ones every batch is reported at once. A report costs 0.3
+ms of CPU, of both sides together."""
 
 
 class Settings(Struct, frozen=True):
@@ -60,21 +60,22 @@ class Job:
         self.idle()
 
     def idle(self) -> float:
-        """Report what is unreported, unless the last report is too young.
+        """Report what is unreported, unless the last report was less than REPORT_INTERVAL_S ago.
 
-        Return in how many seconds it is not any more.
+        Returns:
+            Seconds until the next report is due; infinite when nothing is unreported.
         """
-        young = self._reported + REPORT_INTERVAL_S - time.monotonic() if self._reports else math.inf
-        if young > 0:
-            return young
-        self._tell()
+        left = self._reported + REPORT_INTERVAL_S - time.monotonic() if self._reports else math.inf
+        if left > 0:
+            return left
+        self._report()
         return math.inf
 
     def close(self) -> None:
         """Report the rest."""
-        self._tell()
+        self._report()
 
-    def _tell(self) -> None:
+    def _report(self) -> None:
         reports, self._reports, self._reported = self._reports, [], time.monotonic()
         for report in merge_reports(reports):
             self._channel.send(report)

@@ -29,7 +29,7 @@ class ReportServer:
             raise SiteError(f"site.harmonicio.listen: cannot listen at {host}:{port}: {problem.strerror}") from problem
         self._inboxes: list[Inbox[Any]] = []
         self._ready: set[int] = set()
-        threading.Thread(target=self._accept, daemon=True, name="accounts").start()
+        threading.Thread(target=self._accept, daemon=True, name="reports").start()
 
     @property
     def port(self) -> int:

@@ -14,19 +14,19 @@ class HarmonicioSite(Struct, frozen=True, forbid_unknown_fields=True):
     """A HarmonicIO that exists already; its workers must allow `python:frameworks.harmonicio.job:Job`."""
 
     master: HostPort
-    """of its control plane"""
+    """address of the master's control plane"""
     data: HostPort
     """where the master takes connectors"""
     listen: HostPort
-    """of this machine, where PEs reach it: there they tell what they have done"""
+    """address of this machine to which PEs send their reports"""
     token_file: str | None = None
-    """whose first line is the operator's token"""
+    """file; its first line is the operator's token"""
     connector_token_file: str | None = None
-    """whose first line is the connectors' token"""
+    """file; its first line is the connectors' token"""
     tls: str | None = None
     """folder with certificate.pem, key.pem and authority.pem, for mutual TLS; plain TCP when left out"""
     cores: Annotated[int, Meta(ge=1)] | None = None
-    """of all its workers; the site's `cores` when left out"""
+    """cores of all its workers together; the site's `cores` when left out"""
 
 
 def _describe(site: HarmonicioSite) -> ExternalService:

@@ -7,16 +7,17 @@ from msgspec import Struct
 
 from bench.model.cell import Cell
 from bench.plugins import registry
-from bench.plugins.protocols import Endpoint, RunEnvironment
+from bench.plugins.environment import RunEnvironment
+from bench.plugins.protocols import Endpoint
+from bench.system.child import Child
 from bench.system.ipc import Failure, Ready
-from bench.system.supervisor import Child
 from bench.workload.delivery_counts import ProcessingReport
 from bench.workload.processing import MessageProcessor
+from frameworks.batch_limits import max_batch_messages
 from frameworks.python.worker import Reading
 
 READY_TIMEOUT_S = 60.0
-MAX_BATCH_CPU_S, MAX_BATCH_BYTES, MAX_BATCH_MESSAGES = 0.05, 8 * 10**6, 10_000
-"""Bounds of a batch: by the CPU time that its messages ask for, and by what must lie in memory."""
+MAX_BATCH_CPU_S = 0.05
 
 
 class PythonSettings(Struct, frozen=True, forbid_unknown_fields=True):
@@ -39,7 +40,12 @@ class PythonFramework:
         return registry.missing_consumer(source)
 
     def open(self, cell: Cell, endpoint: Endpoint, work: MessageProcessor, env: RunEnvironment) -> "PythonWorkers":
-        """Start to process the endpoint's messages; return once they are read."""
+        """Start to process the endpoint's messages; return once they are read.
+
+        Raises:
+            ProcessDiedError: a worker cannot read the endpoint, or ended.
+            NotReadyError: it takes too long.
+        """
         return PythonWorkers(self._settings.processes or env.cores, cell, endpoint, work, env)
 
 
@@ -50,6 +56,7 @@ class PythonWorkers:
         self, members: int, cell: Cell, endpoint: Endpoint, work: MessageProcessor, env: RunEnvironment
     ) -> None:
         self._workers: list[Child] = []
+        most = max_batch_messages(cell, MAX_BATCH_CPU_S)
         with ExitStack() as opening:
             opening.callback(self.close)
             for member in range(members):
@@ -58,13 +65,17 @@ class PythonWorkers:
                     command, name=f"python-{member}", role="framework", received=ProcessingReport | Ready | Failure
                 )
                 self._workers.append(worker)
-                worker.inbox.send(Reading(endpoint, work, member=member, members=members, most=_most(cell)))
+                worker.inbox.send(Reading(endpoint, work, member=member, members=members, most=most))
             for worker in self._workers:
                 worker.wait_reply(Ready, READY_TIMEOUT_S)
             opening.pop_all()  # it stays open
 
     def poll(self) -> list[ProcessingReport]:
-        """Return what was processed since the last call."""
+        """Return what was processed since the last call.
+
+        Raises:
+            ProcessDiedError: a worker ended.
+        """
         alive = [worker.alive() for worker in self._workers]  # first: what a worker said last is still heard
         reports = [one for worker in self._workers for one in worker.receive() if isinstance(one, ProcessingReport)]
         for worker, lives in zip(self._workers, alive, strict=True):
@@ -76,9 +87,3 @@ class PythonWorkers:
         """Stop; idempotent."""
         while self._workers:
             self._workers.pop().stop()
-
-
-def _most(cell: Cell) -> int:
-    """Return how many messages a batch may have."""
-    by_cost = int(MAX_BATCH_CPU_S / cell.cpu_seconds) if cell.cpu_seconds else MAX_BATCH_MESSAGES
-    return max(1, min(MAX_BATCH_MESSAGES, by_cost, MAX_BATCH_BYTES // cell.message_bytes))

@@ -34,7 +34,7 @@ def main() -> None:
 
 
 def _read(channel: Channel[Reading], reading: Reading) -> None:
-    with closing(registry.consumer(reading.endpoint, reading.member, reading.members)) as consumer:
+    with closing(registry.open_consumer(reading.endpoint, reading.member, reading.members)) as consumer:
         channel.send(Ready())
         _work(channel, reading, consumer)
 

@@ -7,9 +7,10 @@ from pathlib import Path
 
 from bench.errors import PluginError
 from bench.model.cell import Cell
+from bench.plugins.environment import RunEnvironment
 from bench.plugins.placement import place
-from bench.plugins.protocols import Endpoint, RunEnvironment
-from bench.services.maven_jars import cached, jars
+from bench.plugins.protocols import Endpoint
+from bench.services.maven_jars import download_jars, has_jars
 from bench.workload.delivery_counts import ProcessingReport
 from bench.workload.processing import MessageProcessor
 from frameworks.spark.commands import Read, Reader
@@ -42,7 +43,14 @@ class SparkFramework:
         return f"Spark reads {', '.join(_SOURCES)} here, not {source}"
 
     def open(self, cell: Cell, endpoint: Endpoint, work: MessageProcessor, env: RunEnvironment) -> "RunningQuery":  # noqa: ARG002  the work says it all
-        """Start to process the endpoint's messages; return once they are read."""
+        """Start to process the endpoint's messages; return once they are read.
+
+        Raises:
+            PluginError: its messages come in pieces, or Spark cannot read them.
+            SiteError: a file that the site or the endpoint names cannot be read.
+            UsageError: PySpark or Java is missing.
+            ServiceError: Spark does not start or ends, or its jars cannot be had.
+        """
         settings, reader = self._settings, self._settings.reader(endpoint.source)
         if endpoint.client.get("chunking"):
             raise PluginError(
@@ -80,7 +88,11 @@ class RunningQuery:
         return self._session.name
 
     def poll(self) -> list[ProcessingReport]:
-        """Return what was processed since the last call."""
+        """Return what was processed since the last call.
+
+        Raises:
+            ProcessDiedError: the session cannot go on.
+        """
         return self._session.reports()
 
     def close(self) -> None:
@@ -104,8 +116,8 @@ def _plan(settings: SparkSettings, reader: Reader, source: str, env: RunEnvironm
     one.
     """
     cores = settings.cores or place("spark", source, env.site, env.cores).cores
-    wanted = reader == "kafka" or (reader != "receiver" and cached(CONNECTOR_JARS, env.cache))
-    connector = jars(CONNECTOR_JARS, env.cache, env.note) if wanted else None
+    wanted = reader == "kafka" or (reader != "receiver" and has_jars(CONNECTOR_JARS, env.cache))
+    connector = download_jars(CONNECTOR_JARS, env.cache, env.note) if wanted else None
     site = SPARK_SITE.read(env.site)
     conf = session_conf(settings, reader, cores=cores, site=site, folder=env.data / "spark")
     if site is None:

@@ -35,10 +35,10 @@ class SparkSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """The settings of Spark; README.md says why the defaults are what they are."""
 
     cores: Annotated[int, Meta(ge=1)] | None = None
-    """Tasks at once; the run's cores when left out. A receiver gets a slot of its own besides."""
+    """Tasks that run at once; the run's cores when left out. A receiver gets one more."""
     batch_interval: Seconds = Seconds(1)
     preset: Literal["competent", "shipped"] = "competent"
-    """Whether what is below its best as shipped is tuned; `conf` and `options` come on top of either."""
+    """`competent` tunes Spark's defaults as README.md lists, `shipped` does not; `conf` and `options` override both."""
     driver_memory: Annotated[str, Meta(pattern="^[1-9][0-9]*[mg]$")] | None = None
     """4g when competent, 1g as shipped."""
     tcp: Literal["receiver", "socket"] = "receiver"

@@ -26,7 +26,7 @@ _POLL_INTERVAL_S = 0.05
 _JVM_END_S = 3.0
 """Seconds that a failure waits for the end of the JVM, which explains it: a killed one closes its sockets before its
 parent is told."""
-_STOPPED = 4.0
+_STOP_TIMEOUT_S = 4.0
 """Seconds that Spark has to stop when the harness ends or is gone."""
 
 
@@ -46,18 +46,18 @@ class Driver:
     def run(self) -> None:
         """Execute commands until the harness or Spark is gone; then end Spark."""
         try:
-            trouble = None
-            while trouble is None:
+            reason = None
+            while reason is None:
                 for command in self._channel.receive(_POLL_INTERVAL_S):
                     self._execute(command)
                 self._tell_what_is_done()
-                trouble = self._trouble()
-            self._channel.send(Failure(self._jvm_trouble(_JVM_END_S) or trouble))
+                reason = self._failure_reason()
+            self._channel.send(Failure(self._jvm_exit(_JVM_END_S) or reason))
         except EOFError:
             pass
         except (PySparkException, Py4JError, OSError) as error:
             traceback.print_exc()
-            self._channel.send(Failure(self._jvm_trouble(_JVM_END_S) or first_line(error)))
+            self._channel.send(Failure(self._jvm_exit(_JVM_END_S) or first_line(error)))
         finally:
             self._end()
 
@@ -89,10 +89,10 @@ class Driver:
             for report in self._done.get():
                 self._channel.send(report)
 
-    def _trouble(self) -> str | None:
-        return self._jvm_trouble() or (self._reading.trouble() if self._reading is not None else None)
+    def _failure_reason(self) -> str | None:
+        return self._jvm_exit() or (self._reading.failure_reason() if self._reading is not None else None)
 
-    def _jvm_trouble(self, timeout_s: float = 0.0) -> str | None:
+    def _jvm_exit(self, timeout_s: float = 0.0) -> str | None:
         """Return how Spark's JVM ended, within `timeout_s` at most; None if it has not."""
         if self._spark is None:
             return None
@@ -104,10 +104,10 @@ class Driver:
 
     def _end(self) -> None:
         """Stop Spark if it still can be; what is left ends with this process, whose end closes the JVM's input."""
-        if self._spark is not None and self._jvm_trouble() is None:
+        if self._spark is not None and self._jvm_exit() is None:
             stopping = threading.Thread(target=self._spark.stop, daemon=True)
             stopping.start()
-            stopping.join(_STOPPED)
+            stopping.join(_STOP_TIMEOUT_S)
 
 
 def main() -> None:

@@ -16,7 +16,7 @@ from bench.config.address import Address
 from bench.workload.delivery_counts import ProcessingReport
 from frameworks.spark.batch_clock import BatchClock
 from frameworks.spark.commands import Read, first_line
-from frameworks.spark.tasks import merged, on_lines
+from frameworks.spark.tasks import merge_rows, on_lines
 
 _START_TIMEOUT_S = 20.0
 """Seconds that the receiver has to start."""
@@ -41,7 +41,7 @@ class Receiver:
             self.stop()
             raise PySparkException(f"the receiver has not started within {_START_TIMEOUT_S:g} s")
 
-    def trouble(self) -> str | None:
+    def failure_reason(self) -> str | None:
         """Return why it cannot go on; None while it does."""
         if self._watch.error is not None:
             return f"the receiver failed: {self._watch.error}"
@@ -66,7 +66,7 @@ class Receiver:
                 started_ms, before_ended_ms = self._watch.times(round(batch_time.timestamp() * 1000), called_ms)
                 began = self._clock.begin(started_ms, before_ended_ms)
                 self._clock.end(at)
-                self._done(merged(rows, began, at))
+                self._done(merge_rows(rows, began, at))
         except (PySparkException, Py4JError) as error:
             self._failure = first_line(error)
             raise

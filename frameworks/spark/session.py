@@ -11,7 +11,7 @@ from threading import RLock
 from msgspec import Struct
 
 from bench.errors import HarnessError, NotReadyError, PluginError, ProcessDiedError, UsageError
-from bench.plugins.protocols import RunEnvironment
+from bench.plugins.environment import RunEnvironment
 from bench.system.ipc import Failure, Ready
 from bench.workload.delivery_counts import ProcessingReport
 from frameworks.spark.commands import Command, Read, StartSession, Stop
@@ -82,7 +82,17 @@ class Session:
         return not self._over and self._child.alive()
 
     def send(self, command: Command, seconds: float = _READ_TIMEOUT_S) -> None:
-        """Send a command; return once it is carried out. What was reported before is dropped."""
+        """Send a command; return once it is carried out. What was reported before is dropped.
+
+        Args:
+            command: to the driver.
+            seconds: within which it must be carried out.
+
+        Raises:
+            PluginError: Spark refuses; the session is over then.
+            ProcessDiedError: the driver ended.
+            NotReadyError: it takes longer than `seconds`.
+        """
         self._child.inbox.send(command)
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:

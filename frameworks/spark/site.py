@@ -24,11 +24,11 @@ class SparkSite(Struct, frozen=True, forbid_unknown_fields=True):
     driver_host: str | None = None
     """The address under which Spark's executors reach this machine."""
     conf: Mapping[str, str] = {}
-    """Spark settings that the place asks for: ports that a firewall lets through, memory of an executor."""
+    """Spark settings that this cluster needs, such as ports that its firewall allows, or an executor's memory."""
     password_file: str | None = None
-    """whose first line drivers must know (spark.authenticate); their connections are then encrypted"""
+    """file; its first line is the shared secret of drivers (spark.authenticate); it also turns encryption on"""
     cores: Annotated[int, Meta(ge=1)] | None = None
-    """of all its workers; the site's `cores` when left out"""
+    """cores of all its workers together; the site's `cores` when left out"""
 
 
 def _describe(site: SparkSite) -> ExternalService:

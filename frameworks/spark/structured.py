@@ -21,7 +21,7 @@ from bench.config.address import Address
 from bench.workload.delivery_counts import ProcessingReport
 from frameworks.spark.batch_clock import BatchClock
 from frameworks.spark.commands import Read, first_line
-from frameworks.spark.tasks import merged, on_arrow
+from frameworks.spark.tasks import merge_rows, on_arrow
 
 _FILE = "path string, modificationTime timestamp, length long, content binary"
 _BYTES = "org.apache.kafka.common.serialization.ByteArrayDeserializer"
@@ -45,7 +45,7 @@ class Query:
         self._triggers.follow(self._query)
         self._wait_started()
 
-    def trouble(self) -> str | None:
+    def failure_reason(self) -> str | None:
         """Return why it ended by itself; None while it goes on."""
         error = self._query.exception()
         if error is not None:
@@ -69,12 +69,12 @@ class Query:
                 return  # raised, Spark would search its long text with a pattern that overflows the stack
             self._failure = first_line(error)
             raise
-        self._done(merged(rows, began, at))
+        self._done(merge_rows(rows, began, at))
 
     def _wait_started(self) -> None:
         """Return when the source has been looked at once: whatever comes from now on belongs to a later batch."""
         deadline = time.monotonic() + _START_TIMEOUT_S
-        while self.trouble() is None and str(self._query.status["message"]).startswith("Initializing"):
+        while self.failure_reason() is None and str(self._query.status["message"]).startswith("Initializing"):
             if time.monotonic() > deadline:
                 raise PySparkException(f"the query has not begun within {_START_TIMEOUT_S:g} s")
             time.sleep(0.02)
@@ -130,9 +130,9 @@ def _mapped(frame: DataFrame, function: Callable[[Iterator[pa.RecordBatch]], Ite
 
 
 def _kafka(session: SparkSession, read: Read) -> DataFrame:
-    """Return the topic from its present ends; they are read here, since "latest" would mean.
+    """Return the topic from its present ends.
 
-    When the first batch is planned.
+    They are read here: "latest" would mean the ends when the first batch is planned.
     """
     options = {
         "kafka.bootstrap.servers": read.address,

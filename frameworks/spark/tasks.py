@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from msgspec.structs import replace
 
-from bench.model.message_codec import Bytes
+from bench.model.message_filler import Bytes
 from bench.system import clock
 from bench.workload import delivery_counts
 from bench.workload.delivery_counts import ProcessingReport
@@ -50,7 +50,7 @@ def on_lines(work: MessageProcessor) -> Callable[[Iterable[bytes]], Iterator[str
     return tallied
 
 
-def merged(rows: Iterable[str], began: float, at: float) -> list[ProcessingReport]:
+def merge_rows(rows: Iterable[str], began: float, at: float) -> list[ProcessingReport]:
     """Return the reports of all tasks of a micro-batch as one for each run; their latencies end with the batch.
 
     Args:

@@ -13,8 +13,8 @@ from msgspec import Struct
 
 from bench.errors import PluginError
 from bench.model.cell import Cell
-from bench.plugins.environment import FOLDER_PREFIX
-from bench.plugins.protocols import Endpoint, RunEnvironment
+from bench.plugins.environment import FOLDER_PREFIX, RunEnvironment
+from bench.plugins.protocols import Endpoint
 from producers.files.site import FILES_SITE
 
 COMPLETE, UNFINISHED = "complete", "unfinished"
@@ -39,7 +39,11 @@ class FilesSource:
         """Return None: a file can hold anything."""
 
     def open(self, cell: Cell, env: RunEnvironment) -> Endpoint:  # noqa: ARG002  all cells look alike to it
-        """Make what the cell needs and return its endpoint."""
+        """Make what the cell needs and return its endpoint.
+
+        Raises:
+            PluginError: the folders cannot be made.
+        """
         site = FILES_SITE.read(env.site)
         chosen = site.folder if site is not None else self._settings.folder
         within = Path(chosen) if chosen else env.data

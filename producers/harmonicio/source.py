@@ -9,7 +9,8 @@ from typing import Annotated, Literal
 from msgspec import Struct
 
 from bench.model.cell import Cell
-from bench.plugins.protocols import Endpoint, RunEnvironment
+from bench.plugins.environment import RunEnvironment
+from bench.plugins.protocols import Endpoint
 from bench.units import Seconds, Size, limits
 from frameworks.harmonicio.cluster import cluster_of, too_large
 from frameworks.harmonicio.site import HARMONICIO_SITE
@@ -20,11 +21,11 @@ class StreamSettings(Struct, frozen=True, forbid_unknown_fields=True):
 
     delivery: Literal["at-least-once", "at-most-once"] = "at-least-once"
     overflow: Literal["full", "absent", "never"] = "absent"
-    """when messages go to the master's queue: no PE has credit, there is no PE, or never"""
+    """when messages go to the master's queue: `full` = no PE has credit, `absent` = there is no PE, `never`"""
     batch: Annotated[Size, limits(least="1 kB", most="64 MB")] = Size(262_144)
     """largest frame of small messages"""
     max_in_flight: Annotated[Size, limits(least="1 MB", most="1 GB")] = Size(128 * 10**6)
-    """bytes on their way, unacknowledged, at most"""
+    """largest number of unacknowledged bytes"""
     credit_timeout: Seconds = Seconds(0.5)
     """how long PEs may be without credit before messages go to the queue, with overflow: full"""
 
@@ -45,7 +46,12 @@ class StreamSource:
         return too_large(cell)
 
     def open(self, cell: Cell, env: RunEnvironment) -> Endpoint:  # noqa: ARG002  all cells look alike to it
-        """Make what the cell needs and return its endpoint."""
+        """Make what the cell needs and return its endpoint.
+
+        Raises:
+            SiteError: a token file of the site cannot be read.
+            ServiceError: the run's own cluster does not come up.
+        """
         reach, settings = cluster_of(env).reach, self._settings
         client: dict[str, str | int | float | bool] = {
             "delivery": settings.delivery,

@@ -12,7 +12,7 @@ from kafka.errors import KafkaError
 from kafka.producer.future import FutureRecordMetadata
 
 from bench.errors import PluginError
-from bench.model.message_codec import HEADER_BYTES
+from bench.model.message_filler import HEADER_BYTES
 from bench.plugins.protocols import Endpoint
 from bench.workload.batch_writer import Filler
 from producers.kafka import security
@@ -35,7 +35,7 @@ _Array = np.ndarray[Any, np.dtype[np.uint8]]
 
 
 class Client(Protocol):
-    """A library that can write to Kafka."""
+    """A library that can write to Kafka; what writes raises PluginError when the library does not take it."""
 
     def waiting(self) -> int:
         """Return the messages that it has accepted and Kafka has neither confirmed nor refused; never too few."""
@@ -47,7 +47,7 @@ class Client(Protocol):
         """Write messages to a partition."""
 
     def write_pieces(self, heads: Sequence[bytes], fillers: Sequence[Filler], partition: int) -> None:
-        """Write messages in two pieces to a partition."""
+        """Write messages in two pieces to a partition; message i is heads[i] + fillers[i]."""
 
     def write_keyed(self, messages: Sequence[bytes], keys: Sequence[bytes]) -> None:
         """Write each message to the partition of its key, which is the one that Kafka's own client would choose."""
@@ -89,11 +89,19 @@ class Confluent:
         return self._failed
 
     def write(self, messages: Sequence[bytes], partition: int) -> None:
-        """Write messages to a partition."""
+        """Write messages to a partition.
+
+        Raises:
+            PluginError: the client does not take them all.
+        """
         self._write([{"value": message} for message in messages], partition)
 
     def write_keyed(self, messages: Sequence[bytes], keys: Sequence[bytes]) -> None:
-        """Write messages to the partitions of their keys."""
+        """Write messages to the partitions of their keys.
+
+        Raises:
+            PluginError: the client does not take them all.
+        """
         self._write([{"value": message, "key": key} for message, key in zip(messages, keys, strict=True)], _BY_KEY)
 
     def write_pieces(self, heads: Sequence[bytes], fillers: Sequence[Filler], partition: int) -> None:
@@ -176,7 +184,11 @@ class KafkaPython:
         return self._failed
 
     def write(self, messages: Sequence[bytes], partition: int) -> None:
-        """Write messages to a partition."""
+        """Write messages to a partition.
+
+        Raises:
+            PluginError: the client refuses one.
+        """
         try:
             sent = [self._producer.send(self._topic, message, partition=partition) for message in messages]
         except KafkaError as problem:
@@ -184,11 +196,19 @@ class KafkaPython:
         self._pending[partition].extend(sent)
 
     def write_pieces(self, heads: Sequence[bytes], fillers: Sequence[Filler], partition: int) -> None:
-        """Write messages in two pieces to a partition."""
+        """Write messages in two pieces to a partition.
+
+        Raises:
+            PluginError: the client refuses one.
+        """
         self.write([head + rest for head, rest in zip(heads, fillers, strict=True)], partition)
 
     def write_keyed(self, messages: Sequence[bytes], keys: Sequence[bytes]) -> None:
-        """Write messages to the partitions of their keys."""
+        """Write messages to the partitions of their keys.
+
+        Raises:
+            PluginError: the client refuses one.
+        """
         try:
             sent = [
                 self._producer.send(self._topic, message, key=key) for message, key in zip(messages, keys, strict=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 from bench.errors import ServiceError
 from bench.plugins.protocols import Endpoint
 from bench.services.java import java
-from bench.services.maven_jars import jars
+from bench.services.maven_jars import download_jars
 from bench.system.supervisor import run_tool
 from bench.workload.rate_meter import WARM_UP_S, RateMeter
 
@@ -38,7 +38,7 @@ def perf_test(endpoint: Endpoint, message: bytes, meter: RateMeter, cache: Path)
 
 
 def _command(endpoint: Endpoint, size: int, records: int, cache: Path) -> list[str]:
-    class_path = ":".join(f"{jars(name, cache, lambda _: None)}/*" for name in ("kafka", "kafka-tools"))
+    class_path = ":".join(f"{download_jars(name, cache, lambda _: None)}/*" for name in ("kafka", "kafka-tools"))
     client = endpoint.client
     properties = {
         "bootstrap.servers": endpoint.address,

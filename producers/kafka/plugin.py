@@ -1,12 +1,12 @@
 """The declaration of the source `kafka`."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
 from bench.analysis.bounds import Copies
 from bench.config.site import Site
-from bench.plugins.client_lint import ConfigWarning, warn_of_acks, warn_of_compression, warn_of_message_limit
+from bench.plugins.client_lint import ConfigWarning, warn_of_compression
 from bench.plugins.placement import default_partitions
 from bench.plugins.plugin import SourceCapabilities, SourcePlugin
 from bench.services.preflight import missing_jars, missing_java
@@ -45,14 +45,29 @@ def warnings(settings: KafkaSettings, message_bytes: int, entropy: float) -> lis
     """Return what distorts a measurement in these settings, for messages of that size and entropy."""
     limit = settings.message_limit
     return [
-        *warn_of_acks(settings.acks, "settings.kafka.acks"),
-        *(
-            warn_of_message_limit(int(limit), message_bytes, "settings.kafka.message_limit")
-            if limit is not None
-            else ()
-        ),
+        *_warn_of_acks(settings.acks),
+        *(_warn_of_message_limit(int(limit), message_bytes) if limit is not None else ()),
         *warn_of_compression(settings.compression, entropy, "settings.kafka.compression"),
     ]
+
+
+def _warn_of_message_limit(limit: int, message_bytes: int) -> Iterator[ConfigWarning]:
+    """Refuse a limit below the size, with which every message would be refused."""
+    if limit < message_bytes:
+        yield ConfigWarning(
+            f"settings.kafka.message_limit: {limit} B is below the message size of {message_bytes} B: every message"
+            f" would be refused; give at least {message_bytes + 2**16} B, or leave it out",
+            refused=True,
+        )
+
+
+def _warn_of_acks(acks: object) -> Iterator[ConfigWarning]:
+    """Refuse settings without confirmations: what is not confirmed cannot be counted as sent."""
+    if acks in (0, "0"):
+        yield ConfigWarning(
+            "settings.kafka.acks: 0 means no confirmations, so sent messages cannot be counted; use 1 or all",
+            refused=True,
+        )
 
 
 plugin = SourcePlugin(

@@ -11,9 +11,9 @@ from pathlib import Path
 from msgspec import Struct
 
 from bench.errors import ServiceError, UsageError
-from bench.services.embedded_server import EmbeddedServer, starting
+from bench.services.embedded_server import EmbeddedServer, start_embedded
 from bench.services.java import java
-from bench.services.maven_jars import jars
+from bench.services.maven_jars import download_jars
 from bench.services.ports import LOOPBACK, free_ports
 from bench.system.supervisor import Supervisor
 
@@ -57,8 +57,8 @@ def start_kafka(
         ServiceError: The broker does not come up.
     """
     broker, answers = broker or Broker(), _probe()
-    class_path = jars("kafka", cache, note) / "*"
-    with starting("Kafka", data, note) as start:
+    class_path = download_jars("kafka", cache, note) / "*"
+    with start_embedded("Kafka", data, note) as start:
         port, controller_port = free_ports(2)
         settings = start.folder / "server.properties"
         settings.write_text(_properties(broker, start.folder, port, controller_port), encoding="utf-8")

@@ -14,8 +14,9 @@ from msgspec import Meta, Struct
 
 from bench.errors import PluginError, UsageError
 from bench.model.cell import Cell
+from bench.plugins.environment import RunEnvironment
 from bench.plugins.placement import partitions
-from bench.plugins.protocols import Endpoint, RunEnvironment
+from bench.plugins.protocols import Endpoint
 from bench.services.embedded_server import EmbeddedServer
 from bench.units import Seconds, Size, size_text
 from producers.kafka import security
@@ -40,14 +41,15 @@ class KafkaSettings(Struct, frozen=True, forbid_unknown_fields=True):
     batch: Size = Size(10**6)
     compression: Literal["none", "gzip", "snappy", "lz4", "zstd"] = "none"
     queue: Size = Size(64 * 10**6)
-    """that may wait in the client; with what lies in it, a slower Kafka is noticed within about a second"""
+    """bytes that may wait in the client; small enough that a slower broker is noticed within about a second"""
     queue_messages: int = 250_000
     largest: Size | None = None
-    """batch, and so message, that the embedded broker takes; left out: as large as the cell needs"""
+    """largest batch, and so largest message, that the embedded broker accepts; as large as the cell needs when left
+    out"""
     message_limit: Size | None = None
-    """message.max.bytes of client and topic; follows from the message size when left out"""
+    """limit of client and topic (`message.max.bytes`); follows from the message size when left out"""
     retained: Size = Size(8 * 10**9)
-    """that a topic keeps; on an embedded Kafka a quarter of the free disk at most"""
+    """bytes that a topic keeps; on an embedded Kafka a quarter of the free disk at most"""
 
 
 class KafkaSource:
@@ -67,7 +69,7 @@ class KafkaSource:
     def unsupported_reason(self, cell: Cell, entropy: float) -> str | None:  # noqa: ARG002  any size and cost will do
         """Return why it cannot carry the cell's messages, in a sentence; None when it can."""
         if self._settings.acks == 0:
-            return "with acks 0 Kafka confirms nothing, so that nobody could say what was sent; use 1 or all"
+            return "acks 0 means no confirmations, so sent messages cannot be counted; use 1 or all"
         if self._settings.client == "kafka-python" and self._settings.compression not in ("none", "gzip"):
             return f"kafka-python compresses with gzip only here, not with {self._settings.compression}"
         if self._settings.largest is not None and self._largest(cell) > self._settings.largest:
@@ -79,12 +81,24 @@ class KafkaSource:
         return None
 
     def prepare(self, cell: Cell, env: RunEnvironment) -> None:
-        """Start the embedded Kafka that the cell needs, unless the site has one."""
+        """Start the embedded Kafka that the cell needs, unless the site has one.
+
+        Raises:
+            UsageError: PySpark, Java or the Kafka client is missing.
+            ServiceError: the broker does not come up.
+        """
         if KAFKA_SITE.read(env.site) is None:
             self._embedded(cell, env)
 
     def open(self, cell: Cell, env: RunEnvironment) -> Endpoint:
-        """Make what the cell needs and return its endpoint."""
+        """Make what the cell needs and return its endpoint.
+
+        Raises:
+            PluginError: Kafka refuses the topic, or does not answer.
+            SiteError: a file of the site cannot be read.
+            UsageError: PySpark, Java or the Kafka client is missing.
+            ServiceError: the embedded broker does not come up.
+        """
         site = KAFKA_SITE.read(env.site)
         self._bootstrap = site.bootstrap if site is not None else self._embedded(cell, env)
         self._security = security.client_settings(site.security if site is not None else None)
@@ -101,7 +115,12 @@ class KafkaSource:
         return Endpoint("kafka", self._bootstrap, name, self._parts, client=self._client(cell) | self._security)
 
     def reset(self) -> None:
-        """Have Kafka delete what is in the topic; offsets go on counting."""
+        """Have Kafka delete what is in the topic; offsets go on counting.
+
+        Raises:
+            PluginError: Kafka refuses, or does not answer.
+            SiteError: a file of the site cannot be read.
+        """
         parts = [TopicPartition(self._topic, part) for part in range(self._parts)]
         with self._admin("clear") as admin:
             ends = admin.list_partition_offsets(dict.fromkeys(parts, OffsetSpec.LATEST))

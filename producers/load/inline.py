@@ -9,7 +9,8 @@ from threading import Event, Thread
 
 from bench.errors import HarnessError, ProcessDiedError
 from bench.plugins import registry
-from bench.plugins.protocols import Endpoint, RunEnvironment
+from bench.plugins.environment import RunEnvironment
+from bench.plugins.protocols import Endpoint
 from bench.system import clock
 from bench.workload.load_spec import LoadSpec, SendProgress
 from bench.workload.open_loop import OpenLoopSender, run_load
@@ -24,7 +25,7 @@ class InlineLoadGenerator:
         self._thread: Thread | None = None
         self._progress: SimpleQueue[SendProgress | HarnessError] = SimpleQueue()
         self._halted = Event()
-        self._sender = registry.sender(endpoint)
+        self._sender = registry.open_sender(endpoint)
 
     def start(self, spec: LoadSpec) -> None:
         """Begin to send a spec; return at once."""
@@ -37,7 +38,11 @@ class InlineLoadGenerator:
         self._halted.set()
 
     def poll(self) -> list[SendProgress]:
-        """Return the progress since the last call."""
+        """Return the progress since the last call.
+
+        Raises:
+            ProcessDiedError: the thread of the load ended by an error.
+        """
         progress: list[SendProgress] = []
         try:
             while True:

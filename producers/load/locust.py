@@ -20,10 +20,11 @@ from msgspec import Struct
 
 from bench.config.address import Address
 from bench.errors import NotReadyError, ProcessDiedError
-from bench.plugins.protocols import Endpoint, RunEnvironment
+from bench.plugins.environment import RunEnvironment
+from bench.plugins.protocols import Endpoint
 from bench.services.ports import LOOPBACK, free_ports
+from bench.system.child import Child
 from bench.system.ipc import Failure, Ready
-from bench.system.supervisor import Child
 from bench.workload.load_spec import Cancel, LoadSpec, SendProgress, SendProgressSum
 
 READY_TIMEOUT_S = 60.0
@@ -60,16 +61,24 @@ class LocustLoadGenerator:
             opening.pop_all()  # it stays open
 
     def start(self, spec: LoadSpec) -> None:
-        """Begin to send a spec; return at once."""
+        """Begin to send a spec; return at once.
+
+        Raises:
+            ProcessDiedError: Locust is gone.
+        """
         self._processes.send(spec)
 
     def cancel(self) -> None:
         """Give up what is not sent yet."""
-        with contextlib.suppress(ProcessDiedError):  # `ask` tells of it
+        with contextlib.suppress(ProcessDiedError):  # `poll` tells of it
             self._processes.send(Cancel())
 
     def poll(self) -> list[SendProgress]:
-        """Return the progress since the last call."""
+        """Return the progress since the last call.
+
+        Raises:
+            ProcessDiedError: Locust is gone.
+        """
         return self._processes.sent()
 
     def close(self) -> None:
@@ -84,7 +93,7 @@ class LocustProcess:
 
     def __init__(self, env: RunEnvironment) -> None:
         elsewhere = env.site.load
-        self._members, self._web = env.workers, env.web
+        self._members = env.workers
         self._workers: list[Child] = []
         self._together = SendProgressSum(self._members)
         alone = self._members == 1 and elsewhere is None
@@ -92,8 +101,9 @@ class LocustProcess:
             Address.parse(elsewhere.listen) if elsewhere else (LOOPBACK, 0 if alone else free_ports(1)[0])
         )
         self._alone = alone
+        web_port = free_ports(1)[0] if env.web else None
         start, environ = env.supervisor.start, MEMORY
-        self._child = start(self._command(alone=alone), name="locust", role="load", received=Reply, env=environ)
+        self._child = start(self._command(web_port), name="locust", role="load", received=Reply, env=environ)
         if elsewhere is not None:
             env.note(
                 f"waiting for {self._members} workers of the load at {elsewhere.listen}: bench worker"
@@ -103,8 +113,8 @@ class LocustProcess:
             for number in range(self._members):
                 worker = start(self._worker_command(), name=f"locust-worker-{number}", role="load", env=environ)
                 self._workers.append(worker)
-        if self._web:
-            env.note(f"Locust's page: http://{LOOPBACK}:{self._web_port}")
+        if web_port is not None:
+            env.note(f"Locust's page: http://{LOOPBACK}:{web_port}")
 
     def send(self, what: Command) -> None:
         """Send a command. Raises ProcessDiedError when it is gone."""
@@ -158,11 +168,10 @@ class LocustProcess:
             or self._child.exit_error()
         )
 
-    def _command(self, *, alone: bool) -> list[str]:
-        page = ["--headless"]
-        if self._web:
-            self._web_port = free_ports(1)[0]
-            page = ["--web-host", LOOPBACK, "--web-port", str(self._web_port), "--autostart"]
+    def _command(self, web_port: int | None) -> list[str]:
+        page, alone = ["--headless"], self._alone
+        if web_port is not None:
+            page = ["--web-host", LOOPBACK, "--web-port", str(web_port), "--autostart"]
         count = str(self._members)
         users = ["--users", count, "--spawn-rate", count, "--stop-timeout", "1"]
         master = [] if alone else ["--master", "--master-bind-host", self._host, "--master-bind-port", str(self._port)]
@@ -189,6 +198,11 @@ def join_run(address: str, processes: int, say: Callable[[str], None]) -> NoRetu
     """Be so many workers of one run after another, for whose master they wait at host:port; never returns.
 
     Where one of them dies, the others go on to the end of the run, which misses it; all of them join the next run.
+
+    Args:
+        address: host:port of the run's master.
+        processes: number of workers.
+        say: called with each line for the user.
     """
     host, port = Address.parse(address)
     while True:

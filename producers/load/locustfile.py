@@ -30,7 +30,7 @@ from producers.load.locust import Closing, Command, Opening, Reply
 MASTER_TIMEOUT_S = 15
 """A worker on another host does not hear of a master that was killed: after so long without its heartbeat it ends
 (Locust: 60 s, as long as the next run waits for it)."""
-ORDER, ACCOUNT = "stream-bench-order", "stream-bench-account"
+COMMAND_MESSAGE, REPLY_MESSAGE = "stream-bench-order", "stream-bench-account"
 """Locust's custom messages, from master to workers and back; each carries one JSON text."""
 
 
@@ -48,14 +48,14 @@ class MasterLine:
     """A worker's connection: Locust's own to its master."""
 
     def __init__(self, runner: WorkerRunner) -> None:
-        self._runner, self._told, self._came = runner, deque[Command](), Event()
+        self._runner, self._commands, self._came = runner, deque[Command](), Event()
         self.member = 0
-        """which of the run's workers this one is"""
+        """number of this one among the run's workers"""
 
     def take(self, environment: Environment, msg: Any, **_: object) -> None:  # noqa: ARG002  Locust gives these names
         """Take in a command that Locust delivers."""
         self.member = msg.data["member"]
-        self._told.append(msgspec.json.decode(msg.data["json"], type=cast("type[Command]", Command)))
+        self._commands.append(msgspec.json.decode(msg.data["json"], type=cast("type[Command]", Command)))
         self._came.set()
 
     def receive(self, timeout: float | None = None) -> list[Command]:
@@ -63,13 +63,13 @@ class MasterLine:
         if timeout != 0:
             self._came.wait(timeout)
         self._came.clear()
-        told = list(self._told)
-        self._told.clear()
-        return told
+        commands = list(self._commands)
+        self._commands.clear()
+        return commands
 
     def send(self, message: msgspec.Struct) -> None:
         """Send a reply."""
-        self._runner.send_message(ACCOUNT, {"json": msgspec.json.encode(message).decode()})
+        self._runner.send_message(REPLY_MESSAGE, {"json": msgspec.json.encode(message).decode()})
 
 
 LINES: dict[Environment, MasterLine] = {}
@@ -84,23 +84,23 @@ def connect_worker(environment: Environment, **_: object) -> None:
     """Register a worker's listener before its master can send anything."""
     if isinstance(environment.runner, WorkerRunner):
         LINES[environment] = MasterLine(environment.runner)
-        environment.runner.register_message(ORDER, LINES[environment].take)
+        environment.runner.register_message(COMMAND_MESSAGE, LINES[environment].take)
 
 
-def relay_orders(environment: Environment, **_: object) -> None:
+def relay_commands(environment: Environment, **_: object) -> None:
     """Relay, in a master that has all its workers, commands from the channel and replies of the workers."""
-    if isinstance(environment.runner, MasterRunner) and ACCOUNT not in environment.runner.custom_messages:
+    if isinstance(environment.runner, MasterRunner) and REPLY_MESSAGE not in environment.runner.custom_messages:
         channel = _channel(environment)
-        environment.runner.register_message(ACCOUNT, partial(_pass_on, channel))
+        environment.runner.register_message(REPLY_MESSAGE, partial(_pass_on, channel))
         gevent.spawn(_relay, environment.runner, channel)
         gevent.spawn(_watch, environment.runner, channel)
 
 
-_HEARD: Any = Reply
+_REPLY: Any = Reply
 
 
 def _pass_on(channel: Channel[Command], msg: Any, **_: object) -> None:
-    channel.send(msgspec.json.decode(msg.data["json"], type=_HEARD))
+    channel.send(msgspec.json.decode(msg.data["json"], type=_REPLY))
 
 
 def _relay(runner: MasterRunner, channel: Channel[Command]) -> None:
@@ -112,10 +112,10 @@ def _relay(runner: MasterRunner, channel: Channel[Command]) -> None:
     members = sorted(runner.clients)
     try:
         while True:
-            for told in channel.receive():
-                text = msgspec.json.encode(told).decode()
+            for command in channel.receive():
+                text = msgspec.json.encode(command).decode()
                 for member, client in enumerate(members):
-                    runner.send_message(ORDER, {"json": text, "member": member}, client)
+                    runner.send_message(COMMAND_MESSAGE, {"json": text, "member": member}, client)
     except (EOFError, OSError):
         runner.quit()
 
@@ -154,7 +154,7 @@ class Producer(User):
     def __init__(self, environment: Environment) -> None:
         super().__init__(environment)
         self._line: Line = LINES.get(environment) or _channel(environment)
-        self._told: deque[Command] = deque()
+        self._commands: deque[Command] = deque()
         self._sender: Sender | None = None
         self._source, self._bytes, self._counted = "", 0, 0
 
@@ -174,44 +174,46 @@ class Producer(User):
         self._leave(1)
 
     def _next(self) -> Command:
-        while not self._told:
-            self._told.extend(self._line.receive())
-        return self._told.popleft()
+        while not self._commands:
+            self._commands.extend(self._line.receive())
+        return self._commands.popleft()
 
-    def _do(self, told: Command) -> None:
-        match told:
+    def _do(self, command: Command) -> None:
+        match command:
             case Opening(endpoint):
                 self._close()
-                self._source, self._sender = endpoint.source, registry.sender(endpoint)
+                self._source, self._sender = endpoint.source, registry.open_sender(endpoint)
                 self._line.send(Ready())
             case Closing():
                 self._close()
                 self._line.send(Ready())
             case LoadSpec() as spec:
-                assert self._sender is not None, "an endpoint is opened before an order is given"
+                assert self._sender is not None, "Opening comes before LoadSpec"
                 self._bytes, self._counted = spec.message_bytes, 0
-                pump = OpenLoopSender(self._share(spec), self._sender)
+                sender = OpenLoopSender(self._share(spec), self._sender)
                 with contextlib.suppress(_ClosingError):
-                    run_load(pump, self._tell, self._halted, clock=clock.make_reader(spec.clock), sleep=gevent.sleep)
+                    run_load(
+                        sender, self._report, self._is_halted, clock=clock.make_reader(spec.clock), sleep=gevent.sleep
+                    )
             case Cancel():
-                pass  # the order that it was meant for is over
+                pass  # the spec that it was meant for is over
 
     def _share(self, spec: LoadSpec) -> LoadSpec:
         """Return a worker's share of a spec; all of it where there is only one."""
         return spec.for_worker(self._line.member) if isinstance(self._line, MasterLine) else spec
 
-    def _halted(self) -> bool:
+    def _is_halted(self) -> bool:
         """Return whether a command came since the spec began, to cancel it.
 
         Raises:
             _ClosingError: the sender is to be closed: nobody waits for what is not confirmed yet.
         """
-        self._told.extend(self._line.receive(timeout=0))
-        if any(isinstance(told, Closing) for told in self._told):
+        self._commands.extend(self._line.receive(timeout=0))
+        if any(isinstance(command, Closing) for command in self._commands):
             raise _ClosingError
-        return bool(self._told)
+        return bool(self._commands)
 
-    def _tell(self, sent: SendProgress) -> None:
+    def _report(self, sent: SendProgress) -> None:
         self._line.send(sent)
         new, self._counted = sent.accepted - self._counted, sent.accepted
         if new:
@@ -245,5 +247,5 @@ def end_load(user_instance: TaskSet, exception: Exception, **_: object) -> None:
 runners.MASTER_HEARTBEAT_TIMEOUT = MASTER_TIMEOUT_S
 events.init_command_line_parser.add_listener(add_channel)  # type: ignore[no-untyped-call]  # Locust's hooks are not typed
 events.init.add_listener(connect_worker)  # type: ignore[no-untyped-call]  # as above
-events.test_start.add_listener(relay_orders)  # type: ignore[no-untyped-call]  # as above
+events.test_start.add_listener(relay_commands)  # type: ignore[no-untyped-call]  # as above
 events.user_error.add_listener(end_load)  # type: ignore[no-untyped-call]  # as above

@@ -3,7 +3,8 @@
 from msgspec import Struct
 
 from bench.model.cell import Cell
-from bench.plugins.protocols import Endpoint, RunEnvironment
+from bench.plugins.environment import RunEnvironment
+from bench.plugins.protocols import Endpoint
 from bench.system.pipe import Pipe
 
 

@@ -1,1 +1,1 @@
-"""Pulsar as a source: topic, sender, baseline producers, embedded standalone server."""
+"""Pulsar as a source: topic, sender, embedded server."""

@@ -12,7 +12,7 @@ TIMEOUT_S = 30.0
 """Seconds after which Pulsar's answer is not waited for any more, and an unconfirmed message has failed."""
 
 
-def connected(address: str, settings: Mapping[str, str | int | float | bool]) -> "pulsar.Client":
+def make_client(address: str, settings: Mapping[str, str | int | float | bool]) -> "pulsar.Client":
     """Return a client of the cluster at `address`; it connects when it is first used.
 
     The caller ends it with `shutdown`.

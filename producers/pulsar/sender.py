@@ -15,7 +15,7 @@ import pulsar
 
 from bench.errors import PluginError
 from bench.plugins.protocols import Endpoint
-from producers.pulsar.connection import TIMEOUT_S, connected
+from producers.pulsar.connection import TIMEOUT_S, make_client
 
 logger = logging.getLogger(__name__)
 
@@ -38,8 +38,8 @@ class PulsarSender:
     def __init__(self, endpoint: Endpoint) -> None:
         self._parts: list[_Part] = []
         self._taken, self._most = 0, int(endpoint.client["waiting"])
-        self._told = self._closed = False
-        self._client = connected(endpoint.address, endpoint.client)
+        self._has_warned = self._closed = False
+        self._client = make_client(endpoint.address, endpoint.client)
         counted = _EachCounted if endpoint.client["keys"] or endpoint.client["chunking"] else _LastCounted
         try:
             for part in range(endpoint.parts):
@@ -79,9 +79,9 @@ class PulsarSender:
     def confirmed(self) -> tuple[int, int]:
         """Return (confirmed, failed) so far."""
         settled = [part.settled() for part in self._parts]
-        if not self._told and (why := next((part.refused for part in self._parts if part.refused), None)):
+        if not self._has_warned and (why := next((part.refused for part in self._parts if part.refused), None)):
             logger.warning("Pulsar refused a message: %s", why)
-            self._told = True
+            self._has_warned = True
         return sum(confirmed for confirmed, _ in settled), sum(failed for _, failed in settled)
 
     def close(self) -> None:

@@ -11,13 +11,13 @@ from pathlib import Path
 from msgspec import Struct
 
 from bench.errors import HarnessError, ServiceError, UsageError
-from bench.services.embedded_server import EmbeddedServer, starting
+from bench.services.embedded_server import EmbeddedServer, start_embedded
 from bench.services.java import java
-from bench.services.maven_jars import jars
+from bench.services.maven_jars import download_jars
 from bench.services.ports import LOOPBACK, free_ports
 from bench.system.supervisor import Supervisor
 from producers.pulsar.admin import Admin
-from producers.pulsar.connection import connected
+from producers.pulsar.connection import make_client
 from producers.pulsar.site import PulsarSite
 
 FRAME_ROOM = 2**20
@@ -79,8 +79,8 @@ def start_pulsar(
     broker = broker or Broker()
     if find_spec("pulsar") is None:
         raise UsageError('the embedded Pulsar needs a Pulsar client; run: pip install "stream-bench[pulsar]"')
-    class_path = jars("pulsar", cache, note) / "*"
-    with starting("Pulsar", data, note) as start:
+    class_path = download_jars("pulsar", cache, note) / "*"
+    with start_embedded("Pulsar", data, note) as start:
         port, web_port, bookie_port = free_ports(3)  # several bookies take ports of their own choice
         settings = start.folder / "standalone.conf"
         settings.write_text(_properties(broker, port, web_port), encoding="utf-8")
@@ -108,7 +108,7 @@ def _warm(site: PulsarSite, seconds: float) -> None:
 
     admin, topic, deadline = Admin(site), "warming-up", time.monotonic() + seconds
     admin.make_topic(topic, 1)
-    client = connected(site.service_url, {})
+    client = make_client(site.service_url, {})
     try:
         consumer = client.subscribe(topic, topic)
         producer = client.create_producer(topic)

@@ -31,13 +31,13 @@ class PulsarSite(Struct, frozen=True, forbid_unknown_fields=True):
     admin_url: AdminUrl
     namespace: Namespace = "public/default"
     ca_file: str | None = None
-    """of the certificates that are trusted, for pulsar+ssl:// and https://; the system's when left out"""
+    """file with the trusted certificates (PEM), for pulsar+ssl:// and https://; the system's when left out"""
     token_file: str | None = None
-    """whose first line is the token that lets in"""
+    """file; its first line is the token for clients"""
     bookies: Annotated[int, Meta(ge=1)] | None = None
-    """how many there are; what a disk of theirs takes follows from it"""
+    """number of bookies; the bound of their disks follows from it"""
     write_quorum: Annotated[int, Meta(ge=1)] | None = None
-    """how many bookies keep each message, as its brokers are set"""
+    """number of bookies that store each message, as the brokers are configured"""
 
     message_limit: Size | None = None
     """largest message that its brokers take (maxMessageSize); 5 MiB, as shipped, when left out"""

@@ -9,8 +9,9 @@ from msgspec import Meta, Struct
 
 from bench.errors import PluginError, UsageError
 from bench.model.cell import Cell
+from bench.plugins.environment import RunEnvironment
 from bench.plugins.placement import partitions
-from bench.plugins.protocols import Endpoint, RunEnvironment
+from bench.plugins.protocols import Endpoint
 from bench.services.embedded_server import EmbeddedServer
 from bench.units import Seconds, Size, size_text
 from producers.pulsar.admin import Admin
@@ -44,26 +45,28 @@ class PulsarSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """how readers of ours share the topic: whole partitions in order, any message to any, or the messages of a key in
     order"""
     keys: Count = 64
-    """of messages, where the subscription is key_shared"""
+    """number of distinct keys, with the subscription key_shared"""
     batching: bool = True
     batch: Size = Size(10**6)
     batch_messages: Count = 5000
     linger: Seconds = Seconds(0.005)
     chunking: bool = False
-    """whether a message above the broker's limit is sent in pieces; otherwise its cell is refused"""
+    """whether a message above the broker's limit is sent in pieces; otherwise its cell is unsupported"""
     compression: Literal["none", "lz4", "zlib", "zstd", "snappy"] = "none"
     queue: Size = Size(64 * 10**6)
-    """that may wait in the client; with what lies in it, a slower Pulsar is noticed within about a second"""
+    """bytes that may wait in the client; small enough that a slower broker is noticed within about a second"""
     queue_messages: Count = 100_000
     largest: Size | None = None
-    """message that the broker takes; left out: as large as the cell needs where it is ours, elsewhere the
-    `message_limit` of the site file"""
+    """largest message that the broker accepts; as large as the cell needs with the embedded Pulsar, the site file's
+    `message_limit` otherwise"""
     synced: bool = True
     """whether the embedded bookies write their journal to the disk before they confirm"""
     bookies: Count = 1
+    """number of embedded bookies"""
     write_quorum: Count = 1
+    """bookies that store each message"""
     ack_quorum: Count = 1
-    """of the embedded Pulsar: who keeps a message, and how many of them must have it before it is confirmed"""
+    """confirmations that the embedded Pulsar waits for"""
 
 
 class PulsarSource:
@@ -88,12 +91,25 @@ class PulsarSource:
         return self._too_large(cell, int(settings.largest)) if settings.largest is not None else None
 
     def prepare(self, cell: Cell, env: RunEnvironment) -> None:
-        """Start the embedded Pulsar that the cell needs, unless the site has one."""
+        """Start the embedded Pulsar that the cell needs, unless the site has one.
+
+        Raises:
+            UsageError: PySpark, Java or the Pulsar client is missing.
+            ServiceError: it does not come up.
+        """
         if PULSAR_SITE.read(env.site) is None:
             self._embedded(cell, env)
 
     def open(self, cell: Cell, env: RunEnvironment) -> Endpoint:
-        """Make what the cell needs and return its endpoint."""
+        """Make what the cell needs and return its endpoint.
+
+        Raises:
+            PluginError: the site's Pulsar does not take messages as large as the cell's, refuses the topic, or does not
+                answer.
+            SiteError: a file of the site cannot be read.
+            UsageError: PySpark, Java or the Pulsar client is missing.
+            ServiceError: the embedded Pulsar does not come up.
+        """
         site = PULSAR_SITE.read(env.site) or self._embedded(cell, env)
         limit = int(self._settings.largest or site.message_limit or USUAL_LARGEST)
         if self._server is None and (unsupported_reason := self._too_large(cell, limit)):

@@ -17,7 +17,7 @@ from functools import partial
 
 from bench.config.address import Address
 from bench.errors import SiteError
-from bench.model.message_codec import HEADER_BYTES
+from bench.model.message_filler import HEADER_BYTES
 from bench.plugins.protocols import Endpoint
 from bench.workload.batch_writer import Filler
 
@@ -34,12 +34,12 @@ BUFFER_BYTES = 2**19
 """Asked of the kernel, which doubles it: small enough that a slow reader is soon noticed."""
 
 
-TIMEOUT_S, MAX_SEND = 0.004, 0.012
+TIMEOUT_S, MAX_SEND_S = 0.004, 0.012
 """Seconds that a full socket has to free space before it counts as full, and that one `send` may take: waiting in the
 kernel costs a third of the time of asking again (3.0 against 0.9 GB/s at 100 kB)."""
 
 
-NO_WAIT = 0.0005
+NO_WAIT_S = 0.0005
 """Seconds within which a write has not waited for anybody."""
 
 
@@ -77,7 +77,7 @@ class TcpSender:
 
         `hold` takes the next ones, from a number on, and returns how many.
         """
-        deadline, taken = time.monotonic() + MAX_SEND, 0
+        deadline, taken = time.monotonic() + MAX_SEND_S, 0
         if not self._connected():
             return 0
         while self._flushed(deadline) and self._reader is not None and taken < offered:
@@ -149,7 +149,7 @@ class TcpSender:
 
     def _count_wait(self, took: float) -> None:
         """Count a write that took long, and left the buffer full of unread bytes, as waiting for the reader."""
-        if took > NO_WAIT and self._reader is not None and _unread(self._reader) > BUFFER_BYTES / 2:
+        if took > NO_WAIT_S and self._reader is not None and _unread(self._reader) > BUFFER_BYTES / 2:
             self.waited += took
 
     def _advance(self, count: int) -> None:

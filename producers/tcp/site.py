@@ -10,7 +10,8 @@ class TcpSite(Struct, frozen=True, forbid_unknown_fields=True):
     """The address at which this machine serves messages to frameworks of the site (the source tcp)."""
 
     listen: HostPort
-    """of this machine, where they reach it; without it the source listens where its settings say, on loopback"""
+    """address of this machine to which frameworks connect; without this section the source listens at
+    `settings.tcp.host`, on loopback"""
 
 
 def _describe(site: TcpSite) -> ExternalService:

@@ -7,8 +7,9 @@ from msgspec import Struct
 from bench.config.address import Address
 from bench.errors import SiteError
 from bench.model.cell import Cell
-from bench.model.message_codec import MAX_TEXT_ENTROPY
-from bench.plugins.protocols import Endpoint, RunEnvironment
+from bench.model.message_filler import MAX_TEXT_ENTROPY
+from bench.plugins.environment import RunEnvironment
+from bench.plugins.protocols import Endpoint
 from producers.tcp.site import TCP_SITE
 
 
@@ -28,13 +29,22 @@ class TcpSource:
         self._settings = settings
 
     def unsupported_reason(self, cell: Cell, entropy: float) -> str | None:  # noqa: ARG002  any size and cost will do
-        """Return why it cannot carry the cell's messages, in a sentence; None when it can."""
+        """Return why it cannot carry the cell's messages, in a sentence; None when it can.
+
+        Args:
+            cell: any size and cost will do.
+            entropy: of the filler: 0 repeats one letter, 1 uses every byte value but newline.
+        """
         if entropy > MAX_TEXT_ENTROPY:
             return f"a line cannot carry a binary filler: entropy {entropy:g} is above {MAX_TEXT_ENTROPY:g}"
         return None
 
     def open(self, cell: Cell, env: RunEnvironment) -> Endpoint:  # noqa: ARG002  all cells look alike to it
-        """Choose a free port and return its endpoint."""
+        """Choose a free port and return its endpoint.
+
+        Raises:
+            SiteError: the address cannot be listened at.
+        """
         host, port = self._settings.host, self._settings.port
         if (site := TCP_SITE.read(env.site)) is not None:
             host, port = Address.parse(site.listen)

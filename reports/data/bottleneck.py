@@ -16,8 +16,8 @@ from reports.data.labels import WITHOUT_RATE
 from reports.data.run_data import CellData, JudgedTrial, RunData
 
 Kind = Literal[
-    "the work", "framework CPU", "broker CPU", "shared CPU", "one thread", "batches", "source", "network", "disk",
-    "garbage", "generator", "latency", "died", "time", "not known",
+    "CPU cost", "framework CPU", "broker CPU", "shared CPU", "one thread", "batches", "source", "network", "disk",
+    "garbage collection", "generator", "latency", "died", "time allowed", "not known",
 ]  # fmt: skip
 MIN_GC_SHARE = 0.25
 """Share of the time that a JVM must spend on garbage collection for that to be the bottleneck."""
@@ -61,7 +61,9 @@ def find_bottleneck(run_data: RunData, cell_data: CellData) -> Bottleneck | None
         return bottleneck
     usage = _describe_usage(above or cell_data.deciding, cores)
     if result.status == "lower-bound" and result.reason == "budget":
-        return Bottleneck("time", "The time allowed for this cell was over before its limit was reached.", usage)
+        return Bottleneck(
+            "time allowed", "The time allowed for this cell was over before its limit was reached.", usage
+        )
     if result.reason == "highest":
         return Bottleneck("not known", "The system sustained the highest rate that the scenario allows.", usage)
     return Bottleneck("not known", "No measured resource was at its limit.", usage)
@@ -117,7 +119,7 @@ def _check_bounds(run_data: RunData, cell_data: CellData) -> Bottleneck | None:
     if bound.name == "network":
         volume = f"{size_text(rate * cell_data.cell.message_bytes)}/s"
         return Bottleneck("network", "The link to the source is full.", f"{figures}, {volume}")
-    return Bottleneck("the work", "The messages’ own CPU cost uses nearly all cores.", f"{figures}, cores ÷ cost")
+    return Bottleneck("CPU cost", "The messages’ own CPU cost uses nearly all cores.", f"{figures}, cores ÷ cost")
 
 
 def _check_verdict(above: JudgedTrial) -> Bottleneck | None:
@@ -141,7 +143,7 @@ def _check_probes(run_data: RunData, measurement: Measurement) -> Bottleneck | N
         share = measurement.usage.get(role, {}).get("gc_seconds", 0.0) / span
         if share >= MIN_GC_SHARE:
             return Bottleneck(
-                "garbage", f"The {name} pauses for garbage collection.", f"{at} for {share:.0%} of the time"
+                "garbage collection", f"The {name} pauses for garbage collection.", f"{at} for {share:.0%} of the time"
             )
     link = max(_max_bytes(measurement, ("link_sent_bytes",)), _max_bytes(measurement, ("link_received_bytes",))) / span
     if site.bandwidth is not None and link >= NEAR * site.bandwidth:

@@ -64,6 +64,11 @@ def rate_of(result: Result | None) -> float | None:
     return first if first is not None else second
 
 
+def get_shown_rate(result: Result | None) -> float | None:
+    """Return the rate that stands for a result (messages/s): the upper end of an upper bound, else `rate_of`."""
+    return result.high_hz if result is not None and result.status == "upper-bound" else rate_of(result)
+
+
 def compute_useful_cpu_share(cell_data: CellData) -> float | None:
     """Return the messages' own CPU cost as a share of the CPU that framework and source used, in the deciding trial.
 

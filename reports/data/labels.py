@@ -1,9 +1,9 @@
 """Texts of a report: the meaning of each status, the limitations, and formatted rates, intervals and durations."""
 
+from bench.analysis.comparison import claim_text
 from bench.analysis.intervals import has_bracket
 from bench.model.measurement import Result
 from bench.units import rate_text, seconds_text
-from reports.data.derived import rate_of
 from reports.data.run_data import CellData, JudgedTrial
 
 MISSING = "no result yet"
@@ -11,21 +11,20 @@ WITHOUT_RATE = ("failed", "unsupported", "not-measured")
 """Statuses of a result without any rate."""
 GLOSSARY = {
     "maximum sustainable throughput": "The highest rate of messages that a system sustains (Karimov et al., 2018): "
-    "messages do not pile up in front of it, and none is lost. Also called the top rate or the maximum frequency.",
-    "measured": "Both ends of the interval are known, however wide it is; the estimate is the best guess between them. "
-    "The details of a cell say if its interval is wider than the scenario asks.",
+    "the backlog does not grow, and no message is lost. Also called the maximum rate or the maximum frequency.",
+    "measured": "Both ends of the interval are known, however wide it is; the estimate is the best estimate between "
+    "them. The details of a cell say if its interval is wider than the scenario asks.",
     "interval": "95 %: in 95 of 100 such cells it contains the maximum sustainable throughput. ±11 % means that the "
     "farther end is 11 % from the estimate; −31/+77 % that the ends are at different distances. A bracket is less: the "
     "rates between which the maximum seemed to lie, without a probability; it is not used to compare systems.",
     "lower-bound": "At least this rate (≥): only the lower end is known. Higher rates could not be tested because the "
-    "load generator was the limit, the time for this cell was over, the system was still warming up, or the scenario "
-    "allows no higher rate.",
-    "upper-bound": "At most this rate (≤): the system was overloaded at the lowest rate that was tried.",
-    "unstable": "Trials at the same rate disagree: some were sustained, some were not.",
+    "load generator was the limit, the time for this cell was over, or the scenario allows no higher rate.",
+    "upper-bound": "At most this rate (≤): no rate that was tried was sustained.",
+    "unstable": "Trials contradict each other by far more than their noise: the maximum is not one number.",
     "failed": "No result: the framework died, or no trial was valid. This is not a rate of zero.",
     "unsupported": "The system does not support this cell; the reason is given.",
-    "not-measured": "No result, and nothing is said about the system: other work on the machine spoiled every trial, "
-    "or the run was interrupted in this cell.",
+    "not-measured": "No result, and nothing is said about the system: other work on the machine, or stalls of the load "
+    "generator, spoiled the trials, also at the end of the run.",
     MISSING: "The run has not finished this cell.",
     "if batches may grow": "A micro-batch system sustains a rate if its batches keep the interval that they were asked "
     "to keep. This second rate is what it could process if they might take as long as they need; it is shown in the "
@@ -49,17 +48,17 @@ GLOSSARY = {
 LIMITATIONS = {
     "The load generator may share the machine with the system.": "Then they compete for the CPU, and the map of "
     "bottlenecks says “shared CPU”.",
-    "A trial may be too short": "for rare events: a compaction, a long garbage collection, a full disk. The length of "
-    "the window is given above.",
+    "A trial may be too short to show rare events.": "Examples are compactions, long garbage collections and a full "
+    "disk. The length of the window is given above.",
     "Noise differs between machines.": "Intervals describe what this run can distinguish, not what another machine "
     "would show.",
-    "An interval is a claim.": "bench certify shows how often it contains the truth on simulated systems of known "
+    "Intervals may be too narrow.": "bench certify shows how often it contains the truth on simulated systems of known "
     "capacity. Real systems may be noisier; several runs of one scenario, compared with each other, show whether they "
     "are.",
     "A limit of the load generator is not a limit of the system.": "Such cells are lower bounds (≥), never rates; the "
     "truth may be far above a lower bound.",
-    "A bottleneck": "is found from measurements: CPU and garbage collection by role; network and disk only if the "
-    "site file gives their bandwidth. If none was at its limit, the bottleneck is “not known”.",
+    "Bottlenecks are found from measurements.": "CPU and garbage collection are measured by role; network and disk "
+    "only if the site file gives their bandwidth. If none was at its limit, the bottleneck is “not known”.",
 }
 """How a result can be wrong: a heading and its explanation."""
 MAX_LABEL_LENGTH = 24
@@ -72,13 +71,7 @@ def status_of(cell_data: CellData) -> str:
 
 def format_claim(result: Result | None) -> str:
     """Return the rate that may be claimed, such as "12.3 k/s" or "≥ 12.3 k/s"; without a rate the status."""
-    if result is None:
-        return MISSING
-    if result.status in WITHOUT_RATE:
-        return result.status
-    if result.status == "upper-bound":
-        return f"≤ {rate_text(result.high_hz)}"
-    return f"{format_sign(result)}{rate_text(rate_of(result))}"
+    return MISSING if result is None else claim_text(result)
 
 
 def format_sign(result: Result | None) -> str:

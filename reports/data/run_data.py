@@ -13,6 +13,7 @@ from bench.config.site import Site
 from bench.errors import UsageError
 from bench.model.cell import Cell
 from bench.model.measurement import Measurement, Result
+from bench.plugins import registry
 from bench.plugins.placement import place
 from bench.runner.outcome import mask_remote_cpu
 from bench.runner.verification import check_run, summary_text
@@ -138,9 +139,10 @@ def read_run_data(run: Path) -> RunData:
         UsageError: the folder is no run folder, or has neither a trial nor a result yet.
     """
     record = read_run(run)
+    calibrated = registry.is_calibrated(record.scenario.search.strategy)
     results = {
         result.cell: mask_remote_cpu(result, _remote_roles(result.cell, record.site))
-        for result in name_intervals(read_results(run), record.scenario.search.strategy)
+        for result in name_intervals(read_results(run), calibrated=calibrated)
     }
     rules = Rules(record.scenario.objectives, float(record.scenario.search.precision))
     trials: dict[Cell, list[JudgedTrial]] = {}

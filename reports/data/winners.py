@@ -168,7 +168,9 @@ def _describe_ruled_out(rankings: Sequence[Ranking]) -> str:
         and cell_data.result.status != "unsupported"
     ).most_common()
     counts = [f"{system} at {number}" for system, number in slower]
-    return f"Of the points without a winner, certainly not the fastest: {', '.join(counts)}." if counts else ""
+    if not counts:
+        return ""
+    return f"At points without a winner, some systems are certainly not the fastest: {', '.join(counts)}."
 
 
 def _describe_peak(run_data: RunData) -> str:

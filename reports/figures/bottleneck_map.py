@@ -27,10 +27,11 @@ from reports.figures.heatmap import (
 from reports.figures.palette import EMPTY, FAILED, GREY, INK, RED, RGB, UNSUPPORTED, tint
 
 COLOURS: dict[Kind, str] = {
-    "the work": "#009E73", "framework CPU": "#0072B2", "broker CPU": "#CC79A7", "shared CPU": "#E69F00",
+    "CPU cost": "#009E73", "framework CPU": "#0072B2", "broker CPU": "#CC79A7", "shared CPU": "#E69F00",
     "one thread": "#56B4E9", "batches": "#332288",
-    "source": "#D55E00", "network": "#F0E442", "disk": "#44AA99", "garbage": "#999933",
-    "generator": "#7a8591", "latency": "#882255", "died": "#a82a1f", "time": "#b9c1ca", "not known": "#e3e7eb",
+    "source": "#D55E00", "network": "#F0E442", "disk": "#44AA99", "garbage collection": "#999933",
+    "generator": "#7a8591", "latency": "#882255", "died": "#a82a1f", "time allowed": "#b9c1ca",
+    "not known": "#e3e7eb",
 }  # fmt: skip
 
 
@@ -84,7 +85,7 @@ def _choose_colour(tile: Tile) -> RGB:
 def _draw_text(ax: Axes, tile: Tile) -> list[Artist]:
     ink = {"failed": RED, "unsupported": GREY, "not-measured": GREY}.get(tile.status, INK if tile.notes else GREY)
     halo = {"facecolor": _choose_colour(tile), "edgecolor": "none", "pad": 1.0} if tile.status != "measured" else None
-    lines = [(tile.claim, 8.0, "bold" if tile.notes else "normal"), *((note, 6.8, "normal") for note in tile.notes)]
+    lines = [(tile.claim, 7.6, "bold" if tile.notes else "normal"), *((note, 6.8, "normal") for note in tile.notes)]
     top = tile.row + 0.5 + 0.11 * (len(lines) - 1)
     texts: list[Artist] = [
         ax.text(

@@ -11,8 +11,8 @@ from bench.analysis.repeatability import Agreement
 from bench.model.measurement import Result
 from bench.units import rate_text
 from reports.figures.figure import Picture
+from reports.figures.palette import BLUE, PAGE_GREY, PAGE_INK
 
-INK, GREY, BLUE = "#1d2733", "#6b7480", "#2560a3"
 HEAD_HEIGHT, LINE_HEIGHT, WIDTH = 1.05, 0.19, 5.6
 """Inches: title and axis, one run, the whole figure."""
 
@@ -33,10 +33,10 @@ def make_forest_plot(number: int, agreement: Agreement, results: Sequence[tuple[
 
 def draw_forest(ax: Axes, agreement: Agreement, results: Sequence[tuple[str, Result]]) -> list[Artist]:
     """Draw a line for each run, from the top, into axes whose scale is messages/s; return the artists."""
-    artists: list[Artist] = [ax.axvline(agreement.centre_hz, color=GREY, linewidth=0.8, linestyle="--")]
+    artists: list[Artist] = [ax.axvline(agreement.centre_hz, color=PAGE_GREY, linewidth=0.8, linestyle="--")]
     for y, (_, result) in enumerate(results):
         artists += ax.plot([result.low_hz or 0, result.high_hz or 0], [y, y], color=BLUE, linewidth=1.3)
-        artists += ax.plot([result.estimate_hz or 0], [y], "o", markersize=4, color=INK)
+        artists += ax.plot([result.estimate_hz or 0], [y], "o", markersize=4, color=PAGE_INK)
     ax.set_yticks(range(len(results)), [name for name, _ in results], fontsize=7)
     ax.set_ylim(len(results) - 0.4, -0.6)
     ax.xaxis.set_major_formatter(FuncFormatter(lambda rate, _: rate_text(rate)))

@@ -8,7 +8,13 @@ from msgspec import Struct
 
 from bench.analysis.intervals import has_bracket
 from bench.units import rate_text, seconds_text, size_text
-from reports.data.derived import compute_bound_share, compute_used_cores, compute_useful_cpu_share, find_bound, rate_of
+from reports.data.derived import (
+    compute_bound_share,
+    compute_used_cores,
+    compute_useful_cpu_share,
+    find_bound,
+    get_shown_rate,
+)
 from reports.data.labels import (
     MISSING,
     WITHOUT_RATE,
@@ -57,7 +63,7 @@ def describe_rate(_: RunData, cell_data: CellData) -> CellText:
     result, status = cell_data.result, status_of(cell_data)
     if result is None:
         return None, MISSING, (f"{len(cell_data.trials)} trials so far",) if cell_data.trials else ()
-    rate = result.high_hz if status == "upper-bound" else rate_of(result)
+    rate = get_shown_rate(result)
     kind = "bracket" if has_bracket(result) else ""
     text = {"measured": kind, "unstable": "unstable"}.get(status, format_reason(result))
     notes = (format_interval(result.low_hz, result.high_hz), text)
@@ -81,7 +87,7 @@ def describe_bound_share(run_data: RunData, cell_data: CellData) -> CellText:
 def describe_byte_rate(_: RunData, cell_data: CellData) -> CellText:
     """Return the rate in bytes/s."""
     result, size = cell_data.result, cell_data.cell.message_bytes
-    rate = result.high_hz if result is not None and result.status == "upper-bound" else rate_of(result)
+    rate = get_shown_rate(result)
     if rate is None or status_of(cell_data) in WITHOUT_RATE:
         return None, format_claim(result), ()
     claim = f"{format_sign(result)}{format_byte_rate(rate * size)}"

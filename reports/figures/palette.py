@@ -24,9 +24,11 @@ INK, PALE, GREY, RED, AMBER = "#02060a", "#fffffe", "#565f69", "#a82a1f", "#d55e
 """Of text on tiles; on any background one of the first two has a contrast of 4.5 to 1."""
 EMPTY, UNSUPPORTED, FAILED, DOTS = "#fdfdfd", "#e8eaed", "#fdecea", "#c3cad2"
 
+PAGE_INK, PAGE_GREY, BLUE = "#1d2733", "#6b7480", "#2560a3"
+"""Of points and lines on the page itself."""
 PAGE = {
-    "#1d2733": "#e8edf2", "#4a5563": "#b4bfcb", "#8c96a3": "#7d8894", "#e3e7ec": "#39434e", "#ffffff": "#161b21",
-    "#f2f5f8": "#222a33", "#0b3c6f": "#7fb2e5", "#6b7480": "#a3adb8", "#fdfdfd": "#d3d9df",
+    PAGE_INK: "#e8edf2", "#4a5563": "#b4bfcb", "#8c96a3": "#7d8894", "#e3e7ec": "#39434e", "#ffffff": "#161b21",
+    "#f2f5f8": "#222a33", "#0b3c6f": "#7fb2e5", PAGE_GREY: "#a3adb8", "#fdfdfd": "#d3d9df",
 }  # fmt: skip
 """Colours on the page itself, as in the style file, and their replacements on a dark page."""
 

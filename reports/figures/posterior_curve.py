@@ -8,7 +8,7 @@ from msgspec import Struct
 from bench.analysis.capacity_reading import Reading, read_capacity
 from bench.analysis.stability import assess_stability
 from bench.config.scenario import Search
-from bench.search.capacity_posterior import CapacityPosterior, CapacityPrior, capacity_posterior
+from bench.search.posterior import CapacityPosterior, CapacityPrior, capacity_posterior
 from bench.units import rate_text
 from reports.data.derived import rate_of
 from reports.data.run_data import CellData, JudgedTrial

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from bench.analysis.intervals import has_bracket
 from bench.units import rate_text, seconds_text, size_text
-from reports.data.derived import cpu_bound, network_bound, rate_of
+from reports.data.derived import cpu_bound, get_shown_rate, network_bound
 from reports.data.labels import WITHOUT_RATE
 from reports.data.run_data import CellData, RunData
 from reports.figures.figure import Picture
@@ -115,7 +115,7 @@ def _make_point(cell_data: CellData) -> Point:
     size, result = cell_data.cell.message_bytes, cell_data.result
     if result is None or result.status in WITHOUT_RATE:
         return Point(size, math.nan, None, None, "")
-    rate = result.high_hz if result.status == "upper-bound" else rate_of(result)
+    rate = get_shown_rate(result)
     if not rate:
         return Point(size, math.nan, None, None, "")
     return Point(size, rate, result.low_hz, result.high_hz, MARKS.get(result.status, ""), has_bracket(result))

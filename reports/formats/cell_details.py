@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
+from bench.model.measurement import REASONS
 from bench.units import rate_text, seconds_text, size_text
 from reports.data.bottleneck import find_bottleneck
 from reports.data.derived import compute_bound_share, find_bound, get_cpu_seconds
@@ -61,7 +62,7 @@ class CellDetails(Struct, frozen=True, omit_defaults=True):
     trials: tuple[TrialDetails, ...] = ()
     posterior: PosteriorCurve | None = None
     latency: tuple[tuple[str, ...], ...] = ()
-    """rate, share of the top rate, p50, p90, p99, maximum: of each sustained trial"""
+    """rate, share of the maximum rate, p50, p90, p99, maximum: of each sustained trial"""
     resources: tuple[tuple[str, ...], ...] = ()
     """resource usage of the deciding trial by role; see reports.data.resources"""
     logs: tuple[LogExcerpt, ...] = ()
@@ -103,7 +104,7 @@ def _write_sentences(run_data: RunData, cell_data: CellData) -> list[str]:
     result, cell = cell_data.result, cell_data.cell
     if result is None:
         return ["The run has not finished this cell; its trials so far are below."] if cell_data.trials else []
-    sentences = [f"Reason: {result.reason}."] if result.reason else []
+    sentences = [f"Reason: {REASONS.get(result.reason, result.reason)}."] if result.reason else []
     if result.precision_reached is False:
         sentences.append("The interval is wider than the scenario asks.")
     if result.growing_hz is not None:
@@ -114,7 +115,7 @@ def _write_sentences(run_data: RunData, cell_data: CellData) -> list[str]:
     share = compute_bound_share(run_data, cell_data)
     if bottleneck is not None:
         evidence = f" Evidence: {bottleneck.evidence}." if bottleneck.evidence else ""
-        sentences.append(f"Limited by {bottleneck.kind}: {bottleneck.sentence}{evidence}")
+        sentences.append(f"Bottleneck: {bottleneck.kind}. {bottleneck.sentence}{evidence}")
     if result.confirmed_hz is not None:
         sentences.append(f"Confirmed by a trial at {rate_text(result.confirmed_hz)}.")
     if bound is not None:

@@ -37,7 +37,7 @@ DELIVERY_FIELDS = ("lost", "duplicated", "corrupted")
 Value = str | int | float | None
 COLUMNS = (
     ("System", ""), ("Size", "r"), ("CPU cost", "r"), ("Status", ""), ("Throughput", "r"), ("Interval", "r"),
-    ("Bytes/s", "r"), ("Of bound", "r"), ("Limited by", ""), ("p50", "r"), ("p99", "r"), ("Trials", "r"), ("Took", "r"),
+    ("Bytes/s", "r"), ("Of bound", "r"), ("Bottleneck", ""), ("p50", "r"), ("p99", "r"), ("Trials", "r"), ("Took", "r"),
     ("Lost / dup. / corr.", "r"),
 )  # fmt: skip
 """Of the short table: heading and alignment, in the order of CellRow's fields after the anchor."""

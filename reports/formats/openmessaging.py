@@ -116,17 +116,12 @@ def _store(imported: dict[Cell, tuple[Path, ForeignResult]], out: Path, command:
     scenario = Scenario(
         "imported", systems, Grid(sizes, (Seconds(0),)), title="Imported from the OpenMessaging Benchmark"
     )
-    store = RunFolder.create(out, "imported")
-    store.open(
-        scenario, Site("unknown"), {"imported": [path.name for path, _ in imported.values()], "command": command}
-    )
-    try:
+    facts = {"imported": [path.name for path, _ in imported.values()], "command": command}
+    with RunFolder.create(out, "imported").open(scenario, Site("unknown"), facts) as store:
         for cell, (_, foreign) in imported.items():
             measurement = make_measurement(foreign)
             store.add(cell, measurement)
             store.save_result(cell, _make_result(cell, measurement))
-    finally:
-        store.close()
     return store.folder
 
 

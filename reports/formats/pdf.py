@@ -74,7 +74,7 @@ def list_bottlenecks(run_data: RunData) -> list[tuple[str, str, str]]:
     """Return cell, sentence and evidence of each bottleneck, those that are known first."""
     pairs = [(cell_data, find_bottleneck(run_data, cell_data)) for cell_data in run_data.cells]
     every = [(cell_data, bottleneck) for cell_data, bottleneck in pairs if bottleneck is not None]
-    every.sort(key=lambda pair: pair[1].kind in ("not known", "time"))
+    every.sort(key=lambda pair: pair[1].kind in ("not known", "time allowed"))
     return [
         (f"{cell_data.cell.system}, {cell_data.point}", bottleneck.sentence, bottleneck.evidence)
         for cell_data, bottleneck in every

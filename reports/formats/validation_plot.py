@@ -12,15 +12,15 @@ from bench.plugins.plugin import ReportPlugin
 from bench.simulation.acceptance import MAX_SECONDS, MAX_SPREAD, MIN_COVERAGE
 from bench.simulation.validation_report import CaseReport, ValidationReport
 from reports.figures.figure import Picture
+from reports.figures.palette import BLUE, PAGE_GREY, PAGE_INK, RED
 
 LINE, HEAD, WIDTH = 0.23, 1.0, 9.6
 """Inches: of one case, of titles and labels, of the whole figure."""
-INK, GREY, RED, BLUE = "#1d2733", "#6b7480", "#b3261e", "#2560a3"
 
 
 def write(report: ValidationReport, file: Path) -> Path:
     """Write the plot; its kind is the file's ending, .png or .svg."""
-    picture = Picture("certificate", lambda figure: _draw(figure, report), "Validation of a search strategy")
+    picture = Picture("validation", lambda figure: _draw(figure, report), "Validation of a search strategy")
     if file.suffix not in (".png", ".svg"):
         raise UsageError(f"{file}: a plot is a .png or a .svg file")
     try:
@@ -48,7 +48,10 @@ def _draw(figure: Figure, report: ValidationReport) -> None:
 def draw_errors(ax: Axes, cases: Sequence[CaseReport]) -> list[Artist]:
     """Draw the median and 5-95 % of the errors of each case with an estimate; the band is what the criteria allow."""
     band = 100 * MAX_SPREAD
-    drawn: list[Artist] = [ax.axvspan(-band, band, color="#eef2f6", zorder=0), ax.axvline(0, color=GREY, linewidth=0.6)]
+    drawn: list[Artist] = [
+        ax.axvspan(-band, band, color="#eef2f6", zorder=0),
+        ax.axvline(0, color=PAGE_GREY, linewidth=0.6),
+    ]
     for index, case in enumerate(cases):
         summary = case.summary
         assert summary is not None
@@ -64,7 +67,7 @@ def draw_errors(ax: Axes, cases: Sequence[CaseReport]) -> list[Artist]:
 
 def draw_coverage(ax: Axes, cases: Sequence[CaseReport]) -> list[Artist]:
     """Draw the share of runs of each case whose interval contains the truth."""
-    drawn: list[Artist] = [ax.axvline(100 * MIN_COVERAGE, color=GREY, linewidth=0.6, linestyle="--")]
+    drawn: list[Artist] = [ax.axvline(100 * MIN_COVERAGE, color=PAGE_GREY, linewidth=0.6, linestyle="--")]
     shown = [
         (index, case)
         for index, case in enumerate(cases)
@@ -80,7 +83,7 @@ def draw_coverage(ax: Axes, cases: Sequence[CaseReport]) -> list[Artist]:
 
 def draw_seconds(ax: Axes, cases: Sequence[CaseReport]) -> list[Artist]:
     """Draw the mean seconds of system time of one search."""
-    drawn: list[Artist] = [ax.axvline(MAX_SECONDS, color=GREY, linewidth=0.6, linestyle="--")]
+    drawn: list[Artist] = [ax.axvline(MAX_SECONDS, color=PAGE_GREY, linewidth=0.6, linestyle="--")]
     seconds = [case.summary.seconds if case.summary is not None else 0.0 for case in cases]
     drawn += ax.barh(range(len(cases)), seconds, height=0.55, color=[_colour(case) for case in cases])
     ax.set_xlabel("seconds per search")
@@ -90,7 +93,7 @@ def draw_seconds(ax: Axes, cases: Sequence[CaseReport]) -> list[Artist]:
 def _colour(case: CaseReport) -> str:
     if not all(criterion.passed for criterion in case.criteria):
         return RED
-    return BLUE if case.kind != "adversary" else INK
+    return BLUE if case.kind != "adversary" else PAGE_INK
 
 
 plugin = ReportPlugin(draw_validation=write)

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from bench.config.address import Address
 from bench.errors import SiteError, UsageError
 from bench.plugins.plugin import ReportPlugin
 from bench.storage.run_folder import is_running, read_run
@@ -46,8 +47,7 @@ def serve(run: Path, *, host: str, port: int, say: Callable[[str], None]) -> Non
     record = read_run(run)
     title = record.scenario.title or record.scenario.name
     with _open_server(run, host, port, title) as server:
-        address = f"[{host}]" if ":" in host else host
-        say(f"http://{address}:{server.server_address[1]}/  (read-only; ends with the run, or with Ctrl-C)")
+        say(f"http://{Address(host, server.server_address[1])}/  (read-only; ends with the run, or with Ctrl-C)")
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.1}, name="watch", daemon=True)
         thread.start()
         try:

@@ -9,10 +9,11 @@ from msgspec import Struct
 from bench.analysis.intervals import name_intervals
 from bench.model.cell import Cell
 from bench.model.measurement import Result
+from bench.plugins import registry
 from bench.runner.live_status import Status, read_status
 from bench.storage.run_folder import read_results, read_run, read_visits
 from bench.units import rate_text, seconds_text, size_text
-from reports.data.derived import rate_of
+from reports.data.derived import get_shown_rate
 from reports.data.labels import MISSING, format_claim, format_count, format_reason, format_result_interval
 from reports.figures.palette import INK, PALE, RGB, is_dark
 from reports.figures.scale import Scale, make_log_scale
@@ -70,7 +71,7 @@ def take_snapshot(run: Path, *, running: bool) -> RunSnapshot:
         UsageError: the folder is no run folder.
     """
     record = read_run(run)
-    named = name_intervals(read_results(run), record.scenario.search.strategy)
+    named = name_intervals(read_results(run), calibrated=registry.is_calibrated(record.scenario.search.strategy))
     results = {result.cell: result for result in named}
     now = read_status(run) if running else None
     cells = record.scenario.cells()
@@ -142,7 +143,7 @@ def _make_maps(
 ) -> tuple[Map, ...]:
     sizes = sorted({cell.message_bytes for cell in cells})
     costs = sorted({cell.cpu_seconds for cell in cells}, reverse=True)
-    rates = [rate for result in results.values() if (rate := _displayed_rate(result))]
+    rates = [rate for result in results.values() if (rate := get_shown_rate(result))]
     scale = make_log_scale(rates, rate_text, "messages/s")
     by_point = {(cell.system, cell.message_bytes, cell.cpu_seconds): cell for cell in cells}
 
@@ -164,15 +165,11 @@ def _make_maps(
 def _make_map_cell(result: Result | None, scale: Scale, *, visits: int, current: bool) -> MapCell:
     if result is None:
         return MapCell("", "", MISSING, visits, "", "", current)
-    rate = _displayed_rate(result)
+    rate = get_shown_rate(result)
     colour = scale.colour(rate) if rate else None
     ink = "" if colour is None else PALE if is_dark(colour) else INK
     note = format_result_interval(result) or format_reason(result)
     return MapCell(format_claim(result), note, result.status, visits, _format_css(colour), ink, current)
-
-
-def _displayed_rate(result: Result) -> float | None:
-    return result.high_hz if result.status == "upper-bound" else rate_of(result)
 
 
 def _format_css(colour: RGB | None) -> str:

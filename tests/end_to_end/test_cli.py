@@ -96,7 +96,7 @@ def test_a_plan_says_what_will_be_needed(bench):
 
 
 def test_the_plugins_are_listed(bench):
-    """Ours and everybody else's."""
+    """`bench plugins` lists all installed plugins."""
     _, said, _ = bench("plugins")
     assert "capacity, harmonicio, python, spark" in said
 
@@ -142,17 +142,17 @@ def test_a_run_on_another_site_or_machine_is_not_gone_on_with(bench, tmp_path):
     (folder,) = (tmp_path / "results").iterdir()
     (tmp_path / "site.yaml").write_text("name: lab\nkafka: {bootstrap: 'h:9092'}\n")
     code, _, complaints = bench(*smoke, "--resume", str(folder), "--site", str(tmp_path / "site.yaml"))
-    assert (code, "is a run on the site 'this machine'" in complaints) == (2, True)
+    assert (code, "was measured on the site 'this machine'" in complaints) == (2, True)
     (folder / "run.json").write_text(
         re.sub(r'"locust": "[^"]*"', '"locust": "1.0.0"', (folder / "run.json").read_text())
     )
     code, _, complaints = bench(*smoke, "--resume", str(folder))
-    assert (code, "was begun with locust 1.0.0, not " in complaints) == (2, True)
+    assert (code, "was started with locust 1.0.0, not " in complaints) == (2, True)
 
 
 def test_a_strategy_is_certified(bench, tmp_path):
     """A table, a plot, and every criterion passed."""
-    plot = tmp_path / "certificate.svg"
+    plot = tmp_path / "validation.svg"
     code, said, _ = bench(
         "certify", "--seeds", "4", "--scenario", "generator at 41%", "--jobs", "1", "--plot", str(plot)
     )
@@ -179,8 +179,9 @@ def test_a_strategy_of_ones_own_fails_its_criteria(bench, tmp_path):
     [
         (("certify", "--strategy", "twocounter"), "did you mean 'two-counter'?"),
         (("certify", "--strategy", "nowhere:Mine"), "found no module 'nowhere'"),
-        (("certify", "--strategy", "bench.search.bracket:Mine"), "has no class 'Mine'"),
+        (("certify", "--strategy", "bench.search.bracketing:Mine"), "has no class 'Mine'"),
         (("certify", "--scenario", "S99"), "no case has that in its name"),
+        (("report", ".", ".", "--format", "html"), "leave --format out"),
         (("compare", ".", "."), "a run's folder is what"),
         (("compare", ".", ".", "--fail-if", "late"), "allowed: slower, faster"),
     ],

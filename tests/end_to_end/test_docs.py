@@ -12,7 +12,17 @@ import pytest
 from docs import reference_page
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+TREES = ("docs", "infra", "frameworks")
+PAGES = [*sorted(ROOT.glob("*.md")), *(page for tree in TREES for page in sorted((ROOT / tree).rglob("*.md")))]
+CURRENT = [page for page in PAGES if page.name != "CHANGELOG.md"]  # it also names what is gone
+FOLDERS = ("bench", "producers", "consumers", "frameworks", "reports", "infra", "scenarios", "docs", "tests", ".ci")
+FILE_NAME = re.compile(
+    rf"(?:{'|'.join(map(re.escape, FOLDERS))})/[\w./-]*|[\w./-]+\.(?:py|md|yaml|yml|sh|typ|toml|lock)"
+)
+"""A text in backticks that is the name of a file or folder of this repository."""
+MADE = {"infra/ansible/collected"}
+"""Folders that commands of the pages make."""
 BENCH = (sys.executable, "-m", "bench")
 
 
@@ -37,6 +47,31 @@ def test_links_lead_to_files(page: Path) -> None:
     links = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
     links += re.findall(r'(?:src|href)="([^"#]+)"', page.read_text(encoding="utf-8"))
     assert [link for link in links if "://" not in link and not (page.parent / link).exists()] == []
+
+
+@pytest.fixture(scope="module")
+def paths() -> list[str]:
+    """Return every file and folder of the repository, relative to it and with a slash at both ends."""
+    found = [*ROOT.iterdir(), *(path for folder in FOLDERS for path in (ROOT / folder).rglob("*"))]
+    return [f"/{path.relative_to(ROOT).as_posix()}/" for path in found]
+
+
+@pytest.mark.parametrize("page", CURRENT, ids=lambda page: str(page.relative_to(ROOT)))
+def test_files_that_are_named_exist(page: Path, paths: list[str]) -> None:
+    """A name in backticks is the whole path of a file or folder, or its end."""
+    prose = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    named = {name.strip("/") for name in re.findall(r"`([^`]+)`", prose) if FILE_NAME.fullmatch(name)}
+    assert [name for name in sorted(named - MADE) if not any(path.endswith(f"/{name}/") for path in paths)] == []
+
+
+@pytest.mark.parametrize("page", CURRENT, ids=lambda page: str(page.relative_to(ROOT)))
+def test_modules_that_are_run_have_a_main(page: Path) -> None:
+    """`python -m` of a module of ours runs something."""
+    modules = set(re.findall(r"python -m ([\w.]+)", page.read_text(encoding="utf-8")))
+    ours = [ROOT / module.replace(".", "/") for module in modules if module.partition(".")[0] in FOLDERS]
+    files = [path / "__main__.py" if path.is_dir() else path.with_suffix(".py") for path in ours]
+    assert [file for file in files if not file.exists()] == []
+    assert [file for file in files if file.stem != "__main__" and "__main__" not in file.read_text("utf-8")] == []
 
 
 @pytest.mark.real

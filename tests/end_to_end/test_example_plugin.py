@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from bench.services.ports import free_ports
+
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "docs" / "example-plugin"
 SCENARIO = str(EXAMPLE / "scenario.yaml")
@@ -89,8 +91,7 @@ def require_complete(run: Path, systems: list[str]) -> None:
 @pytest.fixture
 def redis(tmp_path: Path) -> Iterator[str]:
     """The address of a Redis that asks for PASSWORD: a service of the site, which the harness did not start."""
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
+    (port,) = free_ports(1)
     options = ["--bind", "127.0.0.1", "--port", str(port), "--requirepass", PASSWORD, "--save", ""]
     server = subprocess.Popen(["redis-server", *options], cwd=tmp_path, stdout=subprocess.DEVNULL)
     deadline = time.monotonic() + 30
@@ -112,7 +113,7 @@ def _listens(port: int) -> bool:
 
 
 def test_the_plugins_are_listed(installed, tmp_path):
-    """By kind, beside our own."""
+    """`bench plugins` lists them by kind, beside our own."""
     listed = run_tool(installed, tmp_path, "-m", "bench", "plugins")
     assert re.search(r"^sources .*\bredis-stream\b", listed, re.MULTILINE)
     assert re.search(r"^consumers .*\bredis-stream\b", listed, re.MULTILINE)
@@ -120,7 +121,7 @@ def test_the_plugins_are_listed(installed, tmp_path):
 
 
 def test_a_wrong_setting_is_refused_and_a_harmful_one_gets_a_warning(installed, tmp_path):
-    """By the plugin's own settings type and its own warnings."""
+    """The plugin's own settings type and its own warnings decide."""
     check = ("-m", "bench", "check", SCENARIO, "--set")
     wrong = run_tool(installed, tmp_path, *check, "settings.redis-stream.partition=1", exit_code=2)
     assert "did you mean 'partitions'?" in wrong
@@ -146,8 +147,7 @@ def test_the_doctor_finds_that_the_server_is_missing(installed, tmp_path):
 
 def test_the_doctor_and_the_estimate_know_the_section_of_the_site_file(installed, tmp_path):
     """An unknown password file and a port at which nobody listens are findings."""
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        address = f"127.0.0.1:{probe.getsockname()[1]}"
+    address = f"127.0.0.1:{free_ports(1)[0]}"
     site = tmp_path / "site.yaml"
     site.write_text(f"redis: {{address: '{address}', password_file: /nowhere/password}}\n")
     findings = run_tool(installed, tmp_path, "-m", "bench", "doctor", "--site", str(site), exit_code=3)

@@ -35,7 +35,6 @@ def ran(tmp_path, monkeypatch):
             RunFolder.create(tmp_path, "mixed"),
         )
         run(scenario, Site(), store, ignore, RunOptions("bench run", cache, tmp_path / "children"))
-        store.close()
         return store.folder
 
     return go
@@ -60,7 +59,7 @@ def test_a_cell_of_mixed_sizes_is_measured(ran):
 
 @pytest.mark.parametrize(("mistake", "found"), [("flip", "corrupted"), ("lose", "lost"), ("swap", "out_of_order")])
 def test_a_mistake_among_mixed_sizes_is_found(ran, mistake, found):
-    """As among equal ones."""
+    """Mistakes are found as with messages of one size."""
     folder = ran(*MEMORY, f"settings.capacity.mistake={mistake}", "settings.capacity.every=500", "timing.drain=3 s")
     assert getattr(read_trials(folder)[0].measurement, found) > 0
 
@@ -76,5 +75,5 @@ def test_mixed_sizes_and_keys_pass_through_kafka(ran, keys):
 
 @pytest.mark.real
 def test_keys_pass_through_pulsar(ran):
-    """To the partition of each key."""
+    """Each message goes to the partition of its key."""
     assert exact(ran("systems=python/pulsar", "load.keys={count: 100}", cache=cache_folder()))

@@ -45,7 +45,6 @@ folder, file, *changes = sys.argv[1:]
 store = RunFolder.create(Path(folder), "smoke")
 options = RunOptions("bench run", Path(folder, "cache"), Path(folder, "children"))
 run(parse_scenario(apply_changes(read_document(Path(file)), changes)), Site(), store, ignore, options)
-store.close()
 print(store.folder)
 """
 """In a process of its own, as for users: threads that earlier tests have left behind would take the interpreter's lock
@@ -148,13 +147,17 @@ def test_a_rate_at_which_messages_are_lost_is_not_sustained(ran):
 
 
 def test_a_generator_slowed_on_purpose_gives_a_lower_bound(ran):
-    """Its trials are invalid, and its limit is never taken for the framework's."""
-    folder, rules = ran("load.limit=2 k/s", "search.start=1 k/s")
-    beyond = [entry.measurement for entry in read_trials(folder) if entry.measurement.planned.rate > 1.15 * 2000]
+    """Its trials are invalid, and its limit is never taken for the framework's.
+
+    The framework can do eight times the limit, so that a busy machine does not make it the slower one.
+    """
+    limit = CEILING / 8
+    folder, rules = ran(f"load.limit={limit} /s", f"search.start={limit / 2} /s")
+    beyond = [entry.measurement for entry in read_trials(folder) if entry.measurement.planned.rate > 1.15 * limit]
     result = read_results(folder)[0]
     assert {judge(seen, rules).word for seen in beyond} == {"invalid"}
     assert (result.status, result.reason, result.high_hz) == ("lower-bound", "generator", None)
-    assert result.generator_hz == pytest.approx(2000, rel=0.15)
+    assert result.generator_hz == pytest.approx(limit, rel=0.15)
 
 
 def test_lost_results_are_made_again_from_the_journal(ran, tmp_path, smoke, monkeypatch):
@@ -166,7 +169,6 @@ def test_lost_results_are_made_again_from_the_journal(ran, tmp_path, smoke, monk
     monkeypatch.setattr(cell_search, "deployed", None)
     store = RunFolder(folder)
     run(smoke(*changes), Site(), store, ignore, options_in(tmp_path))
-    store.close()
     assert read_results(folder) == before
     assert len(read_trials(folder)) == trials
     assert [entry.measurement.planned.purpose for entry in read_trials(folder)].count("latency") == 1
@@ -194,11 +196,8 @@ def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path, smoke):
     store = RunFolder.create(tmp_path, "smoke")
     with pytest.raises(KeyboardInterrupt):
         run(whole, Site(), store, interrupt_after(7), options_in(tmp_path))
-    store.close()
     before = (store.folder / "trials.jsonl").read_bytes()
-    again = RunFolder(store.folder)
-    run(whole, Site(), again, ignore, options_in(tmp_path))
-    again.close()
+    run(whole, Site(), RunFolder(store.folder), ignore, options_in(tmp_path))
     assert (store.folder / "trials.jsonl").read_bytes().startswith(before)
     assert [result.status for result in read_results(store.folder)] == ["measured", "measured"]
     numbers = [(entry.cell, entry.measurement.planned.number) for entry in read_trials(store.folder)]

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -11,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import psutil
 
+from bench.services.ports import free_ports
 from frameworks.harmonicio.engine.errors import HarmonicError
 from frameworks.harmonicio.engine.operator_client import OperatorClient
 
@@ -105,8 +105,7 @@ class LocalCluster:
 
 
 def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        return probe.getsockname()[1]
+    return free_ports(1)[0]
 
 
 def numbered(first, count, size=100):

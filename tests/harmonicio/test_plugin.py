@@ -1,4 +1,4 @@
-"""HarmonicIO in the harness: exact tallies, from its own connector and over a bridge; a death is told."""
+"""HarmonicIO in the harness: exact delivery counts, from its own connector and over a bridge; a death is reported."""
 
 import time
 
@@ -30,14 +30,14 @@ class RunningSystem:
 
     def __init__(self, env: RunEnvironment, source: str, size: int, cost: float) -> None:
         self.cell = Cell("harmonicio", source, size, cost)
-        self.source = registry.source(source, {})
+        self.source = registry.make_source(source, {})
         self.endpoint = self.source.open(self.cell, env)
         self.load = registry.load_generator_plugin("inline").open(self.endpoint, env)
-        framework = registry.framework("harmonicio", {})
+        framework = registry.make_framework("harmonicio", {})
         self.framework = framework.open(self.cell, self.endpoint, MessageProcessor(size, 0.5), env)
 
     def tally(self, count: int, rate: float = 2000.0) -> DeliveryCounts:
-        """Send so many messages; the tally once all were worked on."""
+        """Send so many messages; return the delivery counts once all were processed."""
         size, cost = self.cell.message_bytes, self.cell.cpu_seconds
         order = LoadSpec(
             1, rate, time.monotonic() + 0.05, count / rate, message_bytes=size, cpu_seconds=cost, entropy=0.5
@@ -57,8 +57,8 @@ class RunningSystem:
 
 
 @pytest.fixture
-def stand(env):
-    """Opens systems; closed afterwards."""
+def deploy(env):
+    """Open systems and close them afterwards."""
     systems = []
 
     def make(source, size, cost=0.0):
@@ -73,26 +73,26 @@ def stand(env):
 @pytest.mark.parametrize(
     ("size", "count"), [(100, 20_000), (10_000, 2000), (1_000_000, 100)], ids=["100 B", "10 kB", "1 MB"]
 )
-def test_every_message_of_the_connector_is_worked_on_once(stand, size, count):
-    """Whatever its size."""
-    tally = stand("stream", size).tally(count, rate=count)
+def test_every_message_of_the_connector_is_worked_on_once(deploy, size, count):
+    """Messages of every size are processed once."""
+    tally = deploy("stream", size).tally(count, rate=count)
     assert tally.reconcile({0: count}) == (0, 0)
     assert tally.corrupted == 0
 
 
-def test_a_cost_is_burnt(stand):
-    """By both PEs."""
-    tally = stand("stream", 1000, 0.002).tally(300, rate=300)
+def test_a_cost_is_burnt(deploy):
+    """Both PEs spend the CPU cost."""
+    tally = deploy("stream", 1000, 0.002).tally(300, rate=300)
     assert tally.reconcile({0: 300}) == (0, 0)
     assert tally.cpu_used_s >= tally.cpu_requested_s == pytest.approx(0.6)
 
 
 @pytest.mark.parametrize("source", ["kafka", "pulsar", "tcp", "files"])
-def test_a_bridge_carries_what_a_source_has(stand, request, source):
-    """Each message once."""
+def test_a_bridge_carries_what_a_source_has(deploy, request, source):
+    """A bridge carries each message once."""
     if source in ("kafka", "pulsar"):
         request.getfixturevalue(source)
-    tally = stand(source, 1000).tally(2000)
+    tally = deploy(source, 1000).tally(2000)
     assert (tally.reconcile({0: 2000}), tally.corrupted) == ((0, 0), 0)
 
 
@@ -122,21 +122,21 @@ def test_a_pipe_within_the_harness_is_refused():
 @pytest.mark.parametrize("source", ["stream", "kafka"])
 def test_messages_that_are_longer_than_are_accepted_are_refused(source):
     """Before anything starts, with the bound; the longest that is accepted is not."""
-    plugin, most = registry.framework("harmonicio", {}), 128 * 2**20
+    plugin, most = registry.make_framework("harmonicio", {}), 128 * 2**20
     assert plugin.unsupported_reason(Cell("harmonicio", source, most, 0.0), source) is None
     assert f"{most} bytes at most" in plugin.unsupported_reason(Cell("harmonicio", source, most + 1, 0.0), source)
 
 
 def test_messages_that_are_longer_than_are_accepted_are_refused_by_their_source():
-    """In the same words."""
-    source, most = registry.source("stream", {}), 128 * 2**20
+    """Source and framework give the same reason."""
+    source, most = registry.make_source("stream", {}), 128 * 2**20
     assert source.unsupported_reason(Cell("python", "stream", most, 0.0), 0.5) is None
     assert f"{most} bytes at most" in source.unsupported_reason(Cell("python", "stream", most + 1, 0.0), 0.5)
 
 
-def test_a_dead_pe_is_told(stand, env):
-    """Asking raises Died."""
-    system = stand("stream", 100)
+def test_a_dead_pe_is_told(deploy, env):
+    """Polling raises ProcessDiedError."""
+    system = deploy("stream", 100)
     worker = next(child for child in env.supervisor.children if child.name == "harmonicio-worker")
     psutil.Process(worker.pid).children()[0].kill()
     with pytest.raises(ProcessDiedError, match="PE"):

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.real
 
 @pytest.fixture
 def site(cluster, tmp_path):
-    """Of a cluster that asks for tokens."""
+    """Return the site of a cluster that asks for tokens."""
     (tmp_path / "tokens.yaml").write_text(json.dumps({"tokens": TOKENS}))
     cluster.operator = OperatorClient(cluster.host, cluster.port, TOKENS["operator"])
     cluster.start_master("--config", str(tmp_path / "tokens.yaml"))

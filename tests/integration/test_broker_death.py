@@ -1,6 +1,5 @@
 """A broker that is killed in the middle of a trial is a finding of that trial; it comes back, and the run goes on."""
 
-import contextlib
 import os
 import signal
 
@@ -70,9 +69,9 @@ def test_a_killed_broker_is_a_finding_and_comes_back(system, sizes, tmp_path, en
         settings={"spark": {"batch_interval": "500 ms"}} if framework == "spark" else {},
     )
     killer = Killer(source, tmp_path)
-    with contextlib.closing(RunFolder.create(tmp_path, "death")) as store:
-        options = RunOptions("bench run", env.cache, tmp_path / "children")
-        run(scenario, Site(shared_machine=True), store, killer, options)
+    store = RunFolder.create(tmp_path, "death")
+    options = RunOptions("bench run", env.cache, tmp_path / "children")
+    run(scenario, Site(shared_machine=True), store, killer, options)
     assert killer.killed is not None
     trials, results = read_trials(store.folder), read_results(store.folder)
     endings = [entry.measurement.ended for entry in trials]

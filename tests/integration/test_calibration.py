@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 from msgspec import structs
+from scenario_files import read_scenario
 
 from bench.calibration import generator_ceiling
 from bench.calibration.generator_ceiling import GeneratorCeilings, calibrates, read_calibration, write_calibration
 from bench.cli.calibration_table import CalibrationRequest, table_lines
 from bench.cli.inputs import cache_folder
 from bench.config.site import Site
-from bench.config.validation import read_scenario
 from bench.errors import UsageError
 from bench.model.cell import Cell
 from bench.workload.rate_meter import RateMeter
@@ -32,7 +32,7 @@ def test_a_meter_leaves_out_the_warm_up():
 
 
 def test_a_meter_of_nothing_is_zero():
-    """Nothing is divided by nothing."""
+    """A meter without messages has the rate 0."""
     assert RateMeter(1).rate == 0
 
 
@@ -85,7 +85,7 @@ def test_the_verb_prints_a_line_for_each_size_with_the_ratio(tmp_path, source):
 
 
 def test_an_unknown_baseline_producer_is_refused_before_anything_starts(tmp_path):
-    """With those that there are."""
+    """The error lists the baseline producers that exist."""
     request = CalibrationRequest(["tcp"], ["client-lop"], "1kB", 1, 0.5, [])
     with pytest.raises(UsageError, match="known: client-loop, client-loop-constant, constant"):
         list(table_lines(request, tmp_path, Site(), tmp_path, tmp_path))

@@ -118,11 +118,11 @@ def test_server_that_does_not_come_up_leaves_nothing(supervisor: Supervisor, dat
 
 def test_a_closed_sender_leaves_no_producer_to_the_garbage_collector(env: RunEnvironment) -> None:
     """It would destroy the producer in any thread, which can crash the process."""
-    source = registry.source("kafka", {})
+    source = registry.make_source("kafka", {})
     before = producers()
     gc.disable()
     try:
-        sender = registry.sender(source.open(Cell("python", "kafka", 100, 0.0), env))
+        sender = registry.open_sender(source.open(Cell("python", "kafka", 100, 0.0), env))
         assert producers() == before + 1
         sender.close()
         assert producers() == before

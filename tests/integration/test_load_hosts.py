@@ -8,8 +8,9 @@ import psutil
 import pytest
 import yaml
 from bench_command import Harness, wait_until
+from scenario_files import read_scenario
 
-from bench.config.validation import read_address, read_scenario
+from bench.config.validation import read_address
 from bench.errors import UsageError
 from bench.plugins.scenario_check import scenario_on_site
 from bench.plugins.site_file import read_site_file
@@ -46,7 +47,7 @@ def test_what_workers_elsewhere_cannot_do_is_refused(tmp_path, change, said):
 
 @pytest.mark.parametrize("text", ["10.0.0.5", ":5557", "a:b", "10.0.0.5:0", "a b:5557"])
 def test_a_wrong_address_is_one_line(text):
-    """With an example."""
+    """The error shows a valid address."""
     with pytest.raises(UsageError, match="allowed: host:port, such as"):
         read_address(text)
 
@@ -121,7 +122,7 @@ def test_one_command_starts_several_workers_of_a_host(tmp_path, kafka, request):
 
 @pytest.mark.real
 def test_workers_of_a_run_that_was_killed_join_the_next(tmp_path, deployed):
-    """Nobody told them that it is over."""
+    """The killed run has sent them no end."""
     harness, _, words = deployed
     first = begun(harness, words, tmp_path / "first")
     first.kill()

@@ -46,12 +46,8 @@ def scenario(request: pytest.FixtureRequest) -> Callable[..., Scenario]:
 
 def go_on(folder: Path, scenario: Scenario, notify: Notify = ignore) -> None:
     """Run a scenario in a folder, which may have a part of it already."""
-    store = RunFolder(folder)
     folder.mkdir(exist_ok=True)
-    try:
-        run(scenario, Site(), store, notify, RunOptions("bench run", folder / "cache", folder / "children"))
-    finally:
-        store.close()
+    run(scenario, Site(), RunFolder(folder), notify, RunOptions("bench run", folder / "cache", folder / "children"))
 
 
 def interrupt_after(trials: int) -> Notify:

@@ -12,7 +12,7 @@ from bench.errors import ServiceError, UsageError
 from bench.services import java as java_module
 from bench.services import maven_jars as module
 from bench.services.java import java
-from bench.services.maven_jars import Pin, cached, folder_of, jars, pinned, verify
+from bench.services.maven_jars import Pin, download_jars, folder_of, has_jars, read_pins, verify
 
 TINY = "tiny:\n  org.jspecify:jspecify:1.0.0: "
 TINY_SHA256 = "1fad6e6be7557781e4d33729d49ae1cdc8fdda6fe477bb0cc68ce351eafdfbab"
@@ -35,7 +35,7 @@ def lock_file(folder: Path, sha256: str = TINY_SHA256) -> Path:
 )
 def test_every_jar_is_pinned(name: str, count: int, leader: str) -> None:
     """The lock file lists each set as a whole, every jar with its checksum."""
-    pins = pinned(name)
+    pins = read_pins(name)
     assert len({pin.file for pin in pins}) == count
     assert leader in {pin.file for pin in pins}
     assert {len(pin.sha256) for pin in pins} == {64}
@@ -59,7 +59,7 @@ def test_missing_jar_is_named(tmp_path: Path) -> None:
 def test_jars_are_downloaded_and_shown(tmp_path: Path) -> None:
     """The folder has exactly the pinned jars, nothing else is left in the cache, and the progress was told."""
     notes: list[str] = []
-    folder = jars("tiny", tmp_path / "cache", notes.append, lock=lock_file(tmp_path))
+    folder = download_jars("tiny", tmp_path / "cache", notes.append, lock=lock_file(tmp_path))
     assert [path.name for path in folder.iterdir()] == ["jspecify-1.0.0.jar"]
     assert sorted(path.suffix for path in folder.parent.iterdir()) == ["", ".lock"]
     assert notes[-1] == "tiny jars: 1 of 1 downloaded"
@@ -69,11 +69,11 @@ def test_jars_are_downloaded_and_shown(tmp_path: Path) -> None:
 def test_cached_jars_are_not_downloaded_again(tmp_path: Path) -> None:
     """A second call finds the folder and has nothing to tell; `cached` knows it."""
     notes: list[str] = []
-    assert not cached("tiny", tmp_path / "cache", lock=lock_file(tmp_path))
-    first = jars("tiny", tmp_path / "cache", lambda _: None, lock=lock_file(tmp_path))
-    assert jars("tiny", tmp_path / "cache", notes.append, lock=lock_file(tmp_path)) == first
+    assert not has_jars("tiny", tmp_path / "cache", lock=lock_file(tmp_path))
+    first = download_jars("tiny", tmp_path / "cache", lambda _: None, lock=lock_file(tmp_path))
+    assert download_jars("tiny", tmp_path / "cache", notes.append, lock=lock_file(tmp_path)) == first
     assert notes == []
-    assert cached("tiny", tmp_path / "cache", lock=lock_file(tmp_path))
+    assert has_jars("tiny", tmp_path / "cache", lock=lock_file(tmp_path))
 
 
 @pytest.mark.real
@@ -82,7 +82,7 @@ def test_one_download_serves_all_who_ask(tmp_path: Path) -> None:
     notes: list[str] = []
     lock = lock_file(tmp_path)
     with ThreadPoolExecutor(2) as both:
-        folders = list(both.map(lambda _: jars("tiny", tmp_path / "cache", notes.append, lock=lock), range(2)))
+        folders = list(both.map(lambda _: download_jars("tiny", tmp_path / "cache", notes.append, lock=lock), range(2)))
     assert folders[0] == folders[1]
     assert notes.count("tiny jars: another process is downloading them") == 1
     assert notes.count("tiny jars: 1 of 1 downloaded") >= 1
@@ -92,7 +92,7 @@ def test_one_download_serves_all_who_ask(tmp_path: Path) -> None:
 def test_wrong_checksum_gives_no_folder(tmp_path: Path) -> None:
     """A download that is not what was pinned does not get into the cache."""
     with pytest.raises(ServiceError, match=r"jspecify-1\.0\.0\.jar is not the pinned jar"):
-        jars("tiny", tmp_path / "cache", lambda _: None, lock=lock_file(tmp_path, "0" * 64))
+        download_jars("tiny", tmp_path / "cache", lambda _: None, lock=lock_file(tmp_path, "0" * 64))
     assert not [path for path in (tmp_path / "cache/jars").iterdir() if not path.suffix]
 
 
@@ -102,14 +102,14 @@ def test_unknown_version_says_what_is_missing(tmp_path: Path) -> None:
     lock = tmp_path / "some.lock"
     lock.write_text("tiny:\n  org.jspecify:jspecify:0.0.0-none: abc")
     with pytest.raises(ServiceError, match=r"could not be downloaded.*\n.*jspecify;0\.0\.0-none"):
-        jars("tiny", tmp_path / "cache", lambda _: None, lock=lock)
+        download_jars("tiny", tmp_path / "cache", lambda _: None, lock=lock)
 
 
 def test_missing_pyspark_is_a_usage_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where PySpark is not installed the error has the line that installs it."""
     monkeypatch.setattr(module.importlib.util, "find_spec", lambda _: None)
     with pytest.raises(UsageError, match=r'pip install "stream-bench\[spark\]"'):
-        jars("tiny", tmp_path / "cache", lambda _: None, lock=lock_file(tmp_path))
+        download_jars("tiny", tmp_path / "cache", lambda _: None, lock=lock_file(tmp_path))
 
 
 def test_pyspark_is_found_without_importing_it() -> None:
@@ -164,9 +164,9 @@ def test_no_java_is_a_usage_error(
 
 def test_a_set_may_be_put_where_it_is_looked_for(tmp_path: Path) -> None:
     """Who fills the cache is not asked."""
-    pins = pinned("spark-kafka")
+    pins = read_pins("spark-kafka")
     folder = folder_of("spark-kafka", tmp_path)
     folder.mkdir(parents=True)
     for pin in pins:
         (folder / pin.file).touch()
-    assert cached("spark-kafka", tmp_path)
+    assert has_jars("spark-kafka", tmp_path)

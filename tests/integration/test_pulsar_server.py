@@ -40,10 +40,10 @@ def opened(env):
     deployed = []
 
     def make(size=1000, **settings):
-        source = registry.source("pulsar", {"pulsar": settings})
+        source = registry.make_source("pulsar", {"pulsar": settings})
         deployed.append(source)
         endpoint = source.open(Cell("python", "pulsar", size, 0.0), env)
-        deployed.append(registry.sender(endpoint))
+        deployed.append(registry.open_sender(endpoint))
         return endpoint, deployed[-1]
 
     yield make
@@ -80,7 +80,7 @@ def test_it_listens_on_loopback_only(pulsar, env):
 def test_a_message_of_10_mb_passes_and_nothing_storms(pulsar, opened, env):
     """The bookie's frames are larger than the broker's messages: no frame is refused, in batches neither."""
     endpoint, sender = opened(10**7)
-    reader = registry.consumer(endpoint)
+    reader = registry.open_consumer(endpoint)
     messages = written(10**7, 6)
     assert sender.send(messages) == 6
     assert read_all([reader], 6) == [6]
@@ -97,7 +97,7 @@ def test_members_share_a_topic(pulsar, opened, subscription):
     endpoint, sender = opened(
         subscription=subscription, batching=subscription != "shared"
     )  # a batch goes to one member
-    readers = [registry.consumer(endpoint, member, 2) for member in range(2)]
+    readers = [registry.open_consumer(endpoint, member, 2) for member in range(2)]
     for batch in range(20):
         assert sender.send(written(1000, 20, first=20 * batch)) == 20
     got = read_all(readers, 400)
@@ -113,7 +113,7 @@ def test_members_share_a_topic(pulsar, opened, subscription):
 def test_the_backlog_is_told(pulsar, opened):
     """What nobody has read yet has entries and bytes."""
     endpoint, sender = opened()
-    reader = registry.consumer(endpoint)
+    reader = registry.open_consumer(endpoint)
     reader.close()
     sender.send(written(1000, 500))
     until(lambda: sender.confirmed() == (500, 0))
@@ -125,7 +125,7 @@ def test_the_backlog_is_told(pulsar, opened):
 def test_a_message_above_the_limit_passes_in_pieces(opened):
     """Only where the scenario asks for it; without that the cell is refused, with what to do."""
     endpoint, sender = opened(10**6, chunking=True, largest="200 kB")
-    reader = registry.consumer(endpoint)
+    reader = registry.open_consumer(endpoint)
     assert sender.send(written(10**6, 4)) == 4
     assert read_all([reader], 4) == [4]
     reader.close()
@@ -153,15 +153,15 @@ def test_a_message_in_pieces_is_not_skipped_by_the_data_source(opened):
 
 
 def test_a_message_above_the_limit_is_refused_clearly():
-    """Before anything starts."""
-    source = registry.source("pulsar", {"pulsar": {"largest": "5 MB"}})
+    """The message is refused before anything starts."""
+    source = registry.make_source("pulsar", {"pulsar": {"largest": "5 MB"}})
     assert "settings.pulsar.largest" in source.unsupported_reason(Cell("python", "pulsar", 10**7, 0.0), 0.5)
     assert source.unsupported_reason(Cell("python", "pulsar", 10**6, 0.0), 0.5) is None
 
 
 def test_a_batch_above_the_limit_is_refused_clearly():
     """It would fail as a whole; where messages are too large to be put together there is none."""
-    source = registry.source("pulsar", {"pulsar": {"largest": "5 MB", "batch": "8 MB"}})
+    source = registry.make_source("pulsar", {"pulsar": {"largest": "5 MB", "batch": "8 MB"}})
     assert "settings.pulsar.batch is 8 MB" in source.unsupported_reason(Cell("python", "pulsar", 1000, 0.0), 0.5)
     assert source.unsupported_reason(Cell("python", "pulsar", 4_500_000, 0.0), 0.5) is None
 
@@ -190,13 +190,13 @@ def test_an_administration_that_is_not_there_is_one_line():
 
 
 def test_quorums_that_cannot_be_are_a_mistake():
-    """More copies than bookies."""
+    """Settings with more copies than bookies are an error."""
     with pytest.raises(UsageError, match="write_quorum <= bookies"):
-        registry.source("pulsar", {"pulsar": {"write_quorum": 2}})
+        registry.make_source("pulsar", {"pulsar": {"write_quorum": 2}})
 
 
 def test_the_bookies_frames_are_larger_than_the_brokers_messages():
-    """Whatever the limit."""
+    """The frame size exceeds the message size for every limit."""
     text = _properties(Broker(message_bytes=7 * 2**20), 1, 2)
     assert f"maxMessageSize={7 * 2**20}\n" in text
     assert f"nettyMaxFrameSizeBytes={7 * 2**20 + FRAME_ROOM}\n" in text
@@ -209,7 +209,7 @@ def test_a_sites_pulsar_takes_what_pulsar_ships(env, monkeypatch):
     )
     monkeypatch.setattr(Admin, "make_topic", lambda *_: None)
     with pytest.raises(PluginError, match=r"settings\.pulsar\.largest"):
-        registry.source("pulsar", {}).open(Cell("python", "pulsar", 10**7, 0.0), env)
+        registry.make_source("pulsar", {}).open(Cell("python", "pulsar", 10**7, 0.0), env)
 
 
 @pytest.mark.real

@@ -24,10 +24,10 @@ def system(request, env):
     if request.param in ("kafka", "pulsar"):
         request.getfixturevalue(request.param)
     cell = Cell("python", request.param, 1000, 0.001)
-    source = registry.source(request.param, {})
+    source = registry.make_source(request.param, {})
     endpoint = source.open(cell, env)
     load = registry.load_generator_plugin("inline").open(endpoint, env)
-    framework = registry.framework("python", {}).open(cell, endpoint, MessageProcessor(1000, 0.5), env)
+    framework = registry.make_framework("python", {}).open(cell, endpoint, MessageProcessor(1000, 0.5), env)
     yield load, framework
     for plugin in (framework, load, source):
         plugin.close()
@@ -38,7 +38,7 @@ def spec(rate=500.0, seconds=1.0):
 
 
 def tallied(framework, count):
-    """The tally of a framework once it has worked on so many messages."""
+    """Return the delivery counts once the framework has processed so many messages."""
     tally, deadline = DeliveryCounts(), time.monotonic() + DEADLINE
     while tally.count < count:
         assert time.monotonic() < deadline, f"{tally.count} of {count} messages were processed"
@@ -68,7 +68,7 @@ def test_every_core_has_a_process_of_its_own(system, env):
 
 @pytest.mark.real
 def test_a_dead_worker_is_reported(system, env):
-    """Asking raises Died."""
+    """Polling raises ProcessDiedError."""
     _, framework = system
     worker = next(child for child in env.supervisor.children if child.name.startswith("python"))
     os.kill(worker.pid, signal.SIGKILL)
@@ -78,7 +78,7 @@ def test_a_dead_worker_is_reported(system, env):
 
 def test_python_refuses_a_source_that_it_cannot_read():
     """The reason says what it could read."""
-    framework = registry.framework("python", {})
+    framework = registry.make_framework("python", {})
     assert "kafka" in framework.unsupported_reason(Cell("python", "carrier-pigeon", 100, 0.0), "carrier-pigeon")
     reason = unreachable_reason("python", "memory", Site())
     assert reason is not None

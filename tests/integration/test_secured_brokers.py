@@ -17,7 +17,7 @@ from bench.model.cell import Cell
 from bench.plugins import registry
 from bench.runner.run import RunOptions, run
 from bench.services.java import java
-from bench.services.maven_jars import jars
+from bench.services.maven_jars import download_jars
 from bench.services.ports import LOOPBACK, free_ports
 from bench.storage.run_folder import RunFolder, read_results, read_trials
 from bench.units import Rate, Seconds, Share, Size
@@ -72,7 +72,7 @@ def secured_kafka(env, tls, tmp_path_factory):
     text += f"ssl.keystore.type=PEM\nssl.keystore.location={tls / 'both.pem'}\n"
     (folder / "server.properties").write_text(text)
     (folder / "log4j2.properties").write_text(kafka_server._LOGGING)
-    class_path = jars("kafka", env.cache, env.note) / "*"
+    class_path = download_jars("kafka", env.cache, env.note) / "*"
     command = [java(), *kafka_server._java_options(kafka_server.Broker(), folder), "-cp", str(class_path)]
     kafka_server._format(env.supervisor, command, folder)
     command += ["kafka.Kafka", str(folder / "server.properties")]
@@ -107,7 +107,7 @@ def secured_pulsar(env, tls, tmp_path_factory):
     text += "".join(f"{name}={value}\n" for name, value in more.items())
     (folder / "standalone.conf").write_text(text)
     (folder / "log4j2.properties").write_text(pulsar_server._LOGGING)
-    class_path = jars("pulsar", env.cache, env.note) / "*"
+    class_path = download_jars("pulsar", env.cache, env.note) / "*"
     command = [java(), *pulsar_server._java_options(broker, folder), "-cp", str(class_path)]
     command += pulsar_server._starter(broker, folder, bookie)
     child = env.supervisor.start(command, name="pulsar-secured", role="source", cwd=folder)
@@ -128,10 +128,7 @@ def run_one(system, site, folder, env):
         timing=Timing(Seconds(0.5), Seconds(2), Seconds(10), warm_up=Seconds(0)),
     )
     store = RunFolder.create(folder, "secured")
-    try:
-        run(scenario, site, store, ignore, RunOptions("bench run", env.cache, folder / "children"))
-    finally:
-        store.close()
+    run(scenario, site, store, ignore, RunOptions("bench run", env.cache, folder / "children"))
     trials = [entry.measurement for entry in read_trials(store.folder)]
     return read_results(store.folder), [trial for trial in trials if trial.drained], store.folder
 
@@ -177,10 +174,10 @@ def test_an_unknown_certificate_is_refused(secured_pulsar, tls):
 
 
 def test_a_wrong_password_is_refused(secured_kafka, tls, tmp_path, env, monkeypatch):
-    """Before the cell begins."""
+    """A wrong password is an error before the cell begins."""
     security = KafkaSecurity("bench", str(tls / "wrong"), str(tls / "cert.pem"))
     monkeypatch.setattr(env, "site", Site(sections={"kafka": KafkaSite(secured_kafka, security)}))
-    source = registry.source("kafka", {})
+    source = registry.make_source("kafka", {})
     with pytest.raises(HarnessError, match="kafka"):
         source.open(Cell("python", "kafka", 10_000, 0.0), env)
     source.close()

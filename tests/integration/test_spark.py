@@ -24,7 +24,7 @@ from bench.workload.processing import MessageProcessor
 from frameworks.spark.commands import first_line
 from frameworks.spark.conf import SparkSettings, block_interval, query_conf, reader_options, session_conf
 from frameworks.spark.site import SparkSite
-from frameworks.spark.tasks import merged, messages_at_once, on_arrow, on_lines
+from frameworks.spark.tasks import merge_rows, messages_at_once, on_arrow, on_lines
 
 DEADLINE = 120.0
 ENTROPY = 0.75
@@ -32,16 +32,22 @@ SMALL, LARGE = (100, 5000), (1_000_000, 20)
 SYSTEMS = {"kafka": {}, "pulsar": {}, "files": {}, "tcp by Structured Streaming": {"tcp": "socket"}, "tcp": {}}
 
 
+@pytest.fixture(scope="module", autouse=True)
+def own_sessions(env):
+    """End the sessions that tests of other files have left in this process."""
+    env.release("spark")
+
+
 @contextmanager
 def reading(env, source_name, size, settings=None):
     """A source, a load that writes to it, and Spark reading it: (endpoint, load, framework)."""
     cell = Cell("spark", source_name, size, 0.0)
-    source = registry.source(source_name, {})
+    source = registry.make_source(source_name, {})
     with ExitStack() as opened:
         opened.callback(source.close)
         endpoint = source.open(cell, env)
         load = opened.enter_context(closing(registry.load_generator_plugin("inline").open(endpoint, env)))
-        framework = registry.framework("spark", {"spark": settings or {}})
+        framework = registry.make_framework("spark", {"spark": settings or {}})
         running = framework.open(cell, endpoint, MessageProcessor(size, ENTROPY), env)
         yield endpoint, load, opened.enter_context(closing(running))
 
@@ -65,7 +71,7 @@ def reported(framework, count):
 
 
 def tallied(framework, count):
-    """The tally of a framework once it has worked on so many messages."""
+    """Return the delivery counts once the framework has processed so many messages."""
     tally = DeliveryCounts()
     for report in reported(framework, count):
         tally.add(report)
@@ -142,7 +148,7 @@ def test_a_flipped_and_a_short_message_are_counted(env, tmp_path):
 
 @pytest.mark.real
 def test_a_killed_jvm_is_told_and_replaced(env):
-    """Asking raises Died; the next cell gets a new session."""
+    """Polling raises ProcessDiedError; the next cell gets a new session."""
     with reading(env, "files", 100) as (_, _, framework):
         first = spark_child(env)
         jvm_of(first).kill()
@@ -194,13 +200,15 @@ def test_receivers_follow_one_another(env):
 
 def test_spark_refuses_a_source_that_it_cannot_read():
     """The reason says what it could read."""
-    assert "kafka" in registry.framework("spark", {}).unsupported_reason(Cell("spark", "memory", 100, 0.0), "memory")
+    assert "kafka" in registry.make_framework("spark", {}).unsupported_reason(
+        Cell("spark", "memory", 100, 0.0), "memory"
+    )
 
 
 def test_a_wrong_setting_is_told():
     """It names the setting."""
     with pytest.raises(UsageError, match="preset"):
-        registry.framework("spark", {"spark": {"preset": "fast"}})
+        registry.make_framework("spark", {"spark": {"preset": "fast"}})
 
 
 def test_a_receiver_has_a_slot_of_its_own(tmp_path):
@@ -280,7 +288,7 @@ def of_arrow(*columns):
     """The one report of these columns of messages."""
     batches = (pa.RecordBatch.from_arrays([column], ["value"]) for column in columns)
     rows = [row for batch in on_arrow(MessageProcessor(100, ENTROPY))(batches) for row in batch.column(0).to_pylist()]
-    (report,) = merged(rows, began=6.0, at=7.0)
+    (report,) = merge_rows(rows, began=6.0, at=7.0)
     return report
 
 
@@ -303,13 +311,13 @@ def test_lines_are_worked_on_in_batches_of_bounded_size():
     most = messages_at_once(4_000_000)
     rows = list(on_lines(MessageProcessor(4_000_000, ENTROPY))(iter(written(4_000_000, 2 * most + 1))))
     assert len(rows) == 3
-    assert merged(rows, began=0.0, at=1.0)[0].count == 2 * most + 1
+    assert merge_rows(rows, began=0.0, at=1.0)[0].count == 2 * most + 1
 
 
 def test_each_run_has_its_own_report():
     """Late messages of an earlier trial stay told apart."""
     rows = list(on_lines(MessageProcessor(100, ENTROPY))([*written(100, 2, run=1), *written(100, 3, run=2)]))
-    assert {report.run: report.count for report in merged(rows, began=0.0, at=1.0)} == {1: 2, 2: 3}
+    assert {report.run: report.count for report in merge_rows(rows, began=0.0, at=1.0)} == {1: 2, 2: 3}
 
 
 def test_tasks_tell_all_latencies_and_what_is_impossible():
@@ -317,7 +325,7 @@ def test_tasks_tell_all_latencies_and_what_is_impossible():
     later = message_codec.MessageWriter(run=1, producer=0, size=100, cost=0.0, entropy=ENTROPY).write(
         0, np.zeros(4), time.monotonic() + 60
     )
-    (report,) = merged(
+    (report,) = merge_rows(
         [*on_lines(MessageProcessor(100, ENTROPY))(later), *on_lines(MessageProcessor(100, ENTROPY))(written(100, 3))],
         began=0.0,
         at=1.0,
@@ -332,7 +340,7 @@ def test_latency_ends_when_the_result_of_the_batch_exists():
         0, np.full(50, time.monotonic()), time.monotonic()
     )
     rows = list(on_lines(MessageProcessor(100, ENTROPY))(batch))
-    (report,) = merged(rows, began=time.monotonic(), at=time.monotonic() + 2)
+    (report,) = merge_rows(rows, began=time.monotonic(), at=time.monotonic() + 2)
     tally = DeliveryCounts()
     tally.add(report)
     assert tally.from_due.quantile(0.01) >= 1.99

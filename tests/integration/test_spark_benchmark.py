@@ -30,7 +30,7 @@ def test_every_reader_gets_every_message(request, tmp_path):
 
 @pytest.mark.parametrize(("hz", "said"), [(80.0, "0.80 of spark/kafka (bar 0.8: met)"), (79.0, "(bar 0.8: MISSED)")])
 def test_the_bar_is_judged(hz, said):
-    """By the medians."""
+    """The medians decide whether the bar is met."""
     cost = {"framework": 0.1, "source": 0.1, "harness": 0.0}
     rows = [
         Reading("kafka", 100, "spark", [100.0], cost, exact=True),

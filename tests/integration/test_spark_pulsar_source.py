@@ -228,7 +228,7 @@ def test_options_are_found_in_any_case():
 
 
 def test_a_column_that_there_is_not_is_told():
-    """With those that there are."""
+    """The error lists the columns that exist."""
     with pytest.raises(ValueError, match=r"no column vlaue string; there are value binary, key string"):
         arrow_schema(StructType().add("vlaue", StringType()))
 

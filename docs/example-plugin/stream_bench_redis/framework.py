@@ -7,7 +7,8 @@ from msgspec import Struct
 
 from bench.model.cell import Cell
 from bench.plugins import registry
-from bench.plugins.protocols import Consumer, Endpoint, RunEnvironment
+from bench.plugins.environment import RunEnvironment
+from bench.plugins.protocols import Consumer, Endpoint
 from bench.plugins.reporting_thread import ReportingThread
 from bench.workload.processing import MessageProcessor
 
@@ -35,7 +36,7 @@ class OneThreadFramework:
 
     def open(self, cell: Cell, endpoint: Endpoint, work: MessageProcessor, env: RunEnvironment) -> ReportingThread:  # noqa: ARG002  needs a thread only
         """Start to read; return the running thread, whose reports are polled."""
-        return ReportingThread("onethread", partial(self._run, registry.consumer(endpoint), work))
+        return ReportingThread("onethread", partial(self._run, registry.open_consumer(endpoint), work))
 
     def _run(self, consumer: Consumer, work: MessageProcessor, thread: ReportingThread) -> None:
         with closing(consumer):

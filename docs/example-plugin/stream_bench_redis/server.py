@@ -5,8 +5,8 @@ from pathlib import Path
 
 from redis import RedisError
 
-from bench.plugins.protocols import RunEnvironment
-from bench.services.embedded_server import EmbeddedServer, starting
+from bench.plugins.environment import RunEnvironment
+from bench.services.embedded_server import EmbeddedServer, start_embedded
 from bench.services.ports import LOOPBACK, free_ports
 from stream_bench_redis.client import connect
 
@@ -24,7 +24,7 @@ def start_server(env: RunEnvironment, memory_bytes: int) -> EmbeddedServer[str]:
     Raises:
         ServiceError: it cannot be started, ends, or does not answer in time.
     """
-    with starting("Redis", env.data, env.note) as start:
+    with start_embedded("Redis", env.data, env.note) as start:
         (port,) = free_ports(1)
         settings = start.folder / "redis.conf"
         settings.write_text(_configuration(port, start.folder, memory_bytes), encoding="utf-8")

@@ -10,8 +10,9 @@ from redis import Redis, RedisError
 
 from bench.errors import PluginError
 from bench.model.cell import Cell
+from bench.plugins.environment import RunEnvironment
 from bench.plugins.placement import partitions
-from bench.plugins.protocols import Endpoint, RunEnvironment
+from bench.plugins.protocols import Endpoint
 from bench.services.embedded_server import EmbeddedServer
 from bench.units import Size, size_text
 from stream_bench_redis.client import FIELD, SOURCE, connect, stream_names

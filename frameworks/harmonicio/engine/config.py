@@ -79,7 +79,7 @@ class MasterConfig(Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def legacy_protocol(self) -> bool:
         """Return whether the legacy protocol is spoken."""
-        return self.compat == "on" or (self.compat == "auto" and not self.tokens.any and self.tls is None)
+        return _speaks_legacy(self)
 
 
 class WorkerConfig(Struct, frozen=True, forbid_unknown_fields=True):
@@ -117,7 +117,7 @@ class WorkerConfig(Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def legacy_protocol(self) -> bool:
         """Return whether the legacy protocol is spoken."""
-        return self.compat == "on" or (self.compat == "auto" and not self.tokens.any and self.tls is None)
+        return _speaks_legacy(self)
 
     @property
     def reached_at(self) -> str:
@@ -126,6 +126,10 @@ class WorkerConfig(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 Config = TypeVar("Config", MasterConfig, WorkerConfig)
+
+
+def _speaks_legacy(config: MasterConfig | WorkerConfig) -> bool:
+    return config.compat == "on" or (config.compat == "auto" and not config.tokens.any and config.tls is None)
 
 
 def read_config(

@@ -1,8 +1,9 @@
-"""Parts of the HTTP control planes that master and worker share: rate limit, errors, tokens, legacy answers."""
+"""Parts of the HTTP control planes that master and worker share: addresses, rate limit, errors, tokens, and more."""
 
 import hashlib
 import logging
 import os
+import socket
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
@@ -76,6 +77,16 @@ def require(request: web.Request, tokens: Tokens, roles: Sequence[str]) -> None:
 def _equal(one: str, other: str) -> bool:
     """Return whether two tokens are the same, in constant time."""
     return hashlib.sha256(one.encode()).digest() == hashlib.sha256(other.encode()).digest()
+
+
+def address_family(host: str) -> socket.AddressFamily:
+    """Return the family of the socket that listens at a host address."""
+    return socket.AF_INET6 if ":" in host else socket.AF_INET
+
+
+def base_url(host: str, port: int, *, tls: bool) -> str:
+    """Return the URL of a control plane, without a path; an IPv6 address gets its brackets."""
+    return f"{'https' if tls else 'http'}://{f'[{host}]' if ':' in host else host}:{port}"
 
 
 def can_be_host(text: str) -> bool:

@@ -20,7 +20,7 @@ from bench.errors import HarnessError
 from bench.plugins.environment import RunEnvironment
 from bench.system.supervisor import Supervisor
 from bench.units import Size, size_text
-from frameworks.spark.benchmark.backlog import PARTS, filled
+from frameworks.spark.benchmark.backlog import PARTS, fill_topic
 from frameworks.spark.benchmark.reading import Reading, Turn, by_client, by_spark
 
 SOURCES = ("kafka", "pulsar", "memory")
@@ -44,7 +44,7 @@ def main() -> None:
         ) as env:
             try:
                 for size in map(int, asked.size):
-                    found = measured(
+                    found = take_readings(
                         size, max(PARTS, min(MAX_MESSAGES, asked.bytes // size) // PARTS * PARTS), asked, env
                     )
                     sys.stdout.write(_json(found) if asked.json else table(found))
@@ -52,7 +52,7 @@ def main() -> None:
                 sys.exit(f"error: {problem}")
 
 
-def measured(size: int, count: int, asked: argparse.Namespace, env: RunEnvironment) -> list[Reading]:
+def take_readings(size: int, count: int, asked: argparse.Namespace, env: RunEnvironment) -> list[Reading]:
     """Return every reader's readings of `count` messages."""
     conf = dict(one.split("=", 1) for one in asked.conf)
     turns: dict[tuple[str, str], list[Turn]] = {}
@@ -61,7 +61,7 @@ def measured(size: int, count: int, asked: argparse.Namespace, env: RunEnvironme
         endpoints = {}
         for source in asked.source:
             _say(f"{size_text(size)}: filling {source} with {count} messages")
-            endpoints[source] = stack.enter_context(filled(source, size, count, env, {}))
+            endpoints[source] = stack.enter_context(fill_topic(source, size, count, env, {}))
         for turn in range(asked.turns + 1):
             for source in asked.source[turn % len(asked.source) :] + asked.source[: turn % len(asked.source)]:
                 _say(

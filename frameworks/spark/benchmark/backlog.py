@@ -12,30 +12,31 @@ from bench.errors import NotReadyError
 from bench.model.cell import Cell
 from bench.model.message_codec import MessageWriter
 from bench.plugins import registry
-from bench.plugins.protocols import Endpoint, RunEnvironment, Sender
+from bench.plugins.environment import RunEnvironment
+from bench.plugins.protocols import Endpoint, Sender
 
 PARTS = 2
 ENTROPY = 0.75
-_FILLING = 180.0
+_FILL_TIMEOUT_S = 180.0
 """Seconds within which a topic must be full."""
 _PAUSE_S = 0.002
 _STEP_BYTES, _STEP_MESSAGES = 4_000_000, 4096
 
 
 @contextmanager
-def filled(
+def fill_topic(
     source_name: str, size: int, count: int, env: RunEnvironment, settings: Mapping[str, Any]
 ) -> Iterator[Endpoint]:
     """Yield a topic with messages 0 to `count` - 1 of producer 0, written to the disk; deleted after the block."""
     if source_name == "memory":
         yield Endpoint("memory", "", parts=PARTS)
         return
-    source = registry.source(source_name, {source_name: {"partitions": PARTS, **settings}})
+    source = registry.make_source(source_name, {source_name: {"partitions": PARTS, **settings}})
     try:
         endpoint = source.open(Cell("spark", source_name, size, 0.0), env)
         if source_name == "pulsar":
             _keep(endpoint)
-        with closing(registry.sender(endpoint)) as sender:
+        with closing(registry.open_sender(endpoint)) as sender:
             _fill(sender, size, count)
         os.sync()  # what is still to be written would be written while somebody reads
         yield endpoint
@@ -50,9 +51,9 @@ def _keep(endpoint: Endpoint) -> None:
     """
     import pulsar
 
-    from producers.pulsar.connection import connected
+    from producers.pulsar.connection import make_client
 
-    client = connected(endpoint.address, endpoint.client)
+    client = make_client(endpoint.address, endpoint.client)
     try:
         client.subscribe(endpoint.name, "kept", initial_position=pulsar.InitialPosition.Earliest)
     finally:
@@ -62,7 +63,7 @@ def _keep(endpoint: Endpoint) -> None:
 def _fill(sender: Sender, size: int, count: int) -> None:
     """Send messages and wait until all are confirmed. Raises NotReadyError when that takes too long or one fails."""
     write = MessageWriter(run=1, producer=0, size=size, cost=0.0, entropy=ENTROPY).write
-    deadline, sent, step = time.monotonic() + _FILLING, 0, max(1, min(_STEP_MESSAGES, _STEP_BYTES // size))
+    deadline, sent, step = time.monotonic() + _FILL_TIMEOUT_S, 0, max(1, min(_STEP_MESSAGES, _STEP_BYTES // size))
     while sent < count:
         waiting = write(sent, np.zeros(min(step, count - sent)), 0.0)
         while waiting:
@@ -80,4 +81,4 @@ def _fill(sender: Sender, size: int, count: int) -> None:
 
 def _check(deadline: float) -> None:
     if time.monotonic() > deadline:
-        raise NotReadyError(f"the topic was not full within {_FILLING:g} s")
+        raise NotReadyError(f"the topic was not full within {_FILL_TIMEOUT_S:g} s")

@@ -22,7 +22,7 @@ from frameworks.spark.adapter import SparkFramework, SparkSettings
 from frameworks.spark.benchmark.backlog import ENTROPY, PARTS
 from frameworks.spark.conf import Value
 
-_READING = 120.0
+_READ_TIMEOUT_S = 120.0
 """Seconds that one reading may last."""
 _AHEAD_BYTES, _AHEAD_MESSAGES = 64_000_000, 10_000
 _TIMEOUT_MS = 20_000
@@ -73,9 +73,9 @@ def by_spark(
             for report in running.poll():
                 tally.add(report)
                 ended = report.at
-            if time.monotonic() > before.at + _READING:
+            if time.monotonic() > before.at + _READ_TIMEOUT_S:
                 raise NotReadyError(
-                    f"spark/{endpoint.source} has read {tally.count} of {count} messages within {_READING:g} s"
+                    f"spark/{endpoint.source} has read {tally.count} of {count} messages within {_READ_TIMEOUT_S:g} s"
                 )
             time.sleep(0.01)
         used = probe.snapshot().since(before)
@@ -97,7 +97,7 @@ def by_client(endpoint: Endpoint, size: int, count: int, env: RunEnvironment) ->
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(_READING)
+        thread.join(_READ_TIMEOUT_S)
     used = probe.snapshot().since(before)
     each = {"framework": 0.0, "source": used.source / count, "harness": used.harness / count}
     return Turn(count / used.seconds, each, sum(found) == count * size)
@@ -127,7 +127,7 @@ def _drain_kafka(endpoint: Endpoint, part: int, size: int, count: int) -> int:
     )
     consumer.assign([TopicPartition(endpoint.name, part, 0)])
     total = found = 0
-    deadline = time.monotonic() + _READING
+    deadline = time.monotonic() + _READ_TIMEOUT_S
     while found < count and time.monotonic() < deadline:
         values = [message.value() or b"" for message in consumer.consume(1000, 0.01) if message.error() is None]
         found, total = found + len(values), total + sum(map(len, values))
@@ -139,9 +139,9 @@ def _drain_pulsar(endpoint: Endpoint, part: int, size: int, count: int) -> int:
     """Read a partition; return the bytes that came."""
     import pulsar
 
-    from producers.pulsar.connection import connected
+    from producers.pulsar.connection import make_client
 
-    client = connected(endpoint.address, endpoint.client)
+    client = make_client(endpoint.address, endpoint.client)
     ahead = max(1, min(_AHEAD_MESSAGES, _AHEAD_BYTES // size))
     name = f"{endpoint.name}-partition-{part}"
     reader = client.create_reader(name, pulsar.MessageId.earliest, receiver_queue_size=ahead)

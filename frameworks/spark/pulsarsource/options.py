@@ -53,7 +53,7 @@ class Options:
         return found
 
 
-def connected(options: Options) -> pulsar.Client:
+def make_client(options: Options) -> pulsar.Client:
     """Return a client; it connects when it is first used."""
     token = pulsar.AuthenticationToken(lambda: _first_line(options.tokenFile))
     return pulsar.Client(

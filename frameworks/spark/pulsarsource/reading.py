@@ -18,7 +18,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import BinaryType, DataType, IntegerType, StringType, StructType, TimestampType
 
-from frameworks.spark.pulsarsource.options import Options, connected
+from frameworks.spark.pulsarsource.options import Options, make_client
 from frameworks.spark.pulsarsource.position import Position
 
 _WAIT_MS = 200
@@ -64,16 +64,14 @@ def batches(options: Options, span: Range, schema: pa.Schema) -> Iterator[pa.Rec
     Raises RuntimeError where a message does not come in time.
     """
     end = Position.parse(span.end)
-    deployed = _standing(options, span.part, Position.parse(span.start))
-    with (
-        contextlib.ExitStack() as undo
-    ):  # also when a task is given up in the middle: nobody knows where its reader stands
-        undo.callback(deployed.reader.close)
-        while (batch := deployed.next_batch(options, end, schema)) is not None:
+    reader = _take_reader(options, span.part, Position.parse(span.start))
+    with contextlib.ExitStack() as undo:  # also when a task is given up: nobody knows where its reader stands
+        undo.callback(reader.pulsar_reader.close)
+        while (batch := reader.next_batch(options, end, schema)) is not None:
             yield batch
-        if not deployed.held_back:
-            deployed.used = time.monotonic()
-            _resources[options.serviceUrl, span.part] = deployed
+        if not reader.held_back:
+            reader.used = time.monotonic()
+            _readers[options.serviceUrl, span.part] = reader
             undo.pop_all()
 
 
@@ -88,11 +86,11 @@ def _array_of(column: list[Any], kind: pa.DataType) -> pa.Array:
     return binaries(column) if kind == pa.binary() else pa.array(column, kind)
 
 
-class _Standing:
+class PartitionReader:
     """An open reader of one partition, and the position of the last message that it gave."""
 
     def __init__(self, reader: pulsar.Reader, position: Position) -> None:
-        self.reader, self.position = reader, position
+        self.pulsar_reader, self.position = reader, position
         self.held_back = False
         """whether it has given a message that lies behind what was asked for"""
         self.used = time.monotonic()
@@ -136,9 +134,9 @@ class _Standing:
         deadline = time.monotonic() + seconds
         while True:
             try:
-                return self.reader.read_next(_WAIT_MS)
+                return self.pulsar_reader.read_next(_WAIT_MS)
             except pulsar.Timeout:
-                if end.whole_entry and self._has_reached(end) and not self.reader.has_message_available():
+                if end.whole_entry and self._has_reached(end) and not self.pulsar_reader.has_message_available():
                     return None
                 if time.monotonic() > deadline:
                     raise RuntimeError(f"{self._gone(end)}; no other one came within {seconds:g} s") from None
@@ -152,37 +150,37 @@ class _Standing:
 
     def _gone(self, end: Position) -> str:
         return (
-            f"after {self.position} the message of {self.reader.topic()} with which the batch ends,"
+            f"after {self.position} the message of {self.pulsar_reader.topic()} with which the batch ends,"
             f" {end}, is not there: was it"
             " deleted (by a time to live, or without the subscription that keeps it), or sent in pieces (chunks)?"
         )
 
 
 _clients: dict[str, pulsar.Client] = {}
-_resources: dict[tuple[str, str], _Standing] = {}
+_readers: dict[tuple[str, str], PartitionReader] = {}
 """Of this worker process: a client of each cluster, and a reader of each partition that it has read to the end of a
 batch."""
 
 
-def _standing(options: Options, part: str, start: Position) -> _Standing:
+def _take_reader(options: Options, part: str, start: Position) -> PartitionReader:
     """Return the worker's reader of the partition if it is at `start`, or a new one there."""
-    known = _resources.pop((options.serviceUrl, part), None)
+    known = _readers.pop((options.serviceUrl, part), None)
     _close_idle()
-    if known is not None and known.position == start and known.reader.is_connected():
+    if known is not None and known.position == start and known.pulsar_reader.is_connected():
         return known
     if known is not None:
-        known.reader.close()
+        known.pulsar_reader.close()
     if options.serviceUrl not in _clients:
-        _clients[options.serviceUrl] = connected(options)
+        _clients[options.serviceUrl] = make_client(options)
     client = _clients[options.serviceUrl]
-    return _Standing(
+    return PartitionReader(
         client.create_reader(part, start.message_id(), receiver_queue_size=options.receiverQueueSize), start
     )
 
 
 def _close_idle() -> None:
     """Close readers that were not used lately: their query may have ended, and their topic be gone."""
-    for place, deployed in list(_resources.items()):
-        if time.monotonic() > deployed.used + _IDLE_TIMEOUT_S:
-            del _resources[place]
-            deployed.reader.close()
+    for place, reader in list(_readers.items()):
+        if time.monotonic() > reader.used + _IDLE_TIMEOUT_S:
+            del _readers[place]
+            reader.pulsar_reader.close()

@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader
 from pyspark.sql.types import StructType
 
-from frameworks.spark.pulsarsource.options import Options, connected
+from frameworks.spark.pulsarsource.options import Options, make_client
 from frameworks.spark.pulsarsource.position import EARLIEST, Position
 from frameworks.spark.pulsarsource.reading import Range, arrow_schema, batches
 
@@ -105,7 +105,7 @@ class PulsarStreamReader(DataSourceStreamReader):
         It holds the subscription, and knows where it ends.
         """
         if self._client is None:
-            self._client = connected(self._options)
+            self._client = make_client(self._options)
             deadline = time.monotonic() + _BUSY_TIMEOUT_S
             parts = self._client.get_topic_partitions(self._options.topic)
             self._held = {part: self._subscribed(self._client, part, deadline) for part in sorted(parts, key=_number)}

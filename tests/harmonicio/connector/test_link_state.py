@@ -92,7 +92,7 @@ def test_a_link_is_lost_after_the_grace_time_without_a_connection(state):
 
 
 def test_a_link_without_a_lease_is_lost_when_it_is_silent(state):
-    """What it received last extends the time."""
+    """The time begins again with each frame that it receives."""
     state.unleased_since, state.last_received = 5.0, 8.0
     end = 8.0 + SILENCE_TIMEOUT_S
     assert [state.is_lost(now, connected=True) for now in (end, end + 0.1)] == [False, True]

@@ -159,7 +159,7 @@ def test_messages_that_the_disk_did_not_take_are_not_acknowledged(cluster):
 
 @pytest.mark.real
 def test_a_full_disk_is_logged_and_tried_again_each_second(cluster):
-    """What was queued before stays, and the rest follows once there is space."""
+    """Messages that were queued before stay, and the rest follows once there is space."""
     cluster.start_master()
     master, unlimited = cluster.processes["master"].pid, (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
     resource.prlimit(master, resource.RLIMIT_FSIZE, (2**20, resource.RLIM_INFINITY))
@@ -180,13 +180,13 @@ def test_a_full_disk_is_logged_and_tried_again_each_second(cluster):
 def test_at_most_once_through_the_queue_is_refused():
     """The error of one line names the setting."""
     with pytest.raises(UsageError, match="set overflow: never") as caught:
-        registry.source("stream", {"stream": {"delivery": "at-most-once", "overflow": "full"}})
+        registry.make_source("stream", {"stream": {"delivery": "at-most-once", "overflow": "full"}})
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.real
 def test_at_most_once_never_uses_the_queue(env):
     """`overflow` is `never` where it was not set."""
-    source = registry.source("stream", {"stream": {"delivery": "at-most-once"}})
+    source = registry.make_source("stream", {"stream": {"delivery": "at-most-once"}})
     endpoint = source.open(Cell("harmonicio", "stream", 100, 0.0), env)
     assert endpoint.client["overflow"] == "never"

@@ -1,4 +1,4 @@
-"""What is read from shared memory is what was written, and memory that may still be read is not overwritten."""
+"""Shared memory gives back the bytes that were written, and memory that may still be read is not overwritten."""
 
 import os
 from itertools import pairwise

@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -19,8 +20,11 @@ def main() -> None:
     builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
     spark = builder.config("spark.driver.bindAddress", "127.0.0.1").config("spark.authenticate", "true").getOrCreate()
     secret = spark.sparkContext.getConf().get("spark.authenticate.secret")
-    processes = [psutil.Process(), *psutil.Process().children(recursive=True)]
-    found = {"secret": secret, "arguments": [process.cmdline() for process in processes]}
+    arguments = []
+    for process in [psutil.Process(), *psutil.Process().children(recursive=True)]:
+        with suppress(psutil.NoSuchProcess):  # a helper of the launch that has ended meanwhile, or a zombie
+            arguments.append(process.cmdline() or ["(none)"])
+    found = {"secret": secret, "arguments": arguments}
     (folder / "found.json").write_text(json.dumps(found))
     spark.stop()
 

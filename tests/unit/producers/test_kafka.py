@@ -19,7 +19,7 @@ def test_kafka_sends_to_followers_and_consumers() -> None:
 
 
 def test_a_card_carries_both_directions_at_once() -> None:
-    """What comes in and goes out once fills a card no more than what comes in alone."""
+    """Bytes that come in and go out once fill a card no more than bytes that only come in."""
     assert kafka_copies(1) == Copies(network=1, disk=1)
 
 

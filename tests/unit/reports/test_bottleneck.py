@@ -75,7 +75,7 @@ def test_a_rate_near_the_bound_is_limited_by_the_work_itself() -> None:
     """The CPU use of the trials does not matter."""
     bottleneck = find_bottleneck(make_run_data(), make_cell_data(DEAR, overloaded(), estimate_hz=190.0))
     assert bottleneck is not None
-    assert (bottleneck.kind, "95%" in bottleneck.evidence) == ("the work", True)
+    assert (bottleneck.kind, "95%" in bottleneck.evidence) == ("CPU cost", True)
 
 
 @pytest.mark.parametrize(("name", "kind"), [("disk", "disk"), ("network", "network")])
@@ -114,7 +114,7 @@ def test_a_full_link_is_the_bottleneck() -> None:
 @pytest.mark.parametrize(
     ("site", "usage", "kind", "figures"),
     [
-        ({}, {"framework": {"gc_seconds": 4.0}}, "garbage", "for 40% of the time"),
+        ({}, {"framework": {"gc_seconds": 4.0}}, "garbage collection", "for 40% of the time"),
         ({}, {"source": {"gc_seconds": 1.0, "written_bytes": 1e12}}, "not known", ""),
         (
             {"bandwidth": Bandwidth(125e6)},

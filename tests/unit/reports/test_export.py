@@ -130,7 +130,7 @@ def test_an_imported_run_cannot_be_resumed(tmp_path: Path) -> None:
     command = (sys.executable, "-m", "bench", "run", str(smoke), "--resume", str(folder))
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert "it can be reported, not gone on with" in done.stderr
+    assert "it can be reported, but not resumed" in done.stderr
 
 
 def test_the_same_cell_twice_is_refused(tmp_path: Path) -> None:

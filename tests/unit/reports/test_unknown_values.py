@@ -116,7 +116,7 @@ def test_the_cpu_of_a_service_on_another_host_is_unknown(run):
         )
         cell_data = replace(measured(SLOW), trials=(trial,))
         bottleneck = find_bottleneck(replace(run_data, record=replace(run_data.record, site=site)), cell_data)
-        assert bottleneck is None or bottleneck.kind in ("not known", "the work")
+        assert bottleneck is None or bottleneck.kind in ("not known", "CPU cost")
         sustained = replace(cell_data, trials=(JudgedTrial(trial.measurement, Verdict("sustained")),))
         assert compute_used_cores(sustained) is None
 

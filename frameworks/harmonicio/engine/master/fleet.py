@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from frameworks.harmonicio.engine.errors import HarmonicError, RefusedError, UnreachableError
+from frameworks.harmonicio.engine.http import base_url
 from frameworks.harmonicio.engine.master.registry import RegisteredWorker, Registry
 from frameworks.harmonicio.engine.tls import client_context
 from frameworks.harmonicio.engine.wire.literal import read_literal
@@ -151,8 +152,7 @@ class Fleet:
     async def _request(
         self, worker: RegisteredWorker, verb: str, command: str, *, body: object = None, **query: str
     ) -> str:
-        host = f"[{worker.node_addr}]" if ":" in worker.node_addr else worker.node_addr
-        url = f"{'http' if self._tls is None else 'https'}://{host}:{worker.node_port}/docker"
+        url = f"{base_url(worker.node_addr, worker.node_port, tls=self._tls is not None)}/docker"
         headers = {"Authorization": f"Bearer {self._token}"} if self._token else {}
         try:
             async with self._session.request(

@@ -16,7 +16,7 @@ from aiohttp import web
 
 from frameworks.harmonicio.engine.config import MasterConfig
 from frameworks.harmonicio.engine.errors import ConfigError
-from frameworks.harmonicio.engine.http import MAX_BODY, middlewares
+from frameworks.harmonicio.engine.http import MAX_BODY, address_family, middlewares
 from frameworks.harmonicio.engine.master.api import ControlApi
 from frameworks.harmonicio.engine.master.coordinator import Coordinator
 from frameworks.harmonicio.engine.master.data_port import DataPort, DataPortOptions
@@ -149,7 +149,7 @@ async def _open(config: MasterConfig, stack: AsyncExitStack) -> Master:
     dispatchers = Dispatchers(queue, registry, config.tokens.connector, tls=tls[1])
 
     listener = socket.create_server(
-        (config.host, config.data_port), family=_family(config.host), backlog=_LISTEN_BACKLOG
+        (config.host, config.data_port), family=address_family(config.host), backlog=_LISTEN_BACKLOG
     )
     port_number = listener.getsockname()[1]
     options = DataPortOptions(
@@ -207,7 +207,3 @@ def _close_journal(journal: Journal) -> None:
     except OSError as error:
         logger.error("what was not acknowledged may be lost: %s", error)  # noqa: TRY400  one line is enough
     journal.close()
-
-
-def _family(host: str) -> socket.AddressFamily:
-    return socket.AF_INET6 if ":" in host else socket.AF_INET

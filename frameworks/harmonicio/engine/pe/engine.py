@@ -245,9 +245,8 @@ class Engine:
         connection.frames.close()
 
     def record_error(self, error: Exception) -> None:
-        """Count and log a connection that was closed because of invalid data."""
+        """Log a connection that was closed because of invalid data."""
         if isinstance(error, ProtocolError):
-            self.state.rejected_connections += 1
             logger.warning("a connection was closed: %s", error)
 
     def _drop_overdue(self, now: float) -> None:

@@ -27,7 +27,7 @@ class EngineState:
         self.draining = self.drain_announced = False
         self.last_work = now
         """monotonic time at which a message was processed last"""
-        self.duplicates = self.rejected_connections = 0
+        self.duplicates = 0
 
     @property
     def waiting(self) -> int:

@@ -3,6 +3,7 @@
 import aiohttp
 
 from frameworks.harmonicio.engine.config import WorkerConfig
+from frameworks.harmonicio.engine.http import base_url
 from frameworks.harmonicio.engine.tls import client_context
 
 REQUEST_TIMEOUT_S = 5.0
@@ -18,8 +19,7 @@ class MasterClient:
 
     def __init__(self, config: WorkerConfig, session: aiohttp.ClientSession) -> None:
         self._session = session
-        host = f"[{config.master_host}]" if ":" in config.master_host else config.master_host
-        self._url = f"{'http' if config.tls is None else 'https'}://{host}:{config.master_port}/status"
+        self._url = f"{base_url(config.master_host, config.master_port, tls=config.tls is not None)}/status"
         self._headers = {"Authorization": f"Bearer {config.tokens.worker}"} if config.tokens.worker else {}
         self._tls = client_context(config.tls) if config.tls is not None else True
 

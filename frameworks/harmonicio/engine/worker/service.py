@@ -12,7 +12,7 @@ from aiohttp import web
 
 from frameworks.harmonicio.engine.config import WorkerConfig
 from frameworks.harmonicio.engine.errors import ConfigError
-from frameworks.harmonicio.engine.http import MAX_BODY, middlewares
+from frameworks.harmonicio.engine.http import MAX_BODY, address_family, middlewares
 from frameworks.harmonicio.engine.tls import server_context
 from frameworks.harmonicio.engine.worker.api import WorkerApi
 from frameworks.harmonicio.engine.worker.docker import DockerRuntime
@@ -37,7 +37,7 @@ async def run_worker(config: WorkerConfig) -> AsyncIterator[PeHost]:
     name = socket.gethostname() if config.name == "auto" else config.name
     async with AsyncExitStack() as stack:
         try:
-            listener = socket.create_server((config.host, config.port), family=_family(config.host))
+            listener = socket.create_server((config.host, config.port), family=address_family(config.host))
         except OSError as error:
             raise ConfigError(f"the worker cannot listen at {config.host}:{config.port}: {error}") from None
         stack.callback(listener.close)
@@ -67,7 +67,3 @@ def _create_runtime(config: WorkerConfig) -> Runtime:
     if config.runtime == "docker":
         return DockerRuntime(config.docker_socket)
     return ProcessRuntime(Path(config.logs) if config.logs is not None else None)
-
-
-def _family(host: str) -> socket.AddressFamily:
-    return socket.AF_INET6 if ":" in host else socket.AF_INET

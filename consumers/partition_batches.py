@@ -1,0 +1,14 @@
+"""Batches of messages, each of one partition, that wait to be taken."""
+
+from collections import deque
+from typing import TypeVar
+
+Message = TypeVar("Message")
+
+
+def take_batch(batches: deque[list[Message]], most: int) -> list[Message]:
+    """Remove up to `most` messages of the first batch and return them; empty when there is no batch."""
+    batch = batches.popleft() if batches else []
+    if len(batch) > most:
+        batches.appendleft(batch[most:])
+    return batch[:most]
