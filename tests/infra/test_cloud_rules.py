@@ -39,7 +39,8 @@ def load_module(path: Path) -> ModuleType:
 
 def resources(**by_kind: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
     """Return the resources of a cloud by kind; a kind that is not given has none."""
-    return {"networks": [], "routers": [], "groups": [], "servers": [], "volumes": [], **by_kind}
+    kinds = ("networks", "routers", "groups", "servers", "volumes", "server_groups", "addresses")
+    return {**{kind: [] for kind in kinds}, **by_kind}
 
 
 def server(name: str, address: str, *groups: str, site: str = "lab", outside: str = "") -> dict[str, Any]:
@@ -104,9 +105,195 @@ def test_a_server_that_is_no_longer_planned_is_a_conflict(rules: ModuleType) -> 
             server("other", "10.0.0.3", site="other"),
         ]
     )
-    (conflict,) = rules.cloud_conflicts(existing, "lab", ["lab-w-1"], state="present")
+    planned = [{"name": "lab-w-1", "kind": {"name": "w"}}]
+    (conflict,) = rules.cloud_conflicts(existing, "lab", planned, state="present")
     assert conflict.startswith("server lab-w-2: belongs to the site, but openstack_groups no longer contains it")
-    assert rules.cloud_conflicts(existing, "lab", ["lab-w-1"], state="absent") == []
+    assert rules.cloud_conflicts(existing, "lab", planned, state="absent") == []
+
+
+def test_a_server_group_with_servers_of_others_is_a_conflict(rules: ModuleType) -> None:
+    """The site would place its servers together with those of others; absent leaves the group alone."""
+    groups = [{"name": "lab-w", "member_ids": ["id-of-lab-w-1", "id-of-other"]}]
+    existing = resources(servers=[server("lab-w-1", "10.0.0.1")], server_groups=groups)
+    planned = [{"name": "lab-w-1", "kind": {"name": "w"}}]
+    (conflict,) = rules.cloud_conflicts(existing, "lab", planned, state="present")
+    assert conflict.startswith("server group lab-w: already exists and has servers that are not of this site")
+    assert rules.cloud_conflicts(existing, "lab", planned, state="absent") == []
+
+
+def test_server_groups_of_former_kinds_are_removable(rules: ModuleType) -> None:
+    """The servers remember the kinds; a group with a server of others, or of another name, is never removed."""
+    one = server("lab-w-1", "10.0.0.1")
+    one["metadata"] |= {"stream_bench_kind": "w", "stream_bench_kinds": "gone+shared+w"}
+    kinds = rules.former_kinds([one, server("x", "10.0.0.2", site="other")], "lab")
+    assert kinds == ["gone", "shared", "w"]
+    groups = [
+        {"name": "lab-w", "member_ids": ["id-of-lab-w-1"]},
+        {"name": "lab-gone", "member_ids": []},
+        {"name": "lab-shared", "member_ids": ["id-of-lab-w-1", "id-of-x"]},
+        {"name": "lab-unknown", "member_ids": []},
+    ]
+    assert rules.removable_groups(groups, [one], "lab", kinds) == groups[:2]
+
+
+def test_a_server_that_does_not_run_is_reported_with_the_reason(rules: ModuleType) -> None:
+    """Each line has the state that the cloud gives; running and stopped servers are not reported."""
+    servers = [{"name": "a", "status": "ACTIVE"}, {"name": "b", "status": "SHUTOFF"}, {"name": "c", "status": "BUILD"}]
+    servers += [{"name": "d", "status": "ERROR", "fault": {"message": "No valid host was found"}}]
+    lines = rules.server_faults(servers, [{"name": name} for name in "abcde"], 900)
+    assert [line.split(":")[0] for line in lines] == ["server c", "server d", "server e"]
+    assert "still being created after 900 s" in lines[0]
+    assert "its status is ERROR (No valid host was found); openstack server delete d" in lines[1]
+
+
+KIND = {"name": "w", "count": 2, "flavor": "large", "groups": ["spark_workers"]}
+OFFER = {
+    "has_volumes": True,
+    "flavors": [
+        {"id": "1", "name": "large", "vcpus": 4, "ram_mb": 8192, "disk_gb": 20},
+        {"id": "2", "name": "diskless", "vcpus": 4, "ram_mb": 8192, "disk_gb": 0},
+    ],
+    "images": [{"id": "3", "name": "debian-12", "disk_gb": 3}],
+    "networks": [
+        {"id": "4", "name": "public", "external": True, "cidrs": []},
+        {"id": "5", "name": "lab-net", "external": False, "cidrs": ["10.0.0.0/25", "fd00::/64"]},
+        {"id": "6", "name": "far", "external": False, "cidrs": ["10.9.0.0/24"]},
+        {"id": "7", "name": "six", "external": False, "cidrs": ["fd00::/64"]},
+        {"id": "8", "name": "twin", "external": False, "cidrs": []},
+        {"id": "9", "name": "twin", "external": False, "cidrs": []},
+    ],
+    "zones": ["nova"],
+    "volume_zones": ["nova"],
+    "group_members": 10,
+    "left": {"instances": 2, "cores": 8, "ram_mb": 16384, "volumes": 4, "gigabytes": 100, "floating_ips": 1},
+}
+
+
+def preflight(
+    preflight_rules: ModuleType,
+    *,
+    kind: dict[str, Any] | None = None,
+    offer: dict[str, Any] | None = None,
+    own: dict[str, list[dict[str, Any]]] | None = None,
+    **plan: Any,
+) -> list[str]:
+    """Return the problems of a site with two servers of one kind, changed as given."""
+    asked = {**KIND, **(kind or {})}
+    servers = [{"name": f"lab-w-{number}", "kind": asked} for number in range(1, asked["count"] + 1)]
+    given = {"site": "lab", "servers": servers, "image": "debian-12", "network": "", "cidr": "10.0.0.0/24"}
+    given |= {"external_network": "public", "zone": "", "spread": True, **plan}
+    return list(preflight_rules.preflight_errors(given, {**OFFER, **(offer or {})}, resources(**(own or {}))))
+
+
+@pytest.fixture(scope="module")
+def preflight_rules() -> ModuleType:
+    """Return the module of the filters that compare a plan with what the cloud offers."""
+    return load_module(FILTERS / "cloud_preflight.py")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {},
+        {"image": "3", "external_network": "4", "kind": {"flavor": "1"}},
+        {"external_network": "", "network": "lab-net"},
+        {"kind": {"flavor": "diskless", "boot_volume_gb": 10, "volume_gb": 40}},
+        {"zone": "nova:host-1"},
+        {"kind": {"count": 12}, "spread": False, "offer": {"left": {}}},
+        {"offer": {"has_volumes": False}},
+    ],
+    ids=["names", "ids", "network", "boot volume", "zone", "no spreading", "no volume service"],
+)
+def test_a_plan_that_the_cloud_can_create_has_no_problem(preflight_rules: ModuleType, change: dict[str, Any]) -> None:
+    """Names and ids are accepted, and a quota that is exactly large enough."""
+    assert preflight(preflight_rules, **change) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        (
+            {"kind": {"flavor": "larg"}},
+            "kind w: flavor larg does not exist; did you mean large? existing: diskless, large",
+        ),
+        ({"kind": {"flavor": "diskless"}}, "kind w: flavor diskless has no disk; set boot_volume_gb, such as 20"),
+        ({"kind": {"boot_volume_gb": 2}}, "kind w: boot_volume_gb is 2 GB, but image debian-12 needs 3 GB"),
+        (
+            {"image": "debian-13"},
+            "openstack_image: debian-13 does not exist; did you mean debian-12? existing: debian-12",
+        ),
+        ({"zone": "south"}, "openstack_availability_zone: south does not exist; existing: nova"),
+        (
+            {"external_network": "lab-net"},
+            "openstack_external_network: lab-net does not exist; existing: public",
+        ),
+        (
+            {"external_network": "", "kind": {"count": 1, "floating_ip": True}},
+            "openstack_external_network: is empty, but floating_ip needs one; existing: public",
+        ),
+        (
+            {"network": "farr"},
+            "openstack_network: farr does not exist; did you mean far? existing: far, lab-net, public",
+        ),
+        ({"network": "twin"}, "openstack_network: found 2 named twin; give the id"),
+        ({"network": "six"}, "openstack_network: network six has no IPv4 subnet; IPv6 alone is not supported"),
+        (
+            {"network": "far"},
+            "openstack_network: network far has the addresses 10.9.0.0/24, which are not in 10.0.0.0/24",
+        ),
+        (
+            {"kind": {"volume_gb": 10}, "offer": {"has_volumes": False}},
+            "kind w: the cloud has no volume service; set volume_gb: 0",
+        ),
+        (
+            {"offer": {"group_members": 1}},
+            "kind w: has 2 servers, but a server group of this project holds at most 1; set openstack_spread: false",
+        ),
+        ({"kind": {"floating_ip": True}}, "quota of floating IP addresses: 2 more needed, 1 left in the project"),
+        (
+            {"kind": {"volume_gb": 40, "boot_volume_gb": 20}},
+            "quota of volume storage (GB): 120 more needed, 100 left in the project",
+        ),
+        ({"offer": {"left": {"routers": 0}}}, "quota of routers: 1 more needed, 0 left in the project"),
+    ],
+    ids=[
+        *("flavor", "no disk", "small volume", "image", "zone", "external", "no external", "network", "twins", "IPv6"),
+        *("addresses", "volume service", "group", "floating IPs", "storage", "routers"),
+    ],
+)
+def test_a_plan_that_the_cloud_cannot_create_is_reported(
+    preflight_rules: ModuleType, change: dict[str, Any], line: str
+) -> None:
+    """Each problem has one line, with the names that exist."""
+    (found,) = preflight(preflight_rules, **change)
+    assert found.startswith(line)
+
+
+def test_only_servers_that_do_not_exist_need_quota(preflight_rules: ModuleType) -> None:
+    """With both servers, their volumes and addresses nothing is needed, even if flavor and image are gone."""
+    nothing = {"instances": 0, "cores": 0, "ram_mb": 0, "volumes": 0, "gigabytes": 0, "floating_ips": 0}
+    gone = {"left": nothing, "flavors": [], "images": [], "zones": []}
+    kind = {"volume_gb": 10, "boot_volume_gb": 10, "floating_ip": True}
+    own = {
+        "servers": [server("lab-w-1", "10.0.0.1"), server("lab-w-2", "10.0.0.2")],
+        "volumes": [{"name": "lab-w-1"}, {"name": "lab-w-2"}],
+        "addresses": [{"fixed_ip_address": "10.0.0.1"}, {"fixed_ip_address": "10.0.0.2"}],
+    }
+    assert preflight(preflight_rules, kind=kind, offer=gone, own=own) == []
+    one_is_missing = {kind: found[:1] for kind, found in own.items()}
+    lines = preflight(preflight_rules, kind=kind, offer={"left": nothing}, own=one_is_missing)
+    assert [line.partition(" more")[0] for line in lines] == [
+        *("quota of servers: 1", "quota of cores: 4", "quota of RAM (MB): 8192", "quota of volumes: 2"),
+        *("quota of volume storage (GB): 20", "quota of floating IP addresses: 1"),
+    ]
+
+
+def test_the_volume_service_is_not_asked_for_a_site_without_volumes(inventory: ModuleType) -> None:
+    """The servers of the site tell whether they have volumes; those of others do not matter."""
+    others = {**server("x", "10.0.0.2", site="other"), "attached_volumes": [{"id": "1"}]}
+    one = {**server("b", "10.0.0.1"), "attached_volumes": []}
+    assert not inventory.has_volumes([one, others], "lab")
+    assert inventory.has_volumes([{**one, "attached_volumes": [{"id": "2"}]}], "lab")
 
 
 def test_the_inventory_has_only_servers_of_the_site(inventory: ModuleType) -> None:

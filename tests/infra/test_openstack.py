@@ -24,7 +24,7 @@ WITHOUT_FRAMEWORK = [
 ]
 OTHER_RESOURCES = {
     "servers": ["cloud-test-other"],
-    "networks": ["public", "other-site"],
+    "networks": ["other-site", "public"],
     "security groups": ["other-site"],
     "addresses": ["203.0.113.200"],
 }
@@ -87,10 +87,39 @@ def arguments(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     return ["-e", f"@{OPENSTACK / 'site.yml'}", "-e", f"openstack_key={key}.pub"]
 
 
+def test_what_the_cloud_cannot_create_is_reported_before_anything_is_created(play: Play, arguments: list[str]) -> None:
+    """Each problem has a line with the existing names, and the cloud is as before."""
+    kinds = [
+        {"name": "broker", "count": 1, "flavor": "m1.larg", "groups": ["kafka"]},
+        {"name": "framework", "count": 8, "flavor": "m1.large", "volume_gb": 300, "groups": ["spark_workers"]},
+        {"name": "master", "count": 1, "flavor": "m1.diskless", "groups": ["spark_master"]},
+        {"name": "load", "count": 6, "flavor": "m1.large", "groups": ["load_workers"]},
+        {"name": "load-master", "count": 1, "flavor": "m1.large", "groups": ["load_master"]},
+    ]
+    plan = {"openstack_groups": kinds, "openstack_image": "debian-21", "openstack_external_network": "publik"}
+    plan |= {"openstack_availability_zone": "south"}
+    result = play("openstack.yml", Path("localhost,"), *arguments, "-e", json.dumps(plan), expect_failure=True)
+    for line in (
+        "openstack_image: debian-21 does not exist; did you mean debian-12? existing: debian-12",
+        "kind broker: flavor m1.larg does not exist; did you mean m1.large? existing: m1.diskless, m1.large, m1.medium",
+        "kind master: flavor m1.diskless has no disk; set boot_volume_gb",
+        "openstack_availability_zone: south does not exist; existing: nova",
+        "openstack_external_network: publik does not exist; did you mean public? existing: public",
+        "quota of servers: 17 more needed, 9 left in the project",
+        "quota of cores: 32 more needed, 19 left in the project",
+        "quota of volume storage (GB): 2400 more needed, 1000 left in the project",
+        "Nothing was changed in the cloud.",
+    ):
+        assert line in result.output
+    assert result.changed == {"localhost": 0}
+    assert {kind: names for kind, names in list_resources().items() if names} == OTHER_RESOURCES
+
+
 def test_openstack_yml_creates_a_site(play: Play, arguments: list[str]) -> None:
-    """In an empty project, the playbook creates network, security group, key, volume and three servers."""
+    """In an empty project, it creates network, key, volume and three servers, one of which boots from a volume."""
     result = play("openstack.yml", Path("localhost,"), *arguments)
     assert result.changed["localhost"] >= 8
+    assert len(list_resources()["volumes"]) == 2
 
 
 def test_a_second_run_changes_nothing(play: Play, arguments: list[str]) -> None:
@@ -141,8 +170,8 @@ def test_a_server_that_is_no_longer_planned_is_a_conflict(play: Play, arguments:
     assert result.changed == {"localhost": 0}
 
 
-def read_inventory() -> dict[str, Any]:
-    """Return the dynamic inventory, as ansible-inventory lists it."""
+def read_inventory(site: str = SITE) -> dict[str, Any]:
+    """Return the dynamic inventory of a site, as ansible-inventory lists it."""
     inventory = ANSIBLE / "inventories" / "openstack" / "openstack.yml"
     process = run(
         str(Path(sys.executable).with_name("ansible-inventory")),
@@ -150,7 +179,7 @@ def read_inventory() -> dict[str, Any]:
         str(inventory),
         "--list",
         "-e",
-        f"site_name={SITE}",
+        f"site_name={site}",
     )
     assert process.returncode == 0, process.stderr[-2000:]
     return dict(json.loads(process.stdout))
@@ -203,7 +232,7 @@ def test_ansible_connects_through_the_jump_host(play: Play, route_to_load_genera
 
 
 def test_absent_removes_only_resources_of_the_site(play: Play, arguments: list[str]) -> None:
-    """Absent removes what present created, also servers that are no longer planned, and nothing else."""
+    """Absent removes what present created, also servers and server groups of former kinds, and nothing else."""
     assert sum(map(len, list_resources().values())) > sum(map(len, OTHER_RESOURCES.values()))
     fewer = json.dumps({"openstack_groups": WITHOUT_FRAMEWORK, "openstack_state": "absent"})
     play("openstack.yml", Path("localhost,"), *arguments, "-e", fewer)
@@ -214,3 +243,68 @@ def test_a_second_absent_changes_nothing(play: Play, arguments: list[str]) -> No
     """A second run with absent finds nothing to remove."""
     result = play("openstack.yml", Path("localhost,"), *arguments, "-e", "openstack_state=absent")
     assert result.changed == {"localhost": 0}
+
+
+SMALL_SITE = {
+    "openstack_name": "small-test",
+    "openstack_network": "other-site",
+    "openstack_network_cidr": "10.9.0.0/24",
+    "openstack_external_network": "",
+    "openstack_fixed_ips": {},
+    "openstack_groups": [
+        {"name": "spark", "count": 2, "flavor": "m1.medium", "groups": ["spark_workers"]},
+        {"name": "master", "count": 1, "flavor": "m1.medium", "groups": ["spark_master"]},
+        {"name": "load", "count": 1, "flavor": "m1.medium", "groups": ["load_master"]},
+    ],
+}
+"""A site without volumes in a network of others."""
+
+
+@pytest.fixture(scope="module")
+def without_volume_service() -> None:
+    """Remove the volume service from the cloud's catalog."""
+    script = "import openstack; cloud = openstack.connect(); cloud.delete_service('cinderv3')"
+    process = run(sys.executable, "-c", script)
+    assert process.returncode == 0, process.stderr[-2000:]
+    script = "import openstack, sys; sys.exit(openstack.connect().has_service('block-storage'))"
+    assert run(sys.executable, "-c", script).returncode == 0
+
+
+def small_site(**change: Any) -> list[str]:
+    """Return the arguments of openstack.yml for the small site, changed as given."""
+    return ["-e", json.dumps({"site_name": "small-test", "site_networks": ["10.9.0.0/24"], **SMALL_SITE, **change})]
+
+
+def test_a_site_needs_neither_a_network_nor_a_volume_service(
+    play: Play, arguments: list[str], without_volume_service: None
+) -> None:
+    """The servers are in the existing network, a second run changes nothing, and the inventory lists the servers."""
+    play("openstack.yml", Path("localhost,"), *arguments, *small_site())
+    assert play("openstack.yml", Path("localhost,"), *arguments, *small_site()).changed == {"localhost": 0}
+    found = list_resources()
+    assert {kind: found[kind] for kind in ("networks", "routers")} == {
+        "networks": OTHER_RESOURCES["networks"],
+        "routers": [],
+    }
+    addresses = [
+        host["site_address"]["__ansible_unsafe"] for host in read_inventory("small-test")["_meta"]["hostvars"].values()
+    ]
+    assert len(addresses) == 4
+    assert all(address.startswith("10.9.0.") for address in addresses)
+
+
+def test_a_volume_without_a_volume_service_is_reported(play: Play, arguments: list[str]) -> None:
+    """The preflight names the kind."""
+    kinds = [*SMALL_SITE["openstack_groups"], {**WITHOUT_FRAMEWORK[0], "flavor": "m1.medium"}]
+    change = small_site(openstack_groups=kinds)
+    result = play("openstack.yml", Path("localhost,"), *arguments, *change, expect_failure=True)
+    assert "kind broker: the cloud has no volume service; set volume_gb: 0" in result.output
+
+
+def test_absent_keeps_the_existing_network(play: Play, arguments: list[str]) -> None:
+    """Absent removes the servers and their groups, also of a kind without servers; the network of others stays."""
+    script = "import openstack; openstack.connect().delete_server('small-test-master-1', wait=True)"
+    assert run(sys.executable, "-c", script).returncode == 0
+    kinds = [kind for kind in SMALL_SITE["openstack_groups"] if kind["name"] != "master"]
+    play("openstack.yml", Path("localhost,"), *arguments, *small_site(openstack_groups=kinds, openstack_state="absent"))
+    assert {kind: names for kind, names in list_resources().items() if names} == OTHER_RESOURCES

@@ -111,6 +111,11 @@ def build_hosts(
     return hosts
 
 
+def has_volumes(servers: Iterable[Resource], site: str) -> bool:
+    """Return whether a server of the site has a volume; if none has, the cloud may have no volume service."""
+    return any(one["attached_volumes"] for one in servers if (one["metadata"] or {}).get("stream_bench_site") == site)
+
+
 def _query_cloud(cloud: str | None, site: str) -> tuple[list[Resource], list[Resource], dict[str, str]]:
     """Return all servers, the site's volumes, and the site's floating IP addresses by fixed address."""
     try:
@@ -123,7 +128,9 @@ def _query_cloud(cloud: str | None, site: str) -> tuple[list[Resource], list[Res
     try:
         connection = openstack.connect(cloud=cloud)
         servers = [server.to_dict(computed=False) for server in connection.compute.servers()]
-        volumes = [volume.to_dict(computed=False) for volume in connection.block_storage.volumes()]
+        volumes = []
+        if has_volumes(servers, site):
+            volumes = [volume.to_dict(computed=False) for volume in connection.block_storage.volumes()]
         addresses = connection.network.ips(description=f"stream-bench site {site}")
         floating_ips = {str(address.fixed_ip_address): str(address.floating_ip_address) for address in addresses}
     except (openstack.exceptions.SDKException, ClientException) as error:

@@ -10,7 +10,7 @@ def main() -> None:
     cloud = openstack.connect()
     resources = {
         "servers": cloud.compute.servers(),
-        "volumes": cloud.block_storage.volumes(),
+        "volumes": cloud.block_storage.volumes() if cloud.has_service("block-storage") else [],
         "keys": cloud.compute.keypairs(),
         "groups of servers": cloud.compute.server_groups(),
         "networks": cloud.network.networks(),

@@ -12,9 +12,9 @@ def main() -> None:
         cloud.create_image(
             "debian-12", data=io.BytesIO(b"no real image").read(), disk_format="raw", container_format="bare", wait=True
         )
-    for name, cores, memory in (("m1.medium", 1, 512), ("m1.large", 2, 1024)):
+    for name, cores, memory, disk in (("m1.medium", 1, 512, 1), ("m1.large", 2, 1024, 1), ("m1.diskless", 2, 1024, 0)):
         if cloud.get_flavor(name) is None:
-            cloud.create_flavor(name, memory, cores, 1)
+            cloud.create_flavor(name, memory, cores, disk)
     if cloud.get_network("public") is None:
         external = cloud.create_network(
             "public", external=True, provider={"network_type": "flat", "physical_network": "public"}
