@@ -4,10 +4,15 @@ import importlib.util
 import json
 import os
 import re
+import secrets
 import shutil
+import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +21,42 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 ANSIBLE = ROOT / "infra" / "ansible"
-TOOLS = ("dockerd", "mmdebstrap", "iptables")
+TOOLS = ("dockerd", "mmdebstrap", "iptables", "rsync")
+EXECUTE = (str(ANSIBLE / "tests" / "hosts.sh"), "exec")
+SEARCH = """
+import json, pathlib, pwd, subprocess, sys
+
+def search(where, content):
+    for name, text in secrets.items():
+        if text.encode() in content:
+            print(name, "in", where)
+
+def read(path):
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
+
+secrets = json.load(sys.stdin)
+for process in pathlib.Path("/proc").glob("[0-9]*"):
+    try:
+        account = pwd.getpwuid(process.stat().st_uid).pw_name
+    except OSError:
+        continue
+    search(f"the arguments of {account}", read(process / "cmdline"))
+    search(f"the environment of {account}", read(process / "environ"))
+for folder in sys.argv[1:]:
+    for path in pathlib.Path(folder).rglob("*"):
+        search(path, read(path) if path.is_file() else b"")
+if len(sys.argv) > 1:
+    search("the journal", subprocess.run(["journalctl", "--no-pager"], capture_output=True, check=True).stdout)
+"""
+"""Program for a host: reads secrets from its standard input, as JSON, and prints where they are."""
+CONTROL = "import socket, time; socket.create_connection(('{address}', 22)).sendall(b'{text}'); time.sleep(6)"
+"""Program whose argument and packets have the text, so that a search that finds nothing is known to work."""
+ETH_P_ALL = 3
+PACKET_BYTES = 65_536
+CAPTURE_BUFFER_BYTES = 64_000_000
 
 
 @dataclass(frozen=True)
@@ -81,7 +121,7 @@ def hosts() -> Hosts:
     if missing or os.geteuid() != 0:
         pytest.fail(
             f"test hosts cannot run here: {', '.join(missing) or 'not root'};"
-            " apt-get install docker.io mmdebstrap iptables openssh-client",
+            " apt-get install docker.io mmdebstrap iptables openssh-client rsync",
             pytrace=False,
         )
 
@@ -176,3 +216,61 @@ def new_hosts(request: pytest.FixtureRequest, hosts: Hosts) -> Iterator[None]:
     assert up.returncode == 0, up.stderr
     yield
     hosts("down")
+
+
+class SecretSearch:
+    """A search for secrets on hosts and in packets, while its block runs: `with SecretSearch(...) as found`.
+
+    When the block has ended, the set `found` has lines such as "kafka in the arguments of root".
+    """
+
+    def __init__(self, addresses: Mapping[str, str], texts: Mapping[str, str]) -> None:
+        self._addresses, self._control = addresses, secrets.token_urlsafe(32)
+        self._texts = {**texts, "control": self._control}
+        self._found: set[str] = set()
+        self._ended = threading.Event()
+        self._pool = ThreadPoolExecutor(2)
+
+    def __enter__(self) -> set[str]:
+        self._watches = [self._pool.submit(watch) for watch in (self._watch_processes, self._watch_packets)]
+        first, last = next(iter(self._addresses)), [*self._addresses.values()][-1]
+        control = CONTROL.format(address=last, text=self._control)
+        subprocess.run([*EXECUTE, first, "python3", "-c", control], timeout=60, check=True)
+        return self._found
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._pool.shutdown()
+        for watch in self._watches:
+            watch.result()
+        for host in self._addresses:
+            self._search_host(host, "/var/log", "/tmp", "/var/lib/stream-bench", "/var/lib/harmonicio/pes")
+        assert {"control in the arguments of root", "control in a packet"} <= self._found
+        self._found -= {line for line in self._found if line.startswith("control ")}
+
+    def _search_host(self, host: str, *folders: str) -> None:
+        command = [*EXECUTE, "-i", host, "python3", "-c", SEARCH, *folders]
+        asked = json.dumps(self._texts)
+        found = subprocess.run(command, input=asked, capture_output=True, text=True, timeout=300, check=True).stdout
+        self._found.update(found.splitlines())
+
+    def _watch_processes(self) -> None:
+        while not self._ended.wait(0.5):
+            for host in self._addresses:
+                self._search_host(host)
+
+    def _watch_packets(self) -> None:
+        sought = {name: text.encode() for name, text in self._texts.items()}
+        with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL)) as capture:
+            capture.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, CAPTURE_BUFFER_BYTES)
+            capture.settimeout(0.5)
+            while not self._ended.is_set():
+                with suppress(TimeoutError):
+                    packet = capture.recv(PACKET_BYTES)
+                    self._found.update(f"{name} in a packet" for name, text in sought.items() if text in packet)
+
+
+@pytest.fixture
+def search_secrets(request: pytest.FixtureRequest, hosts: Hosts) -> Callable[[Mapping[str, str]], SecretSearch]:
+    """Return a function that takes secrets by name and returns a search for them on the module's HOSTS."""
+    return lambda texts: SecretSearch(request.module.HOSTS, texts)

@@ -80,7 +80,8 @@ def test_a_missing_inventory_file_is_rejected(play: Play) -> None:
 
 
 @pytest.mark.parametrize(
-    "playbook", ["site", "brokers", "frameworks", "load", "check", "run", "restart", "collect", "teardown"]
+    "playbook",
+    ["site", "brokers", "frameworks", "load", "check", "run", "restart", "upgrade", "collect", "teardown"],
 )
 def test_every_playbook_checks_the_inventory_first(playbook: str) -> None:
     """The first play of every playbook is the inventory check."""
@@ -100,7 +101,7 @@ def test_a_limit_does_not_skip_the_inventory_check(play: Play) -> None:
 def test_the_inventory_check_has_the_default_ports_of_the_roles(rules: ModuleType) -> None:
     """The ports of the rule are the defaults of the roles."""
     for group, ports in rules.PORTS.items():
-        role = "load_generator" if group == "load_master" else group.partition("_")[0]
+        role = "load_generator" if group.startswith("load_") else group.partition("_")[0]
         defaults = yaml.safe_load((ANSIBLE / "roles" / role / "defaults" / "main.yml").read_text())
         assert ports == {name: defaults[name] for name in ports}
 

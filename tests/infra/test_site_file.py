@@ -46,7 +46,7 @@ CHANGED = {
     "load_generator_source_ports": "17200-17203",
     "nfs_path": "/mnt/stream",
     "spark_cores": 3,
-    "site_password": "a password for tests",
+    "harmonicio_secret": "a secret for tests",
 }
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="the role needs root to set the owner of its files")
@@ -127,10 +127,36 @@ def test_variables_of_other_roles_take_precedence(write_site_file: Callable[...,
     assert site.sections["pulsar"].message_limit == 10_000_000
 
 
-def test_a_different_password_of_one_service_is_rejected(write_site_file: Callable[..., Any], tmp_path: Path) -> None:
-    """The site file has only one password, so the role fails and writes no file."""
-    result = write_site_file(
-        expect_failure=True, kafka_password="another password", site_password="a password for tests"
-    )
-    assert "kafka_password and kafka_secured must be equal to site_password and site_secured" in result.output
+def test_a_secured_service_on_an_open_site_is_rejected(write_site_file: Callable[..., Any], tmp_path: Path) -> None:
+    """The site file has one setting for all services, so the role fails and writes no file."""
+    result = write_site_file(expect_failure=True, kafka_secured=True)
+    assert "kafka_secured must be equal to site_secured" in result.output
     assert not (tmp_path / "site.yaml").exists()
+
+
+def test_every_service_of_a_secured_site_has_its_own_secret(
+    write_site_file: Callable[..., Any], tmp_path: Path
+) -> None:
+    """The role makes secrets that only their owner can read, writes each into a file of its own, and keeps them."""
+    variables: dict[str, Any] = {
+        "site_secured": True,
+        "site_secrets": str(tmp_path / "secrets"),
+        "certificates_authority": str(tmp_path / "authority"),
+        "certificates_folder": str(tmp_path / "tls"),
+        "certificates_group": "root",
+        "site_file_harmonicio_tls": str(tmp_path / "tls-harmonicio"),
+        "site_file_kafka_password_file": str(tmp_path / "kafka"),
+        "site_file_spark_password_file": str(tmp_path / "spark"),
+        "site_file_token_file": str(tmp_path / "token"),
+    }
+    write_site_file(**variables)
+    made = {path.name: path.read_text() for path in (tmp_path / "secrets").iterdir()}
+    assert set(made) == {"kafka", "spark", "pulsar", "harmonicio"}
+    assert len(set(made.values())) == len(made)
+    assert {path.stat().st_mode & 0o777 for path in (tmp_path / "secrets").iterdir()} == {0o600}
+    assert (tmp_path / "kafka").read_text() == made["kafka"]
+    assert (tmp_path / "spark").read_text() == made["spark"]
+    site = read_site_file(tmp_path / "site.yaml")
+    assert site.sections["kafka"].security.password_file == str(tmp_path / "kafka")
+    assert not [text for text in made.values() if text.strip() in (tmp_path / "site.yaml").read_text()]
+    assert write_site_file(**variables).changed == {"l-1": 0}

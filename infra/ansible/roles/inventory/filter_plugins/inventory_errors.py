@@ -41,7 +41,8 @@ PORTS = {
     "harmonicio_master": {"harmonicio_master_port": 8090, "harmonicio_data_port": 8091},
     "harmonicio_workers": {"harmonicio_worker_port": 8092},
     "nfs": {"nfs_port": 2049},
-    "load_master": {"load_generator_worker_port": 5557},
+    "load_master": {"load_generator_worker_port": 5557, "load_generator_local_port": 5556},
+    "load_workers": {"load_generator_local_port": 5556},
 }
 """Listening ports of each group: the variable and the default of its role."""
 VARIABLES = {
@@ -49,9 +50,7 @@ VARIABLES = {
     "site_networks": "a list of networks such as 10.0.0.0/24",
     "site_address": "an address or name at which the other hosts reach this one",
     "site_secured": "true or false",
-    "site_password": (
-        "a text of at least 12 characters of ASCII, without quotes and backslashes, and without a blank at either end"
-    ),
+    "site_secrets": "a folder on the controller",
     "site_mirror": "an http, https or file URL",
     "site_bandwidth": "a bandwidth such as 1 Gbit/s",
     "site_disk": "a bandwidth such as 500 MB/s",
@@ -61,6 +60,8 @@ VARIABLES = {
     "site_rack": "the name of a host's rack",
 }
 """The variables of a site, with their allowed values in words."""
+SECRETS = {"kafka_password": 12, "spark_password": 12, "harmonicio_secret": 12, "pulsar_signing_key": 32}
+"""Secrets that an inventory may give, which the roles make otherwise, with their least numbers of characters."""
 PINNED = {
     "kafka_version": "bench/services/jars.lock",
     "pulsar_version": "bench/services/jars.lock",
@@ -71,7 +72,6 @@ PINNED = {
 """Variables that no inventory has, because what is installed does not follow them; the files that pin the versions."""
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9.\-]{0,62}")
 BANDWIDTH = re.compile(r"\d+(\.\d*)?\s*([kMG]?bit/s|[kMG]?B/s)")
-MIN_PASSWORD_CHARACTERS = 12
 BUILT_IN_GROUPS = ("all", "ungrouped")
 
 
@@ -182,9 +182,8 @@ def _check_host_variables(variables: Mapping[str, Any]) -> Iterator[str]:
         if value is None and name not in ("site_name", "site_networks"):
             continue
         if value is None or not _is_valid(name, value):
-            yield f"{name}: found {_describe(name, value)}; allowed: {allowed}"
-    if variables.get("site_secured") is True and not variables.get("site_password"):
-        yield f"site_password: found nothing; a secured site needs {VARIABLES['site_password']}"
+            yield f"{name}: found {'nothing' if value is None else repr(value)}; allowed: {allowed}"
+    yield from _invalid_secrets(variables)
     for network in _networks(variables):
         if network.version != 4:
             yield f"site_networks: found {str(network)!r}, which is IPv6; allowed: IPv4 networks"
@@ -195,16 +194,18 @@ def _check_host_variables(variables: Mapping[str, Any]) -> Iterator[str]:
             )
 
 
+def _invalid_secrets(variables: Mapping[str, Any]) -> Iterator[str]:
+    for name, characters in SECRETS.items():
+        if name in variables and not _is_secret(variables[name], characters):
+            yield (
+                f"{name}: found a value that is too short or has other characters; allowed: a text of at least"
+                f" {characters} characters of ASCII, without quotes and backslashes, and without a blank at either end"
+            )
+
+
 def _pinned_versions(variables: Mapping[str, Any]) -> Iterator[str]:
     for name in (name for name in PINNED if name in variables):
         yield f"{name}: versions are pinned by this checkout ({PINNED[name]}); remove the variable"
-
-
-def _describe(name: str, value: Any) -> str:
-    """Return an invalid value as text for a message; a password is not shown."""
-    if value is None:
-        return "nothing"
-    return "a value that is too short or has other characters" if name == "site_password" else repr(value)
 
 
 def _is_valid(name: str, value: Any) -> bool:
@@ -220,15 +221,14 @@ def _is_valid(name: str, value: Any) -> bool:
         "site_bandwidth": bool(BANDWIDTH.fullmatch(text)),
         "site_disk": bool(BANDWIDTH.fullmatch(text)),
         "site_mirror": text.startswith(("http://", "https://", "file:///")),
-        "site_password": len(text) >= MIN_PASSWORD_CHARACTERS
-        and not set(text) & set("\"'\\")
-        and _is_plain_ascii(text),
     }
     return rules.get(name, bool(text))
 
 
-def _is_plain_ascii(text: str) -> bool:
-    return text.isascii() and text.isprintable() and text == text.strip()
+def _is_secret(value: Any, min_characters: int) -> bool:
+    text = value if isinstance(value, str) else ""
+    is_plain = text.isascii() and text.isprintable() and text == text.strip() and not set(text) & set("\"'\\")
+    return is_plain and len(text) >= min_characters
 
 
 def _check_addresses(hosts: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
