@@ -6,7 +6,8 @@ They need root and tests/hosts.sh. The tests build on each other: each one conti
 import json
 import re
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,6 @@ UNITS = {
     "framework-1": {"harmonicio-master", "harmonicio-worker"},
     "load-2": {"load-worker"},
 }
-SECURED = {"site_secured": True, "site_password": "a password for tests"}
 HTTPS_REQUEST = (
     "import ssl, urllib.request as u; c = ssl.create_default_context(cafile='/etc/stream-bench/tls/ca.crt'); "
     "{certificate}u.urlopen('{url}', timeout=10, context=c)"
@@ -31,6 +31,7 @@ Process = subprocess.CompletedProcess[str]
 Play = Callable[..., Any]
 Hosts = Callable[..., Process]
 NewestCells = Callable[[], list[dict[str, Any]]]
+SearchSecrets = Callable[[Mapping[str, str]], AbstractContextManager[set[str]]]
 RestartServices = Callable[[Path], dict[str, set[str]]]
 RunningUnits = Callable[[], dict[str, set[str]]]
 
@@ -90,13 +91,24 @@ def test_the_load_worker_sends_the_messages(hosts: Hosts, run_scenario: Callable
 
 
 def test_one_variable_secures_the_site(
-    play: Play, hosts: Hosts, tmp_path: Path, run_scenario: Callable[..., None]
+    play: Play, hosts: Hosts, tmp_path: Path, run_scenario: Callable[..., None], search_secrets: SearchSecrets
 ) -> None:
-    """With TLS and tokens the site works as before; a client without a token or certificate is rejected."""
-    secured = json.dumps(SECURED | {"certificates_authority": str(tmp_path)})
+    """With TLS and tokens the site works as before; a client without a token or certificate is rejected.
+
+    While checks and a run use them, the secrets are in no argument, environment, log and packet.
+    """
+    folders = {"certificates_authority": str(tmp_path), "site_secrets": str(tmp_path / "secrets")}
+    secured = json.dumps({"site_secured": True, **folders})
     play("site.yml", INVENTORY, "-e", secured)
-    play("check.yml", INVENTORY, "-e", secured)
-    run_scenario("-e", secured)
+    secrets = {path.name: path.read_text().strip() for path in (tmp_path / "secrets").iterdir()}
+    for name in ("pulsar.token", "harmonicio.operator", "harmonicio.connector"):
+        secrets[name] = hosts("exec", "load-1", "cat", f"/etc/stream-bench/{name}").stdout.strip()
+    with search_secrets(secrets) as found:
+        play("check.yml", INVENTORY, "-e", secured)
+        run_scenario("-e", secured)
+    assert found == set()
+    journal = hosts("exec", "load-2", "journalctl", "--unit", "load-worker", "--output", "cat").stdout
+    assert "waiting for a run's load at 127.0.0.1:5556" in journal
     pulsar, harmonicio = "https://172.30.99.11:8080/admin/v2/clusters", "https://172.30.99.12:8090/v1/status"
     for url, certificate in ((pulsar, ""), (harmonicio, HOST_CERTIFICATE)):
         response = hosts("exec", "load-1", "python3", "-c", HTTPS_REQUEST.format(certificate=certificate, url=url))
@@ -126,10 +138,7 @@ def test_teardown_yml_removes_everything_it_installed(play: Play, hosts: Hosts) 
         "/var/lib/pulsar /etc/pulsar /var/lib/harmonicio /etc/harmonicio"
         " /var/lib/stream-bench /var/lib/stream-bench-worker"
     )
-    software = (
-        "/etc/stream-bench /opt/stream-bench /usr/local/lib/stream-bench /usr/local/bin/bench"
-        " /tmp/stream-bench-run.tar.gz"
-    )
+    software = "/etc/stream-bench /opt/stream-bench /usr/local/lib/stream-bench /usr/local/bin/bench"
     checks = "getent passwd pulsar harmonicio bench load-worker; /usr/sbin/nft list tables | grep stream_bench"
     for host in HOSTS:
         units = " -e ".join({"stream-bench", *UNITS.get(host, ())})

@@ -74,6 +74,7 @@ def test_the_site_file_has_the_defaults_of_the_other_roles() -> None:
         "harmonicio_data": default("harmonicio", "data_port"),
         "node_exporter": default("node_exporter", "port"),
         "load": default("load_generator", "worker_port"),
+        "load_local": default("load_generator", "local_port"),
     }
     assert site_file["site_file_pulsar_message_bytes"] == default("pulsar", "message_bytes")
     assert site_file["site_file_executor_ports"] == default("spark", "executor_ports")

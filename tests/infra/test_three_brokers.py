@@ -3,8 +3,10 @@
 The tests build on each other: each one continues with the hosts as the previous one left them.
 """
 
+import ast
 import subprocess
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +37,7 @@ from confluent_kafka import Consumer, TopicPartition
 consumer = Consumer({CLUSTER}, "group.id": "test"}})
 consumer.assign([TopicPartition("kept", number, 0) for number in range(3)])
 received = []
-while message := consumer.poll(15 if len(received) < 6 else 1):
+while message := consumer.poll(15):
     received.append(int(message.value()))
 consumer.close()
 print(sorted(received))
@@ -102,12 +104,33 @@ def test_restart_yml_restarts_all_services(play: Play, restart_services: Restart
     play("check.yml", INVENTORY)
 
 
+def test_upgrade_yml_replaces_one_broker_after_the_other(
+    play: Play, hosts: Hosts, run_python: Callable[..., str]
+) -> None:
+    """Jars of another version are replaced, and messages are confirmed meanwhile; none of them is lost."""
+    for host in HOSTS:
+        hosts("exec", host, "touch", "/opt/stream-bench/jars/kafka/kafka_2.13-4.1.0.jar")
+    with ThreadPoolExecutor(1) as pool:
+        upgrade = pool.submit(play, "upgrade.yml", INVENTORY)
+        sent = 0
+        while not upgrade.done():
+            run_python(SEND, *range(sent, sent + 3))
+            sent += 3
+        upgrade.result()
+    received = ast.literal_eval(run_python(RECEIVE))
+    assert received == list(range(sent))
+    checked = play("check.yml", INVENTORY).output
+    assert all(f"ok   {host}: kafka 4.1.1 runs" in checked for host in HOSTS)
+
+
 def test_no_confirmed_message_is_lost_with_a_broker(hosts: Hosts, run_python: Callable[..., str]) -> None:
     """After one of three nodes is killed, all confirmed messages are still there and new ones are confirmed."""
-    run_python(SEND, 1, 2, 3)
+    before = ast.literal_eval(run_python(RECEIVE))
+    first = len(before)
+    run_python(SEND, *range(first, first + 3))
     hosts("kill", "broker-1")
-    run_python(SEND, 4, 5, 6)
-    assert run_python(RECEIVE) == "[1, 2, 3, 4, 5, 6]"
+    run_python(SEND, *range(first + 3, first + 6))
+    assert ast.literal_eval(run_python(RECEIVE)) == [*before, *range(first, first + 6)]
 
 
 def test_the_doctor_reports_only_the_failed_broker(hosts: Hosts) -> None:

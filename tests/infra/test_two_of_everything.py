@@ -21,6 +21,12 @@ UNITS = {
     "load-1": {"kafka", "pulsar-store", "pulsar-bookie", "pulsar-broker", "load-worker"},
 }
 SYSTEMS = ["spark/kafka", "harmonicio/stream", "python/pulsar"]
+WORKER_CPUS = "0.6"
+"""CPUs of a host with a Spark worker: two of them leave this machine enough for the broker and the load."""
+CPU_BOUND = (
+    "systems=[spark/kafka]", "grid.message_size=[1 kB]", "grid.cpu_cost=[20 ms]", "search.budget=100 s",
+    "search.precision=10 %", "timing.window=6 s",
+)  # fmt: skip
 NEWEST_RUN = "cat $(ls -td /var/lib/stream-bench/results/*/ | head -n 1)run.json"
 Play = Callable[..., Any]
 Hosts = Callable[..., subprocess.CompletedProcess[str]]
@@ -62,6 +68,24 @@ def test_four_load_workers_on_two_hosts_send_one_schedule(
     assert all(cell["processed"] and not cell["lost"] and not cell["duplicated"] for cell in cells), cells
     run = json.loads(hosts("exec", "load-1", "sh", "-c", NEWEST_RUN).stdout)
     assert run["scenario"]["load"]["workers"] == 4
+
+
+def test_a_second_worker_doubles_the_rate(hosts: Hosts, newest_cells: NewestCells) -> None:
+    """Two Spark workers on hosts with a CPU limit sustain twice the rate of one, within a tenth and the intervals."""
+    for host in ("node-1", "node-2"):
+        assert hosts("limit", host, WORKER_CPUS).returncode == 0
+    results = {}
+    for workers in (1, 2):
+        site = f"/var/lib/stream-bench/site-{workers}.yaml"
+        only = f"sed -e /^load:/d -e 's/^  cores: 2$/  cores: {workers}/' /etc/stream-bench/site.yaml > {site}"
+        changes = " ".join(f"--set '{one}'" for one in CPU_BOUND)
+        run = f"bench run scenarios/site-smoke.yaml --site {site} {changes}"
+        done = hosts("exec", "load-1", "sh", "-c", f"{only} && {run}")
+        assert done.returncode == 0, done.stdout + done.stderr
+        (results[workers],) = newest_cells()
+    print(results)  # noqa: T201  the rates, for the record of the run
+    assert {cell["status"] for cell in results.values()} == {"measured"}
+    assert results[2]["high_hz"] >= 0.9 * 2 * results[1]["low_hz"]
 
 
 def test_teardown_yml_removes_everything_it_installed(play: Play, hosts: Hosts) -> None:

@@ -4,6 +4,7 @@
 #   hosts.sh engine                starts the container engine, or prints why it cannot start
 #   hosts.sh up NAME=ADDRESS...    builds the image if it is missing, starts the hosts and waits until they have booted
 #   hosts.sh kill NAME             stops a host without a shutdown, like a power failure
+#   hosts.sh limit NAME CPUS       limits the CPUs of a host, such as 0.6
 #   hosts.sh down                  stops the hosts and the engine
 #   hosts.sh exec NAME COMMAND...  runs a command in a host
 #
@@ -23,10 +24,10 @@ fail() { printf 'hosts: %s\n' "$*" >&2; exit 3; }
 
 check_requirements() {
   local missing=()
-  for command in mmdebstrap dockerd docker iptables ssh-keygen; do
+  for command in mmdebstrap dockerd docker iptables ssh-keygen rsync; do
     PATH=$PATH:/usr/sbin command -v "$command" >/dev/null || missing+=("$command")
   done
-  [ ${#missing[@]} = 0 ] || fail "missing: ${missing[*]}; run: apt-get install -y docker.io mmdebstrap iptables openssh-client"
+  [ ${#missing[@]} = 0 ] || fail "missing: ${missing[*]}; run: apt-get install -y docker.io mmdebstrap iptables openssh-client rsync"
   [ "$(id -u)" = 0 ] || fail "a container engine must be started: run as root"
 }
 
@@ -103,7 +104,8 @@ case ${1:-} in
   engine) check_requirements; start_engine ;;
   up) shift; up "$@" ;;
   kill) docker kill "$2" >/dev/null ;;
+  limit) docker update --cpus "$3" "$2" >/dev/null ;;
   exec) shift; exec docker exec "$@" ;;
   down) down ;;
-  *) sed -n '2,8s/^# \{0,1\}//p' "$here/$(basename "$0")"; exit 2 ;;
+  *) sed -n '2,9s/^# \{0,1\}//p' "$here/$(basename "$0")"; exit 2 ;;
 esac

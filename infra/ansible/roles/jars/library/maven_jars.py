@@ -57,7 +57,7 @@ def main() -> None:
         module.fail_json(msg=f"the lock file has no set {parameters['set']!r}")
     folder = Path(parameters["folder"])
     missing = {name: pin for name, pin in pins.items() if sha256_of(folder / name) != pin[1]}
-    surplus = sorted(path.name for path in folder.glob("*") if path.name not in pins)
+    surplus = sorted(path.name for path in folder.glob("*") if path.name not in pins and not path.is_dir())
     result = {"changed": bool(missing or surplus), "downloaded": sorted(missing), "removed": surplus}
     if module.check_mode or not result["changed"]:
         module.exit_json(**result)

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # its stubs forget it
 
 from bench.plugins.site_file import read_site_file
 from producers.kafka.security import client_settings, for_librdkafka

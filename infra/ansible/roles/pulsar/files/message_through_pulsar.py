@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bench.plugins.site_file import read_site_file
 from producers.pulsar.admin import Admin
-from producers.pulsar.connection import connected
+from producers.pulsar.connection import make_client
 from producers.pulsar.site import PULSAR_SITE
 
 TIMEOUT_MS = 30_000
@@ -20,7 +20,7 @@ def main() -> None:
         sys.exit("the site has no Pulsar")
     admin, name, message = Admin(site), f"check-{secrets.token_hex(4)}", secrets.token_bytes(1000)
     admin.make_topic(name, 1)
-    client = connected(site.service_url, {"ca_file": site.ca_file or "", "token_file": site.token_file or ""})
+    client = make_client(site.service_url, {"ca_file": site.ca_file or "", "token_file": site.token_file or ""})
     topic, started = f"persistent://{site.namespace}/{name}", time.monotonic()
     try:
         consumer = client.subscribe(topic, "check")

@@ -4,6 +4,7 @@ import os
 import sys
 import tempfile
 import time
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -52,7 +53,7 @@ def _run_job(spark: SparkSite) -> list[tuple[int, str]]:
         session.stop()
 
 
-def _sum_numbers(numbers):
+def _sum_numbers(numbers: Iterable[int]) -> Iterator[tuple[int, str]]:
     import platform
 
     yield sum(numbers), platform.node()
