@@ -1,6 +1,6 @@
-"""Script that renews docs/example/ from two runs of a scenario: `python -m docs.example.renew results/A results/B`.
+"""Script that renews docs/example/ from a run of a scenario: `python -m docs.example.renew results/A [results/B]`.
 
-The page and the figures show the first one; the README compares the second one with it, cell by cell.
+The page and the figures show the first run; the README compares a second one with it, cell by cell.
 """
 
 import shutil
@@ -18,14 +18,14 @@ from reports.formats import comparison, html_page
 FOLDER = Path(__file__).parent
 FILES = """\
 A real run: [cells.json](cells.json), [run.json](run.json), and its [page](report.html) (open it in a browser and click
-a cell to see its trials). Made by `python -m docs.example.renew results/A results/B`.
+a cell to see its trials). Made by `python -m docs.example.renew results/A [results/B]`.
 """
 COPIED = ("cells.json", "run.json")
 
 
-def write(run: Path, second: Path, folder: Path = FOLDER) -> list[Path]:
+def write(run: Path, second: Path | None = None, folder: Path = FOLDER) -> list[Path]:
     """Write the run's cells, its page, its figures, and a README that compares a second run; return the paths."""
-    run_data, again = read_run_data(run), read_run_data(second)
+    run_data, again = read_run_data(run), read_run_data(second) if second else None
     folder.mkdir(parents=True, exist_ok=True)
     written = [folder / name for name in (*COPIED, "report.html", "README.md")]
     for name in COPIED:
@@ -43,14 +43,15 @@ def write(run: Path, second: Path, folder: Path = FOLDER) -> list[Path]:
     return written
 
 
-def _make_readme(run_data: RunData, again: RunData) -> str:
-    """Return the text of the README: the summary, the figures, the second run, the subject and the machine."""
+def _make_readme(run_data: RunData, again: RunData | None) -> str:
+    """Return the text of the README: the summary, the figures, a second run, the subject and the machine."""
     curves = sum(picture.name.startswith("curves") for picture in make_figures(run_data))
     winners = "![The best system at each point](winners.svg)\n\n" if len(run_data.systems) > 1 else ""
     facts = "".join(f"| {label} | {text.replace('|', '/')} |\n" for label, text in _list_facts(run_data))
     images = "".join(f"![Throughput over message size](curves-{number}.svg)\n" for number in range(curves))
     head = f"# Example: {run_data.title}\n\n{summarize_run(run_data)}\n\n"
-    tables = f"{_compare([run_data, again])}\n## The run\n\n| | |\n| --- | --- |\n{facts}"
+    comparison_of_both = f"{_compare([run_data, again])}\n" if again else ""
+    tables = f"{comparison_of_both}## The run\n\n| | |\n| --- | --- |\n{facts}"
     return f"{head}{winners}{images}\n{FILES}\n{tables}"
 
 
@@ -75,9 +76,9 @@ def _list_facts(run_data: RunData) -> list[tuple[str, str]]:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 3:
-        sys.exit("usage: python -m docs.example.renew results/A results/B")
+    if len(sys.argv) not in (2, 3):
+        sys.exit("usage: python -m docs.example.renew results/A [results/B]")
     try:
-        write(Path(sys.argv[1]), Path(sys.argv[2]))
+        write(*map(Path, sys.argv[1:]))
     except HarnessError as problem:
         sys.exit(str(problem))
