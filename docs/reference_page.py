@@ -51,7 +51,7 @@ def _section(kind: type[Any], path: str = "", without: Collection[str] = ()) -> 
     fields = [field for field in msgspec.structs.fields(kind) if field.name not in without]
     lines = [f"\n{inspect.getdoc(kind)}\n", "\n| key | allowed | when left out |\n| --- | --- | --- |\n"]
     if not fields:
-        return [f"\n{inspect.getdoc(kind)}\n", "\nIt has no settings.\n"]
+        return lines[:1]
     inner = []
     for field in fields:
         part = _struct_of(field.type)
