@@ -1,4 +1,5 @@
-# Two commands: `make demo` measures a small map on this machine, `make test` runs all tests.
+# Two commands: `make demo` measures a small map on this machine, `make test` runs all tests that need no
+# test hosts.
 
 BIN := .venv/bin
 PYTHON ?= python3
@@ -8,7 +9,7 @@ PYTHON ?= python3
 demo: setup  ## start Kafka and Spark, measure scenarios/quick.yaml, draw the maps
 	$(BIN)/bench run scenarios/quick.yaml
 
-test: setup  ## all tests, with real Kafka and real Spark
+test: setup  ## all tests that need no test hosts, with real Kafka, Pulsar and Spark
 	mkdir -p build
 	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --junitxml=build/tests.xml
 	@echo "wrote build/tests.xml"
