@@ -1,5 +1,6 @@
 """Free ports of the loopback interface."""
 
+import os
 import socket
 from collections import deque
 
@@ -8,7 +9,8 @@ LOOPBACK = "127.0.0.1"
 _HELD = 64
 """Ports that stay reserved, of those that were given last; each takes a file descriptor."""
 
-_held: deque[socket.socket] = deque()
+_held: deque[int] = deque()
+"""File descriptors of the reserved sockets."""
 
 
 def free_ports(count: int) -> list[int]:
@@ -19,13 +21,13 @@ def free_ports(count: int) -> list[int]:
     Without that, another program took the port of a Pulsar while it was starting. A port stays reserved until 64 more
     were given, or the program ends.
     """
-    ends = []
+    ports = []
     for _ in range(count):
-        end = socket.socket()
-        end.bind((LOOPBACK, 0))
-        end.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # after bind: two reservations never share a port
-        ends.append(end)
-    _held.extend(ends)
+        reserved = socket.socket()
+        reserved.bind((LOOPBACK, 0))
+        reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # after bind: no two reservations share a port
+        ports.append(int(reserved.getsockname()[1]))
+        _held.append(reserved.detach())
     while len(_held) > max(_HELD, count):
-        _held.popleft().close()
-    return [end.getsockname()[1] for end in ends]
+        os.close(_held.popleft())
+    return ports
