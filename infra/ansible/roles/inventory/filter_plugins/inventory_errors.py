@@ -35,16 +35,33 @@ REQUIRED_GROUPS = (
 PORTS = {
     "kafka": {"kafka_port": 9092, "kafka_controller_port": 9093},
     "kafka_controllers": {"kafka_controller_port": 9093},
-    "pulsar": {"pulsar_store_port": 2181, "pulsar_bookie_port": 3181, "pulsar_port": 6650, "pulsar_web_port": 8080},
-    "spark_master": {"spark_master_port": 7077, "spark_master_ui_port": 8080},
-    "spark_workers": {"spark_worker_port": 7078, "spark_worker_ui_port": 8081},
+    "pulsar": {
+        "pulsar_store_port": 2181,
+        "pulsar_store_peer_port": 2888,
+        "pulsar_store_election_port": 3888,
+        "pulsar_bookie_port": 3181,
+        "pulsar_port": 6650,
+        "pulsar_web_port": 8080,
+    },
+    "spark_master": {"spark_master_port": 7077, "spark_master_ui_port": 8080, "spark_history_port": 18080},
+    "spark_workers": {"spark_worker_port": 7078, "spark_worker_ui_port": 8081, "spark_executor_ports": "7140-7155"},
     "harmonicio_master": {"harmonicio_master_port": 8090, "harmonicio_data_port": 8091},
-    "harmonicio_workers": {"harmonicio_worker_port": 8092},
+    "harmonicio_workers": {"harmonicio_worker_port": 8092, "harmonicio_pe_ports": [9000, 9100]},
     "nfs": {"nfs_port": 2049},
-    "load_master": {"load_generator_worker_port": 5557, "load_generator_local_port": 5556},
+    "load_master": {
+        "load_generator_worker_port": 5557,
+        "load_generator_local_port": 5556,
+        "load_generator_driver_ports": "7100-7115",
+        "load_generator_block_ports": "7120-7135",
+        "load_generator_source_ports": "7200-7215",
+    },
     "load_workers": {"load_generator_local_port": 5556},
+    "all": {"node_exporter_port": 9100},
 }
-"""Listening ports of each group: the variable and the default of its role."""
+"""Listening ports of each group: the variable and the default of its role.
+
+A port, a range with its last port ("7140-7155"), or a list of the first port and the one after the last.
+"""
 VARIABLES = {
     "site_name": "a name of letters, digits, dots and dashes",
     "site_networks": "a list of networks such as 10.0.0.0/24",
@@ -151,16 +168,28 @@ def _check_hosts(groups: Mapping[str, list[str]], hosts: Mapping[str, Mapping[st
 
 def _check_ports(groups: Mapping[str, list[str]], hosts: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     for host, variables in sorted(hosts.items()):
-        taken: dict[str, tuple[str, str]] = {}
+        taken: dict[int, tuple[str, str]] = {}
         for group in (group for group in PORTS if host in groups.get(group, [])):
             for name, default in PORTS[group].items():
-                port = str(variables.get(name, default))
-                other_group, other_name = taken.setdefault(port, (group, name))
-                if name != other_name:
+                owners = {port: taken.setdefault(port, (group, name)) for port in _ports(variables.get(name, default))}
+                clash = next((port for port, (_, owner) in owners.items() if owner != name), None)
+                if clash is not None:
+                    other_group, other_name = owners[clash]
                     yield (
-                        f"host {host}: {other_group} ({other_name}) and {group} ({name}) both use port {port};"
+                        f"host {host}: {other_group} ({other_name}) and {group} ({name}) both use port {clash};"
                         " change one of them"
                     )
+
+
+def _ports(value: Any) -> Sequence[int]:
+    """Return the ports of a value as in PORTS; none of one that is no port, which its role refuses."""
+    try:
+        if isinstance(value, str):
+            first, _, last = value.partition("-")
+            return range(int(first), int(last or first) + 1)
+        return range(*map(int, value)) if isinstance(value, Sequence) else [int(value)]
+    except (TypeError, ValueError):
+        return []
 
 
 def _check_variables(hosts: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
