@@ -1,0 +1,169 @@
+"""Long measurements that show if intervals hold. They are no tests: they take hours and want a machine of their own.
+
+    python -m tests.measurements windows spark/kafka spark/tcp --seconds 5 15 60 300
+    python -m tests.measurements soak results/quick-... --cells 3 --seconds 600
+    python -m tests.measurements beside scenarios/quick.yaml --duty 0.25 --fair
+
+Each one ends with a table and with exit code 1 if something contradicts. Runs are kept in results/, and a measurement
+that was interrupted goes on where it ended: a run folder that is complete is not measured again.
+"""
+
+# ruff: noqa: T201  the tables are what it is for
+import argparse
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from itertools import combinations
+from pathlib import Path
+
+from bench.model.measurement import Result
+from bench.storage.run_folder import read_results, read_run
+from reports.data.run_data import read_run_data
+
+WINDOWS = """\
+name: windows
+title: One cell, measured with windows of different lengths
+systems: [spark/kafka]
+grid: {message_size: [10 kB], cpu_cost: [1 ms]}
+search: {strategy: two-counter, precision: 15 %}
+settings:
+  spark: {batch_interval: 1 s}
+"""
+SOAK = """\
+name: soak
+systems: [python/kafka]
+grid: {message_size: [1 kB]}
+search: {strategy: bisection}
+"""
+TRIALS = 8
+"""Trials of a search; its budget has room for so many windows."""
+TRIAL_OVERHEAD_S = 10.0
+SETTLE_S, DRAIN_S = 20.0, 60.0
+EXPECTED = {"low": "sustained", "middle": None, "high": "overloaded"}
+"""The verdict that a long trial at each end of an interval must have; at the middle either is right."""
+
+
+def main() -> None:
+    """Parse the command line and run one measurement."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    verbs = parser.add_subparsers(required=True)
+    windows = verbs.add_parser("windows", help="the intervals of one cell at windows of different lengths overlap")
+    windows.add_argument("systems", nargs="+")
+    windows.add_argument("--seconds", nargs="+", type=float, default=[5, 15, 60, 300])
+    windows.set_defaults(run=measure_windows)
+    soak = verbs.add_parser("soak", help="the low end of an interval is sustained for long, the high end is not")
+    soak.add_argument("folder", type=Path, help="a finished run")
+    soak.add_argument("--cells", type=int, default=3, help="so many of its cells, the narrowest intervals first")
+    soak.add_argument("--seconds", type=float, default=600)
+    soak.set_defaults(run=measure_soaks)
+    beside = verbs.add_parser("beside", help="run a scenario beside a process that takes a share of the machine")
+    beside.add_argument("scenario", type=Path)
+    beside.add_argument("--duty", type=float, default=0.25)
+    beside.add_argument("--fair", action="store_true")
+    beside.set_defaults(run=measure_beside)
+    parser.add_argument("--out", type=Path, default=Path("results"))
+    asked = parser.parse_args()
+    run: Callable[[argparse.Namespace], bool] = asked.run
+    sys.exit(0 if run(asked) else 1)
+
+
+def measure_windows(asked: argparse.Namespace) -> bool:
+    """Measure the cell of each system with each window; return True if all intervals of a system overlap."""
+    agree = True
+    for system in asked.systems:
+        found: list[tuple[float, Result]] = []
+        for seconds in asked.seconds:
+            budget = TRIALS * (seconds + TRIAL_OVERHEAD_S) + 60  # 60 s: a session of Spark becomes faster meanwhile
+            changes = [f"systems=[{system}]", f"timing.window={seconds:g} s", f"search.budget={budget:g} s"]
+            folder = run_once(asked.out / f"windows-{system.replace('/', '-')}-{seconds:g}s", WINDOWS, changes)
+            found.append((seconds, read_results(folder)[0]))
+        print(f"\n{system}\n{'window':>8}  {'low':>8} {'estimate':>9} {'high':>8}  trials")
+        for seconds, result in found:
+            print(f"{seconds:6g} s  {describe(result)}  {result.trials}")
+        for (first, one), (second, other) in combinations(found, 2):
+            if not overlap(one, other):
+                agree = False
+                print(f"the intervals at {first:g} s and {second:g} s do not overlap")
+    return agree
+
+
+def measure_soaks(asked: argparse.Namespace) -> bool:
+    """Run one long trial at the low end, the estimate and the high end; return True if the verdicts are as promised."""
+    results = [result for result in read_results(asked.folder) if result.status == "measured"]
+    results.sort(key=lambda result: (result.high_hz or 0) / (result.low_hz or 1))
+    settings = read_run(asked.folder).scenario.settings
+    right = True
+    for result in results[: asked.cells]:
+        rates = {"low": result.low_hz, "middle": result.estimate_hz, "high": result.high_hz}
+        for end, rate in rates.items():
+            if rate is None:  # never of a measured cell
+                continue
+            changes = [
+                f"systems=[{result.cell.system}]",
+                f"grid.message_size=[{result.cell.message_bytes} B]",
+                f"grid.cpu_cost=[{result.cell.cpu_seconds * 1000:g} ms]",
+                f"search.lowest={0.99 * rate:.6g} /s",
+                *(f"search.{key}={rate:.6g} /s" for key in ("start", "highest")),
+                f"search.budget={SETTLE_S + asked.seconds + DRAIN_S + TRIAL_OVERHEAD_S:g} s",
+                f"timing.settle={SETTLE_S:g} s",
+                f"timing.window={asked.seconds:g} s",
+                f"timing.drain={DRAIN_S:g} s",
+                *(
+                    f"settings.{plugin}.{name}={value}"
+                    for plugin, own in settings.items()
+                    for name, value in own.items()
+                ),
+            ]
+            cell = f"{result.cell.system}-{result.cell.message_bytes}-{result.cell.cpu_seconds:g}".replace("/", "-")
+            folder = run_once(asked.out / f"soak-{cell}-{end}-{rate:.4g}", SOAK, changes)
+            trials = read_run_data(folder).cells[0].trials
+            words = [trial.verdict.word for trial in trials]
+            wrong = EXPECTED[end] is not None and EXPECTED[end] not in words
+            right &= not wrong
+            print(f"{cell} {end} {rate:.4g}/s: {', '.join(words)}{' WRONG' if wrong else ''}")
+    return right
+
+
+def measure_beside(asked: argparse.Namespace) -> bool:
+    """Run a scenario beside the burner; return True if the run ended and could be verified."""
+    duty = [f"--duty={asked.duty}", "--seconds=86400", *(["--fair"] if asked.fair else [])]
+    burner = subprocess.Popen([sys.executable, "-m", "tests.burner", *duty])
+    try:
+        folder = run_once(asked.out / f"beside-{asked.scenario.stem}-{asked.duty:g}", asked.scenario.read_text(), [])
+    finally:
+        burner.terminate()
+        burner.wait()
+    for result in read_results(folder):
+        print(f"{result.cell.name}: {result.status} {describe(result)} {result.reason or ''}")
+    return subprocess.run([sys.executable, "-m", "bench", "verify", str(folder)], check=False).returncode == 0
+
+
+def run_once(out: Path, scenario: str, changes: Sequence[str]) -> Path:
+    """Return the folder of a complete run below `out`, which is made unless it exists."""
+    for folder in sorted(out.glob("*/")):
+        if (folder / "cells.json").exists() and read_results(folder):
+            return folder
+    out.mkdir(parents=True, exist_ok=True)
+    file = out / "scenario.yaml"
+    file.write_text(scenario, encoding="utf-8")
+    words = [word for change in changes for word in ("--set", change)]
+    done = subprocess.run([sys.executable, "-m", "bench", "run", str(file), "--out", str(out), *words], check=False)
+    if done.returncode not in (0, 4):
+        sys.exit(done.returncode)
+    return next(folder for folder in sorted(out.glob("*/")) if (folder / "cells.json").exists())
+
+
+def describe(result: Result) -> str:
+    """Low end, estimate and high end in messages/s; a dash for what is unknown."""
+    numbers = (result.low_hz, result.estimate_hz, result.high_hz)
+    return " ".join(f"{'-' if number is None else f'{number:.4g}':>8}" for number in numbers)
+
+
+def overlap(one: Result, other: Result) -> bool:
+    """Return True unless one interval lies wholly above the other; a missing end is no limit."""
+    lows, highs = (one.low_hz or 0.0, other.low_hz or 0.0), (one.high_hz, other.high_hz)
+    return all(high is None or low <= high for low, high in zip(lows, reversed(highs), strict=True))
+
+
+if __name__ == "__main__":
+    main()
