@@ -23,7 +23,7 @@ INVENTORY = ROOT / "infra" / "ansible" / "tests" / "inventories" / "two-of-every
 HOSTS = {"node-1": "172.30.99.11", "node-2": "172.30.99.12", "load-1": "172.30.99.13"}
 UNITS = {
     "node-1": {"kafka", "spark-master", "spark-worker", "harmonicio-master", "harmonicio-worker"},
-    "node-2": {"kafka", "spark-worker", "harmonicio-worker", "load-worker"},
+    "node-2": {"kafka", "spark-worker", "harmonicio-worker", "load-tunnel", "load-worker"},
     "load-1": {"kafka", "pulsar-store", "pulsar-bookie", "pulsar-broker", "load-tunnel", "load-worker"},
 }
 SYSTEMS = ["spark/kafka", "harmonicio/stream", "python/pulsar"]
@@ -186,8 +186,8 @@ def test_a_secured_map_is_measured_and_no_secret_is_seen(
 ) -> None:
     """Both workers take part, four processes on two hosts send one schedule, and nothing is lost.
 
-    The secrets are in no argument, log and packet, and in no environment but that of Spark's own account, which the
-    engine uses for its executors.
+    The secrets are in no argument, log and packet, and in no environment of another account: Spark's executors and
+    HarmonicIO's PEs get theirs in the environment of their own one.
     """
     variables = {
         "load_generator_scenario": str(SCENARIO),
@@ -201,7 +201,7 @@ def test_a_secured_map_is_measured_and_no_secret_is_seen(
     with search_secrets(secrets) as found:
         checked = play_site("check.yml").output
         play_site("run.yml", "-e", json.dumps(variables))
-    assert found <= {"spark in the environment of spark"}
+    assert found <= {"spark in the environment of spark", "harmonicio.connector in the environment of harmonicio"}
     assert "8 Python tasks ran on node-1, node-2" in checked
     assert "a message of 1000 B went through 172.30.99.11:9092,172.30.99.12:9092,172.30.99.13:9092" in checked
     assert "a message of 1000 B went through 172.30.99.13:665" in checked
