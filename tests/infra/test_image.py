@@ -17,6 +17,7 @@ NEEDED = ("buildah", "mmdebstrap")
 DEBIAN = 'home=$(mktemp -d); . "$0"; make_key; debian "$1"; rm -rf "$home"'
 """bash: a Debian system as the test hosts have it, in an archive; the key that its account needs is thrown away."""
 HARMONICIO = """
+trap 'kill $(jobs -p); wait' EXIT
 harmonicio master --port 8090 --data-port 8091 & harmonicio worker --port 8092 --master 127.0.0.1:8090 &
 has_worker='import json, sys; sys.exit(not json.load(sys.stdin)["workers"])'
 for _ in $(seq 100); do
