@@ -203,13 +203,13 @@ def running_units(request: pytest.FixtureRequest, unit_property: UnitProperty) -
 @pytest.fixture
 def restart_services(
     request: pytest.FixtureRequest, play: Play, unit_property: UnitProperty
-) -> Callable[..., dict[str, set[str]]]:
+) -> Callable[[Path], dict[str, set[str]]]:
     """Return a function that runs restart.yml and returns the restarted units, by host of the module's HOSTS."""
 
-    def restart(inventory: Path, *arguments: str, fast: bool = False) -> dict[str, set[str]]:
+    def restart(inventory: Path) -> dict[str, set[str]]:
         start_time = "ActiveEnterTimestampMonotonic"
         before = unit_property(request.module.HOSTS, start_time)
-        play("restart.yml", inventory, *arguments, fast=fast)
+        play("restart.yml", inventory)
         after = unit_property(request.module.HOSTS, start_time)
         return {
             host: {unit for unit, started in units.items() if started != before[host][unit]}
@@ -278,7 +278,7 @@ class SecretSearch:
         self._found.update(found.splitlines())
 
     def _watch_processes(self) -> None:
-        while not self._ended.wait(0.5):
+        while not self._ended.wait(1):
             for host in self._addresses:
                 self._search_host(host)
 

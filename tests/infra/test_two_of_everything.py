@@ -102,7 +102,6 @@ Checksums = dict[str, dict[str, str]]
 NewestCells = Callable[[], list[dict[str, Any]]]
 RunningUnits = Callable[[], dict[str, set[str]]]
 RunPython = Callable[..., str]
-RestartServices = Callable[..., dict[str, set[str]]]
 SearchSecrets = Callable[[Mapping[str, str]], AbstractContextManager[set[str]]]
 
 pytestmark = [pytest.mark.hosts, pytest.mark.timeout(1800), pytest.mark.usefixtures("new_hosts")]
@@ -255,15 +254,6 @@ def test_upgrade_yml_replaces_one_broker_after_the_other(play_site: Play, hosts:
     assert ast.literal_eval(run_python(RECEIVE)) == list(range(sent))
     for host in HOSTS:
         assert hosts("exec", host, "ls", "/opt/stream-bench/jars/kafka/kafka_2.13-4.1.0.jar").returncode != 0
-
-
-def test_restart_yml_restarts_all_services(
-    restart_services: RestartServices, site_arguments: tuple[str, ...], hosts: Hosts
-) -> None:
-    """Every service restarts, one node after the other, and all of them answer afterwards."""
-    assert restart_services(INVENTORY, *site_arguments, fast=True) == UNITS
-    doctor = hosts("exec", "load-1", "bench", "doctor", "--site", "/etc/stream-bench/site.yaml")
-    assert [line for line in doctor.stdout.splitlines() if line.startswith("BAD")] == []
 
 
 def test_no_confirmed_message_is_lost_with_a_broker(hosts: Hosts, run_python: RunPython) -> None:
