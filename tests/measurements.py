@@ -36,7 +36,7 @@ grid: {message_size: [1 kB]}
 search: {strategy: bisection}
 """
 TRIALS = 8
-"""Trials of a search; its budget has room for so many windows."""
+"""The budget of a search lasts for so many trials."""
 TRIAL_OVERHEAD_S = 10.0
 SETTLE_S, DRAIN_S = 20.0, 60.0
 EXPECTED = {"low": "sustained", "middle": None, "high": "overloaded"}

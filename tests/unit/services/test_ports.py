@@ -18,8 +18,8 @@ def test_a_server_listens_at_a_reserved_port():
     """It does so a second time after its end, as a broker that is started again."""
     (port,) = free_ports(1)
     for _ in range(2):
-        with socket.create_server((LOOPBACK, port)), socket.create_connection((LOOPBACK, port)):
-            pass
+        with socket.create_server((LOOPBACK, port)), socket.create_connection((LOOPBACK, port)) as client:
+            assert client.getpeername() == (LOOPBACK, port)
 
 
 def test_nothing_answers_at_a_reserved_port():
