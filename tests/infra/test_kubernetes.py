@@ -48,7 +48,7 @@ def test_an_object_is_valid(one: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("pod", pods())
 def test_a_pod_has_no_privileges(pod: dict[str, Any]) -> None:
-    """It passes the level `restricted` of the namespace, and has the CPU that it asks for."""
+    """It passes the level `restricted` of Kubernetes, and has the CPU that it asks for."""
     assert pod["securityContext"]["runAsNonRoot"]
     assert pod["automountServiceAccountToken"] is False
     assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
