@@ -30,6 +30,8 @@ MAX_ESTIMATE_LOSS = 0.75
 """With a larger loss the few messages that were processed show no capacity."""
 NEAR_RATIO = 0.8
 """Batches that take at least this share of their interval show the capacity, nearly whatever their fixed cost is."""
+HEAD_S = 0.25
+"""A counter is read from so long before the window on, and half an interval: a short window has few of its steps."""
 MIN_SLICES, MAX_SLICES, MIN_SLICE_S = 4, 8, 1.0
 """Slices of a trial whose scatter shows the noise of the rate: how many, and how long each must be."""
 
@@ -143,7 +145,8 @@ def _read_processed(measurement: Measurement, verdict: Verdict) -> Reading:
     end = _end_of_work(measurement)
     if interval > 0:
         rows = [after for before, after in pairwise([(0.0, 0), *rows]) if after[1] > before[1]]
-    rows = [(at, count) for at, count in rows if planned.settle / 2 <= at <= end + 1e-9]
+    first_at = max(planned.settle / 2, planned.settle - HEAD_S - interval / 2)
+    rows = [(at, count) for at, count in rows if first_at <= at <= end + 1e-9]
     enough = rows[-1][0] - rows[0][0] >= max(0.5, 1.5 * interval) if len(rows) > 1 else False
     if not enough or rows[-1][1] <= rows[0][1]:
         if not 0 < verdict.loss < MAX_ESTIMATE_LOSS:

@@ -12,6 +12,7 @@ from bench.model.measurement import Measurement
 from bench.search.parameters import SearchParameters
 from bench.search.posterior import WARM_UPS_S, CapacityPosterior, CapacityPrior, capacity_posterior
 from bench.search.problem import SearchProblem, Step
+from bench.search.settling import bound_of, is_settled
 from bench.search.trial_summary import sent_rate
 
 TRIED = ("search", "confirm")
@@ -53,8 +54,15 @@ class Evidence:
 
     @cached_property
     def known(self) -> list[Reading]:
-        """The readings of the trials that have one."""
-        return without_light_batches([reading for reading in self.readings if reading is not None])
+        """The readings of the trials that have one.
+
+        Trials without time to settle, which only find the range, are bounds until another one tells the capacity.
+        """
+        settled = self._settled
+        if any(reading.near for reading in settled):
+            return without_light_batches(settled)
+        rough = [bound_of(reading, self.parameters) for reading in self._unsettled]
+        return without_light_batches([*settled, *rough])
 
     @property
     def is_starved(self) -> bool:
@@ -148,7 +156,8 @@ class Evidence:
     @cached_property
     def is_precise(self) -> bool:
         """True if there are enough readings and the interval is as narrow as the scenario asks."""
-        if len(self.known) < self.parameters.min_readings or not self.estimates or not self.sustained:
+        least = self.parameters.min_readings
+        if min(len(self.known), len(self._settled)) < least or not self.estimates or not self.sustained:
             return False
         low, _, high = self.interval
         return math.log(high / low) <= 2 * math.log1p(float(self.problem.search.precision) / 2)
@@ -178,6 +187,21 @@ class Evidence:
         middle = math.log(self.interval[1])
         wrong = sum(self._contradicts(reading, middle) for reading in warm)
         return wrong > self.parameters.max_contradictions and 3 * wrong > len(warm)
+
+    @cached_property
+    def _settled(self) -> list[Reading]:
+        return self._readings(settled=True)
+
+    @cached_property
+    def _unsettled(self) -> list[Reading]:
+        return self._readings(settled=False)
+
+    def _readings(self, *, settled: bool) -> list[Reading]:
+        return [
+            reading
+            for step, reading in zip(self.steps, self.readings, strict=True)
+            if reading is not None and is_settled(self.problem, self.parameters, step.measurement.planned) == settled
+        ]
 
     @property
     def _warm(self) -> list[Reading]:

@@ -39,6 +39,12 @@ class SearchParameters(Struct, frozen=True):
     window: float = 1.5
     """shortest window"""
     settle_batches: float = 1.0
+    settle_bytes: float = 1.5e9
+    """of messages before a window begins: memory that trials before have left is used up"""
+    settle_byte_rate: float = 2e8
+    """bytes/s from which on new memory is a large part of the cost of messages, so that this is waited for"""
+    quick_factor: float = 1.5
+    """factor by which a trial may show too much where this was not waited for"""
     window_batches: float = 6.2
     """six batches are completed within it"""
     longest: float = 60.0

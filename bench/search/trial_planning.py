@@ -7,6 +7,7 @@ from bench.model.measurement import PlannedTrial, Purpose
 from bench.search.observations import Evidence
 from bench.search.parameters import SearchParameters
 from bench.search.problem import Step
+from bench.search.settling import settle_seconds, shortest_settle
 
 AFTER_S, AFTER_BATCHES = 0.2, 1.2
 """Time after the load of a sustained trial until everything is processed."""
@@ -39,21 +40,22 @@ def _plan_confirmation(evidence: Evidence) -> PlannedTrial | None:
 def _plan(evidence: Evidence, rate: float, window: float | None, purpose: Purpose) -> PlannedTrial | None:
     if window is None:
         return None
-    return PlannedTrial(
-        len(evidence.steps), float(rate), _settle(evidence), math.floor(10 * window + 1e-6) / 10, purpose
-    )
+    settle = _settle(evidence, rate)
+    return PlannedTrial(len(evidence.steps), float(rate), settle, math.floor(10 * window + 1e-6) / 10, purpose)
 
 
-def _settle(evidence: Evidence) -> float:
-    parameters, configured = evidence.parameters, evidence.problem.timing.settle
-    least = max(parameters.settle, parameters.settle_batches * evidence.problem.batch_interval)
-    return least if configured is None else float(configured)
+def _settle(evidence: Evidence, rate: float) -> float:
+    """Return the time before the window; a short one while no trial was overloaded and no neighbour tells the range."""
+    problem, parameters = evidence.problem, evidence.parameters
+    if evidence.estimates or evidence.overloaded < math.inf or problem.hint_hz is not None:
+        return settle_seconds(problem, parameters, rate)
+    return shortest_settle(problem, parameters)
 
 
 def _window(evidence: Evidence, rate: float) -> float | None:
     """Return the window of a trial at `rate`; None if the time that is left is too short for it."""
     parameters, problem = evidence.parameters, evidence.problem
-    interval, configured, settle = problem.batch_interval, problem.timing.window, _settle(evidence)
+    interval, configured, settle = problem.batch_interval, problem.timing.window, _settle(evidence, rate)
     shortest = max(parameters.window if configured is None else float(configured), parameters.window_batches * interval)
     shortest = max(shortest, (parameters.window_batches + parameters.settle_batches) * interval - settle)
     after = AFTER_S + AFTER_BATCHES * interval

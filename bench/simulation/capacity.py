@@ -60,6 +60,10 @@ class Traits(Struct, frozen=True):
     mode_dwell: float = 0.0
     """mean seconds between changes of mode; 0 for a single mode"""
     mode_factor: float = 1.0
+    quick_messages: float = 0.0
+    """the first messages of each trial that are processed faster, as where they use memory that was in use before"""
+    quick_factor: float = 1.0
+    """capacity for these, relative to that for later ones"""
 
     @property
     def truth(self) -> float:

@@ -6,6 +6,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from bench.model.cell import Cell
 from bench.simulation.capacity import Traits
 from bench.simulation.driver import Case
 
@@ -35,6 +36,7 @@ class Engine(Struct, frozen=True):
     cold: bool = False
     bound: float | None = None
     """the hard bound as a share of the truth, where the cost of the messages is known to be the limit"""
+    message_bytes: int = 100
 
 
 class EngineCase(Struct, frozen=True):
@@ -60,10 +62,12 @@ class EngineCase(Struct, frozen=True):
         return Case(
             self.name, traits, 0.1, 1e6, self.budget,
             hint=hint, bound=engine.bound, cold=engine.cold, generator_known=CALIBRATED_SHARE if limited else None,
+            cell=Cell("simulated", "fluid", engine.message_bytes, 0.0),
         )  # fmt: skip
 
 
 _CALM = Traits(1.0, warm_up=0.0)
+_QUICK = replace(_CALM, quick_messages=1500.0, quick_factor=1.4)
 _SECOND = replace(_CALM, batch_interval=1.0)
 _PULL = replace(_SECOND, reader="pull", fixed_cost=0.4)
 _RECEIVER = replace(_SECOND, reader="receiver", fixed_cost=0.2)
@@ -80,6 +84,7 @@ ENGINES = (
     Engine("friendly", replace(_CALM, latency=0.002, noise=0.01, pause_gap=0.0), "continuous"),
     Engine("collapse", replace(_CALM, collapse_loss=0.3), "continuous"),
     Engine("noisy, pauses", replace(_CALM, noise=0.10, pause_gap=10.0)),
+    Engine("1 MB, quick at first", _QUICK, lowest=250.0, highest=1000.0, message_bytes=1_000_000),
     Engine("shared CPU", replace(_CALM, shared=0.3), "continuous"),
     Engine("slow drift", replace(_CALM, drift=0.03), "continuous"),
     Engine("Poisson, slow", replace(_CALM, poisson=True), lowest=10.0, highest=100.0, bound=2.0),

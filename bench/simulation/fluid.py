@@ -73,7 +73,8 @@ class Fluid:
             drain: Deadline of the drain in seconds, to which two batch intervals are added.
         """
         begin, count = self.clock, round((planned.settle + planned.window) / TICK_S)
-        flow = self._flow(0.0 if self._faults.rejects else min(planned.rate, self.traits.generator), count, self._queue)
+        rate = 0.0 if self._faults.rejects else min(planned.rate, self.traits.generator)
+        flow = self._flow(rate, count, self._queue, self.traits.quick_messages)
         carried = self._queue
         ended, ticks = self._ending(planned, self._counters(planned, flow, begin, carried), begin)
         flow = flow.head(ticks)
@@ -88,9 +89,17 @@ class Fluid:
         measurement = replace(measurement, warm_s=(begin - self._started) * TICK_S)
         return self._faults.distort_totals(_with_drain(measurement, empty=empty), begin * TICK_S)
 
-    def _flow(self, rate: float, count: int, queue: float) -> Flow:
-        """Return the flow of the next `count` ticks at `rate` messages/s, from a queue of `queue` messages."""
+    def _flow(self, rate: float, count: int, queue: float, quick: float = 0.0) -> Flow:
+        """Return the flow of the next `count` ticks at `rate` messages/s.
+
+        Args:
+            rate: of the arrivals.
+            count: of ticks.
+            queue: messages that wait already.
+            quick: so many messages arrive before the system has its usual capacity.
+        """
         speed = self._capacity.rates(self.clock, count, self._started)
+        speed[: int(quick / (rate * TICK_S)) if rate else 0] *= self.traits.quick_factor
         capacity = np.maximum(speed - self.traits.shared * rate, MIN_SHARE * speed) * TICK_S
         arrivals = np.full(count, rate * TICK_S)
         if self.traits.poisson:

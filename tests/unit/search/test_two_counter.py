@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from bench.analysis.verdict import Rules, Verdict, judge
+from bench.analysis.verdict import GENERATOR_LATE, Rules, Verdict, judge
+from bench.model.cell import Cell
 from bench.model.measurement import PlannedTrial
 from bench.search.parameters import SearchParameters
 from bench.search.two_counter import TwoCounter
@@ -20,6 +21,7 @@ from bench.simulation.micro_batches import MicroBatches
 
 CALM = Traits(1000.0, noise=0.005, pause_gap=0.0, warm_up=0.0)
 PARAMETERS = SearchParameters()
+LARGE = Cell("simulated", "fluid", 1_000_000, 0.0)
 
 
 def searched(case, seed=0):
@@ -95,6 +97,36 @@ def test_slow_cells_are_given_enough_messages():
     assert max(planned.window for _, planned in states if planned) >= 0.5 * PARAMETERS.trial_messages / 2.0
 
 
+def test_trials_of_many_bytes_settle_once_the_range_is_known():
+    """Probes are short; after the first overloaded one, memory of earlier trials is used up before a window begins."""
+    case = Case("large", replace(CALM, mean_capacity=500.0), budget=75.0, cell=LARGE)
+    plans = [(search, planned) for search, planned in searched(case) if planned]
+    probes = [planned for search, planned in plans if search.evidence.overloaded == math.inf]
+    near = [planned for search, planned in plans if search.evidence.overloaded < math.inf]
+    assert {planned.settle for planned in probes} == {PARAMETERS.settle}
+    assert near
+    assert all(planned.settle * planned.rate * 1e6 >= PARAMETERS.settle_bytes for planned in near)
+
+
+@pytest.mark.parametrize(("capacity", "cell"), [(100.0, "large"), (1000.0, "small")])
+def test_trials_of_few_bytes_do_not_settle_longer(capacity, cell):
+    """New memory is a small part of their cost: below 200 MB/s, whatever the size of a message is."""
+    problem = LARGE if cell == "large" else replace(LARGE, message_bytes=100)
+    case = Case("few", replace(CALM, mean_capacity=capacity), budget=75.0, cell=problem, highest=150.0)
+    assert {planned.settle for _, planned in searched(case) if planned} == {PARAMETERS.settle}
+
+
+def test_a_trial_that_did_not_settle_is_forgotten():
+    """It is a bound until a settled trial tells the capacity: it may show more than the system sustains."""
+    quick = replace(CALM, mean_capacity=500.0, quick_messages=1500.0, quick_factor=1.4)
+    states = [search.evidence for search, _ in searched(Case("quick", quick, budget=75.0, cell=LARGE))]
+    first = next(evidence for evidence in states if evidence.overloaded < math.inf)
+    assert {reading.kind for reading in first.known} == {"at least", "at most"}
+    low, _, high = states[-1].interval
+    assert low <= 500.0 <= high
+    assert len(states[-1].known) < sum(reading is not None for reading in states[-1].readings)
+
+
 def test_no_window_holds_more_bytes_than_memory_should():
     """At 1,000 messages/s of 10 MB that is less than half a second, and the shortest window rules."""
     case = Case("long", CALM, budget=600.0)
@@ -139,6 +171,17 @@ def test_a_generator_near_the_capacity_bounds_nothing(share):
     case = engine(f"generator at {share} of the truth", 75.0)
     outcomes = [run_search(case.draw_case(seed), seed, TwoCounter) for seed in range(8)]
     assert sum(outcome.covered for outcome in outcomes) >= 7
+
+
+def test_a_bound_below_which_the_generator_was_late_is_limited_by_it():
+    """Also where the time was over before that limit was found."""
+    case = Case("late", CALM, budget=60.0, lowest=1.0)
+    search, system = TwoCounter(case.problem), Fluid(CALM, Faults(), 1)
+    late = Verdict("invalid", GENERATOR_LATE, cause="generator")
+    for verdict in (Verdict("sustained"), late, late, late):
+        search = search.after(system.run_trial(search.next_trial(), 30.0), verdict)
+    result = search.result()
+    assert (result.status, result.reason, result.limited_by) == ("lower-bound", "budget", "generator")
 
 
 def test_a_bound_at_the_generators_limit_rests_on_time():
