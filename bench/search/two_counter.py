@@ -183,7 +183,8 @@ class TwoCounter:
 
     def _limit(self, result: Result) -> str | None:
         """Return the resource that limited the overloaded trial next above the result's rate."""
-        if result.reason == "generator":
+        held_back = result.status == "lower-bound" and bool(self.evidence.late_rates)
+        if result.reason == "generator" or held_back:
             return "generator"
         rate = result.confirmed_hz or result.low_hz or 0.0
         above = [s for s in self.steps if s.verdict.word == "overloaded" and s.measurement.planned.rate > rate]
