@@ -14,8 +14,8 @@ GROWTH = 1.5
 """From one step to the next, as long as the framework keeps up: after an overload it must be emptied or replaced."""
 MAX_LOAD = 0.8
 """Highest rate, as a share of what a step has shown to be the capacity, or of the hard bound."""
-STEP_S, STEP_BATCHES = 4.0, 4.0
-"""Seconds of a step, and its batch intervals, whichever take longer."""
+STEP_S, STEP_BATCHES = 4.0, 7.2
+"""Seconds of a step, and its batch intervals, whichever take longer: six batches are completed after the first one."""
 MAX_STEPS = 20
 FIRST_NUMBER = 60_000
 """Of its trials, which no trial of a search has."""
