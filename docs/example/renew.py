@@ -3,7 +3,7 @@
 The page and the figures show the first run; the README compares a second one with it, cell by cell.
 """
 
-import shutil
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,6 +21,8 @@ A real run: [cells.json](cells.json), [run.json](run.json), and its [page](repor
 a cell to see its trials). Made by `python -m docs.example.renew results/A [results/B]`.
 """
 COPIED = ("cells.json", "run.json")
+OUT_OPTION = r" --out \S+"
+"""The part of a recorded command that names a folder of the machine; the example is published without it."""
 
 
 def write(run: Path, second: Path | None = None, folder: Path = FOLDER) -> list[Path]:
@@ -28,10 +30,10 @@ def write(run: Path, second: Path | None = None, folder: Path = FOLDER) -> list[
     run_data, again = read_run_data(run), read_run_data(second) if second else None
     folder.mkdir(parents=True, exist_ok=True)
     written = [folder / name for name in (*COPIED, "report.html", "README.md")]
-    for name in COPIED:
-        shutil.copyfile(run / name, folder / name)
-    written[len(COPIED)].write_text(html_page.render_page(run_data), encoding="utf-8")
-    written[-1].write_text(_make_readme(run_data, again), encoding="utf-8")
+    texts = [(run / name).read_text(encoding="utf-8") for name in COPIED]
+    texts += [html_page.render_page(run_data), _make_readme(run_data, again)]
+    for path, text in zip(written, texts, strict=True):
+        path.write_text(re.sub(OUT_OPTION, "", text), encoding="utf-8")
     chosen = [
         picture for picture in make_figures(run_data) if picture.name == "winners" or picture.name.startswith("curves")
     ]
