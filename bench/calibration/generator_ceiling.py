@@ -189,7 +189,7 @@ def load_spec_of(
         message_bytes=cell.message_bytes,
         cpu_seconds=0.0,
         entropy=float(scenario.load.entropy),
-        workers=scenario.load.workers,
+        workers=scenario.load.worker_count,
         clock=clock.local_clock(),
         limit=float(scenario.load.limit) if scenario.load.limit is not None else None,
         sizes=create_size_sequence(cell, scenario),
@@ -263,7 +263,7 @@ def _opened(cell: Cell, scenario: Scenario, env: RunEnvironment) -> Iterator[tup
     """Yield the cell's source, and its load generator, open there; nobody keeps the messages."""
     with (
         _empty_source(cell, scenario, env) as (source, endpoint),
-        closing(_load_generator(cell, scenario).open(endpoint, env)) as load,
+        closing(_load_generator(cell, scenario).open(endpoint, env, scenario.load.worker_count)) as load,
         _discarding(endpoint, env),
     ):
         yield source, load
@@ -316,7 +316,7 @@ def _ceiling(cell: Cell, scenario: Scenario, by: str, rates: list[float]) -> Cei
         cell.message_bytes,
         by,
         float(load.entropy),
-        load.workers,
+        load.worker_count,
         _plain(settings),
         rates,
         cell.sizes,

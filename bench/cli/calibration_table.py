@@ -67,8 +67,7 @@ def table_lines(request: CalibrationRequest, folder: Path, site: Site, cache: Pa
     if not scenarios:
         return
     supervisor, cores = Supervisor(children, folder / "logs"), host_info.cores()
-    workers = scenarios[0].load.workers  # the same for all: every scenario was changed in the same way
-    with RunEnvironment(site, supervisor, folder / "data", cache, cores=cores, note=complain, workers=workers) as env:
+    with RunEnvironment(site, supervisor, folder / "data", cache, cores=cores, note=complain) as env:
         yield from (_offered_lines if request.offered else _ceiling_lines)(request, scenarios, folder, env)
 
 

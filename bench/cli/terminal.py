@@ -161,10 +161,11 @@ def result_line(result: Result) -> str:
 
 
 def _visit_text(event: CellStarted) -> str:
-    """Return which visit of the cell it is, from the second on, and what is left of the total."""
+    """Return which visit of the cell it is, from the second on, with how many senders, and the time that is left."""
     visit = f"visit {event.visit}" if event.visit > 1 else ""
+    senders = f"{event.workers} senders" if event.visit > 1 and event.workers > 1 else ""
     left = f"{seconds_text(round(max(0.0, event.left_s)))} left" if event.left_s is not None else ""
-    texts = ", ".join(text for text in (visit, left) if text)
+    texts = ", ".join(text for text in (visit, senders, left) if text)
     return f"  ({texts})" if texts else ""
 
 

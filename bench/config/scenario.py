@@ -63,12 +63,18 @@ class LoadSettings(Struct, frozen=True, forbid_unknown_fields=True):
     entropy: Share = Share(0.75)
     keys: Keys | None = None
     """Keys of messages, for sources that support them; without keys messages go to partitions in turn."""
-    workers: Annotated[int, Meta(ge=1, le=256)] = 1
+    workers: Annotated[int, Meta(ge=1, le=256)] | None = None
+    """Processes of the load generator; when left out: one, and more for a cell that one limits while cores are idle."""
     seed: Annotated[int, Meta(ge=0, le=2**32 - 1)] = 1
     cores: Annotated[int, Meta(ge=1, le=1024)] | None = None
     """Cores reserved for the load generator, the last ones of this machine; shared by all processes if left out."""
     limit: Rate | None = None
     """Highest rate of the load generator, to test that its limit is distinguished from the system's."""
+
+    @property
+    def worker_count(self) -> int:
+        """Return the number of processes with which the load generator begins."""
+        return self.workers or 1
 
 
 class Search(Struct, frozen=True, forbid_unknown_fields=True):

@@ -51,7 +51,6 @@ class RunEnvironment:
         cache: folder for downloads; outlives the run.
         cores: cores of this machine that a framework may use.
         note: tells the user what takes its time.
-        workers: processes of the load generator.
         web: whether the load generator opens a page of its own, on loopback.
         load_seconds: by session and source: how long the processes were under load so far.
     """
@@ -65,11 +64,10 @@ class RunEnvironment:
         *,
         cores: int,
         note: Callable[[str], None] = logger.info,
-        workers: int = 1,
         web: bool = False,
     ) -> None:
         self.site, self.supervisor, self.data, self.cache = site, supervisor, data, cache
-        self.cores, self.note, self.workers, self.web = cores, note, workers, web
+        self.cores, self.note, self.web = cores, note, web
         self.load_seconds: dict[Hashable, float] = {}
         self._resources: dict[Hashable, Resource] = {}
         self._locks: dict[Hashable, threading.RLock] = {}

@@ -142,14 +142,14 @@ class FrameworkPlugin(Generic[Settings]):
 class LoadGeneratorPlugin:
     """A load generator."""
 
-    open: Callable[[Endpoint, RunEnvironment], LoadGenerator]
-    """opens senders at the endpoint; raises a HarnessError, leaving nothing open, when it cannot"""
+    open: Callable[[Endpoint, RunEnvironment, int], LoadGenerator]
+    """opens so many senders at the endpoint; raises a HarnessError, leaving nothing open, when it cannot"""
     in_process: bool = False
     """one thread of the harness: a single worker, not calibrated, and able to reach a source in the process"""
     default: bool = False
     """used where a scenario names none"""
-    prepare: Callable[[RunEnvironment], object] | None = None
-    """starts what it keeps between cells; as a source's"""
+    prepare: Callable[[RunEnvironment, int], object] | None = None
+    """starts so many processes, which it keeps between cells; as a source's"""
     join: Callable[[str, int, Callable[[str], None]], NoReturn] | None = None
     """(host:port of a site's `load.listen`, processes, callback for progress): makes this process so many workers"""
     packages: Sequence[str] = ()

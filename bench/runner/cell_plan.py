@@ -1,8 +1,10 @@
 """The plan of one cell: everything that follows from scenario, site and plugins, worked out once and passed on."""
 
 from dataclasses import dataclass
+from dataclasses import replace as replace_field
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from bench.analysis import bounds
 from bench.analysis.verdict import Rules
@@ -14,6 +16,7 @@ from bench.model.measurement import Bound
 from bench.plugins import registry
 from bench.plugins.placement import Placement, place, unreachable_reason
 from bench.plugins.plugin import FrameworkPlugin, LoadGeneratorPlugin, SourcePlugin
+from bench.system import host_info
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,8 @@ class CellPlan:
     unsupported_reason: str | None
     several_senders: bool
     """whether several hosts send; the bandwidth of one card does not bound them"""
+    max_workers: int
+    """of the load generator; as many as it begins with where more cannot help, or the scenario sets their number"""
 
     @property
     def hard_bound(self) -> Bound | None:
@@ -49,6 +54,16 @@ class CellPlan:
         """Return the seconds of load on new processes before anything is measured; 0 if they do not become faster."""
         usual, asked = self.framework.capabilities.warm_up_s, self.scenario.timing.warm_up
         return usual if asked is None or usual == 0 else float(asked)
+
+    @property
+    def workers(self) -> int:
+        """Return the number of the load generator's processes."""
+        return self.scenario.load.worker_count
+
+    def with_workers(self, workers: int) -> "CellPlan":
+        """Return the plan with another number of the load generator's processes."""
+        load = replace(self.scenario.load, workers=workers)
+        return replace_field(self, scenario=replace(self.scenario, load=load))
 
     @property
     def rules(self) -> Rules:
@@ -92,6 +107,7 @@ def plan_cell(cell: Cell, scenario: Scenario, site: Site, cores: int) -> CellPla
         batch_interval=framework.batch_interval,
         unsupported_reason=reason,
         several_senders=several_senders,
+        max_workers=_max_workers(scenario, source_plugin, load_generator),
     )
 
 
@@ -119,7 +135,7 @@ def _is_keyed(source: str) -> bool:
 def _load_generator_reason(
     cell: Cell, scenario: Scenario, source: SourcePlugin[Struct], load_generator: LoadGeneratorPlugin
 ) -> str | None:
-    workers = scenario.load.workers
+    workers = scenario.load.worker_count
     if workers > 1 and load_generator.in_process:
         return f"load.workers: {workers}, but this load generator is one thread of the harness; leave load.by out"
     if workers > 1 and source.capabilities.single_writer:
@@ -127,6 +143,15 @@ def _load_generator_reason(
     if source.capabilities.in_process and not load_generator.in_process:
         return f"{cell.source} exists only within the harness's process, where the load generator does not run"
     return None
+
+
+def _max_workers(scenario: Scenario, source: SourcePlugin[Struct], load_generator: LoadGeneratorPlugin) -> int:
+    """Return the greatest number of the load generator's processes; a site sets their number in the scenario."""
+    load = scenario.load
+    fixed = load.workers is not None or load.limit is not None
+    if fixed or load_generator.in_process or source.capabilities.single_writer or source.capabilities.in_process:
+        return load.worker_count
+    return load.cores or host_info.cores()
 
 
 def _cell_bounds(

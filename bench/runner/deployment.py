@@ -178,7 +178,7 @@ def _open_parts(plan: CellPlan, env: RunEnvironment) -> tuple[ExitStack, _Parts]
         endpoint = source.open(cell, env)
         watch.lap("source")
         ordered = endpoint.ordered or (endpoint.ordered_by_key and plan.scenario.load.keys is not None)
-        load_generator = plan.load_generator.open(endpoint, env)
+        load_generator = plan.load_generator.open(endpoint, env, plan.workers)
         opening.callback(load_generator.close)
         watch.lap("load generator")
         clocks = node_exporter.measure_clock_offset(env.site)

@@ -18,6 +18,7 @@ from bench.search.priors import cell_order
 from bench.search.trial_planning import shortest_search
 from bench.storage.records import FORMAT, VisitRecord
 from bench.storage.run_folder import RunFolder, read_visits, sum_trials
+from bench.system import host_info
 from bench.system.machine_speed import MachineSpeed, measure_speed
 
 OVERHEAD_VISITS = 3
@@ -26,6 +27,8 @@ DEFAULT_OVERHEAD_S = 2.0
 """Of a visit to a system that was not visited yet."""
 MAX_LATENCY_SHARE = 0.5
 """Greatest share of a total that is kept for latency trials."""
+MAX_BUSY_SHARE = 0.9
+"""Up to this share of a machine's cores in use, more workers of the load generator may send more."""
 
 
 def decisive_cells(results: Sequence[Result]) -> Set[Cell]:
@@ -63,6 +66,7 @@ class MapVisits:
         self._scenario, self._folder, self._clock, self._speed = scenario, folder, clock, speed
         self._decisive = decisive or decisive_cells
         self._warming = {plan.cell for plan in plans if plan.warm_up_s > 0}
+        self._workers = {plan.cell: (plan.workers, plan.max_workers) for plan in plans}
         self._min_s = {plan.cell: shortest_search(plan.batch_interval, SearchParameters()) for plan in plans}
         self._records = read_visits(folder.folder)
         self._sums = sum_trials(folder.folder)
@@ -79,7 +83,13 @@ class MapVisits:
         if self.total_s is not None and self._scenario.latency.at:
             states = {state.cell: state for state in self.states()}
             yield from (
-                Visit(result.cell, states[result.cell].visits + 1, 0.0, latency=True)
+                Visit(
+                    result.cell,
+                    states[result.cell].visits + 1,
+                    0.0,
+                    workers=states[result.cell].workers,
+                    latency=True,
+                )
                 for result in self._folder.results()
                 if result.confirmed_hz is not None and result.cell in states
             )
@@ -105,9 +115,11 @@ class MapVisits:
         for cell in self.cells:
             own = [record for record in self._records if record.cell == cell]
             trials, trial_s = self._sums.get(cell, (0, 0.0))
+            first_workers, max_workers = self._workers.get(cell, (1, 1))
+            workers, result = own[-1].workers if own else first_workers, results.get(cell)
             state = CellState(
                 cell,
-                results.get(cell),
+                result,
                 visits=len(own),
                 seconds=sum(record.seconds for record in own),
                 trials=trials,
@@ -119,6 +131,8 @@ class MapVisits:
                 overhead_s=overheads.get(cell.system, DEFAULT_OVERHEAD_S),
                 warms_up=cell in self._warming,
                 retries=len({record.ignored for record in own if record.ignored}),
+                workers=workers,
+                more_workers=2 * workers if 2 * workers <= max_workers and _has_idle_cores(result) else None,
             )
             states.append(state)
         return states
@@ -150,7 +164,7 @@ class MapVisits:
         """Return the event with which a visit begins."""
         number, done = self.cells.index(visit.cell) + 1, sum(self._folder.has_result(cell) for cell in self.cells)
         left = self.remaining_s()
-        return CellStarted(visit.cell, number, len(self.cells), visit.number, done, left, self.total_s)
+        return CellStarted(visit.cell, number, len(self.cells), visit.number, done, left, self.total_s, visit.workers)
 
     def end(self, visit: Visit, allowance: Allowance, answer: Answer) -> None:
         """Record a visit that has ended, then save its result, which follows from the journal if it is lost."""
@@ -165,6 +179,7 @@ class MapVisits:
             trials=trials,
             trial_seconds=trial_s,
             ignored=allowance.ignored,
+            workers=visit.workers,
             hint_hz=answer.hint_hz,
             finished=answer.finished,
             speed=self._speed(),
@@ -185,6 +200,12 @@ class MapVisits:
             return next_single_visit(self.states())
         system = self._records[-1].cell.system if self._records else None
         return next_visit(self.states(), remaining, precision=float(self._scenario.search.precision), system=system)
+
+
+def _has_idle_cores(result: Result | None) -> bool:
+    """Return True if this machine had idle cores in the trial that a result rests on; unknown counts as idle."""
+    busy = result.cpu_share.get("busy") if result is not None else None
+    return busy is None or busy <= MAX_BUSY_SHARE * host_info.cores()
 
 
 def _refused_seconds(records: Sequence[VisitRecord]) -> float:

@@ -37,7 +37,7 @@ def prepare_services(plans: Iterable[CellPlan], env: RunEnvironment) -> None:
 def _tasks(plan: CellPlan, env: RunEnvironment) -> Iterable[tuple[str, Callable[[], object]]]:
     cell, settings = plan.cell, plan.scenario.settings
     if plan.load_generator.prepare is not None:
-        yield "load generator", partial(plan.load_generator.prepare, env)
+        yield "load generator", partial(plan.load_generator.prepare, env, plan.workers)
     if plan.source.prepare is not None:
         yield cell.source, partial(plan.source.prepare, registry.settings_of_source(cell.source, settings), cell, env)
     if plan.framework.prepare is not None:

@@ -32,6 +32,8 @@ class CellStarted(Struct, frozen=True):
     left_s: float | None = None
     """seconds that are left of the scenario's total; None without a total"""
     total_s: float | None = None
+    workers: int = 1
+    """of the load generator"""
 
 
 class TrialStarted(Struct, frozen=True):

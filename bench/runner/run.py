@@ -50,7 +50,8 @@ def run(scenario: Scenario, site: Site, folder: RunFolder, notify: Notify, optio
     3. Start servers, sessions and load generators that these cells share, side by side. Before large messages, use the
        free memory once.
     4. Visit every cell once. Where the search has a total, go on with visits to the cells in which more time changes
-       most of what the map says, until the total is used; otherwise visit those again that other work disturbed.
+       most of what the map says, until the total is used; otherwise visit those again that other work disturbed. A
+       cell that the load generator limits is visited with twice as many of its workers, while cores are idle.
        On each visit:
        a. Plan the cell: plugins, placement, bounds. A cell that its plugins cannot do is `unsupported`.
        b. Measure what the load generator can do by itself with this source and size, once a run.
@@ -73,8 +74,9 @@ def run(scenario: Scenario, site: Site, folder: RunFolder, notify: Notify, optio
         for visit in visits:
             earlier, allowance = folder.result(visit.cell), visits.allowance(visit)
             notify(visits.started(visit))
-            search = CellSearch(plans[visit.cell], env, folder, notify, allowance=allowance)
-            answer = measure_cell(search, partial(ceilings.measure, visit.cell, scenario, env), earlier)
+            plan = plans[visit.cell].with_workers(visit.workers)
+            search = CellSearch(plan, env, folder, notify, allowance=allowance)
+            answer = measure_cell(search, partial(ceilings.measure, visit.cell, plan.scenario, env), earlier)
             visits.end(visit, allowance, answer)
             notify(CellFinished(answer.result, visit.number, earlier))
             if visits.ends_first_pass(visit):
@@ -116,6 +118,5 @@ def _environment(
         options.cache,
         cores=framework_cores(scenario),
         note=lambda text: notify(Note(text)),
-        workers=scenario.load.workers,
         web=options.web,
     )

@@ -68,6 +68,10 @@ class CellState(Struct, frozen=True):
     """whether the first visit to its system begins with a warm-up, which shows where its capacity may lie"""
     retries: int = 0
     """visits that began anew because other work had disturbed all earlier trials"""
+    workers: int = 1
+    """of the load generator, on the last visit"""
+    more_workers: int | None = None
+    """of the load generator, on the next visit if it limits the cell; None if it cannot have more"""
 
 
 class Visit(Struct, frozen=True):
@@ -79,7 +83,9 @@ class Visit(Struct, frozen=True):
     seconds: float | None = None
     """for the trials of this visit; None: `search.budget` for all trials of the cell"""
     retry: bool = False
-    """whether the search forgets the invalid trials, because other work disturbed them"""
+    """whether the search forgets the invalid trials: other work disturbed them, or more workers send from now on"""
+    workers: int = 1
+    """of the load generator"""
     latency: bool = False
     """whether only the latency trials are left to make, after the last pass of a total"""
 
@@ -93,17 +99,23 @@ class _Option(Struct, frozen=True):
 
 
 def next_single_visit(states: Sequence[CellState]) -> Visit | None:
-    """Return the next visit of a map without a total: each cell once, then again those that other work disturbed.
+    """Return the next visit of a map without a total.
+
+    Each cell once; then again those that other work disturbed; then those that the load generator limits, with more of
+    its workers.
 
     Args:
         states: All cells in the order of the run.
     """
     for state in states:
         if state.result is None:
-            return Visit(state.cell, state.visits + 1)
+            return Visit(state.cell, state.visits + 1, workers=state.workers)
     for state in states:
         if is_disturbed(state.result) and state.retries == 0 and state.trials > 0:
-            return Visit(state.cell, state.visits + 1, retry=True)
+            return Visit(state.cell, state.visits + 1, retry=True, workers=state.workers)
+    for state in states:
+        if state.more_workers is not None and is_generator_limited(state.result):
+            return Visit(state.cell, state.visits + 1, retry=True, workers=state.more_workers)
     return None
 
 
@@ -113,8 +125,9 @@ def next_visit(
     """Return the next visit of a map with a total; None when no visit is worth its time or the total is used.
 
     First every cell without a result, in the order of the run. Then, with decreasing priority: cells without both ends
-    of their interval; cells that decide an open point which half of the time left can close; the other cells whose
-    interval is wider than the precision. Within one of these groups, the cell whose interval shrinks most per second.
+    of their interval, with more workers where the load generator limits them; cells that decide an open point which
+    half of the time left can close; the other cells whose interval is wider than the precision. Within one of these
+    groups, the cell whose interval shrinks most per second.
 
     Args:
         states: All cells in the order of the run.
@@ -124,7 +137,7 @@ def next_visit(
     """
     first = next((state for state in states if state.result is None), None)
     if first is not None:
-        return Visit(first.cell, first.visits + 1, _first_seconds(first, states, remaining_s))
+        return Visit(first.cell, first.visits + 1, _first_seconds(first, states, remaining_s), workers=first.workers)
     options = list(_list_options(states, remaining_s, precision))
     rank = min((option.rank for option in options), default=0)
     highest = max((option.gain for option in options if option.rank == rank), default=0.0)
@@ -148,6 +161,13 @@ def total_warning(total_s: float | None, cells: int) -> str | None:
 def is_disturbed(result: Result | None) -> bool:
     """Return True if a cell has no rate because of other work on the machine, and is worth another visit."""
     return result is not None and result.status == "not-measured" and "other work" in (result.reason or "")
+
+
+def is_generator_limited(result: Result | None) -> bool:
+    """Return True if a cell has no upper end because our own load generator could not send more."""
+    if result is None or result.status != "lower-bound":
+        return False
+    return "generator" in (result.reason, result.limited_by)
 
 
 def interval_width(result: Result) -> float | None:
@@ -179,7 +199,9 @@ def _list_options(states: Sequence[CellState], remaining_s: float, precision: fl
     """Yield the visits of a later pass that fit into the time left and have a gain."""
     for state in states:
         result = state.result
-        if result is None or state.finished or result.precision_reached or _is_generator_limited(result):
+        workers = state.more_workers if is_generator_limited(result) else None
+        over = state.finished or (result is not None and (result.precision_reached or _cannot_be_exceeded(result)))
+        if result is None or (over and workers is None):
             continue
         width = interval_width(result)
         if width is None and state.visits >= MAX_VISITS_WITHOUT_INTERVAL:
@@ -193,7 +215,8 @@ def _list_options(states: Sequence[CellState], remaining_s: float, precision: fl
         after = max(goal, before * math.sqrt(state.trial_s / (state.trial_s + seconds)))
         gain = (before - after) / (seconds + state.overhead_s)
         if gain > 0:
-            visit = Visit(state.cell, state.visits + 1, seconds, retry=is_disturbed(result))
+            retry = is_disturbed(result) or workers is not None
+            visit = Visit(state.cell, state.visits + 1, seconds, retry=retry, workers=workers or state.workers)
             decisive = state.decides and _is_separable(state, states, remaining_s)
             yield _Option(visit, 0 if width is None else 1 if decisive else 2, gain)
 
@@ -213,7 +236,7 @@ def _later_seconds(state: CellState, width: float | None, available: float, prec
     return min(available, wanted)
 
 
-def _is_generator_limited(result: Result) -> bool:
+def _cannot_be_exceeded(result: Result) -> bool:
     """Return True if more trials cannot bring an estimate below what our own load generator reaches."""
     if result.status != "lower-bound" or result.reason != "generator":
         return False

@@ -71,6 +71,8 @@ class VisitRecord(Struct, frozen=True):
     """of these trials"""
     ignored: int = 0
     """invalid trials among so many first ones are not given to the search: the cell was tried again"""
+    workers: int = 1
+    """processes of the load generator"""
     hint_hz: float | None = None
     """the estimate of neighbours, or of the warm-up, that the search was given, in messages/s"""
     finished: bool = False

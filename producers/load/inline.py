@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 class InlineLoadGenerator:
     """One spec at a time, each in a thread of its own."""
 
-    def __init__(self, endpoint: Endpoint, env: RunEnvironment) -> None:  # noqa: ARG002  it needs no more than its thread
+    def __init__(self, endpoint: Endpoint, env: RunEnvironment, workers: int = 1) -> None:  # noqa: ARG002  one thread
         self._thread: Thread | None = None
         self._progress: SimpleQueue[SendProgress | HarnessError] = SimpleQueue()
         self._halted = Event()

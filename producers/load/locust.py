@@ -52,8 +52,8 @@ Reply = SendProgress | Ready | Failure
 class LocustLoadGenerator:
     """The senders of one cell, in the run's Locust processes."""
 
-    def __init__(self, endpoint: Endpoint, env: RunEnvironment) -> None:
-        self._processes, self._closed = locust_process(env), False
+    def __init__(self, endpoint: Endpoint, env: RunEnvironment, workers: int = 1) -> None:
+        self._processes, self._closed = locust_process(env, workers), False
         with contextlib.ExitStack() as opening:
             opening.callback(self.close)
             self._processes.send(Opening(endpoint))
@@ -91,9 +91,9 @@ class LocustLoadGenerator:
 class LocustProcess:
     """A Locust process with one user, or a master and its workers with one each; without `web` it opens no page."""
 
-    def __init__(self, env: RunEnvironment) -> None:
+    def __init__(self, env: RunEnvironment, workers: int) -> None:
         elsewhere = env.site.load
-        self._members = env.workers
+        self._members = workers
         self._workers: list[Child] = []
         self._together = SendProgressSum(self._members)
         alone = self._members == 1 and elsewhere is None
@@ -184,9 +184,9 @@ class LocustProcess:
         return worker_command(self._host, self._port)
 
 
-def locust_process(env: RunEnvironment) -> LocustProcess:
-    """Return the run's Locust; one that starts now is ready when it has opened its first sender."""
-    return env.cached_resource("locust", lambda: LocustProcess(env))
+def locust_process(env: RunEnvironment, workers: int) -> LocustProcess:
+    """Return the run's Locust of so many workers; one that starts now is ready when it has opened its first sender."""
+    return env.cached_resource(("locust", workers), lambda: LocustProcess(env, workers))
 
 
 def worker_command(host: str, port: int) -> list[str]:

@@ -62,7 +62,7 @@ def _describe_time(started: str, measurements: Sequence[Measurement]) -> Pairs:
 
 def _describe_load(scenario: Scenario) -> str:
     load = scenario.load
-    senders = f", {load.workers} sender{'s' if load.workers > 1 else ''}"
+    senders = f", {load.worker_count} sender{'s' if load.worker_count > 1 else ''}"
     limit = f", limited on purpose to {rate_text(load.limit)}" if load.limit is not None else ""
     by = f", by {load.by}" if load.by is not None else ""
     return f"open loop, {load.arrivals} arrivals{by}{senders}, entropy {float(load.entropy):g}{limit}"

@@ -19,7 +19,7 @@ from bench.runner.outcome import mask_remote_cpu
 from bench.runner.verification import check_run, summary_text
 from bench.storage.journal import JournalLine, read_journal, read_line_trial
 from bench.storage.records import RunRecord
-from bench.storage.run_folder import read_results, read_run, read_speed
+from bench.storage.run_folder import read_results, read_run, read_speed, read_visits
 from bench.system.machine_speed import MachineSpeed
 from bench.units import seconds_text
 
@@ -41,6 +41,8 @@ class CellData(Struct, frozen=True):
     cell: Cell
     result: Result | None
     trials: tuple[JudgedTrial, ...]
+    workers: int = 1
+    """of the load generator, on the last visit"""
 
     @property
     def anchor(self) -> str:
@@ -153,7 +155,10 @@ def read_run_data(run: Path) -> RunData:
     if not results and not trials:
         raise UsageError(f"{run}: has no trial and no result yet; continue it with `bench run --resume {run}`")
     cells = dict.fromkeys((*record.scenario.cells(), *results, *trials))
-    every = tuple(CellData(cell, results.get(cell), tuple(trials.get(cell, ()))) for cell in cells)
+    workers = {visit.cell: visit.workers for visit in read_visits(run)}
+    every = tuple(
+        CellData(cell, results.get(cell), tuple(trials.get(cell, ())), workers.get(cell, 1)) for cell in cells
+    )
     return RunData(run, record, every, summary_text(check_run(run)), read_speed(run))
 
 

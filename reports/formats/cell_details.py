@@ -122,7 +122,8 @@ def _write_sentences(run_data: RunData, cell_data: CellData) -> list[str]:
         reached = f"; {share:.0%} of it was reached" if share is not None else ""
         sentences.append(f"Theory ({bound.name}) allows {rate_text(bound.hz)}{reached}.")
     if result.generator_hz is not None:
-        sentences.append(f"Our load generator reached {rate_text(result.generator_hz)}.")
+        processes = f" with {cell_data.workers} processes" if cell_data.workers > 1 else ""
+        sentences.append(f"Our load generator reached {rate_text(result.generator_hz)}{processes}.")
     return sentences
 
 

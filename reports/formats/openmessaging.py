@@ -198,7 +198,7 @@ def _make_object(cell_data: CellData, measurement: Measurement, scenario: Scenar
         "messageSize": cell_data.cell.message_bytes,
         "topics": 1,
         **({"partitions": partitions} if isinstance(partitions, int) else {}),
-        "producersPerTopic": scenario.load.workers,
+        "producersPerTopic": scenario.load.worker_count,
         **rates,
         **{name: quantiles[share] for share, name in names.items() if share in quantiles},
         "aggregatedEndToEndLatencyQuantiles": quantiles,

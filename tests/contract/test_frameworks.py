@@ -68,7 +68,7 @@ class System:
         in_process = [
             one for one in registry.names("load_generators") if registry.load_generator_plugin(one).in_process
         ]
-        self.load_generator = registry.load_generator_plugin(in_process[0]).open(self.endpoint, env)
+        self.load_generator = registry.load_generator_plugin(in_process[0]).open(self.endpoint, env, 1)
         self.frameworks = []
 
     @property

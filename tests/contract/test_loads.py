@@ -9,16 +9,13 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from bench.config.site import Site
 from bench.errors import ProcessDiedError
 from bench.model.cell import Cell
 from bench.model.message_codec import ClockReference, read
 from bench.model.message_filler import make_filler
 from bench.plugins import registry
-from bench.plugins.environment import RunEnvironment
 from bench.plugins.protocols import Endpoint
 from bench.system.clock import epoch
-from bench.system.supervisor import Supervisor
 from bench.workload.load_spec import LoadSpec
 
 LOADS = pytest.mark.parametrize("name", registry.names("load_generators"))
@@ -39,7 +36,7 @@ def opened(env, files):
     loads = []
 
     def make(name):
-        loads.append(registry.load_generator_plugin(name).open(files, env))
+        loads.append(registry.load_generator_plugin(name).open(files, env, 1))
         return loads[-1]
 
     yield make
@@ -153,7 +150,7 @@ def test_locust_says_why_it_cannot_go_on(env, tmp_path):
     """The reason is in the error, not only in its log."""
     missing = Endpoint("files", str(tmp_path / "nowhere" / "complete"))
     with pytest.raises(ProcessDiedError, match="No such file"):
-        registry.load_generator_plugin("locust").open(missing, env)
+        registry.load_generator_plugin("locust").open(missing, env, 1)
 
 
 def test_one_locust_serves_all_cells(opened, env):
@@ -164,21 +161,11 @@ def test_one_locust_serves_all_cells(opened, env):
     assert locust(env).pid == first
 
 
-@pytest.fixture
-def two(tmp_path):
-    """A run environment whose load generator has two workers."""
-    cache = Path.home() / ".cache" / "stream-bench"
-    with RunEnvironment(
-        Site(), Supervisor(tmp_path / "r", tmp_path / "logs"), tmp_path / "data", cache, cores=2, workers=2
-    ) as env:
-        yield env
-
-
 @pytest.mark.parametrize("arrivals", ["constant", "poisson"])
-def test_two_locust_workers_send_one_schedule(two, arrivals):
+def test_two_locust_workers_send_one_schedule(env, arrivals):
     """Each its own share, both at their due times; together they are what one would have sent."""
-    endpoint = registry.make_source("files", {}).open(Cell("python", "files", 100, 0.0), two)
-    load = registry.load_generator_plugin("locust").open(endpoint, two)
+    endpoint = registry.make_source("files", {}).open(Cell("python", "files", 100, 0.0), env)
+    load = registry.load_generator_plugin("locust").open(endpoint, env, 2)
     given = replace(spec(), workers=2, arrivals=arrivals, seed=5)
     load.start(given)
     last = progress_until(load, lambda sent: sent.done)[-1]

@@ -32,7 +32,7 @@ class RunningSystem:
         self.cell = Cell("harmonicio", source, size, cost)
         self.source = registry.make_source(source, {})
         self.endpoint = self.source.open(self.cell, env)
-        self.load = registry.load_generator_plugin("inline").open(self.endpoint, env)
+        self.load = registry.load_generator_plugin("inline").open(self.endpoint, env, 1)
         framework = registry.make_framework("harmonicio", {})
         self.framework = framework.open(self.cell, self.endpoint, MessageProcessor(size, 0.5), env)
 

@@ -26,7 +26,7 @@ def system(request, env):
     cell = Cell("python", request.param, 1000, 0.001)
     source = registry.make_source(request.param, {})
     endpoint = source.open(cell, env)
-    load = registry.load_generator_plugin("inline").open(endpoint, env)
+    load = registry.load_generator_plugin("inline").open(endpoint, env, 1)
     framework = registry.make_framework("python", {}).open(cell, endpoint, MessageProcessor(1000, 0.5), env)
     yield load, framework
     for plugin in (framework, load, source):

@@ -46,7 +46,7 @@ def reading(env, source_name, size, settings=None):
     with ExitStack() as opened:
         opened.callback(source.close)
         endpoint = source.open(cell, env)
-        load = opened.enter_context(closing(registry.load_generator_plugin("inline").open(endpoint, env)))
+        load = opened.enter_context(closing(registry.load_generator_plugin("inline").open(endpoint, env, 1)))
         framework = registry.make_framework("spark", {"spark": settings or {}})
         running = framework.open(cell, endpoint, MessageProcessor(size, ENTROPY), env)
         yield endpoint, load, opened.enter_context(closing(running))

@@ -44,6 +44,12 @@ def test_a_later_visit_tells_its_number_and_the_time_left() -> None:
     assert lines_of(started) == ["[2/24] spark/tcp  10 kB  0 ms  (visit 3, 45 s left)"]
 
 
+def test_a_visit_with_more_senders_tells_how_many() -> None:
+    """They are why the cell is visited again."""
+    started = CellStarted(CELL, 2, 24, visit=2, done=24, workers=4)
+    assert lines_of(started) == ["[2/24] spark/tcp  10 kB  0 ms  (visit 2, 4 senders)"]
+
+
 def test_a_new_result_tells_what_it_replaces() -> None:
     """Only where something has changed."""
     earlier = make_result(CELL, low_hz=1e3, high_hz=4e3)

@@ -9,7 +9,7 @@ from bench.model.measurement import Bound
 from bench.model.message_keys import Keys
 from bench.model.message_sizes import MessageSize
 from bench.runner.cell_plan import CellPlan, plan_cell
-from bench.units import Bandwidth
+from bench.units import Bandwidth, Rate
 from producers.kafka.site import KafkaSite
 from producers.pulsar.site import PulsarSite
 
@@ -104,6 +104,24 @@ def test_a_load_generator_that_cannot_serve_the_source_is_refused(system: str, l
     found = plan(system, load=load).unsupported_reason
     assert found is not None
     assert reason in found
+
+
+@pytest.mark.parametrize(
+    ("system", "load", "most"),
+    [
+        ("python/kafka", LoadSettings(cores=8), 8),
+        ("python/kafka", LoadSettings(cores=8, workers=1), 1),
+        ("python/kafka", LoadSettings(cores=8, limit=Rate(100)), 1),
+        ("python/tcp", LoadSettings(cores=8), 1),
+        ("capacity/memory", LoadSettings(cores=8), 1),
+    ],
+    ids=["open", "number given", "limited on purpose", "one sender", "in the process"],
+)
+def test_a_load_generator_may_have_as_many_workers_as_it_has_cores(system: str, load: LoadSettings, most: int) -> None:
+    """Only one where more could not help or were not asked for."""
+    found = plan(system, load=load)
+    assert (found.workers, found.max_workers) == (1, most)
+    assert found.with_workers(2).workers == 2
 
 
 def test_a_source_in_the_harness_gets_a_load_generator_there() -> None:

@@ -8,11 +8,15 @@ from msgspec.structs import replace
 from sample_runs import QUICK, make_measurement, make_result, open_run_folder
 
 from bench.config.scenario import LatencyTrials, Scenario, Search
+from bench.config.site import Site
 from bench.model.cell import Cell
+from bench.model.measurement import Result
+from bench.runner.cell_plan import plan_cell
 from bench.runner.cell_search import Answer
 from bench.runner.map_visits import DEFAULT_OVERHEAD_S, MapVisits
-from bench.search.map_budget import FIRST_SHARE, CellState, Visit
+from bench.search.map_budget import FIRST_SHARE, CellState, Visit, next_single_visit
 from bench.storage.run_folder import RunFolder
+from bench.system import host_info
 from bench.units import Seconds, Share
 
 TOTAL_S = 240.0
@@ -40,7 +44,9 @@ def store(tmp_path: Path) -> Iterator[RunFolder]:
 SYSTEMS = len(SCENARIO.systems)
 
 
-def make_visit(visits: MapVisits, visit: Visit, clock: Clock, store: RunFolder, *, trials: int = 1) -> None:
+def make_visit(
+    visits: MapVisits, visit: Visit, clock: Clock, store: RunFolder, *, trials: int = 1, result: Result | None = None
+) -> None:
     """Make a visit of so many trials of 13 s, and 5 s besides them; it ends with a result that goes on."""
     allowance = visits.allowance(visit)
     before = len(store.trials(visit.cell))
@@ -48,7 +54,7 @@ def make_visit(visits: MapVisits, visit: Visit, clock: Clock, store: RunFolder, 
         store.add(visit.cell, make_measurement(number, 100.0, 200.0))
         clock.now += 13.0
     clock.now += 5.0
-    visits.end(visit, allowance, Answer(make_result(visit.cell), finished=False, budget=40.0, hint_hz=77.0))
+    visits.end(visit, allowance, Answer(result or make_result(visit.cell), finished=False, budget=40.0, hint_hz=77.0))
 
 
 def state_of(visits: MapVisits, cell: Cell) -> CellState:
@@ -131,6 +137,26 @@ def test_a_retry_ignores_the_trials_that_there_are(store: RunFolder) -> None:
     make_visit(visits, retry, clock, store)
     assert visits.allowance(Visit(cell, 3, 20.0)).ignored == 2
     assert state_of(visits, cell).retries == 1
+
+
+def test_a_cell_that_the_generator_limits_may_have_more_workers(
+    store: RunFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While this machine has idle cores and the scenario does not set their number; a resumed run goes on with them."""
+    monkeypatch.setattr(host_info, "cores", lambda: 4)
+    clock, plans = Clock(), [plan_cell(cell, SCENARIO, Site(), 4) for cell in SCENARIO.cells()]
+    visits = MapVisits(SCENARIO, store, plans, clock=clock)
+    cell = next(plan.cell for plan in plans if plan.max_workers == 4)
+    limited = make_result(cell, "lower-bound", reason="generator", high_hz=None, cpu_share={"busy": 3.5})
+    make_visit(visits, Visit(cell), clock, store, result=limited)
+    assert (state_of(visits, cell).workers, state_of(visits, cell).more_workers) == (1, 2)
+    more = next_single_visit([state_of(visits, cell)])
+    assert more == Visit(cell, 2, retry=True, workers=2)
+    make_visit(visits, more, clock, store, result=limited)
+    resumed = state_of(MapVisits(SCENARIO, store, plans, clock=clock), cell)
+    assert (resumed.workers, resumed.more_workers) == (2, 4)
+    make_visit(visits, Visit(cell, 3, workers=2), clock, store, result=replace(limited, cpu_share={"busy": 3.7}))
+    assert state_of(visits, cell).more_workers is None
 
 
 def test_latency_trials_have_their_part_of_the_total(store: RunFolder) -> None:

@@ -13,8 +13,10 @@ from bench.plugins.environment import RunEnvironment
 from bench.plugins.plugin import FrameworkCapabilities
 from bench.runner.cell_plan import CellPlan, plan_cell
 from bench.runner.deployment import Deployment, deployed
+from bench.runner.progress import TrialStarted
 from bench.runner.trial import run_trial
-from bench.runner.warm_up import STEP_S, warm_up_session
+from bench.runner.warm_up import STEP_BATCHES, STEP_S, warm_up_session
+from bench.search.parameters import SearchParameters
 from bench.system.supervisor import Supervisor
 
 CHANGES = ("grid.message_size=100 B", "settings.capacity.ceiling=400/s")
@@ -90,6 +92,17 @@ def test_a_new_session_is_warmed_up_once(plan, env):
         warm_up_session(deployment, events.append)
         assert heard == len(events) > 0
         assert measured(deployment, 100.0, 0.3).drained
+
+
+def test_a_step_of_a_warm_up_is_long_enough_to_tell(plan, env):
+    """Its window holds six batches of 1 s: else no step would be sustained, and the rate would fall."""
+    slow = replace(plan.framework, capabilities=FrameworkCapabilities(in_process=True, warm_up_s=STEP_BATCHES))
+    started: list[PlannedTrial] = []
+    with deployed(replace(plan, framework=slow, batch_interval=1.0), env) as deployment:
+        warm_up_session(
+            deployment, lambda event: started.append(event.planned) if isinstance(event, TrialStarted) else None
+        )
+    assert started[0].window == pytest.approx(SearchParameters().window_batches)
 
 
 def test_a_scenario_may_ask_for_another_warm_up(plan, request):

@@ -206,6 +206,39 @@ def test_a_cell_that_was_not_measured_for_another_reason_is_not_tried_again() ->
     assert next_single_visit([visited(A, result_of(A, None, None, "not-measured", reason="interrupted"))]) is None
 
 
+def limited(**changes: Any) -> CellState:
+    """Return the state of a cell that the load generator limits, after a finished visit with one worker."""
+    result = result_of(A, 100, None, "lower-bound", reason="generator", generator_hz=105.0)
+    return visited(A, result, finished=True, **changes)
+
+
+def test_a_cell_at_the_limit_of_the_generator_gets_more_workers() -> None:
+    """Before wide intervals become narrower; the trials that the fewer workers could not send are forgotten."""
+    states = [limited(more_workers=2), visited(B, result_of(B, 60, 140))]
+    assert next_visit(states, 100.0, precision=PRECISION) == Visit(A, 2, 8.0, retry=True, workers=2)
+    states[0] = limited(workers=2, visits=2)
+    assert next_visit(states, 100.0, precision=PRECISION) == Visit(B, 2, 8.0)
+
+
+def test_more_workers_are_given_also_where_the_time_was_over() -> None:
+    """A bound whose higher rates the generator could not send."""
+    result = result_of(A, 100, None, "lower-bound", reason="budget", limited_by="generator")
+    assert next_single_visit([visited(A, result, more_workers=2)]) == Visit(A, 2, retry=True, workers=2)
+
+
+def test_without_a_total_a_cell_at_the_limit_of_the_generator_gets_more_workers() -> None:
+    """When every cell has a result, and until it can have no more."""
+    assert next_single_visit([limited(more_workers=2), CellState(B)]) == Visit(B, 1)
+    assert next_single_visit([limited(more_workers=2)]) == Visit(A, 2, retry=True, workers=2)
+    assert next_single_visit([limited(workers=2, visits=2)]) is None
+
+
+def test_a_later_visit_has_as_many_workers_as_the_last_one() -> None:
+    """A cell that one worker limited goes on with two."""
+    states = [visited(A, result_of(A, 60, 140), workers=2, more_workers=4)]
+    assert next_visit(states, 100.0, precision=PRECISION) == Visit(A, 2, 8.0, workers=2)
+
+
 def test_a_disturbed_cell_begins_anew_in_a_later_pass() -> None:
     """It has no ends, so it comes before the others."""
     disturbed = result_of(A, None, None, "not-measured", reason="other work took 31 % of this machine")
