@@ -19,7 +19,7 @@ from bench.search.trial_planning import shortest_search
 from bench.storage.records import FORMAT, VisitRecord
 from bench.storage.run_folder import RunFolder, read_visits, sum_trials
 from bench.system import host_info
-from bench.system.machine_speed import MachineSpeed, measure_speed
+from bench.system.machine_speed import measure_speed
 
 OVERHEAD_VISITS = 3
 """The overhead of a visit is the mean of so many last ones of the system."""
@@ -48,9 +48,8 @@ class MapVisits:
         scenario: Scenario,
         folder: RunFolder,
         plans: Sequence[CellPlan] = (),
-        decisive: Callable[[Sequence[Result]], Set[Cell]] | None = None,
+        *,
         clock: Callable[[], float] = time.monotonic,
-        speed: Callable[[], MachineSpeed] = measure_speed,
     ) -> None:
         """Take up the visits that the folder has.
 
@@ -58,13 +57,10 @@ class MapVisits:
             scenario: The scenario of the run.
             folder: Its folder, open.
             plans: Of the cells, where they are known.
-            decisive: Returns the cells that decide an open point of the map.
             clock: CLOCK_MONOTONIC seconds.
-            speed: Measures this machine; called at the end of each visit.
         """
         self.cells = cell_order(scenario.cells())
-        self._scenario, self._folder, self._clock, self._speed = scenario, folder, clock, speed
-        self._decisive = decisive or decisive_cells
+        self._scenario, self._folder, self._clock = scenario, folder, clock
         self._warming = {plan.cell for plan in plans if plan.warm_up_s > 0}
         self._workers = {plan.cell: (plan.workers, plan.max_workers) for plan in plans}
         self._min_s = {plan.cell: shortest_search(plan.batch_interval, SearchParameters()) for plan in plans}
@@ -110,7 +106,7 @@ class MapVisits:
     def states(self) -> list[CellState]:
         """Return the states of all cells in the order of the run."""
         results = {result.cell: result for result in self._folder.results()}
-        decisive, overheads = self._decisive(list(results.values())), _mean_overheads(self._records)
+        decisive, overheads = decisive_cells(list(results.values())), _mean_overheads(self._records)
         states = []
         for cell in self.cells:
             own = [record for record in self._records if record.cell == cell]
@@ -160,7 +156,7 @@ class MapVisits:
             latency=visit.seconds is None or visit.latency,
         )
 
-    def started(self, visit: Visit) -> CellStarted:
+    def start_event(self, visit: Visit) -> CellStarted:
         """Return the event with which a visit begins."""
         number, done = self.cells.index(visit.cell) + 1, sum(self._folder.has_result(cell) for cell in self.cells)
         left = self.remaining_s()
@@ -182,7 +178,7 @@ class MapVisits:
             workers=visit.workers,
             hint_hz=answer.hint_hz,
             finished=answer.finished,
-            speed=self._speed(),
+            speed=measure_speed(),
         )
         self._folder.add_visit(record)
         self._records.append(record)

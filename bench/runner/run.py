@@ -73,7 +73,7 @@ def run(scenario: Scenario, site: Site, folder: RunFolder, notify: Notify, optio
         ceilings, visits = GeneratorCeilings(folder.folder), MapVisits(scenario, folder, list(plans.values()))
         for visit in visits:
             earlier, allowance = folder.result(visit.cell), visits.allowance(visit)
-            notify(visits.started(visit))
+            notify(visits.start_event(visit))
             plan = plans[visit.cell].with_workers(visit.workers)
             search = CellSearch(plan, env, folder, notify, allowance=allowance)
             answer = measure_cell(search, partial(ceilings.measure, visit.cell, plan.scenario, env), earlier)

@@ -172,7 +172,7 @@ def test_the_start_of_a_visit_tells_where_the_run_is(store: RunFolder) -> None:
     visits = MapVisits(SCENARIO, store, clock=clock)
     planned = iter(visits)
     make_visit(visits, next(planned), clock, store)
-    started = visits.started(next(planned))
+    started = visits.start_event(next(planned))
     assert (started.number, started.total, started.visit, started.done) == (2, 24, 1, 1)
     assert (started.left_s, started.total_s) == (TOTAL_S - 18.0, TOTAL_S)
 
@@ -184,4 +184,4 @@ def test_a_run_without_a_total_visits_each_cell_for_its_budget(store: RunFolder)
     visit = next(iter(visits))
     allowance = visits.allowance(visit)
     assert (visit.seconds, allowance.budget, allowance.latency) == (None, 30.0, True)
-    assert visits.started(visit).left_s is None
+    assert visits.start_event(visit).left_s is None
