@@ -13,25 +13,21 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import msgspec
-from msgspec import Struct
 from msgspec.structs import replace
 
+from bench.calibration.calibration_file import Ceiling, read_calibration, write_calibration
 from bench.calibration.worker import BaselineRun, Discarding, MeasuredRate, run_baseline
 from bench.config.scenario import Scenario
 from bench.errors import HarnessError
 from bench.model.cell import Cell
-from bench.model.message_keys import Keys
-from bench.model.message_sizes import Sizes
 from bench.plugins import registry
 from bench.plugins.environment import RunEnvironment
 from bench.plugins.plugin import LoadGeneratorPlugin
 from bench.plugins.protocols import Endpoint, LoadGenerator, Source
-from bench.storage.atomic_file import replace_file
-from bench.system import clock, host_info
+from bench.system import clock
 from bench.system.child import Child
 from bench.system.ipc import Failure, Ready
 from bench.workload.load_spec import LoadSpec, SendProgress, create_key_sequence, create_size_sequence
@@ -39,8 +35,6 @@ from bench.workload.rate_meter import RateMeter
 
 logger = logging.getLogger(__name__)
 
-FORMAT = 1
-FILE = "calibration.json"
 QUICK_S, MAX_REPEATS, MIN_GAIN = 0.8, 3, 1.2
 """For the calibration before a cell: seconds of one load, and the greatest number of loads. A third load follows if the
 second one exceeds the first by this factor: a Kafka server that has just started takes 10 MB messages at a third of its
@@ -57,35 +51,6 @@ UNREACHABLE_HZ = 1e9
 """Messages/s that nothing reaches: everything is due at once."""
 
 
-class Ceiling(Struct, frozen=True):
-    """The confirmed rates, in messages/s, of the load generator or of a baseline producer; one for each repetition."""
-
-    source: str
-    message_bytes: int
-    by: str
-    entropy: float
-    workers: int
-    settings: dict[str, Any]
-    """of the source"""
-    rates: list[float]
-    sizes: Sizes | None = None
-    keys: Keys | None = None
-
-    @property
-    def hz(self) -> float:
-        """Return the median."""
-        return median(self.rates)
-
-
-class Calibration(Struct, frozen=True):
-    """calibration.json: on which machine, with which versions, and what was found."""
-
-    format: int
-    cores: int
-    versions: dict[str, str]
-    ceilings: list[Ceiling]
-
-
 class GeneratorCeilings:
     """The ceilings that a run has measured so far, kept in its folder, from where a resumed run takes them."""
 
@@ -94,37 +59,38 @@ class GeneratorCeilings:
         self._ceilings = read_calibration(folder)
 
     def measure(self, cell: Cell, scenario: Scenario, env: RunEnvironment) -> float | None:
-        """Return the load generator's maximum rate for a cell's source and size, in messages/s.
+        """Return the load generator's maximum rate for a cell's source and size; measured once a run, in about 4 s.
 
-        None where it cannot be known.
+        Args:
+            cell: The cell; nothing of it may be deployed, since the measurement uses the load generator's process.
+            scenario: Its `load.limit` bounds the answer: a sender that paused sends faster until it has made up for the
+                pause, so a window of half a second may show more than the limit.
+            env: The environment in which source and load generator are opened.
 
-        Measured once a run, in about 4 s. Nothing of the cell may be deployed: it uses the load generator's process. A
-        source or load generator that cannot be opened is logged: the cell can do without.
-
-        The scenario's `load.limit` bounds the answer. A sender that paused sends faster afterwards until it has made
-        up for the pause, so a window of half a second may show more than the limit.
+        Returns:
+            Messages/s; None where it cannot be known, also if one of them cannot be opened, which is logged.
         """
-        question = _ceiling(cell, scenario, LOAD, [])
-        known = self._find(question)
+        wanted = _ceiling(cell, scenario, LOAD, [])
+        known = self._find(wanted)
         if known is None and calibrates(cell.source) and not _load_generator(cell, scenario).in_process:
             try:
-                known = self._measure(question, cell, scenario, env)
+                known = self._measure(wanted, cell, scenario, env)
             except HarnessError as problem:
                 logger.warning("%s: the load generator could not be calibrated: %s", cell.name, problem)
         if known and scenario.load.limit is not None:
             known = min(known, float(scenario.load.limit))
         return known or None
 
-    def _find(self, question: Ceiling) -> float | None:
-        return next((max(one.rates) for one in self._ceilings if replace(one, rates=[]) == question), None)
+    def _find(self, wanted: Ceiling) -> float | None:
+        return next((max(one.rates) for one in self._ceilings if replace(one, rates=[]) == wanted), None)
 
-    def _measure(self, question: Ceiling, cell: Cell, scenario: Scenario, env: RunEnvironment) -> float:
-        with _opened(cell, scenario, env) as (source, load):
+    def _measure(self, wanted: Ceiling, cell: Cell, scenario: Scenario, env: RunEnvironment) -> float:
+        with _open_both(cell, scenario, env) as (source, load):
             rates = [_confirmed_hz(load, cell, scenario, QUICK_S)]
             while len(rates) < MAX_REPEATS and (len(rates) == 1 or rates[-1] > MIN_GAIN * max(rates[:-1])):
                 source.reset()
                 rates.append(_confirmed_hz(load, cell, scenario, QUICK_S))
-        self._ceilings.append(replace(question, rates=rates))
+        self._ceilings.append(replace(wanted, rates=rates))
         write_calibration(self._folder, self._ceilings)
         return max(rates)
 
@@ -173,7 +139,7 @@ def measure_load(cell: Cell, scenario: Scenario, env: RunEnvironment, seconds: f
 @contextmanager
 def open_load(cell: Cell, scenario: Scenario, env: RunEnvironment) -> Iterator[LoadGenerator]:
     """Yield the load generator of a cell, open at a source of which nobody keeps anything."""
-    with _opened(cell, scenario, env) as (_, load):
+    with _open_both(cell, scenario, env) as (_, load):
         yield load
 
 
@@ -216,30 +182,17 @@ def send_load(load: LoadGenerator, spec: LoadSpec) -> Iterator[SendProgress]:
 
 def measure_baseline(name: str, cell: Cell, scenario: Scenario, env: RunEnvironment, seconds: float) -> float:
     """Return messages/s that a baseline producer confirms, in a process of its own where the source allows it."""
-    with _empty_source(cell, scenario, env) as (_, endpoint):
+    with _open_source(cell, scenario, env) as (_, endpoint):
         task = BaselineRun(name, endpoint, cell.message_bytes, seconds, str(env.cache))
         if registry.source_plugin(cell.source).capabilities.in_process:
             return run_baseline(task)
         child = _start_worker(env, name="baseline-producer", replies=MeasuredRate | Failure)
         try:
             child.inbox.send(task)
-            with _discarding(endpoint, env):
+            with _discard_messages(endpoint, env):
                 return child.wait_reply(MeasuredRate, seconds + 2 * EXTRA_TIMEOUT_S).rate
         finally:
             child.stop()
-
-
-def read_calibration(folder: Path) -> list[Ceiling]:
-    """Return what was calibrated in a run; nothing where there is no such file."""
-    path = folder / FILE
-    return msgspec.json.decode(path.read_bytes(), type=Calibration).ceilings if path.exists() else []
-
-
-def write_calibration(folder: Path, ceilings: Sequence[Ceiling]) -> None:
-    """Replace a run's calibration in one step."""
-    packages = registry.installed_packages()
-    whole = Calibration(FORMAT, host_info.cores(), host_info.versions(packages), list(ceilings))
-    replace_file(folder / FILE, msgspec.json.format(msgspec.json.encode(whole), indent=1))
 
 
 def _load_generator(cell: Cell, scenario: Scenario) -> LoadGeneratorPlugin:
@@ -259,18 +212,18 @@ def _confirmed_hz(
 
 
 @contextmanager
-def _opened(cell: Cell, scenario: Scenario, env: RunEnvironment) -> Iterator[tuple[Source, LoadGenerator]]:
+def _open_both(cell: Cell, scenario: Scenario, env: RunEnvironment) -> Iterator[tuple[Source, LoadGenerator]]:
     """Yield the cell's source, and its load generator, open there; nobody keeps the messages."""
     with (
-        _empty_source(cell, scenario, env) as (source, endpoint),
+        _open_source(cell, scenario, env) as (source, endpoint),
         closing(_load_generator(cell, scenario).open(endpoint, env, scenario.load.worker_count)) as load,
-        _discarding(endpoint, env),
+        _discard_messages(endpoint, env),
     ):
         yield source, load
 
 
 @contextmanager
-def _empty_source(cell: Cell, scenario: Scenario, env: RunEnvironment) -> Iterator[tuple[Source, Endpoint]]:
+def _open_source(cell: Cell, scenario: Scenario, env: RunEnvironment) -> Iterator[tuple[Source, Endpoint]]:
     """Yield the cell's source, open and empty, and its endpoint."""
     source = registry.make_source(cell.source, scenario.settings)
     try:
@@ -280,7 +233,7 @@ def _empty_source(cell: Cell, scenario: Scenario, env: RunEnvironment) -> Iterat
 
 
 @contextmanager
-def _discarding(endpoint: Endpoint, env: RunEnvironment) -> Iterator[None]:
+def _discard_messages(endpoint: Endpoint, env: RunEnvironment) -> Iterator[None]:
     """Read and discard messages during the block, where the source needs it."""
     plugin = registry.source_plugin(endpoint.source)
     if plugin.discard is None:

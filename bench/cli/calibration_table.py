@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 from msgspec import Struct
 
-from bench.calibration.generator_ceiling import CONSTANT, LOAD, Ceiling, calibrates, measure_ceilings, write_calibration
-from bench.calibration.rate_accuracy import Offered, offered_rates, write_offered
+from bench.calibration.calibration_file import Ceiling, write_calibration
+from bench.calibration.generator_ceiling import CONSTANT, LOAD, calibrates, measure_ceilings
+from bench.calibration.rate_accuracy import RateAccuracy, measure_accuracy, write_accuracy
 from bench.cli.output import complain
 from bench.config.scenario import Scenario
 from bench.config.site import Site
@@ -26,7 +27,7 @@ from bench.system.supervisor import Supervisor
 from bench.units import rate_text, seconds_text, size_text
 
 CODEC = "message"
-_OFFERED_HEAD = f"{'source':10} {'size':>8}  {'requested':>10}  {'sent':>17}  {'error':>10}  {'late':>8}"
+_ACCURACY_HEAD = f"{'source':10} {'size':>8}  {'requested':>10}  {'sent':>17}  {'error':>10}  {'late':>8}"
 _BLOCK_BYTES, _BLOCK_MESSAGES = 4 * 10**6, 4096
 
 
@@ -61,14 +62,14 @@ def table_lines(request: CalibrationRequest, folder: Path, site: Site, cache: Pa
         if name not in known:
             listed = ", ".join(sorted(known)) or "none"
             raise UsageError(f"--against {name}: no such baseline producer of these sources; known: {listed}")
-    yield _OFFERED_HEAD if request.offered else _head(request.against)
+    yield _ACCURACY_HEAD if request.offered else _head(request.against)
     if CODEC in request.names:
         yield from (_codec_line(size) for size in (100, 1000, 10_000, 100_000, 1_000_000))
     if not scenarios:
         return
     supervisor, cores = Supervisor(children, folder / "logs"), host_info.cores()
     with RunEnvironment(site, supervisor, folder / "data", cache, cores=cores, note=complain) as env:
-        yield from (_offered_lines if request.offered else _ceiling_lines)(request, scenarios, folder, env)
+        yield from (_accuracy_lines if request.offered else _ceiling_lines)(request, scenarios, folder, env)
 
 
 def _ceiling_lines(
@@ -85,16 +86,16 @@ def _ceiling_lines(
             yield _line(row, request.against)
 
 
-def _offered_lines(
+def _accuracy_lines(
     request: CalibrationRequest, scenarios: Sequence[Scenario], folder: Path, env: RunEnvironment
 ) -> Iterator[str]:
-    found: list[Offered] = []
+    found: list[RateAccuracy] = []
     for scenario in scenarios:
         for cell in scenario.cells():
-            for one in offered_rates(cell, scenario, env, request.seconds):
+            for one in measure_accuracy(cell, scenario, env, request.seconds):
                 found.append(one)
-                write_offered(folder, found)
-                yield _offered_line(one)
+                write_accuracy(folder, found)
+                yield _accuracy_line(one)
 
 
 def _scenario(name: str, request: CalibrationRequest) -> Scenario:
@@ -141,9 +142,9 @@ def _line(row: Sequence[Ceiling], against: Sequence[str]) -> str:
     )
 
 
-def _offered_line(one: Offered) -> str:
+def _accuracy_line(one: RateAccuracy) -> str:
     place = f"{one.source:10} {size_text(one.message_bytes):>8}"
-    rates = f"{rate_text(one.asked_hz):>10}  {one.sent_hz:>14.6g} /s"
+    rates = f"{rate_text(one.requested_hz):>10}  {one.sent_hz:>14.6g} /s"
     return f"{place}  {rates}  {100 * one.error:>+8.3f} %  {seconds_text(one.late):>8}"
 
 

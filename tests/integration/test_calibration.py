@@ -7,7 +7,8 @@ from msgspec import structs
 from scenario_files import read_scenario
 
 from bench.calibration import generator_ceiling
-from bench.calibration.generator_ceiling import GeneratorCeilings, calibrates, read_calibration, write_calibration
+from bench.calibration.calibration_file import read_calibration, write_calibration
+from bench.calibration.generator_ceiling import GeneratorCeilings, calibrates
 from bench.cli.calibration_table import CalibrationRequest, table_lines
 from bench.cli.inputs import cache_folder
 from bench.config.site import Site
@@ -43,7 +44,7 @@ def test_the_ceiling_of_a_cell_is_measured_once(tmp_path, env, monkeypatch):
     ceilings = GeneratorCeilings(tmp_path)
     found = ceilings.measure(cell, given, env)
     assert found > 100
-    monkeypatch.setattr(generator_ceiling, "measure_load", None)
+    monkeypatch.setattr(generator_ceiling, "_confirmed_hz", None)
     assert ceilings.measure(cell, given, env) == found
     assert GeneratorCeilings(tmp_path).measure(cell, given, env) == found
     assert [ceiling.by for ceiling in read_calibration(tmp_path)] == ["load"]

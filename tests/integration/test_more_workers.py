@@ -8,7 +8,7 @@ import pytest
 from bench.analysis import foreign_work, late_generator
 from bench.analysis.verdict import GENERATOR_LATE, Rules, Verdict
 from bench.analysis.verdict import judge as judge_trial
-from bench.calibration.generator_ceiling import read_calibration
+from bench.calibration.calibration_file import read_calibration
 from bench.config.scenario import Grid, Scenario, Search
 from bench.config.site import Site
 from bench.model.measurement import Measurement

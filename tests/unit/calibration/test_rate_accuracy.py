@@ -31,9 +31,9 @@ def test_too_little_is_no_rate():
 
 
 def test_the_verb_prints_a_line_for_each_decade(tmp_path, monkeypatch):
-    """Up to nine tenths of a ceiling; the errors are in the last columns."""
-    monkeypatch.setattr("bench.calibration.rate_accuracy.LOWEST", 100.0)
-    monkeypatch.setattr("bench.calibration.rate_accuracy.SHORTEST", 0.5)
+    """Up to nine tenths of the maximum rate; the errors are in the last columns."""
+    monkeypatch.setattr("bench.calibration.rate_accuracy.MIN_HZ", 100.0)
+    monkeypatch.setattr("bench.calibration.rate_accuracy.MIN_LOAD_S", 0.5)
     request = CalibrationRequest(["memory"], [], "1kB", 1, 2.0, ["load.limit=2 k/s"], offered=True)
     found = list(table_lines(request, tmp_path, Site(), cache_folder(), tmp_path / "children"))
     assert len(found) == 4
