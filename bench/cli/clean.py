@@ -14,7 +14,7 @@ def register(app: typer.Typer) -> None:
 def clean(*, out: Results = DEFAULT_RESULTS) -> None:
     """End what a killed run left running, and delete the data that it left behind."""
     from bench.plugins.environment import delete_data
-    from bench.storage.run_folder import lock_run_folder
+    from bench.storage.folder_lock import lock_run_folder
     from bench.system.orphans import reap_orphans
 
     for ended in reap_orphans(children_folder()):

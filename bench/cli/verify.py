@@ -27,7 +27,7 @@ def verify(
     checked. Exit code 4 when something differs.
     """
     from bench.runner.verification import verify_run
-    from bench.storage.run_folder import is_running
+    from bench.storage.folder_lock import is_running
 
     for folder in folders:
         if is_running(folder):

@@ -10,7 +10,6 @@ logs/  data/        of child processes; data/ is deleted at the end
 """
 
 import contextlib
-import fcntl
 import os
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
@@ -28,6 +27,7 @@ from bench.model.measurement import Batches, Buckets, Measurement, Result, Serie
 from bench.model.search_inputs import SearchInputs
 from bench.storage.atomic_file import replace_file
 from bench.storage.checksums import seal, seal_files, sync_folder, trial_files
+from bench.storage.folder_lock import lock_run_folder
 from bench.storage.journal import read_journal, read_line_trial
 from bench.storage.records import (
     FORMAT,
@@ -187,17 +187,6 @@ class RunFolder:
             ) from None
 
 
-def lock_run_folder(folder: Path) -> IO[bytes] | None:
-    """Lock a run's folder until the returned file is closed or this process ends; None if another process has it."""
-    file = (folder / ".lock").open("wb")
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        file.close()
-        return None
-    return file
-
-
 def require_current_format(folder: Path) -> None:
     """Raise UsageError if an older version of stream-bench wrote the run: it can be read, but not resumed."""
     number = read_run_format(folder)
@@ -242,20 +231,6 @@ def read_trials(folder: Path, cell: Cell | None = None) -> list[JournalEntry]:
         UsageError: A line or a series file cannot be read, or is not as it was written.
     """
     return [read_line_trial(folder, line) for line in read_journal(folder) if cell in (None, line.entry.cell)]
-
-
-def is_running(folder: Path) -> bool:
-    """Return True if a harness has locked the run folder; read from proc(5) /proc/locks, so the lock is never taken."""
-    try:
-        inode = (folder / ".lock").stat().st_ino
-        locks = Path("/proc/locks").read_text(encoding="ascii").splitlines()
-    except OSError:
-        return False
-    return any(
-        words[1] == "FLOCK" and words[5].rsplit(":", 1)[-1] == str(inode)
-        for line in locks
-        if len(words := line.split()) > 5
-    )
 
 
 def read_visits(folder: Path) -> list[VisitRecord]:

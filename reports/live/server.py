@@ -14,7 +14,8 @@ import msgspec
 from bench.config.address import Address
 from bench.errors import SiteError, UsageError
 from bench.plugins.plugin import ReportPlugin
-from bench.storage.run_folder import is_running, read_run
+from bench.storage.folder_lock import is_running
+from bench.storage.run_folder import read_run
 from reports.formats.html_page import load_templates
 from reports.live.snapshot import take_snapshot
 

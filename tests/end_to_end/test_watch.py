@@ -21,8 +21,9 @@ from bench.errors import SiteError, UsageError
 from bench.model.measurement import PlannedTrial
 from bench.runner.live_status import live_status
 from bench.runner.progress import CellStarted, TrialStarted
+from bench.storage.folder_lock import is_running
 from bench.storage.records import VisitRecord
-from bench.storage.run_folder import RunFolder, is_running
+from bench.storage.run_folder import RunFolder
 from bench.units import Size
 from reports.live import server
 from reports.live.snapshot import take_snapshot

@@ -12,7 +12,7 @@ from bench.cli.verify import _progress, verify
 from bench.config.scenario import Grid
 from bench.errors import UsageError
 from bench.model.message_sizes import MessageSize
-from bench.storage.run_folder import lock_run_folder
+from bench.storage.folder_lock import lock_run_folder
 from bench.units import Seconds
 
 pytest.importorskip("matplotlib", reason="the extra `report` is not installed")

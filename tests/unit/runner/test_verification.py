@@ -18,7 +18,8 @@ from bench.runner.progress import TrialFinished
 from bench.runner.run import RunOptions, run
 from bench.runner.verification import Verification, check_run, summary_text, verify_run
 from bench.storage.checksums import seal
-from bench.storage.run_folder import RunFolder, is_running, read_results, read_trials
+from bench.storage.folder_lock import is_running
+from bench.storage.run_folder import RunFolder, read_results, read_trials
 from bench.units import Seconds, Share
 
 SMALL = replace(

@@ -12,10 +12,10 @@ from bench.errors import UsageError
 from bench.model.cell import Cell
 from bench.model.measurement import Batches, Buckets, Measurement, PlannedTrial, Result, Series
 from bench.model.search_inputs import SearchInputs
+from bench.storage.folder_lock import is_running
 from bench.storage.records import FORMAT, JournalEntry, SearchRecord, VisitRecord, decode_record, encode_record
 from bench.storage.run_folder import (
     RunFolder,
-    is_running,
     read_results,
     read_results_record,
     read_run,
