@@ -32,8 +32,8 @@ class FilesConsumer:
         if not self._folder.is_dir():
             raise PluginError("files", "open", f"there is no folder {self._folder}")
 
-    def take(self, most: int, timeout: float) -> Sequence[bytes]:
-        """Return up to `most` messages of one part, as soon as there are any; none after `timeout` seconds.
+    def take(self, max_messages: int, timeout: float) -> Sequence[bytes]:
+        """Return up to `max_messages` messages of one part, as soon as there are any; none after `timeout` seconds.
 
         Raises:
             PluginError: a file cannot be read.
@@ -44,7 +44,7 @@ class FilesConsumer:
             if time.monotonic() >= deadline:
                 return ()
             time.sleep(LOOK_INTERVAL_S)
-        self._given = [self._names.popleft() for _ in range(min(most, len(self._names)))]
+        self._given = [self._names.popleft() for _ in range(min(max_messages, len(self._names)))]
         try:
             return [(self._folder / name).read_bytes() for name in self._given]
         except OSError as problem:

@@ -30,7 +30,7 @@ _TOKEN_BYTES = 6
 
 
 @of_batch
-class Into:
+class PipeFunction:
     """A PE's function that puts messages into a pipe; it waits while that is full, until the reader is closed."""
 
     def __init__(self, settings: "dict[str, object]") -> None:
@@ -48,7 +48,7 @@ class Into:
 
 
 _PIPES: dict[str, Pipe] = {}
-_OPEN: dict[str, Into] = {}
+_OPEN: dict[str, PipeFunction] = {}
 
 
 class StreamConsumer:
@@ -65,7 +65,8 @@ class StreamConsumer:
         port, control = listener.getsockname()[1], int(endpoint.client["control"])
         host = Address.parse(endpoint.address).host
         config = PeConfig(
-            c_name=endpoint.name, spec="consumers.harmonicio:Into", host=LOOPBACK, node_addr=LOOPBACK, port=port,
+            c_name=endpoint.name, spec="consumers.harmonicio:PipeFunction",
+            host=LOOPBACK, node_addr=LOOPBACK, port=port,
             master_host=host, master_port=control, id=self._id, worker="", settings={"pipe": self._id},
         )  # fmt: skip
         function = UserFunction(config.spec, config.settings)
@@ -81,9 +82,9 @@ class StreamConsumer:
             self.close()
             raise
 
-    def take(self, most: int, timeout: float) -> Sequence[bytes]:
-        """Return up to `most` messages of one part, as soon as there are any; none after `timeout` seconds."""
-        return self._pipe.take(most, timeout)
+    def take(self, max_messages: int, timeout: float) -> Sequence[bytes]:
+        """Return up to `max_messages` messages of one part, as soon as there are any; none after `timeout` seconds."""
+        return self._pipe.take(max_messages, timeout)
 
     def close(self) -> None:
         """Disconnect."""

@@ -47,15 +47,15 @@ class KafkaConsumer:
                 "kafka", "open", f"{endpoint.name} cannot be read at {endpoint.address}: {problem}"
             ) from problem
 
-    def take(self, most: int, timeout: float) -> Sequence[bytes]:
-        """Return up to `most` messages of one part, as soon as there are any; none after `timeout` seconds.
+    def take(self, max_messages: int, timeout: float) -> Sequence[bytes]:
+        """Return up to `max_messages` messages of one part, as soon as there are any; none after `timeout` seconds.
 
         Raises:
             PluginError: Kafka gives an error instead of a message.
         """
         if not self._batches:
-            self._batches.extend(_by_partition(self._client.consume(most, timeout)))
-        return take_batch(self._batches, most)
+            self._batches.extend(_by_partition(self._client.consume(max_messages, timeout)))
+        return take_batch(self._batches, max_messages)
 
     def close(self) -> None:
         """Disconnect."""

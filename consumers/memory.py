@@ -13,9 +13,9 @@ class MemoryConsumer:
     def __init__(self, endpoint: Endpoint, member: int, members: int) -> None:  # noqa: ARG002  a pipe has no parts
         self._pipe = Pipe.named(endpoint.address)
 
-    def take(self, most: int, timeout: float) -> Sequence[bytes]:
-        """Return up to `most` messages of one part, as soon as there are any; none after `timeout` seconds."""
-        return self._pipe.take(most, timeout)
+    def take(self, max_messages: int, timeout: float) -> Sequence[bytes]:
+        """Return up to `max_messages` messages of one part, as soon as there are any; none after `timeout` seconds."""
+        return self._pipe.take(max_messages, timeout)
 
     def close(self) -> None:
         """Do nothing: the pipe belongs to the source."""

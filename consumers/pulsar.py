@@ -53,16 +53,16 @@ class PulsarConsumer:
                 "pulsar", "open", f"{endpoint.name} cannot be read at {endpoint.address}: {problem}"
             ) from problem
 
-    def take(self, most: int, timeout: float) -> Sequence[bytes]:
-        """Return up to `most` messages of one part, as soon as there are any; none after `timeout` seconds.
+    def take(self, max_messages: int, timeout: float) -> Sequence[bytes]:
+        """Return up to `max_messages` messages of one part, as soon as there are any; none after `timeout` seconds.
 
         Raises:
             PluginError: Pulsar gives an error, or refuses an acknowledgement.
         """
         self._acknowledge()
         if not self._batches:
-            self._batches.extend(self._received(timeout))
-        self._given = take_batch(self._batches, most)
+            self._batches.extend(self._receive(timeout))
+        self._given = take_batch(self._batches, max_messages)
         return [message.data() for message in self._given]
 
     def close(self) -> None:
@@ -71,8 +71,8 @@ class PulsarConsumer:
             self._closed = True
             self._client.shutdown()
 
-    def _received(self, timeout: float) -> list[list[pulsar.Message]]:
-        """Return what has come, by partition.
+    def _receive(self, timeout: float) -> list[list[pulsar.Message]]:
+        """Return the messages that have come, by partition.
 
         The first message as soon as it is there, with all that waits behind it.
         """

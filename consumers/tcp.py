@@ -24,8 +24,8 @@ class TcpConsumer:
         self._begun: list[bytes] = []
         self._socket = _connect(endpoint) if member == 0 else None
 
-    def take(self, most: int, timeout: float) -> Sequence[bytes]:
-        """Return up to `most` messages of one part, as soon as there are any; none after `timeout` seconds.
+    def take(self, max_messages: int, timeout: float) -> Sequence[bytes]:
+        """Return up to `max_messages` messages of one part, as soon as there are any; none after `timeout` seconds.
 
         Raises:
             PluginError: the connection broke or was closed.
@@ -35,7 +35,7 @@ class TcpConsumer:
             return ()
         if not self._lines:
             self._receive(self._socket, time.monotonic() + timeout)
-        return [self._lines.popleft() for _ in range(min(most, len(self._lines)))]
+        return [self._lines.popleft() for _ in range(min(max_messages, len(self._lines)))]
 
     def close(self) -> None:
         """Disconnect."""

@@ -82,8 +82,8 @@ class Sender(Protocol):
 class Consumer(Protocol):
     """A reader of a member's share of a source, in our own code."""
 
-    def take(self, most: int, timeout: float) -> Sequence[bytes]:
-        """Return up to `most` messages of one part in its order, as soon as there are any.
+    def take(self, max_messages: int, timeout: float) -> Sequence[bytes]:
+        """Return up to `max_messages` messages of one part in its order, as soon as there are any.
 
         An empty sequence after `timeout` seconds without one.
         """

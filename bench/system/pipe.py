@@ -1,4 +1,4 @@
-"""Bounded in-process pipes, found by name: the memory source."""
+"""Bounded pipes within a process, found by name: they connect a source with its readers."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -46,14 +46,14 @@ class Pipe:
             self._changed.notify()
             return len(taken)
 
-    def take(self, most: int, timeout: float) -> Sequence[bytes]:
-        """Remove and return the oldest messages, at most `most`; empty if none came within `timeout` seconds."""
+    def take(self, max_messages: int, timeout: float) -> Sequence[bytes]:
+        """Remove and return the oldest messages, `max_messages` at most; empty if none came within `timeout` s."""
         with self._changed:
             if not self._changed.wait_for(lambda: self._count > 0, timeout):
                 return ()
             taken: list[bytes] = []
-            while self._batches and len(taken) < most:
-                batch, wanted = self._batches.popleft(), most - len(taken)
+            while self._batches and len(taken) < max_messages:
+                batch, wanted = self._batches.popleft(), max_messages - len(taken)
                 taken.extend(batch[:wanted])
                 if len(batch) > wanted:
                     self._batches.appendleft(batch[wanted:])

@@ -18,7 +18,7 @@ from bench.plugins.protocols import Endpoint
 from producers.files.site import FILES_SITE
 
 COMPLETE, UNFINISHED = "complete", "unfinished"
-"""Sub-folders of a cell's folder: one is watched, the other stands beside it on the same file system."""
+"""Sub-folders of a cell's folder, on the same file system: only the first one is watched."""
 
 
 class FilesSettings(Struct, frozen=True, forbid_unknown_fields=True):

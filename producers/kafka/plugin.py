@@ -27,7 +27,7 @@ def kafka_copies(replicas: int, consumers: int = 1, brokers: int = 1) -> Copies:
     """Return what Kafka makes of each byte.
 
     Each copy enters some broker; it leaves for each follower and consumer; it is written once, on one of the brokers.
-    The project's reference adds both directions of a leader's card, which would call it full at half its load.
+    Both directions of a leader's card added up would call it full at half its load.
     """
     return Copies(network=max(replicas, replicas - 1 + consumers) / brokers, disk=replicas / brokers)
 

@@ -31,7 +31,7 @@ class KafkaSender:
 
     def send(self, messages: Sequence[bytes]) -> int:
         """Offer messages; return how many were taken."""
-        offered = messages[: self._room()]
+        offered = messages[: self._free_places()]
         for part, turns in self._turns(len(offered)):
             self._client.write(offered[turns], part)
         self._taken += len(offered)
@@ -39,7 +39,7 @@ class KafkaSender:
 
     def send_pieces(self, heads: Sequence[bytes], fillers: Sequence[Filler]) -> int:
         """Offer messages in two pieces, header and filler; return how many were taken."""
-        count = min(len(heads), self._room())
+        count = min(len(heads), self._free_places())
         for part, turns in self._turns(count):
             self._client.write_pieces(heads[:count][turns], fillers[:count][turns], part)
         self._taken += count
@@ -47,13 +47,13 @@ class KafkaSender:
 
     def send_keyed(self, messages: Sequence[bytes], keys: Sequence[bytes]) -> int:
         """Offer messages with a key each; return how many were taken."""
-        count = min(len(messages), self._room())
+        count = min(len(messages), self._free_places())
         if count:
             self._client.write_keyed(messages[:count], keys[:count])
         self._taken += count
         return count
 
-    def _room(self) -> int:
+    def _free_places(self) -> int:
         return max(0, self._most - self._client.waiting())
 
     def _turns(self, count: int) -> Iterator[tuple[int, slice]]:

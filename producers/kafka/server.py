@@ -32,7 +32,7 @@ class Broker(Struct, frozen=True, forbid_unknown_fields=True):
     """that a topic's partitions keep together; a quarter of the free disk but at most 8 GiB when left out"""
     retained_seconds: int = 3600
     segment_bytes: int = 64 * 2**20
-    """the step in which a partition forgets: it keeps up to so much more than its share"""
+    """a partition deletes whole segments of this size, so it keeps up to so much more than its share"""
 
 
 def start_kafka(
@@ -187,7 +187,7 @@ def _properties(broker: Broker, folder: Path, port: int, controller_port: int) -
         "share.coordinator.state.topic.min.isr": 1,
         "share.coordinator.state.topic.num.partitions": 1,
         "group.initial.rebalance.delay.ms": 0,
-        # one machine for everything: few threads, and a quorum of one need not tell itself twice a second that it lives
+        # one machine for everything: few threads, and a quorum of one needs no heartbeats
         "num.network.threads": 1,
         "num.io.threads": 2,
         "metadata.max.idle.interval.ms": 0,

@@ -21,7 +21,7 @@ class KafkaSecurity(Struct, frozen=True, forbid_unknown_fields=True):
 
     user: str
     password_file: str
-    """a file of this machine; its text stands in no record of a run"""
+    """a file of this machine; no record of a run has its text"""
     ca_file: str
     """a file of this machine with the certificates that the brokers' own are signed by (PEM)"""
 

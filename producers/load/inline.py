@@ -24,18 +24,18 @@ class InlineLoadGenerator:
     def __init__(self, endpoint: Endpoint, env: RunEnvironment, workers: int = 1) -> None:  # noqa: ARG002  one thread
         self._thread: Thread | None = None
         self._progress: SimpleQueue[SendProgress | HarnessError] = SimpleQueue()
-        self._halted = Event()
+        self._cancelled = Event()
         self._sender = registry.open_sender(endpoint)
 
     def start(self, spec: LoadSpec) -> None:
         """Begin to send a spec; return at once."""
-        self._halted.clear()
+        self._cancelled.clear()
         self._thread = Thread(target=self._run, args=(spec,), name="load", daemon=True)
         self._thread.start()
 
     def cancel(self) -> None:
         """Give up what is not sent yet."""
-        self._halted.set()
+        self._cancelled.set()
 
     def poll(self) -> list[SendProgress]:
         """Return the progress since the last call.
@@ -55,7 +55,7 @@ class InlineLoadGenerator:
 
     def close(self) -> None:
         """Close the senders."""
-        self._halted.set()
+        self._cancelled.set()
         if self._thread is not None:
             self._thread.join(timeout=15)
         self._sender.close()
@@ -65,7 +65,7 @@ class InlineLoadGenerator:
             run_load(
                 OpenLoopSender(spec, self._sender),
                 self._progress.put,
-                self._halted.is_set,
+                self._cancelled.is_set,
                 clock=clock.make_reader(spec.clock),
             )
         except HarnessError as problem:

@@ -70,7 +70,7 @@ class LocustLoadGenerator:
 
     def cancel(self) -> None:
         """Give up what is not sent yet."""
-        with contextlib.suppress(ProcessDiedError):  # `poll` tells of it
+        with contextlib.suppress(ProcessDiedError):  # `poll` raises it
             self._processes.send(Cancel())
 
     def poll(self) -> list[SendProgress]:
@@ -79,7 +79,7 @@ class LocustLoadGenerator:
         Raises:
             ProcessDiedError: Locust is gone.
         """
-        return self._processes.sent()
+        return self._processes.poll()
 
     def close(self) -> None:
         """Close the senders."""
@@ -119,18 +119,18 @@ class LocustProcess:
     def send(self, what: Command) -> None:
         """Send a command. Raises ProcessDiedError when it is gone."""
         if not self._child.inbox.send(what):
-            raise self._died()
+            raise self._death_error()
 
-    def sent(self) -> list[SendProgress]:
-        """Return its progress since the last call. Raises ProcessDiedError once it has said the last."""
+    def poll(self) -> list[SendProgress]:
+        """Return its progress since the last call. Raises ProcessDiedError once the last of it was returned."""
         alive, received = self.alive(), self._child.receive()
         if not received and not alive:
-            raise self._died()
+            raise self._death_error()
         progress = [one for one in received if isinstance(one, SendProgress)]
         return progress if self._alone else [one for one in map(self._together.add, progress) if one is not None]
 
     def wait_ready(self, seconds: float) -> None:
-        """Return once all of it has done what it was told.
+        """Wait until every process has executed the last command.
 
         Raises:
             ProcessDiedError: it is gone.
@@ -140,12 +140,12 @@ class LocustProcess:
         while ready < self._members:
             ready += sum(isinstance(one, Ready) for one in self._child.receive(0.05))
             if not self.alive():
-                raise self._died()
+                raise self._death_error()
             if time.monotonic() > deadline:
                 raise NotReadyError(f"Locust was not ready within {seconds:g} s", self._child.log)
 
     def dismiss(self) -> None:
-        """Have it close its senders; a process that does not is ended."""
+        """Make it close its senders; end a process that does not."""
         try:
             self.send(Closing())
             self.wait_ready(READY_TIMEOUT_S)
@@ -162,7 +162,7 @@ class LocustProcess:
         for worker in self._workers:
             worker.stop(timeout_s=1.0)
 
-    def _died(self) -> ProcessDiedError:
+    def _death_error(self) -> ProcessDiedError:
         return (
             next((worker.exit_error() for worker in self._workers if not worker.alive()), None)
             or self._child.exit_error()

@@ -1,6 +1,6 @@
 """Inside Locust: users that take specs and send them at full speed. Only this module imports locust and gevent.
 
-Messages are no Locust events one by one: each progress report is one event, whose length is the bytes that were sent
+A message is no Locust event of its own: each progress report is one event, whose length is the bytes that were sent
 since the one before. producers.load.locust starts one process with a channel; or a master with a channel and workers,
 which get their specs from it, and give their progress to it, as Locust's custom messages.
 """
@@ -28,13 +28,13 @@ from bench.workload.open_loop import OpenLoopSender, run_load
 from producers.load.locust import Closing, Command, Opening, Reply
 
 MASTER_TIMEOUT_S = 15
-"""A worker on another host does not hear of a master that was killed: after so long without its heartbeat it ends
+"""A worker on another host does not notice that its master was killed: after so long without a heartbeat it ends
 (Locust: 60 s, as long as the next run waits for it)."""
-COMMAND_MESSAGE, REPLY_MESSAGE = "stream-bench-order", "stream-bench-account"
+COMMAND_MESSAGE, REPLY_MESSAGE = "stream-bench-command", "stream-bench-reply"
 """Locust's custom messages, from master to workers and back; each carries one JSON text."""
 
 
-class Line(Protocol):
+class CommandConnection(Protocol):
     """A connection to whoever sends the commands."""
 
     def receive(self, timeout: float | None = None) -> list[Command]:
@@ -44,11 +44,11 @@ class Line(Protocol):
         """Send a reply."""
 
 
-class MasterLine:
+class MasterConnection:
     """A worker's connection: Locust's own to its master."""
 
     def __init__(self, runner: WorkerRunner) -> None:
-        self._runner, self._commands, self._came = runner, deque[Command](), Event()
+        self._runner, self._commands, self._arrived = runner, deque[Command](), Event()
         self.member = 0
         """number of this one among the run's workers"""
 
@@ -56,13 +56,13 @@ class MasterLine:
         """Take in a command that Locust delivers."""
         self.member = msg.data["member"]
         self._commands.append(msgspec.json.decode(msg.data["json"], type=cast("type[Command]", Command)))
-        self._came.set()
+        self._arrived.set()
 
     def receive(self, timeout: float | None = None) -> list[Command]:
         """Return the commands that came within `timeout` seconds."""
         if timeout != 0:
-            self._came.wait(timeout)
-        self._came.clear()
+            self._arrived.wait(timeout)
+        self._arrived.clear()
         commands = list(self._commands)
         self._commands.clear()
         return commands
@@ -72,7 +72,7 @@ class MasterLine:
         self._runner.send_message(REPLY_MESSAGE, {"json": msgspec.json.encode(message).decode()})
 
 
-LINES: dict[Environment, MasterLine] = {}
+CONNECTIONS: dict[Environment, MasterConnection] = {}
 
 
 def add_channel(parser: ArgumentParser) -> None:
@@ -83,8 +83,8 @@ def add_channel(parser: ArgumentParser) -> None:
 def connect_worker(environment: Environment, **_: object) -> None:
     """Register a worker's listener before its master can send anything."""
     if isinstance(environment.runner, WorkerRunner):
-        LINES[environment] = MasterLine(environment.runner)
-        environment.runner.register_message(COMMAND_MESSAGE, LINES[environment].take)
+        CONNECTIONS[environment] = MasterConnection(environment.runner)
+        environment.runner.register_message(COMMAND_MESSAGE, CONNECTIONS[environment].take)
 
 
 def relay_commands(environment: Environment, **_: object) -> None:
@@ -106,8 +106,8 @@ def _pass_on(channel: Channel[Command], msg: Any, **_: object) -> None:
 def _relay(runner: MasterRunner, channel: Channel[Command]) -> None:
     """Relay commands to the workers.
 
-    Each worker gets its number here: Locust's own numbers count workers of an earlier run, too, that still say
-    something.
+    Each worker gets its number here: Locust's own numbers also count workers of an earlier run that still send
+    messages.
     """
     members = sorted(runner.clients)
     try:
@@ -153,7 +153,7 @@ class Producer(User):
 
     def __init__(self, environment: Environment) -> None:
         super().__init__(environment)
-        self._line: Line = LINES.get(environment) or _channel(environment)
+        self._connection: CommandConnection = CONNECTIONS.get(environment) or _channel(environment)
         self._commands: deque[Command] = deque()
         self._sender: Sender | None = None
         self._source, self._bytes, self._counted = "", 0, 0
@@ -165,17 +165,17 @@ class Producer(User):
             while True:
                 self._do(self._next())
         except (EOFError, BrokenPipeError):
-            self._leave(0)
+            self._quit(0)
 
     def fail(self, reason: str) -> None:
         """Send why the load cannot go on, and end."""
         with contextlib.suppress(OSError):
-            self._line.send(Failure(reason))
-        self._leave(1)
+            self._connection.send(Failure(reason))
+        self._quit(1)
 
     def _next(self) -> Command:
         while not self._commands:
-            self._commands.extend(self._line.receive())
+            self._commands.extend(self._connection.receive())
         return self._commands.popleft()
 
     def _do(self, command: Command) -> None:
@@ -183,38 +183,42 @@ class Producer(User):
             case Opening(endpoint):
                 self._close()
                 self._source, self._sender = endpoint.source, registry.open_sender(endpoint)
-                self._line.send(Ready())
+                self._connection.send(Ready())
             case Closing():
                 self._close()
-                self._line.send(Ready())
+                self._connection.send(Ready())
             case LoadSpec() as spec:
                 assert self._sender is not None, "Opening comes before LoadSpec"
                 self._bytes, self._counted = spec.message_bytes, 0
                 sender = OpenLoopSender(self._share(spec), self._sender)
                 with contextlib.suppress(_ClosingError):
                     run_load(
-                        sender, self._report, self._is_halted, clock=clock.make_reader(spec.clock), sleep=gevent.sleep
+                        sender,
+                        self._report,
+                        self._is_cancelled,
+                        clock=clock.make_reader(spec.clock),
+                        sleep=gevent.sleep,
                     )
             case Cancel():
                 pass  # the spec that it was meant for is over
 
     def _share(self, spec: LoadSpec) -> LoadSpec:
         """Return a worker's share of a spec; all of it where there is only one."""
-        return spec.for_worker(self._line.member) if isinstance(self._line, MasterLine) else spec
+        return spec.for_worker(self._connection.member) if isinstance(self._connection, MasterConnection) else spec
 
-    def _is_halted(self) -> bool:
+    def _is_cancelled(self) -> bool:
         """Return whether a command came since the spec began, to cancel it.
 
         Raises:
             _ClosingError: the sender is to be closed: nobody waits for what is not confirmed yet.
         """
-        self._commands.extend(self._line.receive(timeout=0))
+        self._commands.extend(self._connection.receive(timeout=0))
         if any(isinstance(command, Closing) for command in self._commands):
             raise _ClosingError
         return bool(self._commands)
 
     def _report(self, sent: SendProgress) -> None:
-        self._line.send(sent)
+        self._connection.send(sent)
         new, self._counted = sent.accepted - self._counted, sent.accepted
         if new:
             self.environment.events.request.fire(
@@ -231,7 +235,7 @@ class Producer(User):
         if sender is not None:
             sender.close()
 
-    def _leave(self, exit_code: int) -> None:
+    def _quit(self, exit_code: int) -> None:
         self._close()
         self.environment.process_exit_code = exit_code
         gevent.spawn(self.environment.runner.quit)  # which ends the greenlet that we are in

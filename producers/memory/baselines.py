@@ -22,7 +22,7 @@ def client_loop(_: Endpoint, message: bytes, meter: RateMeter, __: Path) -> None
     A bounded deque, one thread appends messages that it makes, another pops them.
     """
     waiting, filler = deque[bytes](), message[64:]
-    most, popped, over = max(2, min(200_000, 16 * 10**6 // len(message))), [0], Event()
+    max_waiting, popped, over = max(2, min(200_000, 16 * 10**6 // len(message))), [0], Event()
 
     def pop() -> None:
         while not over.is_set():
@@ -36,7 +36,7 @@ def client_loop(_: Endpoint, message: bytes, meter: RateMeter, __: Path) -> None
     reader = Thread(target=pop, daemon=True)
     reader.start()
     while meter.keep_measuring(popped[0]):
-        for number in range(min(1000, most - len(waiting))):
+        for number in range(min(1000, max_waiting - len(waiting))):
             waiting.append(stamp(number) + filler)
     over.set()
     reader.join()

@@ -30,21 +30,21 @@ class Admin:
     def has_namespace(self) -> bool:
         """Return whether the namespace of the topics exists."""
         tenant, _, _ = self._site.namespace.partition("/")
-        return tenant in self._asked("GET", "tenants") and self._site.namespace in self._asked(
+        return tenant in self._request("GET", "tenants") and self._site.namespace in self._request(
             "GET", f"namespaces/{tenant}"
         )
 
     def make_topic(self, name: str, partitions: int) -> None:
         """Create a partitioned topic that did not exist before."""
-        self._asked("PUT", f"{self._path(name)}/partitions", partitions)
+        self._request("PUT", f"{self._path(name)}/partitions", partitions)
 
     def delete_topic(self, name: str) -> None:
         """Delete a topic; its clients are disconnected."""
-        self._asked("DELETE", f"{self._path(name)}/partitions?force=true")
+        self._request("DELETE", f"{self._path(name)}/partitions?force=true")
 
     def backlog(self, name: str, subscription: str) -> Backlog:
         """Return what the subscription has still to read, of all partitions."""
-        stats = self._asked(
+        stats = self._request(
             "GET", f"{self._path(name)}/partitioned-stats?getPreciseBacklog=true&subscriptionBacklogSize=true"
         )
         of = stats.get("subscriptions", {}).get(subscription, {})
@@ -53,7 +53,7 @@ class Admin:
     def _path(self, name: str) -> str:
         return f"persistent/{self._site.namespace}/{quote(name, safe='')}"
 
-    def _asked(self, method: str, path: str, content: object = None) -> Any:
+    def _request(self, method: str, path: str, content: object = None) -> Any:
         """Return the answer to a request. Raises PluginError with what the administration says where it refuses."""
         body = None if content is None else json.dumps(content)
         try:

@@ -133,14 +133,14 @@ class _LastCounted:
                 send(builder().content(content).build(), None)
             last = builder().content(messages[-1]).build()
         self._written += len(messages)
-        send(last, self._watching(self._written))
+        send(last, self._failure_callback(self._written))
 
     def settled(self) -> tuple[int, int]:
         """Return (confirmed, failed) of what was written."""
         failed, upto = self._given_up  # first: what fails meanwhile is then not taken for confirmed
         return max(self._raw.last_sequence_id() + 1, upto) - failed, failed
 
-    def _watching(self, written: int) -> Callable[[pulsar.Result, object], None]:
+    def _failure_callback(self, written: int) -> Callable[[pulsar.Result, object], None]:
         """Return a callback that, if the last message failed, counts all unconfirmed ones before it as failed."""
 
         def ended(result: pulsar.Result, _: object) -> None:

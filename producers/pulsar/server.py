@@ -20,7 +20,7 @@ from producers.pulsar.admin import Admin
 from producers.pulsar.connection import make_client
 from producers.pulsar.site import PulsarSite
 
-FRAME_ROOM = 2**20
+FRAME_OVERHEAD = 2**20
 """Bytes by which the bookie takes larger frames than the broker takes messages: with less, a message near the limit is
 refused by the bookie and sent to it again for ever, which looks like a slow broker."""
 
@@ -47,12 +47,12 @@ class Broker(Struct, frozen=True, forbid_unknown_fields=True):
     """in which the bookie reads its logs; as shipped 4 KiB, so that a message of 10 MB took 2,441 reads and half of
     the CPU"""
     segment_bytes: int = 64 * 2**20
-    """the step in which a topic forgets what was read, and in which the bookie's journal and logs begin a new file"""
+    """of the segments in which a topic deletes what was read, and of the files of the bookie's journal and logs"""
 
     @property
     def frame_bytes(self) -> int:
         """Return the bookie's own limit (nettyMaxFrameSizeBytes)."""
-        return self.message_bytes + FRAME_ROOM
+        return self.message_bytes + FRAME_OVERHEAD
 
 
 def start_pulsar(

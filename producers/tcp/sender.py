@@ -66,45 +66,45 @@ class TcpSender:
 
     def send(self, messages: Sequence[bytes]) -> int:
         """Offer messages; return how many were taken."""
-        return self._sent(len(messages), partial(self._hold, messages))
+        return self._send(len(messages), partial(self._hold, messages))
 
     def send_pieces(self, heads: Sequence[bytes], fillers: Sequence[Filler]) -> int:
         """Offer messages in two pieces, header and filler; return how many were taken."""
-        return self._sent(len(heads), partial(self._hold_pieces, heads, fillers))
+        return self._send(len(heads), partial(self._hold_pieces, heads, fillers))
 
-    def _sent(self, offered: int, hold: Callable[[int], int]) -> int:
-        """Return how many of the offered messages were taken.
+    def _send(self, offered: int, hold: Callable[[int], int]) -> int:
+        """Offer messages to the reader; return how many were taken.
 
         `hold` takes the next ones, from a number on, and returns how many.
         """
         deadline, taken = time.monotonic() + MAX_SEND_S, 0
-        if not self._connected():
+        if not self._accept_reader():
             return 0
-        while self._flushed(deadline) and self._reader is not None and taken < offered:
+        while self._flush(deadline) and self._reader is not None and taken < offered:
             taken += hold(taken)
         self._taken += taken
         return taken
 
     def confirmed(self) -> tuple[int, int]:
         """Return (confirmed, failed) so far."""
-        if self._held and self._connected():
-            self._flushed(time.monotonic())
+        if self._held and self._accept_reader():
+            self._flush(time.monotonic())
         return self._taken - self._held, 0
 
     def close(self) -> None:
         """Disconnect; what is not confirmed is given up."""
-        self._part()
+        self._disconnect()
         self._listener.close()
 
-    def _connected(self) -> bool:
-        """Return whether there is a reader; a newer one replaces the one there was."""
+    def _accept_reader(self) -> bool:
+        """Accept the newest reader in place of the one before; return whether there is one."""
         with contextlib.suppress(BlockingIOError):
             while True:
                 newest, _ = self._listener.accept()
-                self._part()
-                self._greet(newest)
+                self._disconnect()
+                self._set_reader(newest)
         if self._reader is not None and _gone(self._reader):
-            self._part()
+            self._disconnect()
         return self._reader is not None
 
     def _hold(self, messages: Sequence[bytes], first: int) -> int:
@@ -128,8 +128,8 @@ class TcpSender:
         self._next, self._written, self._left = 0, 0, sum(map(len, buffers))
         return count
 
-    def _flushed(self, deadline: float) -> bool:
-        """Return whether nothing is held back any more."""
+    def _flush(self, deadline: float) -> bool:
+        """Write what is held, until the deadline; return whether nothing is held any more."""
         while self._held and self._reader is not None:
             pieces = self._buffers
             if self._next or self._written:
@@ -141,7 +141,7 @@ class TcpSender:
             except BlockingIOError:  # none of it within TIMEOUT_S
                 return False
             except OSError:
-                self._part()
+                self._disconnect()
                 return False
             if self._held and time.monotonic() > deadline:
                 return False
@@ -163,14 +163,14 @@ class TcpSender:
             self._written -= len(self._buffers[self._next])
             self._next += 1
 
-    def _greet(self, reader: socket.socket) -> None:
+    def _set_reader(self, reader: socket.socket) -> None:
         reader.settimeout(0)
         reader.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         reader.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("@ll", 0, round(TIMEOUT_S * 1e6)))
         os.set_blocking(reader.fileno(), True)  # for `writev`, which waits in the kernel, also under gevent
         self._reader = reader
 
-    def _part(self) -> None:
+    def _disconnect(self) -> None:
         """Disconnect the reader; the next one begins with the first message that this one did not get in whole."""
         if self._reader is not None:
             self._reader.close()

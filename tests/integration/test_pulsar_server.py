@@ -19,7 +19,7 @@ from frameworks.spark.pulsarsource.position import Position
 from frameworks.spark.pulsarsource.reading import Range
 from frameworks.spark.pulsarsource.source import PulsarStreamReader
 from producers.pulsar.admin import Admin
-from producers.pulsar.server import FRAME_ROOM, Broker, _properties, start_pulsar
+from producers.pulsar.server import FRAME_OVERHEAD, Broker, _properties, start_pulsar
 from producers.pulsar.site import PulsarSite
 
 DEADLINE = 100.0
@@ -199,7 +199,7 @@ def test_the_bookies_frames_are_larger_than_the_brokers_messages():
     """The frame size exceeds the message size for every limit."""
     text = _properties(Broker(message_bytes=7 * 2**20), 1, 2)
     assert f"maxMessageSize={7 * 2**20}\n" in text
-    assert f"nettyMaxFrameSizeBytes={7 * 2**20 + FRAME_ROOM}\n" in text
+    assert f"nettyMaxFrameSizeBytes={7 * 2**20 + FRAME_OVERHEAD}\n" in text
 
 
 def test_a_sites_pulsar_takes_what_pulsar_ships(env, monkeypatch):

@@ -119,14 +119,14 @@ def test_messages_that_were_deleted_up_to_a_batchs_end_fail_it(pulsar, topic, re
     write(0, 10)
     end = reader.latestOffset(start)
     for _ in range(3):  # a ledger that is closed and behind every subscription is deleted
-        Admin(pulsar.address)._asked("PUT", f"{part.replace('://', '/')}/unload")
+        Admin(pulsar.address)._request("PUT", f"{part.replace('://', '/')}/unload")
         write(100, 10)
     reader.commit(reader.latestOffset(end))
     gone = Range(part, start[part], end[part])
     deadline = time.monotonic() + DEADLINE
     while _readable(reader, gone):
         assert time.monotonic() < deadline, "Pulsar has not deleted what every subscription has behind it"
-        Admin(pulsar.address)._asked("PUT", f"{part.replace('://', '/')}/unload")
+        Admin(pulsar.address)._request("PUT", f"{part.replace('://', '/')}/unload")
         write(100, 10)
         reader.commit(reader.latestOffset(end))
         time.sleep(0.5)

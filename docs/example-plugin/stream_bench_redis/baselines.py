@@ -13,13 +13,13 @@ DISCARD_INTERVAL_S = 0.005
 
 
 def client_loop(endpoint: Endpoint, message: bytes, meter: RateMeter, _: Path) -> None:
-    """Send with the plainest loop of redis-py that confirms: one pipeline of XADD after the other to one stream."""
+    """Send with the simplest loop of redis-py that confirms: one pipeline of XADD after the other to one stream."""
     stream, filler, count = streams_of(endpoint)[0], message[HEADER_BYTES:], 0
-    most, some = int(endpoint.client["unread"]), max(1, min(MAX_BATCH_MESSAGES, MAX_BATCH_BYTES // len(message)))
+    max_unread, some = int(endpoint.client["unread"]), max(1, min(MAX_BATCH_MESSAGES, MAX_BATCH_BYTES // len(message)))
     full = Event()  # never set: waits
     with connect_endpoint(endpoint) as client:
         while meter.keep_measuring(count):
-            if count_unread(client, [stream]) >= most:
+            if count_unread(client, [stream]) >= max_unread:
                 full.wait(FULL_INTERVAL_S)
                 continue
             pipeline = client.pipeline(transaction=False)

@@ -31,20 +31,20 @@ class RedisConsumer:
             self._client.close()
             raise PluginError(SOURCE, "open", f"Redis at {endpoint.address}: {problem}") from problem
 
-    def take(self, most: int, timeout: float) -> Sequence[bytes]:
+    def take(self, max_messages: int, timeout: float) -> Sequence[bytes]:
         """Return the next messages of one stream; those of the call before count as processed."""
         try:
             self._acknowledge()
             if not self._batches:
-                self._read(most, timeout)
+                self._read(max_messages, timeout)
         except RedisError as problem:
             raise PluginError(SOURCE, "take", str(problem)) from problem
         if not self._batches:
             return ()
         stream, entries = self._batches.popleft()
-        if len(entries) > most:
-            self._batches.appendleft((stream, entries[most:]))
-        batch = entries[:most]
+        if len(entries) > max_messages:
+            self._batches.appendleft((stream, entries[max_messages:]))
+        batch = entries[:max_messages]
         self._processed = (stream, batch[-1][0])
         return [fields[FIELD] for _, fields in batch]
 
@@ -59,12 +59,13 @@ class RedisConsumer:
             stream, last = processed
             self._client.xtrim(stream, minid=_following(last), approximate=False)
 
-    def _read(self, most: int, timeout: float) -> None:
+    def _read(self, max_messages: int, timeout: float) -> None:
         if not self._last:  # more members than partitions
             time.sleep(timeout)
             return
         block_ms = max(1, round(1000 * timeout))  # 0 would wait for ever
-        replies = cast("list[tuple[bytes, Entries]]", self._client.xread(self._last, count=most, block=block_ms))
+        found = self._client.xread(self._last, count=max_messages, block=block_ms)
+        replies = cast("list[tuple[bytes, Entries]]", found)
         for name, entries in replies:
             stream = name.decode()
             self._last[stream] = entries[-1][0]

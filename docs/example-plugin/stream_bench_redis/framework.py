@@ -18,7 +18,7 @@ TAKE_TIMEOUT_S = 0.05
 class OneThreadSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """The settings of the reader."""
 
-    most: int = 1000
+    max_messages: int = 1000
     """messages taken at once"""
 
 
@@ -41,6 +41,6 @@ class OneThreadFramework:
     def _run(self, consumer: Consumer, work: MessageProcessor, thread: ReportingThread) -> None:
         with closing(consumer):
             while not thread.wait():
-                messages = consumer.take(self._settings.most, TAKE_TIMEOUT_S)
+                messages = consumer.take(self._settings.max_messages, TAKE_TIMEOUT_S)
                 for report in work.process(messages) if messages else ():
                     thread.report(report)
