@@ -127,24 +127,24 @@ def limits(**bounds: str) -> Meta:
 
 def size_text(size: float) -> str:
     """Format a size in bytes for display: 100 B, 10 kB, 2.5 MB."""
-    return _scaled(size, (("GB", 1e9), ("MB", 1e6), ("kB", 1e3), ("B", 1.0)))
+    return _scale_text(size, (("GB", 1e9), ("MB", 1e6), ("kB", 1e3), ("B", 1.0)))
 
 
 def seconds_text(seconds: float) -> str:
     """Format a duration in seconds for display: 0 ms, 250 µs, 20 ms, 1.5 s, 12 min, 2.5 h."""
     if seconds == 0:
         return "0 ms"
-    return _scaled(seconds, (("h", 3600.0), ("min", 60.0), ("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)))
+    return _scale_text(seconds, (("h", 3600.0), ("min", 60.0), ("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)))
 
 
 def rate_text(rate: float | None) -> str:
     """Format a rate in messages/s for display: 12.3 k/s, 20 /s; a dash for None."""
     if rate is None:
         return "–"
-    return _scaled(rate, (("M/s", 1e6), ("k/s", 1e3), ("/s", 1.0)))
+    return _scale_text(rate, (("M/s", 1e6), ("k/s", 1e3), ("/s", 1.0)))
 
 
-def _scaled(value: float, units: tuple[tuple[str, float], ...]) -> str:
+def _scale_text(value: float, units: tuple[tuple[str, float], ...]) -> str:
     """Format three significant digits in the largest unit with a number of at least one, else in the smallest unit."""
     rounded = float(f"{value:.3g}")
     unit, factor = next(((unit, factor) for unit, factor in units if rounded >= factor), units[-1])

@@ -216,7 +216,7 @@ class HistogramsPerSecond:
         """Return the filled buckets of all seconds, the earliest second first."""
         self._pack(self._latest + 1)
         rows = (
-            np.concatenate([_unpacked(block) for block in self._blocks], axis=1)
+            np.concatenate([_unpack_columns(block) for block in self._blocks], axis=1)
             if self._blocks
             else np.zeros((4, 0), np.int64)
         )
@@ -237,19 +237,19 @@ class HistogramsPerSecond:
         ]
         self._packed = before
         if rows:
-            self._blocks.append(_packed(np.array(rows, dtype=np.int64).T))
+            self._blocks.append(_pack_columns(np.array(rows, dtype=np.int64).T))
 
 
 _ROW = np.array([4 * _BUCKETS, _BUCKETS, 1], dtype=np.int64)
 """Factors that map (second, number of the kind, bucket) to one integer key, ordered alike."""
 
 
-def _packed(columns: NDArray[np.int64]) -> bytes:
+def _pack_columns(columns: NDArray[np.int64]) -> bytes:
     """Return columns of integers compressed to a few bytes a row: most differ little from their predecessor."""
     return zlib.compress(np.diff(columns, axis=1, prepend=0).tobytes())
 
 
-def _unpacked(block: bytes) -> NDArray[np.int64]:
-    """Return the four columns that `_packed` compressed."""
+def _unpack_columns(block: bytes) -> NDArray[np.int64]:
+    """Return the four columns that `_pack_columns` compressed."""
     columns: NDArray[np.int64] = np.cumsum(np.frombuffer(zlib.decompress(block), dtype=np.int64).reshape(4, -1), axis=1)
     return columns

@@ -67,7 +67,7 @@ class PointDecision(Struct, frozen=True):
     """of an open point: why it is open"""
 
 
-class _Contest(Struct, frozen=True):
+class _PointTests(Struct, frozen=True):
     """The systems at one point that may have a rate, the highest estimate first."""
 
     point: Point
@@ -96,10 +96,10 @@ def decide_points(
         points.setdefault((result.message_bytes, result.cpu_seconds), ([], []))[0].append(result)
     for cell in missing:
         points.setdefault((cell.message_bytes, cell.cpu_seconds), ([], []))[1].append(cell)
-    contests = [_make_contest(point, *points[point]) for point in sorted(points, key=lambda point: point[::-1])]
-    leads = _hold_error([each.p_lead for each in contests], (1 - TIE_SHARE) * level)
-    ties = _hold_error([each.p_tie for each in contests], TIE_SHARE * level)
-    return [_decide(each, *of_point) for each, *of_point in zip(contests, leads, ties, strict=True)]
+    points_tested = [_test_point(point, *points[point]) for point in sorted(points, key=lambda point: point[::-1])]
+    leads = _hold_error([each.p_lead for each in points_tested], (1 - TIE_SHARE) * level)
+    ties = _hold_error([each.p_tie for each in points_tested], TIE_SHARE * level)
+    return [_decide(each, *of_point) for each, *of_point in zip(points_tested, leads, ties, strict=True)]
 
 
 class _Test(Struct, frozen=True):
@@ -126,13 +126,13 @@ def is_ruled_out(result: Result) -> bool:
     return result.status == "unsupported" or (result.status == "failed" and "died " in (result.reason or ""))
 
 
-def _make_contest(point: Point, results: Sequence[Result], missing: Sequence[Cell]) -> _Contest:
+def _test_point(point: Point, results: Sequence[Result], missing: Sequence[Cell]) -> _PointTests:
     rates = [(result.system, _rate_of(result)) for result in results if not is_ruled_out(result)]
     rates += [(cell.system, _OPEN) for cell in missing]
     rates.sort(key=lambda each: _estimate(each[1]), reverse=True)
     logs = [rate for _, rate in rates]
     lead, tie = (2 * _p_lead(logs), _p_tie(logs)) if len(logs) > 1 else (None, None)
-    return _Contest(point, tuple(rates), tuple(results), lead, tie)
+    return _PointTests(point, tuple(rates), tuple(results), lead, tie)
 
 
 def _rate_of(result: Result) -> LogRate:
@@ -169,22 +169,22 @@ def _p_tie(logs: Sequence[LogRate]) -> float:
     )
 
 
-def _decide(contest: _Contest, lead: _Test, tie: _Test) -> PointDecision:
+def _decide(tested: _PointTests, lead: _Test, tie: _Test) -> PointDecision:
     """Return the decision on one point by the tests of a lead and of a tie."""
-    names, logs = [name for name, _ in contest.rates], [rate for _, rate in contest.rates]
+    names, logs = [name for name, _ in tested.rates], [rate for _, rate in tested.rates]
     if not any(rate.down is not None for rate in logs):
         kind: Kind = "open" if _OPEN in logs else "none"
         candidates = tuple(names) if kind == "open" else ()
-        return PointDecision(contest.point, kind, candidates=candidates, why=_say_why(candidates, contest.results))
+        return PointDecision(tested.point, kind, candidates=candidates, why=_say_why(candidates, tested.results))
     if len(logs) == 1:
-        return PointDecision(contest.point, "single", names[0], candidates=tuple(names))
-    candidates = tuple(name for name, rate in contest.rates if not _is_beaten(rate, logs, lead.level))
+        return PointDecision(tested.point, "single", names[0], candidates=tuple(names))
+    candidates = tuple(name for name, rate in tested.rates if not _is_beaten(rate, logs, lead.level))
     if not lead.certain and not tie.certain:
-        why = _say_why(candidates, contest.results)
-        return PointDecision(contest.point, "open", names[0], names[1], candidates=candidates, why=why)
+        why = _say_why(candidates, tested.results)
+        return PointDecision(tested.point, "open", names[0], names[1], candidates=candidates, why=why)
     low, high = _ratio_limits(logs, lead.level)
     return PointDecision(
-        contest.point, "leads" if lead.certain else "tie", names[0], names[1],
+        tested.point, "leads" if lead.certain else "tie", names[0], names[1],
         ratio_low=low, ratio_high=high, candidates=(names[0],) if lead.certain else candidates,
     )  # fmt: skip
 

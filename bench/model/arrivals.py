@@ -54,11 +54,11 @@ class ProfiledSchedule:
         self._period = float(self._times[-1])
         self._counts = counts * (rate * self._period / counts[-1])
         self._period_count = float(self._counts[-1])
-        self._total = int(self._expected(seconds) + 0.5)
+        self._total = int(self._count_expected(seconds) + 0.5)
 
     def count(self, elapsed: float) -> int:
         """Return how many messages are due by `elapsed` seconds."""
-        return max(0, min(self._total, int(self._expected(elapsed) + 0.5))) if elapsed > 0 else 0
+        return max(0, min(self._total, int(self._count_expected(elapsed) + 0.5))) if elapsed > 0 else 0
 
     def due(self, first: int, last: int, step: int = 1) -> Times:
         """Return the due times of messages first, first + step ... up to but not including `last`."""
@@ -67,7 +67,7 @@ class ProfiledSchedule:
         within: Times = np.interp(wanted - periods * self._period_count, self._counts, self._times)
         return periods * self._period + within
 
-    def _expected(self, elapsed: float) -> float:
+    def _count_expected(self, elapsed: float) -> float:
         periods = elapsed // self._period
         within = np.interp(elapsed - periods * self._period, self._times, self._counts)
         return float(periods * self._period_count + within)

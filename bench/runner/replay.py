@@ -80,5 +80,5 @@ def search_problem(plan: CellPlan, inputs: SearchInputs) -> SearchProblem:
         noise=inputs.noise,
         cold=inputs.cold,
         warm_ups=inputs.warm_ups,
-        asked_s=plan.cell.cpu_seconds / (plan.placement.cores or math.inf),
+        requested_s=plan.cell.cpu_seconds / (plan.placement.cores or math.inf),
     )

@@ -41,9 +41,9 @@ class Bisection(Struct, frozen=True):
         if not self.steps:
             return durations.plan(0, self.problem.start, "warm-up")
         bracket = self._bracket()
-        if self._failed(bracket) or self._answered(bracket):
+        if self._has_failed(bracket) or self._answers(bracket):
             return None
-        if bracket.late_at is None and self._precise(bracket) and bracket.low is not None:
+        if bracket.late_at is None and self._is_precise(bracket) and bracket.low is not None:
             return durations.plan(number, bracket.low, "confirm")
         rate = bracket.late_at or self._next_rate(bracket)
         if self._spent_seconds() + durations.estimate_seconds(rate) > search.budget:
@@ -69,7 +69,7 @@ class Bisection(Struct, frozen=True):
     def _spent_seconds(self) -> float:
         return sum(step.measurement.seconds for step in self.steps)
 
-    def _failed(self, bracket: Bracket) -> bool:
+    def _has_failed(self, bracket: Bracket) -> bool:
         """Return True if the search ends without a measured rate."""
         if (
             bracket.deaths >= MAX_DEATHS
@@ -79,7 +79,7 @@ class Bisection(Struct, frozen=True):
             return True
         return bracket.upper is not None and bracket.upper <= self.problem.search.lowest
 
-    def _precise(self, bracket: Bracket) -> bool:
+    def _is_precise(self, bracket: Bracket) -> bool:
         """Return True if the bracket is as narrow as requested, or its lower end is the highest rate worth a trial."""
         if bracket.low is None:
             return False
@@ -87,13 +87,13 @@ class Bisection(Struct, frozen=True):
             return bracket.low >= self.problem.highest
         return bracket.upper / bracket.low <= 1 + self.problem.search.precision + 1e-9
 
-    def _answered(self, bracket: Bracket) -> bool:
+    def _answers(self, bracket: Bracket) -> bool:
         """Return True if the bracket above the confirmed rate is as narrow as requested."""
         if bracket.confirmed is None:
             return False
         rate = bracket.confirmed.measurement.planned.rate
         upper = bracket.upper or self.problem.highest
-        return upper / rate <= 1 + self.problem.search.precision + 1e-9 and self._precise(bracket)
+        return upper / rate <= 1 + self.problem.search.precision + 1e-9 and self._is_precise(bracket)
 
     def _next_rate(self, bracket: Bracket) -> float:
         lowest, highest = float(self.problem.search.lowest), self.problem.highest
@@ -149,7 +149,7 @@ class Bisection(Struct, frozen=True):
             return self._without_low(result, bracket)
         confirmed = bracket.confirmed.measurement.planned.rate if bracket.confirmed is not None else None
         result = replace(result, low_hz=low, high_hz=high, confirmed_hz=confirmed)
-        if high is not None and confirmed is not None and self._answered(bracket) and (limit is None or high <= limit):
+        if high is not None and confirmed is not None and self._answers(bracket) and (limit is None or high <= limit):
             return replace(result, status="measured", low_hz=confirmed, estimate_hz=(confirmed * high) ** 0.5)
         reason = "generator" if limit is not None and (high is None or limit < high) else "budget"
         if high is None and limit is None and low >= self.problem.search.highest:

@@ -246,9 +246,9 @@ def _cannot_be_exceeded(result: Result) -> bool:
 def _is_separable(state: CellState, states: Sequence[CellState], remaining_s: float) -> bool:
     """Return True if a share of the time left separates a cell's interval from an overlapping one of its point."""
     return any(
-        _separation_seconds(state, rival) <= MAX_CLOSING_SHARE * remaining_s
-        for rival in states
-        if rival.cell.system != state.cell.system and _point(rival.cell) == _point(state.cell)
+        _separation_seconds(state, other) <= MAX_CLOSING_SHARE * remaining_s
+        for other in states
+        if other.cell.system != state.cell.system and _point(other.cell) == _point(state.cell)
     )
 
 

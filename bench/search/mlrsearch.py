@@ -69,10 +69,10 @@ class MlrSearch(Struct, frozen=True):
         try:
             low, high = self._replay()
         except _TrialRequestedError:
-            return self._unfinished(result)
+            return self._finish_early(result)
         if low is None:
             return replace(result, status="upper-bound", reason="floor", high_hz=high)
-        best = min(self._sustained(), key=lambda step: abs(step.measurement.planned.rate - low), default=None)
+        best = min(self._list_sustained(), key=lambda step: abs(step.measurement.planned.rate - low), default=None)
         result = replace(result, status="measured", estimate_hz=low, low_hz=low, high_hz=high, confirmed_hz=low)
         if high is None or any(rate <= 1.001 * high for rate in late):
             reason = "generator" if late or self.problem.generator_hz is not None else "budget"
@@ -80,11 +80,11 @@ class MlrSearch(Struct, frozen=True):
         limit = "generator" if result.reason == "generator" else None
         return with_trial(result, best, limit) if best is not None else result
 
-    def _unfinished(self, result: Result) -> Result:
+    def _finish_early(self, result: Result) -> Result:
         """Return the result of a search that the budget ended: the highest rate sustained below every failed one."""
         failed = [step.measurement.planned.rate for step in self.steps if step.verdict.word != "sustained"]
         lowest_failed = min(failed, default=float("inf"))
-        below = [step for step in self._sustained() if step.measurement.planned.rate < lowest_failed]
+        below = [step for step in self._list_sustained() if step.measurement.planned.rate < lowest_failed]
         if not below:
             return replace(result, reason="no answer within the budget")
         best = max(below, key=lambda step: step.measurement.planned.rate)
@@ -93,7 +93,7 @@ class MlrSearch(Struct, frozen=True):
             replace(result, status="lower-bound", reason="budget", estimate_hz=rate, low_hz=rate), best, None
         )
 
-    def _sustained(self) -> Iterator[Step]:
+    def _list_sustained(self) -> Iterator[Step]:
         return (step for step in self.steps if step.verdict.word == "sustained")
 
     def _replay(self) -> tuple[float | None, float | None]:

@@ -15,8 +15,8 @@ from bench.search.problem import SearchProblem, Step
 from bench.search.settling import bound_of, is_settled
 from bench.search.trial_summary import sent_rate
 
-TRIED = ("search", "confirm")
-"""Purposes of the trials that count."""
+SEARCH_PURPOSES = ("search", "confirm")
+"""Purposes of the trials that the search learns from."""
 
 
 class Evidence:
@@ -41,10 +41,10 @@ class Evidence:
         ended = measurement.ended in ("complete", "hopeless")
         if (verdict.word == "invalid" and not disturbed) or not ended or stability.inconsistent:
             return None
-        if measurement.planned.purpose not in TRIED:
+        if measurement.planned.purpose not in SEARCH_PURPOSES:
             return None
         rate, last = measurement.planned.rate, self.steps[-1] if self.steps else None
-        if _is_breach(verdict, stability) and not (last and _breached(last) and last.measurement.planned.rate == rate):
+        if _is_breach(verdict, stability) and not (last and _breaches(last) and last.measurement.planned.rate == rate):
             return None
         before = sum(step.measurement.seconds for step in self.steps)
         known = measurement.warm_s if measurement.warm_s is not None else before
@@ -56,7 +56,7 @@ class Evidence:
     def known(self) -> list[Reading]:
         """The readings of the trials that have one.
 
-        Trials without time to settle, which only find the range, are bounds until another one tells the capacity.
+        Trials without time to settle, which only find the range, are bounds until another one shows the capacity.
         """
         settled = self._settled
         if any(reading.near for reading in settled):
@@ -77,7 +77,7 @@ class Evidence:
     @cached_property
     def sustained_steps(self) -> list[Step]:
         """The sustained trials, the one with the lowest rate first."""
-        steps = [step for step in self._tried if step.verdict.word == "sustained"]
+        steps = [step for step in self._search_steps if step.verdict.word == "sustained"]
         return sorted(steps, key=lambda step: step.measurement.planned.rate)
 
     @cached_property
@@ -144,7 +144,7 @@ class Evidence:
             self.problem.fixed_share,
             self.problem.noise,
             self.problem.warm_ups,
-            self.problem.asked_s,
+            self.problem.requested_s,
         )
         return capacity_posterior(prior, self.known, batches=self.problem.batch_interval > 0)
 
@@ -227,8 +227,8 @@ class Evidence:
         return min(sustained, overloaded)
 
     @property
-    def _tried(self) -> list[Step]:
-        return [step for step in self.steps if step.measurement.planned.purpose in TRIED]
+    def _search_steps(self) -> list[Step]:
+        return [step for step in self.steps if step.measurement.planned.purpose in SEARCH_PURPOSES]
 
     def _contradicts(self, reading: Reading, middle: float) -> bool:
         noise = max(self.parameters.typical_noise, self.posterior.noise)
@@ -245,5 +245,5 @@ def _is_breach(verdict: Verdict, stability: Stability) -> bool:
     return verdict.word == "overloaded" and verdict.why not in BACKLOG_REASONS and not stability.overloaded
 
 
-def _breached(step: Step) -> bool:
+def _breaches(step: Step) -> bool:
     return step.verdict.word == "overloaded" and step.verdict.why not in BACKLOG_REASONS

@@ -57,7 +57,7 @@ class CapacityPrior(Struct, frozen=True):
     `cold`: the system is known to need time until it is at full speed. `fixed_share`: that of other cells of the
     system, if it is known. `noise`: probabilities of SIGMAS that other cells of the map show; empty if there are none.
     `warm_ups`: of a cold system, probabilities of WARM_UPS_S that its other cells show; empty if there are none.
-    `asked_s`: seconds on all cores that the work takes which a scenario asks for with each message.
+    `requested_s`: seconds on all cores that the requested work on one message takes.
     """
 
     lowest: float
@@ -68,7 +68,7 @@ class CapacityPrior(Struct, frozen=True):
     fixed_share: float | None = None
     noise: tuple[float, ...] = ()
     warm_ups: tuple[float, ...] = ()
-    asked_s: float = 0.0
+    requested_s: float = 0.0
 
 
 class CapacityPosterior(Struct, frozen=True, eq=False):
@@ -148,7 +148,9 @@ def _probabilities(
     base = np.log(density)[None, None, :] + sigmas[None, :, None] + np.log(of_shares)[:, None, None]
     weights = []
     for warm_up, known in zip(warm_ups, _warm_up_weights(prior, warm_ups), strict=True):
-        likelihoods = (_log_likelihood(thetas, each, shares, _speed(each, warm_up, prior.asked_s)) for each in readings)
+        likelihoods = (
+            _log_likelihood(thetas, each, shares, _speed(each, warm_up, prior.requested_s)) for each in readings
+        )
         weights.append(sum(likelihoods, base) + math.log(known))
     stacked = np.stack(weights)
     return np.asarray(np.exp(stacked - stacked.max()))
@@ -195,13 +197,13 @@ def _warm_up_weights(prior: CapacityPrior, warm_ups: Sequence[float]) -> Grid:
     return np.array([sum(weights.values()) - sum(later), *later])
 
 
-def _speed(reading: Reading, warm_up: float, asked_s: float) -> float:
+def _speed(reading: Reading, warm_up: float, requested_s: float) -> float:
     """Return the speed at a reading, as a share of that when warm, of a system that needs `warm_up` seconds."""
     if reading.age >= warm_up:
         return 1.0
     share = COLD_SHARE + (1 - COLD_SHARE) * reading.age / warm_up
-    asked = min(1.0, asked_s * reading.rate / reading.ratio)
-    return asked + (1 - asked) * share
+    requested = min(1.0, requested_s * reading.rate / reading.ratio)
+    return requested + (1 - requested) * share
 
 
 def _noise_weights(prior: CapacityPrior) -> Grid:

@@ -37,7 +37,7 @@ class SearchProblem(Struct, frozen=True):
     """whether the system is known to need a while until it is at full speed"""
     warm_ups: tuple[float, ...] = ()
     """probability of each time until full speed of the search's grid, from other cells of the system; empty: none"""
-    asked_s: float = 0.0
+    requested_s: float = 0.0
     """seconds on all cores that the work takes which the scenario asks for with each message"""
 
     @property

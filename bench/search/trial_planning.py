@@ -33,7 +33,7 @@ def _plan_confirmation(evidence: Evidence) -> PlannedTrial | None:
     tried = any(step.measurement.planned.purpose == "confirm" for step in evidence.steps)
     if budget < parameters.confirmation_budget or confirmed >= 0.98 * low or tried:
         return None
-    rate = _limited(evidence, low)
+    rate = _clamp_rate(evidence, low)
     return _plan(evidence, rate, _window(evidence, rate), "confirm")
 
 
@@ -102,18 +102,18 @@ def _excess(evidence: Evidence, rate: float) -> float:
 def _next_rate(evidence: Evidence) -> float:
     """Return the rate of the next trial: a probe while the capacity is not known, else one near it."""
     last, parameters = evidence.steps[-1] if evidence.steps else None, evidence.parameters
-    if last is not None and (_late_once(evidence) or _retried(evidence)):
+    if last is not None and (_is_first_lateness(evidence) or _is_first_breach(evidence)):
         return last.measurement.planned.rate
     if not evidence.sustained and evidence.overloaded == math.inf and not evidence.estimates:  # nothing that counts yet
-        return _limited(evidence, evidence.problem.start if last is None else _retry_rate(last, parameters))
+        return _clamp_rate(evidence, evidence.problem.start if last is None else _retry_rate(last, parameters))
     if not evidence.estimates:
-        return _limited(evidence, _probe_rate(evidence))
+        return _clamp_rate(evidence, _probe_rate(evidence))
     middle, share = evidence.posterior.quantiles(0.5)[0], parameters.next_share
     if not evidence.sustained:
-        return _limited(evidence, min(parameters.first_load * middle, 0.9 * evidence.overloaded))
+        return _clamp_rate(evidence, min(parameters.first_load * middle, 0.9 * evidence.overloaded))
     if any(reading.ratio != 1 for reading in evidence.estimates):
         share = parameters.next_batch_share
-    return _limited(evidence, min(evidence.posterior.quantiles(share)[0], parameters.max_jump * evidence.sustained))
+    return _clamp_rate(evidence, min(evidence.posterior.quantiles(share)[0], parameters.max_jump * evidence.sustained))
 
 
 def _retry_rate(last: Step, parameters: SearchParameters) -> float:
@@ -149,12 +149,12 @@ def _rate_of_full_batches(evidence: Evidence) -> float | None:
     return evidence.parameters.full_batches * (rate + max(0.0, 1 - ratio) / slope)
 
 
-def _late_once(evidence: Evidence) -> bool:
+def _is_first_lateness(evidence: Evidence) -> bool:
     """Return True if the generator was late in the last trial for the first time."""
     return evidence.steps[-1].verdict.why == GENERATOR_LATE and len(evidence.late_rates) == 1
 
 
-def _retried(evidence: Evidence) -> bool:
+def _is_first_breach(evidence: Evidence) -> bool:
     """Return True if the last trial was overloaded for another objective than the backlog for the first time."""
     return (
         evidence.steps[-1].verdict.word == "overloaded"
@@ -163,5 +163,5 @@ def _retried(evidence: Evidence) -> bool:
     )
 
 
-def _limited(evidence: Evidence, rate: float) -> float:
+def _clamp_rate(evidence: Evidence, rate: float) -> float:
     return min(evidence.highest, max(evidence.lowest, rate))

@@ -153,13 +153,13 @@ class Fluid:
         """
         at = (np.arange(1, len(flow.arrived) + 1) * TICK_S).astype(np.float64)
         due = np.minimum(planned.rate * at, planned.rate * (planned.settle + planned.window)).astype(np.float64)
-        processed = np.maximum(self._processed(flow.departed, begin) - carried, 0.0).astype(np.float64)
+        processed = np.maximum(self._count_processed(flow.departed, begin) - carried, 0.0).astype(np.float64)
         if self.traits.poisson:
             due = flow.arrived
         counters = Counters(at, _round(due), _round(flow.arrived), _round(processed))
         return self._faults.distort_counters(counters, begin * TICK_S)
 
-    def _processed(self, departed: Ticks, begin: int) -> Ticks:
+    def _count_processed(self, departed: Ticks, begin: int) -> Ticks:
         """Return the departures counted as processed: after the latency, or when the batch after them is complete."""
         batch = round(self.traits.batch_interval / TICK_S)
         total = np.concatenate([[0.0], np.maximum.accumulate(departed)])  # rounding errors may let a sum decrease

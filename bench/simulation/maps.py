@@ -118,11 +118,11 @@ def _measure(kind: Map, systems: dict[Cell, Traits], seed: int, strategy: Strate
             cold=traits.warm_up > 0, age=ages[cell.system],
         )  # fmt: skip
         cases[cell] = case, []
-        outcome = run_search(_informed(case, known), 1000 * seed + index, strategy, cases[cell][1])
+        outcome = run_search(_inform(case, known), 1000 * seed + index, strategy, cases[cell][1])
         results[cell] = outcome.result
         ages[cell.system] += outcome.seconds
     for cell, (case, trials) in cases.items():
-        search = strategy(_informed(case, list(results.values())).problem)
+        search = strategy(_inform(case, list(results.values())).problem)
         for measurement, verdict in trials:
             search = search.after(measurement, verdict)
         results[cell] = search.result()
@@ -130,7 +130,7 @@ def _measure(kind: Map, systems: dict[Cell, Traits], seed: int, strategy: Strate
     return list(results.values()), covered
 
 
-def _informed(case: Case, results: Sequence[Result]) -> Case:
+def _inform(case: Case, results: Sequence[Result]) -> Case:
     """Return a case with what the results of other cells show."""
     warm_ups = warm_ups_of(case.cell, results) if case.cold else ()
     noise, fixed_share = noise_of(case.cell, results), fixed_share_of(case.cell, results)

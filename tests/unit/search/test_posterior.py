@@ -87,8 +87,8 @@ def test_the_work_that_a_scenario_asks_for_does_not_become_faster():
     """A cold system takes 10 ms for a message, of which the scenario asks for 9: it cannot become much faster."""
     readings = [Reading("estimate", 100.0, seconds=30.0, age=age) for age in (2.0, 6.0, 10.0)]
     prior = CapacityPrior(1.0, 200.0, 100.0, 0.5, cold=True)
-    free, asked = (interval(*readings, prior=replace(prior, asked_s=seconds)) for seconds in (0.0, 0.009))
-    assert free[2] > 130.0 > asked[2]
+    free, costly = (interval(*readings, prior=replace(prior, requested_s=seconds)) for seconds in (0.0, 0.009))
+    assert free[2] > 130.0 > costly[2]
 
 
 def test_the_warm_up_shows_in_trials_of_different_ages():
