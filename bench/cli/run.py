@@ -113,4 +113,4 @@ def _log_to(path: Path, packages: Collection[str]) -> None:
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
     for name in packages:
         logging.getLogger(name).setLevel(logging.INFO)
-    logging.getLogger().setLevel(logging.WARNING)  # what client libraries tell of themselves is not the run's
+    logging.getLogger().setLevel(logging.WARNING)  # what client libraries log is not about the run

@@ -225,7 +225,7 @@ def _are_equal(one: Bytes, other: Bytes) -> bool:
 
 
 def _parse(heads: Bytes, filler: Filler, compare: Callable[[Rows], NDArray[np.bool_]]) -> Headers:
-    """Parse headers; `compare` tells which messages have the filler of these rows."""
+    """Parse headers; `compare` returns which messages have the filler of these rows."""
     if len(heads) <= _FEW:
         parsed = [_parse_head(head) for head in _cut(heads)]
         rows = [filler.row(row[2], row[3] * 2**32 + row[4]) if row is not None else 0 for row in parsed]

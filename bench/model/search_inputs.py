@@ -16,7 +16,7 @@ class SearchInputs(Struct, frozen=True):
     hint_hz: float | None = None
     """an estimate from neighbouring cells, or from the warm-up"""
     generator_hz: float | None = None
-    """the generator's ceiling, as it was known then"""
+    """the generator's limit, as it was known then"""
     fixed_share: float | None = None
     """fixed cost of a batch as a share of the interval, from other cells of the system"""
     noise: tuple[float, ...] = ()

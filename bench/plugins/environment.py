@@ -50,7 +50,7 @@ class RunEnvironment:
         data: folder for data of sources; deleted at the end of the run.
         cache: folder for downloads; outlives the run.
         cores: cores of this machine that a framework may use.
-        note: tells the user what takes its time.
+        note: called with a line for the user, before something takes long.
         web: whether the load generator opens a page of its own, on loopback.
         load_seconds: by session and source: how long the processes were under load so far.
     """

@@ -61,7 +61,7 @@ def read_status(folder: Path) -> Status | None:
 
 
 class StatusWriter:
-    """A listener that writes what it is told; a full disk does not stop a run here."""
+    """A listener that writes the events of a run; a full disk does not stop the run here."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -14,7 +14,7 @@ LARGE_BYTES = 100_000
 
 
 def prepare_services(plans: Iterable[CellPlan], env: RunEnvironment) -> None:
-    """Start what the plugins of these cells keep between cells, side by side; return when all of it stands.
+    """Start what the plugins of these cells keep between cells, side by side; return when all of it is ready.
 
     Before messages are large, the free memory of this machine is used once (see `bench.system.memory`).
 

@@ -1,4 +1,4 @@
-"""Progress events of a run: what the terminal and the live page are told while it goes on."""
+"""Progress events of a run, for the terminal and the live page."""
 
 import time
 from collections.abc import Callable

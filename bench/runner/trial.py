@@ -6,6 +6,7 @@ sustained any more; what was sent is still waited for, so that the counts can be
 
 import math
 import time
+from typing import Literal
 
 from msgspec.structs import asdict
 
@@ -25,27 +26,30 @@ from bench.telemetry.site_hosts import HostMeter
 from bench.workload.load_spec import SendProgress
 
 START_DELAY_S = 0.1
-"""From the order to send until the first due time."""
+"""From the command to send until the first due time."""
 POLL_INTERVAL_S, NOTIFY_INTERVAL_S = 0.05, 0.25
+DrainEnd = Literal["incomplete", "settled", "purged"]
+"""The end of a drain: at its deadline; with nothing moving any more; with the rest dropped on purpose."""
 MAX_IDLE_CORES = 0.15
 """A framework that uses less CPU than this is not working on a backlog."""
 
 
 def run_trial(deployment: Deployment, planned: PlannedTrial, notify: Notify) -> Measurement:
-    """Run one trial on an idle deployment and return what it saw."""
+    """Run one trial on an idle deployment and return its measurement."""
     trial = _Trial(deployment, planned, notify)
     ended = trial.measure_window()
-    trial.drain(float(deployment.plan.scenario.timing.drain), most=trial.worth_waiting(ended))
+    trial.drain(float(deployment.plan.scenario.timing.drain), max_wait=trial.worth_waiting(ended))
     trial.check_site(ended)
-    deployment.add_load(trial.load_seconds)
-    return trial.measurement(ended)
+    measurement = trial.measurement(ended)
+    deployment.add_load(trial.load_seconds)  # after the measurement, which has the load before this trial
+    return measurement
 
 
 class _Trial:
     """The shell around a trial's state: polls the plugins, reads the clock and the probes."""
 
     def __init__(self, deployment: Deployment, planned: PlannedTrial, notify: Notify) -> None:
-        self._deployment, self._notify, self._notified = deployment, notify, 0.0
+        self._deployment, self._reporter = deployment, _ProgressReporter(notify)
         self._started = now_text()
         end = planned.settle + planned.window
         spec = deployment.load_spec(planned.number % 65535 + 1, planned.rate, time.monotonic() + START_DELAY_S, end)
@@ -55,28 +59,27 @@ class _Trial:
         self._hosts: HostMeter | None = None
         self._at_end: SendProgress | None = None
         self._end = self._worked = 0.0
-        self._settled = self._purged = False
-        self._warm_s = deployment.warm_s
+        self._drain_end: DrainEnd = "incomplete"
         self._servers = [child for child in deployment.env.supervisor.children if child.role == "source"]
         deployment.load_generator.start(spec)
 
     def measure_window(self) -> EndReason:
         """Poll until the window is over, the rate cannot be sustained any more, or something died."""
         state, env = self._state, self._deployment.env
-        account: ResourceMeter | None = None
+        meter: ResourceMeter | None = None
         ended: EndReason = "complete"
-        while (now := self._poll("settling" if account is None else "measuring")) < state.window_end:
+        while (now := self._poll("settling" if meter is None else "measuring")) < state.window_end:
             if state.death:
                 break
-            if account is None and now >= state.planned.settle:
-                account, self._hosts = ResourceMeter(self._probe, env.supervisor), HostMeter(env.site)
+            if meter is None and now >= state.planned.settle:
+                meter, self._hosts = ResourceMeter(self._probe, env.supervisor), HostMeter(env.site)
             if state.is_hopeless(now):
                 ended = "hopeless"
                 break
             time.sleep(POLL_INTERVAL_S)
-        if account is not None and self._hosts is not None:
+        if meter is not None and self._hosts is not None:
             self._hosts.stop()
-            self._usage = account.usage(alone=not env.site.shared_machine)
+            self._usage = meter.usage(alone=not env.site.shared_machine)
         self._at_end, self._end = state.progress, min(self._now(), state.window_end)
         if ended != "complete":
             self._deployment.load_generator.cancel()
@@ -99,19 +102,19 @@ class _Trial:
             return self._deployment.redeploy_s
         return math.inf
 
-    def drain(self, seconds: float, most: float = math.inf) -> None:
+    def drain(self, seconds: float, max_wait: float = math.inf) -> None:
         """Poll until everything sent was processed exactly, nothing moves any more, or the deadline is over.
 
         Args:
             seconds: The deadline, to which two batch intervals are added.
-            most: A sooner one, after which what is left is given up: it is not lost, but dropped. It waits for the load
-                generator to be done, so that its death is not taken for an overload.
+            max_wait: A sooner one, after which what is left is given up: it is not lost, but dropped. It waits for the
+                load generator to be done, so that its death is not taken for an overload.
         """
         state, interval = self._state, self._state.batch_interval
-        deadline, soon = (time.monotonic() + each + 2 * interval for each in (seconds, min(seconds, most)))
+        deadline, give_up = (time.monotonic() + each + 2 * interval for each in (seconds, min(seconds, max_wait)))
         moved, last = time.monotonic(), -1
         quiet_from: CpuSnapshot | None = None
-        while not state.death and time.monotonic() < (soon if state.is_sent else deadline):
+        while not state.death and time.monotonic() < (give_up if state.is_sent else deadline):
             self._poll("draining")
             if state.processed != last:
                 moved, last, quiet_from = time.monotonic(), state.processed, None
@@ -122,13 +125,14 @@ class _Trial:
             if quiet > 1 and quiet_from is None:
                 quiet_from = self._probe.snapshot()
             counted_all = state.processed >= state.confirmed
-            if state.is_sent and quiet > (1 + 2 * interval if counted_all else 10 + 5 * interval):
-                self._settled = counted_all or self._is_idle_since(quiet_from)
-                if self._settled:
-                    return
+            limit = 1 + 2 * interval if counted_all else 10 + 5 * interval
+            if state.is_sent and quiet > limit and (counted_all or self._is_idle_since(quiet_from)):
+                self._drain_end = "settled"
+                return
             time.sleep(POLL_INTERVAL_S)
-        self._purged = most < seconds and state.is_sent and not state.death
-        if state.death or self._purged:
+        if max_wait < seconds and state.is_sent and not state.death:
+            self._drain_end = "purged"
+        if state.death or self._drain_end == "purged":
             self._deployment.load_generator.cancel()
 
     def check_site(self, ended: EndReason) -> None:
@@ -142,12 +146,12 @@ class _Trial:
         missing = missing_endpoints(self._deployment.env.site)
         for endpoint in missing:
             died: EndReason = "source died" if endpoint.is_source else "framework died"
-            state.death, state.note = died if endpoint.refused else "host gone", str(endpoint)
+            state.set_death(died if endpoint.refused else "host gone", str(endpoint))
         if missing:
             self._deployment.load_generator.cancel()
 
     def measurement(self, ended: EndReason) -> Measurement:
-        """Return what was seen."""
+        """Return the measurement so far; it is whole after the drain."""
         state, counts = self._state, self._state.counts
         lost, duplicated = state.losses()
         return Measurement(
@@ -164,9 +168,9 @@ class _Trial:
             duplicated=duplicated + state.stale,
             out_of_order=counts.out_of_order if self._deployment.ordered else 0,
             corrupted=counts.corrupted,
-            drained=state.is_sent and (state.is_exact or self._settled),
-            purged=self._purged and not (state.is_sent and state.is_exact),
-            warm_s=self._warm_s,
+            drained=state.is_sent and (state.is_exact or self._drain_end == "settled"),
+            purged=self._drain_end == "purged" and not (state.is_sent and state.is_exact),
+            warm_s=self._deployment.warm_s,
             late=state.lateness(self._at_end, self._end),
             blocked=self._at_end.blocked if self._at_end else 0.0,
             blocked_late=self._at_end.blocked_late if self._at_end else None,
@@ -206,21 +210,32 @@ class _Trial:
             state.add_death("source died", "a server of the source ended")
         now = self._now()
         state.add_row(now if moved is None else moved, moved=moved is not None)
-        if now >= self._notified + NOTIFY_INTERVAL_S:
-            self._notified = now
-            offered = state.schedule.count(now)
-            self._notify(TrialProgress(state.planned, phase, now, offered, state.confirmed, state.processed))
+        self._reporter.report(state, phase, now)
         return now
 
     def _now(self) -> float:
         return time.monotonic() - self._state.spec.begin
 
     def _is_idle_since(self, quiet_from: CpuSnapshot | None) -> bool:
-        """Return whether the framework did not even try: what it has not processed by then, it has lost."""
+        """Return whether the framework used hardly any CPU since then: what it has not processed is lost."""
         if quiet_from is None or self._deployment.plan.placement.framework_remote:
             return False
         used = self._probe.snapshot().since(quiet_from)
         return used.framework < MAX_IDLE_CORES * used.seconds
+
+
+class _ProgressReporter:
+    """A listener of a run that gets the progress of one trial every NOTIFY_INTERVAL_S at most."""
+
+    def __init__(self, notify: Notify) -> None:
+        self._notify, self._notified = notify, 0.0
+
+    def report(self, state: TrialState, phase: str, now: float) -> None:
+        """Pass the counters on, unless earlier ones were passed on just before; `now` is since the first due time."""
+        if now >= self._notified + NOTIFY_INTERVAL_S:
+            self._notified = now
+            offered = state.schedule.count(now)
+            self._notify(TrialProgress(state.planned, phase, now, offered, state.confirmed, state.processed))
 
 
 def _quantiles(histogram: Histogram) -> Latency:

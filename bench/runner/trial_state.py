@@ -43,8 +43,7 @@ class TrialState:
         self.latencies, self.rows = HistogramsPerSecond(), TimeSeries()
         self._batches: dict[tuple[float, float], int] = {}
         self.progress: SendProgress | None = None
-        self.death: EndReason | None = None
-        self.note = ""
+        self._death: tuple[EndReason, str] | None = None
 
     def add_progress(self, progress: SendProgress) -> None:
         """Take in what the load generator says of itself; another run's is dropped."""
@@ -66,9 +65,23 @@ class TrialState:
         return True
 
     def add_death(self, what: EndReason, note: str) -> None:
-        """Note what died first; what dies of it later is not noted."""
-        if self.death is None:
-            self.death, self.note = what, note
+        """Note what died first, with a line about it; what dies of it later is not noted."""
+        if self._death is None:
+            self.set_death(what, note)
+
+    def set_death(self, what: EndReason, note: str) -> None:
+        """Note what died, in place of what was noted before."""
+        self._death = what, note
+
+    @property
+    def death(self) -> EndReason | None:
+        """Return what died; None if nothing did."""
+        return self._death[0] if self._death is not None else None
+
+    @property
+    def note(self) -> str:
+        """Return the line about what died; empty if nothing did."""
+        return self._death[1] if self._death is not None else ""
 
     def add_row(self, at: float, *, moved: bool) -> None:
         """Keep the counters of a moment: whenever the processed counter moved, and every ROW_INTERVAL_S."""
@@ -135,9 +148,9 @@ class TrialState:
         if self.rows.backlog - 2.5 * interval * rate > self._max_backlog:
             return True
         elapsed = now - settle
-        most = float(max_growth(elapsed, rate, interval))
+        allowed = float(max_growth(elapsed, rate, interval))
         recent = self.rows.min_backlog(now - recent_seconds(interval), float("inf"))
-        if recent is None or recent <= most:  # early ones are hardly below zero: there is nothing to look up
+        if recent is None or recent <= allowed:  # early ones are hardly below zero: there is nothing to look up
             return False
         early = self.rows.min_backlog(settle, settle + elapsed / 3)
-        return early is not None and recent - early > most
+        return early is not None and recent - early > allowed

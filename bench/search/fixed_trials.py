@@ -10,7 +10,7 @@ from bench.search.problem import SearchProblem, Step
 SETTLE_S = 1.0
 MAX_INVALID, MAX_DEATHS = 3, 2
 GENERATOR_SHARE = 0.95
-"""Highest planned rate, as a share of the generator's ceiling."""
+"""Highest planned rate, as a share of the generator's limit."""
 
 
 def plan_trial(problem: SearchProblem, steps: Sequence[Step], rate: float, window: float) -> PlannedTrial | None:

@@ -20,8 +20,8 @@ FIRST_SHARE = 0.7
 MAX_OVERHEAD_SHARE = 0.3
 """Greatest share of a first visit that its overhead takes from its trials: what starts once is no reason to hurry."""
 WITHOUT_NEIGHBOUR = 2.0
-"""The first cell of a system has no neighbour that tells where its capacity may lie: it needs so much more, unless
-the warm-up of the system tells."""
+"""The first cell of a system has no neighbour that shows where its capacity may lie: it needs so much more, unless
+the warm-up of the system shows it."""
 MIN_VISIT_S = 4.0
 """Shortest first visit, in seconds of trials; every cell gets one, however small the total is."""
 MIN_CELL_S = 8.0
@@ -39,7 +39,7 @@ SIMILAR_GAIN = 0.7
 MAX_CLOSING_SHARE = 0.5
 """An open point comes before wider intervals only if this share of the time left is enough to close it."""
 LIMITED_SHARE = 0.8
-"""From this share of the generator's ceiling on, an estimate that the generator limits stays limited by it."""
+"""From this share of the generator's limit on, an estimate that the generator limits stays limited by it."""
 
 
 class CellState(Struct, frozen=True):

@@ -19,7 +19,7 @@ class SearchParameters(Struct, frozen=True):
     full_batches: float = 0.9
     """load aimed at in such a step, as a share of the rate at which batches take the whole interval"""
     shorter_batches: float = 0.7
-    """factor on the rate after a trial in which too few batches were completed to tell"""
+    """factor on the rate after a trial in which too few batches were completed to judge it"""
     step_down: float = 8.0
     """divisor of the rate after a trial that was too far beyond the capacity to show it"""
     hint_sd: float = 0.5
@@ -58,7 +58,7 @@ class SearchParameters(Struct, frozen=True):
     trial_bytes: float = 4e9
     """of a window, where the shortest one allows it: what a source keeps of a trial lies in memory until its end"""
     generator_share: float = 0.95
-    """highest planned rate, as a share of the generator's ceiling"""
+    """highest planned rate, as a share of the generator's limit"""
     highest_share: float = 0.25
     """the highest rate must be sustained for this share of the budget, but not more than `longest`: a single short
     trial is also sustained a few per cent above the capacity"""

@@ -56,7 +56,7 @@ def fixed_share_of(cell: Cell, results: Sequence[Result]) -> float | None:
 def noise_of(cell: Cell, results: Sequence[Result]) -> tuple[float, ...]:
     """Return the probability of each noise of the search's grid that other cells show; empty if none shows any.
 
-    Cells of other systems tell what is usual on this machine, cells of the system what is usual for it.
+    Cells of other systems show what is usual on this machine, cells of the system what is usual for it.
 
     Args:
         cell: The cell to be measured.

@@ -25,7 +25,7 @@ class SearchProblem(Struct, frozen=True):
     hint_hz: float | None
     """an estimate from neighbouring cells"""
     generator_hz: float | None = None
-    """the generator's ceiling: the highest rate that it reached without a system, at this message size"""
+    """the generator's limit: the highest rate that it reached without a system, at this message size"""
     bound: str = "cpu"
     """the resource that sets `bound_hz`"""
     objectives: Objectives = Objectives()
@@ -38,7 +38,7 @@ class SearchProblem(Struct, frozen=True):
     warm_ups: tuple[float, ...] = ()
     """probability of each time until full speed of the search's grid, from other cells of the system; empty: none"""
     requested_s: float = 0.0
-    """seconds on all cores that the work takes which the scenario asks for with each message"""
+    """seconds on all cores that the requested work on one message takes"""
 
     @property
     def highest(self) -> float:

@@ -45,7 +45,7 @@ def _plan(evidence: Evidence, rate: float, window: float | None, purpose: Purpos
 
 
 def _settle(evidence: Evidence, rate: float) -> float:
-    """Return the time before the window; a short one while no trial was overloaded and no neighbour tells the range."""
+    """Return the time before the window; a short one while no trial was overloaded and no neighbour shows the range."""
     problem, parameters = evidence.problem, evidence.parameters
     if evidence.estimates or evidence.overloaded < math.inf or problem.hint_hz is not None:
         return settle_seconds(problem, parameters, rate)

@@ -17,7 +17,7 @@ def result_without_rate(problem: SearchProblem, steps: Sequence[Step], generator
     Args:
         problem: The search problem of the cell.
         steps: All trials.
-        generator_hz: The generator's ceiling in messages/s, if it is known.
+        generator_hz: The generator's limit in messages/s, if it is known.
     """
     cell = problem.cell
     return Result(

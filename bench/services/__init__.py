@@ -1,1 +1,1 @@
-"""Servers that the harness stands up by itself, from their published Maven artifacts."""
+"""Parts of embedded servers: Java, jars from Maven, free ports, credentials, preflight checks."""

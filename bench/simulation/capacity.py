@@ -48,7 +48,7 @@ class Traits(Struct, frozen=True):
     """share of the capacity that is lost while more than `collapse_after` seconds of work are queued"""
     collapse_after: float = 5.0
     generator: float = float("inf")
-    """the generator's ceiling"""
+    """the generator's limit"""
     shared: float = 0.0
     """capacity that each message/s of the load costs, since the load generator uses the same cores"""
     drift: float = 0.0

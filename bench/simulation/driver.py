@@ -24,7 +24,7 @@ JudgedTrials = list[tuple[Measurement, Verdict]]
 class Case(Struct, frozen=True):
     """A simulated system and the parameters of a search on it; rates in messages/s, times in seconds.
 
-    `generator_known` is the calibrated ceiling of the generator as a share of the true one (None: not calibrated);
+    `generator_known` is the calibrated limit of the generator as a share of the true one (None: not calibrated);
     `hint` is a neighbour's estimate and `bound` the hard bound, as shares of the truth. Without `drains` the backlog
     of a trial stays for the next one.
     """
@@ -42,7 +42,7 @@ class Case(Struct, frozen=True):
     drains: bool = True
     timing: Timing = Timing()
     cold: bool = False
-    """the search is told that the system may be cold"""
+    """whether the search knows that the system may be cold"""
     age: float = 0.0
     """for so long the system was under load before the search"""
     warm_ups: tuple[float, ...] = ()

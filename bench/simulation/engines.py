@@ -16,7 +16,7 @@ LONG_BUDGET_S = 300.0
 HINT_SD = 0.35
 """Standard deviation of ln(a neighbour's estimate); every second seed has one."""
 CALIBRATED_SHARE = 0.98
-"""The calibrated ceiling of the generator, as a share of the true one."""
+"""The calibrated limit of the generator, as a share of the true one."""
 LARGE_BATCH_BUDGETS = (75.0, 600.0)
 """Budgets in which a window of six batches of 5 s fits."""
 
@@ -32,7 +32,7 @@ class Engine(Struct, frozen=True):
     lowest: float = 50.0
     highest: float = 2e5
     generator: float = float("inf")
-    """the generator's ceiling as a share of the truth; it is calibrated"""
+    """the generator's limit as a share of the truth; it is calibrated"""
     cold: bool = False
     bound: float | None = None
     """the hard bound as a share of the truth, where the cost of the messages is known to be the limit"""

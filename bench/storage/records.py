@@ -91,7 +91,7 @@ class Results(Struct, frozen=True):
 
 
 class _Header(Struct):
-    """The part of every record that tells its format."""
+    """The part of every record that has its format."""
 
     format: int
 

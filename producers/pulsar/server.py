@@ -70,7 +70,7 @@ def start_pulsar(
         broker: its set-up; the default one when left out.
         cache: folder of the jars.
         data: parent of the server's data folder.
-        note: tells the user what takes its time.
+        note: called with a line for the user, before something takes long.
 
     Raises:
         UsageError: PySpark, Java or the Pulsar client is missing.

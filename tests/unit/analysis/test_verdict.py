@@ -167,7 +167,7 @@ def test_time_stolen_on_a_host_of_the_site_is_other_work():
 
 
 def test_a_generator_that_other_work_made_late_is_not_the_limit():
-    """The trial is invalid because of the other work, so that the generator's ceiling is not lowered."""
+    """The trial is invalid because of the other work, so that the generator's limit is not lowered."""
     assert judge(trial(late=1.0, cpu=machine(0.20)), Rules()).cause == "other work"
     assert judge(trial(late=1.0, cpu=machine(0.0)), Rules()).cause == "generator"
 

@@ -167,7 +167,7 @@ def test_a_cold_system_has_a_wide_interval():
 
 @pytest.mark.parametrize("share", ["95%", "100%", "105%", "115%"])
 def test_a_generator_near_the_capacity_bounds_nothing(share):
-    """D8, D9: a bound rests on more than one short trial, and no interval is cut at the generator's ceiling."""
+    """D8, D9: a bound rests on more than one short trial, and no interval is cut at the generator's limit."""
     case = engine(f"generator at {share} of the truth", 75.0)
     outcomes = [run_search(case.draw_case(seed), seed, TwoCounter) for seed in range(8)]
     assert sum(outcome.covered for outcome in outcomes) >= 7
