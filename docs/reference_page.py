@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from bench.config.scenario import Scenario
 from bench.config.site import Site
-from bench.config.validation import allowed
+from bench.config.field_types import describe_allowed
 from bench.plugins import registry
 from bench.units import exact_text, rate_text, seconds_text, size_text
 
@@ -57,7 +57,7 @@ def _section(kind: type[Any], path: str = "", without: Collection[str] = ()) -> 
         part = _struct_of(field.type)
         note = notes.get(field.name, "")
         within = f"a mapping, see below (`{path}{field.encode_name}`)"
-        shown = within if part is not None else allowed(field.type).replace("|", "\\|")
+        shown = within if part is not None else describe_allowed(field.type).replace("|", "\\|")
         lines.append(
             f"| `{path}{field.encode_name}` | {shown}{f'. {_sentence(note)}' if note else ''} | {_default(field)} |\n"
         )

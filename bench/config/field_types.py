@@ -10,7 +10,7 @@ from msgspec import Meta, Struct
 from bench.units import Quantity
 
 
-def allowed(kind: object) -> str:
+def describe_allowed(kind: object) -> str:
     """Return a description of the values that a type allows."""
     bare, meta, optional = unwrap(kind)
     return f"{_describe_bare(bare, meta)}{', or nothing' if optional else ''}"
@@ -22,11 +22,11 @@ def _describe_bare(bare: Any, meta: Meta) -> str:
     if get_origin(bare) is Literal:
         return ", ".join(choices(bare))
     if get_origin(bare) is tuple:
-        return f"a list, each {allowed(get_args(bare)[0])}"
+        return f"a list, each {describe_allowed(get_args(bare)[0])}"
     if is_struct(bare):
         return f"a mapping with the keys {', '.join(field.encode_name for field in msgspec.structs.fields(bare))}"
     if get_origin(bare) in (Union, UnionType):
-        return " or ".join(allowed(part) for part in get_args(bare) if part is not NoneType)
+        return " or ".join(describe_allowed(part) for part in get_args(bare) if part is not NoneType)
     names = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
     text = meta.description or names.get(bare) or ("a mapping" if get_origin(bare) in (Mapping, dict) else str(bare))
     bounds = (("at least", meta.ge), ("more than", meta.gt), ("at most", meta.le), ("less than", meta.lt))

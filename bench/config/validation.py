@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from bench.config.address import HostPort
-from bench.config.field_types import allowed, choices, is_quantity, is_struct, unwrap
+from bench.config.field_types import choices, describe_allowed, is_quantity, is_struct, unwrap
 from bench.config.scenario import Scenario
 from bench.config.yaml_document import (
     MAX_DEPTH,
@@ -215,7 +215,7 @@ def _struct_mistakes(kind: type[Struct], value: Values, path: str) -> Iterator[_
             yield _Mistake(join_path(path, key), "an unknown key", ", ".join(fields), tuple(fields), key)
     for name, field in fields.items():
         if field.required and name not in value and name not in misspelt:
-            yield _Mistake(join_path(path, name), "nothing", allowed(field.type))
+            yield _Mistake(join_path(path, name), "nothing", describe_allowed(field.type))
 
 
 def _mix_mistakes(value: Values, path: str) -> Iterator[_Mistake]:
@@ -230,7 +230,7 @@ def _mix_mistakes(value: Values, path: str) -> Iterator[_Mistake]:
 def _list_mistakes(bare: object, meta: Meta, value: list[object], path: str) -> Iterator[_Mistake]:
     inner = get_args(bare)[0]
     if len(value) < (meta.min_length or 0):
-        yield _Mistake(path, "an empty list", f"a list of at least {meta.min_length}, each {allowed(inner)}")
+        yield _Mistake(path, "an empty list", f"a list of at least {meta.min_length}, each {describe_allowed(inner)}")
     if meta.max_length is not None and len(value) > meta.max_length:
         yield _Mistake(path, f"a list of {len(value)}", f"a list of at most {meta.max_length}")
     earlier = set()
@@ -251,12 +251,12 @@ def _leaf_mistakes(kind: object, value: object, path: str) -> Iterator[_Mistake]
         read = msgspec.convert(value, kind, dec_hook=_quantity)
     except msgspec.ValidationError:
         names = correct_case(bare, value) if is_quantity(bare) else choices(bare)
-        yield _Mistake(path, describe(value), allowed(kind), names, str(value))
+        yield _Mistake(path, describe(value), describe_allowed(kind), names, str(value))
         return
     for name, within in (("least", operator.ge), ("over", operator.gt), ("most", operator.le)):
         limit = (meta.extra or {}).get(name)
         if limit is not None and not within(read, bare.read(limit)):
-            yield _Mistake(path, describe(value), allowed(kind))
+            yield _Mistake(path, describe(value), describe_allowed(kind))
             return
 
 

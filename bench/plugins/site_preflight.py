@@ -34,7 +34,7 @@ class SiteService(Struct, frozen=True):
     is_source: bool
     service: ExternalService
 
-    def keyed(self, name: str) -> str:
+    def key_path(self, name: str) -> str:
         """Return a key of the section as the site file has it."""
         return f"site.{self.key}.{name}"
 
@@ -104,9 +104,9 @@ def _unreadable(site: Site) -> list[str]:
     return [
         line
         for each in site_services(site)
-        for line in unreadable_files((each.keyed(key), path) for key, path in each.service.files)
+        for line in unreadable_files((each.key_path(key), path) for key, path in each.service.files)
     ]
 
 
 def _under(each: SiteService, values: Mapping[str, str]) -> dict[str, str]:
-    return {each.keyed(name): value for name, value in values.items()}
+    return {each.key_path(name): value for name, value in values.items()}

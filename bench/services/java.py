@@ -9,10 +9,10 @@ from pathlib import Path
 from bench.errors import UsageError
 from bench.system.supervisor import run_tool
 
-OLDEST = 17
+MIN_VERSION = 17
 """What Spark 4 and Kafka 4 need."""
 
-_CURE = "install one (Debian, Ubuntu: sudo apt-get install -y openjdk-17-jre-headless) or let JAVA_HOME name it"
+_REMEDY = "install one (Debian, Ubuntu: sudo apt-get install -y openjdk-17-jre-headless) or let JAVA_HOME name it"
 
 
 @functools.cache
@@ -25,10 +25,10 @@ def java() -> str:
     home = os.environ.get("JAVA_HOME")  # read here because PySpark and every launcher of Java read it at the same place
     found = shutil.which("java", path=str(Path(home, "bin")) if home else None)
     if found is None:
-        raise UsageError(f"Java {OLDEST} or later is needed and there is none; {_CURE}")
+        raise UsageError(f"Java {MIN_VERSION} or later is needed and there is none; {_REMEDY}")
     version = _version_in(run_tool([found, "-version"]))
-    if version < OLDEST:
-        raise UsageError(f"Java {OLDEST} or later is needed and {found} is Java {version}; {_CURE}")
+    if version < MIN_VERSION:
+        raise UsageError(f"Java {MIN_VERSION} or later is needed and {found} is Java {version}; {_REMEDY}")
     return found
 
 

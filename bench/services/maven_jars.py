@@ -30,8 +30,8 @@ _SETTINGS = """<ivysettings>
 """Ivy's ordinary repository without its metadata: the lock file lists every jar, and 46 jars take 6 s instead of 30 s.
 """
 
-_MAX_AT_ONCE, _WORTH_ONE_MORE = 4, 20
-"""Ivy takes one jar after the other: a set of many is shared among several, one more for so many jars."""
+_MAX_PROCESSES, _JARS_PER_PROCESS = 4, 20
+"""Ivy downloads one jar after the other: a large set is shared among several processes, one for so many jars."""
 
 
 class Pin(NamedTuple):
@@ -146,7 +146,7 @@ def _download(set_name: str, pins: Sequence[Pin], part: Path, note: Callable[[st
     """Have Ivy put the jars into part/jars, several processes side by side; what else they make stays in `part`."""
     part.mkdir()
     (part / "settings.xml").write_text(_SETTINGS, encoding="utf-8")
-    at_once = min(_MAX_AT_ONCE, 1 + len(pins) // _WORTH_ONE_MORE)
+    at_once = min(_MAX_PROCESSES, 1 + len(pins) // _JARS_PER_PROCESS)
     with Supervisor(part / "running", part / "logs") as supervisor:
         children = [
             _ivy_child(supervisor, set_name, pins[share::at_once], part / f"share-{share}") for share in range(at_once)
@@ -172,13 +172,13 @@ def _ivy_child(supervisor: Supervisor, set_name: str, pins: Sequence[Pin], share
 
 
 def _watch(children: Sequence[Child], set_name: str, count: int, note: Callable[[str], None]) -> None:
-    """Note how many jars have come until all have."""
-    deadline, told = time.monotonic() + _TIMEOUT_S, -1
+    """Note the number of downloaded jars until all are there."""
+    deadline, noted = time.monotonic() + _TIMEOUT_S, -1
     while any(child.alive() for child in children):
-        come = sum(child.log.read_text(errors="replace").count("[SUCCESSFUL ]") for child in children)
-        if come != told:
-            note(f"{set_name} jars: {come} of {count} downloaded")
-        told = come
+        downloaded = sum(child.log.read_text(errors="replace").count("[SUCCESSFUL ]") for child in children)
+        if downloaded != noted:
+            note(f"{set_name} jars: {downloaded} of {count} downloaded")
+        noted = downloaded
         if time.monotonic() >= deadline:
             raise NotReadyError(f"the {set_name} jars could not be downloaded within {_TIMEOUT_S:g} s", children[0].log)
         time.sleep(0.5)

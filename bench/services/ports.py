@@ -6,10 +6,10 @@ from collections import deque
 
 LOOPBACK = "127.0.0.1"
 
-_HELD = 64
+_MAX_RESERVED = 64
 """Ports that stay reserved, of those that were given last; each takes a file descriptor."""
 
-_held: deque[int] = deque()
+_reserved: deque[int] = deque()
 """File descriptors of the reserved sockets."""
 
 
@@ -27,7 +27,7 @@ def free_ports(count: int) -> list[int]:
         reserved.bind((LOOPBACK, 0))
         reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # after bind: no two reservations share a port
         ports.append(int(reserved.getsockname()[1]))
-        _held.append(reserved.detach())
-    while len(_held) > max(_HELD, count):
-        os.close(_held.popleft())
+        _reserved.append(reserved.detach())
+    while len(_reserved) > max(_MAX_RESERVED, count):
+        os.close(_reserved.popleft())
     return ports
