@@ -30,7 +30,7 @@ NEAR = 1.3
 """Cells of one map whose capacities differ by less than this factor must be ordered right or called open."""
 
 
-class Map(Struct, frozen=True):
+class MapCase(Struct, frozen=True):
     """Maps of two systems over sizes and costs, with a budget for each cell in seconds.
 
     The cells of a system that needs a warm-up are measured in one session.
@@ -58,8 +58,11 @@ _CALM = Traits(1.0, warm_up=0.0)
 _PULL = replace(_CALM, batch_interval=1.0, reader="pull", fixed_cost=0.2)
 _JIT_S = 120.0
 MAPS = (
-    *(Map(f"map, {budget:g} s a cell", budget, (("continuous", _CALM), ("pull", _PULL))) for budget in (25.0, 75.0)),
-    Map(
+    *(
+        MapCase(f"map, {budget:g} s a cell", budget, (("continuous", _CALM), ("pull", _PULL)))
+        for budget in (25.0, 75.0)
+    ),
+    MapCase(
         f"map, 25 s a cell, JIT {_JIT_S:g} s",
         25.0,
         (("continuous", replace(_CALM, warm_up=_JIT_S)), ("pull", replace(_PULL, warm_up=_JIT_S))),
@@ -67,7 +70,7 @@ MAPS = (
 )
 
 
-def run_map(kind: Map, seed: int, strategy: StrategyFactory) -> MapOutcome:
+def run_map(kind: MapCase, seed: int, strategy: StrategyFactory) -> MapOutcome:
     """Measure all cells of a map twice.
 
     Args:
@@ -84,7 +87,7 @@ def run_map(kind: Map, seed: int, strategy: StrategyFactory) -> MapOutcome:
     return MapOutcome(changed, len(systems), covered + again, len(near), wrong)
 
 
-def draw_systems(kind: Map, seed: int) -> dict[Cell, Traits]:
+def draw_systems(kind: MapCase, seed: int) -> dict[Cell, Traits]:
     """Return the cells of a map with their systems, in messages/s."""
     random, systems = np.random.default_rng([seed, 4]), {}
     for framework, traits in kind.engines:
@@ -102,7 +105,9 @@ def draw_systems(kind: Map, seed: int) -> dict[Cell, Traits]:
     return systems
 
 
-def _measure(kind: Map, systems: dict[Cell, Traits], seed: int, strategy: StrategyFactory) -> tuple[list[Result], int]:
+def _measure(
+    kind: MapCase, systems: dict[Cell, Traits], seed: int, strategy: StrategyFactory
+) -> tuple[list[Result], int]:
     """Return the results of all cells in the order of a run, and the number of intervals that contain the truth.
 
     As in a run, they are computed again at the end, with what all cells have shown.

@@ -52,9 +52,9 @@ LIMITATIONS = {
     "disk. The length of the window is given above.",
     "Noise differs between machines.": "Intervals describe what this run can distinguish, not what another machine "
     "would show.",
-    "Intervals may be too narrow.": "bench certify shows how often it contains the truth on simulated systems of known "
-    "capacity. Real systems may be noisier; several runs of one scenario, compared with each other, show whether they "
-    "are.",
+    "Intervals may be too narrow.": "bench certify shows how often they contain the truth on simulated systems of "
+    "known capacity. Real systems may be noisier; several runs of one scenario, compared with each other, show whether "
+    "they are.",
     "A limit of the load generator is not a limit of the system.": "Such cells are lower bounds (≥), never rates; the "
     "truth may be far above a lower bound.",
     "Bottlenecks are found from measurements.": "CPU and garbage collection are measured by role; network and disk "

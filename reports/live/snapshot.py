@@ -34,7 +34,7 @@ class MapCell(Struct, frozen=True):
     current: bool
 
 
-class Map(Struct, frozen=True):
+class SystemMap(Struct, frozen=True):
     """The map of one system: a row for each CPU cost, the highest first; None where the scenario has no cell."""
 
     system: str
@@ -57,7 +57,7 @@ class RunSnapshot(Struct, frozen=True):
     elapsed: float
     """share of the trial's time"""
     sizes: tuple[str, ...]
-    maps: tuple[Map, ...]
+    maps: tuple[SystemMap, ...]
 
 
 def take_snapshot(run: Path, *, running: bool) -> RunSnapshot:
@@ -140,7 +140,7 @@ def _list_figures(now: Status | None) -> tuple[tuple[str, str], ...]:
 
 def _make_maps(
     cells: tuple[Cell, ...], results: dict[Cell, Result], visits: Counter[Cell], current: Cell | None
-) -> tuple[Map, ...]:
+) -> tuple[SystemMap, ...]:
     sizes = sorted({cell.message_bytes for cell in cells})
     costs = sorted({cell.cpu_seconds for cell in cells}, reverse=True)
     rates = [rate for result in results.values() if (rate := get_shown_rate(result))]
@@ -154,7 +154,7 @@ def _make_maps(
         return _make_map_cell(results.get(cell), scale, visits=visits[cell], current=cell == current)
 
     return tuple(
-        Map(
+        SystemMap(
             system,
             tuple((seconds_text(cost), tuple(make_cell(system, size, cost) for size in sizes)) for cost in costs),
         )
