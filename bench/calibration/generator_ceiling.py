@@ -131,7 +131,18 @@ def measure_ceilings(
 
 
 def measure_load(cell: Cell, scenario: Scenario, env: RunEnvironment, seconds: float, *, stamped: bool = True) -> float:
-    """Return messages/s that the load generator sends and the source confirms when everything is due at once."""
+    """Return the messages/s that the load generator sends and the source confirms when everything is due at once.
+
+    Args:
+        cell: The cell whose source and message size are used.
+        scenario: Its load generator and settings.
+        env: The environment in which both are opened.
+        seconds: Duration of the load.
+        stamped: False if one message is sent over and over, without a header of its own.
+
+    Raises:
+        HarnessError: The source or the load generator cannot be opened, or died.
+    """
     with open_load(cell, scenario, env) as load:
         return _confirmed_hz(load, cell, scenario, seconds, stamped=stamped)
 
@@ -146,7 +157,16 @@ def open_load(cell: Cell, scenario: Scenario, env: RunEnvironment) -> Iterator[L
 def load_spec_of(
     cell: Cell, scenario: Scenario, rate: float, seconds: float, *, run: int = 1, stamped: bool = True
 ) -> LoadSpec:
-    """Return a spec for the messages of a cell, at a constant rate from now on; processing them costs nothing."""
+    """Return a spec for the messages of a cell, at a constant rate from now on; processing them costs nothing.
+
+    Args:
+        cell: The cell; its message size in bytes is used.
+        scenario: Its entropy, keys, workers and limit of the load are used.
+        rate: Messages/s.
+        seconds: From now until the last due time.
+        run: Number that every message carries.
+        stamped: Whether each message gets a header of its own.
+    """
     return LoadSpec(
         run,
         rate,
@@ -181,7 +201,18 @@ def send_load(load: LoadGenerator, spec: LoadSpec) -> Iterator[SendProgress]:
 
 
 def measure_baseline(name: str, cell: Cell, scenario: Scenario, env: RunEnvironment, seconds: float) -> float:
-    """Return messages/s that a baseline producer confirms, in a process of its own where the source allows it."""
+    """Return the messages/s that a baseline producer confirms, in a process of its own where the source allows it.
+
+    Args:
+        name: The baseline producer's name in the source's declaration.
+        cell: The cell whose source and message size are used.
+        scenario: Its settings of the source are used.
+        env: The environment in which the source is opened.
+        seconds: Duration of the load.
+
+    Raises:
+        HarnessError: The source cannot be opened, or the baseline producer fails.
+    """
     with _open_source(cell, scenario, env) as (_, endpoint):
         task = BaselineRun(name, endpoint, cell.message_bytes, seconds, str(env.cache))
         if registry.source_plugin(cell.source).capabilities.in_process:

@@ -35,7 +35,14 @@ class Finding(Struct, frozen=True):
 
 
 def findings(site: Site, results: Path, cache: Path, children: Path) -> Iterator[Finding]:
-    """Yield everything that is worth knowing before a first run, the cheap checks first."""
+    """Yield everything that is worth knowing before a first run, the cheap checks first.
+
+    Args:
+        site: The site; this machine where no file was given.
+        results: Folder in which run folders are made; its disk is checked.
+        cache: Folder of downloads.
+        children: Folder of the records of child processes.
+    """
     yield _python()
     facts = host_info.describe("")
     memory = facts["memory_bytes"]

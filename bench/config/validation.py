@@ -122,7 +122,15 @@ def convert_settings(
 
 
 def error_at(document: Document, path: str, found: object, *, allowed: str, names: Sequence[str] = ()) -> UsageError:
-    """Return the error for a wrong value at a path; it suggests the nearest of `names`."""
+    """Return the error for a wrong value.
+
+    Args:
+        document: The document, which knows the line of the value.
+        path: Path of the value, such as "grid.message_size[0]".
+        found: The value.
+        allowed: A description of the values that are allowed.
+        names: The names that are allowed; the error suggests the nearest one.
+    """
     written = found if isinstance(found, str) else ""
     return UsageError(_line(document, _Mistake(path, describe(found), allowed, tuple(names), written)))
 

@@ -24,7 +24,13 @@ class ConfigWarning(Struct, frozen=True):
 
 
 def warn_of_compression(compression: str, entropy: float, path: str) -> Iterator[ConfigWarning]:
-    """Warn where messages shrink on their way, so that their size is not what is measured."""
+    """Warn where messages shrink on their way, so that their size is not what is measured.
+
+    Args:
+        compression: The client's compression; "none" for no compression.
+        entropy: Entropy of the filler, 0 to 1.
+        path: Path of the setting in the scenario, for the message.
+    """
     if compression != "none" and entropy < COMPRESSIBLE_BELOW:
         yield ConfigWarning(
             f"{path}: {compression} shrinks messages of entropy {entropy:g} to about"
@@ -34,7 +40,14 @@ def warn_of_compression(compression: str, entropy: float, path: str) -> Iterator
 
 
 def warn_of_partitions(partitions: int, system: str, readers: int, path: str) -> Iterator[ConfigWarning]:
-    """Warn where a framework has more tasks that read than there are partitions, so that some of them read nothing."""
+    """Warn where a framework has more tasks that read than there are partitions, so that some of them read nothing.
+
+    Args:
+        partitions: Number of partitions of a cell's topic.
+        system: Name of the system, for the message.
+        readers: Number of tasks that read at once.
+        path: Path of the setting in the scenario, for the message.
+    """
     if partitions < readers:
         yield ConfigWarning(
             f"{path}: {system} reads with {readers} tasks, but only {partitions} of them get a partition;"

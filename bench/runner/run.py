@@ -46,21 +46,20 @@ def run(scenario: Scenario, site: Site, folder: RunFolder, notify: Notify, optio
     """Measure the maximum sustainable throughput of every cell of a scenario.
 
     1. Record scenario, site and machine in the run folder, before anything can fail.
-    2. Order the cells: corners of the grid first, so that most cells have measured neighbours on both sides.
+    2. Plan every cell once: plugins, placement, bounds. A cell that its plugins cannot do is `unsupported`.
     3. Start servers, sessions and load generators that these cells share, side by side. Before large messages, use the
        free memory once.
-    4. Visit every cell once. Where the search has a total, go on with visits to the cells in which more time changes
-       most of what the map says, until the total is used; otherwise visit those again that other work disturbed. A
-       cell that the load generator limits is visited with twice as many of its workers, while cores are idle.
-       On each visit:
-       a. Plan the cell: plugins, placement, bounds. A cell that its plugins cannot do is `unsupported`.
-       b. Measure what the load generator can do by itself with this source and size, once a run.
-       c. Give the search the cell's trials from the journal; where it still wants one, deploy source, load generator
-           and framework.
-       d. Until the search has its answer or the visit's time is over: run a trial, store it, check it, judge it, give
-           it to the search.
-       e. Measure latency where the scenario asks for it; with a total, on a last visit.
-       f. Hold the answer against theory, and store the visit and the result, which a later visit may replace.
+    4. Visit every cell once, the corners of the grid first, so that most cells have measured neighbours on both sides.
+       Where the search has a total, go on with visits to the cells in which more time changes most of what the map
+       says, until the total is used; otherwise visit those again that other work disturbed. A cell that the load
+       generator limits is visited with twice as many of its workers, while cores are idle. On each visit:
+       a. Measure what the load generator can do by itself with this source and size, once a run.
+       b. Give the search the cell's trials from the journal; where it still wants one, deploy source, load generator
+          and framework.
+       c. Until the search has its answer or the visit's time is over: run a trial, store it, check it, judge it, give
+          it to the search.
+       d. Measure latency where the scenario asks for it; with a total, on a last visit.
+       e. Compare the answer with the bounds, and store the visit and the result, which a later visit may replace.
     5. After the first pass, and at the end, compute the results again with what all cells have shown.
     6. However it ends: close what was deployed, end every child process, delete the data, unlock the run folder.
 
