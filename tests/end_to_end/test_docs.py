@@ -1,4 +1,4 @@
-"""What the documentation says is so: its reference is current, its links lead somewhere, its commands run."""
+"""The documentation is true: its reference is current, its links lead somewhere, its commands run."""
 
 import os
 import re
@@ -27,7 +27,7 @@ BENCH = (sys.executable, "-m", "bench")
 
 
 def said(*command: str, cwd: Path, **environment: str) -> str:
-    """What a command prints; it has to end well."""
+    """Return what a command prints; its exit code must be 0."""
     known = {**os.environ, "XDG_STATE_HOME": str(cwd / "state"), **environment}
     done = subprocess.run(command, cwd=cwd, env=known, capture_output=True, text=True, timeout=240, check=False)
     assert done.returncode in (0, 4), (

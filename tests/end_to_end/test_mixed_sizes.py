@@ -41,7 +41,7 @@ def ran(tmp_path, monkeypatch):
 
 
 def exact(folder):
-    """Whether every message of every drained trial was processed once, whole and in order."""
+    """Return whether every message of every drained trial was processed once, whole and in order."""
     trials = [entry.measurement for entry in read_trials(folder) if entry.measurement.drained]
     assert trials
     assert all(seen.processed == seen.sent > 0 for seen in trials)

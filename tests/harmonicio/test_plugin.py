@@ -36,20 +36,20 @@ class RunningSystem:
         framework = registry.make_framework("harmonicio", {})
         self.framework = framework.open(self.cell, self.endpoint, MessageProcessor(size, 0.5), env)
 
-    def tally(self, count: int, rate: float = 2000.0) -> DeliveryCounts:
+    def run(self, count: int, rate: float = 2000.0) -> DeliveryCounts:
         """Send so many messages; return the delivery counts once all were processed."""
         size, cost = self.cell.message_bytes, self.cell.cpu_seconds
-        order = LoadSpec(
+        spec = LoadSpec(
             1, rate, time.monotonic() + 0.05, count / rate, message_bytes=size, cpu_seconds=cost, entropy=0.5
         )
-        self.load.start(order)
-        tally, deadline = DeliveryCounts(), time.monotonic() + DEADLINE
-        while tally.count + tally.corrupted < count:
-            assert time.monotonic() < deadline, f"{tally.count} of {count} messages were processed"
+        self.load.start(spec)
+        counts, deadline = DeliveryCounts(), time.monotonic() + DEADLINE
+        while counts.count + counts.corrupted < count:
+            assert time.monotonic() < deadline, f"{counts.count} of {count} messages were processed"
             for report in self.framework.poll():
-                tally.add(report)
+                counts.add(report)
             time.sleep(0.01)
-        return tally
+        return counts
 
     def close(self) -> None:
         for plugin in (self.framework, self.load, self.source):
@@ -75,16 +75,16 @@ def deploy(env):
 )
 def test_every_message_of_the_connector_is_worked_on_once(deploy, size, count):
     """Messages of every size are processed once."""
-    tally = deploy("stream", size).tally(count, rate=count)
-    assert tally.reconcile({0: count}) == (0, 0)
-    assert tally.corrupted == 0
+    counts = deploy("stream", size).run(count, rate=count)
+    assert counts.reconcile({0: count}) == (0, 0)
+    assert counts.corrupted == 0
 
 
 def test_a_cost_is_burnt(deploy):
     """Both PEs spend the CPU cost."""
-    tally = deploy("stream", 1000, 0.002).tally(300, rate=300)
-    assert tally.reconcile({0: 300}) == (0, 0)
-    assert tally.cpu_used_s >= tally.cpu_requested_s == pytest.approx(0.6)
+    counts = deploy("stream", 1000, 0.002).run(300, rate=300)
+    assert counts.reconcile({0: 300}) == (0, 0)
+    assert counts.cpu_used_s >= counts.cpu_requested_s == pytest.approx(0.6)
 
 
 @pytest.mark.parametrize("source", ["kafka", "pulsar", "tcp", "files"])
@@ -92,8 +92,8 @@ def test_a_bridge_carries_what_a_source_has(deploy, request, source):
     """A bridge carries each message once."""
     if source in ("kafka", "pulsar"):
         request.getfixturevalue(source)
-    tally = deploy(source, 1000).tally(2000)
-    assert (tally.reconcile({0: 2000}), tally.corrupted) == ((0, 0), 0)
+    counts = deploy(source, 1000).run(2000)
+    assert (counts.reconcile({0: 2000}), counts.corrupted) == ((0, 0), 0)
 
 
 def test_what_a_bridge_hands_on_need_not_be_in_order(kafka, env):
@@ -140,4 +140,4 @@ def test_a_dead_pe_is_told(deploy, env):
     worker = next(child for child in env.supervisor.children if child.name == "harmonicio-worker")
     psutil.Process(worker.pid).children()[0].kill()
     with pytest.raises(ProcessDiedError, match="PE"):
-        system.tally(10_000_000)
+        system.run(10_000_000)

@@ -13,8 +13,8 @@ from producers.memory.sender import MemorySender
 
 
 def passed(count, size=100):
-    """(sent, tally) of so many messages that one thread sends as fast as it can and another one works on."""
-    name, tally, over = f"volume-{count}", DeliveryCounts(), threading.Event()
+    """(sent, counts) of so many messages that one thread sends as fast as it can and another one works on."""
+    name, counts, over = f"volume-{count}", DeliveryCounts(), threading.Event()
     sender, pipe = MemorySender(Endpoint("memory", name)), Pipe.named(name)
 
     def consume():
@@ -22,7 +22,7 @@ def passed(count, size=100):
         while True:
             batch = pipe.take(10_000, 0.2)
             for report in work.process(batch) if batch else ():
-                tally.add(report)
+                counts.add(report)
             if not batch and over.is_set():
                 return
 
@@ -34,12 +34,12 @@ def passed(count, size=100):
     over.set()
     reader.join(timeout=60)
     Pipe.forget(name)
-    return told[-1], tally
+    return told[-1], counts
 
 
 def test_a_million_messages_pass_exactly():
     """Nothing lost, duplicated, out of order or corrupted."""
-    sent, tally = passed(1_000_000)
-    assert sent.confirmed == tally.count == 1_000_000
-    assert tally.reconcile(sent.by_producer()) == (0, 0)
-    assert (tally.corrupted, tally.out_of_order) == (0, 0)
+    sent, counts = passed(1_000_000)
+    assert sent.confirmed == counts.count == 1_000_000
+    assert counts.reconcile(sent.by_producer()) == (0, 0)
+    assert (counts.corrupted, counts.out_of_order) == (0, 0)

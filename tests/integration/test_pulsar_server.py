@@ -56,7 +56,7 @@ def written(size, count, first=0):
 
 
 def read_all(readers, count):
-    """How many messages each reader got, once all `count` have come."""
+    """Return how many messages each reader got, once all `count` have come."""
     got, deadline = [0] * len(readers), time.monotonic() + DEADLINE
     while sum(got) < count:
         assert time.monotonic() < deadline, f"{sum(got)} of {count} messages came"

@@ -37,15 +37,15 @@ def spec(rate=500.0, seconds=1.0):
     return LoadSpec(1, rate, time.monotonic() + 0.05, seconds, message_bytes=1000, cpu_seconds=0.001, entropy=0.5)
 
 
-def tallied(framework, count):
+def processed_counts(framework, count):
     """Return the delivery counts once the framework has processed so many messages."""
-    tally, deadline = DeliveryCounts(), time.monotonic() + DEADLINE
-    while tally.count < count:
-        assert time.monotonic() < deadline, f"{tally.count} of {count} messages were processed"
+    counts, deadline = DeliveryCounts(), time.monotonic() + DEADLINE
+    while counts.count < count:
+        assert time.monotonic() < deadline, f"{counts.count} of {count} messages were processed"
         for report in framework.poll():
-            tally.add(report)
+            counts.add(report)
         time.sleep(0.01)
-    return tally
+    return counts
 
 
 @pytest.mark.real
@@ -53,11 +53,11 @@ def test_python_works_on_every_message_once(system):
     """What was sent is what was processed, at the CPU cost that was asked for."""
     load, framework = system
     load.start(spec())
-    tally = tallied(framework, 500)
-    assert tally.reconcile({0: 500}) == (0, 0)
-    assert (tally.corrupted, tally.out_of_order) == (0, 0)
-    assert tally.cpu_requested_s == pytest.approx(0.5)
-    assert tally.cpu_used_s >= tally.cpu_requested_s
+    counts = processed_counts(framework, 500)
+    assert counts.reconcile({0: 500}) == (0, 0)
+    assert (counts.corrupted, counts.out_of_order) == (0, 0)
+    assert counts.cpu_requested_s == pytest.approx(0.5)
+    assert counts.cpu_used_s >= counts.cpu_requested_s
 
 
 @pytest.mark.real
@@ -73,7 +73,7 @@ def test_a_dead_worker_is_reported(system, env):
     worker = next(child for child in env.supervisor.children if child.name.startswith("python"))
     os.kill(worker.pid, signal.SIGKILL)
     with pytest.raises(ProcessDiedError, match="python"):
-        tallied(framework, 1)
+        processed_counts(framework, 1)
 
 
 def test_python_refuses_a_source_that_it_cannot_read():

@@ -70,12 +70,12 @@ def reported(framework, count):
     return reports
 
 
-def tallied(framework, count):
+def processed_counts(framework, count):
     """Return the delivery counts once the framework has processed so many messages."""
-    tally = DeliveryCounts()
+    counts = DeliveryCounts()
     for report in reported(framework, count):
-        tally.add(report)
-    return tally
+        counts.add(report)
+    return counts
 
 
 def check_three_cells(env, source):
@@ -84,7 +84,7 @@ def check_three_cells(env, source):
     for run in (1, 2, 3):
         with reading(env, source, 100) as (_, load, framework):
             send(load, run, 100, 50)
-            assert tallied(framework, 50).reconcile({0: 50}) == (0, 0)
+            assert processed_counts(framework, 50).reconcile({0: 50}) == (0, 0)
             sessions.append({child.pid for child in env.supervisor.children if child.name == "spark"})
     assert sessions[0] == sessions[1] == sessions[2]
 
@@ -96,7 +96,7 @@ def spark_child(env):
 
 
 def _burns(process):
-    """Whether a Python worker uses a core; False for a process that has just ended."""
+    """Return whether a Python worker uses a core; False for a process that has just ended."""
     try:
         return "python" in process.name() and process.cpu_percent(0.1) > 30
     except psutil.Error:
@@ -113,9 +113,9 @@ def test_the_cost_is_burnt(env):
     """At least what was asked for, and hardly more."""
     with reading(env, "files", 100) as (_, load, framework):
         send(load, 1, 100, 20, cost=0.05)
-        tally = tallied(framework, 20)
-    assert tally.cpu_requested_s == pytest.approx(1.0)
-    assert 1.0 <= tally.cpu_used_s / tally.cpu_requested_s < 1.01
+        counts = processed_counts(framework, 20)
+    assert counts.cpu_requested_s == pytest.approx(1.0)
+    assert 1.0 <= counts.cpu_used_s / counts.cpu_requested_s < 1.01
 
 
 @pytest.mark.real
@@ -130,7 +130,7 @@ def test_a_batch_that_lasts_for_ever_does_not_keep_a_cell_open(env):
             assert time.monotonic() < deadline, "no worker burns"
     with reading(env, "files", 100) as (_, load, framework):
         send(load, 2, 100, 8)
-        assert tallied(framework, 8).reconcile({0: 8}) == (0, 0)
+        assert processed_counts(framework, 8).reconcile({0: 8}) == (0, 0)
     assert spark_child(env).pid == first
 
 
@@ -142,8 +142,8 @@ def test_a_flipped_and_a_short_message_are_counted(env, tmp_path):
         for number, text in enumerate([whole[0], whole[1][:-1], whole[2][:-1] + b"\x01", whole[3]]):
             (tmp_path / "part").write_bytes(text)
             (tmp_path / "part").rename(f"{endpoint.address}/{number}")
-        tally = tallied(framework, 4)
-    assert (tally.count, tally.corrupted) == (2, 2)
+        counts = processed_counts(framework, 4)
+    assert (counts.count, counts.corrupted) == (2, 2)
 
 
 @pytest.mark.real
@@ -153,10 +153,10 @@ def test_a_killed_jvm_is_told_and_replaced(env):
         first = spark_child(env)
         jvm_of(first).kill()
         with pytest.raises(ProcessDiedError, match="JVM"):
-            tallied(framework, 1)
+            processed_counts(framework, 1)
     with reading(env, "files", 100) as (_, load, framework):
         send(load, 1, 100, 50)
-        assert tallied(framework, 50).reconcile({0: 50}) == (0, 0)
+        assert processed_counts(framework, 50).reconcile({0: 50}) == (0, 0)
         assert spark_child(env).pid != first.pid
 
 
@@ -173,9 +173,9 @@ def test_every_message_is_worked_on_once(env, kafka, pulsar, system, size, count
     """What was sent is what was processed, in order where the source has one."""
     with reading(env, system.split()[0], size, SYSTEMS[system]) as (endpoint, load, framework):
         send(load, 1, size, count)
-        tally = tallied(framework, count)
-    assert tally.reconcile({0: count}) == (0, 0)
-    assert (tally.corrupted, tally.out_of_order if endpoint.ordered else 0) == (0, 0)
+        counts = processed_counts(framework, count)
+    assert counts.reconcile({0: count}) == (0, 0)
+    assert (counts.corrupted, counts.out_of_order if endpoint.ordered else 0) == (0, 0)
 
 
 @pytest.mark.real
@@ -341,11 +341,11 @@ def test_latency_ends_when_the_result_of_the_batch_exists():
     )
     rows = list(on_lines(MessageProcessor(100, ENTROPY))(batch))
     (report,) = merge_rows(rows, began=time.monotonic(), at=time.monotonic() + 2)
-    tally = DeliveryCounts()
-    tally.add(report)
-    assert tally.from_due.quantile(0.01) >= 1.99
-    assert min(tally.from_due.quantile(0.99), tally.from_sent.quantile(0.99)) >= 2
-    assert tally.processing.quantile(1.0) < 2
+    counts = DeliveryCounts()
+    counts.add(report)
+    assert counts.from_due.quantile(0.01) >= 1.99
+    assert min(counts.from_due.quantile(0.99), counts.from_sent.quantile(0.99)) >= 2
+    assert counts.processing.quantile(1.0) < 2
 
 
 def test_the_line_of_a_java_error_says_what_happened():

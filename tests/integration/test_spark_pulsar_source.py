@@ -135,7 +135,7 @@ def test_messages_that_were_deleted_up_to_a_batchs_end_fail_it(pulsar, topic, re
 
 
 def _readable(reader, span):
-    """Whether the messages of the span are still there."""
+    """Return whether the messages of the span are still there."""
     try:
         return bool(list(reader.read(span)))
     except RuntimeError:

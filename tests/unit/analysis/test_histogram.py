@@ -136,13 +136,13 @@ class Stalling:
     """A source and a framework in one: it accepts nothing during the stall, and processes at once what it accepts."""
 
     def __init__(self, clock, begin, end):
-        self.clock, self.begin, self.end, self.tally, self.count = clock, begin, end, DeliveryCounts(), 0
+        self.clock, self.begin, self.end, self.counts, self.count = clock, begin, end, DeliveryCounts(), 0
 
     def send(self, messages):
         if self.begin <= self.clock.now < self.end:
             return 0
         for report in MessageProcessor(100, 0.5).process(messages):
-            self.tally.add(report)
+            self.counts.add(report)
         self.count += len(messages)
         return len(messages)
 
@@ -167,10 +167,10 @@ def test_a_stall_shows_from_due_and_not_in_the_processing(monkeypatch):
     spec = LoadSpec(1, 100.0, 1000.0, 5.0, message_bytes=100, cpu_seconds=0.0, entropy=0.5)
     source = Stalling(clock, 1001.0, 1003.0)
     run_load(OpenLoopSender(spec, source), lambda _: None, lambda: False, clock, clock.sleep)
-    assert source.tally.count == 500
-    assert source.tally.from_due.quantile(1.0) == pytest.approx(2, rel=0.02)
-    assert source.tally.from_due.quantile(0.8) > 0.9  # 200 of 500 waited, 1 s at the mean
-    assert source.tally.processing.quantile(1.0) < 0.01
+    assert source.counts.count == 500
+    assert source.counts.from_due.quantile(1.0) == pytest.approx(2, rel=0.02)
+    assert source.counts.from_due.quantile(0.8) > 0.9  # 200 of 500 waited, 1 s at the mean
+    assert source.counts.processing.quantile(1.0) < 0.01
 
 
 def test_a_stall_of_the_generator_shows_from_due_only(monkeypatch):
@@ -184,9 +184,9 @@ def test_a_stall_of_the_generator_shows_from_due_only(monkeypatch):
         clock.sleep(2.0 if 1001 < clock.now < 1001.5 else seconds)
 
     run_load(OpenLoopSender(spec, source), lambda _: None, lambda: False, clock, stall)
-    assert source.tally.from_due.quantile(1.0) == pytest.approx(2, rel=0.02)
-    assert source.tally.from_sent.quantile(1.0) < 0.01
-    assert source.tally.processing.quantile(1.0) < 0.01
+    assert source.counts.from_due.quantile(1.0) == pytest.approx(2, rel=0.02)
+    assert source.counts.from_sent.quantile(1.0) < 0.01
+    assert source.counts.processing.quantile(1.0) < 0.01
 
 
 def test_seconds_of_a_while_ago_are_packed_and_can_still_grow():

@@ -1,4 +1,4 @@
-"""How truly the load keeps a rate is read from its own accounts."""
+"""The accuracy of the load's rate follows from its own progress reports."""
 
 import json
 
@@ -11,7 +11,7 @@ from bench.config.site import Site
 from bench.workload.load_spec import SendProgress
 
 
-def told(*points):
+def progress(*points):
     return [SendProgress(1, 0, at, count, count, 0, 0.0, 0.0, False) for at, count in points]
 
 
@@ -22,12 +22,12 @@ def test_decades_end_with_the_top_rate():
 
 def test_a_rate_is_read_between_moments_at_which_something_was_sent():
     """What waits before the first message and after the last one belongs to no interval."""
-    assert rate_in(told((0.0, 0), (5.0, 1), (9.0, 1), (15.0, 2), (25.0, 3), (29.0, 3))) == pytest.approx(0.1)
+    assert rate_in(progress((0.0, 0), (5.0, 1), (9.0, 1), (15.0, 2), (25.0, 3), (29.0, 3))) == pytest.approx(0.1)
 
 
 def test_too_little_is_no_rate():
     """One message has no interval."""
-    assert rate_in(told((0.0, 0), (5.0, 1))) == 0
+    assert rate_in(progress((0.0, 0), (5.0, 1))) == 0
 
 
 def test_the_verb_prints_a_line_for_each_decade(tmp_path, monkeypatch):

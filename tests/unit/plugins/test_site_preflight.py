@@ -1,4 +1,4 @@
-"""What a site lacks is reported before a run begins, by the key of the site file or the endpoint."""
+"""A run that lacks something of its site is refused, by the key of the site file or the endpoint."""
 
 from pathlib import Path
 

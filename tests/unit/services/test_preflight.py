@@ -1,4 +1,4 @@
-"""What a run needs and does not have is reported before anything starts."""
+"""Everything that a run lacks is reported before anything starts."""
 
 import socket
 

@@ -1,4 +1,4 @@
-"""What the hosts of a site use is read before and after a window."""
+"""The resource usage of a site's hosts is read before and after a window."""
 
 from concurrent.futures import wait
 
