@@ -14,9 +14,9 @@ from typing import Any, get_args
 import msgspec
 from msgspec import Struct
 
+from bench.config.field_types import describe_allowed
 from bench.config.scenario import Scenario
 from bench.config.site import Site
-from bench.config.field_types import describe_allowed
 from bench.plugins import registry
 from bench.units import exact_text, rate_text, seconds_text, size_text
 
