@@ -6,11 +6,9 @@ discards everything.
 """
 
 import logging
-import sys
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,17 +17,17 @@ import msgspec
 from msgspec.structs import replace
 
 from bench.calibration.calibration_file import Ceiling, read_calibration, write_calibration
-from bench.calibration.worker import BaselineRun, Discarding, MeasuredRate, run_baseline
+from bench.calibration.unread_source import discard_messages, open_loaded_source, open_source, start_worker
+from bench.calibration.worker import BaselineRun, MeasuredRate, run_baseline
 from bench.config.scenario import Scenario
 from bench.errors import HarnessError
 from bench.model.cell import Cell
 from bench.plugins import registry
 from bench.plugins.environment import RunEnvironment
 from bench.plugins.plugin import LoadGeneratorPlugin
-from bench.plugins.protocols import Endpoint, LoadGenerator, Source
+from bench.plugins.protocols import LoadGenerator
 from bench.system import clock
-from bench.system.child import Child
-from bench.system.ipc import Failure, Ready
+from bench.system.ipc import Failure
 from bench.workload.load_spec import LoadSpec, SendProgress, create_key_sequence, create_size_sequence
 from bench.workload.rate_meter import RateMeter
 
@@ -85,7 +83,7 @@ class GeneratorCeilings:
         return next((max(one.rates) for one in self._ceilings if replace(one, rates=[]) == wanted), None)
 
     def _measure(self, wanted: Ceiling, cell: Cell, scenario: Scenario, env: RunEnvironment) -> float:
-        with _open_both(cell, scenario, env) as (source, load):
+        with open_loaded_source(cell, scenario, env) as (source, load):
             rates = [_confirmed_hz(load, cell, scenario, QUICK_S)]
             while len(rates) < MAX_REPEATS and (len(rates) == 1 or rates[-1] > MIN_GAIN * max(rates[:-1])):
                 source.reset()
@@ -150,7 +148,7 @@ def measure_load(cell: Cell, scenario: Scenario, env: RunEnvironment, seconds: f
 @contextmanager
 def open_load(cell: Cell, scenario: Scenario, env: RunEnvironment) -> Iterator[LoadGenerator]:
     """Yield the load generator of a cell, open at a source of which nobody keeps anything."""
-    with _open_both(cell, scenario, env) as (_, load):
+    with open_loaded_source(cell, scenario, env) as (_, load):
         yield load
 
 
@@ -213,14 +211,14 @@ def measure_baseline(name: str, cell: Cell, scenario: Scenario, env: RunEnvironm
     Raises:
         HarnessError: The source cannot be opened, or the baseline producer fails.
     """
-    with _open_source(cell, scenario, env) as (_, endpoint):
+    with open_source(cell, scenario, env) as (_, endpoint):
         task = BaselineRun(name, endpoint, cell.message_bytes, seconds, str(env.cache))
         if registry.source_plugin(cell.source).capabilities.in_process:
             return run_baseline(task)
-        child = _start_worker(env, name="baseline-producer", replies=MeasuredRate | Failure)
+        child = start_worker(env, name="baseline-producer", replies=MeasuredRate | Failure)
         try:
             child.inbox.send(task)
-            with _discard_messages(endpoint, env):
+            with discard_messages(endpoint, env):
                 return child.wait_reply(MeasuredRate, seconds + 2 * EXTRA_TIMEOUT_S).rate
         finally:
             child.stop()
@@ -240,57 +238,6 @@ def _confirmed_hz(
         if progress.at <= spec.begin + seconds:
             meter.record(progress.at, progress.confirmed)
     return meter.rate
-
-
-@contextmanager
-def _open_both(cell: Cell, scenario: Scenario, env: RunEnvironment) -> Iterator[tuple[Source, LoadGenerator]]:
-    """Yield the cell's source, and its load generator, open there; nobody keeps the messages."""
-    with (
-        _open_source(cell, scenario, env) as (source, endpoint),
-        closing(_load_generator(cell, scenario).open(endpoint, env, scenario.load.worker_count)) as load,
-        _discard_messages(endpoint, env),
-    ):
-        yield source, load
-
-
-@contextmanager
-def _open_source(cell: Cell, scenario: Scenario, env: RunEnvironment) -> Iterator[tuple[Source, Endpoint]]:
-    """Yield the cell's source, open and empty, and its endpoint."""
-    source = registry.make_source(cell.source, scenario.settings)
-    try:
-        yield source, source.open(cell, env)
-    finally:
-        source.close()
-
-
-@contextmanager
-def _discard_messages(endpoint: Endpoint, env: RunEnvironment) -> Iterator[None]:
-    """Read and discard messages during the block, where the source needs it."""
-    plugin = registry.source_plugin(endpoint.source)
-    if plugin.discard is None:
-        yield
-    elif plugin.capabilities.in_process:
-        over = threading.Event()
-        thread = threading.Thread(target=plugin.discard, args=(endpoint, over), daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            over.set()
-            thread.join(timeout=5)
-    else:
-        child = _start_worker(env, name="discarding-reader", replies=Ready | Failure)
-        try:
-            child.inbox.send(Discarding(endpoint))
-            child.wait_reply(Ready, EXTRA_TIMEOUT_S)
-            yield
-        finally:
-            child.stop()
-
-
-def _start_worker(env: RunEnvironment, *, name: str, replies: Any) -> Child:
-    command = [sys.executable, "-m", "bench.calibration.worker"]
-    return env.supervisor.start(command, name=name, role="framework", received=replies)
 
 
 def _ceiling(cell: Cell, scenario: Scenario, by: str, rates: list[float]) -> Ceiling:
