@@ -244,6 +244,8 @@ class Result(Struct, frozen=True):
     """one for each objective, if the strategy estimates several at once"""
     sizes: Sizes | None = None
     """the distribution of message sizes, if they differ; `message_bytes` is its mean"""
+    remark: str | None = None
+    """one sentence that a reader of the numbers must know; None for most results"""
     soft_bounds: tuple[Bound, ...] = ()
     """soft bounds by the source's network and disks, the lowest first; `bound_hz` is the lowest hard bound"""
 

@@ -12,6 +12,10 @@ from bench.model.measurement import Measurement, PlannedTrial, Result, Status
 from bench.runner.cell_plan import CellPlan
 
 
+OWN_WORK = "The program itself decided what it did with the messages: their bodies and CPU cost were not verified."
+"""Remark on a result of a framework that does not use the common work function."""
+
+
 def finish_result(result: Result, plan: CellPlan) -> Result:
     """Return a search's result with what theory says of it.
 
@@ -19,6 +23,8 @@ def finish_result(result: Result, plan: CellPlan) -> Result:
     load generator can do says only that the system does at least so much.
     """
     result = mask_remote_cpu(with_soft_bounds(result, plan), plan.placement.remote_roles)
+    if not plan.framework.capabilities.common_work:
+        result = replace(result, remark=OWN_WORK)
     if result.bound_hz is not None and (result.low_hz or 0) > BOUND_TOLERANCE * result.bound_hz:
         reason = (
             f"impossible: {result.low_hz:g} /s sustained, but theory allows {result.bound_hz:g} /s ({result.bound})"

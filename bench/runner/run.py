@@ -68,7 +68,7 @@ def run(scenario: Scenario, site: Site, folder: RunFolder, notify: Notify, optio
     """
     facts = host_info.describe(options.command, registry.packages(scenario))
     with folder.open(scenario, site, facts), _environment(scenario, site, folder, notify, options) as env:
-        plans = {cell: plan_cell(cell, scenario, site, env.cores) for cell in scenario.cells()}
+        plans = {cell: plan_cell(cell, scenario, site, env.cores, env.cache) for cell in scenario.cells()}
         prepare_services([plan for cell, plan in plans.items() if not folder.has_result(cell)], env)
         ceilings, visits = GeneratorCeilings(folder.folder), MapVisits(scenario, folder, list(plans.values()))
         for visit in visits:

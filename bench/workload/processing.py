@@ -79,6 +79,22 @@ class MessageProcessor(Struct, frozen=True):
         began = time.monotonic()
         return self._process(message_codec.read_matrix(matrix, self._filler()), began)
 
+    def count_headers(self, heads: Bytes) -> list[ProcessingReport]:
+        """Count messages by their headers alone, which another program has sent back.
+
+        Their latencies end now. What the program did with the bodies is not known: nothing is verified, no time of
+        processing is reported, and no CPU time; `cpu_requested_s` is what the headers ask for.
+
+        Args:
+            heads: Bytes of shape (messages, 64); headers that cannot be read count as corrupted.
+
+        Returns:
+            The reports that `process` returns. The order of the messages is not looked at.
+        """
+        now, headers = time.monotonic(), message_codec.read_headers(heads)
+        reports = self._report(headers, np.full(len(headers), now), now)
+        return [replace(report, out_of_order=0, processing=[]) for report in reports]
+
     def _filler(self) -> Filler:
         largest = self.message_bytes if self.sizes is None else self.sizes.sizes.largest
         return make_filler(largest, self.entropy)
@@ -89,13 +105,18 @@ class MessageProcessor(Struct, frozen=True):
         used = burn(requested) if requested > 0 else 0.0
         ended = time.monotonic()
         done = started + (ended - started) * np.arange(1, len(headers) + 1) / max(1, len(headers))
-        local, max_error = self._to_local_clock(headers)
         share = used / requested if requested > 0 else 0.0
+        return [
+            replace(report, cpu_used_s=share * report.cpu_requested_s) for report in self._report(headers, done, began)
+        ]
+
+    def _report(self, headers: Headers, done: Times, began: float) -> list[ProcessingReport]:
+        """Return the reports of messages that were done at these times; the last one has the corrupted messages."""
+        local, max_error = self._to_local_clock(headers)
         reports = []
         for run, part, part_done in _split_by_run(local, done):
-            cost = float(part.cost.sum())
             report = _create_report(self, run, part, part_done, began)
-            report = replace(report, cpu_requested_s=cost, cpu_used_s=share * cost)
+            report = replace(report, cpu_requested_s=float(part.cost.sum()))
             reports.append(_limit_latencies(report, part.sent, part_done, max_error))
         if headers.corrupted:
             reports[-1] = replace(reports[-1], corrupted=headers.corrupted)
