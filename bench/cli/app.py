@@ -34,7 +34,9 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for register in (run, check, plan, plugins, report, watch, compare, verify, calibrate, certify, doctor, install, worker, clean):
+for register in (
+    run, check, plan, plugins, report, watch, compare, verify, calibrate, certify, doctor, install, worker, clean,
+):  # fmt: skip
     register.register(app)
 
 

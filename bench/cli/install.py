@@ -13,16 +13,20 @@ def register(app: typer.Typer) -> None:
     app.command(epilog="Example:  bench install bytewax")(install)
 
 
-def install(plugins: Annotated[list[str] | None, typer.Argument(metavar="PLUGIN...")] = None) -> None:
+def install(
+    frameworks: Annotated[
+        list[str] | None, typer.Argument(metavar="FRAMEWORK...", help="What to install; a list when left out.")
+    ] = None,
+) -> None:
     """Install frameworks that `make setup` does not fetch, each in a Python environment of its own.
 
-    Without a name: list them.
+    Without a name, list them: how large each is, and whether it is installed.
     """
     from bench.plugins.environments import environments, install_environment
     from bench.services.python_environments import missing_reason
 
-    for name in plugins or ():
+    for name in frameworks or ():
         say(f"{name} is installed in {install_environment(name, cache_folder(), say)}")
-    if not plugins:
+    if not frameworks:
         for name, environment in environments().items():
-            say(f"{name:12} {missing_reason(environment, cache_folder()) or 'is installed'}")
+            say(missing_reason(environment, cache_folder()) or f"{name} is installed")

@@ -1,6 +1,5 @@
-"""Python environments that installed plugins ask for."""
+"""Python environments that installed frameworks ask for."""
 
-import importlib.util
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,7 +10,10 @@ from bench.services.python_environments import PythonEnvironment
 
 
 def environments() -> dict[str, PythonEnvironment]:
-    """Return the environment of every installed framework that has one of its own, by the framework's name."""
+    """Return the environment of every installed framework that has one of its own, by the framework's name.
+
+    A framework whose packages are missing is passed over.
+    """
     found = {}
     for name in registry.names("frameworks"):
         try:
@@ -24,23 +26,20 @@ def environments() -> dict[str, PythonEnvironment]:
 
 
 def install_environment(name: str, cache: Path, note: Callable[[str], None]) -> Path:
-    """Install what a framework needs; return its folder.
+    """Install what a framework needs; return the folder.
+
+    Args:
+        name: of the framework.
+        cache: folder for downloads.
+        note: called with each step.
 
     Raises:
         UsageError: there is no such framework, it needs nothing, or no Python of the right version is here.
         ServiceError: a package cannot be had, or is not the one that was pinned.
     """
     known = environments()
-    if name not in known:
-        if name not in registry.names("frameworks"):
-            raise registry.unknown_plugin("frameworks", name)
-        raise UsageError(f"{name} needs no installation; those that do: {', '.join(known) or 'none'}")
-    packages = {package: _folder(package) for package in sorted({*registry.top_packages(), "bench"})}
-    return python_environments.install(known[name], packages, cache, note)
-
-
-def _folder(package: str) -> Path:
-    found = importlib.util.find_spec(package)
-    assert found is not None, f"{package} has a plugin that is installed"
-    assert found.origin is not None, f"{package} has an __init__.py"
-    return Path(found.origin).parent
+    if name in known:
+        return python_environments.install(known[name], cache, note)
+    if name not in registry.names("frameworks"):
+        raise registry.unknown_plugin("frameworks", name)
+    raise UsageError(f"{name} needs no installation; those that do: {', '.join(known) or 'none'}")

@@ -173,7 +173,7 @@ class _Check:
     def _recompute(self, result: Result, trials: Sequence[Measurement], inputs: SearchInputs | None) -> Result:
         """Return the result of a cell's trials; those after its result are of a search that was interrupted."""
         plan = self._plan(result, inputs)
-        if inputs is None or plan.unsupported_reason is not None:
+        if inputs is None:
             reason = plan.unsupported_reason
             return without_rate(plan.cell, "unsupported" if reason is not None else "not-measured", reason or "")
         limit = result.trials or math.inf  # none are counted in a cell that failed
