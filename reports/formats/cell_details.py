@@ -166,7 +166,7 @@ def _describe_trial(trial: JudgedTrial, *, drawn: bool) -> TrialDetails:
         drained="yes" if measurement.drained else "no",
         p50=format_latency(trial, measurement.from_due.p50),
         p99=format_latency(trial, measurement.from_due.p99),
-        cpu_used=f"{100 * used / requested:.1f} %" if requested else "",
+        cpu_used=f"{100 * used / requested:.1f} %" if requested and used is not None else "",
         cores=_format_cores(trial),
         seconds=seconds_text(measurement.seconds),
         note=measurement.note,
