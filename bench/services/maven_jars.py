@@ -88,9 +88,14 @@ def folder_of(set_name: str, cache: Path, *, lock: Path = LOCK) -> Path:
 
 
 def read_pins(set_name: str, lock: Path = LOCK) -> list[Pin]:
-    """Return the jars of a set as the lock file lists them."""
+    """Return the jars of a set as the lock file lists them. Raises UsageError where it does not list that set."""
     text = lock.read_text(encoding="utf-8")
-    entries = yaml.load(text, Loader=yaml.BaseLoader)[set_name]  # noqa: S506  it makes strings only, also of 12345 and 1e5
+    try:
+        sets = yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506  it makes strings only, also of 12345 and 1e5
+    except yaml.YAMLError:
+        sets = None
+    if not isinstance(sets, dict) or not isinstance(entries := sets.get(set_name), dict):
+        raise UsageError(f"{lock}: lists no set of jars named {set_name!r}, as group:artifact:version: SHA-256")
     return [_pin(*coordinates.split(":"), sha256=sha256) for coordinates, sha256 in entries.items()]
 
 

@@ -27,6 +27,8 @@ from producers.kafka.site import KAFKA_SITE
 
 BATCH_OVERHEAD = 2**16
 """Bytes that a batch may be larger than its only message."""
+RESULTS_BYTES = 10**9
+"""That a topic for results keeps, where they are read at once."""
 
 
 class KafkaSettings(Struct, frozen=True, forbid_unknown_fields=True):
@@ -62,12 +64,10 @@ def results_topic(endpoint: Endpoint) -> Iterator[Endpoint]:
         SiteError: a file of the site cannot be read.
     """
     results = replace(endpoint, name=f"{endpoint.name}-results")
+    retained = {"retention.ms": "3600000", "retention.bytes": str(RESULTS_BYTES // results.parts)}
+    topic = {"num_partitions": results.parts, "replication_factor": -1, "configs": retained}
     with _admin_client(endpoint.address, endpoint.client, "open") as admin:
-        admin.create_topics(
-            {results.name: {"num_partitions": results.parts, "replication_factor": -1}},
-            timeout_ms=int(TIMEOUT_S * 1000),
-            wait_for_metadata=True,
-        )
+        admin.create_topics({results.name: topic}, timeout_ms=int(TIMEOUT_S * 1000), wait_for_metadata=True)
     try:
         yield results
     finally:
