@@ -24,7 +24,7 @@ from frameworks.batch_limits import max_batch_messages
 from frameworks.bytewax.commands import PartitionOpened, RunDataflow
 from producers.kafka import security
 
-ENVIRONMENT = PythonEnvironment("bytewax", Path(__file__).with_name("requirements.lock"), 45, ("3.11", "3.12"))
+ENVIRONMENT = PythonEnvironment("bytewax", Path(__file__).with_name("requirements.lock"), 30, ("3.11", "3.12"))
 READY_TIMEOUT_S = 60.0
 MAX_BATCH_CPU_S = 0.05
 _POLL_INTERVAL_S = 0.05
@@ -99,9 +99,7 @@ class BytewaxCluster:
             ProcessDiedError: a process ended.
         """
         alive = [process.alive() for process in self._processes]  # first: what a process said last is still heard
-        reports = [
-            one for process in self._processes for one in process.receive() if isinstance(one, ProcessingReport)
-        ]
+        reports = [one for process in self._processes for one in process.receive() if isinstance(one, ProcessingReport)]
         for process, lives in zip(self._processes, alive, strict=True):
             if not lives and not reports:
                 raise process.exit_error()

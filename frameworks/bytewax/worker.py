@@ -3,6 +3,7 @@
 import os
 import time
 from collections import deque
+from collections.abc import Iterable
 from threading import Thread
 from typing import Any
 
@@ -67,7 +68,7 @@ def _make_dataflow(command: RunDataflow) -> Dataflow:
     """Return the dataflow: Kafka's messages, the work, reports."""
 
     def process(messages: list[KafkaSourceMessage]) -> list[ProcessingReport]:
-        return command.work.process([message.value for message in messages]) if messages else []
+        return [report for values in _group_values(messages) for report in command.work.process(values)]
 
     flow = Dataflow("stream_bench")
     source = _Source(
@@ -76,6 +77,14 @@ def _make_dataflow(command: RunDataflow) -> Dataflow:
     messages = op.input("kafka", flow, source)
     op.output("reports", op.flat_map_batch("work", messages, process), _Sink())
     return flow
+
+
+def _group_values(messages: list[KafkaSourceMessage]) -> Iterable[list[bytes]]:
+    """Return the values of each partition in its order: Timely Dataflow may join batches of several partitions."""
+    values: dict[int, list[bytes]] = {}
+    for message in messages:
+        values.setdefault(message.partition, []).append(message.value)
+    return values.values()
 
 
 def _serve(channel: Channel[RunDataflow]) -> None:
