@@ -119,9 +119,8 @@ class FrameworkCapabilities:
     """processes the messages of one part of a source in the order in which it reads them"""
     in_process: bool = False
     """reads within the harness's process, and so a source that exists only there"""
-    common_work: bool = True
-    """verifies every message and spends its CPU cost with the function that `open` gets; results of one that does not
-    say so"""
+    plain: bool = False
+    """no framework at all, but plain processes: COST is the cores with which another system outdoes one of them"""
     warm_up_s: float = 0.0
     """seconds of load that a run spends once on new processes which become faster, such as those of a JVM, for each
     source, before it measures; above 0, the search expects that they become faster for longer"""
