@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
+from bench.config.scenario import Scenario
 from bench.errors import UsageError
 from bench.plugins import registry
 from bench.services import python_environments
@@ -23,6 +24,17 @@ def environments() -> dict[str, PythonEnvironment]:
         if environment is not None:
             found[name] = environment
     return found
+
+
+def installed_environments(scenario: Scenario, cache: Path) -> dict[str, str]:
+    """Return what is installed of the environments of a scenario's frameworks, by framework: what a run records."""
+    wanted = {cell.framework for cell in scenario.cells()}
+    found = {
+        name: python_environments.installed_name(environment, cache)
+        for name, environment in environments().items()
+        if name in wanted
+    }
+    return {name: installed for name, installed in found.items() if installed is not None}
 
 
 def install_environment(name: str, cache: Path, note: Callable[[str], None]) -> Path:

@@ -62,6 +62,12 @@ def missing_reason(environment: PythonEnvironment, cache: Path) -> str | None:
     return f"{name} is not installed ({size}); run: bench install {name}"
 
 
+def installed_name(environment: PythonEnvironment, cache: Path) -> str | None:
+    """Return the name of what is installed: the digest of its lock file, and its Python; None where nothing is."""
+    folder = _installed_folder(environment, cache)
+    return None if folder is None else folder.name
+
+
 def interpreter(environment: PythonEnvironment, cache: Path) -> Path:
     """Return the Python of an environment. Raises UsageError where it is not installed."""
     return _python_in(_require_folder(environment, cache))
