@@ -39,7 +39,8 @@ def failed_sanity_check(
             f" time, but their headers asked for {measurement.cpu_requested_s:.4g} s"
         )
     if bound_hz is not None and rate > BOUND_TOLERANCE * bound_hz:
-        return f"impossible: {rate_text(rate)} were processed, but theory allows {rate_text(bound_hz)}"
+        own = ": the program does not spend the CPU cost of its messages" if measurement.cpu_used_s is None else ""
+        return f"impossible: {rate_text(rate)} were processed, but theory allows {rate_text(bound_hz)}{own}"
     if link is not None and moved > BOUND_TOLERANCE * link and _has_mean_size(measurement, cell):
         return (
             f"impossible: {rate_text(rate)} of {size_text(cell.message_bytes)} are {size_text(moved)}/s,"

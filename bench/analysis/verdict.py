@@ -80,7 +80,7 @@ def _check_harness(measurement: Measurement, _: Rules) -> Verdict | None:
     if measurement.offered == 0:
         return Verdict("invalid", "nothing was offered", cause="harness")
     requested, used = measurement.cpu_requested_s, measurement.cpu_used_s
-    if requested > 0.1 and abs(used / requested - 1) > CPU_COST_TOLERANCE:
+    if used is not None and requested > 0.1 and abs(used / requested - 1) > CPU_COST_TOLERANCE:
         if explainable_loss(measurement) > 0:  # a thread's clock goes on while its core is stolen
             return _blame_foreign_work(measurement)
         why = f"messages used {used / requested:.3f} of the requested CPU time"

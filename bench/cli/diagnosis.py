@@ -13,9 +13,11 @@ from msgspec import Struct
 
 from bench.config.site import HostSite, Site
 from bench.errors import SiteError
+from bench.plugins.environments import environments
 from bench.plugins.registry import KINDS, names
 from bench.plugins.site_preflight import endpoints, missing_endpoints, missing_for, site_services
 from bench.services.preflight import PendingDownload
+from bench.services.python_environments import missing_reason
 from bench.system import host_info
 from bench.system.orphans import orphans
 from bench.telemetry import node_exporter
@@ -55,6 +57,9 @@ def findings(site: Site, results: Path, cache: Path, children: Path) -> Iterator
     gaps, unreachable = missing_for(plugins, site, cache), missing_endpoints(site)
     for gap in (*gaps, *map(str, unreachable)):
         yield Finding(isinstance(gap, PendingDownload), gap)
+    for environment in environments().values():
+        reason = missing_reason(environment, cache)
+        yield Finding(good=True, what=reason or f"{environment.name} is installed")
     if not gaps and not unreachable:
         yield Finding(good=True, what="Java, packages, jars and endpoints are all there")
     for service, address in endpoints(site):

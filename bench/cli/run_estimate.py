@@ -50,7 +50,7 @@ def estimate_run(scenario: Scenario, site: Site, results: Path, cache: Path) -> 
         UsageError: a plugin is not installed, or does not take its settings.
     """
     cells = scenario.cells()
-    plans = [plan_cell(cell, scenario, site, host_info.cores()) for cell in cells]
+    plans = [plan_cell(cell, scenario, site, host_info.cores(), cache) for cell in cells]
     able = [one for one in plans if one.unsupported_reason is None]
     starts = START_S * (1 + len(scenario.systems))
     disk, free = max((_disk(one) for one in able), default=0.0), host_info.free_bytes(results)

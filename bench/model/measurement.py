@@ -121,8 +121,8 @@ class Measurement(Struct, frozen=True):
     """seconds in which the source did not take more, by then"""
     cpu_requested_s: float
     """CPU cost of the processed messages"""
-    cpu_used_s: float
-    """CPU time spent on it"""
+    cpu_used_s: float | None
+    """CPU time spent on it; None where a program under test does not say"""
     from_due: Latency = Latency()
     from_sent: Latency = Latency()
     processing: Latency = Latency()
@@ -159,6 +159,8 @@ class Measurement(Struct, frozen=True):
     purged: bool = False
     """whether what was left of an overloaded trial was dropped on purpose, sooner than the drain's deadline: nothing is
     wrong with the framework"""
+    unverified: int = 0
+    """processed messages whose bodies nobody verified: a program under test did not say what it read"""
     warm_s: float | None = None
     """seconds of load that the framework's processes had worked off before this trial; None if unknown"""
     latencies: Buckets = Buckets()
@@ -244,6 +246,8 @@ class Result(Struct, frozen=True):
     """one for each objective, if the strategy estimates several at once"""
     sizes: Sizes | None = None
     """the distribution of message sizes, if they differ; `message_bytes` is its mean"""
+    remark: str | None = None
+    """one sentence that a reader of the numbers must know; None for most results"""
     soft_bounds: tuple[Bound, ...] = ()
     """soft bounds by the source's network and disks, the lowest first; `bound_hz` is the lowest hard bound"""
 

@@ -6,6 +6,7 @@ window. A row is made once: a writer copies it, and a reader compares it.
 
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +40,11 @@ class Filler:
     def rows(self) -> list[bytes]:
         """Each row as bytes."""
         return [row.tobytes() for row in (self.table if self.body < _BUFFER_FREE else self._draw_table())]
+
+    @cached_property
+    def checksums(self) -> NDArray[np.uint64]:
+        """The CRC-32 of each row."""
+        return np.array([crc32(row) for row in self.rows], dtype=np.uint64)
 
     @cached_property
     def table(self) -> Bytes:

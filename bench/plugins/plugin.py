@@ -12,6 +12,7 @@ The name of a plugin is the name of its entry point. `docs/adding-a-plugin.md` i
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
@@ -27,6 +28,7 @@ from bench.plugins.client_lint import ConfigWarning
 from bench.plugins.environment import RunEnvironment
 from bench.plugins.protocols import Consumer, Endpoint, Framework, LoadGenerator, Sender, Source
 from bench.plugins.site_section import Section
+from bench.services.python_environments import PythonEnvironment
 from bench.simulation.validation_report import ValidationReport
 from bench.workload.rate_meter import RateMeter
 
@@ -88,6 +90,9 @@ class SourcePlugin(Generic[Settings]):
     source has no partitions"""
     warnings: Callable[[Settings, int, float], Sequence[ConfigWarning]] | None = None
     """(settings, bytes of the largest message, entropy) -> settings that distort a measurement"""
+    results_topic: Callable[[Endpoint], AbstractContextManager[Endpoint]] | None = None
+    """makes one more topic beside that of an endpoint, for what a framework writes, and removes it in the end; raises a
+    PluginError where the broker refuses. None where there are no topics"""
     baselines: Mapping[str, BaselineProducer] = field(default_factory=dict)
     """by name: loops around the source's own client that the load generator is compared with"""
     discard: Discard | None = None
@@ -114,6 +119,8 @@ class FrameworkCapabilities:
     """processes the messages of one part of a source in the order in which it reads them"""
     in_process: bool = False
     """reads within the harness's process, and so a source that exists only there"""
+    plain: bool = False
+    """no framework at all, but plain processes: COST is the cores with which another system outdoes one of them"""
     warm_up_s: float = 0.0
     """seconds of load that a run spends once on new processes which become faster, such as those of a JVM, for each
     source, before it measures; above 0, the search expects that they become faster for longer"""
@@ -127,6 +134,8 @@ class FrameworkPlugin(Generic[Settings]):
     open: Callable[[Settings], Framework]
     """makes a Framework from its settings; raises UsageError for settings that contradict each other"""
     capabilities: FrameworkCapabilities = FrameworkCapabilities()
+    environment: PythonEnvironment | None = None
+    """the Python environment that its processes run in, where it is not ours; `bench install` makes it"""
     readers: Callable[[Settings, int], int] | None = None
     """(settings, cores) -> how many tasks read a source's partitions at once; one for each core when left out"""
     site: Section | None = None

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from dataclasses import replace as replace_field
+from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -16,6 +17,7 @@ from bench.model.measurement import Bound
 from bench.plugins import registry
 from bench.plugins.placement import Placement, place, unreachable_reason
 from bench.plugins.plugin import FrameworkPlugin, LoadGeneratorPlugin, SourcePlugin
+from bench.services.python_environments import missing_reason
 from bench.system import host_info
 
 
@@ -71,7 +73,7 @@ class CellPlan:
         return Rules(self.scenario.objectives, float(self.scenario.search.precision))
 
 
-def plan_cell(cell: Cell, scenario: Scenario, site: Site, cores: int) -> CellPlan:
+def plan_cell(cell: Cell, scenario: Scenario, site: Site, cores: int, cache: Path | None = None) -> CellPlan:
     """Plan a cell.
 
     Args:
@@ -79,13 +81,14 @@ def plan_cell(cell: Cell, scenario: Scenario, site: Site, cores: int) -> CellPla
         scenario: the scenario that it is of.
         site: where services exist already.
         cores: cores of this machine that a framework here has.
+        cache: folder with what `bench install` has installed; None where nothing will be run.
 
     Raises:
         UsageError: a plugin is not installed, or does not take its settings.
     """
     source = registry.make_source(cell.source, scenario.settings)
     framework = registry.make_framework(cell.framework, scenario.settings)
-    source_plugin = registry.source_plugin(cell.source)
+    source_plugin, framework_plugin = registry.source_plugin(cell.source), registry.framework_plugin(cell.framework)
     load_generator = registry.load_generator_for(source_plugin, scenario)
     placement = place(cell.framework, cell.source, site, cores)
     several_senders = site.load is not None
@@ -95,12 +98,13 @@ def plan_cell(cell: Cell, scenario: Scenario, site: Site, cores: int) -> CellPla
         or unreachable_reason(cell.framework, cell.source, site)
         or framework.unsupported_reason(cell, cell.source)
         or source.unsupported_reason(cell, float(scenario.load.entropy))
+        or _environment_reason(framework_plugin, cache)
     )
     return CellPlan(
         cell=cell,
         scenario=scenario,
         source=source_plugin,
-        framework=registry.framework_plugin(cell.framework),
+        framework=framework_plugin,
         load_generator=load_generator,
         placement=placement,
         bounds=tuple(_cell_bounds(cell, scenario, site, placement, several_senders=several_senders)),
@@ -143,6 +147,12 @@ def _load_generator_reason(
     if source.capabilities.in_process and not load_generator.in_process:
         return f"{cell.source} exists only within the harness's process, where the load generator does not run"
     return None
+
+
+def _environment_reason(framework: FrameworkPlugin[Struct], cache: Path | None) -> str | None:
+    if framework.environment is None or cache is None:
+        return None
+    return missing_reason(framework.environment, cache)
 
 
 def _max_workers(scenario: Scenario, source: SourcePlugin[Struct], load_generator: LoadGeneratorPlugin) -> int:

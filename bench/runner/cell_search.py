@@ -83,7 +83,7 @@ class CellSearch:
     def _answer(self, known: list[JudgedTrial], inputs: SearchInputs) -> Answer:
         """Return the answer of a search, after the trials that it still wants; store its inputs."""
         search = resume_search(self.plan, inputs, known)
-        result = finish_result(search.result(), self.plan)
+        result = _finish(search, self.plan, known)
         if self._next_trial(search) is not None or self._latency_trials(result):
             with deployed(self.plan, self._env) as deployment:
                 kept = warm_up_session(deployment, self._notify)
@@ -108,7 +108,7 @@ class CellSearch:
                 self._warm_up(planned, deployment)
             known.append(self._run_trial(planned, deployment))
             search = search.after(*known[-1])
-        return finish_result(search.result(), self.plan)
+        return _finish(search, self.plan, known)
 
     def _next_trial(self, search: Strategy) -> PlannedTrial | None:
         """Return the search's next trial with its number in the journal; None when it is finished or time is over."""
@@ -172,3 +172,7 @@ class CellSearch:
             ignored=allowance.ignored,
             generator_hz=generator_hz,
         )
+
+
+def _finish(search: Strategy, plan: CellPlan, known: list[JudgedTrial]) -> Result:
+    return finish_result(search.result(), plan, (measurement for measurement, _ in known))

@@ -1,6 +1,6 @@
 """Results from answers of the search: bounds, sanity, and results of cells without an answer. Pure."""
 
-from collections.abc import Set
+from collections.abc import Iterable, Set
 
 from msgspec.structs import replace
 
@@ -12,13 +12,14 @@ from bench.model.measurement import Measurement, PlannedTrial, Result, Status
 from bench.runner.cell_plan import CellPlan
 
 
-def finish_result(result: Result, plan: CellPlan) -> Result:
-    """Return a search's result with what theory says of it.
+def finish_result(result: Result, plan: CellPlan, trials: Iterable[Measurement] = ()) -> Result:
+    """Return a search's result with what theory says of it, and with what a reader of it must know of its trials.
 
     A result above a hard bound fails its cell, an interval ends where theory does, and one that reaches what our own
     load generator can do says only that the system does at least so much.
     """
     result = mask_remote_cpu(with_soft_bounds(result, plan), plan.placement.remote_roles)
+    result = replace(result, remark=own_work_remark(plan.cell, trials))
     if result.bound_hz is not None and (result.low_hz or 0) > BOUND_TOLERANCE * result.bound_hz:
         reason = (
             f"impossible: {result.low_hz:g} /s sustained, but theory allows {result.bound_hz:g} /s ({result.bound})"
@@ -31,6 +32,22 @@ def finish_result(result: Result, plan: CellPlan) -> Result:
     if result.bound_hz is not None and result.high_hz is not None and result.status in ("measured", "lower-bound"):
         return replace(result, high_hz=min(result.high_hz, max(result.bound_hz, result.estimate_hz or 0.0)))
     return result
+
+
+def own_work_remark(cell: Cell, trials: Iterable[Measurement]) -> str | None:
+    """Return a sentence that says what a program under test did not report of its messages.
+
+    None where every body was verified and the CPU time that was spent is known, as with the common work function.
+    """
+    unverified = without_time = False
+    for trial in trials:
+        unverified |= trial.unverified > 0
+        without_time |= cell.cpu_seconds > 0 and trial.cpu_used_s is None
+    unknown = [name for name, is_unknown in (("bodies", unverified), ("CPU cost", without_time)) if is_unknown]
+    if not unknown:
+        return None
+    what = " and ".join(unknown)
+    return f"What the program did with the {what} of messages was its own affair: it did not report it."
 
 
 def with_soft_bounds(result: Result, plan: CellPlan) -> Result:

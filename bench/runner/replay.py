@@ -58,7 +58,8 @@ def recompute_result(
     """Return the result that a cell's trials give; the arguments are those of judge_trials."""
     try:
         known = judge_trials(plan, trials, ignored=inputs.ignored, limit=limit)
-        return finish_result(resume_search(plan, inputs, known).result(), plan)
+        search = resume_search(plan, inputs, known)
+        return finish_result(search.result(), plan, (measurement for measurement, _ in known))
     except ImpossibleMeasurementError as problem:
         return without_rate(plan.cell, "failed", str(problem))
 

@@ -14,6 +14,7 @@ from bench.errors import HarnessError, ImpossibleMeasurementError, UsageError
 from bench.model.measurement import Result
 from bench.plugins import registry
 from bench.plugins.environment import RunEnvironment
+from bench.plugins.environments import installed_environments
 from bench.runner.cell_plan import plan_cell
 from bench.runner.cell_search import Answer, CellSearch
 from bench.runner.core_sets import core_sets, framework_cores
@@ -66,8 +67,10 @@ def run(scenario: Scenario, site: Site, folder: RunFolder, notify: Notify, optio
     A run that was interrupted is run again with the same folder: its visits and the used part of its total count.
     """
     facts = host_info.describe(options.command, registry.packages(scenario))
+    if installed := installed_environments(scenario, options.cache):
+        facts["environments"] = installed
     with folder.open(scenario, site, facts), _environment(scenario, site, folder, notify, options) as env:
-        plans = {cell: plan_cell(cell, scenario, site, env.cores) for cell in scenario.cells()}
+        plans = {cell: plan_cell(cell, scenario, site, env.cores, env.cache) for cell in scenario.cells()}
         prepare_services([plan for cell, plan in plans.items() if not folder.has_result(cell)], env)
         ceilings, visits = GeneratorCeilings(folder.folder), MapVisits(scenario, folder, list(plans.values()))
         for visit in visits:

@@ -177,6 +177,7 @@ class _Trial:
             stalled=self._at_end.stalled if self._at_end else None,
             cpu_requested_s=counts.cpu_requested_s,
             cpu_used_s=counts.cpu_used_s,
+            unverified=counts.unverified,
             from_due=_quantiles(counts.from_due),
             from_sent=_quantiles(counts.from_sent),
             processing=_quantiles(counts.processing),

@@ -13,7 +13,7 @@ from bench.errors import HarnessError, UsageError
 from bench.model.cell import Cell
 from bench.model.measurement import Measurement, Result
 from bench.model.search_inputs import SearchInputs
-from bench.runner.cell_plan import plan_cell
+from bench.runner.cell_plan import CellPlan, plan_cell
 from bench.runner.outcome import without_rate
 from bench.runner.replay import recompute_result
 from bench.storage.checksums import TRIAL_FOLDERS, damaged_files, is_intact
@@ -148,6 +148,8 @@ class _Check:
             self.unchecked.append(f"{name}: its result is not computed again, since files of its trials differ")
         elif inputs is None and result.status != "unsupported":
             self.unchecked.append(f"{name}: the inputs of its search are unknown, its result cannot be computed again")
+        elif inputs is None and not lines and self._plan(result, inputs).unsupported_reason is None:
+            self.unchecked.append(f"{name}: {result.reason} (this depends on the machine that it ran on)")
         else:
             try:
                 trials = [read_line_trial(self.folder, line).measurement for line in lines]
@@ -170,14 +172,17 @@ class _Check:
 
     def _recompute(self, result: Result, trials: Sequence[Measurement], inputs: SearchInputs | None) -> Result:
         """Return the result of a cell's trials; those after its result are of a search that was interrupted."""
-        record = self.record
-        cores = inputs.cores if inputs is not None else record.facts.get("cores") or host_info.cores()
-        plan = plan_cell(result.cell, record.scenario, record.site, cores)
-        if inputs is None or plan.unsupported_reason is not None:
+        plan = self._plan(result, inputs)
+        if inputs is None:
             reason = plan.unsupported_reason
             return without_rate(plan.cell, "unsupported" if reason is not None else "not-measured", reason or "")
         limit = result.trials or math.inf  # none are counted in a cell that failed
         return recompute_result(plan, inputs, trials, limit=limit)
+
+    def _plan(self, result: Result, inputs: SearchInputs | None) -> CellPlan:
+        record = self.record
+        cores = inputs.cores if inputs is not None else record.facts.get("cores") or host_info.cores()
+        return plan_cell(result.cell, record.scenario, record.site, cores)
 
     def _find_missing_results(self, trials: Mapping[Cell, Sequence[JournalLine]]) -> None:
         known = {result.cell for result in self.results.cells}

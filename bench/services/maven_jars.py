@@ -1,12 +1,10 @@
 """Jars of the embedded services, downloaded with the Apache Ivy that PySpark ships and checked against jars.lock."""
 
-import contextlib
-import fcntl
 import hashlib
 import importlib.util
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,6 +13,7 @@ import yaml
 from bench.errors import NotReadyError, ServiceError, UsageError
 from bench.services.java import java
 from bench.system.child import Child
+from bench.system.file_lock import hold_lock
 from bench.system.supervisor import Supervisor
 
 LOCK = Path(__file__).with_name("jars.lock")
@@ -64,7 +63,8 @@ def download_jars(set_name: str, cache: Path, note: Callable[[str], None], *, lo
     if _complete(folder, pins):
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with _hold_lock(folder.with_suffix(".lock"), lambda: note(f"{set_name} jars: another process is downloading them")):
+    told = f"{set_name} jars: another process is downloading them"
+    with hold_lock(folder.with_suffix(".lock"), _TIMEOUT_S, lambda: note(told)):
         if not _complete(folder, pins):
             part = folder.with_suffix(".part")
             shutil.rmtree(part, ignore_errors=True)
@@ -88,9 +88,14 @@ def folder_of(set_name: str, cache: Path, *, lock: Path = LOCK) -> Path:
 
 
 def read_pins(set_name: str, lock: Path = LOCK) -> list[Pin]:
-    """Return the jars of a set as the lock file lists them."""
+    """Return the jars of a set as the lock file lists them. Raises UsageError where it does not list that set."""
     text = lock.read_text(encoding="utf-8")
-    entries = yaml.load(text, Loader=yaml.BaseLoader)[set_name]  # noqa: S506  it makes strings only, also of 12345 and 1e5
+    try:
+        sets = yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506  it makes strings only, also of 12345 and 1e5
+    except yaml.YAMLError:
+        sets = None
+    if not isinstance(sets, dict) or not isinstance(entries := sets.get(set_name), dict):
+        raise UsageError(f"{lock}: lists no set of jars named {set_name!r}, as group:artifact:version: SHA-256")
     return [_pin(*coordinates.split(":"), sha256=sha256) for coordinates, sha256 in entries.items()]
 
 
@@ -120,26 +125,6 @@ def _folder(set_name: str, cache: Path, pins: Sequence[Pin]) -> Path:
 def _complete(folder: Path, pins: Sequence[Pin]) -> bool:
     """Return whether the folder has all files; what they contain was checked before the folder got its name."""
     return all((folder / pin.file).is_file() for pin in pins)
-
-
-@contextlib.contextmanager
-def _hold_lock(path: Path, waiting: Callable[[], None]) -> Iterator[None]:
-    """Hold this lock file during the block; `waiting` is called once if somebody else held it."""
-    deadline, told = time.monotonic() + _TIMEOUT_S, False
-    with path.open("w") as file:
-        while True:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError as error:
-                if time.monotonic() >= deadline:
-                    held = f"{path} has been locked by another process for {_TIMEOUT_S:g} s"
-                    raise ServiceError(f"{held}; wait for its download, or end that process") from error
-            if not told:
-                waiting()
-            told = True
-            time.sleep(0.1)
-        yield
 
 
 def _download(set_name: str, pins: Sequence[Pin], part: Path, note: Callable[[str], None]) -> None:

@@ -41,7 +41,8 @@ class ProcessingReport(Struct, frozen=True, tag="processing_report"):
     out_of_order: int = 0
     """messages that directly follow a later one of their producer (and key, if messages have keys) in a batch"""
     cpu_requested_s: float = 0.0
-    cpu_used_s: float = 0.0
+    cpu_used_s: float | None = 0.0
+    """None where a program under test does not say"""
     from_due: Sparse = field(default_factory=list)
     """histogram of the latencies since messages were due"""
     from_sent: Sparse = field(default_factory=list)
@@ -50,6 +51,8 @@ class ProcessingReport(Struct, frozen=True, tag="processing_report"):
     """histogram of the times since the framework passed a message's batch to `process`"""
     negative: int = 0
     """messages that were done before they were sent, by the clocks"""
+    unverified: int = 0
+    """messages whose bodies nobody verified"""
     began: float | None = None
     """CLOCK_MONOTONIC seconds at which the micro-batch of these messages began; None for a continuous framework. Its
     end, at which its result exists, is `at`"""
@@ -90,13 +93,24 @@ def _merge_run(reports: Sequence[ProcessingReport]) -> ProcessingReport:
         corrupted=sum(report.corrupted for report in reports),
         out_of_order=sum(report.out_of_order for report in reports),
         cpu_requested_s=sum(report.cpu_requested_s for report in reports),
-        cpu_used_s=sum(report.cpu_used_s for report in reports),
+        cpu_used_s=_sum_known(report.cpu_used_s for report in reports),
         from_due=sparse_sum(report.from_due for report in reports),
         from_sent=sparse_sum(report.from_sent for report in reports),
         processing=sparse_sum(report.processing for report in reports),
         negative=sum(report.negative for report in reports),
+        unverified=sum(report.unverified for report in reports),
         began=min((report.began for report in reports if report.began is not None), default=None),
     )
+
+
+def _sum_known(values: Iterable[float | None]) -> float | None:
+    """Return the sum of values; None if one of them is not known."""
+    total = 0.0
+    for value in values:
+        if value is None:
+            return None
+        total += value
+    return total
 
 
 def _join_sums(parts: Iterable[SequenceSums]) -> list[SequenceSums]:
@@ -129,7 +143,8 @@ class DeliveryCounts:
 
     def __init__(self) -> None:
         self.count = self.corrupted = self.out_of_order = self.negative = 0
-        self.cpu_requested_s = self.cpu_used_s = 0.0
+        self.unverified, self.cpu_requested_s = 0, 0.0
+        self.cpu_used_s: float | None = 0.0
         self.from_due, self.from_sent, self.processing = Histogram(), Histogram(), Histogram()
         self._sums: dict[int, SequenceSums] = {}
         self._numbers: dict[int, ReceivedNumbers] = {}
@@ -145,7 +160,8 @@ class DeliveryCounts:
         self.corrupted += report.corrupted
         self.out_of_order += report.out_of_order
         self.cpu_requested_s += report.cpu_requested_s
-        self.cpu_used_s += report.cpu_used_s
+        self.cpu_used_s = _sum_known((self.cpu_used_s, report.cpu_used_s))
+        self.unverified += report.unverified
         self.from_due.add(report.from_due)
         self.from_sent.add(report.from_sent)
         self.processing.add(report.processing)

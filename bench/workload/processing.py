@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from bench.analysis.histogram import sparse_of
-from bench.model import message_codec
+from bench.model import message_codec, report_record
 from bench.model.message_codec import ClockReference, Headers
 from bench.model.message_filler import Bytes, Filler, make_filler
 from bench.model.message_keys import KeySequence
@@ -79,6 +79,32 @@ class MessageProcessor(Struct, frozen=True):
         began = time.monotonic()
         return self._process(message_codec.read_matrix(matrix, self._filler()), began)
 
+    def count_records(self, records: Bytes) -> list[ProcessingReport]:
+        """Count messages by what a program under test reports of them (bench.model.report_record).
+
+        Their latencies end now. How long the program took for each is not known, and their order is not looked at.
+
+        Args:
+            records: Bytes of shape (messages, 64) or (messages, 80).
+
+        Returns:
+            The reports that `process` returns.
+        """
+        now, filler = time.monotonic(), self._filler() if self.sizes is None else None
+        reported = report_record.read_records(records, filler)
+        reports = self._report(reported.headers, np.full(len(reported.headers), now), now)
+        used = _share_out(reported.cpu_used_s, reports)
+        return [
+            replace(
+                report,
+                out_of_order=0,
+                processing=[],
+                cpu_used_s=cpu_used_s,
+                unverified=0 if reported.verified else report.count,
+            )
+            for report, cpu_used_s in zip(reports, used, strict=True)
+        ]
+
     def _filler(self) -> Filler:
         largest = self.message_bytes if self.sizes is None else self.sizes.sizes.largest
         return make_filler(largest, self.entropy)
@@ -89,13 +115,17 @@ class MessageProcessor(Struct, frozen=True):
         used = burn(requested) if requested > 0 else 0.0
         ended = time.monotonic()
         done = started + (ended - started) * np.arange(1, len(headers) + 1) / max(1, len(headers))
+        reports = self._report(headers, done, began)
+        shares = _share_out(used, reports)
+        return [replace(report, cpu_used_s=share) for report, share in zip(reports, shares, strict=True)]
+
+    def _report(self, headers: Headers, done: Times, began: float) -> list[ProcessingReport]:
+        """Return the reports of messages that were done at these times; the last one has the corrupted messages."""
         local, max_error = self._to_local_clock(headers)
-        share = used / requested if requested > 0 else 0.0
         reports = []
         for run, part, part_done in _split_by_run(local, done):
-            cost = float(part.cost.sum())
             report = _create_report(self, run, part, part_done, began)
-            report = replace(report, cpu_requested_s=cost, cpu_used_s=share * cost)
+            report = replace(report, cpu_requested_s=float(part.cost.sum()))
             reports.append(_limit_latencies(report, part.sent, part_done, max_error))
         if headers.corrupted:
             reports[-1] = replace(reports[-1], corrupted=headers.corrupted)
@@ -127,6 +157,14 @@ def burn(seconds: float) -> float:
             pass
     _ahead.seconds = min(MAX_CARRIED_S, now - end)
     return now - started
+
+
+def _share_out(used: float | None, reports: Sequence[ProcessingReport]) -> list[float | None]:
+    """Return what each report has of the CPU seconds that were used: as much as its messages asked for."""
+    requested = sum(report.cpu_requested_s for report in reports)
+    if used is None:
+        return [None] * len(reports)
+    return [used * report.cpu_requested_s / requested if requested > 0 else 0.0 for report in reports]
 
 
 def _split_by_run(headers: Headers, done: Times) -> Iterator[tuple[int, Headers, Times]]:

@@ -1,8 +1,11 @@
 """The declaration of the framework `python`: no framework at all."""
 
-from bench.plugins.plugin import FrameworkPlugin
+from bench.plugins.plugin import FrameworkCapabilities, FrameworkPlugin
 from frameworks.python.adapter import PythonFramework, PythonSettings
 
 plugin = FrameworkPlugin(
-    settings=PythonSettings, open=PythonFramework, readers=lambda settings, cores: settings.processes or cores
+    settings=PythonSettings,
+    open=PythonFramework,
+    capabilities=FrameworkCapabilities(plain=True),
+    readers=lambda settings, cores: settings.processes or cores,
 )

@@ -15,7 +15,7 @@ from producers.kafka.baselines import client_loop, client_loop_batch
 from producers.kafka.perf_test import perf_test
 from producers.kafka.sender import KafkaSender
 from producers.kafka.site import KAFKA_SITE
-from producers.kafka.source import KafkaSettings, KafkaSource
+from producers.kafka.source import KafkaSettings, KafkaSource, results_topic
 
 
 def missing(site: Site, cache: Path) -> Sequence[str]:
@@ -82,6 +82,7 @@ plugin = SourcePlugin(
     parts=lambda settings, cores: default_partitions(settings.partitions, cores),
     disk_copies=1,
     warnings=warnings,
+    results_topic=results_topic,
     baselines={
         "client-loop": client_loop,
         "client-loop-constant": partial(client_loop, stamped=False),

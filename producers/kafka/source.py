@@ -4,13 +4,14 @@ import contextlib
 import importlib.util
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Literal
 
 from kafka import TopicPartition
 from kafka.admin import KafkaAdminClient, OffsetSpec
 from kafka.errors import KafkaError
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from bench.errors import PluginError, UsageError
 from bench.model.cell import Cell
@@ -26,6 +27,8 @@ from producers.kafka.site import KAFKA_SITE
 
 BATCH_OVERHEAD = 2**16
 """Bytes that a batch may be larger than its only message."""
+RESULTS_BYTES = 10**9
+"""That a topic for results keeps, where they are read at once."""
 
 
 class KafkaSettings(Struct, frozen=True, forbid_unknown_fields=True):
@@ -50,6 +53,29 @@ class KafkaSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """limit of client and topic (`message.max.bytes`); follows from the message size when left out"""
     retained: Size = Size(8 * 10**9)
     """bytes that a topic keeps; on an embedded Kafka a quarter of the free disk at most"""
+
+
+@contextlib.contextmanager
+def results_topic(endpoint: Endpoint) -> Iterator[Endpoint]:
+    """Make a topic beside an endpoint's, with as many partitions, for the time of the block.
+
+    Raises:
+        PluginError: Kafka refuses the topic, or does not answer.
+        SiteError: a file of the site cannot be read.
+    """
+    results = replace(endpoint, name=f"{endpoint.name}-results")
+    retained = {"retention.ms": "3600000", "retention.bytes": str(RESULTS_BYTES // results.parts)}
+    topic = {"num_partitions": results.parts, "replication_factor": -1, "configs": retained}
+    with _admin_client(endpoint.address, endpoint.client, "open") as admin:
+        admin.create_topics({results.name: topic}, timeout_ms=int(TIMEOUT_S * 1000), wait_for_metadata=True)
+    try:
+        yield results
+    finally:
+        with (
+            contextlib.suppress(PluginError),  # a Kafka that is gone has no topic to delete
+            _admin_client(endpoint.address, endpoint.client, "close") as admin,
+        ):
+            admin.delete_topics([results.name], timeout_ms=5000)
 
 
 class KafkaSource:
@@ -109,7 +135,7 @@ class KafkaSource:
             "configs": self._limits(cell, env),
         }
         name = f"{cell.name}-{secrets.token_hex(4)}"
-        with self._admin("open") as admin:
+        with _admin_client(self._bootstrap, self._security, "open") as admin:
             admin.create_topics({name: topic}, timeout_ms=int(TIMEOUT_S * 1000), wait_for_metadata=True)
         self._topic = name
         return Endpoint("kafka", self._bootstrap, name, self._parts, client=self._client(cell) | self._security)
@@ -122,7 +148,7 @@ class KafkaSource:
             SiteError: a file of the site cannot be read.
         """
         parts = [TopicPartition(self._topic, part) for part in range(self._parts)]
-        with self._admin("clear") as admin:
+        with _admin_client(self._bootstrap, self._security, "clear") as admin:
             ends = admin.list_partition_offsets(dict.fromkeys(parts, OffsetSpec.LATEST))
             admin.delete_records({part: end.offset for part, end in ends.items()}, timeout_ms=int(TIMEOUT_S * 1000))
 
@@ -132,23 +158,9 @@ class KafkaSource:
         if topic and (self._server is None or self._server.alive()):
             with (
                 contextlib.suppress(PluginError),
-                self._admin("close") as admin,
+                _admin_client(self._bootstrap, self._security, "close") as admin,
             ):  # a Kafka that is gone has no topic to delete
                 admin.delete_topics([topic], timeout_ms=5000)
-
-    @contextlib.contextmanager
-    def _admin(self, verb: str) -> Iterator[KafkaAdminClient]:
-        """Yield an administration client for the length of a verb: an idle one would log errors when Kafka dies."""
-        try:
-            client = KafkaAdminClient(
-                bootstrap_servers=self._bootstrap.split(","),
-                bootstrap_timeout_ms=5000,
-                **security.for_kafka_python(self._security),
-            )
-            with contextlib.closing(client) as admin:
-                yield admin
-        except KafkaError as problem:
-            raise PluginError("kafka", verb, f"{self._bootstrap} answers {problem!r}") from problem
 
     def _embedded(self, cell: Cell, env: RunEnvironment) -> str:
         """Return the address of an embedded Kafka that accepts the cell's messages; start it if there is none."""
@@ -186,3 +198,16 @@ class KafkaSource:
             int(self._settings.message_limit or 0)
             or max(int(self._settings.batch), cell.largest_bytes) + BATCH_OVERHEAD
         )
+
+
+@contextlib.contextmanager
+def _admin_client(bootstrap: str, client: Mapping[str, security.Value], verb: str) -> Iterator[KafkaAdminClient]:
+    """Yield an administration client for the length of a verb: an idle one would log errors when Kafka dies."""
+    try:
+        opened = KafkaAdminClient(
+            bootstrap_servers=bootstrap.split(","), bootstrap_timeout_ms=5000, **security.for_kafka_python(client)
+        )
+        with contextlib.closing(opened) as admin:
+            yield admin
+    except KafkaError as problem:
+        raise PluginError("kafka", verb, f"{bootstrap} answers {problem!r}") from problem

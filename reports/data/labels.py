@@ -4,7 +4,7 @@ from bench.analysis.comparison import claim_text
 from bench.analysis.intervals import has_bracket
 from bench.model.measurement import Result
 from bench.units import rate_text, seconds_text
-from reports.data.run_data import CellData, JudgedTrial
+from reports.data.run_data import CellData, JudgedTrial, RunData
 
 MISSING = "no result yet"
 WITHOUT_RATE = ("failed", "unsupported", "not-measured")
@@ -67,6 +67,15 @@ MAX_LABEL_LENGTH = 24
 def status_of(cell_data: CellData) -> str:
     """Return the status of a cell; MISSING without a result."""
     return cell_data.result.status if cell_data.result is not None else MISSING
+
+
+def list_remarks(run_data: RunData) -> list[str]:
+    """Return the remarks on results, each once, with the systems that it is about."""
+    systems: dict[str, list[str]] = {}
+    for cell_data in run_data.cells:
+        if cell_data.result is not None and cell_data.result.remark is not None:
+            systems.setdefault(cell_data.result.remark, []).append(cell_data.cell.system)
+    return [f"{', '.join(dict.fromkeys(of_remark))}: {remark}" for remark, of_remark in systems.items()]
 
 
 def format_claim(result: Result | None) -> str:

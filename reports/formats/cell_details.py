@@ -121,6 +121,8 @@ def _write_sentences(run_data: RunData, cell_data: CellData) -> list[str]:
     if bound is not None:
         reached = f"; {share:.0%} of it was reached" if share is not None else ""
         sentences.append(f"Theory ({bound.name}) allows {rate_text(bound.hz)}{reached}.")
+    if result.remark is not None:
+        sentences.append(result.remark)
     if result.generator_hz is not None:
         processes = f" with {cell_data.workers} processes" if cell_data.workers > 1 else ""
         sentences.append(f"Our load generator reached {rate_text(result.generator_hz)}{processes}.")
@@ -164,7 +166,7 @@ def _describe_trial(trial: JudgedTrial, *, drawn: bool) -> TrialDetails:
         drained="yes" if measurement.drained else "no",
         p50=format_latency(trial, measurement.from_due.p50),
         p99=format_latency(trial, measurement.from_due.p99),
-        cpu_used=f"{100 * used / requested:.1f} %" if requested else "",
+        cpu_used=f"{100 * used / requested:.1f} %" if requested and used is not None else "",
         cores=_format_cores(trial),
         seconds=seconds_text(measurement.seconds),
         note=measurement.note,

@@ -24,6 +24,7 @@ from bench.model.measurement import Result
 from bench.plugins.plugin import ReportPlugin
 from bench.system.machine_speed import speed_ratios
 from bench.units import seconds_text
+from reports.data.cost import make_cost_table
 from reports.data.labels import format_claim, format_result_interval
 from reports.data.metadata import describe_machine, describe_subject
 from reports.data.run_data import RunData, read_run_data
@@ -101,6 +102,7 @@ def write(runs: Sequence[Path], out: Path) -> Path:
             columns=columns,
             rows=rows,
             repeats=repeats,
+            cost=make_cost_table(every),
             agreement=" ".join(filter(None, [agreement, factors.sentence() if factors else ""])),
             summary=[*summarize_comparison(rows, names), *summarize_speeds(every)],
             styles=Markup("\n".join(embedder.css() for embedder in (*embedders, forests))),  # noqa: S704  matplotlib's styles

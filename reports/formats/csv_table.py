@@ -90,6 +90,7 @@ def list_columns(roles: tuple[str, ...], objectives: tuple[str, ...]) -> tuple[s
         *(f"cpu_share.{role}" for role in roles),
         *(f"objectives.{objective}.{field}" for objective in objectives for field in OBJECTIVE_FIELDS),
         "sizes",
+        "remark",
         *BOUND_COLUMNS,
     )
 
@@ -116,7 +117,8 @@ def make_record(
         point = {name: getattr(cell, name) for name in FIELDS[:5]} | {"sizes": sizes}
         trials = len(cell_data.trials)
         return dict.fromkeys(list_columns(roles, objectives)) | point | {"status": MISSING, "trials": trials}
-    record: dict[str, Value] = {name: getattr(result, name) for name in FIELDS} | {"sizes": sizes}
+    record: dict[str, Value] = {name: getattr(result, name) for name in FIELDS}
+    record |= {"sizes": sizes, "remark": result.remark}
     estimate, bound = result.estimate_hz, result.bound_hz
     record["bound_share"] = estimate / bound if estimate is not None and bound else None
     record |= {f"latency_s.{q}": getattr(result.latency_s, q) for q in QUANTILES}

@@ -9,7 +9,8 @@ from msgspec import Struct
 
 from bench.plugins.plugin import ReportPlugin
 from bench.units import seconds_text, size_text
-from reports.data.labels import GLOSSARY, LIMITATIONS, MISSING, format_claim, status_of
+from reports.data.cost import make_cost_table
+from reports.data.labels import GLOSSARY, LIMITATIONS, MISSING, format_claim, list_remarks, status_of
 from reports.data.metadata import describe_machine, describe_repetition, describe_subject
 from reports.data.run_data import RunData, read_run_data
 from reports.data.winners import summarize_run
@@ -55,6 +56,8 @@ def render_page(run_data: RunData) -> str:
             title=run_data.title,
             finding=summarize_run(run_data),
             winners=_embed(embedder, winners) if winners is not None else None,
+            cost=make_cost_table([run_data]),
+            remarks=list_remarks(run_data),
             map_groups=map_groups,
             wide_groups=[_embed_wide(embedder, group) for group in make_wide_groups(run_data)],
             columns=COLUMNS,

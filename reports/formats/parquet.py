@@ -30,6 +30,7 @@ TEXT_COLUMNS = {
     "note",
     "sizes",
     "interval",
+    "remark",
 }
 INTEGER_COLUMNS = {
     "message_bytes",

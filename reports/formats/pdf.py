@@ -10,7 +10,8 @@ from msgspec.structs import asdict
 
 from bench.plugins.plugin import ReportPlugin
 from reports.data.bottleneck import find_bottleneck
-from reports.data.labels import GLOSSARY, LIMITATIONS
+from reports.data.cost import CostTable, make_cost_table
+from reports.data.labels import GLOSSARY, LIMITATIONS, list_remarks
 from reports.data.metadata import describe_machine, describe_repetition, describe_subject
 from reports.data.run_data import CellData, JudgedTrial, RunData, read_run_data
 from reports.data.winners import summarize_run
@@ -44,6 +45,8 @@ def write(run: Path) -> list[Path]:
         "width": winners.width_mm() if winners is not None else 0,
         "groups": [_describe_group(group) for group in groups],
         "examples": [picture.name for picture in examples],
+        "cost": _describe_cost(make_cost_table([run_data])),
+        "remarks": list_remarks(run_data),
         "rows": [asdict(row) for row in make_rows(run_data)],
         "bottlenecks": bottlenecks[:MAX_BOTTLENECKS],
         "missing": [f"{cell_data.cell.system} {cell_data.point}" for cell_data in run_data.missing],
@@ -68,6 +71,14 @@ def _describe_group(group: Group) -> Mapping[str, object]:
         "pictures": [picture.name for picture in group.pictures],
         "width": max(picture.width_mm() for picture in group.pictures),
     }
+
+
+def _describe_cost(table: CostTable | None) -> Mapping[str, object] | None:
+    """Return the table with a list of texts for each row."""
+    if table is None:
+        return None
+    rows = [[row.size, row.cost, row.plain, *row.cores] for row in table.rows]
+    return {"summary": table.summary, "systems": table.systems, "rows": rows}
 
 
 def list_bottlenecks(run_data: RunData) -> list[tuple[str, str, str]]:

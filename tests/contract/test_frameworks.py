@@ -13,6 +13,7 @@ from bench.model.cell import Cell
 from bench.plugins import registry
 from bench.plugins.placement import unreachable_reason
 from bench.plugins.plugin import FrameworkPlugin, SourcePlugin
+from bench.services.python_environments import missing_reason
 from bench.workload.delivery_counts import DeliveryCounts
 from bench.workload.load_spec import LoadSpec
 from bench.workload.processing import MessageProcessor
@@ -25,9 +26,10 @@ QUIET_S = 0.5
 
 
 def starts_servers(name):
-    """Return whether a framework starts servers of its own."""
-    plugin = registry.framework_plugin(name)
-    return plugin.preflight is not FrameworkPlugin.preflight or plugin.site is not None
+    """Return whether a framework, or the source that it is tested with, starts servers."""
+    plugin, source = registry.framework_plugin(name), registry.source_plugin(cheapest_source(name))
+    own = plugin.preflight is not FrameworkPlugin.preflight or plugin.site is not None
+    return own or source.preflight is not SourcePlugin.preflight
 
 
 def cheapest_source(name):
@@ -115,6 +117,9 @@ def system(env):
     opened = []
 
     def make(name):
+        environment = registry.framework_plugin(name).environment
+        if environment is not None and (reason := missing_reason(environment, env.cache)) is not None:
+            pytest.skip(reason)
         opened.append(System(name, env))
         return opened[-1]
 

@@ -28,7 +28,8 @@ def bench(request, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "verb", ["run", "check", "plan", "plugins", "report", "compare", "verify", "certify", "doctor", "clean"]
+    "verb",
+    ["run", "check", "plan", "plugins", "report", "compare", "verify", "certify", "doctor", "install", "clean"],
 )
 def test_every_verb_has_help_with_an_example(bench, verb):
     """The user need not guess."""
@@ -37,12 +38,37 @@ def test_every_verb_has_help_with_an_example(bench, verb):
     assert "Example:  bench " + verb in said
 
 
-@pytest.mark.parametrize("name", ["smoke", "quick", "frameworks", "cpu-bound", "known-ceilings", "repeat-spark"])
-def test_our_own_scenarios_are_right(bench, name):
+def test_our_own_scenarios_are_right(bench, request):
     """Every file in scenarios/ passes the check."""
-    code, said, _ = bench("check", f"scenarios/{name}.yaml")
+    files = sorted(request.config.rootpath.glob("scenarios/*.yaml"))
+    code, said, complaints = bench("check", *map(str, files))
+    assert code == 0, complaints
+    assert said.count("cells of") == len(files) > 10
+
+
+def test_what_can_be_installed_is_listed(bench):
+    """With its size and the command; a framework that needs nothing is refused."""
+    code, said, _ = bench("install")
     assert code == 0
-    assert "cells of" in said
+    assert any(line.startswith("bytewax ") and "30 MB" in line for line in said.splitlines())
+    code, _, complaints = bench("install", "spark")
+    assert (code, "spark needs no installation" in complaints) == (2, True)
+
+
+def test_a_framework_that_is_not_installed_is_no_failure(bench, tmp_path):
+    """A plan names its size, the doctor calls it no mistake, and a run goes on without it."""
+    cells = ("--set", "systems=bytewax/kafka", "--set", "grid.message_size=100 B", "--set", "grid.cpu_cost=0 ms")
+    code, said, _ = bench("plan", "scenarios/quick.yaml", *cells)
+    assert code == 0
+    assert "1 of them unsupported" in said
+    assert "bytewax-kafka-100B-0ms: bytewax" in said
+    assert "30 MB" in said
+    assert "30 MB" in bench("doctor")[1]
+    code, said, complaints = bench("run", "scenarios/quick.yaml", *cells, "--out", str(tmp_path / "results"), "--quiet")
+    assert code == 0, said + complaints
+    (folder,) = (tmp_path / "results").iterdir()
+    assert '"unsupported"' in (folder / "cells.json").read_text()
+    assert bench("verify", str(folder))[0] == 0
 
 
 @pytest.mark.parametrize(
@@ -98,7 +124,7 @@ def test_a_plan_says_what_will_be_needed(bench):
 def test_the_plugins_are_listed(bench):
     """`bench plugins` lists all installed plugins."""
     _, said, _ = bench("plugins")
-    assert "capacity, harmonicio, python, spark" in said
+    assert "bytewax, capacity, command, harmonicio, python, spark" in said
 
 
 def test_the_doctor_names_an_endpoint_that_does_not_answer(bench, tmp_path):

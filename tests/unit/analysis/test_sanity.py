@@ -64,3 +64,12 @@ def test_headers_with_another_cost_than_the_cells_are_reported(asked):
     assert "cost 0.004 s of CPU time, but their headers asked for" in (reason or "")
     right = replace(GOOD, cpu_requested_s=0.004)
     assert failed_sanity_check(right, cell, bound_hz=None, link=None) is None
+
+
+def test_a_program_that_is_faster_than_its_cpu_cost_allows_does_not_spend_it():
+    """The sentence says so where the program did not report what it used."""
+    seen = replace(GOOD, cpu_used_s=None)
+    rate = seen.processed / seen.seconds
+    reason = failed_sanity_check(seen, CELL, bound_hz=rate / 2, link=None)
+    assert (reason or "").endswith(": the program does not spend the CPU cost of its messages")
+    assert failed_sanity_check(seen, CELL, bound_hz=rate, link=None) is None

@@ -113,6 +113,11 @@ def test_cpu_cost_that_was_not_used_makes_the_trial_invalid():
     assert word(trial(cpu_requested_s=10.0, cpu_used_s=9.0))[0] == "invalid"
 
 
+def test_cpu_cost_of_which_a_program_says_nothing_is_not_judged():
+    """Nobody knows what it used."""
+    assert word(trial(cpu_requested_s=10.0, cpu_used_s=None))[0] == "sustained"
+
+
 @pytest.mark.parametrize("ended", ["framework died", "source died"])
 def test_what_a_dead_process_used_is_not_other_work(ended):
     """The CPU time of a dead process is not taken for other work, so that its death is the verdict."""

@@ -11,7 +11,7 @@ import bench
 
 ROOT = Path(bench.__file__).parent
 MODULES = sorted(ROOT.rglob("*.py"))
-PRODUCTS = re.compile(r"kafka|pulsar|spark|harmonicio|locust", re.IGNORECASE)
+PRODUCTS = re.compile(r"kafka|pulsar|spark|harmonicio|bytewax|locust", re.IGNORECASE)
 """Names that mean nothing but the plugin, wherever they stand."""
 WORDS = {"tcp", "files", "memory", "stream", "capacity", "inline", "python"}
 WORDS |= {"html", "pdf", "png", "csv", "json", "parquet", "omb", "comparison", "validation-plot", "live"}
@@ -22,6 +22,7 @@ SHOWN = "an example that the user is shown"
 IVY = "the distribution whose jars hold Apache Ivy, which resolves the jars of all embedded servers"
 DEFAULT = "the default of a file that others write, which the published schema states"
 INTERPRETER = "the interpreter's version in the record of a run"
+PROGRAM = "the name of the interpreter's program"
 ALLOWED = {
     ("cli/calibrate.py", "Example:  bench calibrate kafka tcp --against client-loop --sizes 100B,1MB"): SHOWN,
     (
@@ -38,6 +39,8 @@ ALLOWED = {
     ): IVY,
     ("services/maven_jars.py", "PySpark's jars folder has no Ivy: "): IVY,
     ("system/host_info.py", "python"): INTERPRETER,
+    ("services/python_environments.py", "python"): PROGRAM,
+    ("cli/install.py", "Example:  bench install bytewax"): SHOWN,
 }
 """By (module, text): why these, and only these, may stand there."""
 

@@ -26,7 +26,10 @@ HOSTS = Site(load=LoadHosts("127.0.0.1:5557", 3), sections={"kafka": KafkaSite("
             ":6: load.by: found 'Locust'; allowed: inline, locust; did you mean 'locust'?",
         ),
         (f"{GOOD}search:\n  strategy: bisecton\n", ":6: search.strategy: found 'bisecton'; allowed: bisection, "),
-        (f"{GOOD}settings:\n  kafak: {{acks: 1}}\n", ":6: settings.kafak: found 'kafak'; allowed: capacity, files, "),
+        (
+            f"{GOOD}settings:\n  kafak: {{acks: 1}}\n",
+            ":6: settings.kafak: found 'kafak'; allowed: bytewax, capacity, command, files, ",
+        ),
         (
             GOOD.replace("spark/", "sprak/"),
             ":2: systems[0]: found 'sprak/kafka'; allowed: one of the installed frameworks",

@@ -1,5 +1,7 @@
 """A cell's plan holds what follows from scenario, site and plugins: its bounds, and why it cannot be measured."""
 
+from pathlib import Path
+
 import pytest
 from msgspec.structs import replace
 
@@ -9,7 +11,9 @@ from bench.model.measurement import Bound
 from bench.model.message_keys import Keys
 from bench.model.message_sizes import MessageSize
 from bench.runner.cell_plan import CellPlan, plan_cell
+from bench.services.python_environments import missing_reason
 from bench.units import Bandwidth, Rate
+from frameworks.bytewax.adapter import ENVIRONMENT
 from producers.kafka.site import KafkaSite
 from producers.pulsar.site import PulsarSite
 
@@ -129,3 +133,13 @@ def test_a_source_in_the_harness_gets_a_load_generator_there() -> None:
     assert plan("capacity/memory").load_generator.in_process
     assert plan("capacity/memory").unsupported_reason is None
     assert plan("python/kafka").load_generator.default
+
+
+def test_a_framework_that_is_not_installed_makes_a_cell_unsupported(tmp_path: Path) -> None:
+    """The sentence has the command that installs it; where nothing is run, nobody looks."""
+    scenario = Scenario("x", ("bytewax/kafka",), Grid((MessageSize(1000),)))
+    cell = scenario.cells()[0]
+    if missing_reason(ENVIRONMENT, tmp_path) != "bytewax is not installed (30 MB); run: bench install bytewax":
+        pytest.skip("there is no Python here with which Bytewax could be installed")
+    assert plan_cell(cell, scenario, Site(), 2, tmp_path).unsupported_reason == missing_reason(ENVIRONMENT, tmp_path)
+    assert plan_cell(cell, scenario, Site(), 2).unsupported_reason is None

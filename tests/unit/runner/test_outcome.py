@@ -140,3 +140,24 @@ def test_there_are_no_latency_trials_without_a_confirmed_rate_or_without_shares(
     scenario = replace(SCENARIO, latency=LatencyTrials((Share(0.5),)))
     assert remaining_latency_trials(plan(scenario=scenario), RESULT, []) == []
     assert remaining_latency_trials(plan(), replace(RESULT, confirmed_hz=100.0), []) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "cost", "words"),
+    [
+        ({}, 0.01, None),
+        ({"unverified": 5}, 0.01, "the bodies of messages"),
+        ({"cpu_used_s": None}, 0.01, "the CPU cost of messages"),
+        ({"cpu_used_s": None, "unverified": 5}, 0.01, "the bodies and CPU cost of messages"),
+        ({"cpu_used_s": None}, 0.0, None),
+    ],
+    ids=["everything said", "no bodies", "no CPU time", "neither", "no cost"],
+)
+def test_a_result_says_what_a_program_did_not_report(
+    changes: dict[str, float | None], cost: float, words: str | None
+) -> None:
+    """One trial of several is enough; where messages cost nothing, there is no CPU time to report."""
+    scenario = replace(SCENARIO, grid=Grid((MessageSize(1000),), (Seconds(cost),)))
+    found = finish_result(RESULT, plan(scenario=scenario), [TRIAL, replace(TRIAL, **changes)])
+    assert (found.remark is None) == (words is None)
+    assert words is None or words in (found.remark or "")

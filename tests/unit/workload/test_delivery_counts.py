@@ -169,3 +169,15 @@ def test_merged_reports_have_the_counts_of_the_single_reports(parts):
         )
         for name in ("from_due", "from_sent", "processing"):
             assert getattr(at_once, name).sparse() == getattr(singly, name).sparse()
+
+
+def test_cpu_time_that_one_report_does_not_know_is_unknown():
+    """A sum of the others would be too small; bodies that nobody verified are added up."""
+    known, unknown = (ProcessingReport(0.0, 1, [], cpu_used_s=used, unverified=2) for used in (0.5, None))
+    counts = DeliveryCounts()
+    for report in (known, unknown, known):
+        counts.add(report)
+    (merged,) = merge_reports([known, unknown])
+    assert (counts.cpu_used_s, counts.unverified) == (None, 6)
+    assert (merged.cpu_used_s, merged.unverified) == (None, 4)
+    assert merge_reports([known, known])[0].cpu_used_s == 1.0

@@ -157,3 +157,32 @@ def test_times_written_by_other_hosts_are_inexact_on_this_machine_too():
     assert not replace(PROCESSOR, clock=remote).process(early)[0].from_due
     assert replace(PROCESSOR, clock=replace(remote, max_error=1.0)).process(early)[0].negative == 0
     assert replace(PROCESSOR, clock=replace(remote, max_error=0.01)).process(early)[0].negative == 10
+
+
+def records(batch, more=b""):
+    """The records with which a program reports messages, as a matrix."""
+    rows = [message[:64] + more for message in batch]
+    return np.frombuffer(b"".join(rows), dtype=np.uint8).reshape(len(rows), -1)
+
+
+def test_headers_that_come_back_are_counted():
+    """Count and latencies are exact; bodies and CPU time are unknown, and the order is not looked at."""
+    (report,) = PROCESSOR.count_records(records(reversed(messages(10, cost=0.001))))
+    assert (report.run, report.count, report.out_of_order, report.negative) == (5, 10, 0, 0)
+    assert (report.unverified, report.cpu_used_s, report.processing) == (10, None, [])
+    assert report.cpu_requested_s == pytest.approx(0.01)
+    assert sum(count for _, count in report.from_due) == 10
+
+
+def test_cpu_time_that_is_reported_is_shared_among_runs():
+    """Each has as much of it as its messages asked for."""
+    batch = messages(1, cost=0.001, run=4) + messages(3, cost=0.001, run=5)
+    reports = PROCESSOR.count_records(records(batch, b"%08x--------" % 2000))
+    assert {report.run: report.cpu_used_s for report in reports} == pytest.approx({4: 0.002, 5: 0.006})
+    assert {report.run: report.unverified for report in reports} == {4: 1, 5: 3}
+
+
+def test_records_that_cannot_be_read_are_corrupted_messages():
+    """They belong to no run."""
+    (report,) = PROCESSOR.count_records(np.zeros((3, 64), dtype=np.uint8))
+    assert (report.run, report.corrupted, report.count, report.unverified) == (NO_RUN, 3, 0, 0)

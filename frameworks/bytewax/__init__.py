@@ -1,0 +1,1 @@
+"""Bytewax as a framework under test."""

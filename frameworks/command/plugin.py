@@ -1,0 +1,12 @@
+"""The declaration of the framework `command`: a program that the user brings."""
+
+from bench.plugins.plugin import FrameworkCapabilities, FrameworkPlugin
+from frameworks.command.adapter import CommandFramework, CommandSettings, fetch_jars
+
+plugin = FrameworkPlugin(
+    settings=CommandSettings,
+    open=CommandFramework,
+    capabilities=FrameworkCapabilities(ordered=False),  # reports of several partitions come mixed
+    readers=lambda settings, cores: settings.cores or cores,
+    prepare=lambda settings, _cell, env: fetch_jars(settings, env),
+)
