@@ -13,6 +13,7 @@ from bench.model.cell import Cell
 from bench.plugins import registry
 from bench.plugins.placement import unreachable_reason
 from bench.plugins.plugin import FrameworkPlugin, SourcePlugin
+from bench.services.python_environments import missing_reason
 from bench.workload.delivery_counts import DeliveryCounts
 from bench.workload.load_spec import LoadSpec
 from bench.workload.processing import MessageProcessor
@@ -25,9 +26,10 @@ QUIET_S = 0.5
 
 
 def starts_servers(name):
-    """Return whether a framework starts servers of its own."""
+    """Return whether a framework starts servers of its own, or reads one."""
     plugin = registry.framework_plugin(name)
-    return plugin.preflight is not FrameworkPlugin.preflight or plugin.site is not None
+    preflight = plugin.preflight is not FrameworkPlugin.preflight
+    return preflight or plugin.site is not None or plugin.environment is not None
 
 
 def cheapest_source(name):
@@ -115,6 +117,10 @@ def system(env):
     opened = []
 
     def make(name):
+        environment = registry.framework_plugin(name).environment
+        reason = None if environment is None else missing_reason(environment, env.cache)
+        if reason is not None:
+            pytest.skip(reason)
         opened.append(System(name, env))
         return opened[-1]
 
