@@ -22,10 +22,10 @@ __all__ = ["FlinkFramework", "FlinkSettings"]
 
 logger = logging.getLogger(__name__)
 
-SUBMIT_TIMEOUT_S = 90.0
-"""Usually 7 s."""
-READY_TIMEOUT_S = 90.0
-"""For all tasks to run, with their Python workers; usually 5 s."""
+SUBMIT_TIMEOUT_S = 150.0
+"""Usually 7 s, and 60 s on a busy machine."""
+READY_TIMEOUT_S = 150.0
+"""For all tasks to run, with their Python workers; usually 5 s, and 40 s on a busy machine."""
 CANCEL_TIMEOUT_S = 30.0
 _WATCH_INTERVAL_S = 0.5
 _POLL_INTERVAL_S = 0.05
