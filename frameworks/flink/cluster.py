@@ -28,7 +28,7 @@ from frameworks.flink.site import FLINK_SITE, FlinkSite
 
 START_TIMEOUT_S = 120.0
 """For each of the two processes; usually 5 s, and 25 s on a busy machine."""
-OPEN_PORTS = "Flink: while a job runs, the ports of its Python workers (Apache Beam's) are open on every interface, unsecured"
+OPEN_PORTS = "Flink: while a job runs, Apache Beam has ports for its Python workers open on every interface"
 _JAVA_OPTIONS = "env.java.opts.all"
 _NUMBERS = count(1)
 _MODULES = "stream_bench.zip"
