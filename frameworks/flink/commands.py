@@ -11,7 +11,7 @@ Mode = Literal["table", "datastream"]
 
 
 class Work(Struct, frozen=True):
-    """What Flink's Python workers do: the common work, with reports to the harness."""
+    """The task of Flink's Python workers: the common work, with reports to the harness."""
 
     work: MessageProcessor
     reports: ReportAddress

@@ -11,7 +11,7 @@ import bench
 
 ROOT = Path(bench.__file__).parent
 MODULES = sorted(ROOT.rglob("*.py"))
-PRODUCTS = re.compile(r"kafka|pulsar|spark|harmonicio|locust", re.IGNORECASE)
+PRODUCTS = re.compile(r"kafka|pulsar|spark|flink|harmonicio|locust", re.IGNORECASE)
 """Names that mean nothing but the plugin, wherever they stand."""
 WORDS = {"tcp", "files", "memory", "stream", "capacity", "inline", "python"}
 WORDS |= {"html", "pdf", "png", "csv", "json", "parquet", "omb", "comparison", "validation-plot", "live"}
