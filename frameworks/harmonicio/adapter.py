@@ -34,7 +34,7 @@ from frameworks.harmonicio.cluster import (
 )
 from frameworks.harmonicio.engine.connector import Options
 from frameworks.harmonicio.engine.errors import HarmonicError
-from frameworks.harmonicio.report_server import ReportServer
+from frameworks.report_server import ReportServer
 
 __all__ = ["HarmonicioFramework", "HarmonicioSettings"]
 
@@ -94,12 +94,11 @@ class RunningStream:
         self._cluster, self._endpoint, self._closed = cluster, endpoint, False
         self._bridges: list[Child] = []
         self._stream = endpoint.name if endpoint.source == STREAM else f"bridged-{token_hex(4)}"
-        self._report_server = ReportServer(*cluster.listen)
+        self._report_server = ReportServer(*cluster.listen, key="harmonicio.listen")
 
     def start_pes(self, pes: int, work: MessageProcessor, most: int) -> None:
         """Start so many PEs, which process batches of at most `most` messages; return once they are leased."""
-        reports = self._report_server
-        job_settings = job.Settings(work, most, reports.host, reports.port, reports.secret)
+        job_settings = job.Settings(work, most, self._report_server.address)
         wanted = {"c_name": self._stream, "image": IMAGE, "num": pes, "settings": msgspec.to_builtins(job_settings)}
         try:
             if others := self._cluster.others(self._stream):

@@ -13,6 +13,7 @@ from bench.system.ipc import Channel, Ready
 from bench.workload.delivery_counts import ProcessingReport, merge_reports
 from bench.workload.processing import MessageProcessor
 from frameworks.harmonicio.engine.pe import Batch, of_batch
+from frameworks.report_connection import Hello, ReportAddress
 
 REPORT_INTERVAL_S = 0.1
 """Seconds between two reports at high rates; at low ones every batch is reported at once. A report costs 0.3
@@ -24,15 +25,7 @@ class Settings(Struct, frozen=True):
 
     work: MessageProcessor
     most: int
-    host: str
-    port: int
-    secret: str
-
-
-class Hello(Struct, frozen=True, tag="secret"):
-    """The first line to the harness."""
-
-    secret: str
+    reports: ReportAddress
 
 
 @of_batch
@@ -42,8 +35,11 @@ class Job:
     def __init__(self, settings: Mapping[str, Any]) -> None:
         given = convert(settings, Settings)
         self._work, self.most = given.work, given.most
-        self._channel: Channel[Ready] = Channel(socket.create_connection((given.host, given.port), timeout=10), Ready)
-        self._channel.send(Hello(given.secret))
+        reports = given.reports
+        self._channel: Channel[Ready] = Channel(
+            socket.create_connection((reports.host, reports.port), timeout=10), Ready
+        )
+        self._channel.send(Hello(reports.secret))
         self._channel.send(Ready())
         self._reports: list[ProcessingReport] = []
         self._reported = 0.0

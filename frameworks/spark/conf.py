@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 from bench.plugins.protocols import Endpoint
 from bench.system import host_info
 from bench.units import Seconds
-from frameworks.spark import secrets
+from frameworks import kafka_secrets
 from frameworks.spark.commands import Reader
 from frameworks.spark.site import SparkSite
 from frameworks.spark.tasks import messages_at_once
@@ -110,7 +110,7 @@ def reader_options(settings: SparkSettings, reader: Reader, endpoint: Endpoint) 
     if reader == "files" and settings.clean == "delete":
         options["cleanSource"] = "delete"
     if reader == "kafka":
-        options |= {f"kafka.{key}": value for key, value in secrets.kafka_settings(endpoint.client).items()}
+        options |= {f"kafka.{key}": value for key, value in kafka_secrets.kafka_settings(endpoint.client).items()}
         if settings.preset == "competent":
             options["kafka.fetch.max.wait.ms"] = FETCH_WAIT_MS
             options |= {"kafkaConsumer.pollTimeoutMs": POLL_TIMEOUT_MS, "kafka.default.api.timeout.ms": API_TIMEOUT_MS}

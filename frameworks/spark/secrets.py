@@ -1,34 +1,9 @@
 """Secrets of a site as Spark takes them: never in the arguments of a process, which every account can read."""
 
 import os
-from collections.abc import Mapping
 from pathlib import Path
 
-from bench.services.credentials import read_secret, read_text
-
-_JAAS = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="{}" password="{}";'
-
-
-def kafka_settings(client: Mapping[str, str | int | float | bool]) -> dict[str, str]:
-    """Return the settings of Kafka's Java client for a secured endpoint; nothing where Kafka is open.
-
-    Args:
-        client: the endpoint's client settings; `user`, `password_file` and `ca_file` are read.
-
-    Raises:
-        SiteError: a file that the endpoint names cannot be read.
-    """
-    if "password_file" not in client:
-        return {}
-    named = (str(client["user"]), read_secret(str(client["password_file"])))
-    escaped = (text.replace("\\", "\\\\").replace('"', '\\"') for text in named)
-    return {
-        "security.protocol": "SASL_SSL",
-        "sasl.mechanism": "PLAIN",
-        "sasl.jaas.config": _JAAS.format(*escaped),
-        "ssl.truststore.type": "PEM",
-        "ssl.truststore.certificates": read_text(str(client["ca_file"])),
-    }
+from bench.services.credentials import read_secret
 
 
 def write_defaults(folder: Path, password_file: str) -> None:

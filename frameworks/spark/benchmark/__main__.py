@@ -20,7 +20,7 @@ from bench.errors import HarnessError
 from bench.plugins.environment import RunEnvironment
 from bench.system.supervisor import Supervisor
 from bench.units import Size, size_text
-from frameworks.spark.benchmark.backlog import PARTS, fill_topic
+from frameworks.full_topic import PARTS, fill_topic
 from frameworks.spark.benchmark.reading import Reading, Turn, by_client, by_spark
 
 SOURCES = ("kafka", "pulsar", "memory")

@@ -18,8 +18,8 @@ from bench.plugins.protocols import Endpoint
 from bench.telemetry.cpu import CpuProbe
 from bench.workload.delivery_counts import DeliveryCounts
 from bench.workload.processing import MessageProcessor
+from frameworks.full_topic import ENTROPY, PARTS
 from frameworks.spark.adapter import SparkFramework, SparkSettings
-from frameworks.spark.benchmark.backlog import ENTROPY, PARTS
 from frameworks.spark.conf import Value
 
 _READ_TIMEOUT_S = 120.0

@@ -33,7 +33,7 @@ def fill_topic(
         return
     source = registry.make_source(source_name, {source_name: {"partitions": PARTS, **settings}})
     try:
-        endpoint = source.open(Cell("spark", source_name, size, 0.0), env)
+        endpoint = source.open(Cell("python", source_name, size, 0.0), env)
         if source_name == "pulsar":
             _keep(endpoint)
         with closing(registry.open_sender(endpoint)) as sender:

@@ -1,9 +1,10 @@
-"""The server for reports of PEs.
+"""The server for reports of workers that an engine starts: PEs of HarmonicIO, Python workers of Flink.
 
 A port, on loopback unless the site file says more, that accepts only who knows the secret.
 """
 
 import contextlib
+import logging
 import socket
 import threading
 from secrets import compare_digest, token_hex
@@ -13,31 +14,27 @@ from bench.errors import SiteError
 from bench.services.ports import LOOPBACK
 from bench.system.ipc import Inbox, Ready
 from bench.workload.delivery_counts import ProcessingReport
-from frameworks.harmonicio.job import Hello
+from frameworks.report_connection import Hello, ReportAddress
 
-_TIMEOUT_S = 10.0
+logger = logging.getLogger(__name__)
 
 
 class ReportServer:
-    """A server for the reports of PEs. Raises SiteError where it cannot listen."""
+    """A server for the reports of workers. Raises SiteError, naming the section's key, where it cannot listen."""
 
-    def __init__(self, host: str = LOOPBACK, port: int = 0) -> None:
-        self.secret, self.host = token_hex(16), host
+    def __init__(self, host: str = LOOPBACK, port: int = 0, *, key: str = "listen") -> None:
         try:
             self._listener = socket.create_server((host, port), backlog=64)
         except OSError as problem:
-            raise SiteError(f"site.harmonicio.listen: cannot listen at {host}:{port}: {problem.strerror}") from problem
+            raise SiteError(f"site.{key}: cannot listen at {host}:{port}: {problem.strerror}") from problem
+        self.address = ReportAddress(host, int(self._listener.getsockname()[1]), token_hex(16))
         self._inboxes: list[Inbox[Any]] = []
         self._ready: set[int] = set()
+        self._refused: set[int] = set()
         threading.Thread(target=self._accept, daemon=True, name="reports").start()
 
-    @property
-    def port(self) -> int:
-        """Return where it listens."""
-        return int(self._listener.getsockname()[1])
-
     def ready(self) -> int:
-        """Return how many PEs are connected."""
+        """Return how many workers are connected."""
         self.received()
         return len(self._ready)
 
@@ -46,14 +43,19 @@ class ReportServer:
         return any(inbox.ended for index, inbox in enumerate(self._inboxes) if index in self._ready)
 
     def received(self) -> list[ProcessingReport]:
-        """Return what was reported since the last call; a peer that did not say the secret first is ignored."""
+        """Return what was reported since the last call; a peer that does not say the secret first is refused."""
         reports: list[ProcessingReport] = []
         for index, inbox in enumerate(list(self._inboxes)):
+            ended = inbox.ended  # first: what came before the end is still received
             for one in inbox.receive():
-                if isinstance(one, Hello) and compare_digest(one.secret, self.secret):
+                if isinstance(one, Hello) and compare_digest(one.secret.encode(), self.address.secret.encode()):
                     self._ready.add(index)
-                elif isinstance(one, ProcessingReport) and index in self._ready:
+                elif index not in self._ready:
+                    ended = True
+                elif isinstance(one, ProcessingReport):
                     reports.append(one)
+            if ended and index not in self._ready | self._refused:
+                self._refuse(index)
         return reports
 
     def close(self) -> None:
@@ -63,6 +65,11 @@ class ReportServer:
         self._listener.close()
         for inbox in self._inboxes:
             inbox.close()
+
+    def _refuse(self, index: int) -> None:
+        self._refused.add(index)
+        self._inboxes[index].close()
+        logger.warning("a connection to the port for reports did not say the secret: it is closed")
 
     def _accept(self) -> None:
         while True:

@@ -1,0 +1,1 @@
+"""Apache Flink as a framework under test."""

@@ -1,0 +1,193 @@
+"""Apache Flink as the harness sees it: a cluster that outlives the cells, and a job for each of them."""
+
+import logging
+import threading
+import time
+from contextlib import ExitStack
+
+from bench.errors import NotReadyError, PluginError, ProcessDiedError, ServiceError
+from bench.model.cell import Cell
+from bench.plugins.environment import RunEnvironment
+from bench.plugins.protocols import Endpoint
+from bench.workload.delivery_counts import ProcessingReport
+from bench.workload.processing import MessageProcessor
+from frameworks.flink.cluster import Cluster, SitesCluster, cluster_of, slots_of
+from frameworks.flink.commands import SubmitJob, Submitted, Work
+from frameworks.flink.conf import FlinkSettings, job_conf, kafka_options, max_messages
+from frameworks.flink.installation import job_jars
+from frameworks.flink.rest import ENDED, FlinkRest
+from frameworks.report_server import ReportServer
+
+__all__ = ["FlinkFramework", "FlinkSettings"]
+
+logger = logging.getLogger(__name__)
+
+SUBMIT_TIMEOUT_S = 150.0
+"""Usually 7 s, and 60 s on a busy machine."""
+READY_TIMEOUT_S = 150.0
+"""For all tasks to run, with their Python workers; usually 5 s, and 40 s on a busy machine."""
+CANCEL_TIMEOUT_S = 30.0
+_WATCH_INTERVAL_S = 0.5
+_POLL_INTERVAL_S = 0.05
+
+
+class FlinkFramework:
+    """Jobs, one a cell, in a cluster that outlives them."""
+
+    batch_interval = 0.0
+
+    def __init__(self, settings: FlinkSettings) -> None:
+        self._settings = settings
+
+    def unsupported_reason(self, cell: Cell, source: str) -> str | None:  # noqa: ARG002  every size and cost can be tried
+        """Return why it cannot process the cell from that source, in a sentence; None when it can."""
+        if source == "pulsar":
+            return "the newest connector of Flink to pulsar is for Flink 1.18, and this is Flink 2.3"
+        return None if source == "kafka" else f"Flink reads kafka here, not {source}"
+
+    def open(self, cell: Cell, endpoint: Endpoint, work: MessageProcessor, env: RunEnvironment) -> "RunningJob":
+        """Start to process the endpoint's messages; return once all tasks of the job run.
+
+        Raises:
+            PluginError: the job fails before it runs, or the site's cluster has too few task slots free.
+            SiteError: a file that the endpoint names cannot be read, or nobody can listen for reports.
+            UsageError: Flink, PySpark or Java is missing.
+            ServiceError: the cluster, the client or a task does not come up, or the connector cannot be had.
+        """
+        settings = self._settings
+        job = RunningJob(cluster_of(settings, env))
+        with ExitStack() as opening:
+            opening.callback(job.close)
+            job.submit(
+                SubmitJob(
+                    rest=job.cluster.rest.address,
+                    mode=settings.mode,
+                    jars=tuple(map(str, job_jars(env.cache, env.note))),
+                    modules=str(job.cluster.modules or ""),
+                    conf=job_conf(settings, cell, slots=slots_of(settings, env), python=job.cluster.python),
+                    source=kafka_options(settings, endpoint, max_messages(settings, cell)),
+                    work=Work(work, job.reports.address),
+                ),
+                env,
+            )
+            opening.pop_all()  # it stays open
+        return job
+
+
+class RunningJob:
+    """The job of one cell; its cluster outlives it."""
+
+    def __init__(self, cluster: Cluster | SitesCluster) -> None:
+        self.cluster, self.reports = cluster, ReportServer(*cluster.listen, key="flink.listen")
+        self._job, self._closed = "", False
+        self._watch: JobWatch | None = None
+
+    @property
+    def session(self) -> str:
+        """Return the name of the cluster that serves the cell."""
+        return self.cluster.name
+
+    def submit(self, command: SubmitJob, env: RunEnvironment) -> None:
+        """Start the job; return once all its tasks run."""
+        client = self.cluster.start_client(env)
+        try:
+            client.inbox.send(command)
+            self._job = client.wait_reply(Submitted, SUBMIT_TIMEOUT_S).job
+        finally:
+            client.kill()  # nothing of a job is in its client, whose JVM takes its time to end
+        self._wait_until_it_reads()
+        self._watch = JobWatch(self.cluster.rest, self._job)
+
+    def poll(self) -> list[ProcessingReport]:
+        """Return what was processed since the last call.
+
+        Raises:
+            ProcessDiedError: the job, a Python worker, or a process of the cluster ended.
+        """
+        assert self._watch is not None, "it was submitted"
+        failure, ended = self._watch.failure, self.reports.ended()  # first: what was said last is still heard
+        reports = self.reports.received()
+        if reports:
+            return reports
+        self.cluster.check()
+        if failure is not None:
+            raise ProcessDiedError(f"the job of Flink ended: {failure}", self.cluster.log)
+        if ended:
+            raise ProcessDiedError("a Python worker of Flink ended", self.cluster.log)
+        return reports
+
+    def close(self) -> None:
+        """Stop; idempotent."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._watch is not None:
+            self._watch.close()
+        if self._job and self.cluster.alive():
+            self._cancel()
+        self.reports.close()
+
+    def _cancel(self) -> None:
+        """End the job. A cluster in which it does not end is closed: the next cell gets a new one."""
+        rest, deadline = self.cluster.rest, time.monotonic() + CANCEL_TIMEOUT_S
+        try:
+            if not rest.job(self._job).failing:
+                rest.cancel(self._job)
+            while rest.job(self._job).state not in ENDED:
+                if time.monotonic() > deadline:
+                    raise NotReadyError(f"the job did not end within {CANCEL_TIMEOUT_S:g} s", self.cluster.log)
+                time.sleep(_POLL_INTERVAL_S)
+        except ServiceError as problem:
+            logger.warning("job %s of %s could not be ended: %s", self._job, self.cluster.name, problem)
+            self.cluster.close()
+
+    def _wait_until_it_reads(self) -> None:
+        deadline = time.monotonic() + READY_TIMEOUT_S
+        while not (view := self.cluster.rest.job(self._job)).reads:
+            self.cluster.check()
+            if view.failing:
+                raise PluginError("flink", "open", failure_of(self.cluster.rest, self._job, view.state))
+            if time.monotonic() > deadline:
+                states = ", ".join(vertex.status for vertex in view.vertices)
+                raise NotReadyError(
+                    f"the job of Flink does not run after {READY_TIMEOUT_S:g} s: {view.state}, its tasks {states}",
+                    self.cluster.log,
+                )
+            time.sleep(_POLL_INTERVAL_S)
+
+
+class JobWatch:
+    """A thread that asks for the state of a job, so that nobody else has to wait for the answer.
+
+    A cluster that does not answer is no failure of the job: the harness sees by itself when its processes end.
+    """
+
+    def __init__(self, rest: FlinkRest, job: str) -> None:
+        self.failure: str | None = None
+        """why the job ended; None while it runs"""
+        self._rest, self._job, self._closed = rest, job, threading.Event()
+        threading.Thread(target=self._run, daemon=True, name="flink job").start()
+
+    def close(self) -> None:
+        """Stop asking."""
+        self._closed.set()
+
+    def _run(self) -> None:
+        while self.failure is None and not self._closed.wait(_WATCH_INTERVAL_S):
+            try:
+                view = self._rest.job(self._job)
+                if view.failing:
+                    self.failure = failure_of(self._rest, self._job, view.state)
+            except ServiceError as problem:
+                logger.debug("%s", problem)
+
+
+def failure_of(rest: FlinkRest, job: str, state: str) -> str:
+    """Return why a job is in a state in which it processes nothing."""
+    return rest.failure(job) or f"it is {state.lower()}"
+
+
+def prepare(settings: FlinkSettings, _cell: Cell, env: RunEnvironment) -> None:
+    """Start the run's cluster, and fetch the connector."""
+    job_jars(env.cache, env.note)
+    cluster_of(settings, env)

@@ -1,0 +1,182 @@
+"""Flink's reading of a full topic, beside that of a plain loop; without a load generator.
+
+python -m frameworks.flink.benchmark --size 100B --size 10kB --turns 2
+
+A topic is filled first. Flink and the loop, a process for each partition, read it in turns with the same function on
+each message. A rate is that of the messages between the first and the last tenth: processes that start are in neither.
+"""
+
+import argparse
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+from statistics import median
+from typing import get_args
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from bench.config.site import Site
+from bench.errors import HarnessError, NotReadyError
+from bench.model.cell import Cell
+from bench.plugins.environment import RunEnvironment
+from bench.plugins.protocols import Endpoint
+from bench.system.ipc import Failure
+from bench.system.supervisor import Supervisor
+from bench.units import Size, size_text
+from bench.workload.delivery_counts import DeliveryCounts, ProcessingReport
+from bench.workload.processing import MessageProcessor
+from frameworks.flink.adapter import FlinkFramework
+from frameworks.flink.commands import Mode
+from frameworks.flink.conf import FlinkSettings, max_messages
+from frameworks.flink.plain_loop import ReadPartition
+from frameworks.full_topic import ENTROPY, PARTS, fill_topic
+
+LOOP = "plain loop"
+SEEN_RATIOS = {100: 0.43, 10_000: 0.11, 10**6: 0.18}
+"""By message size: the rate of Flink's pandas UDF as a share of the loop's, when this was tried on two cores."""
+MAX_MESSAGES = 4_000_000
+CACHE = Path.home() / ".cache" / "stream-bench"
+_READ_TIMEOUT_S = 180.0
+_SHARES = (0.1, 0.9)
+Poll = Callable[[], list[ProcessingReport]]
+
+
+class Reading(Struct, frozen=True):
+    """The rates of a reader at a message size."""
+
+    reader: str
+    message_bytes: int
+    hz: list[float]
+    """messages/s of each turn"""
+    exact: bool
+    """whether each turn got every message once"""
+
+
+def main() -> None:
+    """Measure what the command line asks for."""
+    asked = _asked()
+    with tempfile.TemporaryDirectory(prefix="flink-benchmark-", dir=asked.data) as name:
+        folder = Path(name)
+        supervisor = Supervisor(folder / "running", folder / "logs")
+        with RunEnvironment(Site(), supervisor, folder / "data", CACHE, cores=PARTS, note=_say) as env:
+            try:
+                for size in map(int, asked.size):
+                    count = max(PARTS, min(MAX_MESSAGES, int(asked.bytes) // size))
+                    found = take_readings(size, count, asked.mode, asked.turns, env)
+                    sys.stdout.write(msgspec.json.encode(found).decode() + "\n" if asked.json else table(found))
+            except HarnessError as problem:
+                sys.exit(f"error: {problem}")
+
+
+def take_readings(size: int, count: int, modes: list[Mode], turns: int, env: RunEnvironment) -> list[Reading]:
+    """Return every reader's readings of `count` messages; a turn to warm up comes first."""
+    readers = [f"flink {mode}" for mode in modes] + [LOOP]
+    rates: dict[str, list[tuple[float, bool]]] = {reader: [] for reader in readers}
+    _say(f"{size_text(size)}: filling a topic with {count} messages")
+    with fill_topic("kafka", size, count, env, {}) as endpoint:
+        for turn in range(turns + 1):
+            for reader in readers:
+                _say(f"{size_text(size)}: {reader}, " + (f"turn {turn} of {turns}" if turn else "to warm up"))
+                with _open(reader, endpoint, size, env) as poll:
+                    rates[reader].append(_rate(poll, count))
+    return [
+        Reading(reader, size, [hz for hz, _ in seen[1:]], all(exact for _, exact in seen))
+        for reader, seen in rates.items()
+    ]
+
+
+def table(found: list[Reading]) -> str:
+    """Return the table that a user reads."""
+    loop = next(median(row.hz) for row in found if row.reader == LOOP)
+    lines = []
+    for row in found:
+        hz, exact = median(row.hz), "exact" if row.exact else "NOT EXACT"
+        seen = SEEN_RATIOS.get(row.message_bytes) if row.reader == "flink table" else None
+        note = f" (seen: {seen:.2f})" if seen is not None else ""
+        lines.append(
+            f"{size_text(row.message_bytes):>8}  {row.reader:<16}{hz:>12,.0f} messages/s"
+            f"  {hz / loop:.3f} of the loop{note}  {exact}\n"
+        )
+    return "".join(lines)
+
+
+@contextmanager
+def _open(reader: str, endpoint: Endpoint, size: int, env: RunEnvironment) -> Iterator[Poll]:
+    """Yield the `poll` of a reader that reads the endpoint from its beginning."""
+    cell, work = Cell("flink", "kafka", size, 0.0), MessageProcessor(size, ENTROPY)
+    if reader != LOOP:
+        settings = FlinkSettings(mode=msgspec.convert(reader.removeprefix("flink "), Mode))
+        with closing(FlinkFramework(settings).open(cell, endpoint, work, env)) as job:
+            yield job.poll
+        return
+    with ExitStack() as opened:
+        children = []
+        for part in range(endpoint.parts):
+            command = [sys.executable, "-m", "frameworks.flink.plain_loop"]
+            received = ProcessingReport | Failure
+            child = env.supervisor.start(command, name=f"loop-{part}", role="framework", received=received)
+            opened.callback(child.stop)
+            most = max_messages(FlinkSettings(), cell)
+            read = ReadPartition(endpoint.address, endpoint.name, part, most, replace(work, results_together=True))
+            child.inbox.send(read)
+            children.append(child)
+        yield lambda: [report for child in children for report in child.receive()]
+
+
+def _rate(poll: Poll, count: int) -> tuple[float, bool]:
+    """Return (messages/s in the middle of a reading, whether every message came once)."""
+    reports, counts, deadline = list[ProcessingReport](), DeliveryCounts(), time.monotonic() + _READ_TIMEOUT_S
+    while counts.count + counts.corrupted < count:
+        if time.monotonic() > deadline:
+            raise NotReadyError(f"{counts.count} of {count} messages were read within {_READ_TIMEOUT_S:g} s")
+        for report in poll():
+            reports.append(report)
+            counts.add(report)
+        time.sleep(0.01)
+    first, last = (_when(reports, share * count) for share in _SHARES)
+    return (last[1] - first[1]) / (last[0] - first[0]), counts.reconcile({0: count}) == (0, 0)
+
+
+def _when(reports: list[ProcessingReport], count: float) -> tuple[float, int]:
+    """Return (CLOCK_MONOTONIC seconds, messages) of the report with which so many messages were processed."""
+    done = 0
+    for report in sorted(reports, key=lambda one: one.at):
+        done += report.count
+        if done >= count:
+            break
+    return report.at, done
+
+
+def _asked() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m frameworks.flink.benchmark", description=__doc__.partition("\n")[0]
+    )
+    parser.add_argument("--size", type=_size, action="append", help="of a message; may be repeated (100B, 10kB, 1MB)")
+    parser.add_argument("--mode", choices=get_args(Mode), action="append", help="of Flink; may be repeated (table)")
+    parser.add_argument("--turns", type=int, default=3, help="that count; one to warm up comes first (3)")
+    parser.add_argument("--bytes", type=_size, default=Size(10**9), help="in the topic (1GB)")
+    parser.add_argument("--data", type=Path, help="a folder for the broker's data (the system's for temporary files)")
+    parser.add_argument("--json", action="store_true")
+    asked = parser.parse_args()
+    asked.size, asked.mode = asked.size or [Size(100), Size(10_000), Size(10**6)], asked.mode or ["table"]
+    return asked
+
+
+def _size(text: str) -> Size:
+    try:
+        return Size.read(text)
+    except ValueError as problem:
+        raise argparse.ArgumentTypeError(f"{text!r} is not {problem}") from problem
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,40 @@
+"""Messages between the harness and the client that submits a job to Flink."""
+
+from typing import Literal
+
+from msgspec import Struct
+
+from bench.workload.processing import MessageProcessor
+from frameworks.report_connection import ReportAddress
+
+Mode = Literal["table", "datastream"]
+
+
+class Work(Struct, frozen=True):
+    """The task of Flink's Python workers: the common work, with reports to the harness."""
+
+    work: MessageProcessor
+    reports: ReportAddress
+
+
+class SubmitJob(Struct, frozen=True, tag="submit_job"):
+    """A command, sent once: submit the job of a cell."""
+
+    rest: str
+    """host:port of the cluster"""
+    mode: Mode
+    jars: tuple[str, ...]
+    modules: str
+    """a zip file with our own modules; empty where the workers find them without"""
+    conf: dict[str, str]
+    """Flink options of the job"""
+    source: dict[str, str]
+    """options of the source's connector; they may hold a password"""
+    work: Work
+
+
+class Submitted(Struct, frozen=True, tag="submitted"):
+    """The reply: Flink has accepted the job."""
+
+    job: str
+    """its id"""

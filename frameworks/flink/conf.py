@@ -1,0 +1,158 @@
+"""Every Flink option of this plugin: of the cluster, of a job, and of its source; README.md says why."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from bench.model.cell import Cell
+from bench.plugins.protocols import Endpoint
+from bench.services.ports import LOOPBACK
+from bench.units import Seconds, Size
+from frameworks.flink.commands import Mode
+from frameworks.kafka_secrets import kafka_settings
+
+Value = str | int | float | bool
+Memory = Annotated[str, Meta(pattern="^[1-9][0-9]*[mg]$(?!\n)")]
+MAX_BATCH_CPU_S = 0.1
+"""CPU time that the messages of a bundle may ask for. While Python works on a bundle, its subtask takes no message."""
+MAX_FETCH_BYTES = 16 * 2**20
+"""Of a partition at once: 1 MiB as shipped, which a message may exceed, but only alone."""
+_LOGIN_MODULE = "org.apache.flink.kafka.shaded.org.apache.kafka.common.security.plain.PlainLoginModule"
+
+
+class FlinkSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """The settings of Flink; README.md says why the defaults are what they are."""
+
+    cores: Annotated[int, Meta(ge=1)] | None = None
+    """parallelism of the job, and task slots; the run's cores when left out"""
+    mode: Mode = "table"
+    """a pandas UDF of the Table API, which gets batches, or a function of the DataStream API, which gets one message"""
+    batch: Size = Size(8 * 10**6)
+    """bytes of the messages that go to Python at once"""
+    batch_messages: Annotated[int, Meta(ge=1)] = 20_000
+    """messages that go to Python at once"""
+    batch_time: Seconds = Seconds(0.05)
+    """for which messages may wait for others to go to Python with"""
+    checkpoint_interval: Seconds = Seconds(10)
+    task_memory: Memory = "3g"
+    """of the TaskManager's JVM, everything together; its Python workers are not in it"""
+    conf: Mapping[str, Value] = {}
+    """more Flink options, of the cluster or the job, such as {"pipeline.object-reuse": false}"""
+    options: Mapping[str, Value] = {}
+    """more options of the source's connector, such as {"properties.max.poll.records": 500}"""
+
+
+class Ports(Struct, frozen=True):
+    """The ports of a cluster on this machine."""
+
+    rest: int
+    rpc: int
+
+
+def cluster_conf(settings: FlinkSettings, slots: int) -> dict[str, str]:
+    """Return the options of a cluster of its own; a cell that needs others needs another cluster."""
+    return _texts(
+        {
+            "jobmanager.memory.process.size": "1g",
+            "taskmanager.memory.process.size": settings.task_memory,
+            "taskmanager.memory.managed.size": "128m",  # state is on the heap; RocksDB would use it
+            "taskmanager.memory.network.min": "64m",
+            "taskmanager.memory.network.max": "64m",
+            "taskmanager.memory.task.off-heap.size": "512m",  # Arrow's and gRPC's buffers for the Python workers
+            "taskmanager.numberOfTaskSlots": slots,
+            "web.submit.enable": False,
+            **settings.conf,
+        }
+    )
+
+
+def local_conf(ports: Ports, folder: Path) -> dict[str, str]:
+    """Return the options that keep a cluster on loopback and in a folder."""
+    return _texts(
+        {
+            "jobmanager.rpc.address": LOOPBACK,
+            "jobmanager.rpc.port": ports.rpc,
+            "jobmanager.bind-host": LOOPBACK,
+            "taskmanager.host": LOOPBACK,
+            "taskmanager.bind-host": LOOPBACK,
+            "rest.address": LOOPBACK,
+            "rest.bind-address": LOOPBACK,
+            "rest.port": ports.rest,
+            "rest.bind-port": ports.rest,
+            "io.tmp.dirs": folder / "tmp",
+            "execution.checkpointing.dir": (folder / "checkpoints").as_uri(),
+        }
+    )
+
+
+def job_conf(settings: FlinkSettings, cell: Cell, *, slots: int, python: str) -> dict[str, str]:
+    """Return the options of one cell's job.
+
+    Args:
+        settings: of the scenario.
+        cell: the cell.
+        slots: how many subtasks process messages.
+        python: the interpreter of Flink's Python workers.
+    """
+    most = max_messages(settings, cell)
+    return _texts(
+        {
+            "pipeline.name": cell.name,
+            "pipeline.object-reuse": True,
+            "parallelism.default": slots,
+            "execution.attached": False,
+            "execution.checkpointing.interval": f"{round(settings.checkpoint_interval * 1000)} ms",
+            "execution.checkpointing.mode": "EXACTLY_ONCE",
+            "restart-strategy.type": "disable",  # a death is a result; a job that starts again would hide it
+            "python.executable": python,
+            "python.execution-mode": "process",
+            "python.fn-execution.bundle.size": most,
+            "python.fn-execution.arrow.batch.size": most,
+            "python.fn-execution.bundle.time": round(settings.batch_time * 1000),
+            **settings.conf,
+        }
+    )
+
+
+def max_messages(settings: FlinkSettings, cell: Cell) -> int:
+    """Return how many messages of a cell go to Python at once, at most; 1 at least."""
+    by_cost = int(MAX_BATCH_CPU_S / cell.cpu_seconds) if cell.cpu_seconds else settings.batch_messages
+    return max(1, min(by_cost, settings.batch_messages, int(settings.batch) // cell.message_bytes))
+
+
+def kafka_options(settings: FlinkSettings, endpoint: Endpoint, most: int) -> dict[str, str]:
+    """Return the options of Flink's connector to Kafka.
+
+    It reads from the beginning: the topic is the cell's own, and "latest" would be looked up when a subtask reads for
+    the first time, so that messages before that would be missed.
+
+    Raises:
+        SiteError: a file that the endpoint names cannot be read.
+    """
+    client: dict[str, Value] = {
+        "max.partition.fetch.bytes": MAX_FETCH_BYTES,
+        "max.poll.records": max(500, most),
+        **kafka_settings(endpoint.client, login_module=_LOGIN_MODULE),
+    }
+    return _texts(
+        {
+            "connector": "kafka",
+            "topic": endpoint.name,
+            "properties.bootstrap.servers": endpoint.address,
+            "scan.startup.mode": "earliest-offset",
+            **{f"properties.{key}": value for key, value in client.items()},
+            **settings.options,
+        }
+    )
+
+
+def config_text(conf: Mapping[str, str]) -> str:
+    """Return options as Flink's config.yaml."""
+    return "".join(f"{key}: {json.dumps(value)}\n" for key, value in conf.items())
+
+
+def _texts(conf: Mapping[str, Value | Path]) -> dict[str, str]:
+    return {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in conf.items()}

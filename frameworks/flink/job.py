@@ -1,0 +1,100 @@
+"""The client that submits the job of a cell to a Flink cluster and ends. Runs in Flink's own Python."""
+
+from pathlib import Path
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+from pyflink.common import Configuration, Types, WatermarkStrategy
+from pyflink.common.serialization import SimpleStringSchema
+from pyflink.datastream import StreamExecutionEnvironment
+from pyflink.datastream.connectors.kafka import KafkaOffsetsInitializer, KafkaSource
+from pyflink.java_gateway import get_gateway
+from pyflink.table import DataTypes, Schema, StreamTableEnvironment, TableDescriptor
+from pyflink.table.expressions import call, col
+from pyflink.table.udf import udf
+
+from bench.config.address import Address
+from bench.errors import PluginError
+from bench.system.child_main import serve_command
+from bench.system.ipc import Channel
+from frameworks.flink.commands import SubmitJob, Submitted
+from frameworks.flink.work import MessageWork, PandasWork
+
+_CLIENT = "properties."
+"""Before each option of Kafka's client, in the connector's options."""
+
+
+def main() -> None:
+    """Serve the channel whose file number ends the command line."""
+    serve_command(SubmitJob, _submit)
+
+
+def _submit(channel: Channel[SubmitJob], command: SubmitJob) -> None:
+    submit = {"table": _submit_table, "datastream": _submit_datastream}[command.mode]
+    try:
+        job = submit(command, _remote_environment(command))
+    except Py4JJavaError as problem:
+        raise PluginError("flink", "open", _reason(problem)) from problem
+    channel.send(Submitted(job))
+
+
+def _remote_environment(command: SubmitJob) -> StreamExecutionEnvironment:
+    """Return the environment of a job for the cluster; `get_execution_environment` would start one in this client."""
+    gateway, conf = get_gateway(), Configuration()
+    for key, value in command.conf.items():
+        conf.set_string(key, value)
+    host, port = Address.parse(command.rest)
+    environments = gateway.jvm.org.apache.flink.streaming.api.environment.StreamExecutionEnvironment
+    no_jars = gateway.new_array(gateway.jvm.String, 0)
+    made = environments.createRemoteEnvironment(host, port, conf._j_configuration, no_jars)  # noqa: SLF001  there is no other way
+    environment = StreamExecutionEnvironment(made)
+    environment.add_jars(*(Path(jar).as_uri() for jar in command.jars))  # to this client, too
+    if command.modules:
+        environment.add_python_file(command.modules)
+    return environment
+
+
+def _submit_table(command: SubmitJob, environment: StreamExecutionEnvironment) -> str:
+    """Submit a job of the Table API: the raw values of the source, the pandas UDF, a sink that drops its results."""
+    tables = StreamTableEnvironment.create(environment)
+    messages = TableDescriptor.for_connector("kafka").schema(_columns("body", DataTypes.BYTES())).format("raw")
+    for key, value in command.source.items():
+        if key != "connector":
+            messages = messages.option(key, value)
+    results = TableDescriptor.for_connector("blackhole").schema(_columns("done", DataTypes.TINYINT()))
+    tables.create_temporary_table("messages", messages.build())
+    tables.create_temporary_table("results", results.build())
+    work = udf(PandasWork(command.work), result_type=DataTypes.TINYINT(), func_type="pandas")
+    tables.create_temporary_function("work", work)
+    submitted = tables.from_path("messages").select(call("work", col("body"))).execute_insert("results")
+    return str(submitted.get_job_client().get_job_id())
+
+
+def _columns(name: str, kind: Any) -> Schema:
+    return Schema.new_builder().column(name, kind).build()
+
+
+def _submit_datastream(command: SubmitJob, environment: StreamExecutionEnvironment) -> str:
+    """Submit a job of the DataStream API: values as texts of Latin-1, which holds any byte, and a flat map."""
+    options = command.source
+    source = KafkaSource.builder().set_topics(options["topic"])
+    for key, value in options.items():
+        if key.startswith(_CLIENT):
+            source = source.set_property(key.removeprefix(_CLIENT), value)
+    source = source.set_starting_offsets(KafkaOffsetsInitializer.earliest())
+    source = source.set_value_only_deserializer(SimpleStringSchema("ISO-8859-1")).build()
+    stream = environment.from_source(source, WatermarkStrategy.no_watermarks(), "messages")
+    stream.flat_map(MessageWork(command.work), output_type=Types.INT()).name("work")
+    return str(environment.execute_async().get_job_id())
+
+
+def _reason(problem: Py4JJavaError) -> str:
+    """Return the deepest cause of a Java exception, in a line."""
+    cause: Any = problem.java_exception
+    while cause.getCause() is not None:
+        cause = cause.getCause()
+    return str(cause.toString()).strip().partition("\n")[0]
+
+
+if __name__ == "__main__":
+    main()

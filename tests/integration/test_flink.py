@@ -1,0 +1,193 @@
+"""Flink reads a real Kafka exactly, in a cluster that outlives its cells; whatever of it dies is told."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import zipfile
+from contextlib import ExitStack, closing, contextmanager
+
+import psutil
+import pytest
+from msgspec.structs import replace
+
+from bench.config.site import Site
+from bench.errors import HarnessError, PluginError, ProcessDiedError
+from bench.model.cell import Cell
+from bench.plugins import registry
+from bench.plugins.environment import RunEnvironment
+from bench.services.python_environments import interpreter, missing_reason
+from bench.workload.delivery_counts import DeliveryCounts
+from bench.workload.load_spec import LoadSpec
+from bench.workload.processing import MessageProcessor
+from frameworks.flink.cluster import cluster_of
+from frameworks.flink.conf import FlinkSettings
+from frameworks.flink.installation import ENVIRONMENT
+from frameworks.flink.site import FlinkSite
+
+DEADLINE = 120.0
+ENTROPY = 0.75
+RATE_S = 2.0
+
+pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
+
+
+@pytest.fixture(autouse=True)
+def installed(env, kafka):
+    """Skip, with the reason, where Flink is not installed."""
+    reason = missing_reason(ENVIRONMENT, env.cache)
+    if reason is not None:
+        pytest.skip(reason)
+
+
+@contextmanager
+def reading(env, size=100, settings=None, cost=0.0):
+    """A topic, a load that writes to it, and a job of Flink that reads it: (endpoint, load, job)."""
+    cell = Cell("flink", "kafka", size, cost)
+    source = registry.make_source("kafka", {})
+    with ExitStack() as opened:
+        opened.callback(source.close)
+        endpoint = source.open(cell, env)
+        load = opened.enter_context(closing(registry.load_generator_plugin("inline").open(endpoint, env, 1)))
+        framework = registry.make_framework("flink", {"flink": settings or {}})
+        job = framework.open(cell, endpoint, MessageProcessor(size, ENTROPY), env)
+        yield endpoint, load, opened.enter_context(closing(job))
+
+
+def send(load, run, size, count, cost=0.0):
+    """Have so many messages sent within RATE_S."""
+    begin = time.monotonic() + 0.05
+    load.start(LoadSpec(run, count / RATE_S, begin, RATE_S, message_bytes=size, cpu_seconds=cost, entropy=ENTROPY))
+
+
+def tallied(job, count):
+    """Return the delivery counts once the job has processed so many messages."""
+    tally, deadline = DeliveryCounts(), time.monotonic() + DEADLINE
+    while tally.count + tally.corrupted < count:
+        assert time.monotonic() < deadline, f"{tally.count} of {count} messages were processed"
+        for report in job.poll():
+            tally.add(report)
+        time.sleep(0.02)
+    return tally
+
+
+def processes(env):
+    """Every process of the cluster: (JobManager, TaskManager, Python workers)."""
+    of_name = {child.name: child for child in env.supervisor.children if child.name.startswith("flink-")}
+    taskmanager = of_name["flink-taskmanager"]
+    members = [psutil.Process(pid) for pid in taskmanager.members()]
+    workers = [one for one in members if any("beam_boot" in word for word in one.cmdline()) and "python" in one.name()]
+    return of_name["flink-jobmanager"], taskmanager, workers
+
+
+@pytest.mark.parametrize("mode", ["table", "datastream"])
+@pytest.mark.parametrize(("size", "count"), [(100, 5000), (10_000_000, 10)], ids=["100 B", "10 MB"])
+def test_every_message_is_worked_on_once(env, mode, size, count):
+    """What was sent is what was processed, whatever its size."""
+    with reading(env, size, {"mode": mode}) as (_, load, job):
+        send(load, 1, size, count)
+        tally = tallied(job, count)
+    assert tally.reconcile({0: count}) == (0, 0)
+    assert (tally.corrupted, tally.negative) == (0, 0)
+
+
+def test_the_cost_is_burnt(env):
+    """At least what was asked for, and hardly more."""
+    with reading(env, cost=0.01) as (_, load, job):
+        send(load, 1, 100, 100, cost=0.01)
+        tally = tallied(job, 100)
+    assert tally.cpu_requested_s == pytest.approx(1.0)
+    assert 1.0 <= tally.cpu_used_s / tally.cpu_requested_s < 1.01
+
+
+def test_a_cluster_serves_many_cells(env):
+    """The next cell finds the processes of the one before, and only its own messages."""
+    seen = []
+    for run in (1, 2):
+        with reading(env) as (_, load, job):
+            send(load, run, 100, 50)
+            assert tallied(job, 50).reconcile({0: 50}) == (0, 0)
+            seen.append([child.pid for child in processes(env)[:2]])
+    assert seen[0] == seen[1]
+
+
+def test_a_cluster_listens_on_loopback_only(env):
+    """Before a job: then Beam, which knows no other way, opens ports for Python workers on every interface."""
+    cluster_of(FlinkSettings(), env)
+    pids = {pid for child in processes(env)[:2] for pid in child.members()}
+    listening = [one for one in psutil.net_connections("tcp") if one.pid in pids and one.status == "LISTEN"]
+    assert listening
+    assert {one.laddr.ip.removeprefix("::ffff:") for one in listening} <= {"127.0.0.1", "::1"}
+
+
+@pytest.mark.parametrize("victim", ["JobManager", "TaskManager", "Python worker"])
+def test_whatever_is_killed_is_told_and_replaced(env, victim):
+    """Polling raises ProcessDiedError, closing works, and the next cell is served."""
+    with reading(env) as (_, load, job):
+        send(load, 1, 100, 50)
+        tallied(job, 50)
+        jobmanager, taskmanager, workers = processes(env)
+        pid = {"JobManager": jobmanager.pid, "TaskManager": taskmanager.pid, "Python worker": workers[0].pid}[victim]
+        os.kill(pid, signal.SIGKILL)
+        with pytest.raises(ProcessDiedError, match=r"flink|Flink"):
+            tallied(job, 1)
+    with reading(env) as (_, load, job):
+        send(load, 2, 100, 50)
+        assert tallied(job, 50).reconcile({0: 50}) == (0, 0)
+
+
+def test_a_job_that_cannot_read_is_told(env):
+    """The error names what Flink says, whether the job fails before it runs or soon after."""
+    with reading(env) as (endpoint, _, job):
+        job.close()
+        framework = registry.make_framework("flink", {})
+        lost = replace(endpoint, address="/nowhere")
+        with pytest.raises(HarnessError, match=r"bootstrap|Kafka|kafka"), ExitStack() as opened:  # noqa: PT012
+            failing = framework.open(Cell("flink", "kafka", 100, 0.0), lost, MessageProcessor(100, ENTROPY), env)
+            opened.callback(failing.close)
+            tallied(failing, 1)
+
+
+def test_the_benchmark_reads_every_message(request, tmp_path):
+    """Flink and a plain loop read a full topic exactly, and their ratio is printed."""
+    options = ["--size", "10kB", "--bytes", "5MB", "--turns", "1", "--json", "--data", str(tmp_path)]
+    command = [sys.executable, "-m", "frameworks.flink.benchmark", *options]
+    done = subprocess.run(command, cwd=request.config.rootpath, stdout=subprocess.PIPE, check=True, timeout=400)
+    found = json.loads(done.stdout)
+    assert {one["reader"] for one in found} == {"flink table", "plain loop"}
+    assert all(one["exact"] for one in found)
+
+
+def test_a_cluster_of_a_site_runs_the_same_job(env, unused_address):
+    """The job brings our modules; what it has processed is told to the address that the site file gives."""
+    with reading(env) as (_, _, own):
+        rest = own.cluster.rest.address
+    python = str(interpreter(ENVIRONMENT, env.cache))
+    site = Site(sections={"flink": FlinkSite(rest, unused_address, python=python, cores=2)})
+    there = RunEnvironment(site, env.supervisor, env.data / "there", env.cache, cores=2)
+    before = {child.name for child in env.supervisor.children}
+    source = registry.make_source("kafka", {})
+    with ExitStack() as opened:
+        opened.callback(source.close)
+        endpoint = source.open(Cell("flink", "kafka", 100, 0.0), env)
+        load = opened.enter_context(closing(registry.load_generator_plugin("inline").open(endpoint, env, 1)))
+        framework = registry.make_framework("flink", {})
+        job = framework.open(Cell("flink", "kafka", 100, 0.0), endpoint, MessageProcessor(100, ENTROPY), there)
+        opened.enter_context(closing(job))
+        send(load, 1, 100, 50)
+        assert tallied(job, 50).reconcile({0: 50}) == (0, 0)
+        with zipfile.ZipFile(job.cluster.modules) as brought:
+            assert {"bench/workload/processing.py", "frameworks/flink/work.py"} <= set(brought.namelist())
+    assert {child.name for child in env.supervisor.children} <= before
+
+
+def test_a_site_without_free_slots_is_told(env, unused_address):
+    """The error says how many are free: the run's own job has them all."""
+    with reading(env) as (endpoint, _, own):
+        site = Site(sections={"flink": FlinkSite(own.cluster.rest.address, unused_address, cores=2)})
+        there = RunEnvironment(site, env.supervisor, env.data / "full", env.cache, cores=2)
+        framework = registry.make_framework("flink", {})
+        with pytest.raises(PluginError, match="0 task slots free, and 2 are needed"):
+            framework.open(Cell("flink", "kafka", 100, 0.0), endpoint, MessageProcessor(100, ENTROPY), there)
