@@ -80,18 +80,18 @@ class System:
         framework = registry.make_framework(self.cell.framework, {})
         self.frameworks.append(framework.open(self.cell, endpoint or self.endpoint, self.work, self.env))
 
-    def counts(self, run):
+    def counts(self, run, counts=None):
         """Send a run's messages; return what the framework reports until it was quiet for a while."""
         self.load_generator.start(
             LoadSpec(
                 run, RATE, time.monotonic() + 0.05, COUNT / RATE, message_bytes=SIZE, cpu_seconds=COST, entropy=ENTROPY
             )
         )
-        counts, deadline, quiet_from = DeliveryCounts(), time.monotonic() + DEADLINE, None
+        counts, deadline, quiet_from = counts or DeliveryCounts(), time.monotonic() + DEADLINE, None
         while quiet_from is None or time.monotonic() < quiet_from + QUIET_S:
             assert time.monotonic() < deadline, f"{counts.count} of {COUNT} messages were processed"
             for report in self.framework.poll():
-                assert report.run == run
+                assert report.run == run or not report.count + report.corrupted
                 counts.add(report)
             if quiet_from is None and counts.count + counts.corrupted >= COUNT:
                 quiet_from = time.monotonic()
@@ -199,3 +199,29 @@ def test_a_reason_is_none_or_a_sentence(name, source):
 def test_the_batch_interval_is_known_before_anything_is_opened(name):
     """It is in seconds, 0 where the framework goes on continuously."""
     assert 0 <= registry.make_framework(name, {}).batch_interval < 3600
+
+
+@FRAMEWORKS
+def test_a_traced_framework_reports_spans(system, name):
+    """They end within the run, and its messages are in spans of reading; the last ones may not be told any more."""
+    running, counts = system(name), TracedCounts()
+    running.work = replace(running.work, traced=True)
+    running.open_framework()
+    begin = time.monotonic_ns()
+    assert running.counts(1, counts).count == COUNT
+    spans = [span for span in counts.spans if begin < span.end < time.monotonic_ns()]
+    assert all(span.begin <= span.end for span in spans)
+    assert {span.activity for span in spans} >= {"deserialize", "processing"}
+    assert 0.5 * COUNT <= sum(span.messages for span in spans if span.activity == "deserialize") <= COUNT
+
+
+class TracedCounts(DeliveryCounts):
+    """Counts that keep the spans of reports, too."""
+
+    def __init__(self):
+        super().__init__()
+        self.spans = []
+
+    def add(self, report):
+        super().add(report)
+        self.spans += report.trace.spans if report.trace is not None else []
