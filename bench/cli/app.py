@@ -14,6 +14,7 @@ from bench.cli import (
     clean,
     compare,
     doctor,
+    explain,
     plan,
     plugins,
     report,
@@ -33,7 +34,9 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for register in (run, check, plan, plugins, report, watch, compare, verify, calibrate, certify, doctor, worker, clean):
+for register in (
+    run, check, plan, plugins, report, explain, watch, compare, verify, calibrate, certify, doctor, worker, clean,
+):  # fmt: skip
     register.register(app)
 
 

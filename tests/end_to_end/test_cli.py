@@ -28,7 +28,7 @@ def bench(request, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "verb", ["run", "check", "plan", "plugins", "report", "compare", "verify", "certify", "doctor", "clean"]
+    "verb", ["run", "check", "plan", "plugins", "report", "explain", "compare", "verify", "certify", "doctor", "clean"]
 )
 def test_every_verb_has_help_with_an_example(bench, verb):
     """The user need not guess."""
@@ -122,6 +122,19 @@ def test_clean_leaves_a_run_alone_that_goes_on(bench, tmp_path):
     assert code == 0
     assert not (tmp_path / "dead" / "data").exists()
     assert (tmp_path / "alive" / "data").exists()
+
+
+def test_a_traced_run_is_explained(bench, tmp_path):
+    """Its cell has a sentence, and its traces are verified like its other files."""
+    smoke = ("run", "scenarios/smoke.yaml", "--set", "grid.message_size=100 B", "--trace", "--quiet")
+    code, _, _ = bench(*smoke, "--out", str(tmp_path / "results"))
+    assert code in (0, 4)
+    (folder,) = (tmp_path / "results").iterdir()
+    code, said, _ = bench("explain", str(folder), "--perfetto", str(tmp_path / "trace.json"))
+    assert (code, "of the critical path is" in said) == (0, True)
+    assert (tmp_path / "trace.json").stat().st_size > 0
+    code, said, _ = bench("verify", str(folder))
+    assert (code, "no difference" in said) == (0, True)
 
 
 def test_a_run_of_another_scenario_is_not_gone_on_with(bench, tmp_path):
