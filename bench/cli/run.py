@@ -46,6 +46,9 @@ def run(  # one argument for each option
     web: Annotated[
         bool, typer.Option("--web", help="Open the load generator's own page while it runs, on loopback.")
     ] = False,
+    trace: Annotated[
+        bool, typer.Option("--trace", help="Keep traces of the workers for bench explain; the same as trace=true.")
+    ] = False,
 ) -> None:
     """Find the maximum sustainable throughput of every cell of a scenario, and report it."""
     from bench.cli.terminal import terminal
@@ -56,7 +59,7 @@ def run(  # one argument for each option
     from bench.runner.run import run as run_scenario
     from bench.storage.run_folder import RunFolder
 
-    chosen, where = read_inputs(scenario, site, changes)
+    chosen, where = read_inputs(scenario, site, [*(changes or []), *(["trace=true"] if trace else [])])
     warn_of_settings(chosen, where)
     folder = _resume_folder(resume, chosen, where) if resume else RunFolder.create(out, chosen.name)
     _log_to(folder.folder / "harness.log", {"bench", *registry.top_packages()})

@@ -129,6 +129,8 @@ class Scenario(Struct, frozen=True, forbid_unknown_fields=True):
     timing: Timing = Timing()
     objectives: Objectives = Objectives()
     latency: LatencyTrials = LatencyTrials()
+    trace: bool = False
+    """Whether traces of the workers are kept, which `bench explain` reads; see docs/explain.md for what they cost."""
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """By plugin; each plugin publishes the type of its settings."""
 

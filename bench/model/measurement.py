@@ -6,6 +6,7 @@ from msgspec import Struct, field
 
 from bench.model.cell import Cell
 from bench.model.message_sizes import Sizes
+from bench.model.trace import TraceEvents
 
 Purpose = Literal["warm-up", "search", "confirm", "latency"]
 Status = Literal["measured", "lower-bound", "upper-bound", "unstable", "failed", "unsupported", "not-measured"]
@@ -165,6 +166,8 @@ class Measurement(Struct, frozen=True):
     """seconds of load that the framework's processes had worked off before this trial; None if unknown"""
     latencies: Buckets = Buckets()
     """stored in a file of its own, in latency/"""
+    trace: TraceEvents = TraceEvents()
+    """stored in files of its own, in traces/; empty if the trial was not traced"""
 
     @property
     def deployment_reusable(self) -> bool:

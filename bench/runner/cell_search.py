@@ -11,6 +11,7 @@ from bench.analysis.verdict import judge
 from bench.errors import HarnessError, ImpossibleMeasurementError, UsageError
 from bench.model.measurement import Measurement, PlannedTrial, Result
 from bench.model.search_inputs import SearchInputs
+from bench.model.trace import TraceEvents
 from bench.plugins.environment import RunEnvironment
 from bench.runner.cell_plan import CellPlan
 from bench.runner.deployment import Deployment, deployed
@@ -131,8 +132,9 @@ class CellSearch:
         """Run, store, check and judge one trial."""
         self._make_ready(deployment)
         self._notify(TrialStarted(planned))
-        measurement = self._last = run_trial(deployment, planned, self._notify)
+        measurement = run_trial(deployment, planned, self._notify)
         self._folder.add(self.plan.cell, measurement)  # stored before it is judged
+        measurement = self._last = replace(measurement, trace=TraceEvents())  # it would fill the memory
         self._trials.append(measurement)
         check_sanity(measurement, self.plan)
         verdict = judge(measurement, self.plan.rules)

@@ -163,7 +163,12 @@ def message_work(plan: CellPlan, stamped: ClockReference) -> MessageProcessor:
     cell, scenario = plan.cell, plan.scenario
     entropy = float(scenario.load.entropy)
     return MessageProcessor(
-        cell.message_bytes, entropy, stamped, create_size_sequence(cell, scenario), create_key_sequence(scenario)
+        cell.message_bytes,
+        entropy,
+        stamped,
+        create_size_sequence(cell, scenario),
+        create_key_sequence(scenario),
+        traced=scenario.trace,
     )
 
 

@@ -54,7 +54,8 @@ class _Trial:
         end = planned.settle + planned.window
         spec = deployment.load_spec(planned.number % 65535 + 1, planned.rate, time.monotonic() + START_DELAY_S, end)
         memory = None if deployment.plan.placement.source_remote else memory_bytes()
-        self._state = TrialState(planned, spec, deployment.plan.batch_interval, memory)
+        traced = deployment.plan.scenario.trace
+        self._state = TrialState(planned, spec, deployment.plan.batch_interval, memory, traced=traced)
         self._probe, self._usage = CpuProbe(deployment.env.supervisor), ResourceUsage()
         self._hosts: HostMeter | None = None
         self._at_end: SendProgress | None = None
@@ -190,6 +191,7 @@ class _Trial:
             latencies=state.latencies.buckets(),
             series=state.rows.series(),
             batches=state.batches(),
+            trace=state.trace_events(),
         )
 
     def _poll(self, phase: str) -> float:

@@ -9,6 +9,8 @@ from bench.analysis.hopeless_backlog import max_growth, recent_seconds
 from bench.analysis.time_series import TimeSeries
 from bench.model.arrivals import Schedule
 from bench.model.measurement import Batches, EndReason, PlannedTrial
+from bench.model.trace import TraceEvents
+from bench.runner.trial_trace import TrialTrace
 from bench.workload.delivery_counts import DeliveryCounts, ProcessingReport
 from bench.workload.load_spec import LoadSpec, SendProgress
 from bench.workload.processing import NO_RUN
@@ -24,7 +26,13 @@ class TrialState:
     """The counters; times are seconds since the first due time, unless they are said to be monotonic."""
 
     def __init__(
-        self, planned: PlannedTrial, spec: LoadSpec, batch_interval: float, memory_bytes: float | None = None
+        self,
+        planned: PlannedTrial,
+        spec: LoadSpec,
+        batch_interval: float,
+        memory_bytes: float | None = None,
+        *,
+        traced: bool = False,
     ) -> None:
         """Create the state before the first message.
 
@@ -33,6 +41,7 @@ class TrialState:
             spec: Its messages.
             batch_interval: Seconds that a batch of the framework should take; 0 for a continuous one.
             memory_bytes: Memory of this machine if it holds the source's messages; None for a source elsewhere.
+            traced: Whether the events of a trace are kept.
         """
         self.planned, self.spec, self.batch_interval = planned, spec, batch_interval
         self._max_backlog = MAX_BACKLOG_S * planned.rate
@@ -41,6 +50,7 @@ class TrialState:
         self.schedule: Schedule = spec.schedule()
         self.counts, self.stale = DeliveryCounts(), 0
         self.latencies, self.rows = HistogramsPerSecond(), TimeSeries()
+        self.trace = TrialTrace(spec.begin) if traced else None
         self._batches: dict[tuple[float, float], int] = {}
         self.progress: SendProgress | None = None
         self._death: tuple[EndReason, str] | None = None
@@ -49,9 +59,15 @@ class TrialState:
         """Take in what the load generator says of itself; another run's is dropped."""
         if progress.run == self.spec.run:
             self.progress = progress
+            if self.trace is not None:
+                self.trace.add_progress(progress)
 
     def add_report(self, report: ProcessingReport) -> bool:
         """Take in what the framework says; return whether it is about this trial."""
+        if self.trace is not None and report.trace is not None:
+            self.trace.add(report.trace)
+            if not report.sums and not report.corrupted:
+                return False  # of a worker that has nothing to do
         if report.run not in (self.spec.run, NO_RUN):
             self.stale += report.count if report.run else 0
             return False
@@ -94,6 +110,10 @@ class TrialState:
         """Return the micro-batches so far, as far as they were of this trial."""
         rows = sorted(self._batches.items())
         return Batches([begin for (_, begin), _ in rows], [end for (end, _), _ in rows], [count for _, count in rows])
+
+    def trace_events(self) -> TraceEvents:
+        """Return the events of the trace so far; empty if the trial is not traced."""
+        return self.trace.events() if self.trace is not None else TraceEvents()
 
     @property
     def window_end(self) -> float:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from hashlib import file_digest, sha256
 from pathlib import Path
 
-TRIAL_FOLDERS = ("series", "latency")
+TRIAL_FOLDERS = ("series", "latency", "traces")
 """The folders in a run folder that have files of trials."""
 _SEPARATOR = b',"checksum":"'
 

@@ -5,6 +5,7 @@ trials.jsonl        the journal: one measurement a line with the checksums of it
 visits.jsonl        one visit of a cell a line, appended and synced: what its search was given, what time it took
 series/*.parquet    the counters of one trial; its micro-batches (-batches)
 latency/*           the latency histograms of one trial
+traces/*            the trace of one trial, where it is traced: spans, messages, samples
 cells.json          the results and the inputs of their searches; derived from the journal, can be rebuilt
 logs/  data/        of child processes; data/ is deleted at the end
 """
@@ -25,6 +26,7 @@ from bench.errors import UsageError
 from bench.model.cell import Cell
 from bench.model.measurement import Batches, Buckets, Measurement, Result, Series
 from bench.model.search_inputs import SearchInputs
+from bench.model.trace import TraceEvents
 from bench.storage.atomic_file import replace_file
 from bench.storage.checksums import seal, seal_files, sync_folder, trial_files
 from bench.storage.folder_lock import lock_run_folder
@@ -41,6 +43,7 @@ from bench.storage.records import (
     read_format,
 )
 from bench.storage.series_files import trial_name, write_batches, write_latencies, write_series
+from bench.storage.traces import write_trace
 from bench.system.machine_speed import MachineSpeed, mean_speed
 
 
@@ -150,8 +153,9 @@ class RunFolder:
             write_series(self.folder, cell, measurement)
             write_batches(self.folder, cell, measurement)
             write_latencies(self.folder, cell, measurement)
+            write_trace(self.folder, cell, measurement)
             files = seal_files(self.folder, trial_files(self.folder, trial))
-            bare = replace(measurement, series=Series(), batches=Batches(), latencies=Buckets())
+            bare = replace(measurement, series=Series(), batches=Batches(), latencies=Buckets(), trace=TraceEvents())
             _append_line(self.folder / "trials.jsonl", seal(encode_record(JournalEntry(FORMAT, cell, bare, files))))
         self._trials.add(trial)
 

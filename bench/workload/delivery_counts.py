@@ -14,7 +14,9 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from bench.analysis.histogram import Histogram, Sparse, shift_sparse, sparse_sum
+from bench.model.trace import TraceEvents
 from bench.workload.number_sets import NumberSet, ReceivedNumbers, encode_numbers, join_sets
+from bench.workload.span_recorder import join_events
 
 _MODULUS = 2**64
 
@@ -30,7 +32,7 @@ class SequenceSums(Struct, frozen=True, array_like=True):
     """the numbers themselves; empty where they are not known"""
 
 
-class ProcessingReport(Struct, frozen=True, tag="processing_report"):
+class ProcessingReport(Struct, frozen=True, tag="processing_report", omit_defaults=True):
     """The messages of one run that one process has processed since its previous report; the harness adds reports up."""
 
     at: float
@@ -56,6 +58,8 @@ class ProcessingReport(Struct, frozen=True, tag="processing_report"):
     began: float | None = None
     """CLOCK_MONOTONIC seconds at which the micro-batch of these messages began; None for a continuous framework. Its
     end, at which its result exists, is `at`"""
+    trace: TraceEvents | None = None
+    """what the process did since its previous report, whichever messages that was about; None if it is not traced"""
 
     @property
     def count(self) -> int:
@@ -100,6 +104,7 @@ def _merge_run(reports: Sequence[ProcessingReport]) -> ProcessingReport:
         negative=sum(report.negative for report in reports),
         unverified=sum(report.unverified for report in reports),
         began=min((report.began for report in reports if report.began is not None), default=None),
+        trace=join_events(report.trace for report in reports),
     )
 
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import os
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -19,6 +20,7 @@ from bench.model.message_keys import KeySequence
 from bench.model.message_sizes import SizeSequence
 from bench.system import clock, procfs
 from bench.workload.delivery_counts import ProcessingReport, sum_sequence
+from bench.workload.span_recorder import SLOT_S, NoRecorder, SpanRecorder
 
 NO_RUN = -1
 """The run of messages whose header cannot be read."""
@@ -36,6 +38,15 @@ class _Ahead(threading.local):
 _ahead = _Ahead()
 
 
+class _Recording(threading.local):
+    """The recorder of a thread whose work is traced."""
+
+    recorder: SpanRecorder | None = None
+
+
+_recording = _Recording()
+
+
 class MessageProcessor(Struct, frozen=True):
     """The expected form of a cell's messages, and the function with which every framework processes them."""
 
@@ -50,6 +61,22 @@ class MessageProcessor(Struct, frozen=True):
     results_together: bool = False
     """whether the results of the messages given to `process` exist when all of them are done, not one by one; their
     latencies from due and sent then end there"""
+    traced: bool = False
+    """whether reports carry spans of what the process did"""
+
+    def record_spans(self, worker: str, operator: str = "work", slot_s: float = SLOT_S) -> SpanRecorder | NoRecorder:
+        """Return the recorder of this thread from now on; it records nothing if the work is not traced.
+
+        `process` adds its own laps to it, and takes its spans. The time between two batches counts as waiting for the
+        source, but for the CPU time in it, unless the framework adds laps of its own. A thread without a recorder gets
+        one with its first batch.
+
+        Args:
+            worker: name of the thread, unlike that of any other one on its host that does this work.
+            operator: the part of the framework's program that it executes.
+            slot_s: seconds within which laps are put together; 0 for a span for each lap.
+        """
+        return self._start_recorder(worker, operator, slot_s) if self.traced else NoRecorder()
 
     def process(self, messages: Sequence[bytes]) -> list[ProcessingReport]:
         """Verify, burn and count a batch of messages that are in their source's order.
@@ -110,10 +137,14 @@ class MessageProcessor(Struct, frozen=True):
         return make_filler(largest, self.entropy)
 
     def _process(self, headers: Headers, began: float) -> list[ProcessingReport]:
+        recorder = self._recorder(began) if self.traced else None
         requested = float(headers.cost.sum())
         started = time.monotonic()
         used = burn(requested) if requested > 0 else 0.0
         ended = time.monotonic()
+        if recorder is not None:
+            recorder.lap("deserialize", len(headers), at=started)
+            recorder.lap("processing", len(headers) if used else 0, at=ended)
         done = started + (ended - started) * np.arange(1, len(headers) + 1) / max(1, len(headers))
         reports = self._report(headers, done, began)
         shares = _share_out(used, reports)
@@ -129,7 +160,25 @@ class MessageProcessor(Struct, frozen=True):
             reports.append(_limit_latencies(report, part.sent, part_done, max_error))
         if headers.corrupted:
             reports[-1] = replace(reports[-1], corrupted=headers.corrupted)
+        if recorder is not None:
+            recorder.lap("reporting")
+            reports[-1] = replace(reports[-1], trace=recorder.take())
+            recorder.begin_wait()
         return reports
+
+    def _recorder(self, began: float) -> SpanRecorder:
+        """Return the recorder of this thread, in which the wait for the batch that began at `began` has ended."""
+        recorder = _recording.recorder
+        if recorder is None:
+            return self._start_recorder(f"worker {threading.get_native_id()}", "work", SLOT_S)
+        recorder.end_wait(at=began)
+        return recorder
+
+    def _start_recorder(self, worker: str, operator: str, slot_s: float) -> SpanRecorder:
+        elsewhere = self.clock.boot not in ("", procfs.boot_id())
+        name = f"{worker} on {os.uname().nodename}" if elsewhere else worker
+        _recording.recorder = SpanRecorder(name, operator, ahead_s=clock.seconds_ahead(self.clock), slot_s=slot_s)
+        return _recording.recorder
 
     def _to_local_clock(self, headers: Headers) -> tuple[Headers, float]:
         """Return the headers by this machine's clock, and their maximal error in seconds; inf if it is unknown."""
@@ -138,6 +187,12 @@ class MessageProcessor(Struct, frozen=True):
         ahead, max_error = clock.seconds_ahead(self.clock), self.clock.max_error
         local = dataclasses.replace(headers, due=headers.due - ahead, sent=headers.sent - ahead)
         return local, math.inf if max_error is None else max_error
+
+
+def report_idle(recorder: SpanRecorder | NoRecorder) -> list[ProcessingReport]:
+    """Return a report of no messages, with the spans of a thread that has none to report; empty if none is due."""
+    trace = recorder.take_idle()
+    return [ProcessingReport(time.monotonic(), NO_RUN, [], trace=trace)] if trace is not None else []
 
 
 def burn(seconds: float) -> float:

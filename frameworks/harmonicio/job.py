@@ -1,6 +1,7 @@
 """The PEs' function for the harness: the work that every framework does, with reports over a connection."""
 
 import math
+import os
 import socket
 import time
 from collections.abc import Mapping
@@ -11,7 +12,7 @@ from msgspec import Struct, convert
 
 from bench.system.ipc import Channel, Ready
 from bench.workload.delivery_counts import ProcessingReport, merge_reports
-from bench.workload.processing import MessageProcessor
+from bench.workload.processing import MessageProcessor, report_idle
 from frameworks.harmonicio.engine.pe import Batch, of_batch
 from frameworks.report_connection import Hello, ReportAddress
 
@@ -43,6 +44,7 @@ class Job:
         self._channel.send(Ready())
         self._reports: list[ProcessingReport] = []
         self._reported = 0.0
+        self._spans = self._work.record_spans(f"PE {os.getpid()}")
 
     def __call__(self, batch: Batch) -> None:
         """Process a batch."""
@@ -61,6 +63,8 @@ class Job:
         Returns:
             Seconds until the next report is due; infinite when nothing is unreported.
         """
+        if not self._reports:
+            self._reports = report_idle(self._spans)
         left = self._reported + REPORT_INTERVAL_S - time.monotonic() if self._reports else math.inf
         if left > 0:
             return left
@@ -73,5 +77,8 @@ class Job:
 
     def _report(self) -> None:
         reports, self._reports, self._reported = self._reports, [], time.monotonic()
+        self._spans.end_wait()
         for report in merge_reports(reports):
             self._channel.send(report)
+        self._spans.lap("reporting")
+        self._spans.begin_wait()

@@ -10,7 +10,7 @@ from bench.plugins.protocols import Consumer, Endpoint
 from bench.system.child_main import serve_command
 from bench.system.ipc import Channel, Ready
 from bench.workload.delivery_counts import ProcessingReport, merge_reports
-from bench.workload.processing import MessageProcessor
+from bench.workload.processing import MessageProcessor, report_idle
 
 REPORT_INTERVAL_S = 0.05
 """Between two reports at high rates; at low ones every batch is reported at once."""
@@ -41,18 +41,24 @@ def _read(channel: Channel[Reading], reading: Reading) -> None:
 
 def _work(channel: Channel[Reading], reading: Reading, consumer: Consumer) -> None:
     """Take, process, report; EOFError ends it."""
+    spans = reading.work.record_spans(f"worker {reading.member}")
     reports: list[ProcessingReport] = []
     reported = 0.0
     while True:
+        spans.begin_wait()
         messages = consumer.take(reading.most, TIMEOUT_S)
+        spans.end_wait()
         if messages:
             reports += reading.work.process(messages)
         now = time.monotonic()
+        if not messages and not reports:
+            reports = report_idle(spans)
         if not messages or now >= reported + REPORT_INTERVAL_S:
             for report in merge_reports(reports):
                 channel.send(report)
             channel.receive(timeout=0)
             reports, reported = [], now
+            spans.lap("reporting")
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from bench.config.address import Address
 from bench.workload.delivery_counts import ProcessingReport
 from frameworks.spark.batch_clock import BatchClock
 from frameworks.spark.commands import Read, first_line
+from frameworks.spark.driver_trace import DriverTrace, add_driver
 from frameworks.spark.tasks import merge_rows, on_lines
 
 _START_TIMEOUT_S = 20.0
@@ -32,6 +33,7 @@ class Receiver:
         _warm(spark, read, cores)
         self._done, self._work, self._failure = done, on_lines(read.work), ""
         self._clock = BatchClock()
+        self._trace = DriverTrace() if read.work.traced else None
         self._context = StreamingContext(spark, read.interval)  # type: ignore[arg-type]  # a float is right
         self._watch = _Watch()
         self._context.addStreamingListener(self._watch)
@@ -58,15 +60,18 @@ class Receiver:
 
     def _finish(self, batch_time: datetime, batch: "RDD[bytes]") -> None:
         """Run a batch and report what it did; called by Spark. One without blocks runs nothing: there is no report."""
-        called_ms = round(time.time() * 1000)
+        called, called_ms = time.monotonic(), round(time.time() * 1000)
         try:
             if batch.getNumPartitions():
                 rows = batch.mapPartitions(self._work).collect()
                 at = time.monotonic()
-                started_ms, before_ended_ms = self._watch.times(round(batch_time.timestamp() * 1000), called_ms)
-                began = self._clock.begin(started_ms, before_ended_ms)
+                times = self._watch.times(round(batch_time.timestamp() * 1000), called_ms)
+                began = self._clock.begin(*times)
                 self._clock.end(at)
-                self._done(merge_rows(rows, began, at))
+                reports = merge_rows(rows, began, at)
+                if self._trace is not None:
+                    reports = add_driver(reports, self._trace, (called, at), times, {})
+                self._done(reports)
         except (PySparkException, Py4JError) as error:
             self._failure = first_line(error)
             raise

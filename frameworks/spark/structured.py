@@ -21,6 +21,7 @@ from bench.config.address import Address
 from bench.workload.delivery_counts import ProcessingReport
 from frameworks.spark.batch_clock import BatchClock
 from frameworks.spark.commands import Read, first_line
+from frameworks.spark.driver_trace import DriverTrace, add_driver, parse_phases
 from frameworks.spark.tasks import merge_rows, on_arrow
 
 _FILE = "path string, modificationTime timestamp, length long, content binary"
@@ -38,7 +39,8 @@ class Query:
             session.conf.set(key, value)
         _warm(session, read)
         self._done, self._failure, self._stopping = done, "", threading.Event()
-        self._clock, self._triggers = BatchClock(), _Triggers()
+        self._clock, self._triggers = BatchClock(), _Triggers(traced=read.work.traced)
+        self._trace = DriverTrace() if read.work.traced else None
         tallies = _mapped(_READERS[read.reader](session, read), on_arrow(read.work))
         writer = tallies.writeStream.foreachBatch(self._finish).option("checkpointLocation", read.checkpoint)
         self._query = writer.trigger(processingTime=f"{round(read.interval * 1000)} milliseconds").start()
@@ -59,17 +61,22 @@ class Query:
 
     def _finish(self, batch: DataFrame, number: int) -> None:
         """Run a micro-batch and report what it did; called by Spark."""
+        called = time.monotonic()
         try:
             rows = [row.reports for row in batch.collect()]
             at = time.monotonic()
-            began = self._clock.begin(*self._triggers.times(number))
+            times = self._triggers.times(number)
+            began = self._clock.begin(*times)
             self._clock.end(at)
         except (PySparkException, Py4JError) as error:
             if self._stopping.is_set():
                 return  # raised, Spark would search its long text with a pattern that overflows the stack
             self._failure = first_line(error)
             raise
-        self._done(merge_rows(rows, began, at))
+        reports = merge_rows(rows, began, at)
+        if self._trace is not None:
+            reports = add_driver(reports, self._trace, (called, at), times, self._triggers.phases)
+        self._done(reports)
 
     def _wait_started(self) -> None:
         """Return when the source has been looked at once: whatever comes from now on belongs to a later batch."""
@@ -83,10 +90,12 @@ class Query:
 class _Triggers:
     """The triggers of one query: each plans, runs and commits a batch."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, traced: bool) -> None:
         self._query: SimpleQueue[StreamingQuery] = SimpleQueue()
         self._execution: JavaObject | None = None
-        self._batch, self._started_ms = -1, 0
+        self._batch, self._started_ms, self._traced = -1, 0, traced
+        self.phases: dict[str, int] = {}
+        """milliseconds of the phases of the batch before the last one asked of; only if it is traced"""
 
     def follow(self, query: StreamingQuery) -> None:
         """Ask this query from now on; its first batch may already run."""
@@ -109,10 +118,12 @@ class _Triggers:
             self._execution = query._jsq.streamingQuery()  # noqa: SLF001  nothing else has the begin in time
         before, before_started_ms = self._batch, self._started_ms
         started_ms = int(self._execution.getLatestExecutionContext().currentTriggerStartTimestamp())
-        self._batch, self._started_ms = number, started_ms
+        self._batch, self._started_ms, self.phases = number, started_ms, {}
         progress = self._execution.lastProgress()
         if progress is None or before < 0 or progress.batchId() != before:
             return started_ms, None
+        if self._traced:
+            self.phases = parse_phases(progress.durationMs().toString())
         return started_ms, before_started_ms + int(progress.durationMs()["triggerExecution"])
 
 

@@ -1,5 +1,6 @@
 """Functions for Spark's Python workers: the work on one task's messages, reported in rows of JSON."""
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 
@@ -13,6 +14,7 @@ from bench.system import clock
 from bench.workload import delivery_counts
 from bench.workload.delivery_counts import ProcessingReport
 from bench.workload.processing import MessageProcessor
+from bench.workload.span_recorder import NoRecorder, SpanRecorder
 
 BATCH_BYTES = 8_000_000
 """At most so much of a task's messages is taken at once: more gains nothing, and costs memory in JVM and worker."""
@@ -30,7 +32,9 @@ def on_arrow(work: MessageProcessor) -> Callable[[Iterator[pa.RecordBatch]], Ite
     work = replace(work, results_together=True)
 
     def tallied(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        spans = _record_task(work)
         for batch in batches:
+            spans.lap("source-read")
             if len(batch):
                 row = _encoded(work, _worked(work, batch.column(0)))
                 yield pa.RecordBatch.from_arrays([pa.array([row])], ["reports"])
@@ -44,7 +48,9 @@ def on_lines(work: MessageProcessor) -> Callable[[Iterable[bytes]], Iterator[str
 
     def tallied(lines: Iterable[bytes]) -> Iterator[str]:
         rest, most = iter(lines), messages_at_once(work.message_bytes)
+        spans = _record_task(work)
         while batch := list(islice(rest, most)):
+            spans.lap("source-read")
             yield _encoded(work, work.process(batch))
 
     return tallied
@@ -61,6 +67,17 @@ def merge_rows(rows: Iterable[str], began: float, at: float) -> list[ProcessingR
     reports = [report for row in rows for report in msgspec.json.decode(row, type=list[ProcessingReport])]
     ended = [delivery_counts.end_latencies(report, at) for report in reports]
     return [replace(report, began=began, at=at) for report in delivery_counts.merge_reports(ended)]
+
+
+def _record_task(work: MessageProcessor) -> SpanRecorder | NoRecorder:
+    """Return the recorder of a task: the worker is this process, which runs one task after the other."""
+    partition = 0
+    if work.traced:
+        from pyspark import TaskContext  # here: the harness imports this module, also where there is no PySpark
+
+        context = TaskContext.get()
+        partition = context.partitionId() if context is not None else 0
+    return work.record_spans(f"Python worker {os.getpid()}", f"task {partition}", slot_s=0.0)
 
 
 def _worked(work: MessageProcessor, column: pa.Array) -> list[ProcessingReport]:

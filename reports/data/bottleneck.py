@@ -17,7 +17,7 @@ from reports.data.run_data import CellData, JudgedTrial, RunData
 
 Kind = Literal[
     "CPU cost", "framework CPU", "broker CPU", "shared CPU", "one thread", "batches", "source", "network", "disk",
-    "garbage collection", "generator", "latency", "died", "time allowed", "not known",
+    "commits", "straggler", "garbage collection", "generator", "latency", "died", "time allowed", "not known",
 ]  # fmt: skip
 MIN_GC_SHARE = 0.25
 """Share of the time that a JVM must spend on garbage collection for that to be the bottleneck."""
@@ -31,6 +31,27 @@ MIN_BATCH_STRETCH = 1.15
 
 JVMS = {"framework": "framework’s JVM", "source": "broker’s JVM"}
 ROLES = {"framework": "framework", "source": "broker", "load": "generator"}
+
+
+class Symptom(Struct, frozen=True):
+    """Activities whose share of the critical path stands for a kind of bottleneck."""
+
+    kind: Kind
+    activities: tuple[str, ...]
+    text: str
+
+
+SYMPTOMS = (
+    Symptom("framework CPU", ("processing", "deserialize", "serialize", "reporting"), "work on messages"),
+    Symptom("batches", ("planning", "scheduling", "control"), "planning of batches and scheduling of tasks"),
+    Symptom("commits", ("wal-commit", "offset-commit"), "commits of batches"),
+    Symptom(
+        "source", ("source-read", "data", "idle(source)", "idle(trigger)"), "reading from the source and waiting for it"
+    ),
+    Symptom("garbage collection", ("gc",), "garbage collection"),
+)
+MIN_TRACED_SHARE = 0.3
+"""Share of the critical path that the activities of a symptom must have to be the bottleneck."""
 
 
 class Bottleneck(Struct, frozen=True):
@@ -52,10 +73,12 @@ def find_bottleneck(run_data: RunData, cell_data: CellData) -> Bottleneck | None
     cores, usable = count_cores(run_data, framework), count_usable_cores(run_data, framework)
     bottleneck = _check_bounds(run_data, cell_data)
     if bottleneck is None and above is not None:
+        by_cpu = _check_cpu(above.measurement, cores, usable) if cores and usable else None
         bottleneck = (
             _check_verdict(above)
+            or _check_trace(run_data, cell_data, by_cpu)
             or _check_probes(run_data, above.measurement)
-            or (_check_cpu(above.measurement, cores, usable) if cores and usable else None)
+            or by_cpu
         )
     if bottleneck is not None:
         return bottleneck
@@ -133,6 +156,27 @@ def _check_verdict(above: JudgedTrial) -> Bottleneck | None:
         sentence = "Above this rate the latency objective is missed; the system could process more."
         return Bottleneck("latency", sentence, f"{at}: {why}")
     return None
+
+
+def _check_trace(run_data: RunData, cell_data: CellData, by_cpu: Bottleneck | None) -> Bottleneck | None:
+    """Return a bottleneck if the critical path of an overloaded trial shows one.
+
+    Work takes longer where others use the cores: then the CPU use (`by_cpu`) says whose work it is.
+    """
+    explained = run_data.explained.get(cell_data.cell)
+    if explained is None or explained.trial.verdict.word != "overloaded":
+        return None
+    explanation, rate = explained.explanation, rate_text(explained.trial.measurement.planned.rate)
+    evidence = f"at {rate} {explanation.sentence}"
+    if explanation.straggler is not None:
+        return Bottleneck("straggler", "One worker has more to do than the others, which wait for it.", evidence)
+    shares = [(sum(explanation.shares.get(name, 0.0) for name in one.activities), one) for one in SYMPTOMS]
+    share, symptom = max(shares, key=lambda pair: pair[0])
+    if share < MIN_TRACED_SHARE:
+        return None
+    if symptom.kind == "framework CPU" and by_cpu is not None and by_cpu.kind in ("shared CPU", "broker CPU"):
+        return Bottleneck(by_cpu.kind, by_cpu.sentence, f"{by_cpu.evidence}; {evidence}")
+    return Bottleneck(symptom.kind, f"Of the critical path, {share:.0%} is {symptom.text}.", evidence)
 
 
 def _check_probes(run_data: RunData, measurement: Measurement) -> Bottleneck | None:

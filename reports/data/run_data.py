@@ -1,6 +1,8 @@
 """Data of one run, read from its folder: every cell with its result and its trials, judged again."""
 
 import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 
@@ -15,11 +17,13 @@ from bench.model.cell import Cell
 from bench.model.measurement import Measurement, Result
 from bench.plugins import registry
 from bench.plugins.placement import place
+from bench.runner.explanation import ExplainedTrial, TracedTrial, choose_trial, explain_trial
 from bench.runner.outcome import mask_remote_cpu
 from bench.runner.verification import check_run, summary_text
 from bench.storage.journal import JournalLine, read_journal, read_line_trial
 from bench.storage.records import RunRecord
 from bench.storage.run_folder import read_results, read_run, read_speed, read_visits
+from bench.storage.traces import has_trace
 from bench.system.machine_speed import MachineSpeed
 from bench.units import seconds_text
 
@@ -33,6 +37,8 @@ class JudgedTrial(Struct, frozen=True):
 
     measurement: Measurement
     verdict: Verdict
+    files: tuple[tuple[str, str], ...] = ()
+    """path and SHA-256 of each file of the trial"""
 
 
 class CellData(Struct, frozen=True):
@@ -118,6 +124,17 @@ class RunData(Struct, frozen=True, dict=True):
         """The cells without a result."""
         return tuple(cell_data for cell_data in self.cells if cell_data.result is None)
 
+    @cached_property
+    def explained(self) -> Mapping[Cell, ExplainedTrial]:
+        """Explanations by the trial that shows the limit of each cell; cells without a trace are missing."""
+        found = {}
+        for cell_data in self.cells:
+            chosen = choose_trial(list(_traced_trials(cell_data)))
+            if chosen is not None:
+                with suppress(UsageError):  # the page names files that are not as they were measured
+                    found[cell_data.cell] = explain_trial(self.folder, chosen)
+        return found
+
     def of_system(self, system: str) -> tuple[CellData, ...]:
         """Return the cells of one system."""
         return tuple(cell_data for cell_data in self.cells if cell_data.cell.system == system)
@@ -162,13 +179,19 @@ def read_run_data(run: Path) -> RunData:
     return RunData(run, record, every, summary_text(check_run(run)), read_speed(run))
 
 
+def _traced_trials(cell_data: CellData) -> Iterator[TracedTrial]:
+    for trial in cell_data.trials:
+        if has_trace(cell_data.cell, trial.measurement, dict(trial.files)):
+            yield TracedTrial(cell_data.cell, trial.measurement, trial.verdict, trial.files)
+
+
 def _judge_line(run: Path, line: JournalLine, rules: Rules) -> JudgedTrial:
     """Return a trial and its verdict; one whose series is damaged is shown without it, and judges nothing."""
     try:
         measurement = read_line_trial(run, line).measurement
     except UsageError:
         return JudgedTrial(line.entry.measurement, Verdict("invalid", "its files are not as they were measured"))
-    return JudgedTrial(measurement, judge(measurement, rules))
+    return JudgedTrial(measurement, judge(measurement, rules), tuple(line.entry.files.items()))
 
 
 _FIELDS_BY_ROLE = ("cpu", "memory", "memory_slope", "usage")

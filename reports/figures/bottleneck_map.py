@@ -28,7 +28,7 @@ from reports.figures.palette import EMPTY, FAILED, GREY, INK, RED, RGB, UNSUPPOR
 
 COLOURS: dict[Kind, str] = {
     "CPU cost": "#009E73", "framework CPU": "#0072B2", "broker CPU": "#CC79A7", "shared CPU": "#E69F00",
-    "one thread": "#56B4E9", "batches": "#332288",
+    "one thread": "#56B4E9", "batches": "#332288", "commits": "#88CCEE", "straggler": "#AA4466",
     "source": "#D55E00", "network": "#F0E442", "disk": "#44AA99", "garbage collection": "#999933",
     "generator": "#7a8591", "latency": "#882255", "died": "#a82a1f", "time allowed": "#b9c1ca",
     "not known": "#e3e7eb",

@@ -4,6 +4,7 @@ from msgspec import Struct
 
 from reports.data.run_data import RunData
 from reports.figures.bottleneck_map import make_bottleneck_maps
+from reports.figures.critical_path import make_critical_path_figures
 from reports.figures.figure import Picture
 from reports.figures.heatmap_kinds import HEATMAP_KINDS, make_heatmaps
 from reports.figures.latency import make_latency_figures
@@ -36,6 +37,13 @@ LATENCY = (
     "intervals."
 )
 
+PATHS = (
+    "What the critical path of each traced cell consists of, in the overloaded trial just above the sustained rate, or "
+    "else in the fastest sustained one: left in each window, right in all of them, beside the conventional profile. "
+    "Shortening an activity cannot save more than its share of the critical path; a busy activity that others do not "
+    "wait for saves nothing. Critical participation after Hoffmann et al. (NSDI 2018)."
+)
+
 
 def make_map_groups(run_data: RunData) -> tuple[Group, ...]:
     """Return the groups of maps, one map a system; groups without a picture are left out."""
@@ -48,10 +56,11 @@ def make_map_groups(run_data: RunData) -> tuple[Group, ...]:
 
 
 def make_wide_groups(run_data: RunData) -> tuple[Group, ...]:
-    """Return the groups whose pictures show several systems or one cell: throughput over message size, and latency."""
+    """Return the groups whose pictures show several systems or one cell: throughput, latency, critical paths."""
     curves = Group("curves", "Throughput over message size", CURVES, tuple(make_rate_curves(run_data)))
     latency = Group("latency", "Latency below the maximum throughput", LATENCY, tuple(make_latency_figures(run_data)))
-    return tuple(group for group in (curves, latency) if group.pictures)
+    paths = Group("paths", "Critical paths", PATHS, tuple(make_critical_path_figures(run_data)))
+    return tuple(group for group in (curves, latency, paths) if group.pictures)
 
 
 def make_figures(run_data: RunData) -> list[Picture]:

@@ -116,6 +116,10 @@ def _write_sentences(run_data: RunData, cell_data: CellData) -> list[str]:
     if bottleneck is not None:
         evidence = f" Evidence: {bottleneck.evidence}." if bottleneck.evidence else ""
         sentences.append(f"Bottleneck: {bottleneck.kind}. {bottleneck.sentence}{evidence}")
+    explained = run_data.explained.get(cell)
+    if explained is not None and (bottleneck is None or explained.explanation.sentence not in bottleneck.evidence):
+        rate = rate_text(explained.trial.measurement.planned.rate)
+        sentences.append(f"Trace of the trial at {rate}: {explained.explanation.sentence}.")
     if result.confirmed_hz is not None:
         sentences.append(f"Confirmed by a trial at {rate_text(result.confirmed_hz)}.")
     if bound is not None:

@@ -1,10 +1,14 @@
 """The command says what it found, in one line for each mistake, and ends with the exit code of its kind."""
 
 import re
+import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+from bench_command import wait_until
+from sample_runs import make_run
 
 
 @pytest.fixture
@@ -29,7 +33,21 @@ def bench(request, tmp_path):
 
 @pytest.mark.parametrize(
     "verb",
-    ["run", "check", "plan", "plugins", "report", "compare", "verify", "certify", "doctor", "install", "clean"],
+    [
+        "run",
+        "check",
+        "plan",
+        "plugins",
+        "report",
+        "explain",
+        "compare",
+        "advise",
+        "verify",
+        "certify",
+        "doctor",
+        "install",
+        "clean",
+    ],
 )
 def test_every_verb_has_help_with_an_example(bench, verb):
     """The user need not guess."""
@@ -124,7 +142,8 @@ def test_a_plan_says_what_will_be_needed(bench):
 def test_the_plugins_are_listed(bench):
     """`bench plugins` lists all installed plugins."""
     _, said, _ = bench("plugins")
-    assert "bytewax, capacity, command, harmonicio, python, spark" in said
+    assert "bytewax, capacity, command, flink, harmonicio, python, spark" in said
+    assert "dhalion, ds2, fixed, irm, threshold" in said
 
 
 def test_the_doctor_names_an_endpoint_that_does_not_answer(bench, tmp_path):
@@ -148,6 +167,19 @@ def test_clean_leaves_a_run_alone_that_goes_on(bench, tmp_path):
     assert code == 0
     assert not (tmp_path / "dead" / "data").exists()
     assert (tmp_path / "alive" / "data").exists()
+
+
+def test_a_traced_run_is_explained(bench, tmp_path):
+    """Its cell has a sentence, and its traces are verified like its other files."""
+    smoke = ("run", "scenarios/smoke.yaml", "--set", "grid.message_size=100 B", "--trace", "--quiet")
+    code, _, _ = bench(*smoke, "--out", str(tmp_path / "results"))
+    assert code in (0, 4)
+    (folder,) = (tmp_path / "results").iterdir()
+    code, said, _ = bench("explain", str(folder), "--perfetto", str(tmp_path / "trace.json"))
+    assert (code, "of the critical path is" in said) == (0, True)
+    assert (tmp_path / "trace.json").stat().st_size > 0
+    code, said, _ = bench("verify", str(folder))
+    assert (code, "no difference" in said) == (0, True)
 
 
 def test_a_run_of_another_scenario_is_not_gone_on_with(bench, tmp_path):
@@ -209,6 +241,8 @@ def test_a_strategy_of_ones_own_fails_its_criteria(bench, tmp_path):
         (("certify", "--scenario", "S99"), "no case has that in its name"),
         (("report", ".", ".", "--format", "html"), "leave --format out"),
         (("compare", ".", "."), "a run's folder is what"),
+        (("advise", ".", "--rate", "5 /s"), "a run's folder is what"),
+        (("advise", "docs/example", "--rate", "5"), "--rate 5: found"),
         (("compare", ".", ".", "--fail-if", "late"), "allowed: slower, faster"),
     ],
 )
@@ -231,3 +265,31 @@ def test_the_servers_find_their_files_below_a_relative_folder(bench, request, tm
     assert code in (0, 4), said + complaints  # 4: on a busy machine no trial counts
     assert list(tmp_path.glob("results/quick-*/report.html"))
     assert list(tmp_path.glob("results/quick-*/series/*.parquet")), "no trial was made"
+
+
+def test_a_file_that_cannot_be_written_is_one_line_and_exit_code_3(bench, tmp_path):
+    """It names the file; whatever the system says of it is no bug of ours."""
+    run = make_run(tmp_path / "run")
+    (run / "cells.csv").symlink_to("/proc/version")  # not for writing, not for root either
+    code, _, complaints = bench("export", str(run), "--format", "csv")
+    assert (code, len(complaints.strip().splitlines())) == (3, 1)
+    assert "then do it again" in complaints
+
+
+def test_a_verb_that_is_interrupted_says_so_and_ends_with_130(request):
+    """One line, no traceback; also where nothing is to be resumed."""
+    words = [sys.executable, "-m", "bench", "certify"]
+    process = subprocess.Popen(words, cwd=request.config.rootpath, stdout=-1, stderr=subprocess.PIPE, text=True)
+    wait_until(lambda: _catches(process.pid, signal.SIGTERM), 60, "the command did not begin")
+    process.send_signal(signal.SIGTERM)
+    _, complaints = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert complaints.strip().splitlines()[-1] == "interrupted"
+    assert "Traceback" not in complaints
+
+
+def _catches(pid, number):
+    """Whether a process has a handler for a signal (proc(5) /proc/PID/status, SigCgt)."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    caught = next(line for line in lines if line.startswith("SigCgt:")).split()[1]
+    return bool(int(caught, 16) >> (number - 1) & 1)

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace as struct_replace
 
 from bench.config.site import Site
 from bench.config.validation import apply_changes, parse_scenario
@@ -119,3 +120,13 @@ def test_a_framework_that_needs_no_warm_up_gets_none(deployment):
     events: list[object] = []
     warm_up_session(deployment, events.append)
     assert events == []
+
+
+@pytest.mark.parametrize("traced", [True, False])
+def test_a_trial_keeps_a_trace_where_the_scenario_asks_for_it(plan, env, traced):
+    """Its spans begin with the trial, and the load generator is sampled."""
+    scenario = struct_replace(plan.scenario, trace=traced)
+    with deployed(replace(plan, scenario=scenario), env) as deployment:
+        trace = measured(deployment, 100.0, 0.5).trace
+    assert bool(trace.spans) == bool(trace.samples) == traced
+    assert all(0 <= span.begin <= span.end for span in trace.spans)

@@ -4,6 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from bench.model.measurement import Batches, PlannedTrial
+from bench.model.trace import Span, TraceEvents
 from bench.runner.trial_state import MAX_BACKLOG_S, MAX_MEMORY_SHARE, TrialState
 from bench.workload.delivery_counts import ProcessingReport, SequenceSums
 from bench.workload.load_spec import LoadSpec, SendProgress
@@ -207,3 +208,13 @@ def test_a_backlog_of_many_seconds_of_load_is_hopeless():
     trial = state(1000.0, window=60.0)
     trial.add_row(MAX_BACKLOG_S + 0.1, moved=False)
     assert trial.is_hopeless(0.0)
+
+
+def test_a_traced_trial_keeps_spans_also_of_workers_without_messages():
+    """A report of none is no progress."""
+    spans = TraceEvents([Span("w", "idle(source)", round((BEGIN + 1) * 1e9), round((BEGIN + 2) * 1e9))])
+    trial = TrialState(state().planned, state().spec, 0.0, traced=True)
+    assert not trial.add_report(ProcessingReport(BEGIN + 2, -1, [], trace=spans))
+    assert trial.add_report(replace(processed(0, 5), trace=spans))
+    assert [(span.begin, span.end) for span in trial.trace_events().spans] == [(10**9, 2 * 10**9)] * 2
+    assert (len(state().trace_events()), trial.processed) == (0, 5)

@@ -1,7 +1,9 @@
 """Every message is verified, its CPU cost is spent, and it is counted."""
 
+import threading
 import time
 
+import msgspec
 import numpy as np
 import pytest
 from msgspec.structs import replace
@@ -186,3 +188,38 @@ def test_records_that_cannot_be_read_are_corrupted_messages():
     """They belong to no run."""
     (report,) = PROCESSOR.count_records(np.zeros((3, 64), dtype=np.uint8))
     assert (report.run, report.corrupted, report.count, report.unverified) == (NO_RUN, 3, 0, 0)
+
+
+def test_a_traced_batch_carries_spans_of_what_was_done():
+    """They cover the call: reading the messages, and burning their CPU cost."""
+    work = replace(PROCESSOR, traced=True)
+    work.record_spans("w", slot_s=0.0)
+    begin = time.monotonic()
+    report = work.process(messages(3, cost=0.002))[-1]
+    spans = {span.activity: span for span in report.trace.spans}
+    assert {"deserialize", "processing", "reporting"} <= spans.keys()
+    assert spans["processing"].messages == 3
+    assert (spans["processing"].end - spans["processing"].begin) / 1e9 >= 0.99 * report.cpu_used_s
+    assert begin * 1e9 <= spans["processing"].begin < spans["reporting"].end <= time.monotonic() * 1e9
+
+
+def test_a_framework_that_records_nothing_has_spans_of_its_batches():
+    """What is between two batches is reading and waiting."""
+    work, seen = replace(PROCESSOR, traced=True), []
+
+    def process():
+        for _ in range(3):
+            seen.extend(work.process(messages(50, cost=0.002)))
+
+    thread = threading.Thread(target=process)
+    thread.start()
+    thread.join()
+    activities = {span.activity for report in seen if report.trace for span in report.trace.spans}
+    assert {"deserialize", "processing"} <= activities
+
+
+def test_a_batch_that_is_not_traced_carries_nothing():
+    """Nor does its encoded report name the trace."""
+    report = PROCESSOR.process(messages(3))[0]
+    assert report.trace is None
+    assert b"trace" not in msgspec.json.encode(report)

@@ -1,0 +1,163 @@
+"""Advice from critical participation: which change acts on which activities, and how much it can gain at most."""
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+
+NAMES: dict[str, str] = {
+    "processing": "burning the messages’ CPU cost",
+    "deserialize": "reading and verifying messages",
+    "serialize": "writing results",
+    "shuffle-read": "reading shuffled data",
+    "shuffle-write": "writing shuffled data",
+    "scheduling": "scheduling",
+    "planning": "planning batches",
+    "wal-commit": "logging a batch before it runs",
+    "offset-commit": "committing a batch",
+    "source-read": "reading from the source",
+    "buffer": "buffering",
+    "gc": "garbage collection",
+    "reporting": "our own counting and reporting",
+    "idle(trigger)": "waiting for the next trigger",
+    "idle(source)": "waiting for messages",
+    "waiting": "waiting for another worker",
+    "unknown": "unknown",
+    "data": "data on its way",
+    "control": "starting tasks and collecting results",
+}
+"""Words for each activity, and for each kind of message."""
+
+
+class Change(Struct, frozen=True):
+    """A change of a system, and the activities that it shortens."""
+
+    text: str
+    activities: tuple[str, ...]
+    batches_only: bool = False
+    """whether it exists only for a framework that works in batches"""
+    common: bool = False
+    """whether people try it first, so that it is worth saying that it would not help"""
+
+
+CHANGES = (
+    Change("more cores", ("processing", "deserialize", "serialize", "gc"), common=True),
+    Change(
+        "a longer batch interval",
+        ("planning", "scheduling", "wal-commit", "offset-commit", "control"),
+        batches_only=True,
+        common=True,
+    ),
+    Change("a faster checkpoint folder", ("wal-commit", "offset-commit"), batches_only=True),
+    Change("a faster source", ("source-read", "data", "idle(source)", "idle(trigger)"), common=True),
+    Change("less shuffling", ("shuffle-read", "shuffle-write")),
+    Change("a larger heap", ("gc",)),
+)
+"""A change that acts on fewer activities than another one stands behind it."""
+IDLE_SHARE = 0.5
+"""Share of the critical path from which on a sustained trial is said not to show a limit."""
+MIN_GAIN = 0.2
+"""Share of the critical path from which on a change is said to help."""
+MAX_LOST = 0.1
+"""Share of the critical path below which a change is said not to help."""
+MIN_NAMED = 0.05
+"""Share of the critical path from which on an activity is named."""
+MIN_STRAGGLER = 0.75
+"""Share that one of several workers must have of what all of them have, to be called a straggler."""
+MIN_STRETCH = 1.25
+"""Factor by which a straggler must be busier than the mean of the others; some worker always ends last."""
+
+
+class Gain(Struct, frozen=True):
+    """A change, and the share of the critical path that its activities have: the most that it can shorten it by."""
+
+    text: str
+    share: float
+
+
+class Advice(Struct, frozen=True):
+    """Changes that would help and that would not; each with the most that it can gain."""
+
+    helps: tuple[Gain, ...]
+    useless: tuple[Gain, ...]
+    headroom: float
+    """share of the critical path in which the system had nothing to do"""
+
+
+def advise(shares: Mapping[str, float], *, batches: bool, overloaded: bool) -> Advice:
+    """Return what the critical participation of the activities of a trial says about changes.
+
+    Args:
+        shares: critical participation by activity.
+        batches: whether the framework works in batches.
+        overloaded: whether the trial was overloaded: then idling means that the source gives less than it has, else it
+            is headroom.
+    """
+    idle = () if overloaded else ("idle(trigger)", "idle(source)")
+    gains = [
+        (change, Gain(change.text, sum(shares.get(name, 0.0) for name in change.activities if name not in idle)))
+        for change in CHANGES
+        if batches or not change.batches_only
+    ]
+    useful = sorted((gain for _, gain in gains if gain.share >= MIN_GAIN), key=lambda gain: -gain.share)
+    useless = tuple(gain for change, gain in gains if change.common and gain.share < MAX_LOST)
+    return Advice(tuple(useful[:2]), useless, sum(shares.get(name, 0.0) for name in idle))
+
+
+def find_straggler(
+    shares: Mapping[str, float], busy: Mapping[str, float], operators: Mapping[str, str]
+) -> tuple[str, float, int] | None:
+    """Return the worker on which the others of its operator wait, or that works while they idle; None if there is none.
+
+    Args:
+        shares: critical participation of each worker without idling.
+        busy: time in which each worker neither idles nor waits.
+        operators: what each worker mostly executes; workers of one operator do the same work.
+
+    Returns:
+        The worker, its share of the critical path, and the number of workers of its operator.
+    """
+    if not shares:
+        return None
+    worker, share = max(shares.items(), key=lambda item: item[1])
+    others = [one for one, operator in operators.items() if operator == operators.get(worker) and one != worker]
+    together = share + sum(shares.get(one, 0.0) for one in others)
+    mean = sum(busy.get(one, 0.0) for one in others) / max(1, len(others))
+    carries = share >= MIN_STRAGGLER * together and share * (len(others) + 1) >= MIN_GAIN
+    if not others or not carries or busy.get(worker, 0.0) < MIN_STRETCH * mean:
+        return None
+    return worker, share, len(others) + 1
+
+
+def write_sentence(shares: Mapping[str, float], advice: Advice, straggler: tuple[str, float, int] | None) -> str:
+    """Return one sentence: what the critical path consists of, what would help, and what would not."""
+    named = [(name, share) for name, share in shares.items() if share >= MIN_NAMED][:3]
+    if not named:
+        return "the trace has no path from the begin of a window to its end"
+    parts = [f"{share:.0%} is {NAMES.get(name, name)}" for name, share in named]
+    parts[0] = parts[0].replace(" is ", " of the critical path is ", 1)
+    clauses = [_join_texts(parts, "and"), _write_advice(advice)]
+    if straggler is not None:
+        worker, share, count = straggler
+        clauses[1] = (
+            f"{worker} alone has {share:.0%}, of {count} workers: equal parts for all would help, more cores would not"
+        )
+    return "; ".join(clause for clause in clauses if clause)
+
+
+def _write_advice(advice: Advice) -> str:
+    helps = _join_texts([gain.text for gain in advice.helps], "or")
+    useless = _join_texts([gain.text for gain in advice.useless], "or")
+    if advice.headroom >= IDLE_SHARE:
+        return "the system has time left, so that this trial shows no limit"
+    if helps and useless:
+        return f"{helps} would help, {useless} would not"
+    if helps:
+        return f"{helps} would help"
+    return f"{useless} would not help" if useless else ""
+
+
+def _join_texts(texts: Sequence[str], word: str) -> str:
+    """Return "a", "a and b" or "a, b and c"."""
+    if len(texts) < 2:
+        return "".join(texts)
+    return f"{', '.join(texts[:-1])} {word} {texts[-1]}"
