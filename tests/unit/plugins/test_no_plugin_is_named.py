@@ -14,8 +14,9 @@ MODULES = sorted(ROOT.rglob("*.py"))
 PRODUCTS = re.compile(r"kafka|pulsar|spark|harmonicio|locust", re.IGNORECASE)
 """Names that mean nothing but the plugin, wherever they stand."""
 WORDS = {"tcp", "files", "memory", "stream", "capacity", "inline", "python"}
-WORDS |= {"html", "pdf", "png", "csv", "json", "parquet", "omb", "comparison", "validation-plot", "live"}
+WORDS |= {"html", "pdf", "png", "csv", "json", "parquet", "omb", "comparison", "validation-plot", "policy-plot", "live"}
 WORDS |= {"bisection", "two-counter", "rfc2544", "mlrsearch"}
+WORDS |= {"fixed", "threshold", "dhalion", "ds2", "irm"}
 """Names that are words as well: they mean the plugin where a whole string, or a part of one between slashes, is one."""
 PACKAGES = {"producers", "consumers", "frameworks", "reports"}
 SHOWN = "an example that the user is shown"
