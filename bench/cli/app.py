@@ -8,6 +8,7 @@ from typing import NoReturn
 import typer
 
 from bench.cli import (
+    advise,
     calibrate,
     certify,
     check,
@@ -33,7 +34,22 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for register in (run, check, plan, plugins, report, watch, compare, verify, calibrate, certify, doctor, worker, clean):
+for register in (
+    run,
+    check,
+    plan,
+    plugins,
+    report,
+    watch,
+    compare,
+    advise,
+    verify,
+    calibrate,
+    certify,
+    doctor,
+    worker,
+    clean,
+):
     register.register(app)
 
 

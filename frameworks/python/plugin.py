@@ -4,5 +4,8 @@ from bench.plugins.plugin import FrameworkPlugin
 from frameworks.python.adapter import PythonFramework, PythonSettings
 
 plugin = FrameworkPlugin(
-    settings=PythonSettings, open=PythonFramework, readers=lambda settings, cores: settings.processes or cores
+    settings=PythonSettings,
+    open=PythonFramework,
+    readers=lambda settings, cores: settings.processes or cores,
+    worker_setting="processes",
 )

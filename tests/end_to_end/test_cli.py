@@ -28,7 +28,7 @@ def bench(request, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "verb", ["run", "check", "plan", "plugins", "report", "compare", "verify", "certify", "doctor", "clean"]
+    "verb", ["run", "check", "plan", "plugins", "report", "compare", "advise", "verify", "certify", "doctor", "clean"]
 )
 def test_every_verb_has_help_with_an_example(bench, verb):
     """The user need not guess."""
@@ -99,6 +99,7 @@ def test_the_plugins_are_listed(bench):
     """`bench plugins` lists all installed plugins."""
     _, said, _ = bench("plugins")
     assert "capacity, harmonicio, python, spark" in said
+    assert "dhalion, ds2, fixed, irm, threshold" in said
 
 
 def test_the_doctor_names_an_endpoint_that_does_not_answer(bench, tmp_path):
@@ -183,6 +184,8 @@ def test_a_strategy_of_ones_own_fails_its_criteria(bench, tmp_path):
         (("certify", "--scenario", "S99"), "no case has that in its name"),
         (("report", ".", ".", "--format", "html"), "leave --format out"),
         (("compare", ".", "."), "a run's folder is what"),
+        (("advise", ".", "--rate", "5 /s"), "a run's folder is what"),
+        (("advise", "docs/example", "--rate", "5"), "--rate 5: found"),
         (("compare", ".", ".", "--fail-if", "late"), "allowed: slower, faster"),
     ],
 )
