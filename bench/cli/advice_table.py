@@ -65,7 +65,7 @@ def _columns(advice: Advice) -> tuple[str, ...]:
     measured = advice.measured
     assert measured is not None  # it is, where there is advice
     parts = "–" if advice.partitions is None else str(advice.partitions)
-    rate = f"{_rate_text(advice)}, {measured.workers} workers, {measured.cores} cores"
+    rate = f"{_rate_text(advice)}, {_count(measured.workers, 'worker')}, {_count(measured.cores, 'core')}"
     setting = f" ({measured.setting})" if measured.setting else ""
     basis = [f"{name} {', '.join(axes)}" for name, axes in _basis(advice) if axes] or ["the run alone"]
     return (
@@ -76,6 +76,10 @@ def _columns(advice: Advice) -> tuple[str, ...]:
         rate,
         "; ".join(basis),
     )
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _basis(advice: Advice) -> tuple[tuple[str, tuple[str, ...]], ...]:

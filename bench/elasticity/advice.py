@@ -22,6 +22,8 @@ LIMITS = {
     "disk": "the disk of the source was full",
 }
 """By `Result.limited_by`: limits that more workers do not change."""
+ROLES = ("framework", "source", "load")
+"""Of `Result.cpu_share`: whose cores are counted."""
 NO_OBSTACLE = {"cpu", "generator"}
 """Limits that do not speak against more workers."""
 
@@ -164,13 +166,13 @@ def _with_workers(advice: Advice, workers: Amount, question: Question, rates: Po
 
 
 def _cores_per_worker(deployed: Deployed, results: Sequence[Result]) -> float:
-    """Return the cores for each worker: those that were busy, at least one for each worker up to all cores.
+    """Return the cores for each worker: those that were used, at least one for each worker up to all cores.
 
-    What else ran on them, such as the source, is counted with the workers. Where it is not known how many were busy,
-    all of them count.
+    What else ran on them, the source and the load generator, is counted with the workers. Where it is not known how
+    many were used, since a part ran on other hosts, all of them count.
     """
-    seen = [result.cpu_share.get("busy") if result.cpu_share.get("framework") else None for result in results]
-    used = max(deployed.cores if share is None else share for share in seen)
+    shares = [[result.cpu_share.get(role) for role in ROLES] for result in results]
+    used = max(deployed.cores if None in each else sum(filter(None, each)) for each in shares)
     return min(deployed.cores, max(used, deployed.workers)) / deployed.workers
 
 

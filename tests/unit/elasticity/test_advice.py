@@ -16,7 +16,7 @@ def cell(size=100, cost=0.01, low=90.0, estimate=100.0, high=125.0, **more):
     """Return a measured cell that two busy cores limit."""
     fields = {"status": "measured", "interval": "95 %", "limited_by": "cpu"} | more
     rates = {"estimate_hz": estimate, "low_hz": low, "high_hz": high}
-    cpu = {"cpu_share": {"framework": 1.5, "busy": 1.9}}
+    cpu = {"cpu_share": {"framework": 1.5, "source": 0.3, "load": 0.1}}
     return Result("x/s", "x", "s", size, cost, **(rates | cpu | fields))
 
 
@@ -63,14 +63,14 @@ def test_a_higher_rate_never_needs_fewer_workers(rate, more, low, width):
 
 
 @pytest.mark.parametrize(
-    ("workers", "cores", "busy", "advised"),
+    ("workers", "cores", "used", "advised"),
     [(2, 2, 1.3, 10), (1, 2, 1.3, 7), (8, 2, 2.0, 10), (1, 8, None, 40)],
     ids=["one core each", "one worker that used more", "more workers than cores", "not known"],
 )
-def test_cores_hold_everything_that_ran_on_them(workers, cores, busy, advised):
-    """450/s at 90/s for each deployment: five times its workers, at one core each or what was busy."""
-    used = {"framework": 1.0, "busy": busy} if busy else {"framework": None, "busy": 0.1}
-    found = ask(450.0, cell(cpu_share=used), deployed=replace(TWO, workers=workers, cores=cores))
+def test_cores_hold_everything_that_ran_on_them(workers, cores, used, advised):
+    """450/s at 90/s for each deployment: five times its workers, at one core each or what was used."""
+    share = {"framework": used and used - 0.3, "source": 0.2, "load": 0.1}
+    found = ask(450.0, cell(cpu_share=share), deployed=replace(TWO, workers=workers, cores=cores))
     assert (found.workers.enough, found.cores.enough) == (5 * workers, advised)
 
 
