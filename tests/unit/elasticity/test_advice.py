@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from bench.elasticity.advice import Advice, Amount, Deployed, Question, advise, cheapest_first
 from bench.elasticity.cell_rates import rates_at
 from bench.model.measurement import Bound, Result
+from bench.model.message_sizes import MessageSize
 
 TWO = Deployed(workers=2, cores=2, setting="settings.x.processes")
 
@@ -226,3 +227,16 @@ def test_the_cheapest_system_comes_first():
         Advice(system="cheap", workers=Amount(9, 6), cores=Amount(4, 2)),
     ]
     assert [each.system for each in cheapest_first(found)] == ["cheap", "dear", "least", "none"]
+
+
+def test_a_point_of_which_nothing_follows_has_no_advice():
+    """The cell is a lower bound, and no cell has a cost."""
+    assert ask(450.0, lower_bound(cost=0.0), cost=0.01).reason == "the map has no limit of its rate at this point"
+
+
+def test_sizes_that_differ_are_named():
+    """The cell stands at their mean."""
+    mixed = MessageSize.read({"choice": {"100 B": "50 %", "300 B": "50 %"}}).sizes
+    assert (
+        "the sizes at mean 200 B, 10 ms differ around their mean" in ask(450.0, cell(200, sizes=mixed), size=200).notes
+    )

@@ -316,3 +316,10 @@ def test_a_score_counts_what_was_missed_and_what_it_cost():
     assert (score.under_target_s, score.changes, score.most_instances, score.settled_s) == (10.0, 1, 4, 10.0)
     assert (score.max_backlog, score.instance_s) == (pytest.approx(1000.0), 140.0)
     assert score.max_wait_s == pytest.approx(10.0)
+
+
+def test_a_pause_as_long_as_an_interval_keeps_records_waiting_for_ever():
+    """Nothing is taken, so that no time is known."""
+    job = SimulatedJob(FLOW, {"map": SimulatedOperator(50.0)}, rescale_s=10.0)
+    score = score_run(run_policy(job, ds2(), [{"source": 100.0}] * 3, {"map": 1}, interval=10))
+    assert score.max_wait_s == float("inf")

@@ -39,7 +39,13 @@ def test_a_framework_without_the_setting_has_as_many_workers_as_readers():
 
 @pytest.mark.parametrize(
     ("framework", "source", "partitions"),
-    [("python", "kafka", 12), ("spark", "pulsar", 12), ("harmonicio", "kafka", 2), ("python", "tcp", None)],
+    [
+        ("python", "kafka", 12),
+        ("spark", "pulsar", 12),
+        ("harmonicio", "kafka", 2),
+        ("python", "tcp", None),
+        ("capacity", "kafka", 2),
+    ],
 )
 def test_partitions_follow_the_tasks_that_read_them(framework, source, partitions):
     """Bridges of HarmonicIO read, not its PEs; a source without partitions has none."""
