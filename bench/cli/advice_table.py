@@ -13,10 +13,7 @@ from bench.storage.records import FORMAT
 from bench.units import rate_text, seconds_text, size_text
 
 COLUMNS = ("system", "workers", "cores", "partitions", "maximum of the run", "rests on")
-MODEL = (
-    "Model: each worker adds what one of the measured ones took on average. Cores hold all that ran on them in the run."
-    " Ranges follow from the interval of the rate."
-)
+MODEL = "Model: each worker adds what one of the measured ones took on average; cores hold all that ran on them."
 
 
 def advice_json(question: Question, advice: Sequence[Advice], policies: Sequence[Struct] = ()) -> str:
@@ -45,7 +42,7 @@ def print_advice(question: Question, advice: Sequence[Advice], *, width: int | N
     if table.row_count:
         console.print(table)
     for each in advice:
-        for note in each.notes:
+        for note in (*_setting_notes(each), *each.notes):
             console.print(f"{each.system}: {note}")
     for each in advice:
         if each.reason:
@@ -66,16 +63,21 @@ def _columns(advice: Advice) -> tuple[str, ...]:
     assert measured is not None  # it is, where there is advice
     parts = "–" if advice.partitions is None else str(advice.partitions)
     rate = f"{_rate_text(advice)}, {_count(measured.workers, 'worker')}, {_count(measured.cores, 'core')}"
-    setting = f" ({measured.setting})" if measured.setting else ""
     basis = [f"{name} {', '.join(axes)}" for name, axes in _basis(advice) if axes] or ["the run alone"]
     return (
         advice.system,
-        f"{_amount_text(advice.workers)}{setting}",
+        _amount_text(advice.workers),
         _amount_text(advice.cores),
         parts,
         rate,
         "; ".join(basis),
     )
+
+
+def _setting_notes(advice: Advice) -> list[str]:
+    """Return the setting of a scenario with the advised workers; empty where none is known or can be set."""
+    workers, measured = advice.workers.enough, advice.measured
+    return [f"{measured.setting}: {workers}"] if workers is not None and measured and measured.setting else []
 
 
 def _count(number: int, noun: str) -> str:

@@ -12,7 +12,7 @@ QUESTION = Question(50_000.0, 10_000, 0.001, 0.2)
     ("workers", "low", "high", "shown"),
     [
         (Amount(12, 9), 90.0, 125.0, ("12 (9–12)", "90 /s .. 125 /s, 1 worker, 2 cores")),
-        (Amount(12, 12), 90.0, 90.0, ("12 (settings.x.processes)", "90 /s .. 90 /s")),
+        (Amount(12, 12), 90.0, 90.0, ("x/s: settings.x.processes: 12", "90 /s .. 90 /s")),
         (Amount(12, None), 90.0, None, ("≤ 12", "≥ 90 /s")),
         (Amount(None, 9), None, 125.0, ("≥ 9", "≤ 125 /s")),
     ],
