@@ -11,7 +11,7 @@ def register(app: typer.Typer) -> None:
 
 
 def plugins() -> None:
-    """List the installed plugins: sources, consumers, frameworks, load generators, search strategies, reports."""
+    """List the installed plugins of every kind."""
     from bench.plugins.registry import KINDS, names
 
     for kind in KINDS:

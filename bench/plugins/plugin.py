@@ -7,6 +7,7 @@
     bench.load_generators     LoadGeneratorPlugin    the harness, beside the processes that send
     bench.reports             ReportPlugin           `bench report`; reads the run folder alone
     bench.search              SearchPlugin           the harness; of bench.search.problem
+    bench.policies            PolicyPlugin           the harness; of bench.elasticity.policy
 
 The name of a plugin is the name of its entry point. `docs/adding-a-plugin.md` is the checklist.
 """
@@ -23,6 +24,7 @@ from msgspec import Struct
 
 from bench.analysis.bounds import Copies
 from bench.config.site import Site
+from bench.elasticity.policy_comparison import PolicyComparison
 from bench.model.cell import Cell
 from bench.plugins.client_lint import ConfigWarning
 from bench.plugins.environment import RunEnvironment
@@ -138,6 +140,10 @@ class FrameworkPlugin(Generic[Settings]):
     """the Python environment that its processes run in, where it is not ours; `bench install` makes it"""
     readers: Callable[[Settings, int], int] | None = None
     """(settings, cores) -> how many tasks read a source's partitions at once; one for each core when left out"""
+    worker_setting: str = ""
+    """the setting that says how many workers (processes, tasks) process messages at once, one for each core where a
+    scenario leaves it out; `bench advise` counts in them. Empty where their number cannot be set
+    """
     site: Section | None = None
     """its part of the site file; a framework without one runs on this machine only"""
     preflight: Preflight = _nothing_missing
@@ -188,3 +194,5 @@ class ReportPlugin:
     serve: Serve | None = None
     draw_validation: Callable[[ValidationReport, Path], Path] | None = None
     """(report of `bench certify`, image file) -> the file"""
+    draw_policies: Callable[[PolicyComparison, Path], Path] | None = None
+    """(policies of `bench advise --load`, image file) -> the file"""

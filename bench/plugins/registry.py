@@ -12,6 +12,8 @@ from msgspec import Struct
 from bench.config.scenario import Scenario
 from bench.config.site import Site, file_type, from_file
 from bench.config.validation import convert_settings
+from bench.elasticity.dataflow import Dataflow
+from bench.elasticity.policy import Policy, PolicyPlugin
 from bench.errors import PluginError, UsageError
 from bench.plugins.plugin import ConsumerPlugin, FrameworkPlugin, LoadGeneratorPlugin, ReportPlugin, SourcePlugin
 from bench.plugins.protocols import Consumer, Endpoint, Framework, Sender, Source
@@ -24,6 +26,7 @@ KINDS: Mapping[str, str] = {
     "frameworks": "framework",
     "load_generators": "load generator",
     "search": "search strategy",
+    "policies": "scaling policy",
     "reports": "report format",
 }
 """By entry point group (without "bench."): the word for one plugin of it."""
@@ -170,6 +173,20 @@ def strategy_factory(name: str) -> Callable[[SearchProblem], Strategy]:
         raise UsageError(f"{name}: {module} has no class {attribute!r}")
     factory: Callable[[SearchProblem], Strategy] = found
     return factory
+
+
+def policy_plugin(name: str) -> "PolicyPlugin[Struct]":
+    """Return the declaration of a scaling policy. Raises UsageError where there is none of that name."""
+    return _load("policies", name, PolicyPlugin)
+
+
+def make_policy(name: str, settings: SettingsByPlugin, dataflow: Dataflow) -> Policy:
+    """Return the scaling policy of that name for a job, with its part of the settings.
+
+    Raises UsageError where there is none of that name, or the settings are wrong.
+    """
+    plugin = policy_plugin(name)
+    return plugin.make(_settings(plugin.settings, name, settings), dataflow)
 
 
 def is_calibrated(strategy: str) -> bool:

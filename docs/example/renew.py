@@ -21,7 +21,7 @@ A real run: [cells.json](cells.json), [run.json](run.json), and its [page](repor
 a cell to see its trials). Made by `python -m docs.example.renew results/A [results/B]`.
 """
 COPIED = ("cells.json", "run.json")
-OUT_OPTION = r" --out \S+"
+OUT_OPTION = r' --out [^\s"<]+'
 """The part of a recorded command that names a folder of the machine; the example is published without it."""
 
 

@@ -10,6 +10,7 @@ plugin = FrameworkPlugin(
     open=HarmonicioFramework,
     capabilities=FrameworkCapabilities(ordered=False),  # a bridge offers one part of its source after the other
     readers=lambda settings, _cores: settings.bridges,
+    worker_setting="pes",
     site=HARMONICIO_SITE,
     prepare=lambda _settings, _cell, env: cluster_of(env),
 )

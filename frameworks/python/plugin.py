@@ -8,4 +8,5 @@ plugin = FrameworkPlugin(
     open=PythonFramework,
     capabilities=FrameworkCapabilities(plain=True),
     readers=lambda settings, cores: settings.processes or cores,
+    worker_setting="processes",
 )

@@ -28,6 +28,7 @@ plugin = FrameworkPlugin(
     open=SparkFramework,
     capabilities=FrameworkCapabilities(warm_up_s=WARM_UP_S),
     readers=lambda settings, cores: settings.cores or cores,
+    worker_setting="cores",
     site=SPARK_SITE,
     preflight=missing,
     prepare=prepare,

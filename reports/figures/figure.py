@@ -11,6 +11,8 @@ from matplotlib import rc_params_from_file
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from bench.errors import UsageError
+
 STYLE = Path(__file__).with_name("stream.mplstyle")
 FONTS = Path(mpl.get_data_path()) / "fonts" / "ttf"
 LEFT, RIGHT, TOP, BOTTOM = 0.95, 0.15, 0.38, 0.78
@@ -33,6 +35,16 @@ class Picture:
     def png(self) -> bytes:
         """Return the PNG file."""
         return self._render("png")
+
+    def save(self, file: Path) -> Path:
+        """Write the figure; its kind is the ending of the file, .png or .svg. Raises UsageError where that fails."""
+        if file.suffix not in (".png", ".svg"):
+            raise UsageError(f"{file}: a plot is a .png or a .svg file")
+        try:
+            file.write_bytes(self.png() if file.suffix == ".png" else self.svg().encode())
+        except OSError as problem:
+            raise UsageError(f"{file}: cannot be written ({problem.strerror})") from None
+        return file
 
     def width_mm(self) -> float:
         """Return the width in print, in mm."""

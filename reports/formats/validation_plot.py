@@ -7,7 +7,6 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from bench.errors import UsageError
 from bench.plugins.plugin import ReportPlugin
 from bench.simulation.acceptance import MAX_SECONDS, MAX_SPREAD, MIN_COVERAGE
 from bench.simulation.validation_report import CaseReport, ValidationReport
@@ -21,13 +20,7 @@ LINE, HEAD, WIDTH = 0.23, 1.0, 9.6
 def write(report: ValidationReport, file: Path) -> Path:
     """Write the plot; its kind is the file's ending, .png or .svg."""
     picture = Picture("validation", lambda figure: _draw(figure, report), "Validation of a search strategy")
-    if file.suffix not in (".png", ".svg"):
-        raise UsageError(f"{file}: a plot is a .png or a .svg file")
-    try:
-        file.write_bytes(picture.png() if file.suffix == ".png" else picture.svg().encode())
-    except OSError as problem:
-        raise UsageError(f"{file}: cannot be written ({problem.strerror})") from None
-    return file
+    return picture.save(file)
 
 
 def _draw(figure: Figure, report: ValidationReport) -> None:

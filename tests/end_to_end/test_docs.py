@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.storage.run_folder import read_results, read_run
 from docs import reference_page
 
 ROOT = Path(__file__).parents[2]
@@ -39,6 +40,12 @@ def said(*command: str, cwd: Path, **environment: str) -> str:
 def test_the_reference_is_current() -> None:
     """`python -m docs.reference_page` would change nothing."""
     assert reference_page.FILE.read_text(encoding="utf-8") == reference_page.text()
+
+
+def test_the_example_is_a_run_that_can_be_read() -> None:
+    """Its record and its results are whole, so that commands for runs work on it."""
+    folder = ROOT / "docs" / "example"
+    assert len(read_results(folder)) == len(read_run(folder).scenario.cells())
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

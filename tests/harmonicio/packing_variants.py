@@ -1,13 +1,13 @@
-"""Variants of First-Fit that only the tests use: of a whole list, by a tournament tree, and with several dimensions."""
+"""Packings that only the tests use: of a whole list, by a tournament tree, and with several dimensions."""
 
 from collections.abc import Sequence
 
-from frameworks.harmonicio.engine.irm.packing import Fit, Packing, check_size, fits
+from frameworks.harmonicio.engine.irm.packing import Fit, Packing, Rule, check_size, fits
 
 
-def first_fit(sizes: Sequence[float], fit: Fit = "leq") -> list[list[float]]:
+def pack(sizes: Sequence[float], fit: Fit = "leq", rule: Rule = "first-fit") -> list[list[float]]:
     """Return the items of each bin, in order; raises RefusedError for an item that fits no bin."""
-    packing = Packing(fit)
+    packing = Packing(fit, rule=rule)
     for key, size in enumerate(sizes):
         packing.put(key, size)
     return [list(space.items.values()) for space in packing.bins]

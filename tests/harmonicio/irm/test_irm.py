@@ -5,7 +5,7 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from packing_variants import first_fit, first_fit_by_tree, vector_first_fit
+from packing_variants import first_fit_by_tree, pack, vector_first_fit
 
 from frameworks.harmonicio.engine.errors import ConfigError, RefusedError
 from frameworks.harmonicio.engine.irm.autoscaler import WorkerPool, scale, target_workers
@@ -35,27 +35,27 @@ FITS = pytest.mark.parametrize("fit", ["strict", "leq"])
 @pytest.mark.parametrize(("items", "bins"), STRICT)
 def test_the_strict_rule_answers_as_the_original(items, bins):
     """An item fits where its size is below the free space."""
-    assert first_fit(items, "strict") == bins
+    assert pack(items, "strict") == bins
 
 
 @pytest.mark.parametrize(("items", "bins"), LEQ)
 def test_the_rule_with_equality_answers_as_published(items, bins):
     """An item fits where its size is at most the free space."""
-    assert first_fit(items, "leq") == bins
+    assert pack(items, "leq") == bins
 
 
 @pytest.mark.parametrize(("size", "fit"), [(1.0, "strict"), (1.1, "leq"), (0.0, "leq"), (math.nan, "leq")])
 def test_an_item_that_fits_no_bin_is_refused(size, fit):
     """It is not lost silently."""
     with pytest.raises(RefusedError, match="size"):
-        first_fit([size], fit)
+        pack([size], fit)
 
 
 @FITS
 @given(sizes=SIZES)
 def test_every_item_is_in_one_bin_and_no_bin_is_over_full(fit, sizes):
     """This holds for all sizes."""
-    bins = first_fit(sizes, fit)
+    bins = pack(sizes, fit)
     assert sorted(size for items in bins for size in items) == sorted(sizes)
     assert all(sum(items) <= 1 + 1e-6 for items in bins)
 
@@ -64,19 +64,19 @@ def test_every_item_is_in_one_bin_and_no_bin_is_over_full(fit, sizes):
 @given(sizes=SIZES)
 def test_the_tree_packs_as_the_scan_does(fit, sizes):
     """Both give the same bins."""
-    assert first_fit_by_tree(sizes, fit) == first_fit(sizes, fit)
+    assert first_fit_by_tree(sizes, fit) == pack(sizes, fit)
 
 
 @given(sizes=SIZES)
 def test_at_most_one_bin_is_half_empty(sizes):
     """This holds while nothing is removed."""
-    assert sum(sum(items) < 0.5 for items in first_fit(sizes, "leq")) <= 1
+    assert sum(sum(items) < 0.5 for items in pack(sizes, "leq")) <= 1
 
 
 @given(sizes=st.lists(st.floats(0.05, 0.99), min_size=1, max_size=8))
 def test_first_fit_is_near_the_optimum(sizes):
     """It uses at most floor(1.7 OPT) bins, where OPT is from an exhaustive search."""
-    assert len(first_fit(sizes, "leq")) <= math.floor(1.7 * optimum(tuple(sorted(sizes, reverse=True))))
+    assert len(pack(sizes, "leq")) <= math.floor(1.7 * optimum(tuple(sorted(sizes, reverse=True))))
 
 
 def optimum(sizes):
@@ -178,3 +178,22 @@ def test_both_published_sets_are_valid_and_contradictions_are_refused():
     assert (PAPER.default_cpu_share, SHIPPED.default_cpu_share) == (0.125, 0.5)
     with pytest.raises(ConfigError, match="slowdown_rate"):
         type(PAPER)(**{**{name: getattr(PAPER, name) for name in PAPER.__struct_fields__}, "slowdown_rate": 1})
+
+
+@pytest.mark.parametrize(
+    ("items", "first", "best"),
+    [
+        ([0.5, 0.7, 0.3, 0.5], [[0.5, 0.3], [0.7], [0.5]], [[0.5, 0.5], [0.7, 0.3]]),
+        ([0.5, 0.6, 0.3, 0.4, 0.2], [[0.5, 0.3, 0.2], [0.6, 0.4]], [[0.5, 0.4], [0.6, 0.3], [0.2]]),
+    ],
+    ids=["Best-Fit needs fewer", "First-Fit needs fewer"],
+)
+def test_neither_first_fit_nor_best_fit_always_needs_fewer_bins(items, first, best):
+    """Best-Fit takes the fullest bin that an item fits, First-Fit the first one."""
+    assert (pack(items), pack(items, rule="best-fit")) == (first, best)
+
+
+@pytest.mark.parametrize(("items", "bins"), LEQ)
+def test_best_fit_packs_the_published_lists_as_first_fit_does(items, bins):
+    """They do not tell the two apart."""
+    assert pack(items, "leq", "best-fit") == bins

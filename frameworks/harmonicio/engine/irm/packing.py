@@ -1,4 +1,7 @@
-"""Online bin packing by First-Fit: workers are bins of capacity 1, PEs are items that never move.
+"""Online bin packing: workers are bins of capacity 1, PEs are items that never move.
+
+The rule of the original is First-Fit: the first bin that an item fits. Best-Fit takes the fullest one. Neither needs
+fewer bins for all items.
 
 "strict" is the rule of the original: an item fits where size < free - margin. "leq" is the textbook's: size <= free,
 with a tolerance of 1e-9. Free space is computed by successive subtraction as in the original; the known answers of the
@@ -13,6 +16,7 @@ from typing import Literal
 from frameworks.harmonicio.engine.errors import RefusedError
 
 Fit = Literal["strict", "leq"]
+Rule = Literal["first-fit", "best-fit"]
 TOLERANCE = 1e-9
 
 
@@ -53,21 +57,23 @@ class Bin:
 class Packing:
     """Bins in the order of their index, added and removed at the end."""
 
-    def __init__(self, fit: Fit = "leq", margin: float = 0.0) -> None:
+    def __init__(self, fit: Fit = "leq", margin: float = 0.0, rule: Rule = "first-fit") -> None:
         self.fit: Fit = fit
+        self.rule: Rule = rule
         self.margin = margin
         self.bins: list[Bin] = []
 
     def put(self, key: Hashable, size: float) -> int:
-        """Pack an item by First-Fit; return the index of its bin. Raises RefusedError when it fits no empty bin."""
+        """Pack an item by the rule; return the index of its bin. Raises RefusedError when it fits no empty bin."""
         check_size(size, self.fit, self.margin)
-        for index, space in enumerate(self.bins):
-            if fits(size, space.free, self.fit, self.margin):
-                space.put(key, size)
-                return index
-        self.bins.append(Bin())
-        self.bins[-1].put(key, size)
-        return len(self.bins) - 1
+        fitting = (index for index, space in enumerate(self.bins) if fits(size, space.free, self.fit, self.margin))
+        first = self.rule == "first-fit"
+        index = next(fitting, None) if first else min(fitting, key=lambda each: self.bins[each].free, default=None)
+        if index is None:
+            self.bins.append(Bin())
+            index = len(self.bins) - 1
+        self.bins[index].put(key, size)
+        return index
 
     def remove(self, key: Hashable) -> None:
         """Remove an item if it is there, and the empty bins at the end."""
