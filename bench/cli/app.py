@@ -23,7 +23,20 @@ from bench.cli import (
     worker,
 )
 from bench.cli.output import complain
-from bench.errors import HarnessError
+from bench.errors import HarnessError, InterruptedRunError
+
+_SYSTEM_ERRORS = {
+    errno.ENOSPC: "free some space",
+    errno.EDQUOT: "free some space",
+    errno.EROFS: "make it writable",
+    errno.EACCES: "give this user the right to it",
+    errno.EPERM: "give this user the right to it",
+    errno.EIO: "look at the disk",
+    errno.EMFILE: "raise the limit of open files (ulimit -n)",
+    errno.ENFILE: "raise the limit of open files (fs.file-max)",
+    errno.ENOMEM: "free some memory",
+}
+"""What to do about errors of the system that are nobody's bug."""
 
 app = typer.Typer(
     name="bench",
@@ -39,18 +52,24 @@ for register in (run, check, plan, plugins, report, watch, compare, verify, cali
 
 def main() -> NoReturn:
     """Run the command line."""
-    signal.signal(signal.SIGTERM, _interrupt)
     try:
+        signal.signal(signal.SIGTERM, _interrupt)
         code = app(standalone_mode=False)
     except HarnessError as problem:
         complain(str(problem))
         sys.exit(problem.exit_code)
     except typer.Exit as ending:
         sys.exit(ending.exit_code)
+    except (KeyboardInterrupt, typer.Abort):  # the second is what the first becomes within a verb
+        complain("interrupted")
+        sys.exit(InterruptedRunError.exit_code)
     except Exception as problem:
-        if isinstance(problem, OSError) and problem.errno in (errno.ENOSPC, errno.EDQUOT):
-            where = problem.filename or "nothing more can be written"
-            complain(f"{problem.strerror}: {where}; free some space, then do it again")
+        if isinstance(problem, OSError) and problem.errno in _SYSTEM_ERRORS:
+            where = f": {problem.filename}" if problem.filename else ""
+            complain(f"{problem.strerror}{where}; {_SYSTEM_ERRORS[problem.errno]}, then do it again")
+            sys.exit(3)
+        if isinstance(problem, MemoryError):
+            complain("there is not enough memory; end other programs or raise the limit (ulimit -v), then do it again")
             sys.exit(3)
         if type(problem).__module__.startswith(("click", "typer")) and hasattr(problem, "format_message"):
             complain(f"{problem.format_message()}; see bench --help")

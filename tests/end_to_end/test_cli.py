@@ -1,10 +1,14 @@
 """The command says what it found, in one line for each mistake, and ends with the exit code of its kind."""
 
 import re
+import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+from bench_command import wait_until
+from sample_runs import make_run
 
 
 @pytest.fixture
@@ -205,3 +209,31 @@ def test_the_servers_find_their_files_below_a_relative_folder(bench, request, tm
     assert code in (0, 4), said + complaints  # 4: on a busy machine no trial counts
     assert list(tmp_path.glob("results/quick-*/report.html"))
     assert list(tmp_path.glob("results/quick-*/series/*.parquet")), "no trial was made"
+
+
+def test_a_file_that_cannot_be_written_is_one_line_and_exit_code_3(bench, tmp_path):
+    """It names the file; whatever the system says of it is no bug of ours."""
+    run = make_run(tmp_path / "run")
+    (run / "cells.csv").symlink_to("/proc/version")  # not for writing, not for root either
+    code, _, complaints = bench("export", str(run), "--format", "csv")
+    assert (code, len(complaints.strip().splitlines())) == (3, 1)
+    assert "then do it again" in complaints
+
+
+def test_a_verb_that_is_interrupted_says_so_and_ends_with_130(request):
+    """One line, no traceback; also where nothing is to be resumed."""
+    words = [sys.executable, "-m", "bench", "certify"]
+    process = subprocess.Popen(words, cwd=request.config.rootpath, stdout=-1, stderr=subprocess.PIPE, text=True)
+    wait_until(lambda: _catches(process.pid, signal.SIGTERM), 60, "the command did not begin")
+    process.send_signal(signal.SIGTERM)
+    _, complaints = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert complaints.strip().splitlines()[-1] == "interrupted"
+    assert "Traceback" not in complaints
+
+
+def _catches(pid, number):
+    """Whether a process has a handler for a signal (proc(5) /proc/PID/status, SigCgt)."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    caught = next(line for line in lines if line.startswith("SigCgt:")).split()[1]
+    return bool(int(caught, 16) >> (number - 1) & 1)
