@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
+import msgspec
 import yaml
 from crc32c import crc32c
 
@@ -139,6 +140,7 @@ class LiteralTarget:
     def read(self, data: bytes) -> None:
         value = read_literal(data)
         write_literal(value).encode()
+        msgspec.json.encode(value)  # as the master saves it
         for reader in (partial(read_report, remote="127.0.0.1"), read_stream_spec):
             try:
                 reader(data)

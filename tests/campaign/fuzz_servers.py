@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from bench.services.ports import free_ports
 from frameworks.harmonicio.engine.config import MasterConfig, Tokens, WorkerConfig
@@ -18,6 +19,7 @@ from frameworks.harmonicio.engine.errors import HarmonicError
 from frameworks.harmonicio.engine.master.service import run_master
 from frameworks.harmonicio.engine.pe.engine import Engine, EngineOptions
 from frameworks.harmonicio.engine.pe.function import UserFunction
+from frameworks.harmonicio.engine.worker import service as worker_service
 from frameworks.harmonicio.engine.worker.service import run_worker
 from tests.campaign.fuzz_readers import example_frames, with_right_checksums
 
@@ -178,7 +180,7 @@ def _master(*, data: bool, folder: Path) -> Iterator[ServerTarget]:
 def _worker(_: Path) -> Iterator[ServerTarget]:
     port, master_port = free_ports(2)
     config = WorkerConfig(port=port, master_port=master_port, compat="on")
-    with ExitStack() as stack:
+    with ExitStack() as stack, mock.patch.object(worker_service, "_REQUESTS_PER_SECOND", UNLIMITED):
         service = stack.enter_context(_Loop(lambda: run_worker(config)))
         yield stack.enter_context(ServerTarget(port, _requests(), with_right_length, service.alive))
 
