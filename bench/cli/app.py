@@ -60,9 +60,8 @@ def main() -> NoReturn:
         sys.exit(problem.exit_code)
     except typer.Exit as ending:
         sys.exit(ending.exit_code)
-    except (KeyboardInterrupt, typer.Abort):  # the second is what the first becomes within a verb
-        complain("interrupted")
-        sys.exit(InterruptedRunError.exit_code)
+    except KeyboardInterrupt:  # before a verb has begun
+        code = InterruptedRunError.exit_code
     except Exception as problem:
         if isinstance(problem, OSError) and problem.errno in _SYSTEM_ERRORS:
             where = f": {problem.filename}" if problem.filename else ""
@@ -75,6 +74,8 @@ def main() -> NoReturn:
             complain(f"{problem.format_message()}; see bench --help")
             sys.exit(2)
         raise
+    if code == InterruptedRunError.exit_code:  # what typer returns for an interrupt within a verb
+        complain("interrupted")
     sys.exit(code or 0)
 
 
