@@ -71,13 +71,13 @@ def run(  # one argument for each option
             live_status(folder.folder) as status,
         ):
             results = run_scenario(chosen, where, folder, notify_all(status, screen, time_use), options)
+        spent = str(time_use)
+        for _, plugin in registry.report_plugins():
+            if plugin.default and plugin.write is not None:
+                for file in plugin.write(folder.folder):
+                    say(str(file))
     except KeyboardInterrupt:
         raise InterruptedRunError(f"interrupted, everything is stopped; go on with --resume {folder.folder}") from None
-    spent = str(time_use)
-    for _, plugin in registry.report_plugins():
-        if plugin.default and plugin.write is not None:
-            for file in plugin.write(folder.folder):
-                say(str(file))
     missing = sum(result.status in ("failed", "not-measured") for result in results)
     say(f"{len(results)} cells, {missing} without a result, {spent}: {folder.folder}")
     raise typer.Exit(4 if missing else 0)

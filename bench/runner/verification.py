@@ -221,13 +221,24 @@ class _Check:
                 lines.append(read_line(self.folder, number, raw))
             except UsageError as problem:
                 self.differences.append(str(problem))
-        sealed = sum(line.intact is not None for line in lines)
         number_of_format = read_run_format(self.folder)
         if number_of_format < FORMAT:
             self.unchecked.append(f"the run is of format {number_of_format}, which has no checksums")
-        elif sealed < len(lines):
-            self.unchecked.append(f"{len(lines) - sealed} of {len(lines)} trials have no checksums: an older version")
+        else:
+            self._find_missing_checksums(lines)
         return lines
+
+    def _find_missing_checksums(self, lines: Sequence[JournalLine]) -> None:
+        """Find what has no checksum although other records of the run have: a version that writes them writes all."""
+        sealed = {f"{JOURNAL}:{line.number}": line.intact is not None for line in lines}
+        path = self.folder / "cells.json"
+        if path.exists():
+            sealed["cells.json"] = is_intact(path.read_bytes()) is not None
+        without = [name for name, has in sealed.items() if not has]
+        if len(without) < len(sealed):
+            self.differences += [f"{name}: has no checksum, unlike the rest of the run" for name in without]
+        elif lines:
+            self.unchecked.append(f"{len(lines)} of {len(lines)} trials have no checksums: an older version")
 
     def _find_damaged_cells(self) -> set[Cell]:
         """Return the cells with a line or a file that is not as it was written."""

@@ -240,7 +240,7 @@ def read_trials(folder: Path, cell: Cell | None = None) -> list[JournalEntry]:
 def read_visits(folder: Path) -> list[VisitRecord]:
     """Return the visits of cells that have ended, in order; UsageError if a line cannot be read."""
     path = folder / "visits.jsonl"
-    lines = path.read_bytes().splitlines() if path.exists() else []
+    lines = path.read_bytes().split(b"\n")[:-1] if path.exists() else []  # a last one without an end is incomplete
     return [decode_record(line, VisitRecord, f"{path}:{number}") for number, line in enumerate(lines, 1)]
 
 

@@ -1,5 +1,6 @@
 """The report as a PDF, typeset by Typst; all texts of a run are passed as data, never as source."""
 
+import contextlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -60,7 +61,7 @@ def write(run: Path) -> list[Path]:
         "glossary": list(GLOSSARY.items()),
     }
     path = run / "report.pdf"
-    path.write_bytes(_typeset(content, pictures))
+    path.write_bytes(_typeset(content, pictures, run / "data"))
     return [path]
 
 
@@ -115,8 +116,13 @@ def choose_examples(run_data: RunData) -> list[Picture]:
     return [make_timeline(cell_data, sustained), make_timeline(cell_data, lowest)]
 
 
-def _typeset(content: Mapping[str, object], pictures: list[Picture]) -> bytes:
-    with TemporaryDirectory() as folder:
+def _typeset(content: Mapping[str, object], pictures: list[Picture], data: Path) -> bytes:
+    """Return the PDF; its parts lie in the run's data meanwhile, which `bench clean` deletes after a kill."""
+    with contextlib.ExitStack() as undo:
+        if not data.exists():  # the one that is there belongs to the run, which may go on
+            data.mkdir()
+            undo.callback(data.rmdir)
+        folder = undo.enter_context(TemporaryDirectory(dir=data))
         root = Path(folder)
         for picture in pictures:
             (root / f"{picture.name}.svg").write_text(picture.svg(), encoding="utf-8")

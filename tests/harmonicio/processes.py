@@ -40,6 +40,7 @@ class LocalCluster:
         self.port, self.data_port, self.worker_port = (free_port() for _ in range(3))
         self.operator = OperatorClient(host, self.port)
         self.processes = {}
+        self.environment = {**os.environ, "PYTHONPATH": str(HERE)}
         self.numbers = folder / "numbers"
         self.numbers.mkdir()
 
@@ -98,10 +99,9 @@ class LocalCluster:
         return (self.folder / "log").read_text()
 
     def _start(self, role, command):
-        environment = {**os.environ, "PYTHONPATH": str(HERE)}
         with (self.folder / "log").open("ab") as log:
             command = [sys.executable, "-m", "frameworks.harmonicio.engine.cli", *command]
-            self.processes[role] = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
+            self.processes[role] = subprocess.Popen(command, stdout=log, stderr=log, env=self.environment)
 
 
 def free_port():

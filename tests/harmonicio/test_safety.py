@@ -190,6 +190,28 @@ def test_a_request_without_its_token_is_refused(guarded, verb, path):
     connection.close()
 
 
+@pytest.mark.parametrize("token", [b"\xff\xfe", b"w", b""])
+def test_a_token_of_any_bytes_is_compared_not_decoded(guarded, token):
+    """The answer is 401, and the log has no traceback."""
+    connection = http.client.HTTPConnection("127.0.0.1", guarded.port, timeout=10)
+    connection.putrequest("GET", "/v1/status")
+    connection.putheader("Authorization", b"Bearer " + token)
+    connection.endheaders()
+    assert connection.getresponse().status == 401
+    connection.close()
+    assert "Traceback" not in guarded.log()
+
+
+def test_a_number_of_thousands_of_digits_is_no_port(cluster):
+    """A poll with it is refused; Python would refuse to read the number, with an exception."""
+    cluster.start_master()
+    connection = http.client.HTTPConnection("127.0.0.1", cluster.port, timeout=10)
+    poll = f"/streamRequest?token=None&batch_addr=127.0.0.1&batch_port={'9' * 5000}&batch_status=0&c_name=s"
+    connection.request("POST", poll)
+    assert connection.getresponse().status == 406
+    connection.close()
+
+
 def test_with_tokens_the_legacy_protocol_is_off(guarded):
     """Its routes are missing, and its messages to the queue are refused."""
     connection = http.client.HTTPConnection("127.0.0.1", guarded.port, timeout=10)

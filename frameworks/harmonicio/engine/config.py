@@ -153,9 +153,9 @@ def read_config(
             values[name] = text.split(",") if name in ("allow", "data_ports") else text
     for role in ("operator", "worker", "pe", "connector"):
         if (token := environment.get(f"{PREFIX}TOKEN_{role.upper()}")) is not None:
-            values["tokens"] = {**values.get("tokens", {}), role: token}
+            values["tokens"] = {**_tokens_in(values, file), role: token}
     values.update({name: value for name, value in flags.items() if value is not None})
-    unknown = sorted(set(values) - names)
+    unknown = sorted(map(str, set(values) - names))
     if unknown:
         near = difflib.get_close_matches(unknown[0], names, 1)
         hint = f"; did you mean {near[0]!r}?" if near else f"; there are: {', '.join(sorted(names))}"
@@ -170,10 +170,17 @@ def read_config(
     return config
 
 
+def _tokens_in(values: Mapping[str, Any], file: Path | None) -> dict[str, Any]:
+    tokens = values.get("tokens") or {}
+    if not isinstance(tokens, dict):
+        raise ConfigError(f"{file}: tokens is a mapping of roles, not {type(tokens).__name__}")
+    return tokens
+
+
 def _from_file(file: Path) -> dict[str, Any]:
     try:
         settings = yaml.safe_load(file.read_text())
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+    except (OSError, ValueError, yaml.YAMLError) as error:  # ValueError: no UTF-8, a date or a number that is none
         raise ConfigError(f"{file} cannot be read: {' '.join(str(error).split())}") from None
     if not isinstance(settings, dict | None):
         raise ConfigError(f"{file} is not a mapping of settings")

@@ -1,26 +1,42 @@
 """Parts of the HTTP control planes that master and worker share: addresses, rate limit, errors, tokens, and more."""
 
-import hashlib
 import logging
 import os
 import socket
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
+from secrets import compare_digest
 from urllib.parse import unquote
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.typedefs import Middleware
 
 from frameworks.harmonicio.engine.config import Tokens
 from frameworks.harmonicio.engine.errors import HarmonicError, ProtocolError, RefusedError, UnreachableError
 
 logger = logging.getLogger(__name__)
+server_logger = logging.getLogger(f"{__name__}.server")
+"""For aiohttp's own lines."""
 
 MAX_BODY = 2**20
 NO_TOKEN = "Token is required."  # noqa: S105  an answer of the legacy protocol
-_MAX_ADDRESSES, _MAX_HOST_CHARACTERS = 4096, 255
+_MAX_ADDRESSES, _MAX_HOST_CHARACTERS, _MAX_REASON_CHARACTERS = 4096, 255, 120
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+def _shorten_client_error(record: logging.LogRecord) -> bool:
+    """Make one line of what a client did wrong; aiohttp logs it as an error of the server, with its traceback."""
+    error = record.exc_info[1] if record.exc_info else None
+    if isinstance(error, HttpProcessingError | ConnectionError):
+        reason = " ".join(str(error).split())[:_MAX_REASON_CHARACTERS]
+        record.msg, record.args, record.exc_info = "a request was refused: %s", (reason,), None
+        record.levelno, record.levelname = logging.WARNING, "WARNING"
+    return True
+
+
+server_logger.addFilter(_shorten_client_error)
 
 
 def middlewares(requests_per_second: int) -> list[Middleware]:
@@ -74,9 +90,9 @@ def require(request: web.Request, tokens: Tokens, roles: Sequence[str]) -> None:
         raise web.HTTPUnauthorized(text=f"a token of {' or '.join(roles)} is needed")
 
 
-def _equal(one: str, other: str) -> bool:
-    """Return whether two tokens are the same, in constant time."""
-    return hashlib.sha256(one.encode()).digest() == hashlib.sha256(other.encode()).digest()
+def _equal(given: str, token: str) -> bool:
+    """Return whether a given text, of whatever bytes, is a token; in constant time."""
+    return compare_digest(given.encode(errors="surrogateescape"), token.encode())
 
 
 def address_family(host: str) -> socket.AddressFamily:

@@ -1,6 +1,7 @@
 """Shared memory gives back the bytes that were written, and memory that may still be read is not overwritten."""
 
 import os
+import subprocess
 from itertools import pairwise
 
 import pytest
@@ -45,6 +46,15 @@ def test_a_reader_reads_messages_in_place(memory):
     assert [bytes(message) for message in frame.batch()] == messages
     again = frame_of(with_inline_body(sealed, memory.read(sealed.region, sealed.size)))
     assert [bytes(message) for message in again.batch()] == messages
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
+def test_another_user_cannot_read_the_memory(memory):
+    """Not by the path that its handle stands for, whatever that user knows."""
+    path = f"/proc/{memory.handle.pid}/fd/{memory.handle.fd}"
+    assert subprocess.run(["head", "-c", "1", path], check=False, capture_output=True).returncode == 0
+    tried = subprocess.run(["head", "-c", "1", path], check=False, capture_output=True, user=65534, group=65534)
+    assert (tried.returncode, tried.stdout) == (1, b"")
 
 
 def test_small_frames_and_those_that_do_not_fit_go_over_the_socket(memory):

@@ -3,6 +3,7 @@
 import csv
 import json
 import re
+import tempfile
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -157,6 +158,15 @@ def test_hostile_text_is_only_text_in_the_pdf(tmp_path: Path) -> None:
     """Typst neither panics nor evaluates; the document's title is the text as it is."""
     (path,) = pdf.write(make_hostile_run(tmp_path / "run"))
     assert b"#panic" in path.read_bytes()
+
+
+def test_nothing_of_the_pdf_lies_outside_the_run_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`bench clean` deletes what a kill leaves of it, and nothing is left otherwise."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
+    folder = make_run(tmp_path / "run", trials=2)
+    (folder / "data").rmdir()
+    pdf.write(folder)
+    assert not (folder / "data").exists()
 
 
 def test_the_pdf_has_pages_and_its_fonts_within(run: Path) -> None:

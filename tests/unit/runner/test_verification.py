@@ -181,6 +181,13 @@ def test_a_cell_of_another_scenario_is_found(folder: Path) -> None:
     assert "cells.json: python-kafka-77B-1ms is no cell of the scenario" in verify_run(folder).differences
 
 
+@pytest.mark.parametrize("name", ["trials.jsonl", "cells.json"])
+def test_a_changed_name_of_the_checksum_is_found(folder: Path, name: str) -> None:
+    """A record without a checksum is not taken for one of an older version while others have theirs."""
+    edit(folder / name, lambda text: text.replace('"checksum"', '"checksun"', 1))
+    assert any(text.startswith(name) and "no checksum" in text for text in verify_run(folder).differences)
+
+
 def test_a_run_of_an_older_version_says_what_it_lacks(folder: Path) -> None:
     """It has neither checksums nor the inputs of its searches."""
     lines = [json.loads(line) for line in read_trials_of(folder)]

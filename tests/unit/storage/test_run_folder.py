@@ -272,3 +272,17 @@ def test_trials_are_summed_by_cell(store):
         store.add(CELL, measurement(number))
     store.add(replace(CELL, message_bytes=200), measurement(0))
     assert sum_trials(store.folder) == {CELL: (2, 13.0), replace(CELL, message_bytes=200): (1, 6.5)}
+
+
+def test_a_visit_that_a_killed_harness_wrote_in_part_is_not_read(store):
+    """A report of the run can be made before it is resumed, which removes that part."""
+    with (store.folder / "visits.jsonl").open("ab") as file:
+        file.write(b'{"format": 2, "ce')
+    assert read_visits(store.folder) == []
+
+
+@pytest.mark.parametrize("kind", [JournalEntry, VisitRecord])
+def test_a_record_with_bytes_that_are_no_text_is_named(kind):
+    """The message names the line; it is no bug of ours."""
+    with pytest.raises(UsageError, match="journal:3"):
+        decode_record(b'{"format": 2, "cell": {"framework": "\xff"}}', kind, "journal:3")

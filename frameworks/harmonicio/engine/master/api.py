@@ -79,7 +79,7 @@ class ControlApi:
         require(request, self._config.tokens, ["pe"])
         try:
             beat = msgspec.json.decode(await request.read(), type=PeHeartbeat)
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
             return web.Response(status=400, text=str(error))
         address = Address(beat.id, beat.host, beat.port)
         pe = RegisteredPe(address, beat.c_name, beat.worker, time.monotonic(), beat.state, dict(beat.stats))

@@ -26,6 +26,7 @@ from frameworks.harmonicio.engine.wire.literal import write_literal
 
 _MAX_TUPLES = 1000
 """Requests of legacy connectors that are kept for `verbose`; the original keeps all, for ever."""
+_MAX_DIGITS = 5
 
 
 class LegacyApi:
@@ -91,7 +92,7 @@ class LegacyApi:
         if any(name not in query for name in ("batch_addr", "batch_port", "batch_status", "c_name")):
             return text("Invalid parameters!", 406)
         port, status, c_name = query["batch_port"], query["batch_status"], query["c_name"]
-        numbers = port.isdecimal() and status.isdecimal() and 0 < int(port) < 65536
+        numbers = _is_number(port) and _is_number(status) and 0 < int(port) < 65536
         if not numbers or not can_be_host(query["batch_addr"]) or not 0 < len(c_name) <= 999:
             return text("Invalid data type!", 406)
         pe_id = query.get("short_id", "") or f"{query['batch_addr']}:{port}"
@@ -177,6 +178,11 @@ class LegacyApi:
         idle = {name: [_describe_idle(name, pe) for pe in pes.values()] for name, pes in registry.idle.items()}
         workers = {worker.node_addr: worker.report for worker in registry.workers.values()}
         return {"WORKERS": workers, "CONTAINERS": idle, "TUPLES": self._tuples, "MSG": queue.lengths()}
+
+
+def _is_number(text: str) -> bool:
+    """Return whether a text is a number of at most five digits: a port, or a status."""
+    return text.isdecimal() and len(text) <= _MAX_DIGITS
 
 
 def _describe_idle(c_name: str, pe: RegisteredPe) -> dict[str, Any]:

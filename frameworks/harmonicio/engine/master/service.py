@@ -16,7 +16,7 @@ from aiohttp import web
 
 from frameworks.harmonicio.engine.config import MasterConfig
 from frameworks.harmonicio.engine.errors import ConfigError
-from frameworks.harmonicio.engine.http import MAX_BODY, address_family, middlewares
+from frameworks.harmonicio.engine.http import MAX_BODY, address_family, middlewares, server_logger
 from frameworks.harmonicio.engine.master.api import ControlApi
 from frameworks.harmonicio.engine.master.coordinator import Coordinator
 from frameworks.harmonicio.engine.master.data_port import DataPort, DataPortOptions
@@ -179,7 +179,7 @@ async def _serve_http(
     """Serve the control plane; raises OSError when the port cannot be used."""
     app = web.Application(client_max_size=MAX_BODY, middlewares=middlewares(config.requests_per_second))
     app.add_routes(routes)
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=_SHUTDOWN_TIMEOUT_S)
+    runner = web.AppRunner(app, access_log=None, logger=server_logger, shutdown_timeout=_SHUTDOWN_TIMEOUT_S)
     await runner.setup()
     stack.push_async_callback(runner.cleanup)
     await web.TCPSite(runner, config.host, config.port, ssl_context=tls).start()

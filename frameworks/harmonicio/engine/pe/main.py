@@ -3,6 +3,8 @@
 Exit codes: 0 drained, 1 the environment or the function is not valid, 2 no socket, 4 idle for too long.
 """
 
+import contextlib
+import ctypes
 import gc
 import logging
 import os
@@ -22,6 +24,8 @@ from frameworks.harmonicio.engine.tls import server_context
 
 logger = logging.getLogger(__name__)
 
+_PR_SET_NO_NEW_PRIVS = 38
+"""Of the kernel's include/uapi/linux/prctl.h."""
 SWITCH_INTERVAL_S = 0.0005
 """Time for which the heartbeat's thread may delay a message (with Python's 5 ms it dominates the latency's tail)."""
 
@@ -77,7 +81,14 @@ def _stop_when_worker_ends(engine: Engine) -> None:
 
 
 def _limit(environment: "os._Environ[str]") -> None:
-    """Apply the limits that the worker set: memory, and a CPU weight."""
+    """Apply the limits that the worker set: memory, and a CPU weight; and those of every PE.
+
+    Its processes get no privileges from files that they run (prctl(2), where there is one), and no core file, which
+    would have its tokens.
+    """
+    with contextlib.suppress(AttributeError, OSError):
+        ctypes.CDLL(None).prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if "HARMONICIO_MEMORY_BYTES" in environment:
         max_bytes = int(environment["HARMONICIO_MEMORY_BYTES"])
         resource.setrlimit(resource.RLIMIT_DATA, (max_bytes, max_bytes))

@@ -68,14 +68,15 @@ class Acceptor:
             handshake.check_memory(self._handshakes)
             if outcome == "unclear":
                 return
-            self._forget(handshake, close=outcome == "raw")
             if outcome == "raw":
                 self._server.accept_raw_message(bytes(handshake.data))
+                self._forget(handshake, close=True)
             else:
+                self._forget(handshake, close=False)
                 self._server.accept_connection(handshake.sock, bytes(handshake.data))
         except (EOFError, OSError, ProtocolError, RefusedError) as error:
-            self._forget(handshake, close=True)
             self._server.record_error(error)
+            self._forget(handshake, close=True)
 
     def _forget(self, handshake: Handshake, *, close: bool) -> None:
         if handshake in self._handshakes:

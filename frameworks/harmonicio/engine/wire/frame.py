@@ -186,7 +186,7 @@ class Frame:
         """Return the control message in the body; raises ProtocolError when it is not of that type."""
         try:
             return msgspec.json.decode(self.body, type=message_type)
-        except (msgspec.DecodeError, msgspec.ValidationError, RecursionError) as problem:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
             raise ProtocolError(f"a {self.header.kind.name} frame cannot be read: {problem}") from None
 
 

@@ -6,6 +6,7 @@ Text written here is valid as both: double quotes, numbers, lists, objects; no n
 import ast
 import json
 import math
+import warnings
 from typing import Any
 
 from frameworks.harmonicio.engine.errors import ProtocolError
@@ -40,7 +41,8 @@ def _parse(text: str) -> Any:
     except (ValueError, RecursionError):
         pass
     try:
-        return ast.literal_eval(text.strip())
+        with warnings.catch_warnings(action="ignore"):  # about the text, such as its escapes: nobody's log needs them
+            return ast.literal_eval(text.strip())
     except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
         raise ProtocolError("a text is neither JSON nor a literal") from None
 
@@ -48,8 +50,10 @@ def _parse(text: str) -> Any:
 def _check(value: Any) -> None:
     """Raise ProtocolError when JSON cannot express the value, or others cannot read its numbers; a tuple is a list."""
     match value:
-        case None | bool() | str():
+        case None | bool():
             pass
+        case str():
+            _check_text(value)
         case int() if value in _INTEGERS:
             pass
         case float() if math.isfinite(value):
@@ -58,11 +62,20 @@ def _check(value: Any) -> None:
             for part in value:
                 _check(part)
         case dict() if all(isinstance(key, str) for key in value):
-            for part in value.values():
+            for key, part in value.items():
+                _check_text(key)
                 _check(part)
         case _:
             name = type(value).__name__
             raise ProtocolError(f"a text has a value of type {name} that JSON cannot express, or beyond 64 bits")
+
+
+def _check_text(text: str) -> None:
+    """Raise ProtocolError when a text has half a character of two ("\\ud800"): it could never be written again."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ProtocolError("a text has a character that UTF-8 cannot express") from None
 
 
 def write_literal(value: Any) -> str:

@@ -22,6 +22,8 @@ from frameworks.harmonicio.engine.worker.runtime import Container, PeSpec
 logger = logging.getLogger(__name__)
 
 SCHEME = "python:"
+_TOKENS = "HARMONICIO_TOKEN_"
+"""Variables that a PE gets of its own role only."""
 _NICE_STEP, _MAX_NICE = 1.25, 19
 """Ratio of the weights of two neighbouring nice values (Linux, sched_prio_to_weight), and the largest value."""
 _STOP_TIMEOUT_S = 30.0
@@ -54,7 +56,8 @@ class ProcessRuntime:
         if not spec.image.startswith(SCHEME):
             raise RefusedError(f"the process runtime runs python:module:function, not {spec.image!r}")
         short_id = token_hex(6)
-        environment = {**os.environ, **spec.environment, "HOSTNAME": short_id, "HARMONICIO_LIFELINE": "1"}
+        inherited = {name: text for name, text in os.environ.items() if not name.startswith(_TOKENS)}
+        environment = {**inherited, **spec.environment, "HOSTNAME": short_id, "HARMONICIO_LIFELINE": "1"}
         environment["HDE_NODE_DATA_PORT"] = str(spec.port)
         environment["HARMONICIO_FUNCTION"] = spec.image.removeprefix(SCHEME)
         environment["HARMONICIO_SETTINGS"] = json.dumps(spec.settings)

@@ -12,7 +12,7 @@ from aiohttp import web
 
 from frameworks.harmonicio.engine.config import WorkerConfig
 from frameworks.harmonicio.engine.errors import ConfigError
-from frameworks.harmonicio.engine.http import MAX_BODY, address_family, middlewares
+from frameworks.harmonicio.engine.http import MAX_BODY, address_family, middlewares, server_logger
 from frameworks.harmonicio.engine.tls import server_context
 from frameworks.harmonicio.engine.worker.api import WorkerApi
 from frameworks.harmonicio.engine.worker.docker import DockerRuntime
@@ -48,7 +48,7 @@ async def run_worker(config: WorkerConfig) -> AsyncIterator[PeHost]:
         reporter = Reporter(config, host, MasterClient(config, session))
         app = web.Application(client_max_size=MAX_BODY, middlewares=middlewares(_REQUESTS_PER_SECOND))
         app.add_routes(WorkerApi(config, host, reporter).routes())
-        runner = web.AppRunner(app, access_log=None, shutdown_timeout=_SHUTDOWN_TIMEOUT_S)
+        runner = web.AppRunner(app, access_log=None, logger=server_logger, shutdown_timeout=_SHUTDOWN_TIMEOUT_S)
         await runner.setup()
         stack.push_async_callback(runner.cleanup)
         tls = server_context(config.tls) if config.tls is not None else None

@@ -1,0 +1,87 @@
+"""A campaign against ourselves: faults over real runs, histories of HarmonicIO, and invented input for every reader.
+
+    python -m tests.campaign run --hours 1 --seed 7
+    python -m tests.campaign run --attempts 5 --seed 1 --subjects known
+    python -m tests.campaign fuzz frames --inputs 1000000 --seed 7
+    python -m tests.campaign report results/campaign-*/log.jsonl
+
+As root, disks become full and read-only, too. Exit code 1 if anything did not hold that must hold.
+"""
+
+# ruff: noqa: T201  the progress and the tables are what it is for
+import argparse
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.campaign import fuzzing, report
+from tests.campaign.campaign import Campaign
+from tests.campaign.outcomes import Log, read_log, summary, violations_of
+from tests.campaign.subjects import SUBJECTS
+
+
+def main() -> None:
+    """Parse the command line, and do it; SIGTERM ends it as Ctrl-C does: nothing stays mounted or running."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", type=Path, default=Path("results"), help="where the campaign's folder is made")
+    verbs = parser.add_subparsers(required=True)
+    attack = verbs.add_parser("run", help="attack runs and clusters")
+    attack.add_argument("--hours", type=float, default=1.0, help="no attempt begins later")
+    attack.add_argument("--attempts", type=int, default=None, help="so many at most")
+    attack.add_argument("--seed", type=int, default=1)
+    names = [subject.name for subject in SUBJECTS]
+    attack.add_argument("--subjects", nargs="+", default=[*names, "history"], choices=[*names, "history"])
+    attack.set_defaults(run=run_campaign)
+    fuzz = verbs.add_parser("fuzz", help="give invented input to a reader")
+    fuzz.add_argument("target", choices=["all", *fuzzing.names()])
+    fuzz.add_argument("--inputs", type=int, default=10_000)
+    fuzz.add_argument("--seed", type=int, default=1)
+    fuzz.set_defaults(run=run_fuzzing)
+    page = verbs.add_parser("report", help="write the figures of logs into docs/reliability.md")
+    page.add_argument("logs", nargs="+", type=Path)
+    page.set_defaults(run=write_report)
+    asked = parser.parse_args()
+    run: Callable[[argparse.Namespace], bool] = asked.run
+    try:
+        sys.exit(0 if run(asked) else 1)
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+def run_campaign(asked: argparse.Namespace) -> bool:
+    """Attack until the time is over; return whether everything held."""
+    campaign = Campaign(asked.out, asked.seed, print)
+    try:
+        campaign.run(asked.subjects, asked.hours * 3600, asked.attempts)
+    finally:
+        records = read_log(campaign.log_file) if campaign.log_file.exists() else []
+        print(f"\n{summary(records)}\n{campaign.log_file}")
+    return not violations_of(records)
+
+
+def run_fuzzing(asked: argparse.Namespace) -> bool:
+    """Give inputs to one target or all; return whether all of them held."""
+    log, held = Log(asked.out / "fuzzing.jsonl"), True
+    for name in fuzzing.names() if asked.target == "all" else [asked.target]:
+        record = fuzzing.fuzz(name, asked.inputs, asked.seed)
+        log.add(record)
+        print(f"{name}: {record.inputs:,} inputs in {record.seconds:.0f} s, {len(record.violations)} failures")
+        for text in record.violations:
+            print(f"    {text}")
+        held &= not record.violations
+    return held
+
+
+def write_report(asked: argparse.Namespace) -> bool:
+    """Write the figures into the page; return whether everything held."""
+    records = [record for path in asked.logs for record in read_log(path)]
+    report.write(summary(records))
+    found = violations_of(records)
+    print("\n".join([str(report.PAGE), *found]))
+    return not found
+
+
+if __name__ == "__main__":
+    main()

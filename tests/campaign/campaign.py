@@ -1,0 +1,103 @@
+"""A campaign: attempts of a seed, one after the other, each in a folder that is kept only if something did not hold."""
+
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Collection
+from datetime import UTC, datetime
+from pathlib import Path
+
+from bench.model.measurement import Result
+from bench.storage.run_folder import read_results
+from tests.campaign import disks
+from tests.campaign.attack import AttackedRun
+from tests.campaign.faults import Attempt, Fault, plan_attempts
+from tests.campaign.histories import History
+from tests.campaign.outcomes import AttemptRecord, FaultRecord, HistoryRecord, Log
+from tests.campaign.subjects import SUBJECTS, Subject
+
+BY_NAME = {subject.name: subject for subject in SUBJECTS}
+
+
+class Campaign:
+    """Attempts with their log.
+
+    Args:
+        out: Parent of the campaign's folder.
+        seed: Decides which attempts there are.
+        say: Prints a line of progress.
+    """
+
+    def __init__(self, out: Path, seed: int, say: Callable[[str], None]) -> None:
+        stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+        self.folder = (out / f"campaign-{seed}-{stamp}").absolute()
+        self.log_file = self.folder / "log.jsonl"
+        self._log, self._seed, self._say = Log(self.log_file), seed, say
+        self._references: dict[str, list[Result]] = {}
+        self._faults = self._violations = 0
+
+    def run(self, subjects: Collection[str], seconds: float, attempts: int | None = None) -> None:
+        """Make attempts until the time is over.
+
+        Args:
+            subjects: Names of the runs that may be attacked; "history" for histories of HarmonicIO.
+            seconds: After which no attempt begins.
+            attempts: So many at most; None for no limit.
+        """
+        deadline, made = time.monotonic() + seconds, 0
+        runs = [BY_NAME[name] for name in subjects if name != "history"] or list(SUBJECTS)
+        for attempt in plan_attempts(self._seed, runs, is_root=disks.can_mount()):
+            if time.monotonic() >= deadline or made == attempts:
+                return
+            if attempt.subject in subjects:
+                self.make_attempt(attempt)
+                made += 1
+
+    def make_attempt(self, attempt: Attempt) -> AttemptRecord | HistoryRecord:
+        """Make one attempt, and record it; its folder is deleted if everything held."""
+        folder = self.folder / f"{attempt.number:05d}-{attempt.subject}"
+        if attempt.subject == "history":
+            record: AttemptRecord | HistoryRecord = History(folder, self._note(attempt)).run(
+                attempt.number, attempt.faults
+            )
+        else:
+            record = self._attack(attempt, folder)
+        self._log.add(record)
+        self._violations += len(record.violations)
+        told = ", ".join(f"{fault.kind} {fault.victim}" for fault in attempt.faults)
+        self._say(
+            f"{attempt.number:5d} {attempt.subject:<10} {record.seconds:5.0f} s  {told}: "
+            f"{'; '.join(record.violations) or 'held'}  ({self._faults} faults, {self._violations} violations)"
+        )
+        if not record.violations:
+            shutil.rmtree(folder, ignore_errors=True)
+        return record
+
+    def _attack(self, attempt: Attempt, folder: Path) -> AttemptRecord:
+        subject, began = BY_NAME[attempt.subject], time.monotonic()
+        reference = self._reference(subject)
+        with AttackedRun(folder, subject, reference, self._note(attempt)) as run:
+            try:
+                found = run.attack(attempt.faults)
+            except subprocess.TimeoutExpired as hang:
+                found = [f"{' '.join(map(str, hang.cmd[2:4]))} did not end within {hang.timeout:g} s"]
+        seconds = time.monotonic() - began
+        return AttemptRecord(attempt.number, subject.name, seconds, run.code, run.last_line, tuple(found))
+
+    def _reference(self, subject: Subject) -> list[Result]:
+        """Return the results of an undisturbed run, which is made when the first attempt needs it."""
+        if subject.name not in self._references:
+            self._say(f"      {subject.name}: an undisturbed run first")
+            with AttackedRun(self.folder / f"reference-{subject.name}", subject, (), lambda *_: None) as run:
+                run.start()
+                found = run.end(None)
+            assert run.run_folder is not None, f"the undisturbed run of {subject.name} failed: {found}"
+            self._references[subject.name] = read_results(run.run_folder)
+        return self._references[subject.name]
+
+    def _note(self, attempt: Attempt) -> Callable[[Fault, str, float], None]:
+        def note(fault: Fault, name: str, after_s: float) -> None:
+            self._faults += 1
+            self._log.add(FaultRecord(attempt.number, attempt.subject, fault.kind, fault.victim, name, after_s))
+
+        return note

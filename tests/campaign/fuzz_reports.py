@@ -1,0 +1,116 @@
+"""Targets that draw: texts of a run in the HTML page, and as data of the Typst template."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from html.parser import HTMLParser
+from pathlib import Path
+from types import SimpleNamespace
+
+import typst
+
+from bench.errors import HarnessError
+from reports.formats.html_page import encode_for_script, load_templates
+from reports.formats.pdf import TEMPLATE
+
+_NAMES = (
+    b"spark/kafka", b"<script>alert(1)</script>", b"\" onmouseover=\"x", b"#eval(\"1\") $x$ `code` @ref",
+    b"../../etc/passwd",
+    "日本/é".encode(), b"{{ 7 * 7 }}", b"</script><img src=x>",
+)  # fmt: skip
+_ROW = (
+    "anchor", "system", "size", "cost", "status", "rate", "interval", "volume", "share", "limit", "p50", "p99",
+    "trials",
+    "seconds", "errors",
+)  # fmt: skip
+
+
+class _Tags(HTMLParser):
+    """The tags of a page with the names of their attributes, and what its data element holds."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, tuple[str, ...]]] = []
+        self.data, self._in_data = "", False
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, tuple(name for name, _ in attrs)))
+        self._in_data = ("id", "data") in attrs
+
+    def handle_data(self, data: str) -> None:
+        if self._in_data:
+            self.data, self._in_data = data, False
+
+
+def _page_of(text: str) -> _Tags:
+    """Return the tags of a page, every text of which is the same and not empty: empty ones are left out."""
+    row = SimpleNamespace(**dict.fromkeys(_ROW, text), keys=[text, None])
+    values = {
+        "title": text, "finding": text, "winners": None, "map_groups": [], "wide_groups": [], "columns": [(text, "r")],
+        "rows": [row], "statuses": [text], "systems": [text], "sizes": [(1, text)], "costs": [(0.0, text)],
+        "subject": [(text, text)], "machine": [(text, text)], "repeat": [(text, text)], "missing": [],
+        "disagreement": text,
+        "limitations": {text: text}, "glossary": {text: text}, "box": (1, 2, 3),
+        "data": encode_for_script({"text": text}),
+        "styles": "",
+    }  # fmt: skip
+    found = _Tags()
+    found.feed(load_templates().get_template("report.html").render(**values))
+    return found
+
+
+class PageTarget:
+    """The template of the HTML page: no text of a run makes a tag or an attribute, or ends the data."""
+
+    seeds, expected = list(_NAMES), (HarnessError,)
+
+    def __init__(self) -> None:
+        self._tags = _page_of(".").tags
+
+    def read(self, data: bytes) -> None:
+        text = "." + data.decode(errors="replace")
+        found = _page_of(text)
+        assert found.tags == self._tags, "a text has become a tag or an attribute"
+        assert json.loads(found.data) == {"text": text}, "the data is not what was given"
+
+    def repair(self, data: bytes) -> bytes:
+        return data
+
+
+class TypstTarget:
+    """The template of the PDF: a text of a run is data, whatever it looks like."""
+
+    seeds, expected = list(_NAMES), (HarnessError,)
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self._source = folder, folder / "report.typ"
+        self._source.write_bytes(TEMPLATE.read_bytes())
+
+    def read(self, data: bytes) -> None:
+        text = data[:2000].decode(errors="replace")
+        row = dict.fromkeys(_ROW, text) | {"keys": []}
+        content = {
+            "title": text, "finding": text, "started": text, "winners": None, "width": 0, "groups": [], "examples": [],
+            "rows": [row], "bottlenecks": [(text, text, text)], "missing": [text], "disagreement": text,
+            "subject": [(text, text)], "machine": [(text, text)], "repeat": [(text, text)], "limitations": [(text,
+            text)],
+            "imported": False, "omitted_bottlenecks": 0, "glossary": [(text, text)],
+        }  # fmt: skip
+        (self._folder / "report.json").write_text(json.dumps(content), encoding="utf-8")
+        typst.compile(self._source, root=self._folder, ignore_system_fonts=True, format="pdf")
+
+    def repair(self, data: bytes) -> bytes:
+        return data
+
+
+@contextmanager
+def _page(_: Path) -> Iterator[PageTarget]:
+    yield PageTarget()
+
+
+@contextmanager
+def _typst(folder: Path) -> Iterator[TypstTarget]:
+    yield TypstTarget(folder)
+
+
+TARGETS: dict[str, Callable[[Path], AbstractContextManager[object]]] = {"page": _page, "typst": _typst}

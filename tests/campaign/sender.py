@@ -1,0 +1,49 @@
+"""A connector in a process of its own: it sends numbered messages, and writes down how far all are acknowledged.
+
+python -m tests.campaign.sender PORT FIRST COUNT MARKS
+"""
+
+# ruff: noqa: T201  its parent reads why it ended
+import struct
+import sys
+from pathlib import Path
+
+from frameworks.harmonicio.engine.connector import Connector
+from frameworks.harmonicio.engine.errors import HarmonicError
+from tests.harmonicio.processes import numbered
+
+CHUNK = 2000
+TIMEOUT_S = 60.0
+CREDIT_TIMEOUT_S = 0.1
+"""Messages go to the queue soon, so that it has its share of them."""
+MARK = struct.Struct("<Q")
+"""A number below which everything was acknowledged."""
+
+
+def main() -> None:
+    """Send, with a mark after each chunk; exit code 3 if the cluster did not take it, 4 if a message failed."""
+    port, first, count = map(int, sys.argv[1:4])
+    options = {"c_name": "s", "port": port, "credit_timeout": CREDIT_TIMEOUT_S}
+    try:
+        with Connector(timeout=TIMEOUT_S, **options) as connector, Path(sys.argv[4]).open("ab", buffering=0) as marks:
+            for begin in range(first, first + count, CHUNK):
+                end = min(begin + CHUNK, first + count)
+                connector.send_many(numbered(begin, end - begin))
+                connector.flush()
+                if connector.feeder.failed:
+                    sys.exit(4)
+                marks.write(MARK.pack(end))
+    except HarmonicError as error:
+        print(error, file=sys.stderr)
+        sys.exit(3)
+
+
+def read_mark(path: Path, first: int) -> int:
+    """Return the number below which everything from `first` on was acknowledged."""
+    content = path.read_bytes() if path.exists() else b""
+    whole = len(content) // MARK.size * MARK.size
+    return int(MARK.unpack_from(content, whole - MARK.size)[0]) if whole else first
+
+
+if __name__ == "__main__":
+    main()

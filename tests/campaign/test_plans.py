@@ -1,0 +1,113 @@
+"""A campaign is decided by its seed, and what it finds is judged and summed up by rules."""
+
+from itertools import islice
+
+import pytest
+
+from bench.config.validation import parse_scenario
+from bench.config.yaml_document import read_document
+from bench.model.cell import Cell
+from bench.plugins.scenario_check import check_scenario
+from tests.campaign import invariants, report
+from tests.campaign.faults import Fault, plan_attempts
+from tests.campaign.mutation import Mutator
+from tests.campaign.outcomes import AttemptRecord, FaultRecord, HistoryRecord, Log, read_log, summary, violations_of
+from tests.campaign.subjects import KNOWN_SYSTEM, SUBJECTS
+
+KILL, TERMINATE = Fault("kill", "harness", 1, 0.5), Fault("terminate", "harness", 1, 0.5)
+FULL = Fault("disk full", "run folder", 1, 0.5)
+
+
+def plan(seed, count=200, *, is_root=True):
+    return list(islice(plan_attempts(seed, SUBJECTS, is_root=is_root), count))
+
+
+def test_the_same_seed_gives_the_same_attempts():
+    """And another seed others."""
+    assert plan(7) == plan(7)
+    assert plan(7) != plan(8)
+
+
+def test_every_victim_and_every_kind_has_its_turn():
+    """A thousand attempts leave none out."""
+    faults = [fault for attempt in plan(1, 1000) for fault in attempt.faults]
+    assert {fault.victim for fault in faults} >= {"harness", "load", "source", "framework", "PE", "connector", "master"}
+    assert {fault.kind for fault in faults} >= {"kill", "terminate", "stop", "disk full", "edited file", "no Java"}
+
+
+def test_without_root_no_disk_is_mounted():
+    """Its other faults remain."""
+    kinds = {fault.kind for attempt in plan(1, 1000, is_root=False) for fault in attempt.faults}
+    assert not kinds & {"disk full", "read only"}
+    assert "torn line" in kinds
+
+
+@pytest.mark.parametrize("subject", SUBJECTS, ids=lambda subject: subject.name)
+def test_every_subject_is_a_right_scenario(subject, tmp_path):
+    """`bench check` accepts it."""
+    path = tmp_path / "scenario.yaml"
+    path.write_text(subject.scenario)
+    document = read_document(path)
+    check_scenario(document, parse_scenario(document))
+
+
+@pytest.mark.parametrize(
+    ("fault", "code", "output", "begun"),
+    [(KILL, -9, "", True), (TERMINATE, 130, "go on with --resume x", True), (TERMINATE, -15, "", False),
+     (FULL, 2, "cannot be written (No space left on device)", True), (None, 4, "", True)],
+)  # fmt: skip
+def test_an_ending_that_says_what_happened_is_right(fault, code, output, begun):
+    """Of a kill nothing can be said, and a run that nobody ended went through all cells."""
+    assert invariants.check_ending(fault, code, output, begun=begun) == []
+
+
+@pytest.mark.parametrize(
+    ("fault", "code", "output"),
+    [(TERMINATE, 130, "interrupted"), (TERMINATE, 1, "x"), (FULL, 3, "it failed"), (None, 3, "x"), (None, None, ""),
+     (None, 0, "Traceback (most recent call last)\nKeyError: 1")],
+)  # fmt: skip
+def test_an_ending_that_says_too_little_is_a_violation(fault, code, output):
+    """Also a traceback, whatever the exit code is."""
+    assert invariants.check_ending(fault, code, output, begun=True)
+
+
+def test_a_journal_only_grows():
+    """The part of a line that a killed harness wrote may go."""
+    assert invariants.check_journal(b"a\nb\npart", b"a\nb\nc\n", "journal") == []
+    assert invariants.check_journal(b"a\nb\n", b"a\nB\nc\n", "journal")
+
+
+def test_a_death_belongs_to_a_cell_whose_process_was_hit():
+    """The cell in the process of the harness has none, and without a hit nothing dies."""
+    known, other = (Cell(*KNOWN_SYSTEM.split("/"), 100, 0.0), Cell("python", "kafka", 100, 0.0))
+    assert invariants.check_deaths([(other, "source died"), (known, "complete")], {"source"}) == []
+    assert invariants.check_deaths([(known, "source died")], {"source"})
+    assert invariants.check_deaths([(other, "source died")], ())
+
+
+def test_a_log_is_read_without_its_torn_end_and_summed_up(tmp_path):
+    """The summary has the faults, the messages and the violations."""
+    log = Log(tmp_path / "log.jsonl")
+    log.add(FaultRecord(1, "known", "kill", "harness", "bench 7", 1.5))
+    log.add(AttemptRecord(1, "known", 60.0, 0, "", ("it broke",)))
+    log.add(HistoryRecord(2, 30.0, 2000, 1990, 2000, 5, 0, ()))
+    with (tmp_path / "log.jsonl").open("ab") as file:
+        file.write(b'{"type":"fau')
+    records = read_log(tmp_path / "log.jsonl")
+    text = summary(records)
+    assert "| harness | kill | 1 |" in text
+    assert "| messages acknowledged in them, checked one by one | 1,990 |" in text
+    assert violations_of(records) == ["attempt 1: it broke"]
+
+
+def test_the_figures_stand_between_the_marks_of_the_page():
+    """The rest of the page stays as it is."""
+    page = report.replaced(f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n", "new")
+    assert page == f"before\n{report.BEGIN}\n\nnew\n{report.END}\nafter\n"
+
+
+def test_invented_inputs_follow_from_the_seed():
+    """So that a failure can be repeated."""
+    draws = [[Mutator([b"a valid input 12"], seed).draw() for seed in (1, 1, 2)] for _ in range(2)]
+    assert draws[0] == draws[1]
+    assert draws[0][0] == draws[0][1]

@@ -1,0 +1,78 @@
+"""The processes that a fault can hit: found by the records of the harness's children, and known by pid and start time.
+
+Nothing else is ever signalled: a process must carry the marker of this run's harness in its environment.
+"""
+
+import os
+import signal
+from pathlib import Path
+from typing import NamedTuple
+
+from bench.system.orphans import Orphan, records
+from bench.system.procfs import stat_of
+
+NUMBERS = {"kill": signal.SIGKILL, "terminate": signal.SIGTERM, "stop": signal.SIGSTOP}
+_CHILDREN = {
+    "load": ("locust",),
+    "source": ("kafka", "pulsar"),
+    "framework": ("python-", "spark", "harmonicio-"),
+    "PE": ("harmonicio-worker",),
+}
+"""Beginnings of the names of the children of each role; PEs are started by a worker, within its session."""
+_PE_MODULE = b"frameworks.harmonicio.engine.pe.main"
+
+
+class Target(NamedTuple):
+    """A process, which its pid and its start time (ticks after boot) identify together."""
+
+    name: str
+    pid: int
+    created: int
+
+    def send(self, number: int) -> bool:
+        """Send a signal; return whether the process was still there."""
+        stat = stat_of(self.pid)
+        if stat is None or not stat.running or stat.created != self.created:
+            return False
+        try:
+            os.kill(self.pid, number)
+        except ProcessLookupError:
+            return False
+        return True
+
+
+def target_of(name: str, pid: int) -> Target | None:
+    """Return the running process with this pid; None if it has ended."""
+    stat = stat_of(pid)
+    return Target(name, pid, stat.created) if stat is not None and stat.running else None
+
+
+def find_target(children: Path, victim: str, chance: float) -> Target | None:
+    """Return a process of a role; None while there is none.
+
+    Args:
+        children: The harness's records of its child processes.
+        victim: The role.
+        chance: From 0 to 1; chooses one of several.
+    """
+    of_role = [record for record in records(children) if record.name.startswith(_CHILDREN[victim])]
+    found = [(record.name, pid) for record in of_role if record.session for pid in _pids(record, victim)]
+    if not found:
+        return None
+    return target_of(*sorted(found)[int(chance * len(found)) % len(found)])
+
+
+def _pids(record: Orphan, victim: str) -> list[int]:
+    members = record.running()
+    if victim == "PE":
+        return [pid for pid in members if _PE_MODULE in _words(pid)]
+    if record.name == "harmonicio-worker":
+        return [pid for pid in members if pid == record.session]
+    return members
+
+
+def _words(pid: int) -> list[bytes]:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return []
