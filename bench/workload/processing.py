@@ -148,7 +148,12 @@ class MessageProcessor(Struct, frozen=True):
         done = started + (ended - started) * np.arange(1, len(headers) + 1) / max(1, len(headers))
         reports = self._report(headers, done, began)
         shares = _share_out(used, reports)
-        return [replace(report, cpu_used_s=share) for report, share in zip(reports, shares, strict=True)]
+        reports = [replace(report, cpu_used_s=share) for report, share in zip(reports, shares, strict=True)]
+        if recorder is not None:
+            recorder.lap("reporting")
+            reports[-1] = replace(reports[-1], trace=recorder.take())
+            recorder.begin_wait()
+        return reports
 
     def _report(self, headers: Headers, done: Times, began: float) -> list[ProcessingReport]:
         """Return the reports of messages that were done at these times; the last one has the corrupted messages."""
@@ -160,10 +165,6 @@ class MessageProcessor(Struct, frozen=True):
             reports.append(_limit_latencies(report, part.sent, part_done, max_error))
         if headers.corrupted:
             reports[-1] = replace(reports[-1], corrupted=headers.corrupted)
-        if recorder is not None:
-            recorder.lap("reporting")
-            reports[-1] = replace(reports[-1], trace=recorder.take())
-            recorder.begin_wait()
         return reports
 
     def _recorder(self, began: float) -> SpanRecorder:

@@ -111,15 +111,8 @@ def _write_sentences(run_data: RunData, cell_data: CellData) -> list[str]:
         sentences.append(f"If batches may grow beyond their interval: {rate_text(result.growing_hz)}.")
     if cell.sizes is not None:
         sentences.append(f"Message sizes differ: {cell.sizes.text}; {size_text(cell.message_bytes)} is their mean.")
-    bottleneck, bound = find_bottleneck(run_data, cell_data), find_bound(run_data, cell_data)
-    share = compute_bound_share(run_data, cell_data)
-    if bottleneck is not None:
-        evidence = f" Evidence: {bottleneck.evidence}." if bottleneck.evidence else ""
-        sentences.append(f"Bottleneck: {bottleneck.kind}. {bottleneck.sentence}{evidence}")
-    explained = run_data.explained.get(cell)
-    if explained is not None and (bottleneck is None or explained.explanation.sentence not in bottleneck.evidence):
-        rate = rate_text(explained.trial.measurement.planned.rate)
-        sentences.append(f"Trace of the trial at {rate}: {explained.explanation.sentence}.")
+    sentences += _write_limits(run_data, cell_data)
+    bound, share = find_bound(run_data, cell_data), compute_bound_share(run_data, cell_data)
     if result.confirmed_hz is not None:
         sentences.append(f"Confirmed by a trial at {rate_text(result.confirmed_hz)}.")
     if bound is not None:
@@ -130,6 +123,19 @@ def _write_sentences(run_data: RunData, cell_data: CellData) -> list[str]:
     if result.generator_hz is not None:
         processes = f" with {cell_data.workers} processes" if cell_data.workers > 1 else ""
         sentences.append(f"Our load generator reached {rate_text(result.generator_hz)}{processes}.")
+    return sentences
+
+
+def _write_limits(run_data: RunData, cell_data: CellData) -> list[str]:
+    """Return what the rules and a trace say of the limit of a cell."""
+    sentences, bottleneck = list[str](), find_bottleneck(run_data, cell_data)
+    if bottleneck is not None:
+        evidence = f" Evidence: {bottleneck.evidence}." if bottleneck.evidence else ""
+        sentences.append(f"Bottleneck: {bottleneck.kind}. {bottleneck.sentence}{evidence}")
+    explained = run_data.explained.get(cell_data.cell)
+    if explained is not None and (bottleneck is None or explained.explanation.sentence not in bottleneck.evidence):
+        rate = rate_text(explained.trial.measurement.planned.rate)
+        sentences.append(f"Trace of the trial at {rate}: {explained.explanation.sentence}.")
     return sentences
 
 

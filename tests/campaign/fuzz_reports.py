@@ -45,8 +45,12 @@ class _Tags(HTMLParser):
 def _page_of(text: str) -> _Tags:
     """Return the tags of a page, every text of which is the same and not empty: empty ones are left out."""
     row = SimpleNamespace(**dict.fromkeys(_ROW, text), keys=[text, None])
+    cost = SimpleNamespace(
+        summary=text, systems=[text], rows=[SimpleNamespace(size=text, cost=text, plain=text, cores=[text])]
+    )
     values = {
-        "title": text, "finding": text, "winners": None, "map_groups": [], "wide_groups": [], "columns": [(text, "r")],
+        "title": text, "finding": text, "winners": None, "cost": cost, "remarks": [text],
+        "map_groups": [], "wide_groups": [], "columns": [(text, "r")],
         "rows": [row], "statuses": [text], "systems": [text], "sizes": [(1, text)], "costs": [(0.0, text)],
         "subject": [(text, text)], "machine": [(text, text)], "repeat": [(text, text)], "missing": [],
         "disagreement": text,
@@ -91,6 +95,7 @@ class TypstTarget:
         row = dict.fromkeys(_ROW, text) | {"keys": []}
         content = {
             "title": text, "finding": text, "started": text, "winners": None, "width": 0, "groups": [], "examples": [],
+            "cost": {"summary": text, "systems": [text], "rows": [[text] * 4]}, "remarks": [text],
             "rows": [row], "bottlenecks": [(text, text, text)], "missing": [text], "disagreement": text,
             "subject": [(text, text)], "machine": [(text, text)], "repeat": [(text, text)], "limitations": [(text,
             text)],
