@@ -1,5 +1,6 @@
 """Apache Flink as the harness sees it: a cluster that outlives the cells, and a job for each of them."""
 
+import contextlib
 import logging
 import threading
 import time
@@ -27,6 +28,7 @@ SUBMIT_TIMEOUT_S = 150.0
 READY_TIMEOUT_S = 150.0
 """For all tasks to run, with their Python workers; usually 5 s, and 40 s on a busy machine."""
 CANCEL_TIMEOUT_S = 30.0
+REASON_TIMEOUT_S = 10.0
 _WATCH_INTERVAL_S = 0.5
 _POLL_INTERVAL_S = 0.05
 
@@ -54,49 +56,36 @@ class FlinkFramework:
             UsageError: Flink, PySpark or Java is missing.
             ServiceError: the cluster, the client or a task does not come up, or the connector cannot be had.
         """
-        settings = self._settings
-        job = RunningJob(cluster_of(settings, env))
+        settings, cluster = self._settings, cluster_of(self._settings, env)
         with ExitStack() as opening:
-            opening.callback(job.close)
-            job.submit(
-                SubmitJob(
-                    rest=job.cluster.rest.address,
-                    mode=settings.mode,
-                    jars=tuple(map(str, job_jars(env.cache, env.note))),
-                    modules=str(job.cluster.modules or ""),
-                    conf=job_conf(settings, cell, slots=slots_of(settings, env), python=job.cluster.python),
-                    source=kafka_options(settings, endpoint, max_messages(settings, cell)),
-                    work=Work(work, job.reports.address),
-                ),
-                env,
+            reports = opening.enter_context(contextlib.closing(ReportServer(*cluster.listen, key="flink.listen")))
+            command = SubmitJob(
+                rest=cluster.rest.address,
+                mode=settings.mode,
+                jars=tuple(map(str, job_jars(env.cache, env.note))),
+                modules=str(cluster.modules or ""),
+                conf=job_conf(settings, cell, slots=slots_of(settings, env), python=cluster.python),
+                source=kafka_options(settings, endpoint, max_messages(settings, cell)),
+                work=Work(work, reports.address),
             )
+            job = _submit(command, cluster, env)
+            opening.callback(_end_job, job, cluster)
+            _wait_until_it_reads(job, cluster)
             opening.pop_all()  # it stays open
-        return job
+        return RunningJob(job, cluster, reports)
 
 
 class RunningJob:
-    """The job of one cell; its cluster outlives it."""
+    """The job of one cell, all of whose tasks run; its cluster outlives it."""
 
-    def __init__(self, cluster: Cluster | SitesCluster) -> None:
-        self.cluster, self.reports = cluster, ReportServer(*cluster.listen, key="flink.listen")
-        self._job, self._closed = "", False
-        self._watch: JobWatch | None = None
+    def __init__(self, job: str, cluster: Cluster | SitesCluster, reports: ReportServer) -> None:
+        self._job, self.cluster, self._reports, self._closed = job, cluster, reports, False
+        self._watch = JobWatch(cluster.rest, job)
 
     @property
     def session(self) -> str:
         """Return the name of the cluster that serves the cell."""
         return self.cluster.name
-
-    def submit(self, command: SubmitJob, env: RunEnvironment) -> None:
-        """Start the job; return once all its tasks run."""
-        client = self.cluster.start_client(env)
-        try:
-            client.inbox.send(command)
-            self._job = client.wait_reply(Submitted, SUBMIT_TIMEOUT_S).job
-        finally:
-            client.kill()  # nothing of a job is in its client, whose JVM takes its time to end
-        self._wait_until_it_reads()
-        self._watch = JobWatch(self.cluster.rest, self._job)
 
     def poll(self) -> list[ProcessingReport]:
         """Return what was processed since the last call.
@@ -104,9 +93,8 @@ class RunningJob:
         Raises:
             ProcessDiedError: the job, a Python worker, or a process of the cluster ended.
         """
-        assert self._watch is not None, "it was submitted"
-        failure, ended = self._watch.failure, self.reports.ended()  # first: what was said last is still heard
-        reports = self.reports.received()
+        failure, ended = self._watch.failure, self._reports.ended()  # first: what was said last is still heard
+        reports = self._reports.received()
         if reports:
             return reports
         self.cluster.check()
@@ -121,39 +109,51 @@ class RunningJob:
         if self._closed:
             return
         self._closed = True
-        if self._watch is not None:
-            self._watch.close()
-        if self._job and self.cluster.alive():
-            self._cancel()
-        self.reports.close()
+        self._watch.close()
+        _end_job(self._job, self.cluster)
+        self._reports.close()
 
-    def _cancel(self) -> None:
-        """End the job. A cluster in which it does not end is closed: the next cell gets a new one."""
-        rest, deadline = self.cluster.rest, time.monotonic() + CANCEL_TIMEOUT_S
-        try:
-            if not rest.job(self._job).failing:
-                rest.cancel(self._job)
-            while rest.job(self._job).state not in ENDED:
-                if time.monotonic() > deadline:
-                    raise NotReadyError(f"the job did not end within {CANCEL_TIMEOUT_S:g} s", self.cluster.log)
-                time.sleep(_POLL_INTERVAL_S)
-        except ServiceError as problem:
-            logger.warning("job %s of %s could not be ended: %s", self._job, self.cluster.name, problem)
-            self.cluster.close()
 
-    def _wait_until_it_reads(self) -> None:
-        deadline = time.monotonic() + READY_TIMEOUT_S
-        while not (view := self.cluster.rest.job(self._job)).reads:
-            self.cluster.check()
-            if view.failing:
-                raise PluginError("flink", "open", failure_of(self.cluster.rest, self._job, view.state))
+def _submit(command: SubmitJob, cluster: Cluster | SitesCluster, env: RunEnvironment) -> str:
+    """Start a job; return its id."""
+    client = cluster.start_client(env)
+    try:
+        client.inbox.send(command)
+        return client.wait_reply(Submitted, SUBMIT_TIMEOUT_S).job
+    finally:
+        client.kill()  # nothing of a job is in its client, whose JVM takes its time to end
+
+
+def _wait_until_it_reads(job: str, cluster: Cluster | SitesCluster) -> None:
+    deadline = time.monotonic() + READY_TIMEOUT_S
+    while not (view := cluster.rest.job(job)).reads:
+        cluster.check()
+        if view.failing:
+            raise PluginError("flink", "open", failure_of(cluster.rest, job, view.state))
+        if time.monotonic() > deadline:
+            states = ", ".join(vertex.status for vertex in view.vertices)
+            raise NotReadyError(
+                f"the job of Flink does not run after {READY_TIMEOUT_S:g} s: {view.state}, its tasks {states}",
+                cluster.log,
+            )
+        time.sleep(_POLL_INTERVAL_S)
+
+
+def _end_job(job: str, cluster: Cluster | SitesCluster) -> None:
+    """End a job. A cluster in which it does not end is closed: the next cell gets a new one."""
+    if not cluster.alive():
+        return
+    rest, deadline = cluster.rest, time.monotonic() + CANCEL_TIMEOUT_S
+    try:
+        if not rest.job(job).failing:
+            rest.cancel(job)
+        while rest.job(job).state not in ENDED:
             if time.monotonic() > deadline:
-                states = ", ".join(vertex.status for vertex in view.vertices)
-                raise NotReadyError(
-                    f"the job of Flink does not run after {READY_TIMEOUT_S:g} s: {view.state}, its tasks {states}",
-                    self.cluster.log,
-                )
+                raise NotReadyError(f"the job did not end within {CANCEL_TIMEOUT_S:g} s", cluster.log)
             time.sleep(_POLL_INTERVAL_S)
+    except ServiceError as problem:
+        logger.warning("job %s of %s could not be ended: %s", job, cluster.name, problem)
+        cluster.close()
 
 
 class JobWatch:
@@ -183,8 +183,11 @@ class JobWatch:
 
 
 def failure_of(rest: FlinkRest, job: str, state: str) -> str:
-    """Return why a job is in a state in which it processes nothing."""
-    return rest.failure(job) or f"it is {state.lower()}"
+    """Return why a job processes nothing any more; Flink says so only when all its tasks have ended."""
+    deadline = time.monotonic() + REASON_TIMEOUT_S
+    while not (reason := rest.failure(job)) and time.monotonic() < deadline:
+        time.sleep(_POLL_INTERVAL_S)
+    return reason or f"it is {state.lower()}"
 
 
 def prepare(settings: FlinkSettings, _cell: Cell, env: RunEnvironment) -> None:
