@@ -1,7 +1,7 @@
 """The metrics of a job over an interval, and the true rates of its operators that follow from useful time.
 
 Useful time is what an instance spends on deserialising, processing and serialising records; waiting for input, and for
-room in the buffers behind it, is not. Records divided by useful time are the *true* rate of an instance: the rate that
+space in the buffers behind it, is not. Records divided by useful time are the *true* rate of an instance: the rate that
 it would have if it never waited. After Kalavri et al., "Three steps is all you need: fast, accurate, automatic scaling
 decisions for distributed streaming dataflows" (OSDI 2018), whose equations are named below.
 """

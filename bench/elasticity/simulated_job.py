@@ -100,9 +100,9 @@ class JobSimulation:
         rates = {name: self._noisy(job.operators[name].rates(count)) for name, count in self.parallelism.items()}
         wanted = {name: records / active if active > 0 else 0.0 for name, records in waiting.items()}
         loads = job.instance_loads(self.parallelism, wanted)
-        rooms = {name: _room(rates[name], load) for name, load in loads.items()}
-        limit = min(rooms, key=rooms.__getitem__)
-        share = min(1.0, rooms[limit])
+        headrooms = {name: _headroom(rates[name], load) for name, load in loads.items()}
+        limit = min(headrooms, key=headrooms.__getitem__)
+        share = min(1.0, headrooms[limit])
         taken = {name: share * rate * active for name, rate in wanted.items()}
         kept = 0.0 if not job.durable else 1 - share if active > 0 else 1.0
         self._backlog = {name: kept * records for name, records in waiting.items()}
@@ -143,6 +143,6 @@ class JobSimulation:
         )
 
 
-def _room(rates: Values, loads: Values) -> float:
+def _headroom(rates: Values, loads: Values) -> float:
     """Return the multiple of the loads that the first instance to be saturated can process; infinite without load."""
     return float(np.min(rates[loads > 0] / loads[loads > 0], initial=np.inf))

@@ -23,7 +23,7 @@ from bench.workload.processing import MessageProcessor
 
 Mistake = Literal["lose", "duplicate", "swap", "flip", "die"]
 SAVED_MESSAGES, SAVED_PAUSES = 3, 1.25
-"""What the token bucket holds, whichever is more: tokens, and what comes in while nobody looks."""
+"""What the token bucket holds, whichever is more: tokens, and what comes in between two readings."""
 
 
 class CapacitySettings(Struct, frozen=True, forbid_unknown_fields=True):

@@ -44,7 +44,7 @@ class Cluster:
     """A cluster of the harness's own; listens on loopback only."""
 
     listen = (LOOPBACK, 0)
-    """where PEs tell what they have done"""
+    """host and port to which PEs report"""
 
     def __init__(self, master: Child, worker: Child, *, port: int, data_port: int) -> None:
         self._master, self._worker = master, worker

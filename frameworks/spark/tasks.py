@@ -31,29 +31,29 @@ def on_arrow(work: MessageProcessor) -> Callable[[Iterator[pa.RecordBatch]], Ite
     """Return a function for mapInArrow: batches of one binary column in, one row of reports for each out."""
     work = replace(work, results_together=True)
 
-    def tallied(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def report_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         spans = _record_task(work)
         for batch in batches:
             spans.lap("source-read")
             if len(batch):
-                row = _encoded(work, _worked(work, batch.column(0)))
+                row = _encode_reports(work, _process_column(work, batch.column(0)))
                 yield pa.RecordBatch.from_arrays([pa.array([row])], ["reports"])
 
-    return tallied
+    return report_batches
 
 
 def on_lines(work: MessageProcessor) -> Callable[[Iterable[bytes]], Iterator[str]]:
     """Return a function for mapPartitions: messages in, reports out."""
     work = replace(work, results_together=True)
 
-    def tallied(lines: Iterable[bytes]) -> Iterator[str]:
+    def report_batches(lines: Iterable[bytes]) -> Iterator[str]:
         rest, most = iter(lines), messages_at_once(work.message_bytes)
         spans = _record_task(work)
         while batch := list(islice(rest, most)):
             spans.lap("source-read")
-            yield _encoded(work, work.process(batch))
+            yield _encode_reports(work, work.process(batch))
 
-    return tallied
+    return report_batches
 
 
 def merge_rows(rows: Iterable[str], began: float, at: float) -> list[ProcessingReport]:
@@ -80,7 +80,7 @@ def _record_task(work: MessageProcessor) -> SpanRecorder | NoRecorder:
     return work.record_spans(f"Python worker {os.getpid()}", f"task {partition}", slot_s=0.0)
 
 
-def _worked(work: MessageProcessor, column: pa.Array) -> list[ProcessingReport]:
+def _process_column(work: MessageProcessor, column: pa.Array) -> list[ProcessingReport]:
     matrix = _matrix_of(column, work.message_bytes)
     if matrix is not None:
         return work.process_matrix(matrix)
@@ -99,7 +99,7 @@ def _matrix_of(column: pa.Array, size: int) -> Bytes | None:
     )
 
 
-def _encoded(work: MessageProcessor, reports: list[ProcessingReport]) -> str:
+def _encode_reports(work: MessageProcessor, reports: list[ProcessingReport]) -> str:
     """Return reports as a row, by the clock of the harness's machine, which is the driver's too."""
     ahead = clock.seconds_ahead(work.clock)
     return msgspec.json.encode([replace(report, at=report.at + ahead) for report in reports]).decode()

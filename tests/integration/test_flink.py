@@ -62,15 +62,15 @@ def send(load, run, size, count, cost=0.0):
     load.start(LoadSpec(run, count / RATE_S, begin, RATE_S, message_bytes=size, cpu_seconds=cost, entropy=ENTROPY))
 
 
-def tallied(job, count):
+def count_messages(job, count):
     """Return the delivery counts once the job has processed so many messages."""
-    tally, deadline = DeliveryCounts(), time.monotonic() + DEADLINE
-    while tally.count + tally.corrupted < count:
-        assert time.monotonic() < deadline, f"{tally.count} of {count} messages were processed"
+    counts, deadline = DeliveryCounts(), time.monotonic() + DEADLINE
+    while counts.count + counts.corrupted < count:
+        assert time.monotonic() < deadline, f"{counts.count} of {count} messages were processed"
         for report in job.poll():
-            tally.add(report)
+            counts.add(report)
         time.sleep(0.02)
-    return tally
+    return counts
 
 
 def processes(env):
@@ -88,18 +88,18 @@ def test_every_message_is_worked_on_once(env, mode, size, count):
     """What was sent is what was processed, whatever its size."""
     with reading(env, size, {"mode": mode}) as (_, load, job):
         send(load, 1, size, count)
-        tally = tallied(job, count)
-    assert tally.reconcile({0: count}) == (0, 0)
-    assert (tally.corrupted, tally.negative) == (0, 0)
+        counts = count_messages(job, count)
+    assert counts.reconcile({0: count}) == (0, 0)
+    assert (counts.corrupted, counts.negative) == (0, 0)
 
 
 def test_the_cost_is_burnt(env):
     """At least what was asked for, and hardly more."""
     with reading(env, cost=0.01) as (_, load, job):
         send(load, 1, 100, 100, cost=0.01)
-        tally = tallied(job, 100)
-    assert tally.cpu_requested_s == pytest.approx(1.0)
-    assert 1.0 <= tally.cpu_used_s / tally.cpu_requested_s < 1.01
+        counts = count_messages(job, 100)
+    assert counts.cpu_requested_s == pytest.approx(1.0)
+    assert 1.0 <= counts.cpu_used_s / counts.cpu_requested_s < 1.01
 
 
 def test_a_cluster_serves_many_cells(env):
@@ -108,7 +108,7 @@ def test_a_cluster_serves_many_cells(env):
     for run in (1, 2):
         with reading(env) as (_, load, job):
             send(load, run, 100, 50)
-            assert tallied(job, 50).reconcile({0: 50}) == (0, 0)
+            assert count_messages(job, 50).reconcile({0: 50}) == (0, 0)
             seen.append([child.pid for child in processes(env)[:2]])
     assert seen[0] == seen[1]
 
@@ -127,15 +127,15 @@ def test_whatever_is_killed_is_told_and_replaced(env, victim):
     """Polling raises ProcessDiedError, closing works, and the next cell is served."""
     with reading(env) as (_, load, job):
         send(load, 1, 100, 50)
-        tallied(job, 50)
+        count_messages(job, 50)
         jobmanager, taskmanager, workers = processes(env)
         pid = {"JobManager": jobmanager.pid, "TaskManager": taskmanager.pid, "Python worker": workers[0].pid}[victim]
         os.kill(pid, signal.SIGKILL)
         with pytest.raises(ProcessDiedError, match=r"flink|Flink"):
-            tallied(job, 1)
+            count_messages(job, 1)
     with reading(env) as (_, load, job):
         send(load, 2, 100, 50)
-        assert tallied(job, 50).reconcile({0: 50}) == (0, 0)
+        assert count_messages(job, 50).reconcile({0: 50}) == (0, 0)
 
 
 def test_a_job_that_cannot_read_is_told(env):
@@ -147,7 +147,7 @@ def test_a_job_that_cannot_read_is_told(env):
         with pytest.raises(HarnessError, match=r"bootstrap|Kafka|kafka"), ExitStack() as opened:  # noqa: PT012
             failing = framework.open(Cell("flink", "kafka", 100, 0.0), lost, MessageProcessor(100, ENTROPY), env)
             opened.callback(failing.close)
-            tallied(failing, 1)
+            count_messages(failing, 1)
 
 
 def test_the_benchmark_reads_every_message(request, tmp_path):
@@ -177,7 +177,7 @@ def test_a_cluster_of_a_site_runs_the_same_job(env, unused_address):
         job = framework.open(Cell("flink", "kafka", 100, 0.0), endpoint, MessageProcessor(100, ENTROPY), there)
         opened.enter_context(closing(job))
         send(load, 1, 100, 50)
-        assert tallied(job, 50).reconcile({0: 50}) == (0, 0)
+        assert count_messages(job, 50).reconcile({0: 50}) == (0, 0)
         with zipfile.ZipFile(job.cluster.modules) as brought:
             assert {"bench/workload/processing.py", "frameworks/flink/work.py"} <= set(brought.namelist())
     assert {child.name for child in env.supervisor.children} <= before

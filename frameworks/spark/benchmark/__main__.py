@@ -1,4 +1,4 @@
-"""The benchmark's door: which sizes, how often, and a table; or its figures as JSON.
+"""Compare how fast Spark reads full topics of Kafka and Pulsar; print a table, or the figures as JSON.
 
 python -m frameworks.spark.benchmark --size 10kB --size 10MB --turns 2
 
@@ -31,48 +31,51 @@ CACHE = Path.home() / ".cache" / "stream-bench"
 
 def main() -> None:
     """Measure what the command line asks for."""
-    asked = _asked()
-    with tempfile.TemporaryDirectory(prefix="spark-benchmark-", dir=asked.data) as name:
+    arguments = _parse_arguments()
+    with tempfile.TemporaryDirectory(prefix="spark-benchmark-", dir=arguments.data) as name:
         folder = Path(name)
         with RunEnvironment(
             Site(),
             Supervisor(folder / "running", folder / "logs"),
             folder / "data",
             CACHE,
-            cores=asked.cores,
+            cores=arguments.cores,
             note=_say,
         ) as env:
             try:
-                for size in map(int, asked.size):
+                for size in map(int, arguments.size):
                     found = take_readings(
-                        size, max(PARTS, min(MAX_MESSAGES, asked.bytes // size) // PARTS * PARTS), asked, env
+                        size, max(PARTS, min(MAX_MESSAGES, arguments.bytes // size) // PARTS * PARTS), arguments, env
                     )
-                    sys.stdout.write(_json(found) if asked.json else table(found))
+                    sys.stdout.write(_json(found) if arguments.json else table(found))
             except HarnessError as problem:
                 sys.exit(f"error: {problem}")
 
 
-def take_readings(size: int, count: int, asked: argparse.Namespace, env: RunEnvironment) -> list[Reading]:
+def take_readings(size: int, count: int, arguments: argparse.Namespace, env: RunEnvironment) -> list[Reading]:
     """Return every reader's readings of `count` messages."""
-    conf = dict(one.split("=", 1) for one in asked.conf)
+    conf = dict(one.split("=", 1) for one in arguments.conf)
     turns: dict[tuple[str, str], list[Turn]] = {}
     number = numbers()
     with ExitStack() as stack:
         endpoints = {}
-        for source in asked.source:
+        for source in arguments.source:
             _say(f"{size_text(size)}: filling {source} with {count} messages")
             endpoints[source] = stack.enter_context(fill_topic(source, size, count, env, {}))
-        for turn in range(asked.turns + 1):
-            for source in asked.source[turn % len(asked.source) :] + asked.source[: turn % len(asked.source)]:
+        for turn in range(arguments.turns + 1):
+            for source in (
+                arguments.source[turn % len(arguments.source) :] + arguments.source[: turn % len(arguments.source)]
+            ):
                 _say(
-                    f"{size_text(size)}: spark/{source}, " + (f"turn {turn} of {asked.turns}" if turn else "to warm up")
+                    f"{size_text(size)}: spark/{source}, "
+                    + (f"turn {turn} of {arguments.turns}" if turn else "to warm up")
                 )
                 one = by_spark(endpoints[source], size, count, next(number), env, conf)
                 turns.setdefault((source, "spark"), []).extend(
                     [one] if turn else []
                 )  # at first half of the time goes to the JIT
-        for source in asked.source:
-            if source != "memory" and not asked.no_clients:
+        for source in arguments.source:
+            if source != "memory" and not arguments.no_clients:
                 _say(f"{size_text(size)}: {source}'s client")
                 turns[source, "client"] = [by_client(endpoints[source], size, count, env)]
     return [
@@ -111,7 +114,7 @@ def _json(found: list[Reading]) -> str:
     return msgspec.json.encode(found).decode() + "\n"
 
 
-def _asked() -> argparse.Namespace:
+def _parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m frameworks.spark.benchmark", description=__doc__.partition("\n")[0]
     )
@@ -130,10 +133,10 @@ def _asked() -> argparse.Namespace:
     parser.add_argument("--data", type=Path, help="a folder for the brokers' data (the system's for temporary files)")
     parser.add_argument("--no-clients", action="store_true", help="leave the brokers' own clients out")
     parser.add_argument("--json", action="store_true")
-    asked = parser.parse_args()
-    asked.size = asked.size or [Size(10_000), Size(10**6), Size(10**7)]
-    asked.source = asked.source or list(SOURCES)
-    return asked
+    arguments = parser.parse_args()
+    arguments.size = arguments.size or [Size(10_000), Size(10**6), Size(10**7)]
+    arguments.source = arguments.source or list(SOURCES)
+    return arguments
 
 
 def _size(text: str) -> Size:

@@ -65,23 +65,23 @@ def by_spark(
     """
     framework = SparkFramework(SparkSettings(options=_options(endpoint, size, count, number), conf=conf))
     cell, work = Cell("spark", endpoint.source, size, 0.0), MessageProcessor(size, ENTROPY)
-    probe, tally = CpuProbe(env.supervisor), DeliveryCounts()
+    probe, counts = CpuProbe(env.supervisor), DeliveryCounts()
     with contextlib.closing(framework.open(cell, endpoint, work, env)) as running:
         before = probe.snapshot()
         ended = before.at
-        while tally.count + tally.corrupted < count:
+        while counts.count + counts.corrupted < count:
             for report in running.poll():
-                tally.add(report)
+                counts.add(report)
                 ended = report.at
             if time.monotonic() > before.at + _READ_TIMEOUT_S:
                 raise NotReadyError(
-                    f"spark/{endpoint.source} has read {tally.count} of {count} messages within {_READ_TIMEOUT_S:g} s"
+                    f"spark/{endpoint.source} has read {counts.count} of {count} messages within {_READ_TIMEOUT_S:g} s"
                 )
             time.sleep(0.01)
         used = probe.snapshot().since(before)
     producers = dict.fromkeys(range(PARTS), count // PARTS) if endpoint.source == "memory" else {0: count}
     each = {"framework": used.framework / count, "source": used.source / count, "harness": used.harness / count}
-    return Turn(count / (ended - before.at), each, tally.reconcile(producers) == (0, 0))
+    return Turn(count / (ended - before.at), each, counts.reconcile(producers) == (0, 0))
 
 
 def by_client(endpoint: Endpoint, size: int, count: int, env: RunEnvironment) -> Turn:

@@ -136,7 +136,7 @@ def test_a_source_in_the_harness_gets_a_load_generator_there() -> None:
 
 
 def test_a_framework_that_is_not_installed_makes_a_cell_unsupported(tmp_path: Path) -> None:
-    """The sentence has the command that installs it; where nothing is run, nobody looks."""
+    """The sentence has the command that installs it; where nothing is run, this is not checked."""
     scenario = Scenario("x", ("bytewax/kafka",), Grid((MessageSize(1000),)))
     cell = scenario.cells()[0]
     if missing_reason(ENVIRONMENT, tmp_path) != "bytewax is not installed (30 MB); run: bench install bytewax":

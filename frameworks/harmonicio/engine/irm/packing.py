@@ -94,7 +94,7 @@ class Packing:
 
 
 def idle_buffer(bins: int) -> int:
-    """Return the number of workers to keep idle beside `bins` used ones (reference, section 13.1)."""
+    """Return the number of workers to keep idle beside `bins` used ones."""
     if bins < 10:
         return 1
     return math.ceil(0.5 * math.log(bins)) if bins < 100 else math.floor(math.log(bins))

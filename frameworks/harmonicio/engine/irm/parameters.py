@@ -1,4 +1,4 @@
-"""The two published parameter sets (reference, section 13.2); a run records which one it used."""
+"""The two published parameter sets; a run records which one it used."""
 
 from msgspec import Struct
 

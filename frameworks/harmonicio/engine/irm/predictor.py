@@ -1,4 +1,4 @@
-"""The load predictor: the PEs to add, from the length and the growth of the queue (reference, section 13.4)."""
+"""The load predictor: the PEs to add, from the length and the growth of the queue."""
 
 from dataclasses import dataclass
 
