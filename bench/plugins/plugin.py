@@ -121,6 +121,8 @@ class FrameworkCapabilities:
     """processes the messages of one part of a source in the order in which it reads them"""
     in_process: bool = False
     """reads within the harness's process, and so a source that exists only there"""
+    records_spans: bool = True
+    """runs the common work function, which records what a trace holds of it"""
     plain: bool = False
     """no framework at all, but plain processes: COST is the cores with which another system outdoes one of them"""
     warm_up_s: float = 0.0

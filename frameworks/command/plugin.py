@@ -6,7 +6,7 @@ from frameworks.command.adapter import CommandFramework, CommandSettings, fetch_
 plugin = FrameworkPlugin(
     settings=CommandSettings,
     open=CommandFramework,
-    capabilities=FrameworkCapabilities(ordered=False),  # reports of several partitions come mixed
+    capabilities=FrameworkCapabilities(ordered=False, records_spans=False),  # reports of several partitions come mixed
     readers=lambda settings, cores: settings.cores or cores,
     prepare=lambda settings, _cell, env: fetch_jars(settings, env),
 )
