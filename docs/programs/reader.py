@@ -5,9 +5,10 @@ from os import environ as told
 
 from confluent_kafka import Consumer
 
-settings = {"group.id": "reader", "auto.offset.reset": "earliest"}
+topic = told["STREAM_BENCH_TOPIC"]  # its name is the group's, too: a group would wait 45 s for a member that was killed
+settings = {"group.id": topic, "auto.offset.reset": "earliest"}
 reader = Consumer({"bootstrap.servers": told["STREAM_BENCH_ADDRESS"], **settings})
-reader.subscribe([told["STREAM_BENCH_TOPIC"]])
+reader.subscribe([topic])
 
 host, _, port = told["STREAM_BENCH_REPORT_ADDRESS"].rpartition(":")
 with socket.create_connection((host, int(port))) as reports:

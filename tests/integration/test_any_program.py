@@ -48,9 +48,10 @@ OVER_A_TOPIC = """
 import os, sys
 from confluent_kafka import Consumer, Producer
 fault, broker = sys.argv[1], {"bootstrap.servers": os.environ["STREAM_BENCH_ADDRESS"]}
-reader = Consumer({**broker, "group.id": "x", "auto.offset.reset": "earliest"})
+topic = os.environ["STREAM_BENCH_TOPIC"]
+reader = Consumer({**broker, "group.id": topic, "auto.offset.reset": "earliest"})
 writer = Producer({**broker, "linger.ms": 5})
-reader.subscribe([os.environ["STREAM_BENCH_TOPIC"]])
+reader.subscribe([topic])
 number = 0
 while True:
     for message in reader.consume(100, timeout=0.05):
@@ -179,7 +180,9 @@ def test_a_program_that_runs_already_is_told_by_a_file(measure, tmp_path):
 def test_a_program_may_say_when_it_is_ready(measure):
     """By a text in its output, before it has reported anything."""
     ready = 'print("I read", flush=True)\nimport time\ntime.sleep(100)\n'
-    measure("tcp", ready, ready="I read").open()
+    program = measure("tcp", ready, ready="I read")
+    program.open()
+    assert program.framework.poll() == []
 
 
 def test_a_program_that_is_never_ready_is_given_up(measure):
