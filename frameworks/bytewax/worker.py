@@ -12,14 +12,18 @@ from bytewax.connectors.kafka import KafkaSource, KafkaSourceMessage
 from bytewax.dataflow import Dataflow
 from bytewax.outputs import DynamicSink, StatelessSinkPartition
 from bytewax.run import cli_main
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
 from msgspec import Struct
 
+from bench.errors import PluginError
 from bench.system.child_main import serve_command
 from bench.system.ipc import Channel
 from bench.workload.delivery_counts import ProcessingReport, merge_reports
 from frameworks.bytewax.commands import PartitionOpened, RunDataflow
 
 REPORT_INTERVAL_S = 0.05
+BROKER_TIMEOUT_S = 10.0
 READER = {
     "fetch.message.max.bytes": 16 * 2**20,
     "fetch.max.bytes": 64 * 2**20,
@@ -57,11 +61,22 @@ def main() -> None:
 
 
 def _run(channel: Channel[RunDataflow], command: RunDataflow) -> None:
+    _check_broker(command)
     Thread(target=_serve, args=(channel,), daemon=True, name="channel").start()
     scaling: dict[str, Any] = {}
     if command.addresses:
         scaling = {"process_id": command.process, "addresses": list(command.addresses)}
     cli_main(_make_dataflow(command), **scaling)
+
+
+def _check_broker(command: RunDataflow) -> None:
+    """Raise PluginError where no broker answers; Bytewax would wait for one without an end."""
+    settings: dict[str, Any] = {"bootstrap.servers": command.brokers} | command.client
+    try:
+        AdminClient(settings).list_topics(command.topic, timeout=BROKER_TIMEOUT_S)
+    except KafkaException as problem:
+        reason = f"{command.topic} cannot be read at {command.brokers}: {problem}"
+        raise PluginError("bytewax", "open", reason) from problem
 
 
 def _make_dataflow(command: RunDataflow) -> Dataflow:
