@@ -1,5 +1,6 @@
 """A full topic: so many messages written beforehand, from which everybody may read as often as they like."""
 
+import argparse
 import os
 import time
 from collections.abc import Iterator, Mapping
@@ -14,6 +15,7 @@ from bench.model.message_codec import MessageWriter
 from bench.plugins import registry
 from bench.plugins.environment import RunEnvironment
 from bench.plugins.protocols import Endpoint, Sender
+from bench.units import Size
 
 PARTS = 2
 ENTROPY = 0.75
@@ -77,6 +79,14 @@ def _fill(sender: Sender, size: int, count: int) -> None:
             raise NotReadyError(f"{confirmed[1]} messages of {size} B were refused")
         _check(deadline)
         time.sleep(_PAUSE_S)
+
+
+def parse_size(text: str) -> Size:
+    """Return the size of messages, or of a topic, that stands on a benchmark's command line."""
+    try:
+        return Size.read(text)
+    except ValueError as problem:
+        raise argparse.ArgumentTypeError(f"{text!r} is not {problem}") from problem
 
 
 def _check(deadline: float) -> None:

@@ -34,7 +34,7 @@ from frameworks.flink.adapter import FlinkFramework
 from frameworks.flink.commands import Mode
 from frameworks.flink.conf import FlinkSettings, max_messages
 from frameworks.flink.plain_loop import ReadPartition
-from frameworks.full_topic import ENTROPY, PARTS, fill_topic
+from frameworks.full_topic import ENTROPY, PARTS, fill_topic, parse_size
 
 LOOP = "plain loop"
 SEEN_RATIOS = {100: 0.43, 10_000: 0.11, 10**6: 0.18}
@@ -59,16 +59,16 @@ class Reading(Struct, frozen=True):
 
 def main() -> None:
     """Measure what the command line asks for."""
-    asked = _asked()
-    with tempfile.TemporaryDirectory(prefix="flink-benchmark-", dir=asked.data) as name:
+    arguments = _parse_arguments()
+    with tempfile.TemporaryDirectory(prefix="flink-benchmark-", dir=arguments.data) as name:
         folder = Path(name)
         supervisor = Supervisor(folder / "running", folder / "logs")
         with RunEnvironment(Site(), supervisor, folder / "data", CACHE, cores=PARTS, note=_say) as env:
             try:
-                for size in map(int, asked.size):
-                    count = max(PARTS, min(MAX_MESSAGES, int(asked.bytes) // size))
-                    found = take_readings(size, count, asked.mode, asked.turns, env)
-                    sys.stdout.write(msgspec.json.encode(found).decode() + "\n" if asked.json else table(found))
+                for size in map(int, arguments.size):
+                    count = max(PARTS, min(MAX_MESSAGES, int(arguments.bytes) // size))
+                    found = take_readings(size, count, arguments.mode, arguments.turns, env)
+                    sys.stdout.write(msgspec.json.encode(found).decode() + "\n" if arguments.json else table(found))
             except HarnessError as problem:
                 sys.exit(f"error: {problem}")
 
@@ -152,26 +152,20 @@ def _when(reports: list[ProcessingReport], count: float) -> tuple[float, int]:
     return report.at, done
 
 
-def _asked() -> argparse.Namespace:
+def _parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m frameworks.flink.benchmark", description=__doc__.partition("\n")[0]
     )
-    parser.add_argument("--size", type=_size, action="append", help="of a message; may be repeated (100B, 10kB, 1MB)")
+    parser.add_argument("--size", type=parse_size, action="append", help="of messages; repeatable (100B 10kB 1MB)")
     parser.add_argument("--mode", choices=get_args(Mode), action="append", help="of Flink; may be repeated (table)")
     parser.add_argument("--turns", type=int, default=3, help="that count; one to warm up comes first (3)")
-    parser.add_argument("--bytes", type=_size, default=Size(10**9), help="in the topic (1GB)")
+    parser.add_argument("--bytes", type=parse_size, default=Size(10**9), help="in the topic (1GB)")
     parser.add_argument("--data", type=Path, help="a folder for the broker's data (the system's for temporary files)")
     parser.add_argument("--json", action="store_true")
-    asked = parser.parse_args()
-    asked.size, asked.mode = asked.size or [Size(100), Size(10_000), Size(10**6)], asked.mode or ["table"]
-    return asked
-
-
-def _size(text: str) -> Size:
-    try:
-        return Size.read(text)
-    except ValueError as problem:
-        raise argparse.ArgumentTypeError(f"{text!r} is not {problem}") from problem
+    arguments = parser.parse_args()
+    arguments.size = arguments.size or [Size(100), Size(10_000), Size(10**6)]
+    arguments.mode = arguments.mode or ["table"]
+    return arguments
 
 
 def _say(text: str) -> None:

@@ -20,7 +20,7 @@ from bench.errors import HarnessError
 from bench.plugins.environment import RunEnvironment
 from bench.system.supervisor import Supervisor
 from bench.units import Size, size_text
-from frameworks.full_topic import PARTS, fill_topic
+from frameworks.full_topic import PARTS, fill_topic, parse_size
 from frameworks.spark.benchmark.reading import Reading, Turn, by_client, by_spark
 
 SOURCES = ("kafka", "pulsar", "memory")
@@ -118,14 +118,12 @@ def _parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m frameworks.spark.benchmark", description=__doc__.partition("\n")[0]
     )
-    parser.add_argument(
-        "--size", type=_size, action="append", help="of a message, such as 10kB; may be repeated (10 kB, 1 MB, 10 MB)"
-    )
+    parser.add_argument("--size", type=parse_size, action="append", help="of messages; repeatable (10kB 1MB 10MB)")
     parser.add_argument(
         "--source", choices=SOURCES, action="append", help="kafka, pulsar or memory; may be repeated (all)"
     )
     parser.add_argument("--turns", type=int, default=3, help="that count; one to warm up comes first (3)")
-    parser.add_argument("--bytes", type=_size, default=_size("1GB"), help="in each topic (1GB)")
+    parser.add_argument("--bytes", type=parse_size, default=parse_size("1GB"), help="in each topic (1GB)")
     parser.add_argument("--cores", type=int, default=2, help="tasks at once")
     parser.add_argument(
         "--conf", action="append", default=[], metavar="KEY=VALUE", help="a Spark setting; may be repeated"
@@ -137,13 +135,6 @@ def _parse_arguments() -> argparse.Namespace:
     arguments.size = arguments.size or [Size(10_000), Size(10**6), Size(10**7)]
     arguments.source = arguments.source or list(SOURCES)
     return arguments
-
-
-def _size(text: str) -> Size:
-    try:
-        return Size.read(text)
-    except ValueError as problem:
-        raise argparse.ArgumentTypeError(f"{text!r} is not {problem}") from problem
 
 
 def _say(text: str) -> None:
