@@ -23,6 +23,10 @@ from bench.system.orphans import orphans
 from bench.telemetry import node_exporter
 
 MIN_DISK, MIN_MEMORY = 5 * 10**9, 4 * 10**9
+_LENT_MEMORY = (
+    "memory is lent by the host of this virtual machine while it is used: cells of 100 MB/s and more may differ from "
+    "run to run by more than their intervals say"
+)
 MIN_FILES = 4096
 """Files and connections that a server or the harness must be allowed at once."""
 MAX_OFFSET = 0.01
@@ -49,6 +53,8 @@ def findings(site: Site, results: Path, cache: Path, children: Path) -> Iterator
     facts = host_info.describe("")
     memory = facts["memory_bytes"]
     yield Finding(memory >= MIN_MEMORY, f"{facts['cores']} cores, {memory / 1e9:.0f} GB of memory, {facts['kernel']}")
+    if facts["memory_is_lent"]:
+        yield Finding(good=True, what=_LENT_MEMORY)
     free = host_info.free_bytes(results)
     yield Finding(free >= MIN_DISK, f"{free / 1e9:.0f} GB of disk are free at {results}")
     yield _files()

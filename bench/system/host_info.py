@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 _COMMAND_TIMEOUT_S = 20
+_BALLOON, _FREE_PAGE_REPORTING = 5, 5
 PACKAGES = ("stream-bench", "numpy", "pyarrow", "matplotlib")
 """Distributions whose versions every run records, besides those that its plugins name."""
 
@@ -22,6 +23,7 @@ def describe(command: str, packages: Iterable[str] = ()) -> dict[str, Any]:
     return {
         "cores": cores(),
         "memory_bytes": memory_bytes(),
+        "memory_is_lent": memory_is_lent(),
         "cpu": _cpu_model(),
         "kernel": f"{platform.system()} {platform.release()}",
         "clock_source": _first_line(Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")),
@@ -64,6 +66,15 @@ def memory_bytes() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
+def memory_is_lent(devices: Path = Path("/sys/bus/virtio/devices")) -> bool:
+    """Return True if a virtual machine's host takes back memory that is free, and lends it again when it is used.
+
+    Source: Virtual I/O Device (VIRTIO) 1.2, section 5.5.3: feature 5 of a balloon (device 5), free page reporting.
+    """
+    kinds = {path.with_name("features"): int(path.read_text(encoding="ascii"), 16) for path in devices.glob("*/device")}
+    return any(kind == _BALLOON and _reports_free_pages(features) for features, kind in kinds.items())
+
+
 def core_numbers() -> list[int]:
     """Return the numbers of the cores that this process may use, in ascending order."""
     return sorted(os.sched_getaffinity(0))
@@ -84,6 +95,11 @@ def free_bytes(folder: Path) -> int:
     """Return the free bytes of the file system that holds a folder, or would hold it."""
     existing = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
     return shutil.disk_usage(existing).free
+
+
+def _reports_free_pages(features: Path) -> bool:
+    """Return the bit of free page reporting in a device's features, written as characters, bit 0 first."""
+    return features.exists() and features.read_text(encoding="ascii")[_FREE_PAGE_REPORTING:][:1] == "1"
 
 
 def _cpu_model() -> str | None:

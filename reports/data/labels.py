@@ -62,6 +62,12 @@ LIMITATIONS = {
 }
 """How a result can be wrong: a heading and its explanation."""
 MAX_LABEL_LENGTH = 24
+LENT_MEMORY = (
+    "The host of this virtual machine lends memory while it is used, and not always equally fast. Cells of 100 MB/s "
+    "and more have differed by up to 1.8 times between runs. Their intervals describe this run only."
+)
+LENT_BYTES_PER_S = 10**8
+"""From so many bytes/s of messages on, new memory is a large part of their cost."""
 
 
 def status_of(cell_data: CellData) -> str:
@@ -75,7 +81,13 @@ def list_remarks(run_data: RunData) -> list[str]:
     for cell_data in run_data.cells:
         if cell_data.result is not None and cell_data.result.remark is not None:
             systems.setdefault(cell_data.result.remark, []).append(cell_data.cell.system)
-    return [f"{', '.join(dict.fromkeys(of_remark))}: {remark}" for remark, of_remark in systems.items()]
+    if run_data.record.facts.get("memory_is_lent"):
+        systems |= {LENT_MEMORY: [cell.cell.system for cell in run_data.cells if _fills_memory(cell.result)]}
+    return [f"{', '.join(dict.fromkeys(names))}: {remark}" for remark, names in systems.items() if names]
+
+
+def _fills_memory(result: Result | None) -> bool:
+    return result is not None and (result.estimate_hz or 0.0) * result.message_bytes >= LENT_BYTES_PER_S
 
 
 def format_claim(result: Result | None) -> str:

@@ -14,7 +14,8 @@ from reports.data.run_data import CellData, RunData
 
 Pairs = list[tuple[str, str]]
 LABELS = {
-    "cpu": "Processor", "cores": "Cores", "memory_bytes": "Memory", "kernel": "Kernel", "clock_source": "Clock",
+    "cpu": "Processor", "cores": "Cores", "memory_bytes": "Memory", "memory_is_lent": "Memory lent by a host",
+    "kernel": "Kernel", "clock_source": "Clock",
     "python": "Python", "java": "Java", "environments": "Environments", "revision": "Revision", "command": "Command",
 }  # fmt: skip
 REPEAT = ("command", "revision")

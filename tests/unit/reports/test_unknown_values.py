@@ -18,6 +18,7 @@ from frameworks.spark.site import SparkSite
 from producers.kafka.site import KafkaSite
 from reports.data.bottleneck import find_bottleneck
 from reports.data.derived import compute_used_cores, find_bound
+from reports.data.labels import list_remarks
 from reports.data.run_data import CellData, JudgedTrial, read_run_data
 from reports.data.winners import rank_cells, summarize_run
 from reports.figures.latency import collect_latency_curves, list_latency_trials
@@ -161,3 +162,15 @@ def test_an_unstable_cell_wins_nothing(high, leaders):
     )
     assert rank_cells([measured(FAST), unstable])[0].leaders == leaders
     assert rank_cells([unstable])[0].leaders == ()
+
+
+@pytest.mark.parametrize(("lent", "remarks"), [(True, 1), (False, 0)])
+def test_lent_memory_is_a_remark_on_cells_that_fill_it(run, lent, remarks):
+    """A cell of 100 MB/s and more needs new memory all the time; one of less does not."""
+    run_data = read_run_data(run)
+    large = measured(Cell("spark", "files", 10**6, 0.0001), 338.0)
+    facts = {**run_data.record.facts, "memory_is_lent": lent}
+    record = replace(run_data.record, facts=facts)
+    found = list_remarks(replace(run_data, record=record, cells=(measured(FAST), large)))
+    assert len(found) == remarks
+    assert all(remark.startswith("spark/files: The host of this virtual machine lends memory") for remark in found)
