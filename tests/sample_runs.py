@@ -6,6 +6,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from bench.config.scenario import Grid, Scenario
 from bench.config.site import Site
 from bench.model.cell import Cell
@@ -127,6 +129,8 @@ QUICK = Scenario(
     systems=("spark/tcp", "spark/files", "spark/kafka", "python/kafka"),
     grid=Grid((MessageSize(100), MessageSize(10_000), MessageSize(1_000_000)), (Seconds(0), Seconds(0.01))),
 )
+MIXED_SIZE = MessageSize.read({"choice": {"100 B": "90 %", "10 kB": "10 %"}})
+MIXED = replace(QUICK, systems=("python/kafka",), grid=Grid((MessageSize(100), MIXED_SIZE)))
 UNFINISHED = Cell("python", "kafka", 1_000_000, 0.01)
 
 

@@ -1,7 +1,5 @@
-"""A program that cannot be run is refused with its reason, and one that can is told what it needs."""
+"""A program that cannot be run is refused with its reason."""
 
-import json
-import stat
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,13 +9,10 @@ import pytest
 from bench.errors import UsageError
 from bench.model.cell import Cell
 from bench.plugins import registry
-from bench.plugins.protocols import Endpoint
-from frameworks.command.endpoint_file import ReportTarget, describe, variables, write_endpoint_file
-from frameworks.command.report_reader import group_records
 
 CELL = Cell("command", "kafka", 1000, 0.01)
-ENDPOINT = Endpoint("kafka", "127.0.0.1:9092", "a-topic", 3, client={"user": "bench"})
-TOLD = describe(CELL, ENDPOINT, ReportTarget("127.0.0.1:5000", "a-token"), 2)
+
+
 TINY_LOCK = "tiny:\n  org.jspecify:jspecify:1.0.0: 1fad6e6b\n"
 
 
@@ -76,42 +71,6 @@ def test_a_lock_file_of_jars_must_list_them(tmp_path: Path, text: str | None, re
     found = unsupported_reason(jars=str(lock))
     assert (found is None) == (reason is None)
     assert reason is None or reason in (found or "")
-
-
-def test_the_endpoint_file_is_only_its_owners(tmp_path: Path) -> None:
-    """It has all that the program needs, and replaces that of the deployment before."""
-    path = tmp_path / "endpoint.json"
-    path.write_text("{}")
-    write_endpoint_file(path, TOLD)
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    told = json.loads(path.read_text())
-    assert (told["address"], told["topic"], told["partitions"]) == ("127.0.0.1:9092", "a-topic", 3)
-    assert (told["client"], told["cpu_seconds"], told["cores"]) == ({"user": "bench"}, 0.01, 2)
-    assert (told["report_address"], told["report_token"], told["report_topic"]) == ("127.0.0.1:5000", "a-token", "")
-    assert [path.name for path in tmp_path.iterdir()] == ["endpoint.json"]
-
-
-def test_a_file_that_cannot_be_written_is_the_users(tmp_path: Path) -> None:
-    """The line names the setting."""
-    with pytest.raises(UsageError, match=r"settings\.command\.file: .*missing"):
-        write_endpoint_file(tmp_path / "missing" / "endpoint.json", TOLD)
-
-
-def test_variables_have_what_is_one_value(tmp_path: Path) -> None:
-    """They are texts, and the file's path is one of them."""
-    found = variables(TOLD, tmp_path / "endpoint.json")
-    assert found["STREAM_BENCH_ENDPOINT"] == str(tmp_path / "endpoint.json")
-    assert found["STREAM_BENCH_CPU_SECONDS"] == "0.01"
-    assert found["STREAM_BENCH_REPORT_TOKEN"] == "a-token"
-    assert "STREAM_BENCH_CLIENT" not in found
-
-
-def test_messages_of_a_topic_are_records_of_one_size() -> None:
-    """One of neither size is a record that cannot be read, and so not passed over."""
-    batches = list(group_records([b"a" * 64, b"b" * 80, b"a" * 64, b"", b"c" * 100]))
-    assert [batch.shape for batch in batches] == [(2, 64), (1, 80), (2, 64)]
-    assert batches[2].sum() == 0
-    assert list(group_records([])) == []
 
 
 def test_python_in_the_command_is_the_harnesss_own() -> None:

@@ -1,8 +1,10 @@
-"""Exported and imported results mean the same in both tools."""
+"""Results that come from the OpenMessaging Benchmark, or go to it, mean the same in both tools."""
+
+import pytest
+
+pytest.importorskip("matplotlib", reason="the extra `report` is not installed")
 
 import json
-import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,17 +12,10 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("matplotlib", reason="the extra `report` is not installed")
-
-import pyarrow.parquet as pq
-from msgspec import structs
-from sample_runs import make_run
-
 from bench.errors import UsageError
 from bench.storage.run_folder import read_results, read_run
-from bench.system.machine_speed import MachineSpeed
 from reports.data.run_data import read_run_data
-from reports.formats import comparison, html_page, openmessaging, parquet
+from reports.formats import html_page, openmessaging
 
 GOOD: dict[str, Any] = {
     "workload": "1 topic / 16 partitions / 1kb", "driver": "Kafka throughput", "messageSize": 1024,
@@ -30,29 +25,10 @@ GOOD: dict[str, Any] = {
 }  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_run(tmp_path_factory.mktemp("export") / "run")
-
-
 def write_result_file(folder: Path, name: str = "result.json", **changes: Any) -> Path:
     path = folder / name
     path.write_text(json.dumps(GOOD | changes))
     return path
-
-
-def test_tables_have_a_row_for_each_cell_and_each_trial(run: Path) -> None:
-    """Columns have the names of cells.json, and each trial has its verdict."""
-    cells, trials = (pq.ParquetFile(path).read() for path in parquet.write(run))
-    assert (cells.num_rows, trials.num_rows) == (24, 132)
-    assert set(trials["verdict"].to_pylist()) == {"sustained", "overloaded"}
-    assert cells.schema.field("estimate_hz").type == "double"
-
-
-def test_a_value_that_does_not_exist_is_null(run: Path) -> None:
-    """It is never written as 0."""
-    last = pq.ParquetFile(parquet.write(run)[0]).read().to_pylist()[-1]
-    assert (last["status"], last["estimate_hz"], last["lost"]) == ("no result yet", None, None)
 
 
 def test_our_cells_come_back_as_bounds(run: Path, tmp_path: Path) -> None:
@@ -126,7 +102,7 @@ def test_another_kind_of_file_is_refused_in_one_line(tmp_path: Path, content: by
 def test_an_imported_run_cannot_be_resumed(tmp_path: Path) -> None:
     """The command ends with an error of one line, since another tool measured the run."""
     folder = openmessaging.read([write_result_file(tmp_path)], tmp_path / "results", "")
-    smoke = Path(__file__).parents[3] / "scenarios" / "smoke.yaml"
+    smoke = Path(__file__).parents[4] / "scenarios" / "smoke.yaml"
     command = (sys.executable, "-m", "bench", "run", str(smoke), "--resume", str(folder))
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
@@ -138,48 +114,3 @@ def test_the_same_cell_twice_is_refused(tmp_path: Path) -> None:
     files = [write_result_file(tmp_path, f"{n}.json") for n in range(3)]
     with pytest.raises(UsageError, match="import it by itself"):
         openmessaging.read(files, tmp_path / "results", "")
-
-
-def test_runs_are_compared_cell_by_cell(run: Path, tmp_path: Path) -> None:
-    """The page has a row for each cell with each run's rate, its interval and its ratio to the first run."""
-    other = make_run(tmp_path / "other", unfinished=())
-    text = comparison.write([run, other], tmp_path).read_text(encoding="utf-8")
-    assert text.count("<tr><td>") == 24
-    assert "x1.00 [" in text
-    assert "other is faster in 0 cells, slower in 0" in text
-
-
-def test_runs_on_a_machine_of_another_speed_say_so(run: Path) -> None:
-    """The sentence has the ratio for each run but the first; there is none where a run has no speed."""
-    first = read_run_data(run)
-    fast, slow = (structs.replace(first, speed=MachineSpeed(cpu, 10.0)) for cpu in (100.0, 85.0))
-    (sentence,) = comparison.summarize_speeds([fast, slow, fast])
-    assert "CPU 0.85, 1.00; memory bandwidth 1.00, 1.00" in sentence
-    assert comparison.summarize_speeds([fast, first]) == []
-
-
-def test_a_faster_run_is_called_faster(run: Path, tmp_path: Path) -> None:
-    """The page shows the word of bench.analysis.comparison and the ratio."""
-    cells = json.loads((run / "cells.json").read_text())
-    for cell in cells["cells"]:
-        for rate in ("estimate_hz", "low_hz", "high_hz"):
-            cell[rate] = cell[rate] and 2 * cell[rate]
-    other = tmp_path / "other"
-    shutil.copytree(run, other)
-    (other / "cells.json").write_text(json.dumps(cells))
-    text = comparison.write([run, other], tmp_path).read_text(encoding="utf-8")
-    assert "x2.00 [" in text
-    assert re.search(r"other is faster in 1\d cells, slower in 0", text)
-
-
-def test_the_spread_of_repeated_cells_is_compared_with_their_intervals(run: Path, tmp_path: Path) -> None:
-    """With three runs or more there is a forest plot for each measured cell, and a sentence about the spread."""
-    folders = [run, *(make_run(tmp_path / name, unfinished=()) for name in ("second", "third"))]
-    two, three = (comparison.write(folders[:many], tmp_path / str(many)).read_text(encoding="utf-8") for many in (2, 3))
-    assert "Repeated cells" not in two
-    assert "3 runs: estimates spread by 0.0 %" in three
-    assert "narrower than promised" in three  # the same figures three times
-    used, defined = (set(re.findall(pattern, three)) for pattern in (r'<use href="#([^"]+)"', r'id="([^"]+)"'))
-    assert used  # the estimates are dots
-    assert used <= defined
-    assert three.count("the same cell in 3 runs") >= 12

@@ -1,6 +1,7 @@
 """Figures look like the reference images in images/, which somebody has checked by eye.
 
-`PYTHONPATH=tests:. python tests/unit/reports/test_reference_images.py` renews the images after a deliberate change.
+`PYTHONPATH=tests:. python tests/unit/reports/figures/test_reference_images.py` renews them after a deliberate
+change.
 """
 
 import io

@@ -4,9 +4,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-pytest.importorskip("matplotlib", reason="the extra `report` is not installed")
-
 from msgspec.structs import replace
 from sample_runs import QUICK, make_measurement, make_result
 
@@ -14,19 +11,22 @@ from bench.analysis.verdict import Verdict
 from bench.config.scenario import LoadSettings
 from bench.config.site import Site
 from bench.model.cell import Cell
-from bench.model.measurement import Bound, Measurement, PlannedTrial, Result, Series
+from bench.model.measurement import Bound, Measurement, Result, Series
 from bench.storage.run_folder import RunRecord
 from bench.units import Bandwidth
+from frameworks.spark.site import SparkSite
 from producers.kafka.site import KafkaSite
 from reports.data.bottleneck import find_bottleneck
-from reports.data.log_excerpt import Logs
+from reports.data.derived import compute_used_cores
 from reports.data.run_data import CellData, JudgedTrial, RunData
-from reports.figures.heatmap_kinds import describe_cpu
-from reports.figures.posterior_curve import compute_posterior_curve
-from reports.figures.rate_curves import collect_curves
 
 FREE = Cell("spark", "kafka", 10_000, 0.0)
+
+
 DEAR = Cell("spark", "kafka", 10_000, 0.01)
+BESIDE = Cell("spark", "kafka", 1000, 0.01)
+
+
 IDLE = {"framework": 4.0, "source": 0.5, "load": 0.5, "busy": 5.5, "seconds": 10.0, "available": 20.0}
 
 
@@ -88,17 +88,6 @@ def test_a_rate_near_a_soft_bound_of_the_source_is_limited_by_it(name: str, kind
     bottleneck = find_bottleneck(make_run_data(), make_cell_data(FREE, overloaded(cpu=IDLE), soft_bounds=(far,)))
     assert bottleneck is not None
     assert bottleneck.kind == "not known"
-
-
-def test_the_soft_bounds_of_each_source_are_drawn_over_the_sizes() -> None:
-    """Each source has one line, however many systems read it; a source without a soft bound has none."""
-    sizes, bounds = (10_000, 1_000_000), {"kafka": (Bound("disk", 900.0, hard=False),), "tcp": ()}
-    cells = [
-        Cell(framework, source, size, 0.0) for framework in ("python", "spark") for source in bounds for size in sizes
-    ]
-    with_results = tuple(CellData(cell, make_result(cell, soft_bounds=bounds[cell.source]), ()) for cell in cells)
-    curves = collect_curves(replace(make_run_data(), cells=with_results), 0.0)
-    assert curves.bounds == (("kafka’s disk", ((10_000, 900.0), (1_000_000, 900.0))),)
 
 
 def test_a_full_link_is_the_bottleneck() -> None:
@@ -222,39 +211,29 @@ def test_a_cell_without_a_rate_has_no_bottleneck(status: str) -> None:
     assert find_bottleneck(make_run_data(), make_cell_data(FREE, overloaded(), status=status)) is None
 
 
-def test_more_useful_cpu_than_was_used_is_impossible() -> None:
-    """It is called impossible and drawn without a colour."""
-    trial = make_measurement(5, 180.0, 200.0, "confirm", cpu={"framework": 10.0, "source": 0.0, "seconds": 10.0})
-    value, claim, _ = describe_cpu(make_run_data(), make_cell_data(DEAR, trial, "", "sustained", confirmed_hz=180.0))
-    assert (value, claim) == (None, "impossible")
-
-
-def test_the_posterior_lies_between_the_trials() -> None:
-    """The interval is that of the result, on the scale of the trials."""
-    trials = (
-        JudgedTrial(make_measurement(1, 95.0, 100.0), Verdict("sustained")),
-        JudgedTrial(make_measurement(2, 130.0, 100.0), Verdict("overloaded", "backlog grew", 0.23)),
-    )
-    result = make_result(FREE, estimate_hz=110.0, low_hz=97.0, high_hz=125.0)
-    posterior = compute_posterior_curve(CellData(FREE, result, trials), QUICK.search)
-    assert posterior is not None
-    assert posterior.interval is not None
-    (sustained,), (over,) = posterior.sustained, posterior.overloaded
-    assert posterior.interval[0] < (sustained + over) / 2 < posterior.interval[1]
-
-
-def test_a_log_excerpt_has_the_lines_of_the_cell_s_time(tmp_path: Path) -> None:
-    """Lines of other cells are left out, and a line without a time belongs to the one before."""
-    (tmp_path / "logs").mkdir()
-    lines = [
-        "26/05/04 09:00:00 WARN early",
-        "26/05/04 10:00:05 WARN mine",
-        "\tat Some.java",
-        "26/05/04 12:00:00 WARN late",
-        "\x1b[0m",
-    ]
-    (tmp_path / "logs" / "spark.log").write_text("\n".join(lines))
-    planned = PlannedTrial(0, 1.0, 1.0, 1.0, "search")
-    trial = JudgedTrial(replace(overloaded(), planned=planned), Verdict("sustained"))
-    (excerpt,) = Logs(tmp_path).find_excerpts(CellData(FREE, None, (trial,)))
-    assert (excerpt.file, excerpt.text) == ("spark.log", "26/05/04 10:00:05 WARN mine\n\tat Some.java")
+@pytest.mark.parametrize(
+    ("site", "gone"),
+    [
+        ({"cores": 16, "sections": {"spark": SparkSite("spark://h:7077")}}, "framework"),
+        ({"sections": {"kafka": KafkaSite("h:9092")}}, "source"),
+    ],
+    ids=["framework", "source"],
+)
+def test_the_cpu_of_a_service_on_another_host_is_no_bottleneck(site: Any, gone: str) -> None:
+    """Only a client of the service runs on this machine; the cores that were used are not known."""
+    cpu = {
+        "framework": 3.0,
+        "source": 0.0,
+        "load": 2.0,
+        "harness": 1.0,
+        "busy": 6.0,
+        "seconds": 10.0,
+        "available": 20.0,
+    }
+    del cpu[gone]
+    cell_data = make_cell_data(BESIDE, overloaded(cpu=cpu))
+    bottleneck = find_bottleneck(make_run_data(**site), cell_data)
+    assert bottleneck is None or bottleneck.kind in ("not known", "CPU cost")
+    (trial,) = cell_data.trials
+    sustained = JudgedTrial(trial.measurement, Verdict("sustained"))
+    assert compute_used_cores(replace(cell_data, trials=(sustained,))) is None

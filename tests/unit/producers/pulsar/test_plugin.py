@@ -1,6 +1,4 @@
-"""Pulsar's adapter: copies of each byte, the token of its administration."""
-
-from pathlib import Path
+"""Pulsar's brokers and bookies send and write some bytes more than once."""
 
 from bench.analysis.bounds import Copies
 from bench.config.scenario import Grid, Scenario
@@ -8,7 +6,6 @@ from bench.config.site import Site
 from bench.model.message_sizes import MessageSize
 from bench.runner.cell_plan import plan_cell
 from bench.units import Bandwidth
-from producers.pulsar.admin import Admin
 from producers.pulsar.plugin import copies, pulsar_copies
 from producers.pulsar.site import PulsarSite
 from producers.pulsar.source import PulsarSettings
@@ -38,10 +35,3 @@ def test_copies_are_known_where_the_site_says_who_keeps_a_message() -> None:
     complete = PulsarSite("pulsar://a:1,b:1", "http://a:2", bookies=4, write_quorum=2)
     assert copies(settings, Site(sections={"pulsar": complete})) == pulsar_copies(2, bookies=4, brokers=2)
     assert copies(settings, Site(sections={"pulsar": PulsarSite("pulsar://a:1", "http://a:2")})) is None
-
-
-def test_the_first_line_of_a_token_file_is_the_token(tmp_path: Path) -> None:
-    """The rest of the file is not sent."""
-    (tmp_path / "token").write_text(" the token \nand a note\n")
-    site = PulsarSite("pulsar://b1:6650", "http://b1:8080", token_file=str(tmp_path / "token"))
-    assert Admin(site)._headers()["Authorization"] == "Bearer the token"

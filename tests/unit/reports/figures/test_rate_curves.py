@@ -1,0 +1,29 @@
+"""Rates over the message size, and the bounds above them."""
+
+import pytest
+
+pytest.importorskip("matplotlib", reason="the extra `report` is not installed")
+
+from pathlib import Path
+
+import pytest
+from sample_runs import QUICK, make_result
+
+from bench.config.site import Site
+from bench.model.cell import Cell
+from bench.model.measurement import Bound
+from bench.storage.run_folder import RunRecord
+from reports.data.run_data import CellData, RunData
+from reports.figures.rate_curves import collect_curves
+
+
+def test_the_soft_bounds_of_each_source_are_drawn_over_the_sizes() -> None:
+    """Each source has one line, however many systems read it; a source without a soft bound has none."""
+    sizes, bounds = (10_000, 1_000_000), {"kafka": (Bound("disk", 900.0, hard=False),), "tcp": ()}
+    cells = [
+        Cell(framework, source, size, 0.0) for framework in ("python", "spark") for source in bounds for size in sizes
+    ]
+    with_results = tuple(CellData(cell, make_result(cell, soft_bounds=bounds[cell.source]), ()) for cell in cells)
+    record = RunRecord(1, QUICK, Site(), {"cores": 2}, "2026-05-04T10:00:00Z")
+    curves = collect_curves(RunData(Path(), record, with_results), 0.0)
+    assert curves.bounds == (("kafka’s disk", ((10_000, 900.0), (1_000_000, 900.0))),)

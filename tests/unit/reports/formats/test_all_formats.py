@@ -1,0 +1,64 @@
+"""Each report can be made of any run folder, and again with the same bytes."""
+
+import pytest
+
+pytest.importorskip("matplotlib", reason="the extra `report` is not installed")
+pytest.importorskip("typst", reason="the extra `report` is not installed")
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sample_runs import QUICK, make_measurement, make_run
+
+from bench.model.measurement import Series
+from bench.storage.run_folder import RunFolder
+from reports.formats import csv_table, html_page, images, json_report, pdf
+
+
+@pytest.mark.parametrize(
+    ("report", "name"),
+    [(html_page, "report.html"), (pdf, "report.pdf"), (json_report, "report.json"), (csv_table, "cells.csv")],
+    ids=["html", "pdf", "json", "csv"],
+)
+def test_a_report_names_the_file_that_it_wrote(run: Path, report: Any, name: str) -> None:
+    """The file exists and is not empty."""
+    assert report.write(run) == [run / name]
+    assert (run / name).stat().st_size > 0
+
+
+@pytest.mark.parametrize(
+    ("report", "pattern"),
+    [
+        (html_page, "report.html"), (pdf, "report.pdf"), (images, "figures/*.svg"),
+        (json_report, "report.json"), (csv_table, "cells.csv"),
+    ],
+    ids=["html", "pdf", "svg", "json", "csv"],
+)  # fmt: skip
+def test_the_same_run_gives_the_same_bytes(reported_run: Path, report: Any, pattern: str) -> None:
+    """Nothing in a report comes from the clock or from chance."""
+    before = {path: path.read_bytes() for path in reported_run.glob(pattern)}
+    report.write(reported_run)
+    assert before
+    assert {path: path.read_bytes() for path in reported_run.glob(pattern)} == before
+
+
+@pytest.mark.parametrize(
+    "report", [html_page, pdf, images, json_report, csv_table], ids=["html", "pdf", "png", "json", "csv"]
+)
+def test_trials_without_any_result_make_a_report(tmp_path: Path, report: Any) -> None:
+    """A run that was killed in its first cell has a report."""
+    run = make_run(tmp_path / "run", unfinished=QUICK.cells())
+    store = RunFolder(run)
+    store.add(QUICK.cells()[0], make_measurement(0, 50.0, 40.0))
+    assert all(path.exists() for path in report.write(run))
+
+
+@pytest.mark.parametrize(
+    "report", [html_page, pdf, images, json_report, csv_table], ids=["html", "pdf", "png", "json", "csv"]
+)
+def test_a_trial_without_counters_makes_a_report(tmp_path: Path, report: Any) -> None:
+    """A load that died at once leaves an empty series."""
+    run = make_run(tmp_path / "run", unfinished=QUICK.cells())
+    RunFolder(run).add(QUICK.cells()[0], make_measurement(0, 50.0, 40.0, ended="load died", offered=0, series=Series()))
+    assert all(path.exists() for path in report.write(run))
