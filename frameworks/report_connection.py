@@ -13,7 +13,7 @@ REPORT_INTERVAL_S = 0.05
 _TIMEOUT_S = 10.0
 
 
-class Hello(Struct, frozen=True, tag="secret"):
+class ReportHello(Struct, frozen=True, tag="secret"):
     """The first line to the harness."""
 
     secret: str
@@ -37,7 +37,7 @@ class ReportConnection:
     def __init__(self, address: ReportAddress) -> None:
         sock = socket.create_connection((address.host, address.port), timeout=_TIMEOUT_S)
         self._channel: Channel[Ready] = Channel(sock, Ready)
-        self._channel.send(Hello(address.secret))
+        self._channel.send(ReportHello(address.secret))
         self._channel.send(Ready())
         self._reports: list[ProcessingReport] = []
         self._lock, self._closed = Lock(), Event()

@@ -14,7 +14,7 @@ from bench.errors import SiteError
 from bench.services.ports import LOOPBACK
 from bench.system.ipc import Inbox, Ready
 from bench.workload.delivery_counts import ProcessingReport
-from frameworks.report_connection import Hello, ReportAddress
+from frameworks.report_connection import ReportAddress, ReportHello
 
 logger = logging.getLogger(__name__)
 
@@ -48,7 +48,7 @@ class ReportServer:
         for index, inbox in enumerate(list(self._inboxes)):
             ended = inbox.ended  # first: what came before the end is still received
             for one in inbox.receive():
-                if isinstance(one, Hello) and compare_digest(one.secret.encode(), self.address.secret.encode()):
+                if isinstance(one, ReportHello) and compare_digest(one.secret.encode(), self.address.secret.encode()):
                     self._ready.add(index)
                 elif index not in self._ready:
                     ended = True
@@ -77,4 +77,4 @@ class ReportServer:
                 sock, _ = self._listener.accept()
             except OSError:
                 return
-            self._inboxes.append(Inbox(sock, Hello | ProcessingReport | Ready))  # type: ignore[arg-type]  # a union of tagged structs
+            self._inboxes.append(Inbox(sock, ReportHello | ProcessingReport | Ready))  # type: ignore[arg-type]  # a union of tagged structs

@@ -29,7 +29,7 @@ from bench.units import Seconds
 from bench.workload.delivery_counts import ProcessingReport
 from bench.workload.processing import MessageProcessor
 from frameworks.command.endpoint_file import ReportTarget, describe, variables, write_endpoint_file
-from frameworks.command.report_reader import Connected, Listening, Reading
+from frameworks.command.report_reader import Connected, Listening, ReadReports
 
 EXAMPLE = "{python} -m frameworks.command.example"
 JARS, NO_PROGRAM = "{jars}", "none"
@@ -149,7 +149,7 @@ class RunningProgram:
         received = ProcessingReport | Listening | Connected | Failure
         reader = env.supervisor.start(command, name="report-reader", role="framework", received=received)
         self._children.append(reader)
-        reader.inbox.send(Reading(work, token, self._settings.listen or f"{LOOPBACK}:0", results))
+        reader.inbox.send(ReadReports(work, token, self._settings.listen or f"{LOOPBACK}:0", results))
         address = reader.wait_reply(Listening, READER_TIMEOUT_S).address
         return ReportTarget(address, token) if results is None else ReportTarget(topic=results.name)
 

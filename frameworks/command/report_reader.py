@@ -27,7 +27,7 @@ MAX_MESSAGES = 20_000
 """Of a topic that are taken at once."""
 
 
-class Reading(Struct, frozen=True, tag="reading"):
+class ReadReports(Struct, frozen=True, tag="reading"):
     """A command, sent once: count what is reported."""
 
     work: MessageProcessor
@@ -51,17 +51,17 @@ class Connected(Struct, frozen=True, tag="connected"):
 
 def main() -> None:
     """Serve the channel whose file number ends the command line."""
-    serve_command(Reading, _read)
+    serve_command(ReadReports, _read)
 
 
-def _read(channel: Channel[Reading], reading: Reading) -> None:
+def _read(channel: Channel[ReadReports], reading: ReadReports) -> None:
     if reading.results is not None:
         _read_topic(channel, reading.work, reading.results)
     else:
         _read_connections(channel, reading)
 
 
-def _read_topic(channel: Channel[Reading], work: MessageProcessor, results: Endpoint) -> None:
+def _read_topic(channel: Channel[ReadReports], work: MessageProcessor, results: Endpoint) -> None:
     reports = _Reports(channel)
     with contextlib.closing(registry.open_consumer(results)) as consumer:
         channel.send(Listening(""))
@@ -71,7 +71,7 @@ def _read_topic(channel: Channel[Reading], work: MessageProcessor, results: Endp
             channel.receive(timeout=0)  # EOFError ends it
 
 
-def _read_connections(channel: Channel[Reading], reading: Reading) -> None:
+def _read_connections(channel: Channel[ReadReports], reading: ReadReports) -> None:
     reports = _Reports(channel)
     with Connections(Address.parse(reading.listen), reading.token.encode()) as connections:
         channel.send(Listening(connections.address))
@@ -102,7 +102,7 @@ def group_records(messages: Sequence[bytes]) -> Iterator[Bytes]:
 class _Reports:
     """The reports that are not sent yet; those of one run are merged."""
 
-    def __init__(self, channel: Channel[Reading]) -> None:
+    def __init__(self, channel: Channel[ReadReports]) -> None:
         self._channel, self._waiting, self._sent = channel, list[ProcessingReport](), 0.0
 
     def add(self, reports: Iterable[ProcessingReport]) -> None:

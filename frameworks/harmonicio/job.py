@@ -14,7 +14,7 @@ from bench.system.ipc import Channel, Ready
 from bench.workload.delivery_counts import ProcessingReport, merge_reports
 from bench.workload.processing import MessageProcessor, report_idle
 from frameworks.harmonicio.engine.pe import Batch, of_batch
-from frameworks.report_connection import Hello, ReportAddress
+from frameworks.report_connection import ReportAddress, ReportHello
 
 REPORT_INTERVAL_S = 0.1
 """Seconds between two reports at high rates; at low ones every batch is reported at once. A report costs 0.3
@@ -40,7 +40,7 @@ class Job:
         self._channel: Channel[Ready] = Channel(
             socket.create_connection((reports.host, reports.port), timeout=10), Ready
         )
-        self._channel.send(Hello(reports.secret))
+        self._channel.send(ReportHello(reports.secret))
         self._channel.send(Ready())
         self._reports: list[ProcessingReport] = []
         self._reported = 0.0

@@ -14,7 +14,7 @@ from bench.system.ipc import Failure, Ready
 from bench.workload.delivery_counts import ProcessingReport
 from bench.workload.processing import MessageProcessor
 from frameworks.batch_limits import max_batch_messages
-from frameworks.python.worker import Reading
+from frameworks.python.worker import ReadSource
 
 READY_TIMEOUT_S = 60.0
 MAX_BATCH_CPU_S = 0.05
@@ -65,7 +65,7 @@ class PythonWorkers:
                     command, name=f"python-{member}", role="framework", received=ProcessingReport | Ready | Failure
                 )
                 self._workers.append(worker)
-                worker.inbox.send(Reading(endpoint, work, member=member, members=members, most=most))
+                worker.inbox.send(ReadSource(endpoint, work, member=member, members=members, most=most))
             for worker in self._workers:
                 worker.wait_reply(Ready, READY_TIMEOUT_S)
             opening.pop_all()  # it stays open

@@ -18,7 +18,7 @@ TIMEOUT_S = 0.05
 """Seconds for which messages are waited for before the channel is looked at."""
 
 
-class Reading(Struct, frozen=True, tag="reading"):
+class ReadSource(Struct, frozen=True, tag="reading"):
     """A command, sent once: process the member's share of an endpoint, in batches of at most `most` messages."""
 
     endpoint: Endpoint
@@ -30,16 +30,16 @@ class Reading(Struct, frozen=True, tag="reading"):
 
 def main() -> None:
     """Serve the channel whose file number ends the command line."""
-    serve_command(Reading, _read)
+    serve_command(ReadSource, _read)
 
 
-def _read(channel: Channel[Reading], reading: Reading) -> None:
+def _read(channel: Channel[ReadSource], reading: ReadSource) -> None:
     with closing(registry.open_consumer(reading.endpoint, reading.member, reading.members)) as consumer:
         channel.send(Ready())
         _work(channel, reading, consumer)
 
 
-def _work(channel: Channel[Reading], reading: Reading, consumer: Consumer) -> None:
+def _work(channel: Channel[ReadSource], reading: ReadSource, consumer: Consumer) -> None:
     """Take, process, report; EOFError ends it."""
     spans = reading.work.record_spans(f"worker {reading.member}")
     reports: list[ProcessingReport] = []

@@ -16,7 +16,7 @@ _SCHEMA = pa.schema([pa.field("value", pa.binary())])
 
 
 @dataclass
-class Span(InputPartition):
+class MessageRange(InputPartition):
     """The messages `first` to `last` - 1 of one producer."""
 
     producer: int
@@ -56,11 +56,13 @@ class MemoryStreamReader(DataSourceStreamReader):
         """Return the newest offset."""
         return {"read": self._count}
 
-    def partitions(self, start: Mapping[str, int], end: Mapping[str, int]) -> Sequence[Span]:
+    def partitions(self, start: Mapping[str, int], end: Mapping[str, int]) -> Sequence[MessageRange]:
         """Return a task for each core."""
-        return [Span(part, start["read"], end["read"]) for part in range(self._parts) if end["read"] > start["read"]]
+        return [
+            MessageRange(part, start["read"], end["read"]) for part in range(self._parts) if end["read"] > start["read"]
+        ]
 
-    def read(self, partition: Span) -> Iterator[pa.RecordBatch]:  # type: ignore[override]  # ours are Spans
+    def read(self, partition: MessageRange) -> Iterator[pa.RecordBatch]:  # type: ignore[override]  # ours are MessageRanges
         """Yield messages; called in an executor's worker."""
         most = messages_at_once(self._size)
         writer = MessageWriter(run=1, producer=partition.producer, size=self._size, cost=0.0, entropy=self._entropy)

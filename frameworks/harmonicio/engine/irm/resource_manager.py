@@ -24,7 +24,7 @@ _MAX_REFUSALS = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Placement:
+class PePlacement:
     """A request, the worker that its PE is to be started on, and its size there."""
 
     request: PeRequest
@@ -101,14 +101,14 @@ class ResourceManager:
                 continue
             self._packed.append((request, index))
 
-    def take_placements(self) -> list[Placement]:
+    def take_placements(self) -> list[PePlacement]:
         """Remove the packed requests; return those whose worker is enabled. The others are retried."""
         packed, self._packed = self._packed, []
-        workers, placements = self.workers.workers(), list[Placement]()
+        workers, placements = self.workers.workers(), list[PePlacement]()
         for request, index in packed:
             size = self.packing.bins[index].items.get(request.key) if index < len(self.packing.bins) else None
             if index < len(workers) and size is not None:
-                placements.append(Placement(request, workers[index], size))
+                placements.append(PePlacement(request, workers[index], size))
             else:
                 self.record_failure(request)
         return placements

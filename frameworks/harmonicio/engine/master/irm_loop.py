@@ -8,7 +8,7 @@ from typing import Any
 from frameworks.harmonicio.engine.config import MasterConfig
 from frameworks.harmonicio.engine.errors import HarmonicError
 from frameworks.harmonicio.engine.irm.parameters import PROFILES
-from frameworks.harmonicio.engine.irm.resource_manager import Placement, ResourceManager
+from frameworks.harmonicio.engine.irm.resource_manager import PePlacement, ResourceManager
 from frameworks.harmonicio.engine.master.fleet import Fleet, StreamSpec
 from frameworks.harmonicio.engine.master.queue import MessageQueue
 from frameworks.harmonicio.engine.master.registry import Registry
@@ -79,7 +79,7 @@ class IrmLoop:
         for image, averages in reports.items():
             self._manager.profiler.add_reports(image, averages)
 
-    async def _start(self, placement: Placement, now: float) -> None:
+    async def _start(self, placement: PePlacement, now: float) -> None:
         """Start a PE on its worker; otherwise its request is retried."""
         request, worker = placement.request, self._registry.workers.get(placement.worker)
         spec = self._specs[request.c_name]
