@@ -10,7 +10,8 @@ import mmap
 import sys
 from pathlib import Path
 
-from bench.errors import ServiceError
+import psutil
+
 from bench.system import host_info
 from bench.system.side_by_side import run_side_by_side
 from bench.system.supervisor import run_tool
@@ -28,7 +29,7 @@ def use_free_memory() -> None:
     Child processes do it, one for each core, which end before this returns.
     """
     cores = host_info.cores()
-    part = int(max(0.0, min(MAX_BYTES, FREE_SHARE * min(_free_bytes(), left_in_groups())))) // cores
+    part = int(max(0.0, min(MAX_BYTES, FREE_SHARE * min(psutil.virtual_memory().free, left_in_groups())))) // cores
     command = [sys.executable, "-m", "bench.system.memory", str(part)]
     run_side_by_side({f"using memory {core}": lambda: run_tool(command, timeout_s=TIMEOUT_S) for core in range(cores)})
 
@@ -61,15 +62,6 @@ def left_in_groups(root: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/
         if limit.exists() and used.exists() and (text := limit.read_text(encoding="ascii").strip()) != "max":
             left = min(left, int(text) - int(used.read_text(encoding="ascii")))
     return left
-
-
-def _free_bytes() -> int:
-    """Return the bytes that nothing uses, not even the page cache."""
-    lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-    free = next((line for line in lines if line.startswith("MemFree:")), None)
-    if free is None:
-        raise ServiceError("/proc/meminfo does not say how much memory is free")
-    return int(free.split()[1]) * 1024
 
 
 if __name__ == "__main__":

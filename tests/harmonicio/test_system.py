@@ -174,9 +174,9 @@ def test_health_readiness_and_metrics_are_served(cluster):
     cluster.submit()
     cluster.wait_pes(1)
     text = request(cluster.port, "/metrics")[1]
-    assert "harmonicio_workers 1\n" in text
+    assert "harmonicio_workers 1.0\n" in text
     assert 'harmonicio_processed_total{pe="' in text
-    assert "harmonicio_worker_pes 1\n" in request(cluster.worker_port, "/metrics")[1]
+    assert "harmonicio_worker_pes 1.0\n" in request(cluster.worker_port, "/metrics")[1]
     samples = json.loads(request(cluster.port, "/v1/samples")[1])["samples"]
     assert len(samples[0]) == 5
 

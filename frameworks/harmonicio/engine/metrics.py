@@ -1,53 +1,56 @@
-"""The master's metrics in the Prometheus text format."""
+"""Metrics in the Prometheus text format."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-_HELP = {
-    "queue_messages": ("gauge", "messages in the queue"),
-    "queue_bytes": ("gauge", "bytes in the queue"),
-    "pes": ("gauge", "PEs that sent a heartbeat lately"),
-    "workers": ("gauge", "workers that reported lately"),
-    "leases": ("gauge", "connectors that hold leases"),
-    "connectors": ("gauge", "connections to the data port"),
-    "queued_total": ("counter", "messages that were put into the queue"),
-    "delivered_total": ("counter", "messages of the queue that PEs acknowledged"),
-    "refused_total": ("counter", "connections that were closed because of invalid data"),
-    "processed_total": ("counter", "messages that a PE has processed"),
-    "failed_total": ("counter", "messages for which the function raised an exception"),
-    "pe_waiting": ("gauge", "messages that a PE has received and not processed yet"),
+from prometheus_client import generate_latest
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+_TOTALS: tuple[tuple[type[GaugeMetricFamily | CounterMetricFamily], str, str], ...] = (
+    (GaugeMetricFamily, "queue_bytes", "bytes in the queue"),
+    (GaugeMetricFamily, "connectors", "connections to the data port"),
+    (CounterMetricFamily, "queued_total", "messages that were put into the queue"),
+    (CounterMetricFamily, "delivered_total", "messages of the queue that PEs acknowledged"),
+    (CounterMetricFamily, "refused_total", "connections that were closed because of invalid data"),
+)
+_COUNTS = {
+    "pes": "PEs that sent a heartbeat lately",
+    "workers": "workers that reported lately",
+    "leases": "connectors that hold leases",
 }
+_PES: tuple[tuple[type[GaugeMetricFamily | CounterMetricFamily], str, str, str], ...] = (
+    (CounterMetricFamily, "processed_total", "processed", "messages that a PE has processed"),
+    (CounterMetricFamily, "failed_total", "failed", "messages for which the function raised an exception"),
+    (GaugeMetricFamily, "pe_waiting", "waiting", "messages that a PE has received and not processed yet"),
+)
 
 
-def format_metrics(view: Mapping[str, Any]) -> str:
-    """Return all metrics of a master's view (Master.view) as text."""
-    rows: dict[str, list[tuple[dict[str, str], float]]] = {name: [] for name in _HELP}
+class _Families(Collector):
+    def __init__(self, families: Iterable[Metric]) -> None:
+        self._families = families
+
+    def collect(self) -> Iterable[Metric]:
+        return self._families
+
+
+def format_metrics(families: Iterable[Metric]) -> bytes:
+    """Return metric families in the text format."""
+    return generate_latest(_Families(families))
+
+
+def master_metrics(view: Mapping[str, Any]) -> Iterator[Metric]:
+    """Yield all metrics of a master's view (Master.view)."""
+    queue = GaugeMetricFamily("harmonicio_queue_messages", "messages in the queue", labels=["stream"])
     for stream in view["streams"]:
-        rows["queue_messages"].append(({"stream": stream["c_name"]}, stream["queued"]))
-    for name in ("queue_bytes", "connectors", "queued_total", "delivered_total", "refused_total"):
-        rows[name].append(({}, view["totals"][name]))
-    for name in ("pes", "workers", "leases"):
-        rows[name].append(({}, len(view[name])))
-    for pe in view["pes"]:
-        labels = {"pe": pe["id"], "stream": pe["c_name"]}
-        for name, key in (("processed_total", "processed"), ("failed_total", "failed"), ("pe_waiting", "waiting")):
-            rows[name].append((labels, pe["stats"].get(key, 0)))
-    return "".join(_format_family(name, values) for name, values in rows.items())
-
-
-def _format_family(name: str, rows: Sequence[tuple[dict[str, str], float]]) -> str:
-    kind, description = _HELP[name]
-    lines = [f"# HELP harmonicio_{name} {description}", f"# TYPE harmonicio_{name} {kind}"]
-    for labels, value in rows:
-        lines.append(f"harmonicio_{name}{format_labels(labels)} {value:g}")
-    return "\n".join(lines) + "\n"
-
-
-def format_labels(labels: Mapping[str, str]) -> str:
-    """Return labels in the form that follows a metric's name."""
-    inside = ",".join(f'{label}="{_escape(text)}"' for label, text in labels.items())
-    return f"{{{inside}}}" if inside else ""
-
-
-def _escape(text: str) -> str:
-    return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+        queue.add_metric([stream["c_name"]], stream["queued"])
+    yield queue
+    for kind, name, text in _TOTALS:
+        yield kind(f"harmonicio_{name}", text, value=view["totals"][name])
+    for name, text in _COUNTS.items():
+        yield GaugeMetricFamily(f"harmonicio_{name}", text, value=len(view[name]))
+    for kind, name, key, text in _PES:
+        family = kind(f"harmonicio_{name}", text, labels=["pe", "stream"])
+        for pe in view["pes"]:
+            family.add_metric([pe["id"], pe["c_name"]], pe["stats"].get(key, 0))
+        yield family

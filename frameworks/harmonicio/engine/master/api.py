@@ -15,7 +15,7 @@ from frameworks.harmonicio.engine.master.dashboard import render_page
 from frameworks.harmonicio.engine.master.fleet import read_stream_spec
 from frameworks.harmonicio.engine.master.registry import RegisteredPe
 from frameworks.harmonicio.engine.master.worker_report import read_report
-from frameworks.harmonicio.engine.metrics import format_metrics
+from frameworks.harmonicio.engine.metrics import format_metrics, master_metrics
 from frameworks.harmonicio.engine.wire.control_messages import Name, PeAddress
 
 VERSION = "1.0"
@@ -130,7 +130,7 @@ class ControlApi:
 
     async def get_metrics(self, _: web.Request) -> web.Response:
         """Answer with the metrics in the Prometheus text format."""
-        body = format_metrics(self._view()).encode()
+        body = format_metrics(master_metrics(self._view()))
         return web.Response(body=body, headers={"Content-Type": "text/plain; version=0.0.4"})
 
     async def get_samples(self, request: web.Request) -> web.Response:

@@ -4,11 +4,12 @@ import logging
 
 from aiohttp import web
 from msgspec import ValidationError, convert
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily
 
 from frameworks.harmonicio.engine.config import WorkerConfig
 from frameworks.harmonicio.engine.errors import HarmonicError, RefusedError
 from frameworks.harmonicio.engine.http import raw_query, require, text, wrong_token
-from frameworks.harmonicio.engine.metrics import format_labels
+from frameworks.harmonicio.engine.metrics import format_metrics
 from frameworks.harmonicio.engine.wire.literal import read_literal, write_literal
 from frameworks.harmonicio.engine.worker.environment import CreateRequest
 from frameworks.harmonicio.engine.worker.pe_host import PeHost
@@ -98,14 +99,12 @@ class WorkerApi:
     async def get_metrics(self, _: web.Request) -> web.Response:
         """Answer with the metrics in the Prometheus text format."""
         running = await self._host.running()
-        lines = ["# HELP harmonicio_worker_pes PEs that run here", "# TYPE harmonicio_worker_pes gauge",
-                 f"harmonicio_worker_pes {len(running)}",
-                 "# HELP harmonicio_worker_pe_cpu_seconds_total CPU time that a PE has used",
-                 "# TYPE harmonicio_worker_pe_cpu_seconds_total counter"]  # fmt: skip
+        pes = GaugeMetricFamily("harmonicio_worker_pes", "PEs that run here", value=len(running))
+        cpu_text = "CPU time that a PE has used"
+        cpu = CounterMetricFamily("harmonicio_worker_pe_cpu_seconds", cpu_text, labels=["pe", "stream"])
         for one in running:
-            labels = format_labels({"pe": one.short_id, "stream": one.c_name})
-            lines.append(f"harmonicio_worker_pe_cpu_seconds_total{labels} {one.cpu_seconds:g}")
-        body = ("\n".join(lines) + "\n").encode()
+            cpu.add_metric([one.short_id, one.c_name], one.cpu_seconds)
+        body = format_metrics([pes, cpu])
         return web.Response(body=body, headers={"Content-Type": "text/plain; version=0.0.4"})
 
     def _check_token(self, request: web.Request) -> web.Response | None:
