@@ -48,9 +48,9 @@ def read_records(records: Bytes, filler: Filler | None) -> ReportedMessages:
     headers, good = read_headers(records[:, :HEADER_BYTES])
     if records.shape[1] == SHORT_BYTES:
         return ReportedMessages(headers, None, verified=False)
-    said = records[good, HEADER_BYTES:]
-    microseconds, says_time = _read_numbers(said[:, :_NUMBER_BYTES])
-    checksums, says_checksum = _read_numbers(said[:, _NUMBER_BYTES:])
+    numbers = records[good, HEADER_BYTES:]
+    microseconds, says_time = _read_numbers(numbers[:, :_NUMBER_BYTES])
+    checksums, says_checksum = _read_numbers(numbers[:, _NUMBER_BYTES:])
     verified = filler is not None and bool(says_checksum.all())
     if filler is not None:
         right = ~says_checksum | (checksums == filler.checksums[filler.locate(headers.producer, headers.seq)])

@@ -49,21 +49,21 @@ def place(framework: str, source: str, site: Site, cores: int) -> Placement:
     return Placement(framework_remote, source_remote, cores, link)
 
 
-def partitions(asked: int | None, cell: Cell, site: Site, cores: int) -> int:
+def partitions(configured: int | None, cell: Cell, site: Site, cores: int) -> int:
     """Return the partitions of a cell's topic.
 
     Args:
-        asked: of the settings; None for as many as the framework has cores, and `MIN_PARTITIONS` at least.
+        configured: of the settings; None for as many as the framework has cores, and `MIN_PARTITIONS` at least.
         cell: the cell.
         site: the site of the run.
         cores: cores of this machine that a framework here has.
     """
-    return default_partitions(asked, place(cell.framework, cell.source, site, cores).cores)
+    return default_partitions(configured, place(cell.framework, cell.source, site, cores).cores)
 
 
-def default_partitions(asked: int | None, cores: int) -> int:
-    """Return the partitions that are asked for, or, for None, one for each core of a framework."""
-    return asked or max(MIN_PARTITIONS, cores)
+def default_partitions(configured: int | None, cores: int) -> int:
+    """Return the partitions of the settings, or, for None, one for each core of a framework."""
+    return configured or max(MIN_PARTITIONS, cores)
 
 
 def framework_service(framework: str, site: Site) -> ExternalService | None:

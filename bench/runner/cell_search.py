@@ -77,7 +77,7 @@ class CellSearch:
         """
         allowance = self._allowance
         known = judge_trials(self.plan, self._trials, ignored=allowance.ignored)
-        spent = sum(seen.seconds for seen, _ in known)
+        spent = sum(measurement.seconds for measurement, _ in known)
         budget = spent + allowance.seconds if allowance.budget is None else allowance.budget
         return self._answer(known, self._first_inputs(generator_hz, budget))
 

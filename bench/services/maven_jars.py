@@ -63,8 +63,8 @@ def download_jars(set_name: str, cache: Path, note: Callable[[str], None], *, lo
     if _complete(folder, pins):
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
-    told = f"{set_name} jars: another process is downloading them"
-    with hold_lock(folder.with_suffix(".lock"), _TIMEOUT_S, lambda: note(told)):
+    waiting = f"{set_name} jars: another process is downloading them"
+    with hold_lock(folder.with_suffix(".lock"), _TIMEOUT_S, lambda: note(waiting)):
         if not _complete(folder, pins):
             part = folder.with_suffix(".part")
             shutil.rmtree(part, ignore_errors=True)

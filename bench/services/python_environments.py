@@ -23,7 +23,7 @@ from bench.system.supervisor import Supervisor, run_tool
 
 _TIMEOUT_S = 3600.0
 """For one step, and for another process that installs the same: 845 MB take half an hour at 4 Mbit/s."""
-_TOLD_INTERVAL_S = 15.0
+_NOTE_INTERVAL_S = 15.0
 """After which a step that has said nothing is told to go on."""
 _POLL_INTERVAL_S = 0.2
 _LINES = 10
@@ -103,8 +103,8 @@ def install(environment: PythonEnvironment, cache: Path, note: Callable[[str], N
     version, python = found
     folder = _folder(environment, cache, version)
     folder.parent.mkdir(parents=True, exist_ok=True)
-    told = f"{environment.name}: another process installs it"
-    with hold_lock(folder.with_name(f"{folder.name}.lock"), _TIMEOUT_S, lambda: note(told)):
+    waiting = f"{environment.name}: another process installs it"
+    with hold_lock(folder.with_name(f"{folder.name}.lock"), _TIMEOUT_S, lambda: note(waiting)):
         if _installed_folder(environment, cache) is None:
             note(f"{environment.name}: making an environment of Python {version}")
             _make(environment, python, folder, note)
@@ -128,18 +128,18 @@ def _make(environment: PythonEnvironment, python: str, folder: Path, note: Calla
 
 def _watch(child: Child, environment: PythonEnvironment, note: Callable[[str], None]) -> None:
     """Tell what a step does until it has ended well."""
-    began = told = time.monotonic()
-    seen, alive = 0, True
+    began = noted = time.monotonic()
+    lines_read, alive = 0, True
     while alive:
         alive = child.alive()  # first: what it wrote last is still read
         lines = child.log.read_text(errors="replace").splitlines()
-        news = [line.strip()[:100] for line in lines[seen:] if line.strip().startswith(_STEPS)]
-        seen, now = len(lines), time.monotonic()
-        if not news and now >= told + _TOLD_INTERVAL_S:
+        news = [line.strip()[:100] for line in lines[lines_read:] if line.strip().startswith(_STEPS)]
+        lines_read, now = len(lines), time.monotonic()
+        if not news and now >= noted + _NOTE_INTERVAL_S:
             news = [f"goes on after {now - began:.0f} s"]
         for line in news:
             note(f"{environment.name}: {line}")
-            told = now
+            noted = now
         if alive and now >= began + _TIMEOUT_S:
             raise NotReadyError(f"{environment.name} could not be installed within {_TIMEOUT_S:g} s", child.log)
         time.sleep(_POLL_INTERVAL_S if alive else 0)

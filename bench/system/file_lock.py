@@ -23,7 +23,7 @@ def hold_lock(path: Path, timeout_s: float, waiting: Callable[[], None]) -> Iter
     Raises:
         ServiceError: it was still held after the timeout.
     """
-    deadline, told = time.monotonic() + timeout_s, False
+    deadline, noted = time.monotonic() + timeout_s, False
     with path.open("w") as file:
         while True:
             try:
@@ -33,8 +33,8 @@ def hold_lock(path: Path, timeout_s: float, waiting: Callable[[], None]) -> Iter
                 if time.monotonic() >= deadline:
                     held = f"{path} has been locked by another process for {timeout_s:g} s"
                     raise ServiceError(f"{held}; wait for its download, or end that process") from error
-            if not told:
+            if not noted:
                 waiting()
-            told = True
+            noted = True
             time.sleep(_POLL_INTERVAL_S)
         yield

@@ -59,14 +59,14 @@ class CapacityFramework:
         return ReportingThread("capacity", partial(self._run, registry.open_consumer(endpoint), work))
 
     def _run(self, consumer: Consumer, work: MessageProcessor, thread: ReportingThread) -> None:
-        seen = 0
+        received = 0
         with closing(consumer):
             for batch in self._paced(consumer, thread):
-                if self._settings.mistake == "die" and seen + len(batch) >= self._settings.every:
+                if self._settings.mistake == "die" and received + len(batch) >= self._settings.every:
                     break
-                for report in work.process(self._mistaken(batch, seen)):
+                for report in work.process(self._mistaken(batch, received)):
                     thread.report(report)
-                seen += len(batch)
+                received += len(batch)
 
     def _paced(self, consumer: Consumer, thread: ReportingThread) -> Iterator[Sequence[bytes]]:
         """Yield batches from a token bucket: a message takes a token, and a few are kept while there are no messages.
@@ -85,12 +85,12 @@ class CapacityFramework:
             if batch:
                 yield batch
 
-    def _mistaken(self, batch: Sequence[bytes], seen: int) -> Sequence[bytes]:
+    def _mistaken(self, batch: Sequence[bytes], received: int) -> Sequence[bytes]:
         """Return the batch with the mistake where one is due; a batch of one message passes unchanged."""
         mistake = self._settings.mistake
-        if mistake is None or len(batch) < 2 or seen + len(batch) <= self._next_mistake:
+        if mistake is None or len(batch) < 2 or received + len(batch) <= self._next_mistake:
             return batch
-        place = min(max(0, self._next_mistake - seen), len(batch) - 2)
+        place = min(max(0, self._next_mistake - received), len(batch) - 2)
         self._next_mistake += self._settings.every
         one, two = batch[place], batch[place + 1]
         instead = {"lose": [two], "duplicate": [one, one, two], "swap": [two, one], "flip": [_flipped(one), two]}

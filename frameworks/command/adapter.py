@@ -98,11 +98,11 @@ class CommandFramework:
             opening.callback(program.close)
             target = program.receive_reports(endpoint, work, env)
             path = Path(settings.file) if settings.file else env.data / f"command-{cell.name}.json"
-            told = describe(cell, endpoint, target, settings.cores or env.cores)
-            write_endpoint_file(path, told)
+            record = describe(cell, endpoint, target, settings.cores or env.cores)
+            write_endpoint_file(path, record)
             if self._command:
                 words = [word.replace(JARS, f"{jars}/*") for word in self._command]
-                program.start(words, variables(told, path.absolute()), env)
+                program.start(words, variables(record, path.absolute()), env)
             program.wait_until_ready()
             opening.pop_all()  # it stays open
         return program
@@ -153,9 +153,9 @@ class RunningProgram:
         address = reader.wait_reply(Listening, READER_TIMEOUT_S).address
         return ReportTarget(address, token) if results is None else ReportTarget(topic=results.name)
 
-    def start(self, command: list[str], told: Mapping[str, str], env: RunEnvironment) -> None:
+    def start(self, command: list[str], environment: Mapping[str, str], env: RunEnvironment) -> None:
         """Start the program itself."""
-        self._children.append(env.supervisor.start(command, name="command", role="framework", env=told))
+        self._children.append(env.supervisor.start(command, name="command", role="framework", env=environment))
 
     def wait_until_ready(self) -> None:
         """Return once the program has said that it reads: by its output, or by its connection."""

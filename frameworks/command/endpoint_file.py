@@ -23,7 +23,7 @@ class ReportTarget(Struct, frozen=True):
     topic: str = ""
 
 
-class Told(Struct, frozen=True):
+class EndpointRecord(Struct, frozen=True):
     """The content of the JSON file."""
 
     source: str
@@ -43,9 +43,9 @@ class Told(Struct, frozen=True):
     report_topic: str
 
 
-def describe(cell: Cell, endpoint: Endpoint, target: ReportTarget, cores: int) -> Told:
+def describe(cell: Cell, endpoint: Endpoint, target: ReportTarget, cores: int) -> EndpointRecord:
     """Return what a program needs to know of a cell."""
-    return Told(
+    return EndpointRecord(
         source=endpoint.source,
         address=endpoint.address,
         topic=endpoint.name,
@@ -60,7 +60,7 @@ def describe(cell: Cell, endpoint: Endpoint, target: ReportTarget, cores: int) -
     )
 
 
-def write_endpoint_file(path: Path, told: Told) -> None:
+def write_endpoint_file(path: Path, record: EndpointRecord) -> None:
     """Write the JSON file in one step; only its owner can read it: the token lets in who reports.
 
     Raises:
@@ -70,13 +70,13 @@ def write_endpoint_file(path: Path, told: Told) -> None:
     try:
         part.unlink(missing_ok=True)
         part.touch(mode=0o600, exist_ok=False)
-        part.write_bytes(msgspec.json.format(msgspec.json.encode(told)) + b"\n")
+        part.write_bytes(msgspec.json.format(msgspec.json.encode(record)) + b"\n")
         part.replace(path)
     except OSError as problem:
         raise UsageError(f"settings.command.file: {path} cannot be written ({problem.strerror})") from problem
 
 
-def variables(told: Told, path: Path) -> Mapping[str, str]:
+def variables(record: EndpointRecord, path: Path) -> Mapping[str, str]:
     """Return the variables of the program's environment: the JSON file, and what in it is one value."""
-    values = {"endpoint": path, **msgspec.structs.asdict(told)}
+    values = {"endpoint": path, **msgspec.structs.asdict(record)}
     return {f"{PREFIX}{name.upper()}": str(value) for name, value in values.items() if name != "client"}

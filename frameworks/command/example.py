@@ -15,7 +15,7 @@ from bench.config.address import Address
 from bench.plugins import registry
 from bench.plugins.protocols import Endpoint
 from bench.workload.processing import burn
-from frameworks.command.endpoint_file import Told
+from frameworks.command.endpoint_file import EndpointRecord
 
 TAKE_TIMEOUT_S = 0.05
 MAX_MESSAGES = 1000
@@ -23,16 +23,16 @@ MAX_MESSAGES = 1000
 
 def main() -> None:
     """Read until the connection for the reports breaks."""
-    told = msgspec.json.decode(Path(os.environ["STREAM_BENCH_ENDPOINT"]).read_bytes(), type=Told)
-    endpoint = Endpoint(told.source, told.address, told.topic, told.partitions, client=told.client)
+    given = msgspec.json.decode(Path(os.environ["STREAM_BENCH_ENDPOINT"]).read_bytes(), type=EndpointRecord)
+    endpoint = Endpoint(given.source, given.address, given.topic, given.partitions, client=given.client)
     with (
         closing(registry.open_consumer(endpoint)) as consumer,
-        socket.create_connection(Address.parse(told.report_address)) as reports,
+        socket.create_connection(Address.parse(given.report_address)) as reports,
     ):
-        reports.sendall(told.report_token.encode() + b" 80\n")
+        reports.sendall(given.report_token.encode() + b" 80\n")
         while True:
-            records = (work(message, told.cpu_seconds) for message in consumer.take(MAX_MESSAGES, TAKE_TIMEOUT_S))
-            if told.cpu_seconds:
+            records = (work(message, given.cpu_seconds) for message in consumer.take(MAX_MESSAGES, TAKE_TIMEOUT_S))
+            if given.cpu_seconds:
                 for record in records:
                     reports.sendall(record)
             else:

@@ -27,10 +27,10 @@ def perf_test(endpoint: Endpoint, message: bytes, meter: RateMeter, cache: Path)
     The meter gets the time after its first line, or the whole time where it prints only one.
     """
     records = max(16, round(_SECONDS * min(_USUAL_RATE, _USUAL_BYTES / len(message))))
-    said = run_tool(_command(endpoint, len(message), records, cache), timeout_s=120)
-    spans = [(int(count), int(count) / float(rate)) for count, rate in _LINE.findall(said)]
+    output = run_tool(_command(endpoint, len(message), records, cache), timeout_s=120)
+    spans = [(int(count), int(count) / float(rate)) for count, rate in _LINE.findall(output)]
     if not spans:
-        raise ServiceError(f"kafka-producer-perf-test said nothing of its rate: {said[-200:]!r}")
+        raise ServiceError(f"kafka-producer-perf-test said nothing of its rate: {output[-200:]!r}")
     (total, seconds), cold = spans[-1], spans[0] if len(spans) > 1 else (0, 0.0)
     meter.record(0.0, 0)
     meter.record(WARM_UP_S + cold[1], cold[0])

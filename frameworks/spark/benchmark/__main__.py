@@ -79,8 +79,8 @@ def take_readings(size: int, count: int, arguments: argparse.Namespace, env: Run
                 _say(f"{size_text(size)}: {source}'s client")
                 turns[source, "client"] = [by_client(endpoints[source], size, count, env)]
     return [
-        Reading(source, size, by, [t.hz for t in seen], seen[-1].core_seconds, all(t.exact for t in seen))
-        for (source, by), seen in turns.items()
+        Reading(source, size, by, [t.hz for t in measured], measured[-1].core_seconds, all(t.exact for t in measured))
+        for (source, by), measured in turns.items()
     ]
 
 

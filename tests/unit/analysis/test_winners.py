@@ -102,7 +102,7 @@ def test_a_cell_without_a_result_keeps_its_point_open():
     ids=["unsupported", "died"],
 )
 def test_a_system_without_rivals_is_single(other):
-    """A system that cannot do a cell, or dies, is no rival."""
+    """A system that cannot do a cell, or dies, is not compared."""
     assert (decide(result("a", 90, 95), other).kind, decide(other).kind) == ("single", "none")
 
 
