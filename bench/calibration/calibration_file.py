@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from bench.model.message_keys import Keys
 from bench.model.message_sizes import Sizes
-from bench.plugins import registry
+from bench.plugins.packages import installed_packages
 from bench.storage.atomic_file import replace_file
 from bench.system import host_info
 
@@ -55,6 +55,6 @@ def read_calibration(folder: Path) -> list[Ceiling]:
 
 def write_calibration(folder: Path, ceilings: Sequence[Ceiling]) -> None:
     """Replace the file in a folder in one step; it also gets the versions of all installed plugins' packages."""
-    packages = registry.installed_packages()
+    packages = installed_packages()
     whole = Calibration(FORMAT, host_info.cores(), host_info.versions(packages), list(ceilings))
     replace_file(folder / FILE, msgspec.json.format(msgspec.json.encode(whole), indent=1))

@@ -237,30 +237,6 @@ def site_of(values: Struct) -> Site:
     return from_file(values)
 
 
-def packages(scenario: Scenario) -> list[str]:
-    """Return the distributions whose versions a run of the scenario records: those that its plugins name."""
-    found = set(load_generator_plugin(scenario.load.by).packages)
-    for cell in scenario.cells():
-        found |= {*source_plugin(cell.source).packages, *framework_plugin(cell.framework).packages}
-    return sorted(found)
-
-
-def installed_packages() -> list[str]:
-    """Return the distributions that any installed plugin names; one whose packages are missing is passed over."""
-    found: set[str] = set()
-    for kind, load in (
-        ("sources", source_plugin),
-        ("frameworks", framework_plugin),
-        ("load_generators", load_generator_plugin),
-    ):
-        for name in names(kind):
-            try:
-                found |= set(load(name).packages)
-            except UsageError:
-                continue
-    return sorted(found)
-
-
 def top_packages() -> set[str]:
     """Return the top-level package of every installed plugin."""
     return {entry.module.partition(".")[0] for kind in KINDS for entry in _entry_points(kind).values()}

@@ -12,9 +12,9 @@ from bench.config.scenario import Scenario
 from bench.config.site import Site
 from bench.errors import HarnessError, ImpossibleMeasurementError, UsageError
 from bench.model.measurement import Result
-from bench.plugins import registry
 from bench.plugins.environment import RunEnvironment
 from bench.plugins.environments import installed_environments
+from bench.plugins.packages import scenario_packages
 from bench.runner.cell_plan import plan_cell
 from bench.runner.cell_search import Answer, CellSearch
 from bench.runner.core_sets import core_sets, framework_cores
@@ -66,7 +66,7 @@ def run(scenario: Scenario, site: Site, folder: RunFolder, notify: Notify, optio
 
     A run that was interrupted is run again with the same folder: its visits and the used part of its total count.
     """
-    facts = host_info.describe(options.command, registry.packages(scenario))
+    facts = host_info.describe(options.command, scenario_packages(scenario))
     if installed := installed_environments(scenario, options.cache):
         facts["environments"] = installed
     with folder.open(scenario, site, facts), _environment(scenario, site, folder, notify, options) as env:
