@@ -1,4 +1,10 @@
-"""Runs of the whole procedure on simulated systems of known capacity: real searches, in no time."""
+"""Runs of the whole procedure on simulated systems of known capacity: real searches, in no time.
+
+Plans, visits, searches, verdicts, journal and results are those of a run. Only what needs time and servers is
+replaced: a deployment and its trials by the shipped fluid queue (`bench.simulation`), whose capacity is known. No call
+is recorded and none is expected, so nothing here repeats the code that it tests. A parameter of `run` for it would be
+one that no run ever has.
+"""
 
 import math
 from collections.abc import Iterator
