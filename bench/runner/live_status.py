@@ -19,7 +19,7 @@ WRITE_INTERVAL_S = 0.5
 RATE_SPAN_S = 1.5
 
 
-class Status(Struct, frozen=True):
+class LiveStatus(Struct, frozen=True):
     """The cell and the trial under way; rates are messages/s over the last moments, None before there are any."""
 
     format: int = 2
@@ -52,10 +52,10 @@ def live_status(folder: Path) -> Iterator["StatusWriter"]:
         (folder / FILE).unlink(missing_ok=True)
 
 
-def read_status(folder: Path) -> Status | None:
+def read_status(folder: Path) -> LiveStatus | None:
     """Return what a run is doing; None when it does not say, as when it is over."""
     try:
-        return msgspec.json.decode((folder / FILE).read_bytes(), type=Status)
+        return msgspec.json.decode((folder / FILE).read_bytes(), type=LiveStatus)
     except (OSError, msgspec.MsgspecError):
         return None
 
@@ -65,7 +65,7 @@ class StatusWriter:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._status, self._visit, self._written = Status(), Status(), 0.0
+        self._status, self._visit, self._written = LiveStatus(), LiveStatus(), 0.0
         self._rates = RateWindow(RATE_SPAN_S)
         self._end: float | None = None
 
@@ -76,7 +76,7 @@ class StatusWriter:
                 self._write(replace(self._status, note=event.text))
             case CellStarted():
                 self._end = time.monotonic() + event.left_s if event.left_s is not None else None
-                self._visit = Status(
+                self._visit = LiveStatus(
                     cell=event.cell, number=event.number, total=event.total, visit=event.visit, total_s=event.total_s
                 )
                 self._write(replace(self._visit, note="deploying"))
@@ -90,7 +90,7 @@ class StatusWriter:
             case _:
                 pass
 
-    def _with_counters(self, progress: TrialProgress) -> Status:
+    def _with_counters(self, progress: TrialProgress) -> LiveStatus:
         return replace(
             self._status,
             phase=progress.phase,
@@ -102,7 +102,7 @@ class StatusWriter:
             processed_hz=self._rates.rate("processed"),
         )
 
-    def _write(self, status: Status) -> None:
+    def _write(self, status: LiveStatus) -> None:
         self._status, self._written = status, time.monotonic()
         if self._end is not None:
             status = replace(status, left_s=max(0.0, self._end - self._written))

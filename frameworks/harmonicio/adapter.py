@@ -98,7 +98,7 @@ class RunningStream:
 
     def start_pes(self, pes: int, work: MessageProcessor, most: int) -> None:
         """Start so many PEs, which process batches of at most `most` messages; return once they are leased."""
-        job_settings = job.Settings(work, most, self._report_server.address)
+        job_settings = job.JobSettings(work, most, self._report_server.address)
         wanted = {"c_name": self._stream, "image": IMAGE, "num": pes, "settings": msgspec.to_builtins(job_settings)}
         try:
             if others := self._cluster.others(self._stream):

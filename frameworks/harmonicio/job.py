@@ -21,7 +21,7 @@ REPORT_INTERVAL_S = 0.1
 ms of CPU, of both sides together."""
 
 
-class Settings(Struct, frozen=True):
+class JobSettings(Struct, frozen=True):
     """The settings that the adapter gives a PE."""
 
     work: MessageProcessor
@@ -34,7 +34,7 @@ class Job:
     """A PE's function that processes batches and reports what it has done."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
-        given = convert(settings, Settings)
+        given = convert(settings, JobSettings)
         self._work, self.most = given.work, given.most
         reports = given.reports
         self._channel: Channel[Ready] = Channel(

@@ -15,7 +15,7 @@ from bench.workload.delivery_counts import ProcessingReport
 from bench.workload.processing import MessageProcessor
 from frameworks.spark.commands import Read, Reader
 from frameworks.spark.conf import SparkSettings, query_conf, reader_options, session_conf, sessions_here, storage_level
-from frameworks.spark.session import Plan, Session, Slot
+from frameworks.spark.session import Session, SessionPlan, Slot
 from frameworks.spark.site import SPARK_SITE
 
 __all__ = ["SparkFramework", "SparkSettings"]
@@ -109,7 +109,7 @@ def prepare(settings: SparkSettings, cell: Cell, env: RunEnvironment) -> None:
         slot.session(plan, env)
 
 
-def _plan(settings: SparkSettings, reader: Reader, source: str, env: RunEnvironment) -> Plan:
+def _plan(settings: SparkSettings, reader: Reader, source: str, env: RunEnvironment) -> SessionPlan:
     """Return the plan of a session.
 
     The connector to Kafka is in every session whose jars are there, so that the cells of files and Kafka share
@@ -121,5 +121,5 @@ def _plan(settings: SparkSettings, reader: Reader, source: str, env: RunEnvironm
     site = SPARK_SITE.read(env.site)
     conf = session_conf(settings, reader, cores=cores, site=site, folder=env.data / "spark")
     if site is None:
-        return Plan(conf, cores, connector, side_by_side=sessions_here(settings))
-    return Plan(conf, cores, connector, password_file=site.password_file)
+        return SessionPlan(conf, cores, connector, side_by_side=sessions_here(settings))
+    return SessionPlan(conf, cores, connector, password_file=site.password_file)

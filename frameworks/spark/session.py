@@ -39,7 +39,7 @@ logger.scheduler.level = error
 """
 
 
-class Plan(Struct, frozen=True):
+class SessionPlan(Struct, frozen=True):
     """Everything that would need another session if it were different."""
 
     conf: dict[str, str]
@@ -55,7 +55,7 @@ class Plan(Struct, frozen=True):
 class Session:
     """A running driver. Raises NotReadyError, ProcessDiedError or PluginError when it does not start."""
 
-    def __init__(self, plan: Plan, folder: Path, env: RunEnvironment) -> None:
+    def __init__(self, plan: SessionPlan, folder: Path, env: RunEnvironment) -> None:
         self.name = f"spark {folder.name}"
         """unlike that of any other session of the run"""
         self._folder, self._over = folder, False
@@ -140,11 +140,11 @@ class Slot:
     """A holder of sessions, one for each plan, as many as the memory allows; several threads may use it."""
 
     def __init__(self) -> None:
-        self._sessions: list[tuple[Plan, Session]] = []
+        self._sessions: list[tuple[SessionPlan, Session]] = []
         """the one that was used last at the end"""
         self._lock, self._number = RLock(), 0
 
-    def session(self, plan: Plan, env: RunEnvironment) -> Session:
+    def session(self, plan: SessionPlan, env: RunEnvironment) -> Session:
         """Return the session of that plan; make one where there is none, and end older ones that are too many."""
         with self._lock:
             found = self._find(plan)
@@ -159,7 +159,7 @@ class Slot:
             self._sessions.append((plan, found))
             return found
 
-    def fits(self, plan: Plan) -> bool:
+    def fits(self, plan: SessionPlan) -> bool:
         """Return whether a session of that plan can be had without ending another one."""
         with self._lock:
             return self._find(plan) is not None or len(self._sessions) < plan.side_by_side
@@ -173,7 +173,7 @@ class Slot:
         while self._sessions:
             self._sessions.pop()[1].close()
 
-    def _find(self, plan: Plan) -> Session | None:
+    def _find(self, plan: SessionPlan) -> Session | None:
         for dead in [one for one in self._sessions if not one[1].alive()]:
             self._sessions.remove(dead)
             dead[1].close()
@@ -183,7 +183,7 @@ class Slot:
 _VERBS: dict[type[Command], str] = {StartSession: "start", Read: "open", Stop: "close"}
 
 
-def _with_jars(plan: Plan) -> dict[str, str]:
+def _with_jars(plan: SessionPlan) -> dict[str, str]:
     if plan.jars is None:
         return plan.conf
     return {**plan.conf, "spark.jars": ",".join(str(jar) for jar in sorted(plan.jars.glob("*.jar")))}

@@ -7,7 +7,7 @@ from msgspec import Meta, Struct
 
 from bench.plugins.site_section import ExternalService, SiteSection
 
-Master = Annotated[
+MasterUrl = Annotated[
     str,
     Meta(
         pattern=r"^(spark://\S+|local(\[\S+\])?)$(?!\n)",
@@ -20,7 +20,7 @@ Master = Annotated[
 class SparkSite(Struct, frozen=True, forbid_unknown_fields=True):
     """A Spark that exists already."""
 
-    master: Master
+    master: MasterUrl
     driver_host: str | None = None
     """The address under which Spark's executors reach this machine."""
     conf: Mapping[str, str] = {}

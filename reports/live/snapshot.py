@@ -10,7 +10,7 @@ from bench.analysis.intervals import name_intervals
 from bench.model.cell import Cell
 from bench.model.measurement import Result
 from bench.plugins import registry
-from bench.runner.live_status import Status, read_status
+from bench.runner.live_status import LiveStatus, read_status
 from bench.storage.run_folder import read_results, read_run, read_visits
 from bench.units import rate_text, seconds_text, size_text
 from reports.data.derived import get_shown_rate
@@ -100,7 +100,7 @@ def _seconds_since(started: str) -> float:
 
 
 def _measure_progress(
-    now: Status | None, results: list[Result], spent: float, done: int, cells: int
+    now: LiveStatus | None, results: list[Result], spent: float, done: int, cells: int
 ) -> tuple[float, str]:
     """Return the share of the run that is done, by its total where it has one, and a text of the time left."""
     if now is not None and now.left_s is not None and now.total_s:
@@ -118,7 +118,7 @@ def _estimate_seconds_left(results: list[Result], spent: float, done: int, cells
     return worked / done * (cells - done) if done else None
 
 
-def _describe_activity(now: Status | None) -> str:
+def _describe_activity(now: LiveStatus | None) -> str:
     if now is None or now.cell is None:
         return ""
     cell, phase = now.cell, now.phase if now.trial is not None else now.note
@@ -127,7 +127,7 @@ def _describe_activity(now: Status | None) -> str:
     return f"{now.number} of {now.total}: {cell.system}, {point}{visit}{f' ({phase})' if phase else ''}"
 
 
-def _list_figures(now: Status | None) -> tuple[tuple[str, str], ...]:
+def _list_figures(now: LiveStatus | None) -> tuple[tuple[str, str], ...]:
     if now is None or now.trial is None:
         return ()
     backlog = max(0, now.offered - now.processed)
