@@ -12,6 +12,7 @@ from bench.model.cell import Cell
 from bench.plugins import registry
 from bench.plugins.environment import RunEnvironment
 from bench.plugins.protocols import Endpoint, LoadGenerator, Source
+from bench.plugins.split_source import open_endpoint
 from bench.system.child import Child
 from bench.system.ipc import Failure, Ready
 
@@ -24,7 +25,7 @@ def open_loaded_source(cell: Cell, scenario: Scenario, env: RunEnvironment) -> I
     """Yield the cell's source, and its load generator, open there; nobody keeps the messages."""
     load_generator = registry.load_generator_for(registry.source_plugin(cell.source), scenario)
     with (
-        open_source(cell, scenario, env) as (source, endpoint),
+        open_source(cell, scenario, env, scenario.load.worker_count) as (source, endpoint),
         closing(load_generator.open(endpoint, env, scenario.load.worker_count)) as load,
         discard_messages(endpoint, env),
     ):
@@ -32,11 +33,14 @@ def open_loaded_source(cell: Cell, scenario: Scenario, env: RunEnvironment) -> I
 
 
 @contextmanager
-def open_source(cell: Cell, scenario: Scenario, env: RunEnvironment) -> Iterator[tuple[Source, Endpoint]]:
-    """Yield the cell's source, open and empty, and its endpoint."""
+def open_source(
+    cell: Cell, scenario: Scenario, env: RunEnvironment, senders: int | None = None
+) -> Iterator[tuple[Source, Endpoint]]:
+    """Yield the cell's source, open and empty, and its endpoint for so many senders; None: one of this machine."""
     source = registry.make_source(cell.source, scenario.settings)
     try:
-        yield source, source.open(cell, env)
+        endpoint = source.open(cell, env) if senders is None else open_endpoint(source, cell, env, senders)
+        yield source, endpoint
     finally:
         source.close()
 

@@ -80,16 +80,27 @@ def unreachable_reason(framework: str, source: str, site: Site) -> str | None:
     found, reads = registry.source_plugin(source), registry.framework_plugin(framework)
     if found.capabilities.in_process and not reads.capabilities.in_process:
         return f"{source} exists only within the harness's process, and {framework} reads with processes of its own"
-    if site.load is not None and not placement.source_remote:
-        return (
-            f"{source} runs on this machine, where load generators of other hosts do not reach it;"
-            " leave `load` out of the site file, or name a source of the site"
-        )
+    if not placement.source_remote and (reason := _load_hosts_reason(source, found.site, site)) is not None:
+        return reason
     if not placement.framework_remote or found.site is None or found.site.service(site) is not None:
         return None
     return (
         f"{framework} runs on the site, {source} on this machine, where it is not reached:"
         f" the site file has no `{found.site.key}`"
+    )
+
+
+def _load_hosts_reason(source: str, section: Section | None, site: Site) -> str | None:
+    """Return why load workers of other hosts cannot serve a source that is not remote; None when they can."""
+    service = None if section is None else section.service(site)
+    most = 0 if service is None else service.load_workers
+    if site.load is None or most is None or most >= site.load.workers:
+        return None
+    if most > 0:
+        return f"the site file has {site.load.workers} load workers, and of {source} addresses for {most} of them"
+    return (
+        f"{source} runs on this machine, where load generators of other hosts do not reach it;"
+        " leave `load` out of the site file, or name a source of the site"
     )
 
 

@@ -142,6 +142,9 @@ class FrameworkPlugin(Generic[Settings]):
     """the Python environment that its processes run in, where it is not ours; `bench install` makes it"""
     readers: Callable[[Settings, int], int] | None = None
     """(settings, cores) -> how many tasks read a source's partitions at once; one for each core when left out"""
+    max_addresses: Callable[[Settings, str, Site], int | None] | None = None
+    """(settings, source, site) -> how many addresses of a SplitSource, which has one for each sender, it can read; None
+    for any number, as when left out"""
     worker_setting: str = ""
     """the setting that says how many workers (processes, tasks) process messages at once, one for each core where a
     scenario leaves it out; `bench advise` counts in them. Empty where their number cannot be set

@@ -25,7 +25,7 @@ class Endpoint(Struct, frozen=True):
     source: str
     """the plugin that opened it"""
     address: str
-    """host:port, several separated by commas; or a folder"""
+    """host:port, several separated by commas; or a folder. Of a SplitSource each is that of one sender"""
     name: str = ""
     """of the topic, where there are topics"""
     parts: int = 1

@@ -30,6 +30,8 @@ class ExternalService(Struct, frozen=True):
     """of all its hosts; None where the section does not say"""
     remote: bool = True
     """whether its processes run on other hosts than the harness"""
+    load_workers: int | None = 0
+    """where it is not remote: how many load workers of other hosts can serve it; None for any number"""
 
 
 class Section(Protocol):

@@ -17,6 +17,8 @@ from bench.model.measurement import Bound
 from bench.plugins import registry
 from bench.plugins.placement import Placement, place, unreachable_reason
 from bench.plugins.plugin import FrameworkPlugin, LoadGeneratorPlugin, SourcePlugin
+from bench.plugins.protocols import Source
+from bench.plugins.split_source import SplitSource
 from bench.services.python_environments import missing_reason
 from bench.system import host_info
 
@@ -92,8 +94,9 @@ def plan_cell(cell: Cell, scenario: Scenario, site: Site, cores: int, cache: Pat
     load_generator = registry.load_generator_for(source_plugin, scenario)
     placement = place(cell.framework, cell.source, site, cores)
     several_senders = site.load is not None
+    max_senders = _max_senders(cell, scenario, site, source)
     reason = (
-        _load_generator_reason(cell, scenario, source_plugin, load_generator)
+        _load_generator_reason(cell, scenario, source_plugin, load_generator, max_senders=max_senders)
         or missing_keys_reason(cell, scenario)
         or unreachable_reason(cell.framework, cell.source, site)
         or framework.unsupported_reason(cell, cell.source)
@@ -111,7 +114,7 @@ def plan_cell(cell: Cell, scenario: Scenario, site: Site, cores: int, cache: Pat
         batch_interval=framework.batch_interval,
         unsupported_reason=reason,
         several_senders=several_senders,
-        max_workers=_max_workers(scenario, source_plugin, load_generator),
+        max_workers=_max_workers(scenario, source_plugin, load_generator, max_senders),
     )
 
 
@@ -136,14 +139,29 @@ def _is_keyed(source: str) -> bool:
         return False
 
 
+def _max_senders(cell: Cell, scenario: Scenario, site: Site, source: Source) -> int | None:
+    """Return how many senders can serve a cell; None for any number."""
+    if registry.source_plugin(cell.source).capabilities.single_writer:
+        return 1
+    max_addresses = registry.framework_plugin(cell.framework).max_addresses
+    if max_addresses is None or not isinstance(source, SplitSource):
+        return None
+    return max_addresses(registry.settings_of_framework(cell.framework, scenario.settings), cell.source, site)
+
+
 def _load_generator_reason(
-    cell: Cell, scenario: Scenario, source: SourcePlugin[Struct], load_generator: LoadGeneratorPlugin
+    cell: Cell,
+    scenario: Scenario,
+    source: SourcePlugin[Struct],
+    load_generator: LoadGeneratorPlugin,
+    *,
+    max_senders: int | None,
 ) -> str | None:
     workers = scenario.load.worker_count
     if workers > 1 and load_generator.in_process:
         return f"load.workers: {workers}, but this load generator is one thread of the harness; leave load.by out"
-    if workers > 1 and source.capabilities.single_writer:
-        return f"load.workers: {workers}, but {cell.source} takes messages of one sender"
+    if max_senders is not None and workers > max_senders:
+        return f"load.workers: {workers}, but {cell.system} takes messages of {max_senders} at most"
     if source.capabilities.in_process and not load_generator.in_process:
         return f"{cell.source} exists only within the harness's process, where the load generator does not run"
     return None
@@ -155,13 +173,16 @@ def _environment_reason(framework: FrameworkPlugin[Struct], cache: Path | None) 
     return missing_reason(framework.environment, cache)
 
 
-def _max_workers(scenario: Scenario, source: SourcePlugin[Struct], load_generator: LoadGeneratorPlugin) -> int:
+def _max_workers(
+    scenario: Scenario, source: SourcePlugin[Struct], load_generator: LoadGeneratorPlugin, max_senders: int | None
+) -> int:
     """Return the greatest number of the load generator's processes; a site sets their number in the scenario."""
     load = scenario.load
     fixed = load.workers is not None or load.limit is not None
-    if fixed or load_generator.in_process or source.capabilities.single_writer or source.capabilities.in_process:
+    if fixed or load_generator.in_process or source.capabilities.in_process:
         return load.worker_count
-    return load.cores or host_info.cores()
+    cores = load.cores or host_info.cores()
+    return cores if max_senders is None else min(cores, max_senders)
 
 
 def _cell_bounds(

@@ -20,6 +20,7 @@ from bench.plugins import registry
 from bench.plugins.environment import RunEnvironment
 from bench.plugins.protocols import LoadGenerator, RunningFramework, SessionFramework, Source
 from bench.plugins.site_preflight import require_site
+from bench.plugins.split_source import open_endpoint
 from bench.runner.cell_plan import CellPlan
 from bench.system import clock
 from bench.telemetry import node_exporter
@@ -180,7 +181,7 @@ def _open_parts(plan: CellPlan, env: RunEnvironment) -> tuple[ExitStack, _Parts]
     with ExitStack() as opening:
         source = registry.make_source(cell.source, settings)
         opening.callback(source.close)
-        endpoint = source.open(cell, env)
+        endpoint = open_endpoint(source, cell, env, plan.workers)
         watch.lap("source")
         ordered = endpoint.ordered or (endpoint.ordered_by_key and plan.scenario.load.keys is not None)
         load_generator = plan.load_generator.open(endpoint, env, plan.workers)

@@ -13,7 +13,7 @@ from bench.plugins.protocols import Endpoint
 from bench.services.maven_jars import download_jars, has_jars
 from bench.workload.delivery_counts import ProcessingReport
 from bench.workload.processing import MessageProcessor
-from frameworks.spark.commands import Read, Reader
+from frameworks.spark.commands import Read
 from frameworks.spark.conf import SparkSettings, query_conf, reader_options, session_conf, sessions_here, storage_level
 from frameworks.spark.session import Session, SessionPlan, Slot
 from frameworks.spark.site import SPARK_SITE
@@ -56,7 +56,8 @@ class SparkFramework:
             raise PluginError(
                 "spark", "open", "its source for Pulsar takes whole messages only; set settings.pulsar.chunking=false"
             )
-        session = env.cached_resource("spark", Slot).session(_plan(settings, reader, endpoint.source, env), env)
+        plan = _plan(settings, endpoint.source, env, senders=endpoint.parts)
+        session = env.cached_resource("spark", Slot).session(plan, env)
         checkpoint = env.data / "spark" / f"checkpoint-{next(_NUMBERS)}"
         read = Read(
             reader,
@@ -102,24 +103,26 @@ class RunningQuery:
 
 
 def prepare(settings: SparkSettings, cell: Cell, env: RunEnvironment) -> None:
-    """Start the session of a cell, unless it would end one that was started before."""
+    """Start the session of a cell with one sender, unless it would end one that was started before."""
     slot = env.cached_resource("spark", Slot)
-    plan = _plan(settings, settings.reader(cell.source), cell.source, env)
+    plan = _plan(settings, cell.source, env, senders=1)
     if slot.fits(plan):
         slot.session(plan, env)
 
 
-def _plan(settings: SparkSettings, reader: Reader, source: str, env: RunEnvironment) -> SessionPlan:
-    """Return the plan of a session.
+def _plan(settings: SparkSettings, source: str, env: RunEnvironment, *, senders: int) -> SessionPlan:
+    """Return the plan of a session; each sender of a receiver's source has a receiver of its own.
 
     The connector to Kafka is in every session whose jars are there, so that the cells of files and Kafka share
     one.
     """
+    reader = settings.reader(source)
+    receivers = senders if reader == "receiver" else 0
     cores = settings.cores or place("spark", source, env.site, env.cores).cores
     wanted = reader == "kafka" or (reader != "receiver" and has_jars(CONNECTOR_JARS, env.cache))
     connector = download_jars(CONNECTOR_JARS, env.cache, env.note) if wanted else None
     site = SPARK_SITE.read(env.site)
-    conf = session_conf(settings, reader, cores=cores, site=site, folder=env.data / "spark")
+    conf = session_conf(settings, cores=cores, receivers=receivers, site=site, folder=env.data / "spark")
     if site is None:
         return SessionPlan(conf, cores, connector, side_by_side=sessions_here(settings))
     return SessionPlan(conf, cores, connector, password_file=site.password_file)

@@ -24,6 +24,7 @@ class Read(Struct, frozen=True, tag="read"):
 
     reader: Reader
     address: str
+    """of brokers, a folder, or the sockets of senders, separated by commas"""
     topic: str
     interval: float
     work: MessageProcessor
@@ -34,6 +35,11 @@ class Read(Struct, frozen=True, tag="read"):
     storage: str
     """level at which a receiver stores"""
     checkpoint: str
+
+    @property
+    def addresses(self) -> list[str]:
+        """Return the address of each sender's socket."""
+        return self.address.split(",")
 
 
 class Stop(Struct, frozen=True, tag="stop"):

@@ -35,14 +35,14 @@ class SparkSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """The settings of Spark; README.md says why the defaults are what they are."""
 
     cores: Annotated[int, Meta(ge=1)] | None = None
-    """Tasks that run at once; the run's cores when left out. A receiver gets one more."""
+    """Tasks that run at once; the run's cores when left out. Each receiver gets one more."""
     batch_interval: Seconds = Seconds(1)
     preset: Literal["competent", "shipped"] = "competent"
     """`competent` tunes Spark's defaults as README.md lists, `shipped` does not; `conf` and `options` override both."""
     driver_memory: Annotated[str, Meta(pattern="^[1-9][0-9]*[mg]$")] | None = None
     """4g when competent, 1g as shipped."""
     tcp: Literal["receiver", "socket"] = "receiver"
-    """Spark Streaming's socket receiver, or the socket source of Structured Streaming."""
+    """Spark Streaming's socket receiver, or the socket source of Structured Streaming; one for each sender."""
     clean: Literal["between trials", "delete"] = "between trials"
     """Who removes files that were read: the source when a trial is over, or Spark itself all the time."""
     conf: Mapping[str, Value] = {}
@@ -57,10 +57,10 @@ class SparkSettings(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def session_conf(
-    settings: SparkSettings, reader: Reader, *, cores: int, site: SparkSite | None, folder: Path
+    settings: SparkSettings, *, cores: int, receivers: int, site: SparkSite | None, folder: Path
 ) -> dict[str, str]:
     """Return the settings of a whole session; other settings need another session."""
-    slots = cores + 1 if reader == "receiver" else cores
+    slots = cores + receivers
     conf: dict[str, Value] = {
         **(_here(slots) if site is None else _there(site, slots)),
         "spark.app.name": "stream-bench",
@@ -71,8 +71,9 @@ def session_conf(
         "spark.sql.adaptive.enabled": False,  # it is off for streams anyway, with a warning
         "spark.sql.streaming.stopTimeout": "8s",
     }
-    if reader == "receiver" and settings.preset == "competent":
-        conf["spark.streaming.blockInterval"] = f"{block_interval(settings.batch_interval, cores) * 1000:.0f}ms"
+    if receivers and settings.preset == "competent":
+        interval = block_interval(settings.batch_interval, cores, receivers)
+        conf["spark.streaming.blockInterval"] = f"{interval * 1000:.0f}ms"
     return _texts({**conf, **settings.conf})
 
 
@@ -82,12 +83,12 @@ def sessions_here(settings: SparkSettings) -> int:
     return max(1, host_info.memory_bytes() // 2 // (int(heap[:-1]) * 2 ** (30 if heap.endswith("g") else 20)))
 
 
-def block_interval(batch_interval: float, cores: int) -> float:
+def block_interval(batch_interval: float, cores: int, receivers: int = 1) -> float:
     """Return the seconds of a receiver's block, which becomes a task.
 
-    One for each core, so that a batch keeps all of them busy to its end.
+    One for each core, of all receivers together, so that a batch keeps all cores busy to its end.
     """
-    return max(MIN_BLOCK, batch_interval / cores)
+    return max(MIN_BLOCK, min(batch_interval, batch_interval * receivers / cores))
 
 
 def query_conf(settings: SparkSettings, reader: Reader, message_bytes: int) -> dict[str, str]:

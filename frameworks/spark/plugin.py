@@ -23,11 +23,19 @@ def missing(_site: Site, cache: Path) -> Sequence[str]:
     return (*missing_java(), *missing_jars((CONNECTOR_JARS,), cache))
 
 
+def max_receivers(settings: SparkSettings, source: str, site: Site) -> int | None:
+    """Return how many receivers a cluster can have, since each occupies a core of it; None for any number."""
+    spark = SPARK_SITE.read(site)
+    cores = (spark.cores or site.cores) if spark is not None else None
+    return max(1, cores - 1) if cores is not None and settings.reader(source) == "receiver" else None
+
+
 plugin = FrameworkPlugin(
     settings=SparkSettings,
     open=SparkFramework,
     capabilities=FrameworkCapabilities(warm_up_s=WARM_UP_S),
     readers=lambda settings, cores: settings.cores or cores,
+    max_addresses=max_receivers,
     worker_setting="cores",
     site=SPARK_SITE,
     preflight=missing,

@@ -1,4 +1,4 @@
-"""Spark Streaming (DStreams): a socket receiver whose lines are messages, and reports of each batch of them."""
+"""Spark Streaming (DStreams): socket receivers whose lines are messages, and reports of each batch of them."""
 
 import threading
 import time
@@ -20,7 +20,7 @@ from frameworks.spark.driver_trace import DriverTrace, add_driver
 from frameworks.spark.tasks import merge_rows, on_lines
 
 _START_TIMEOUT_S = 20.0
-"""Seconds that the receiver has to start."""
+"""Seconds that receivers have to start."""
 
 
 class Receiver:
@@ -35,13 +35,13 @@ class Receiver:
         self._clock = BatchClock()
         self._trace = DriverTrace() if read.work.traced else None
         self._context = StreamingContext(spark, read.interval)  # type: ignore[arg-type]  # a float is right
-        self._watch = _Watch()
+        self._watch = _Watch(receivers=len(read.addresses))
         self._context.addStreamingListener(self._watch)
         _lines(self._context, read).foreachRDD(self._finish)
         self._context.start()
         if not self._watch.started.wait(_START_TIMEOUT_S):
             self.stop()
-            raise PySparkException(f"the receiver has not started within {_START_TIMEOUT_S:g} s")
+            raise PySparkException(f"not every receiver has started within {_START_TIMEOUT_S:g} s")
 
     def failure_reason(self) -> str | None:
         """Return why it cannot go on; None while it does."""
@@ -78,15 +78,16 @@ class Receiver:
 
 
 class _Watch(StreamingListener):
-    """A listener for the start of the receiver, its errors, and the processing times of batches.
+    """A listener for the start of all receivers, their errors, and the processing times of batches.
 
     Spark's listeners hear of an event a few milliseconds after it. What `times` is asked for is older: a batch has run,
     and the one before it had ended by then.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, receivers: int) -> None:
         super().__init__()
         self.started, self.error = threading.Event(), None
+        self._missing = receivers
         self._started, self._ended, self._before_ms = (0, 0), (0, 0), -1
 
     def times(self, batch_ms: int, called_ms: int) -> tuple[int, int | None]:
@@ -113,18 +114,20 @@ class _Watch(StreamingListener):
             self._ended = (self._before_ms, info.processingEndTime())
 
     def onReceiverStarted(self, receiverStarted: Any) -> None:  # noqa: N802, N803, ARG002  Spark's name
-        self.started.set()
+        self._missing -= 1
+        if self._missing <= 0:
+            self.started.set()
 
     def onReceiverError(self, receiverError: Any) -> None:  # noqa: N802, N803  Spark's name
         self.error = receiverError.receiverInfo().lastErrorMessage()
 
 
 def _lines(context: StreamingContext, read: Read) -> "DStream[bytes]":
-    """Return `socketTextStream` whose lines stay bytes in Python."""
-    host, port = Address.parse(read.address)
+    """Return the union of a `socketTextStream` for each address, whose lines stay bytes in Python."""
     java = context._jssc  # noqa: SLF001  PySpark offers the stream as text only
     level = context.sparkContext._getJavaStorageLevel(_LEVELS[read.storage])  # noqa: SLF001
-    return DStream(java.socketTextStream(host, port, level), context, _AS_BYTES)
+    streams = [java.socketTextStream(*Address.parse(address), level) for address in read.addresses]
+    return context.union(*(DStream(stream, context, _AS_BYTES) for stream in streams))
 
 
 _AS_BYTES = UTF8Deserializer(use_unicode=False)  # type: ignore[no-untyped-call]

@@ -4,6 +4,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import reduce
 from queue import SimpleQueue
 from typing import Any
 
@@ -190,9 +191,10 @@ def _files(session: SparkSession, read: Read) -> DataFrame:
 
 
 def _socket(session: SparkSession, read: Read) -> DataFrame:
-    host, port = Address.parse(read.address)
-    stream = session.readStream.format("socket").options(host=host, port=port, **read.options)
-    return stream.load().selectExpr("cast(value as binary) as value")
+    addresses = map(Address.parse, read.addresses)
+    streams = [session.readStream.format("socket").options(host=host, port=port) for host, port in addresses]
+    lines = reduce(DataFrame.union, (stream.options(**read.options).load() for stream in streams))
+    return lines.selectExpr("cast(value as binary) as value")
 
 
 _READERS: dict[str, Callable[[SparkSession, Read], DataFrame]] = {

@@ -12,10 +12,12 @@ class FilesSite(Struct, frozen=True, forbid_unknown_fields=True):
 
     folder: Annotated[str, Meta(pattern=r"^/\S+$(?!\n)", description="an absolute path without spaces")]
     """each cell has a folder of its own in it, removed at the end; a scenario's settings.files.folder is not used"""
+    load_hosts: bool = False
+    """with `load`: whether the load hosts see it, too, and their workers may write there"""
 
 
 def _describe(site: FilesSite) -> ExternalService:
-    return ExternalService(folders={"folder": site.folder}, remote=False)
+    return ExternalService(folders={"folder": site.folder}, remote=False, load_workers=None if site.load_hosts else 0)
 
 
 FILES_SITE = SiteSection("files", FilesSite, _describe)

@@ -58,6 +58,9 @@ class FilesSource:
         except OSError as problem:
             raise PluginError("files", "open", f"no folder can be made in {within}: {problem.strerror}") from problem
         self._folder.chmod(0o755)  # a framework may run as somebody else
+        if env.site.load is not None:  # so may load workers, which write there
+            for name in (COMPLETE, UNFINISHED):
+                (self._folder / name).chmod(0o777)
         return Endpoint("files", str(self._folder / COMPLETE), ordered=False)
 
     def reset(self) -> None:

@@ -2,7 +2,7 @@
 
 import socket
 from pathlib import Path
-from threading import Event
+from threading import Event, Thread
 
 from bench.config.address import Address
 from bench.model.message_filler import HEADER_BYTES
@@ -11,8 +11,16 @@ from bench.workload.rate_meter import RateMeter, stamp
 
 
 def discard(endpoint: Endpoint, over: Event) -> None:
-    """Connect as soon as somebody listens; read and discard."""
-    host, port = Address.parse(endpoint.address)
+    """Connect to every sender as soon as it listens; read and discard."""
+    readers = [Thread(target=_discard, args=(address, over), daemon=True) for address in endpoint.address.split(",")]
+    for reader in readers:
+        reader.start()
+    for reader in readers:
+        reader.join()
+
+
+def _discard(address: str, over: Event) -> None:
+    host, port = Address.parse(address)
     nowhere = bytearray(2**20)
     while not over.is_set():
         try:

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from bench.plugins.plugin import SourceCapabilities, SourcePlugin
+from bench.plugins.plugin import SourcePlugin
 from producers.tcp import sender
 from producers.tcp.baselines import client_loop, discard
 from producers.tcp.sender import TcpSender
@@ -13,7 +13,6 @@ plugin = SourcePlugin(
     settings=TcpSettings,
     open=TcpSource,
     sender=TcpSender,
-    capabilities=SourceCapabilities(single_writer=True),
     site=TCP_SITE,
     baselines={"client-loop": client_loop, "client-loop-constant": partial(client_loop, stamped=False)},
     discard=discard,

@@ -46,7 +46,8 @@ NO_WAIT_S = 0.0005
 class TcpSender:
     """A listener that writes to the newest reader; while there is none, it takes nothing.
 
-    A message that a reader got only in part is written to its successor in whole.
+    A message that a reader got only in part is written to its successor in whole. Of an endpoint with several addresses
+    it takes the first one of this host at which no other sender listens.
     """
 
     gathers_from = JOINED_BELOW
@@ -56,11 +57,7 @@ class TcpSender:
         self._buffers: list[Filler] = []  # one of joined lines, or `self._each` for each message, the last a newline
         self._each, self._next, self._written, self._left, self._held = 1, 0, 0, 0, 0
         self._taken, self.waited = 0, 0.0
-        host, port = Address.parse(endpoint.address)
-        try:
-            self._listener = socket.create_server((host, port), backlog=8)
-        except OSError as problem:
-            raise SiteError(f"tcp cannot listen at {endpoint.address}: {problem.strerror}") from problem
+        self._listener = _listen(endpoint.address.split(","))
         self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, BUFFER_BYTES)  # its connections inherit it
         self._listener.settimeout(0)
 
@@ -180,6 +177,17 @@ class TcpSender:
             else:
                 self._next, self._written = self._next - self._next % self._each, 0
             self._left = sum(map(len, self._buffers[self._next :])) - self._written
+
+
+def _listen(addresses: Sequence[str]) -> socket.socket:
+    """Listen at the first of the addresses that is free. Raises SiteError where none is."""
+    refusals: list[str] = []
+    for address in addresses:
+        try:
+            return socket.create_server(Address.parse(address), backlog=8)
+        except OSError as problem:
+            refusals.append(f"{address}: {str(problem.strerror).partition(' (')[0]}")  # Python adds the address
+    raise SiteError(f"tcp cannot listen at {', '.join(refusals)}")
 
 
 def _unread(reader: socket.socket) -> int:

@@ -1,6 +1,7 @@
 """A TCP socket as a source: the source listens, the framework connects and reads a line for each message."""
 
 import socket
+from contextlib import ExitStack
 
 from msgspec import Struct
 
@@ -19,11 +20,11 @@ class TcpSettings(Struct, frozen=True, forbid_unknown_fields=True):
     host: str = "127.0.0.1"
     """an address of this machine that the framework can reach"""
     port: int = 0
-    """0 = any that is free"""
+    """0 = any that is free; several senders also take the ports that follow it"""
 
 
 class TcpSource:
-    """A port; the sender listens there."""
+    """A port for each sender, which listens there."""
 
     def __init__(self, settings: TcpSettings) -> None:
         self._settings = settings
@@ -40,23 +41,46 @@ class TcpSource:
         return None
 
     def open(self, cell: Cell, env: RunEnvironment) -> Endpoint:  # noqa: ARG002  all cells look alike to it
-        """Choose a free port and return its endpoint.
+        """Choose a free port of this machine and return its endpoint.
 
         Raises:
             SiteError: the address cannot be listened at.
         """
-        host, port = self._settings.host, self._settings.port
-        if (site := TCP_SITE.read(env.site)) is not None:
-            host, port = Address.parse(site.listen)
-        try:
-            with socket.create_server((host, port)) as probe:
-                port = probe.getsockname()[1]
-        except OSError as problem:
-            raise SiteError(f"tcp cannot listen at {host}:{port}: {problem.strerror}") from problem
-        return Endpoint("tcp", f"{host}:{port}")
+        return self._open_here(env, 1)
+
+    def open_split(self, cell: Cell, env: RunEnvironment, senders: int) -> Endpoint:  # noqa: ARG002  as above
+        """Return an endpoint with a port for each sender: of the site's load hosts, or a free one of this machine.
+
+        Raises:
+            SiteError: an address of this machine cannot be listened at.
+        """
+        site = TCP_SITE.read(env.site)
+        if site is None or env.site.load is None:
+            return self._open_here(env, senders)
+        return Endpoint("tcp", ",".join(site.load_hosts[:senders]), parts=senders)
 
     def reset(self) -> None:
         """Do nothing: a trial leaves nothing behind."""
 
     def close(self) -> None:
         """Do nothing: nothing was opened."""
+
+    def _open_here(self, env: RunEnvironment, senders: int) -> Endpoint:
+        host, port = self._settings.host, self._settings.port
+        if (site := TCP_SITE.read(env.site)) is not None:
+            host, port = Address.parse(site.listen)
+        return Endpoint("tcp", ",".join(_free_addresses(host, port, senders)), parts=senders)
+
+
+def _free_addresses(host: str, port: int, count: int) -> list[str]:
+    """Return so many addresses at which nobody listens: of a port and those that follow it, or of any for port 0."""
+    free: list[str] = []
+    with ExitStack() as probes:
+        for number in range(count):
+            wanted = port + number if port else 0
+            try:
+                probe = probes.enter_context(socket.create_server((host, wanted)))
+            except OSError as problem:
+                raise SiteError(f"tcp cannot listen at {host}:{wanted}: {problem.strerror}") from problem
+            free.append(f"{host}:{probe.getsockname()[1]}")
+    return free

@@ -120,6 +120,40 @@ def test_one_command_starts_several_workers_of_a_host(tmp_path, kafka, request):
     assert harness.running() == []
 
 
+def test_workers_serve_ports_of_their_hosts_and_a_shared_folder(tmp_path, request):
+    """Each takes one of the addresses that the site file gives the load hosts; every message arrives once."""
+    port, here, first, second = free_ports(4)
+    scenario, site = files(tmp_path, "unused:9092", port)
+    scenario.write_text(SCENARIO.replace("python/kafka", "python/tcp, python/files"))
+    (tmp_path / "shared").mkdir()
+    site.write_text(
+        yaml.safe_dump(
+            {
+                "tcp": {"listen": f"127.0.0.1:{here}", "load_hosts": [f"127.0.0.1:{first}", f"127.0.0.1:{second}"]},
+                "files": {"folder": str(tmp_path / "shared"), "load_hosts": True},
+                "load": {"listen": f"127.0.0.1:{port}", "workers": 2},
+                "shared_machine": True,
+            }
+        )
+    )
+    harness = Harness(tmp_path, request.config.rootpath)
+    host = harness.started("worker", f"127.0.0.1:{port}", "--processes", "2")
+    try:
+        code, said = harness.done("run", str(scenario), "--site", str(site), "--out", str(tmp_path))
+    finally:
+        host.send_signal(signal.SIGINT)
+        host.communicate(timeout=30)
+    assert code == 0, said
+    (folder,) = tmp_path.glob("hosts-*")
+    entries = list(read_trials(folder))
+    assert {entry.cell.source for entry in entries} == {"tcp", "files"}
+    trials = [entry.measurement for entry in entries]
+    assert all((trial.lost, trial.duplicated, trial.corrupted) == (0, 0, 0) for trial in trials)
+    assert all(trial.sent == trial.processed > 0 for trial in trials)
+    assert list((tmp_path / "shared").iterdir()) == []
+    assert harness.running() == []
+
+
 @pytest.mark.real
 def test_workers_of_a_run_that_was_killed_join_the_next(tmp_path, deployed):
     """The killed run has sent them no end."""

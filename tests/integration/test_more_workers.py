@@ -20,15 +20,13 @@ from bench.storage.run_folder import RunFolder, read_results, read_visits
 from bench.system import host_info
 from bench.units import Rate, Seconds
 
-SCENARIO = Scenario(
-    "more-workers",
-    ("python/files",),
-    Grid((MessageSize(100),)),
-    search=Search(budget=Seconds(10), start=Rate(400), highest=Rate(2000)),
-)
+SEARCH = Search(budget=Seconds(10), start=Rate(400), highest=Rate(2000))
 
 
-def test_two_processes_send_where_one_is_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("source", ["files", "tcp"])
+def test_two_processes_send_where_one_is_the_limit(
+    source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """With a ceiling of their own; the trials that one process could not send are forgotten, the others are kept."""
     started: list[CellStarted] = []
     late: set[int] = set()
@@ -55,7 +53,8 @@ def test_two_processes_send_where_one_is_the_limit(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(late_generator, "STALL_FACTOR", 0.0)
     folder = tmp_path / "run"
     folder.mkdir()
-    run(SCENARIO, Site(), RunFolder(folder), notify, RunOptions("bench run", tmp_path / "cache", tmp_path / "children"))
+    scenario = Scenario("more-workers", (f"python/{source}",), Grid((MessageSize(100),)), search=SEARCH)
+    run(scenario, Site(), RunFolder(folder), notify, RunOptions("bench run", tmp_path / "cache", tmp_path / "children"))
     assert [(event.visit, event.workers) for event in started] == [(1, 1), (2, 2)]
     assert [record.workers for record in read_visits(folder)] == [1, 2]
     assert {ceiling.workers for ceiling in read_calibration(folder)} == {1, 2}

@@ -213,15 +213,25 @@ def test_a_wrong_setting_is_told():
 
 def test_a_receiver_has_a_slot_of_its_own(tmp_path):
     """A task slot more than cores, and blocks that fill the cores evenly."""
-    conf = session_conf(SparkSettings(), "receiver", cores=2, site=None, folder=tmp_path)
+    conf = session_conf(SparkSettings(), cores=2, receivers=1, site=None, folder=tmp_path)
     assert conf["spark.master"] == "local[3]"
     assert conf["spark.streaming.blockInterval"] == f"{block_interval(1.0, 2) * 1000:.0f}ms"
+
+
+@pytest.mark.parametrize(
+    ("cores", "receivers", "interval"), [(4, 2, 0.5), (2, 4, 1.0), (100, 2, 0.05)], ids=["half", "longest", "shortest"]
+)
+def test_the_blocks_of_several_receivers_together_fill_the_cores(cores, receivers, interval):
+    """A block is never longer than a batch."""
+    assert block_interval(1.0, cores, receivers) == interval
 
 
 def test_a_scenario_can_ask_for_what_spark_ships(tmp_path):
     """Nothing is tuned then."""
     shipped = SparkSettings(preset="shipped")
-    assert "spark.streaming.blockInterval" not in session_conf(shipped, "receiver", cores=2, site=None, folder=tmp_path)
+    assert "spark.streaming.blockInterval" not in session_conf(
+        shipped, cores=2, receivers=1, site=None, folder=tmp_path
+    )
     assert query_conf(shipped, "files", 100) == {}
     assert reader_options(shipped, "kafka", Endpoint("kafka", "h:1", "t")) == {}
 
@@ -231,7 +241,7 @@ def test_the_last_word_is_the_scenarios(tmp_path):
     settings = SparkSettings(
         conf={"spark.driver.memory": "2g", "spark.sql.files.openCostInBytes": 7}, options={"maxFilesPerTrigger": 9}
     )
-    assert session_conf(settings, "files", cores=2, site=None, folder=tmp_path)["spark.driver.memory"] == "2g"
+    assert session_conf(settings, cores=2, receivers=0, site=None, folder=tmp_path)["spark.driver.memory"] == "2g"
     assert "spark.sql.files.openCostInBytes" not in query_conf(settings, "files", 100)
     assert reader_options(settings, "files", Endpoint("files", "/x")) == {"maxFilesPerTrigger": "9"}
 
@@ -239,7 +249,7 @@ def test_the_last_word_is_the_scenarios(tmp_path):
 def test_an_external_master_is_a_site_away(tmp_path):
     """The session runs there, and is reached from there."""
     site = SparkSite("spark://there:7077", driver_host="here")
-    conf = session_conf(SparkSettings(batch_interval=Seconds(5)), "kafka", cores=8, site=site, folder=tmp_path)
+    conf = session_conf(SparkSettings(batch_interval=Seconds(5)), cores=8, receivers=0, site=site, folder=tmp_path)
     assert (conf["spark.master"], conf["spark.driver.host"], conf["spark.cores.max"]) == (
         "spark://there:7077",
         "here",

@@ -3,8 +3,9 @@
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
-from bench.config.scenario import Grid, Scenario
+from bench.config.scenario import Grid, LoadSettings, Scenario
 from bench.config.site import LoadHosts, Site
 from bench.model.message_sizes import MessageSize
 from bench.plugins.placement import Placement, framework_service, place, unreachable_reason
@@ -139,6 +140,32 @@ def test_load_generators_of_other_hosts_reach_only_sources_of_the_site() -> None
         reason = unreachable_reason("capacity" if source == "memory" else "python", source, site)
         assert reason is not None
         assert reason.startswith(f"{source} runs on this machine, where load generators of other hosts")
+
+
+def test_load_workers_serve_a_port_of_their_own_and_a_folder_that_they_share() -> None:
+    """Where the site file says so, and has an address for each of them."""
+    sections = {"tcp": TcpSite("a:1", load_hosts=("l1:1", "l1:2", "l2:1")), "files": FilesSite("/srv", load_hosts=True)}
+    three = Site(load=LoadHosts("a:2", 3), sections=sections)
+    assert [unreachable_reason("python", source, three) for source in sections] == [None, None]
+    four = Site(load=LoadHosts("a:2", 4), sections=sections)
+    assert unreachable_reason("python", "files", four) is None
+    assert unsupported_reason("python/tcp", four) == (
+        "the site file has 4 load workers, and of tcp addresses for 3 of them"
+    )
+
+
+def test_receivers_leave_a_core_of_a_cluster_for_tasks() -> None:
+    """Each occupies one, and without another no batch would ever run; the socket source needs none."""
+    sections = {"spark": SparkSite("spark://f1:7077", cores=3), "tcp": TcpSite("a:1")}
+    scenario = Scenario("x", ("spark/tcp",), Grid((MessageSize(1000),)), load=LoadSettings(workers=3))
+    (cell,) = scenario.cells()
+    found = plan_cell(cell, scenario, Site(sections=sections), 8)
+    assert found.unsupported_reason == "load.workers: 3, but spark/tcp takes messages of 2 at most"
+    free = replace(scenario, load=LoadSettings(cores=8))
+    assert plan_cell(cell, free, Site(sections=sections), 8).max_workers == 2
+    assert plan_cell(cell, free, Site(), 8).max_workers == 8
+    sockets = replace(scenario, settings={"spark": {"tcp": "socket"}})
+    assert plan_cell(cell, sockets, Site(sections=sections), 8).unsupported_reason is None
 
 
 def test_cores_are_those_of_the_frameworks_hosts() -> None:

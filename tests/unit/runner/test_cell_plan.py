@@ -98,10 +98,11 @@ def test_a_source_with_keys_takes_them(source: str) -> None:
     ("system", "load", "reason"),
     [
         ("python/kafka", LoadSettings(by="inline", workers=2), "this load generator is one thread of the harness"),
-        ("python/tcp", LoadSettings(workers=2), "tcp takes messages of one sender"),
+        ("command/tcp", LoadSettings(workers=2), "command/tcp takes messages of 1 at most"),
+        ("capacity/memory", LoadSettings(workers=2), "this load generator is one thread of the harness"),
         ("capacity/memory", LoadSettings(by="locust"), "memory exists only within the harness's process"),
     ],
-    ids=["one thread", "one sender", "in the process"],
+    ids=["one thread", "one address", "one thread, chosen by the source", "in the process"],
 )
 def test_a_load_generator_that_cannot_serve_the_source_is_refused(system: str, load: LoadSettings, reason: str) -> None:
     """The sentence says which of both is in the way."""
@@ -116,10 +117,11 @@ def test_a_load_generator_that_cannot_serve_the_source_is_refused(system: str, l
         ("python/kafka", LoadSettings(cores=8), 8),
         ("python/kafka", LoadSettings(cores=8, workers=1), 1),
         ("python/kafka", LoadSettings(cores=8, limit=Rate(100)), 1),
-        ("python/tcp", LoadSettings(cores=8), 1),
+        ("python/tcp", LoadSettings(cores=8), 8),
+        ("command/tcp", LoadSettings(cores=8), 1),
         ("capacity/memory", LoadSettings(cores=8), 1),
     ],
-    ids=["open", "number given", "limited on purpose", "one sender", "in the process"],
+    ids=["open", "number given", "limited on purpose", "a port for each", "one address", "in the process"],
 )
 def test_a_load_generator_may_have_as_many_workers_as_it_has_cores(system: str, load: LoadSettings, most: int) -> None:
     """Only one where more could not help or were not asked for."""
