@@ -99,6 +99,20 @@ def test_the_site_file_has_a_section_for_every_group(write_site_file: Callable[.
     assert write_site_file().changed == {"l-1": 0}
 
 
+def test_load_workers_get_an_address_of_their_host_for_each_process(
+    write_site_file: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As far as the ports of the host reach, and they use the shared folder."""
+    monkeypatch.setitem(GROUPS, "load_workers", ["l-1", "l-2"])
+    write_site_file(load_generator_processes=3, load_generator_source_ports="7200-7201")
+    site = read_site_file(tmp_path / "site.yaml")
+    addresses = ("10.0.0.6:7200", "10.0.0.6:7201", "10.0.0.7:7200", "10.0.0.7:7201")
+    assert site.sections["tcp"] == TcpSite("10.0.0.6:7200", load_hosts=addresses)
+    assert site.sections["files"] == FilesSite("/srv/stream", load_hosts=True)
+    assert site.load is not None
+    assert site.load.workers == 6
+
+
 def test_variables_of_other_roles_take_precedence(write_site_file: Callable[..., Any], tmp_path: Path) -> None:
     """Ports, sizes, paths and passwords of the inventory replace the defaults."""
     write_site_file(**CHANGED)
