@@ -1,4 +1,4 @@
-"""Tests of Kafka's configuration on brokers and controllers, written by Ansible without hosts."""
+"""Tests of the configuration of brokers, written by Ansible without hosts."""
 
 import json
 import sys
@@ -10,46 +10,54 @@ import pytest
 import yaml
 
 Play = Callable[..., Any]
-ROLE = Path(__file__).parents[2] / "infra" / "ansible" / "roles" / "kafka"
+ROLES = Path(__file__).parents[2] / "infra" / "ansible" / "roles"
 Configurations = Callable[..., Mapping[str, Mapping[str, str]]]
 
 
 @pytest.fixture
-def configurations(play: Play, tmp_path: Path) -> Configurations:
-    """Return a function that writes server.properties of each host of the groups, and returns them by host."""
+def write(play: Play, tmp_path: Path) -> Callable[..., Mapping[str, str]]:
+    """Return a function that writes a template for each host of the groups, and returns the texts by host."""
 
-    def write(groups: Mapping[str, Sequence[str]], **of_host: Mapping[str, str]) -> Mapping[str, Mapping[str, str]]:
+    def run(
+        template: str, role: str, groups: Mapping[str, Sequence[str]], variables: Mapping[str, Any], **of_host: Any
+    ) -> Mapping[str, str]:
         names = sorted({host for hosts in groups.values() for host in hosts})
         local = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable, "site_name": "lab"}
         hosts = {name: {"site_address": f"{name}.lab", **of_host.get(name, {})} for name in names}
         children = {group: {"hosts": {name: {} for name in members}} for group, members in groups.items()}
-        defaults = yaml.safe_load((ROLE / "defaults" / "main.yml").read_text())
-        tasks = [
-            {
-                "ansible.builtin.template": {
-                    "src": str(ROLE / "templates/server.properties"),
-                    "dest": f"{tmp_path}/{{{{ inventory_hostname }}}}",
-                }
-            }
-        ]
+        defaults = yaml.safe_load((ROLES / role / "defaults" / "main.yml").read_text())
+        written = {"src": str(ROLES / template), "dest": f"{tmp_path}/{{{{ inventory_hostname }}}}"}
+        tasks = [{"ansible.builtin.template": written}]
         play_of_all = {
             "hosts": "all",
             "gather_facts": False,
-            "vars_files": [str(ROLE / "vars" / "main.yml")],
+            "vars_files": [str(ROLES / role / "vars" / "main.yml")],
             "tasks": tasks,
         }
         inventory, playbook = tmp_path / "hosts.json", tmp_path / "playbook.yml"
-        inventory.write_text(json.dumps({"all": {"vars": defaults | local, "hosts": hosts, "children": children}}))
+        of_all = {**defaults, **local, **variables}
+        inventory.write_text(json.dumps({"all": {"vars": of_all, "hosts": hosts, "children": children}}))
         playbook.write_text(json.dumps([play_of_all]))
         play(str(playbook), inventory)
-        return {name: read_properties(tmp_path / name) for name in names}
+        return {name: (tmp_path / name).read_text() for name in names}
 
-    return write
+    return run
 
 
-def read_properties(path: Path) -> dict[str, str]:
-    """Return the properties in a file."""
-    lines = [line for line in path.read_text().splitlines() if line and not line.startswith("#")]
+@pytest.fixture
+def configurations(write: Callable[..., Mapping[str, str]]) -> Configurations:
+    """Return a function that writes server.properties of each host of the groups, and returns them by host."""
+
+    def properties(groups: Mapping[str, Sequence[str]], **of_host: Any) -> Mapping[str, Mapping[str, str]]:
+        texts = write("kafka/templates/server.properties", "kafka", groups, {}, **of_host)
+        return {name: read_properties(text) for name, text in texts.items()}
+
+    return properties
+
+
+def read_properties(text: str) -> dict[str, str]:
+    """Return the properties in a text."""
+    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
     return dict(line.split("=", 1) for line in lines)
 
 
@@ -86,3 +94,27 @@ def test_messages_may_lie_on_several_disks(configurations: Configurations) -> No
     """Kafka places partitions on them in turn."""
     nodes = configurations({"kafka": ["b1"]}, b1={"kafka_data_folders": ["/disk1/kafka", "/disk2/kafka"]})
     assert nodes["b1"]["log.dirs"] == "/disk1/kafka,/disk2/kafka"
+
+
+@pytest.mark.parametrize(
+    ("last", "allowed"),
+    [("10.0.0.3", ["10.0.0.1", "10.0.0.2", "10.0.0.3"]), ("p3.lab", ["10.0.0.0/24"])],
+    ids=["addresses", "a name"],
+)
+def test_only_pulsars_hosts_reach_its_store(
+    write: Callable[..., Mapping[str, str]], last: str, allowed: list[str]
+) -> None:
+    """Names cannot be written into the firewall: then the networks of the site reach it."""
+    hosts = {
+        name: {"site_address": address} for name, address in (("p1", "10.0.0.1"), ("p2", "10.0.0.2"), ("p3", last))
+    }
+    rule = {
+        "firewall_networks": "{{ pulsar_store_networks }}",
+        "firewall_ports": ["2181"],
+        "firewall_protocol": "tcp",
+        "site_networks": ["10.0.0.0/24"],
+    }
+    texts = write("firewall/templates/rule.nft", "pulsar", {"pulsar": list(hosts)}, rule, **hosts)
+    rules = [line for line in texts["p1"].splitlines() if line.startswith("add")]
+    opened = "add rule inet stream_bench input ip saddr {} tcp dport {{ 2181 }} accept"
+    assert rules == [opened.format(network) for network in allowed]
