@@ -1,7 +1,5 @@
 """`bench run`."""
 
-import logging
-from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,14 +11,10 @@ from bench.cli.inputs import (
     Results,
     ScenarioFile,
     SiteFile,
-    cache_folder,
-    children_folder,
     read_inputs,
-    this_command,
     warn_of_settings,
 )
-from bench.cli.output import say
-from bench.errors import InterruptedRunError, UsageError
+from bench.errors import UsageError
 
 if TYPE_CHECKING:
     from bench.config.scenario import Scenario
@@ -51,36 +45,14 @@ def run(  # one argument for each option
     ] = False,
 ) -> None:
     """Find the maximum sustainable throughput of every cell of a scenario, and report it."""
-    from bench.cli.terminal import terminal
-    from bench.plugins import registry
-    from bench.runner.live_status import live_status
-    from bench.runner.progress import TimeUse, notify_all
-    from bench.runner.run import RunOptions
-    from bench.runner.run import run as run_scenario
+    from bench.cli.run_display import run_with_display
     from bench.storage.run_folder import RunFolder
 
     chosen, where = read_inputs(scenario, site, [*(changes or []), *(["trace=true"] if trace else [])])
     warn_of_settings(chosen, where)
     folder = _resume_folder(resume, chosen, where) if resume else RunFolder.create(out, chosen.name)
-    _log_to(folder.folder / "harness.log", {"bench", *registry.top_packages()})
-    options = RunOptions(this_command(), cache_folder(), children_folder(), web=web)
-    time_use = TimeUse()
-    try:
-        with (
-            terminal(len(chosen.cells()), folder.folder, quiet=quiet) as screen,
-            live_status(folder.folder) as status,
-        ):
-            results = run_scenario(chosen, where, folder, notify_all(status, screen, time_use), options)
-        spent = str(time_use)
-        for _, plugin in registry.report_plugins():
-            if plugin.default and plugin.write is not None:
-                for file in plugin.write(folder.folder):
-                    say(str(file))
-    except KeyboardInterrupt:
-        raise InterruptedRunError(f"interrupted, everything is stopped; go on with --resume {folder.folder}") from None
-    missing = sum(result.status in ("failed", "not-measured") for result in results)
-    say(f"{len(results)} cells, {missing} without a result, {spent}: {folder.folder}")
-    raise typer.Exit(4 if missing else 0)
+    results = run_with_display(chosen, where, folder, quiet=quiet, web=web)
+    raise typer.Exit(4 if any(result.status in ("failed", "not-measured") for result in results) else 0)
 
 
 def _resume_folder(folder: Path, scenario: "Scenario", site: "Site") -> "RunFolder":
@@ -107,13 +79,3 @@ def _resume_folder(folder: Path, scenario: "Scenario", site: "Site") -> "RunFold
             f"{folder}: was started with {changed}; new cells would not be comparable with its cells; start a new run"
         )
     return RunFolder(folder)
-
-
-def _log_to(path: Path, packages: Collection[str]) -> None:
-    """Write warnings to a file, and also the information that modules of these packages log."""
-    handler = logging.FileHandler(path)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
-    for name in packages:
-        logging.getLogger(name).setLevel(logging.INFO)
-    logging.getLogger().setLevel(logging.WARNING)  # what client libraries log is not about the run

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.cli.run import _log_to
+from bench.cli.run_display import _log_to
 
 
 @pytest.fixture
