@@ -1,6 +1,7 @@
 """Advice from critical participation: which change acts on which activities, and how much it can gain at most."""
 
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 from msgspec import Struct
 
@@ -26,6 +27,8 @@ NAMES: dict[str, str] = {
     "control": "starting tasks and collecting results",
 }
 """Words for each activity, and for each kind of message."""
+Lever = Literal["workers", "batch interval", "partitions"]
+"""What a setting of a system can change."""
 
 
 class Change(Struct, frozen=True):
@@ -37,15 +40,18 @@ class Change(Struct, frozen=True):
     """whether it exists only for a framework that works in batches"""
     common: bool = False
     """whether people try it first, so that it is worth saying that it would not help"""
+    lever: Lever | None = None
+    """what makes the change; None where no setting of a system does"""
 
 
 CHANGES = (
-    Change("more cores", ("processing", "deserialize", "serialize", "gc"), common=True),
+    Change("more cores", ("processing", "deserialize", "serialize", "gc"), common=True, lever="workers"),
     Change(
         "a longer batch interval",
         ("planning", "scheduling", "wal-commit", "offset-commit", "control"),
         batches_only=True,
         common=True,
+        lever="batch interval",
     ),
     Change("a faster checkpoint folder", ("wal-commit", "offset-commit"), batches_only=True),
     Change("a faster source", ("source-read", "data", "idle(source)", "idle(trigger)"), common=True),
@@ -53,6 +59,8 @@ CHANGES = (
     Change("a larger heap", ("gc",)),
 )
 """A change that acts on fewer activities than another one stands behind it."""
+EQUAL_PARTS = Change("equal parts for all", (), lever="partitions")
+"""What helps where one of several workers has most of the work."""
 IDLE_SHARE = 0.5
 """Share of the critical path from which on a sustained trial is said not to show a limit."""
 MIN_GAIN = 0.2
@@ -103,6 +111,15 @@ def advise(shares: Mapping[str, float], *, batches: bool, overloaded: bool) -> A
     return Advice(tuple(useful[:2]), useless, sum(shares.get(name, 0.0) for name in idle))
 
 
+def named_changes(advice: Advice, straggler: str | None) -> tuple[Change, ...]:
+    """Return the changes that the sentence says would help, in its order; none where the trial shows no limit."""
+    if straggler is not None:
+        return (EQUAL_PARTS,)
+    if advice.headroom >= IDLE_SHARE:
+        return ()
+    return tuple(change for gain in advice.helps for change in CHANGES if change.text == gain.text)
+
+
 def find_straggler(
     shares: Mapping[str, float], busy: Mapping[str, float], operators: Mapping[str, str]
 ) -> tuple[str, float, int] | None:
@@ -139,7 +156,7 @@ def write_sentence(shares: Mapping[str, float], advice: Advice, straggler: tuple
     if straggler is not None:
         worker, share, count = straggler
         clauses[1] = (
-            f"{worker} alone has {share:.0%}, of {count} workers: equal parts for all would help, more cores would not"
+            f"{worker} alone has {share:.0%}, of {count} workers: {EQUAL_PARTS.text} would help, more cores would not"
         )
     return "; ".join(clause for clause in clauses if clause)
 

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bench.cli.inputs import RunArgument
+from bench.cli.inputs import DEFAULT_RESULTS, Results, RunArgument
 from bench.cli.output import complain, say
 from bench.errors import UsageError
 
 if TYPE_CHECKING:
     from bench.model.cell import Cell
-    from bench.runner.explanation import TracedTrial
+    from bench.runner.explanation import ExplainedTrial, TracedTrial
 
 
 def register(app: typer.Typer) -> None:
@@ -35,23 +35,35 @@ def explain(
         Path | None,
         typer.Option("--perfetto", metavar="FILE", help="Write the trace of one cell for the viewer Perfetto."),
     ] = None,
+    try_advice: Annotated[
+        bool, typer.Option("--try", help="Measure one cell again with the setting changed that would help it.")
+    ] = False,
+    budget: Annotated[str, typer.Option("--budget", metavar="TIME", help="With --try: time of the search.")] = "2 min",
+    out: Results = DEFAULT_RESULTS,
+    quiet: Annotated[bool, typer.Option("--quiet", help="With --try: print only the outcome.")] = False,
 ) -> None:
     """Say what limits the cells of a run, by the critical paths through their traces.
 
     For each cell it takes the trial just above the maximum rate, else the fastest one below it. The share that an
     activity has of the critical path is the part of the time in which the rest had to wait for it (critical
     participation, Hoffmann et al., NSDI 2018). Without the activity no more than its share can be saved.
+
+    With --try the cell is measured again, in a run folder of its own, with the first change that the sentence names and
+    that a setting makes; a table has the predicted and the measured maximum rate. Exit code 4 if none was measured.
     """
     from bench.cli.explanation_table import encode_explained, table_lines
     from bench.cli.perfetto import write_perfetto
     from bench.runner.explanation import explain_trial
     from bench.storage.traces import read_events, read_samples
 
+    if as_json and try_advice:
+        raise UsageError("--json: the table of --try has no JSON; leave one of them out")
     chosen = _choose_trials(folder, name, trial)
-    if perfetto is not None:
+    for option in (f"--perfetto {perfetto}",) * (perfetto is not None) + ("--try",) * try_advice:
         if len(chosen) != 1:
             cells = ", ".join(one.cell.name for one in chosen)
-            raise UsageError(f"--perfetto {perfetto}: takes one cell, and there are {len(chosen)}: {cells}")
+            raise UsageError(f"{option}: takes one cell, and there are {len(chosen)}: {cells}")
+    if perfetto is not None:
         place = (folder, chosen[0].cell, chosen[0].measurement, dict(chosen[0].files))
         write_perfetto(perfetto, read_events(*place), read_samples(*place))
         complain(f"{perfetto}: open it with https://ui.perfetto.dev")
@@ -62,6 +74,34 @@ def explain(
     for number, one in enumerate(explained):
         for line in ("",) * bool(number) + tuple(table_lines(one)):
             say(line)
+    if try_advice:
+        _try_advice(folder, explained[0], budget, out, quiet=quiet)
+
+
+def _try_advice(folder: Path, explained: "ExplainedTrial", budget: str, out: Path, *, quiet: bool) -> None:
+    """Measure the cell of an explained trial with the change that its sentence names; UsageError if there is none."""
+    from bench.cli.inputs import warn_of_settings
+    from bench.cli.prediction_table import outcome_lines, plan_lines
+    from bench.cli.run_display import run_with_display
+    from bench.runner.intervention import plan_intervention
+    from bench.storage.run_folder import RunFolder
+    from bench.units import Seconds
+
+    try:
+        allowed = Seconds.read(budget)
+    except ValueError as allowed_texts:
+        raise UsageError(f"--budget {budget}: found {budget!r}; allowed: {allowed_texts}") from None
+    planned = plan_intervention(folder, explained, allowed)
+    say("")
+    for line in plan_lines(planned):
+        say(line)
+    warn_of_settings(planned.scenario, planned.site)
+    store = RunFolder.create(out, planned.scenario.name)
+    (result,) = run_with_display(planned.scenario, planned.site, store, quiet=quiet, go_on="what was measured is in ")
+    for line in outcome_lines(planned, result):
+        say(line)
+    if result.estimate_hz is None:
+        raise typer.Exit(4)
 
 
 def _choose_trials(folder: Path, name: str, number: int | None) -> "Sequence[TracedTrial]":

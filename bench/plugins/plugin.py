@@ -149,6 +149,8 @@ class FrameworkPlugin(Generic[Settings]):
     """the setting that says how many workers (processes, tasks) process messages at once, one for each core where a
     scenario leaves it out; `bench advise` counts in them. Empty where their number cannot be set
     """
+    interval_setting: str = ""
+    """the setting with the batch interval, which `bench explain --try` makes longer; empty for one without batches"""
     site: Section | None = None
     """its part of the site file; a framework without one runs on this machine only"""
     preflight: Preflight = _nothing_missing

@@ -37,6 +37,7 @@ plugin = FrameworkPlugin(
     readers=lambda settings, cores: settings.cores or cores,
     max_addresses=max_receivers,
     worker_setting="cores",
+    interval_setting="batch_interval",
     site=SPARK_SITE,
     preflight=missing,
     prepare=prepare,

@@ -3,12 +3,18 @@
 import json
 
 import pytest
-from sample_runs import QUICK, make_measurement, open_run_folder
+from sample_runs import QUICK, make_measurement, make_result, open_run_folder
+from simulated_runs import simulated_systems
 
 from bench.cli.explain import explain
+from bench.config.scenario import Grid, Scenario, Search
 from bench.errors import UsageError
 from bench.model.cell import Cell
+from bench.model.measurement import Batches
+from bench.model.message_sizes import MessageSize
 from bench.model.trace import Sample, Span, TraceEvents, TraceMessage
+from bench.system import host_info
+from bench.units import Share
 
 CELL = Cell("python", "kafka", 100, 0.01)
 OTHER = Cell("spark", "kafka", 100, 0.0)
@@ -85,3 +91,54 @@ def test_perfetto_takes_one_cell(tmp_path):
             store.add(cell, make_measurement(0, 90.0, 100.0, trace=TRACE))
     with pytest.raises(UsageError, match="takes one cell, and there are 2"):
         explain(tmp_path / "run", "", perfetto=tmp_path / "trace.json")
+
+
+@pytest.fixture
+def slow_batches(tmp_path):
+    """The folder of a run of which one cell spends 0.4 of each batch on planning; its rate was 90 /s."""
+    scenario = Scenario("quick", ("spark/kafka",), Grid((MessageSize(100),)), search=Search(precision=Share(0.2)))
+    spans = []
+    for second in range(13):
+        cut = second * S + 2 * S // 5
+        spans += [Span("driver", "planning", second * S, cut), Span("driver", "processing", cut, (second + 1) * S)]
+    changes = {"batches": Batches([float(n) for n in range(12)], [n + 1.0 for n in range(12)], [90] * 12)}
+    changes |= {"trace": TraceEvents(spans), "cpu": {"framework": 10.0, "busy": 10.0, "steal": 0.0, "available": 20.0}}
+    with open_run_folder(tmp_path / "run", scenario, **{**host_info.describe(""), "versions": {}}) as store:
+        store.add(OTHER, make_measurement(0, 120.0, 90.0, batch=1.0, **changes))
+        store.save_result(OTHER, make_result(OTHER, low_hz=80.0, estimate_hz=90.0, high_hz=100.0))
+    return tmp_path / "run"
+
+
+def test_the_advice_is_tried_in_a_run_of_its_own(slow_batches, tmp_path, capsys):
+    """The table has the three rates; the simulated system is far faster than the cell was."""
+    with simulated_systems():
+        explain(slow_batches, "", try_advice=True, out=tmp_path / "tried", quiet=True)
+    said = capsys.readouterr().out
+    assert "trying a longer batch interval: settings.spark.batch_interval 1 s -> 2 s" in said
+    rows = {line.split()[0]: line for line in said.splitlines() if line}
+    assert "80 /s .. 100 /s" in rows["before"]
+    assert "x1.33" in rows["predicted"]
+    assert "the prediction did not hold" in said
+    (folder,) = (tmp_path / "tried").iterdir()
+    assert folder.name.startswith("spark-kafka-100B-0ms-try-batch_interval-2.0s-")
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [({"budget": "soon"}, "allowed: a duration"), ({"as_json": True}, "leave one of them out")],
+    ids=["budget", "json"],
+)
+def test_options_of_a_try_are_checked_first(slow_batches, tmp_path, options, why):
+    """Nothing is run."""
+    with pytest.raises(UsageError, match=why):
+        explain(slow_batches, "", try_advice=True, out=tmp_path / "tried", **options)
+    assert not (tmp_path / "tried").exists()
+
+
+def test_a_try_takes_one_cell(tmp_path):
+    """The message names the cells that there are."""
+    with open_run_folder(tmp_path / "run", QUICK) as store:
+        for cell in (CELL, OTHER):
+            store.add(cell, make_measurement(0, 90.0, 100.0, trace=TRACE))
+    with pytest.raises(UsageError, match="--try: takes one cell, and there are 2"):
+        explain(tmp_path / "run", "", try_advice=True)

@@ -1,0 +1,156 @@
+"""Predictions from a trace: by what factor a change of a setting raises the maximum rate of a cell.
+
+All start from the shares of the critical path. A framework in batches sustains R messages/s while a batch of its
+interval T takes T at most: T = o + s R T, with a part o that every batch has, however many messages are in it, and a
+time s for each message. So R = (1 - o/T) / s. A longer interval changes only o/T. More workers change the part of s
+that they can share (Amdahl's law). No factor exceeds what the cores of the machine have left.
+"""
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from bench.analysis.activity_graph.participation import Participation
+from bench.analysis.activity_graph.summaries import IDLE, activities_over_time, is_message
+from bench.analysis.advice import CHANGES
+from bench.analysis.intervals import Z
+from bench.model.measurement import Measurement, Result
+
+TOLERANCE = 0.1
+"""Relative difference of two rates up to which a prediction counts as right, however narrow the intervals are."""
+MAX_FIXED = 0.95
+"""Share of an interval that the fixed part of a batch may take; above it no rate can be predicted."""
+_BY_LEVER = {change.lever: change.activities for change in CHANGES if change.lever is not None}
+PER_BATCH = _BY_LEVER["batch interval"]
+"""Activities whose time does not depend on the number of messages in a batch."""
+SHARED = _BY_LEVER["workers"]
+"""Activities that more workers divide among them."""
+
+
+class Factor(Struct, frozen=True):
+    """The factor by which a change raises a rate, with a 95 % interval; all at least 1."""
+
+    low: float
+    estimate: float
+    high: float
+
+    def limited(self, most: float) -> "Factor":
+        """Return the factor where no more than `most` is possible."""
+        return Factor(*(max(1.0, min(each, most)) for each in (self.low, self.estimate, self.high)))
+
+
+class Rates(Struct, frozen=True):
+    """A rate in messages/s with its interval."""
+
+    low: float
+    estimate: float
+    high: float
+
+    def overlaps(self, other: "Rates") -> bool:
+        """Return whether the intervals have a rate in common."""
+        return self.low <= other.high and other.low <= self.high
+
+
+def predict_longer_batches(participation: Participation, measurement: Measurement, longer: float) -> Factor | None:
+    """Return the factor of a batch interval that is `longer` times as long; None if the fixed part fills a batch.
+
+    Args:
+        participation: of the trial.
+        measurement: of the trial, which worked in batches.
+        longer: new interval divided by the old one.
+    """
+    interval = measurement.batch_interval
+    window_s = participation.windows.length * participation.windows.count / 1e9
+    begin = participation.windows.begin / 1e9
+    count = sum(begin < end <= begin + window_s for end in measurement.batches.end)
+    spacing = window_s / count if count else interval
+    shares = [share * spacing / interval for share in _share_with_error(participation, PER_BATCH)]
+    if shares[1] > MAX_FIXED:
+        return None
+    return _ordered(*((1 - share / longer) / (1 - share) for share in (min(each, MAX_FIXED) for each in shares)))
+
+
+def predict_more_workers(participation: Participation, more: float) -> Factor:
+    """Return the factor of `more` times as many workers with a core each.
+
+    Workers that never wait for each other share everything but idling. Others share the time of each message that is
+    spent on work; the part of it that a batch has anyway, and idling, count for neither.
+    """
+    if not any(is_message(group) for group in participation.groups):
+        return Factor(more, more, more)
+    fixed = _share_with_error(participation, (*PER_BATCH, *IDLE))[1]
+    per_message = max(1e-9, 1 - fixed)
+    shared = [min(1.0, share / per_message) for share in _share_with_error(participation, SHARED)]
+    return _ordered(*(1 / (1 - share + share / more) for share in shared))
+
+
+def predict_equal_parts(busy: Mapping[str, float], operators: Mapping[str, str], straggler: str) -> Factor:
+    """Return the factor of equal parts for all workers that do what the straggler does: then none is busier than all.
+
+    Args:
+        busy: time in which each worker neither idles nor waits.
+        operators: what each worker mostly executes.
+        straggler: the worker that has most of the work.
+    """
+    times = [busy.get(one, 0.0) for one, operator in operators.items() if operator == operators[straggler]]
+    factor = busy[straggler] * len(times) / sum(times)
+    return Factor(factor, factor, factor)
+
+
+def spare_factor(measurement: Measurement) -> float:
+    """Return how many times as much CPU time the machine has as it used in a trial; inf where that is not known."""
+    busy, available = measurement.cpu.get("busy", 0.0), measurement.cpu.get("available", 0.0)
+    return max(1.0, available / busy) if busy > 0 and available > 0 else math.inf
+
+
+def rates_of(result: Result) -> Rates | None:
+    """Return the maximum rate of a cell with both ends of its interval; None where one is not known."""
+    low, middle, high = result.low_hz, result.estimate_hz, result.high_hz
+    if result.status != "measured" or low is None or middle is None or high is None:
+        return None
+    return Rates(low, middle, high)
+
+
+def predict_rates(before: Rates, factor: Factor, most: float = math.inf) -> Rates:
+    """Return the rate after a change; the relative errors of rate and factor are independent.
+
+    Args:
+        before: the rate without the change.
+        factor: of the change.
+        most: the rate in messages/s that cannot be exceeded.
+    """
+    middle = before.estimate * factor.estimate
+    down = math.hypot(math.log(before.estimate / before.low), math.log(factor.estimate / factor.low))
+    up = math.hypot(math.log(before.high / before.estimate), math.log(factor.high / factor.estimate))
+    return Rates(*(min(most, each) for each in (middle * math.exp(-down), middle, middle * math.exp(up))))
+
+
+def judge_prediction(before: Rates, predicted: Rates, measured: Rates) -> str:
+    """Return "held", "did not hold", or "undecided" where no change at all would explain what was measured as well."""
+    close = abs(measured.estimate / predicted.estimate - 1) <= TOLERANCE
+    if not close and not measured.overlaps(predicted):
+        return "did not hold"
+    return "undecided" if measured.overlaps(before) else "held"
+
+
+def _share_with_error(participation: Participation, activities: Collection[str]) -> tuple[float, float, float]:
+    """Return the share of activities of the critical path: lower end, mean and upper end, by its spread over windows.
+
+    One window alone says nothing of the error: the share may then be anything from 0 to the mean.
+    """
+    rows: Sequence[NDArray[np.float64]] = [
+        row for name, row in activities_over_time(participation).items() if name in activities
+    ]
+    shares = np.sum(rows, axis=0)[participation.connected] if rows else np.zeros(1)
+    if not len(shares):
+        return 0.0, 0.0, 0.0
+    mean = float(shares.mean())
+    error = Z * float(shares.std(ddof=1)) / math.sqrt(len(shares)) if len(shares) > 1 else mean
+    return max(0.0, mean - error), mean, min(1.0, mean + error)
+
+
+def _ordered(low: float, estimate: float, high: float) -> Factor:
+    return Factor(max(1.0, low), max(1.0, estimate), max(1.0, high))
