@@ -1,0 +1,159 @@
+"""Measurements of `bench explain`: what tracing costs, and whether it names what was planted.
+
+They are verbs of `python -m tests.measurements`. A broker that a cgroup limits is not among the planted limits.
+"""
+
+# ruff: noqa: T201  the tables are what it is for
+import argparse
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from statistics import fmean, stdev
+
+from msgspec import Struct
+
+from bench.runner.explanation import ExplainedTrial, choose_trial, explain_trial, read_traced_trials
+from bench.storage.run_folder import read_results
+from reports.data.bottleneck import find_bottleneck
+from reports.data.run_data import read_run_data
+from tests.measurements import run_once
+
+MAX_COST = 0.03
+"""Share of the maximum rate that tracing may cost."""
+T_95 = (12.71, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.16, 2.145, 2.131)
+"""97.5 % quantiles of Student's t with 1, 2, ... degrees of freedom; the normal one beyond."""
+TRACING = """\
+name: tracing
+title: One cell, with and without traces
+systems: [python/kafka]
+grid: {message_size: [1 kB], cpu_cost: [100 us]}
+search: {strategy: two-counter, precision: 3 %}
+"""
+
+
+class Situation(Struct, frozen=True):
+    """A limit that is planted in one cell, and what names it."""
+
+    name: str
+    scenario: str
+    activities: tuple[str, ...]
+    """of the critical path; one of them must have the largest share"""
+    kinds: tuple[str, ...]
+    """bottlenecks that are right without a trace"""
+    verdict: str = "overloaded"
+    """that the explained trial must have; idling in a sustained one is no limit, unless too little is sent"""
+
+
+SITUATIONS = (
+    Situation(
+        "CPU cost",
+        "systems: [python/kafka]\ngrid: {message_size: [1 kB], cpu_cost: [5 ms]}\n",
+        ("processing",),
+        ("CPU cost", "framework CPU"),
+    ),
+    Situation(
+        "generator limited",
+        "systems: [python/kafka]\ngrid: {message_size: [1 kB], cpu_cost: [100 us]}\nload: {limit: 500 /s}\n",
+        ("idle(source)",),
+        ("generator",),
+        "sustained",
+    ),
+    Situation(
+        "10 MB messages",
+        "systems: [python/kafka]\ngrid: {message_size: [10 MB], cpu_cost: [0 ms]}\n",
+        ("source-read", "deserialize", "idle(source)"),
+        ("broker CPU", "source", "network", "disk", "framework CPU"),
+    ),
+)
+HEAD = "name: planted\nsearch: {strategy: two-counter, precision: 20 %}\n"
+
+
+def add_verbs(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the verbs to a command line."""
+    tracing = verbs.add_parser("tracing", help="runs with and without traces in turn have the same rate")
+    tracing.add_argument("systems", nargs="+")
+    tracing.add_argument("--runs", type=int, default=10, help="pairs of runs")
+    tracing.set_defaults(run=measure_tracing)
+    planted = verbs.add_parser("planted", help="explain names a limit that was planted")
+    planted.add_argument("--runs", type=int, default=10)
+    planted.set_defaults(run=measure_planted)
+    for verb in (tracing, planted):
+        verb.add_argument("--budget", default="90 s", help="of each search")
+        verb.add_argument("--set", nargs="+", default=[], help="changes to the scenario, such as timing.window=1s")
+
+
+def measure_tracing(asked: argparse.Namespace) -> bool:
+    """Run pairs with tracing on and off in turn; return True unless tracing certainly costs more than MAX_COST."""
+    cheap = True
+    for system in asked.systems:
+        ratios = []
+        for number in range(asked.runs):
+            rates = {}
+            for traced in (number % 2 == 0, number % 2 == 1):  # the order changes, so that drift favours neither
+                word = "on" if traced else "off"
+                changes = [f"systems=[{system}]", f"search.budget={asked.budget}", f"trace={word == 'on'}".lower()]
+                out = asked.out / f"tracing-{system.replace('/', '-')}-{number}-{word}"
+                result = read_results(run_once(out, TRACING, [*changes, *asked.set]))[0]
+                rates[word] = result.estimate_hz if result.status == "measured" else None
+            print(f"{system} pair {number}: {_rate(rates['on'])} with traces, {_rate(rates['off'])} without")
+            if rates["on"] and rates["off"]:
+                ratios.append(rates["on"] / rates["off"])
+        low, middle, high = interval_of(ratios)
+        print(f"{system}: ratio {middle:.4f} [{low:.4f} .. {high:.4f}], 95 %, {len(ratios)} pairs of {asked.runs}")
+        cheap &= bool(ratios) and high >= 1 - MAX_COST
+    return cheap
+
+
+def interval_of(ratios: Sequence[float]) -> tuple[float, float, float]:
+    """Return the geometric mean of ratios between the ends of its 95 % interval; nan and inf where nothing is known."""
+    logs = [math.log(ratio) for ratio in ratios]
+    if len(logs) < 2:
+        return 0.0, math.exp(logs[0]) if logs else math.nan, math.inf
+    quantile = T_95[len(logs) - 2] if len(logs) - 2 < len(T_95) else 1.96
+    middle, error = fmean(logs), quantile * stdev(logs) / math.sqrt(len(logs))
+    return math.exp(middle - error), math.exp(middle), math.exp(middle + error)
+
+
+def measure_planted(asked: argparse.Namespace) -> bool:
+    """Plant each limit; return True if the explanation names it in nine of ten runs each."""
+    right = True
+    for situation in SITUATIONS:
+        named, by_rule, found = 0, 0, list[str]()
+        for number in range(asked.runs):
+            out = asked.out / f"planted-{situation.name.replace(' ', '-')}-{number}"
+            changes = ["trace=true", f"search.budget={asked.budget}", *asked.set]
+            folder = run_once(out, HEAD + situation.scenario, changes)
+            verdict, top = _read_top(next(_explain(folder), None))
+            found.append(f"{top} ({verdict})")
+            named += verdict == situation.verdict and top in situation.activities
+            by_rule += _kind_without_trace(folder) in situation.kinds
+        shown = ", ".join(f"{found.count(each)} {each}" for each in dict.fromkeys(found))
+        print(f"{situation.name}: explain is right in {named} of {asked.runs} ({shown}), the rule in {by_rule}")
+        right &= 10 * named >= 9 * asked.runs
+    return right
+
+
+def _explain(folder: Path) -> Iterator[ExplainedTrial]:
+    for trials in read_traced_trials(folder).values():
+        chosen = choose_trial(trials)
+        if chosen is not None:
+            yield explain_trial(folder, chosen)
+
+
+def _read_top(explained: ExplainedTrial | None) -> tuple[str, str]:
+    """Return the verdict of the explained trial, and the activity with the largest share of its critical path."""
+    if explained is None:
+        return "no trial", "no trace"
+    return explained.trial.verdict.word, next(iter(explained.explanation.shares), "no path")
+
+
+def _kind_without_trace(folder: Path) -> str:
+    """Return the bottleneck of a run's only cell by CPU shares and batch times alone."""
+    run_data = read_run_data(folder)
+    vars(run_data)["explained"] = {}  # as if it had no trace
+    bottleneck = find_bottleneck(run_data, run_data.cells[0])
+    return bottleneck.kind if bottleneck is not None else "none"
+
+
+def _rate(rate: float | None) -> str:
+    return "no rate" if rate is None else f"{rate:.4g}/s"
