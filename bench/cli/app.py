@@ -40,6 +40,8 @@ _SYSTEM_ERRORS = {
     errno.ENOMEM: "free some memory",
 }
 """What to do about errors of the system that are nobody's bug."""
+_AGAIN_S = 0.05
+"""After which a finalizer is over."""
 
 app = typer.Typer(
     name="bench",
@@ -59,7 +61,7 @@ for register in (
 def main() -> NoReturn:
     """Run the command line."""
     try:
-        signal.signal(signal.SIGTERM, _interrupt)
+        catch_interrupts()
         code = app(standalone_mode=False)
     except HarnessError as problem:
         complain(str(problem))
@@ -85,5 +87,20 @@ def main() -> NoReturn:
     sys.exit(code or 0)
 
 
+def catch_interrupts() -> None:
+    """Let SIGTERM interrupt as Ctrl-C does, and let no interrupt get lost."""
+    signal.signal(signal.SIGTERM, _interrupt)
+    sys.unraisablehook = _interrupt_again
+
+
 def _interrupt(*_: object) -> NoReturn:
     raise KeyboardInterrupt
+
+
+def _interrupt_again(ignored: "sys.UnraisableHookArgs") -> None:
+    """Interrupt a second time after an interrupt within a finalizer, where Python ignores exceptions."""
+    if isinstance(ignored.exc_value, KeyboardInterrupt):
+        signal.signal(signal.SIGALRM, _interrupt)
+        signal.setitimer(signal.ITIMER_REAL, _AGAIN_S)
+    else:
+        sys.__unraisablehook__(ignored)
