@@ -2,7 +2,7 @@
 
     python -m tests.campaign run --hours 1 --seed 7
     python -m tests.campaign run --attempts 5 --seed 1 --subjects known
-    python -m tests.campaign fuzz frames --inputs 1000000 --seed 7
+    python -m tests.campaign fuzz frames --inputs 1000000 --seed 7 --seconds 170    # again, until all are done
     python -m tests.campaign report results/campaign-*/log.jsonl
 
 As root, disks become full and read-only, too. Exit code 1 if anything did not hold that must hold.
@@ -10,6 +10,7 @@ As root, disks become full and read-only, too. Exit code 1 if anything did not h
 
 # ruff: noqa: T201  the progress and the tables are what it is for
 import argparse
+import math
 import signal
 import sys
 from collections.abc import Callable
@@ -38,6 +39,8 @@ def main() -> None:
     fuzz.add_argument("target", choices=["all", *fuzzing.names()])
     fuzz.add_argument("--inputs", type=int, default=10_000)
     fuzz.add_argument("--seed", type=int, default=1)
+    fuzz.add_argument("--seconds", type=float, default=math.inf, help="for each target; the next call goes on")
+    fuzz.add_argument("--keep", action="store_true", help="save inputs that reach new places in the corpus")
     fuzz.set_defaults(run=run_fuzzing)
     page = verbs.add_parser("report", help="write the figures of logs into docs/reliability.md")
     page.add_argument("logs", nargs="+", type=Path)
@@ -62,15 +65,15 @@ def run_campaign(asked: argparse.Namespace) -> bool:
 
 
 def run_fuzzing(asked: argparse.Namespace) -> bool:
-    """Give inputs to one target or all; return whether all of them held."""
+    """Give inputs to one target or all, and go on where the log ends; return whether all of them held."""
     log, held = Log(asked.out / "fuzzing.jsonl"), True
     for name in fuzzing.names() if asked.target == "all" else [asked.target]:
-        record = fuzzing.fuzz(name, asked.inputs, asked.seed)
-        log.add(record)
-        print(f"{name}: {record.inputs:,} inputs in {record.seconds:.0f} s, {len(record.violations)} failures")
-        for text in record.violations:
-            print(f"    {text}")
-        held &= not record.violations
+        given, failures = 0, list[str]()
+        for record in fuzzing.fuzz_on(name, asked.inputs, asked.seed, log, seconds=asked.seconds, keep=asked.keep):
+            given, failures = given + record.inputs, [*failures, *record.violations]
+            print(f"\r{name}: {given:,} inputs, {len(failures)} failures ", end="", flush=True)
+        print("".join(f"\n    {text}" for text in failures))
+        held &= not failures
     return held
 
 

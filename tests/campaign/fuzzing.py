@@ -6,8 +6,10 @@ Where an input ends in a new place of the code, it becomes a seed of further one
 import gc
 import hashlib
 import time
+from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Protocol
@@ -15,15 +17,23 @@ from typing import Protocol
 import psutil
 
 from tests.campaign import fuzz_readers, fuzz_reports, fuzz_servers
+from tests.campaign.fuzz_reports import SEPARATOR
 from tests.campaign.mutation import Mutator
-from tests.campaign.outcomes import FuzzRecord
+from tests.campaign.outcomes import FuzzRecord, Log
 
 CORPUS = Path(__file__).parent / "corpus"
-"""A folder for each target, with inputs that once were failures."""
+"""A folder for each target, with inputs that once were failures, and those that reach further places of its code."""
+REACHED = "reached.b64"
+"""One input a line."""
+MAX_SAVED, MAX_SAVED_BYTES = 40, 1000
 FAILURES = Path("results") / "fuzzing-failures"
 MAX_GROWTH_BYTES = 64 * 2**20
 """An allocator keeps some of what passed through."""
 MAX_POOL, MAX_FAILURES = 2000, 20
+PIECE = 5000
+"""Inputs between two lines of the log."""
+GROUPS = {"page": 200, "typst": 50}
+"""Inputs that are drawn at once, as texts of one page."""
 Place = tuple[str, tuple[int, ...]]
 
 
@@ -55,29 +65,53 @@ def names() -> list[str]:
     return sorted(TARGETS)
 
 
-def fuzz(name: str, inputs: int, seed: int) -> FuzzRecord:
+def fuzz_on(name: str, inputs: int, seed: int, log: Log, *, seconds: float, keep: bool = False) -> Iterator[FuzzRecord]:
+    """Go on with a target where its log ends, piece by piece, and yield a record of each piece.
+
+    Args:
+        name: Of the target.
+        inputs: That it is to have had in the end, from this seed.
+        seed: Decides the inputs of each piece, with its number.
+        log: Remembers the pieces.
+        seconds: After which no piece begins.
+        keep: Save inputs that reach new places in the corpus.
+    """
+    deadline = time.monotonic() + seconds
+    before = [one for one in log.records() if isinstance(one, FuzzRecord) and (one.target, one.seed) == (name, seed)]
+    given, piece = sum(one.inputs for one in before), len(before)
+    while given < inputs and time.monotonic() < deadline:
+        record = fuzz(name, min(PIECE, inputs - given), seed, piece, keep=keep)
+        log.add(record)
+        yield record
+        given, piece = given + record.inputs, piece + 1
+
+
+def fuzz(name: str, inputs: int, seed: int, piece: int = 0, *, keep: bool = False) -> FuzzRecord:
     """Give so many invented inputs to a target, after those of its corpus; failures are kept as files."""
-    began, found = time.monotonic(), list[str]()
-    places: set[Place] = set()
-    grown = 0
+    began, found, reached = time.monotonic(), list[str](), list[bytes]()
+    given = grown = after_tenth = 0
     with _opened(name) as target:
-        mutator = Mutator([*target.seeds, *corpus(name)], f"{name} {seed}")
-        after_tenth = 0
-        for number, data in enumerate(_inputs(mutator, target, inputs)):
-            if number == inputs // 10:
+        mutator = Mutator([*target.seeds, *corpus(name)], f"{name} {seed} {piece}")
+        places = {_read(target, data)[1] for data in mutator.pool}
+        for group in _groups(_inputs(mutator, target, inputs), GROUPS.get(name, 1)):
+            if given >= inputs // 10 and not after_tenth:
                 after_tenth = _resident_bytes()
-            problem, place = _read(target, data)
-            if problem is not None:
-                found.append(f"{problem} ({_keep(name, data)})")
-                if len(found) >= MAX_FAILURES:
-                    break
-            elif place not in places and len(mutator.pool) < MAX_POOL:
-                places.add(place)
-                mutator.pool.append(data)
+            given += len(group)
+            for data, problem, place in _read_group(target, group):
+                if problem is not None:
+                    found.append(f"{problem} ({_keep(name, data)})")
+                elif place not in places and len(mutator.pool) < MAX_POOL:
+                    places.add(place)
+                    mutator.pool.append(data)
+                    reached.append(data)
+            if len(found) >= MAX_FAILURES:
+                break
         grown = max(0, _resident_bytes() - after_tenth) if after_tenth else 0
     if grown > MAX_GROWTH_BYTES:
         found.append(f"memory has grown by {grown / 2**20:.0f} MiB")
-    return FuzzRecord(name, seed, inputs, time.monotonic() - began, grown, tuple(found))
+    if keep:
+        _save(name, reached)
+    return FuzzRecord(name, seed, given, time.monotonic() - began, grown, tuple(found))
 
 
 def check_corpus(name: str) -> list[str]:
@@ -89,13 +123,48 @@ def check_corpus(name: str) -> list[str]:
 
 def corpus(name: str) -> list[bytes]:
     """Return the saved inputs of a target."""
-    return [path.read_bytes() for path in sorted((CORPUS / name).glob("*"))]
+    failed = [path.read_bytes() for path in sorted((CORPUS / name).glob("*")) if path.name != REACHED]
+    return failed + _saved(name)
+
+
+def _saved(name: str) -> list[bytes]:
+    path = CORPUS / name / REACHED
+    return [b64decode(line) for line in path.read_bytes().split()] if path.exists() else []
+
+
+def _save(name: str, reached: list[bytes]) -> None:
+    """Add short inputs to those that are saved, until they are enough."""
+    room = MAX_SAVED - len(_saved(name))
+    lines = [b64encode(data) + b"\n" for data in reached if 0 < len(data) <= MAX_SAVED_BYTES][: max(0, room)]
+    if lines:
+        (CORPUS / name).mkdir(parents=True, exist_ok=True)
+        with (CORPUS / name / REACHED).open("ab") as file:
+            file.writelines(lines)
 
 
 @contextmanager
 def _opened(name: str) -> Iterator[Target]:
     with TemporaryDirectory(prefix=f"fuzz-{name}-") as folder, TARGETS[name](Path(folder)) as target:
         yield target
+
+
+def _groups(inputs: Iterator[bytes], size: int) -> Iterator[list[bytes]]:
+    """Yield inputs in groups, the last of which may be smaller."""
+    while group := list(islice(inputs, size)):
+        yield group
+
+
+def _read_group(target: Target, group: list[bytes]) -> Iterator[tuple[bytes, str | None, Place]]:
+    """Yield each input with what `_read` says of it; of a group that holds as a whole, of its first alone."""
+    if len(group) > 1:
+        whole = SEPARATOR.join(part.replace(SEPARATOR, b"") for part in group)
+        problem, place = _read(target, whole)
+        if problem is None:
+            yield group[0], None, place
+            return
+        yield whole, problem, place
+        return
+    yield (group[0], *_read(target, group[0]))
 
 
 def _inputs(mutator: Mutator, target: Target, inputs: int) -> Iterator[bytes]:

@@ -75,6 +75,10 @@ class Log:
         with self._path.open("ab") as file:
             file.write(msgspec.json.encode(record) + b"\n")
 
+    def records(self) -> list[Record]:
+        """Return what is in it; nothing before the first record."""
+        return read_log(self._path) if self._path.exists() else []
+
 
 def read_log(path: Path) -> list[Record]:
     """Return the records of a log; a last line without an end was being written."""

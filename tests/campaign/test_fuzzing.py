@@ -3,6 +3,7 @@
 import pytest
 
 from tests.campaign import fuzzing
+from tests.campaign.outcomes import Log
 
 INPUTS = {"page": 300, "typst": 3, "scenario": 300, "site": 300, "import": 500, "run-folder": 500}
 """Where an input takes long; 1500 of the others."""
@@ -20,3 +21,22 @@ def test_new_inputs_end_in_foreseen_errors(name, tmp_path, monkeypatch):
     """Nothing else is raised, logged twice, or left in memory."""
     monkeypatch.setattr(fuzzing, "FAILURES", tmp_path)
     assert fuzzing.fuzz(name, INPUTS.get(name, 1500), seed=1).violations == ()
+
+
+def test_fuzzing_goes_on_where_its_log_ends(tmp_path, monkeypatch):
+    """Each piece has a number, and inputs of its own."""
+    monkeypatch.setattr(fuzzing, "PIECE", 100)
+    log = Log(tmp_path / "fuzzing.jsonl")
+    first = list(fuzzing.fuzz_on("legacy", 250, 1, log, seconds=60))
+    second = list(fuzzing.fuzz_on("legacy", 400, 1, log, seconds=60))
+    assert [record.inputs for record in first] == [100, 100, 50]
+    assert [record.inputs for record in second] == [100, 50]
+    assert len(log.records()) == 5
+
+
+def test_inputs_that_reach_further_are_saved(tmp_path, monkeypatch):
+    """They are in the corpus from then on, which the tests read."""
+    monkeypatch.setattr(fuzzing, "CORPUS", tmp_path)
+    fuzzing.fuzz("legacy", 500, 1, keep=True)
+    assert len(fuzzing.corpus("legacy")) > 0
+    assert fuzzing.check_corpus("legacy") == []
