@@ -1,11 +1,12 @@
 """A campaign against ourselves: faults over real runs, histories of HarmonicIO, and invented input for every reader.
 
     python -m tests.campaign run --hours 1 --seed 7
-    python -m tests.campaign run --attempts 5 --seed 1 --subjects known
+    python -m tests.campaign run --faults 50 --seed 1 --subjects known history
     python -m tests.campaign fuzz frames --inputs 1000000 --seed 7 --seconds 170    # again, until all are done
     python -m tests.campaign report results/campaign-*/log.jsonl
 
-As root, disks become full and read-only, too. Exit code 1 if anything did not hold that must hold.
+As root, disks become full and read-only, and the network of HarmonicIO is cut, within a namespace of its own.
+Exit code 1 if anything did not hold that must hold.
 """
 
 # ruff: noqa: T201  the progress and the tables are what it is for
@@ -16,9 +17,11 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.campaign import fuzzing, report
-from tests.campaign.campaign import Campaign
-from tests.campaign.outcomes import Log, read_log, summary, violations_of
+import msgspec
+
+from tests.campaign import fuzzing, network, report
+from tests.campaign.campaign import Campaign, Limits
+from tests.campaign.outcomes import Log, Record, figures_of, read_log, summary, violations_of
 from tests.campaign.subjects import SUBJECTS
 
 
@@ -30,7 +33,8 @@ def main() -> None:
     verbs = parser.add_subparsers(required=True)
     attack = verbs.add_parser("run", help="attack runs and clusters")
     attack.add_argument("--hours", type=float, default=1.0, help="no attempt begins later")
-    attack.add_argument("--attempts", type=int, default=None, help="so many at most")
+    attack.add_argument("--attempts", type=float, default=math.inf, help="so many at most")
+    attack.add_argument("--faults", type=float, default=math.inf, help="no attempt begins after so many")
     attack.add_argument("--seed", type=int, default=1)
     names = [subject.name for subject in SUBJECTS]
     attack.add_argument("--subjects", nargs="+", default=[*names, "history"], choices=[*names, "history"])
@@ -54,13 +58,18 @@ def main() -> None:
 
 
 def run_campaign(asked: argparse.Namespace) -> bool:
-    """Attack until the time is over; return whether everything held."""
-    campaign = Campaign(asked.out, asked.seed, print)
+    """Attack until a limit is reached; return whether everything held. The sums are in figures.json and figures.md."""
+    network.enter(["-m", "tests.campaign", *sys.argv[1:]])
+    campaign = Campaign(asked.out, asked.seed, lambda text: print(text, end="", flush=True))
+    records: list[Record] = []
     try:
-        campaign.run(asked.subjects, asked.hours * 3600, asked.attempts)
+        campaign.run(asked.subjects, Limits(asked.hours * 3600, asked.attempts, asked.faults))
     finally:
-        records = read_log(campaign.log_file) if campaign.log_file.exists() else []
-        print(f"\n{summary(records)}\n{campaign.log_file}")
+        if campaign.log_file.exists():
+            records = read_log(campaign.log_file)
+            (campaign.folder / "figures.json").write_bytes(msgspec.json.encode(figures_of(records)))
+            (campaign.folder / "figures.md").write_text(summary(records), encoding="utf-8")
+        print(f"\n\n{summary(records)}\n{campaign.log_file}")
     return not violations_of(records)
 
 

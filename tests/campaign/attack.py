@@ -116,6 +116,8 @@ class AttackedRun:
             process.kill()
             output, self.code = process.communicate()[0], None
         self.last_line = invariants.last_line(output)
+        with (self.folder / "output").open("a", encoding="utf-8") as file:
+            file.write(f"--- {fault}: {self.code}\n{output}")
         found = invariants.check_ending(fault, self.code, output, begun=self.run_folder is not None)
         return found + self._check_journals() + self._clean() + self._verify(finished=False)
 

@@ -1,11 +1,14 @@
 """A campaign: attempts of a seed, one after the other, each in a folder that is kept only if something did not hold."""
 
+import math
 import shutil
 import subprocess
 import time
 from collections.abc import Callable, Collection
 from datetime import UTC, datetime
 from pathlib import Path
+
+from msgspec import Struct
 
 from bench.model.measurement import Result
 from bench.storage.run_folder import read_results
@@ -14,9 +17,17 @@ from tests.campaign.attack import AttackedRun
 from tests.campaign.faults import Attempt, Fault, plan_attempts
 from tests.campaign.histories import History
 from tests.campaign.outcomes import AttemptRecord, FaultRecord, HistoryRecord, Log
-from tests.campaign.subjects import SUBJECTS, Subject
+from tests.campaign.subjects import SUBJECTS, Subject, installed
 
 BY_NAME = {subject.name: subject for subject in SUBJECTS}
+
+
+class Limits(Struct, frozen=True):
+    """After which no attempt begins."""
+
+    seconds: float
+    attempts: float = math.inf
+    faults: float = math.inf
 
 
 class Campaign:
@@ -25,7 +36,7 @@ class Campaign:
     Args:
         out: Parent of the campaign's folder.
         seed: Decides which attempts there are.
-        say: Prints a line of progress.
+        say: Prints a text: one line of progress, which begins with a return, and a line for each violation.
     """
 
     def __init__(self, out: Path, seed: int, say: Callable[[str], None]) -> None:
@@ -34,24 +45,24 @@ class Campaign:
         self.log_file = self.folder / "log.jsonl"
         self._log, self._seed, self._say = Log(self.log_file), seed, say
         self._references: dict[str, list[Result]] = {}
-        self._faults = self._violations = 0
+        self._faults = self._acknowledged = self._violations = 0
 
-    def run(self, subjects: Collection[str], seconds: float, attempts: int | None = None) -> None:
-        """Make attempts until the time is over.
+    def run(self, subjects: Collection[str], limits: Limits) -> None:
+        """Make attempts until a limit is reached.
 
         Args:
             subjects: Names of the runs that may be attacked; "history" for histories of HarmonicIO.
-            seconds: After which no attempt begins.
-            attempts: So many at most; None for no limit.
+            limits: After which no attempt begins.
         """
-        deadline, made = time.monotonic() + seconds, 0
-        runs = [BY_NAME[name] for name in subjects if name != "history"] or list(SUBJECTS)
-        for attempt in plan_attempts(self._seed, runs, is_root=disks.can_mount()):
-            if time.monotonic() >= deadline or made == attempts:
+        deadline, made = time.monotonic() + limits.seconds, 0
+        runs = installed(subjects)
+        for attempt in plan_attempts(self._seed, runs or SUBJECTS, is_root=disks.can_mount()):
+            if attempt.subject not in subjects:
+                continue
+            if time.monotonic() >= deadline or made == limits.attempts or self._faults >= limits.faults:
                 return
-            if attempt.subject in subjects:
-                self.make_attempt(attempt)
-                made += 1
+            self.make_attempt(attempt)
+            made += 1
 
     def make_attempt(self, attempt: Attempt) -> AttemptRecord | HistoryRecord:
         """Make one attempt, and record it; its folder is deleted if everything held."""
@@ -64,10 +75,14 @@ class Campaign:
             record = self._attack(attempt, folder)
         self._log.add(record)
         self._violations += len(record.violations)
-        told = ", ".join(f"{fault.kind} {fault.victim}" for fault in attempt.faults)
+        if isinstance(record, HistoryRecord):
+            self._acknowledged += record.acknowledged
+        for violation in record.violations:
+            told = ", ".join(f"{fault.kind} {fault.victim}" for fault in attempt.faults)
+            self._say(f"attempt {attempt.number}, {attempt.subject} ({told}): {violation}\n")
         self._say(
-            f"{attempt.number:5d} {attempt.subject:<10} {record.seconds:5.0f} s  {told}: "
-            f"{'; '.join(record.violations) or 'held'}  ({self._faults} faults, {self._violations} violations)"
+            f"\r{attempt.number:5d} {attempt.subject:<10} {record.seconds:4.0f} s  {self._faults:,} faults, "
+            f"{self._acknowledged:,} messages acknowledged, {self._violations} violations "
         )
         if not record.violations:
             shutil.rmtree(folder, ignore_errors=True)
@@ -87,7 +102,7 @@ class Campaign:
     def _reference(self, subject: Subject) -> list[Result]:
         """Return the results of an undisturbed run, which is made when the first attempt needs it."""
         if subject.name not in self._references:
-            self._say(f"      {subject.name}: an undisturbed run first")
+            self._say(f"\r      {subject.name}: an undisturbed run first ")
             with AttackedRun(self.folder / f"reference-{subject.name}", subject, (), lambda *_: None) as run:
                 run.start()
                 found = run.end(None)
@@ -98,6 +113,7 @@ class Campaign:
     def _note(self, attempt: Attempt) -> Callable[[Fault, str, float], None]:
         def note(fault: Fault, name: str, after_s: float) -> None:
             self._faults += 1
-            self._log.add(FaultRecord(attempt.number, attempt.subject, fault.kind, fault.victim, name, after_s))
+            ended = fault.kind == "kill" or (fault.kind == "stop" and not fault.resumes)
+            self._log.add(FaultRecord(attempt.number, attempt.subject, fault.kind, fault.victim, name, after_s, ended))
 
         return note

@@ -11,25 +11,30 @@ from tests.campaign.subjects import Subject, Victim
 
 Signal = Literal["kill", "terminate", "stop"]
 Circumstance = Literal[
-    "disk full", "read only", "torn line", "edited file", "no Java", "old Java", "few descriptors", "little memory"
-]
+    "disk full", "read only", "torn line", "edited file", "no Java", "old Java", "few descriptors", "little memory",
+    "cut", "halved", "slow",
+]  # fmt: skip
 Kind = Signal | Circumstance
 SIGNALS: tuple[Signal, ...] = ("kill", "terminate", "stop")
-SIGNAL_WEIGHTS = (3, 1, 1)
+SIGNAL_WEIGHTS = (6, 1, 1)
+NETWORK_FAULTS: tuple[Circumstance, ...] = ("cut", "halved", "slow")
+"""Of HarmonicIO's data port: no packet passes, none from the server passes, or few bytes a second do."""
 FILE_FAULTS: tuple[Circumstance, ...] = ("disk full", "read only", "torn line", "edited file")
 LIMIT_FAULTS: tuple[Circumstance, ...] = ("few descriptors", "little memory")
 JAVA_FAULTS: tuple[Circumstance, ...] = ("no Java", "old Java")
-SIGNAL_SHARE, HARNESS_SHARE = 0.7, 0.6
-MAX_FAULTS = 6
-"""Signals in one attempt."""
+SIGNAL_SHARE, HARNESS_SHARE, EARLY_SHARE = 0.8, 0.6, 0.85
+MAX_FAULTS, MAX_OWN_FAULTS = 6, 20
+"""Signals in one attempt; the second where all of them hit the harness, which is back within a second."""
+EARLY_S = 0.8
+"""Mean of the seconds, after the first 0.2, at which such a run is hit early."""
 MAX_STOPPED_S = 4.0
-HISTORY_SHARE = 0.35
-"""Of attempts that are histories of HarmonicIO, not runs of the harness."""
+HISTORY_SHARE = 0.6
+"""Of attempts that are histories of HarmonicIO, not runs of the harness: about half of the time."""
 
-HistoryVictim = Literal["connector", "PE", "worker", "master", "disk"]
-HISTORY_VICTIMS: tuple[HistoryVictim, ...] = ("PE", "worker", "master", "connector", "disk")
-HISTORY_WEIGHTS = (4, 2, 2, 2, 1)
-MAX_HISTORY_FAULTS = 10
+HistoryVictim = Literal["connector", "PE", "worker", "master", "disk", "network"]
+HISTORY_VICTIMS: tuple[HistoryVictim, ...] = ("PE", "worker", "master", "connector", "disk", "network")
+HISTORY_WEIGHTS = (8, 4, 4, 4, 1, 2)
+MIN_HISTORY_FAULTS, MAX_HISTORY_FAULTS = 10, 30
 
 
 class Fault(Struct, frozen=True):
@@ -85,17 +90,18 @@ def plan_attempts(seed: int, subjects: Sequence[Subject], *, is_root: bool) -> I
 def _signals(chance: random.Random, subject: Subject) -> tuple[Fault, ...]:
     """Return signals for processes of a run; those for the harness come at any moment, from its very start on."""
     others = tuple(victim for victim in subject.victims if victim != "harness")
-    faults = []
-    for _ in range(chance.randint(2, MAX_FAULTS)):
-        victim: Victim = "harness" if not others or chance.random() < HARNESS_SHARE else chance.choice(others)
-        begin = 0.2 if victim == "harness" else subject.begin_s
-        faults.append(
-            Fault(
-                chance.choices(SIGNALS, SIGNAL_WEIGHTS)[0], victim, chance.uniform(begin, subject.seconds),
-                chance.random(), chance.uniform(0.1, MAX_STOPPED_S),
-            )
-        )  # fmt: skip
-    return tuple(faults)
+    count = chance.randint(2, MAX_FAULTS) if others else chance.randint(MAX_FAULTS, MAX_OWN_FAULTS)
+    return tuple(_signal(chance, subject, others) for _ in range(count))
+
+
+def _signal(chance: random.Random, subject: Subject, others: Sequence[Victim]) -> Fault:
+    victim: Victim = "harness" if not others or chance.random() < HARNESS_SHARE else chance.choice(others)
+    begin = 0.2 if victim == "harness" else subject.begin_s
+    after_s = chance.uniform(begin, subject.seconds)
+    if not others and chance.random() < EARLY_SHARE:
+        after_s = begin + chance.expovariate(1 / EARLY_S)
+    kind = chance.choices(SIGNALS, SIGNAL_WEIGHTS)[0]
+    return Fault(kind, victim, after_s, chance.random(), chance.uniform(0.1, MAX_STOPPED_S))
 
 
 def _circumstance(chance: random.Random, subject: Subject, is_root: bool) -> tuple[Fault, ...]:
@@ -107,10 +113,14 @@ def _circumstance(chance: random.Random, subject: Subject, is_root: bool) -> tup
 
 def _history_faults(chance: random.Random, *, is_root: bool) -> tuple[Fault, ...]:
     faults = []
-    for _ in range(chance.randint(3, MAX_HISTORY_FAULTS)):
+    for _ in range(chance.randint(MIN_HISTORY_FAULTS, MAX_HISTORY_FAULTS)):
         victim = chance.choices(HISTORY_VICTIMS, HISTORY_WEIGHTS)[0]
-        if victim == "disk" and not is_root:
+        if victim in ("disk", "network") and not is_root:
             victim = "PE"
-        kind: Kind = "disk full" if victim == "disk" else chance.choices(SIGNALS, SIGNAL_WEIGHTS)[0]
+        kind: Kind = chance.choices(SIGNALS, SIGNAL_WEIGHTS)[0]
+        if victim == "disk":
+            kind = "disk full"
+        elif victim == "network":
+            kind = chance.choice(NETWORK_FAULTS)
         faults.append(Fault(kind, victim, chance.random(), chance.random(), chance.uniform(0.1, MAX_STOPPED_S)))
     return tuple(faults)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tests.bench_command import Harness
-from tests.campaign import disks
+from tests.campaign import disks, network
 from tests.campaign.faults import Fault
 from tests.campaign.invariants import TRACEBACK, last_line
 from tests.campaign.outcomes import HistoryRecord
@@ -117,6 +117,12 @@ class History:
             disks.fill(self._folder / "state")
             time.sleep(fault.held_s)
             disks.empty(self._folder / "state")
+            return
+        if fault.victim == "network":
+            if network.is_own():
+                self._tell(fault, "data port")
+                with network.broken(fault.kind, self._cluster.data_port):
+                    time.sleep(fault.held_s)
             return
         target = self._target(fault, sender)
         if target is None or not target.send(NUMBERS[fault.kind]):

@@ -13,6 +13,8 @@ FINISHED = (0, 4)
 REFUSED = (2, 3)
 """Exit codes with one line about what the user can put right."""
 INTERRUPTED = 130
+STARTED_S = 4.0
+"""After which the verb runs, also on a busy machine."""
 TRACEBACK = "Traceback (most recent call last)"
 DIED = ("framework died", "source died", "load died")
 LEFT_BEHIND = "is of no trial in trials.jsonl"
@@ -41,10 +43,11 @@ def check_ending(fault: Fault | None, code: int | None, output: str, *, begun: b
         return [] if code in (-9, *FINISHED) else [f"exit code {code} after a kill: {last}"]
     found = [f"a traceback that ends with {last!r}"] if TRACEBACK in output else []
     if fault is not None and fault.ends_harness:
-        early = code == -15 and not begun  # before Python had read the program
+        # Before Python had read the program, while the program imported its modules (CPython), or before its verb.
+        early = fault.after_s < STARTED_S and (code == -15 or (code in (-2, INTERRUPTED) and last == "interrupted"))
         if code not in (INTERRUPTED, *FINISHED) and not early:
             found.append(f"exit code {code} after SIGTERM: {last}")
-        if code == INTERRUPTED and begun and "--resume" not in last:
+        if code == INTERRUPTED and begun and not early and "--resume" not in last:
             found.append(f"the last line does not say how to go on: {last!r}")
     elif fault is not None and fault.kind in _WORDS and code in REFUSED:
         if _WORDS[fault.kind] not in last:

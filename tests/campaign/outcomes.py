@@ -18,6 +18,14 @@ class FaultRecord(Struct, frozen=True, tag="fault"):
     name: str
     """of the process and its pid, or of the file"""
     after_s: float
+    ended: bool = False
+    """whether SIGKILL ended the process, at once or after it was stopped"""
+
+    @property
+    def hit(self) -> str:
+        """What was hit; where it matters, which program of it."""
+        program = self.name.rpartition(" ")[0]
+        return f"{self.victim}: {program}" if self.victim in ("framework", "source") and program else self.victim
 
 
 class AttemptRecord(Struct, frozen=True, tag="attempt"):
@@ -59,6 +67,27 @@ class FuzzRecord(Struct, frozen=True, tag="fuzz"):
     violations: tuple[str, ...]
 
 
+HARNESS_BAR, OTHERS_BAR, MESSAGES_BAR = 200, 500, 10_000_000
+"""What an hour has to reach: kills of the harness, faults of other parties, messages acknowledged."""
+
+
+class Figures(Struct, frozen=True):
+    """Sums of a campaign; as JSON in its folder."""
+
+    hours: float
+    faults: int
+    harness_killed: int
+    """by SIGKILL"""
+    others_hit: int
+    """faults of other processes, of HarmonicIO's disk and of its network"""
+    runs: int
+    histories: int
+    acknowledged: int
+    lost: int
+    repeated: int
+    violations: int
+
+
 Record = FaultRecord | AttemptRecord | HistoryRecord | FuzzRecord
 _DECODER: msgspec.json.Decoder[Record] = msgspec.json.Decoder(Record)
 
@@ -96,26 +125,48 @@ def violations_of(records: Iterable[Record]) -> list[str]:
     return found
 
 
-def summary(records: Sequence[Record]) -> str:
-    """Return the sums of a campaign as Markdown: faults by kind and victim, runs, messages, inputs."""
-    faults = Counter((one.victim, one.kind) for one in records if isinstance(one, FaultRecord))
+def figures_of(records: Sequence[Record]) -> Figures:
+    """Return the sums of a campaign."""
+    faults = [one for one in records if isinstance(one, FaultRecord)]
     attempts = [one for one in records if isinstance(one, AttemptRecord)]
     histories = [one for one in records if isinstance(one, HistoryRecord)]
+    own = sum(one.victim == "harness" and one.ended for one in faults)
+    return Figures(
+        hours=sum(one.seconds for one in [*attempts, *histories]) / 3600, faults=len(faults), harness_killed=own,
+        others_hit=sum(one.victim not in ("harness", "run folder", "machine") for one in faults),
+        runs=len(attempts), histories=len(histories), acknowledged=sum(one.acknowledged for one in histories),
+        lost=sum(one.lost for one in histories), repeated=sum(one.repeated for one in histories),
+        violations=len(violations_of([*attempts, *histories])),
+    )  # fmt: skip
+
+
+def summary(records: Sequence[Record]) -> str:
+    """Return the sums of a campaign as Markdown: faults by kind and victim, runs, messages, inputs."""
+    faults = Counter((one.hit, one.kind) for one in records if isinstance(one, FaultRecord))
     lines = _table(("what was hit", "how", "times"), [(*key, f"{number:,}") for key, number in sorted(faults.items())])
-    lines += ["", *_table(("", "number"), [
-        ("faults", f"{sum(faults.values()):,}"),
-        ("runs attacked, each resumed until its end", f"{len(attempts):,}"),
-        ("histories of HarmonicIO", f"{len(histories):,}"),
-        ("messages acknowledged in them, checked one by one", f"{sum(one.acknowledged for one in histories):,}"),
-        ("of these lost", f"{sum(one.lost for one in histories):,}"),
-        ("messages processed again", f"{sum(one.repeated for one in histories):,}"),
-        ("hours", f"{sum(one.seconds for one in [*attempts, *histories]) / 3600:.2f}"),
-        ("violations", f"{len(violations_of([*attempts, *histories])):,}"),
-    ])]  # fmt: skip
+    lines += ["", *_table(("", "number", "an hour at this pace", "bar for an hour"), _figure_rows(figures_of(records)))]
     fuzzed = [one for one in records if isinstance(one, FuzzRecord)]
     if fuzzed:
         lines += ["", *_table(("fuzzing target", "inputs", "inputs/s", "failures"), _fuzz_rows(fuzzed))]
     return "\n".join(lines) + "\n"
+
+
+def _figure_rows(figures: Figures) -> list[tuple[str, str, str, str]]:
+    def row(label: str, number: int, *, bar: str = "") -> tuple[str, str, str, str]:
+        return label, f"{number:,}", f"{number / figures.hours:,.0f}" if figures.hours else "", bar
+
+    return [
+        row("faults", figures.faults),
+        row("kills of the harness", figures.harness_killed, bar=f"{HARNESS_BAR:,}"),
+        row("faults of other parties", figures.others_hit, bar=f"{OTHERS_BAR:,}"),
+        row("runs attacked, each resumed until its end", figures.runs),
+        row("histories of HarmonicIO", figures.histories),
+        row("messages acknowledged in them, checked one by one", figures.acknowledged, bar=f"{MESSAGES_BAR:,}"),
+        ("of these lost", f"{figures.lost:,}", "", "0"),
+        row("messages processed again", figures.repeated),
+        ("hours", f"{figures.hours:.2f}", "", ""),
+        ("violations", f"{figures.violations:,}", "", "0"),
+    ]
 
 
 def _fuzz_rows(records: Sequence[FuzzRecord]) -> list[tuple[str, str, str, str]]:

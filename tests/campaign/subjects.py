@@ -1,8 +1,13 @@
 """The runs that a campaign attacks: short scenarios over real systems, each with a cell whose maximum is known."""
 
+from collections.abc import Collection
 from typing import Literal
 
 from msgspec import Struct
+
+from bench.cli.inputs import cache_folder
+from bench.plugins.environments import environments
+from bench.services.python_environments import missing_reason
 
 Victim = Literal["harness", "load", "source", "framework", "PE", "run folder", "machine"]
 """Whom a fault hits: processes by their role, or what they stand on."""
@@ -48,7 +53,7 @@ settings:
         ("harness",),
         begin_s=1,
         seconds=9,
-        weight=5,
+        weight=12,
         known_hz=500,
     ),
     Subject(
@@ -67,7 +72,7 @@ settings:
         ("harness", "load", "source", "framework"),
         begin_s=6,
         seconds=28,
-        weight=3,
+        weight=1,
         known_hz=40,
         java=True,
     ),
@@ -87,7 +92,7 @@ settings:
         ("harness", "load", "framework", "PE"),
         begin_s=5,
         seconds=24,
-        weight=3,
+        weight=1,
         known_hz=40,
     ),
     Subject(
@@ -108,4 +113,73 @@ settings:
         weight=0.3,
         java=True,
     ),
+    Subject(
+        "pulsar",
+        """\
+name: pulsar
+title: Another broker, workers, Locust, and a cell that has none of them
+systems: [python/pulsar, capacity/memory]
+grid: {message_size: [1 kB], cpu_cost: [10 ms]}
+search: {strategy: two-counter, precision: 40 %, budget: 6 s}
+timing: {settle: 200 ms, window: 1 s, drain: 5 s}
+settings:
+  capacity: {ceiling: 40 /s}
+  python: {processes: 1}
+""",
+        ("harness", "load", "source", "framework"),
+        begin_s=12,
+        seconds=40,
+        weight=0.3,
+        known_hz=40,
+        java=True,
+    ),
+    Subject(
+        "bytewax",
+        """\
+name: bytewax
+title: Bytewax, a broker, Locust, and a cell that has none of them
+systems: [bytewax/kafka, capacity/memory]
+grid: {message_size: [1 kB], cpu_cost: [10 ms]}
+search: {strategy: two-counter, precision: 40 %, budget: 6 s}
+timing: {settle: 200 ms, window: 1 s, drain: 5 s}
+settings:
+  capacity: {ceiling: 40 /s}
+  bytewax: {processes: 1}
+""",
+        ("harness", "load", "source", "framework"),
+        begin_s=8,
+        seconds=30,
+        weight=0.3,
+        known_hz=40,
+        java=True,
+    ),
+    Subject(
+        "flink",
+        """\
+name: flink
+title: A JobManager, a TaskManager with its Python workers, a broker and Locust
+systems: [flink/kafka]
+grid: {message_size: [1 kB], cpu_cost: [10 ms]}
+search: {strategy: two-counter, precision: 40 %, budget: 20 s}
+timing: {settle: 1 s, window: 4 s, drain: 10 s, warm_up: 2 s}
+settings:
+  flink: {cores: 1}
+""",
+        ("harness", "load", "source", "framework"),
+        begin_s=30,
+        seconds=80,
+        weight=0.2,
+        java=True,
+    ),
 )
+
+
+def installed(names: Collection[str]) -> list[Subject]:
+    """Return the subjects with these names whose frameworks are installed here (`bench install`)."""
+    found = environments()
+    return [
+        subject
+        for subject in SUBJECTS
+        if subject.name in names
+        and (subject.name not in found or missing_reason(found[subject.name], cache_folder()) is None)
+    ]

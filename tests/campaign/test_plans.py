@@ -10,11 +10,25 @@ from bench.model.cell import Cell
 from bench.plugins.scenario_check import check_scenario
 from tests.campaign import invariants, report
 from tests.campaign.faults import Fault, plan_attempts
+from tests.campaign.histories import MESSAGES
 from tests.campaign.mutation import Mutator
-from tests.campaign.outcomes import AttemptRecord, FaultRecord, HistoryRecord, Log, read_log, summary, violations_of
+from tests.campaign.outcomes import (
+    HARNESS_BAR,
+    MESSAGES_BAR,
+    OTHERS_BAR,
+    AttemptRecord,
+    FaultRecord,
+    HistoryRecord,
+    Log,
+    figures_of,
+    read_log,
+    summary,
+    violations_of,
+)
 from tests.campaign.subjects import KNOWN_SYSTEM, SUBJECTS
 
-KILL, TERMINATE = Fault("kill", "harness", 1, 0.5), Fault("terminate", "harness", 1, 0.5)
+KILL, TERMINATE = Fault("kill", "harness", 1, 0.5), Fault("terminate", "harness", 9, 0.5)
+EARLY = Fault("terminate", "harness", 0.5, 0.5)
 FULL = Fault("disk full", "run folder", 1, 0.5)
 
 
@@ -31,14 +45,26 @@ def test_the_same_seed_gives_the_same_attempts():
 def test_every_victim_and_every_kind_has_its_turn():
     """A thousand attempts leave none out."""
     faults = [fault for attempt in plan(1, 1000) for fault in attempt.faults]
-    assert {fault.victim for fault in faults} >= {"harness", "load", "source", "framework", "PE", "connector", "master"}
-    assert {fault.kind for fault in faults} >= {"kill", "terminate", "stop", "disk full", "edited file", "no Java"}
+    victims = {"harness", "load", "source", "framework", "PE", "connector", "master", "network"}
+    assert {fault.victim for fault in faults} >= victims
+    kinds = {"kill", "terminate", "stop", "disk full", "edited file", "no Java", "cut", "halved", "slow"}
+    assert {fault.kind for fault in faults} >= kinds
+
+
+def test_an_hour_has_the_kills_and_the_messages_by_design():
+    """A hundred attempts plan more than the bars; as many fit into an hour, and runs end before some faults."""
+    attempts = plan(1, 100)
+    own = [fault for one in attempts for fault in one.faults if fault.victim == "harness" and fault.kind == "kill"]
+    histories = [fault for one in attempts if one.subject == "history" for fault in one.faults]
+    assert len(own) >= 1.5 * HARNESS_BAR
+    assert len(histories) >= 1.5 * OTHERS_BAR
+    assert len(histories) * MESSAGES >= 1.5 * MESSAGES_BAR
 
 
 def test_without_root_no_disk_is_mounted():
     """Its other faults remain."""
     kinds = {fault.kind for attempt in plan(1, 1000, is_root=False) for fault in attempt.faults}
-    assert not kinds & {"disk full", "read only"}
+    assert not kinds & {"disk full", "read only", "cut", "halved", "slow"}
     assert "torn line" in kinds
 
 
@@ -53,7 +79,8 @@ def test_every_subject_is_a_right_scenario(subject, tmp_path):
 
 @pytest.mark.parametrize(
     ("fault", "code", "output", "begun"),
-    [(KILL, -9, "", True), (TERMINATE, 130, "go on with --resume x", True), (TERMINATE, -15, "", False),
+    [(KILL, -9, "", True), (TERMINATE, 130, "go on with --resume x", True), (EARLY, -15, "", True),
+     (EARLY, -2, "interrupted", True), (EARLY, 130, "interrupted", True),
      (FULL, 2, "cannot be written (No space left on device)", True), (None, 4, "", True)],
 )  # fmt: skip
 def test_an_ending_that_says_what_happened_is_right(fault, code, output, begun):
@@ -88,7 +115,8 @@ def test_a_death_belongs_to_a_cell_whose_process_was_hit():
 def test_a_log_is_read_without_its_torn_end_and_summed_up(tmp_path):
     """The summary has the faults, the messages and the violations."""
     log = Log(tmp_path / "log.jsonl")
-    log.add(FaultRecord(1, "known", "kill", "harness", "bench 7", 1.5))
+    log.add(FaultRecord(1, "known", "kill", "harness", "bench 7", 1.5, ended=True))
+    log.add(FaultRecord(2, "spark", "kill", "framework", "spark driver (JVM) 9", 1.5, ended=True))
     log.add(AttemptRecord(1, "known", 60.0, 0, "", ("it broke",)))
     log.add(HistoryRecord(2, 30.0, 2000, 1990, 2000, 5, 0, ()))
     with (tmp_path / "log.jsonl").open("ab") as file:
@@ -96,7 +124,9 @@ def test_a_log_is_read_without_its_torn_end_and_summed_up(tmp_path):
     records = read_log(tmp_path / "log.jsonl")
     text = summary(records)
     assert "| harness | kill | 1 |" in text
-    assert "| messages acknowledged in them, checked one by one | 1,990 |" in text
+    assert "| framework: spark driver (JVM) | kill | 1 |" in text
+    assert "| messages acknowledged in them, checked one by one | 1,990 | 79,600 | 10,000,000 |" in text
+    assert (figures_of(records).harness_killed, figures_of(records).others_hit) == (1, 1)
     assert violations_of(records) == ["attempt 1: it broke"]
 
 

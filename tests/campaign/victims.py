@@ -15,10 +15,15 @@ NUMBERS = {"kill": signal.SIGKILL, "terminate": signal.SIGTERM, "stop": signal.S
 _CHILDREN = {
     "load": ("locust",),
     "source": ("kafka", "pulsar"),
-    "framework": ("python-", "spark", "harmonicio-"),
+    "framework": ("python-", "spark", "harmonicio-", "bytewax", "flink"),
     "PE": ("harmonicio-worker",),
 }
 """Beginnings of the names of the children of each role; PEs are started by a worker, within its session."""
+_PROGRAMS = {
+    b"pyspark.daemon": "Python worker", b"pyflink": "Python worker", b"TaskManagerRunner": "TaskManager",
+    b"ClusterEntrypoint": "JobManager", b"SparkSubmit": "driver (JVM)", b"spark.job": "driver (Python)",
+}  # fmt: skip
+"""By a part of a word of the command line: programs of a child that has several."""
 _PE_MODULE = b"frameworks.harmonicio.engine.pe.main"
 
 
@@ -56,7 +61,9 @@ def find_target(children: Path, victim: str, chance: float) -> Target | None:
         chance: From 0 to 1; chooses one of several.
     """
     of_role = [record for record in records(children) if record.name.startswith(_CHILDREN[victim])]
-    found = [(record.name, pid) for record in of_role if record.session for pid in _pids(record, victim)]
+    found = [
+        (_label(record.name, _words(pid)), pid) for record in of_role if record.session for pid in _pids(record, victim)
+    ]
     if not found:
         return None
     return target_of(*sorted(found)[int(chance * len(found)) % len(found)])
@@ -69,6 +76,13 @@ def _pids(record: Orphan, victim: str) -> list[int]:
     if record.name == "harmonicio-worker":
         return [pid for pid in members if pid == record.session]
     return members
+
+
+def _label(name: str, words: list[bytes]) -> str:
+    """Return the name of a child without its number, and which of its programs a process is."""
+    kind = name.rstrip("0123456789").rstrip("-")
+    program = next((label for part, label in _PROGRAMS.items() if any(part in word for word in words)), "")
+    return f"{kind} {program}".strip()
 
 
 def _words(pid: int) -> list[bytes]:
