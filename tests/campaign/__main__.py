@@ -11,6 +11,7 @@ Exit code 1 if anything did not hold that must hold.
 
 # ruff: noqa: T201  the progress and the tables are what it is for
 import argparse
+import logging
 import math
 import signal
 import sys
@@ -27,7 +28,7 @@ from tests.campaign.subjects import SUBJECTS
 
 def main() -> None:
     """Parse the command line, and do it; SIGTERM ends it as Ctrl-C does: nothing stays mounted or running."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, _interrupt)
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, default=Path("results"), help="where the campaign's folder is made")
     verbs = parser.add_subparsers(required=True)
@@ -57,6 +58,12 @@ def main() -> None:
         sys.exit(130)
 
 
+def _interrupt(*_: object) -> None:
+    """Interrupt once: what ends the campaign may be asked for twice, and must not end what it cleans up."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
 def run_campaign(asked: argparse.Namespace) -> bool:
     """Attack until a limit is reached; return whether everything held. The sums are in figures.json and figures.md."""
     network.enter(["-m", "tests.campaign", *sys.argv[1:]])
@@ -75,6 +82,7 @@ def run_campaign(asked: argparse.Namespace) -> bool:
 
 def run_fuzzing(asked: argparse.Namespace) -> bool:
     """Give inputs to one target or all, and go on where the log ends; return whether all of them held."""
+    logging.getLogger().addHandler(logging.NullHandler())  # warnings about the inputs are no news
     log, held = Log(asked.out / "fuzzing.jsonl"), True
     for name in fuzzing.names() if asked.target == "all" else [asked.target]:
         given, failures = 0, list[str]()

@@ -28,14 +28,19 @@ def missing_reason() -> str | None:
     missing = [name for name in ("unshare", "ip", "iptables", "tc") if shutil.which(name) is None]
     if missing:
         return f"{', '.join(missing)} not found; install iproute2 and iptables"
-    tried = subprocess.run(["unshare", "--net", "iptables", "-L"], check=False, capture_output=True, text=True)
+    tried = subprocess.run(
+        ["unshare", "--net", "--mount", "iptables", "-L"], check=False, capture_output=True, text=True
+    )
     return None if tried.returncode == 0 else f"no network namespace with iptables: {tried.stderr.strip()}"
 
 
 def enter(words: Sequence[str]) -> None:
-    """Become the same Python program in a namespace of its own, where that is possible; else return."""
+    """Become the same Python program in namespaces of its own, where that is possible; else return.
+
+    Its mounts are its own, too: they end with it, however it ends.
+    """
     if not is_own() and missing_reason() is None:
-        os.execvp("unshare", ["unshare", "--net", "sh", "-c", _ENTER, "sh", sys.executable, *words])
+        os.execvp("unshare", ["unshare", "--net", "--mount", "sh", "-c", _ENTER, "sh", sys.executable, *words])
 
 
 @contextlib.contextmanager
