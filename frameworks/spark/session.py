@@ -200,5 +200,6 @@ def _environment(folder: Path, conf: Mapping[str, str]) -> dict[str, str]:
         "PYSPARK_SUBMIT_ARGS": "pyspark-shell",
         "PYSPARK_PYTHON": conf.get("spark.pyspark.python", sys.executable),
         "SPARK_LOCAL_DIRS": str(folder / "local"),
+        "TMPDIR": str(folder),  # a driver that is killed while it starts leaves PySpark's folder for its port
         **({"SPARK_LOCAL_IP": conf["spark.driver.bindAddress"]} if "spark.driver.bindAddress" in conf else {}),
     }
