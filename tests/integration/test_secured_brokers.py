@@ -19,6 +19,7 @@ from bench.runner.run import RunOptions, run
 from bench.services.java import java
 from bench.services.maven_jars import download_jars
 from bench.services.ports import LOOPBACK, free_ports
+from bench.services.python_environments import missing_reason
 from bench.storage.run_folder import RunFolder, read_results, read_trials
 from bench.units import Rate, Seconds, Share, Size
 from producers.kafka import server as kafka_server
@@ -133,9 +134,12 @@ def run_one(system, site, folder, env):
     return read_results(store.folder), [trial for trial in trials if trial.drained], store.folder
 
 
-@pytest.mark.parametrize("framework", ["python", "spark"])
+@pytest.mark.parametrize("framework", ["python", "spark", "flink"])
 def test_a_secured_kafka_serves_whom_the_site_lets_in(framework, secured_kafka, tls, tmp_path, env):
     """Every message comes through, and the password stands in no record of the run."""
+    environment = registry.framework_plugin(framework).environment
+    if environment is not None and (reason := missing_reason(environment, env.cache)) is not None:
+        pytest.skip(reason)
     security = KafkaSecurity("bench", str(tls / "password"), str(tls / "cert.pem"))
     results, trials, folder = run_one(
         f"{framework}/kafka", Site(sections={"kafka": KafkaSite(secured_kafka, security)}), tmp_path, env
