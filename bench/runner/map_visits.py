@@ -64,12 +64,14 @@ class MapVisits:
         self._warming = {plan.cell for plan in plans if plan.warm_up_s > 0}
         self._workers = {plan.cell: (plan.workers, plan.max_workers) for plan in plans}
         self._min_s = {plan.cell: shortest_search(plan.batch_interval, SearchParameters()) for plan in plans}
-        self._records = read_visits(folder.folder)
+        visits = read_visits(folder.folder)
+        # one of a cell that was unsupported used its time, but the cell's first visit is still to come
+        self._records = [one for one in visits if one.budget or one.trials or folder.has_result(one.cell)]
         self._sums = sum_trials(folder.folder)
         recorded = {record.cell: record.trial_seconds for record in self._records}
         # trials of a visit that was killed: their time is used, and belongs to the next visit
         unrecorded = sum(max(0.0, seconds - recorded.get(cell, 0.0)) for cell, (_, seconds) in self._sums.items())
-        self._used_s = sum(record.seconds for record in self._records)
+        self._used_s = sum(visit.seconds for visit in visits)
         self._mark = clock() - unrecorded
 
     def __iter__(self) -> Iterator[Visit]:

@@ -110,7 +110,8 @@ class RunFolder:
         for journal in ("trials.jsonl", "visits.jsonl"):
             _cut_partial_line(self.folder / journal)
         recorded = read_results_record(self.folder)
-        self._results = {result.cell: result for result in recorded.cells}
+        # what was unsupported is tried again: a framework may have been installed since
+        self._results = {result.cell: result for result in recorded.cells if result.status != "unsupported"}
         self._inputs = {search.cell: search.inputs for search in recorded.searches}
         lines = read_journal(self.folder)
         self._trials = {trial_name(line.entry.cell, line.entry.measurement) for line in lines}

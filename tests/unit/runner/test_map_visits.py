@@ -14,6 +14,7 @@ from bench.model.measurement import Result
 from bench.runner.cell_plan import plan_cell
 from bench.runner.cell_search import Answer
 from bench.runner.map_visits import DEFAULT_OVERHEAD_S, MapVisits
+from bench.runner.outcome import without_rate
 from bench.search.map_budget import FIRST_SHARE, CellState, Visit, next_single_visit
 from bench.storage.run_folder import RunFolder
 from bench.system import host_info
@@ -86,6 +87,22 @@ def test_a_resumed_run_has_what_was_left(store: RunFolder) -> None:
     assert (second.cell, second.number) == (visits.cells[1], 1)
     make_visit(visits, second, clock, store, trials=0)
     assert MapVisits(SCENARIO, store, clock=clock).remaining_s() == TOTAL_S - 18.0 - 13.0 - 5.0
+
+
+def test_a_cell_that_was_unsupported_gets_its_first_visit_in_a_resumed_run(store: RunFolder) -> None:
+    """The time of the visit that it could not use counts, and a total that is used does not cut the new one."""
+    clock = Clock()
+    before = MapVisits(SCENARIO, store, clock=clock)
+    first = next(iter(before))
+    allowance = before.allowance(first)
+    clock.now += TOTAL_S
+    before.end(first, allowance, Answer(without_rate(first.cell, "unsupported", "it is not installed")))
+    store.close()
+    with RunFolder(store.folder).open(SCENARIO, Site(), {}) as resumed:
+        visits = MapVisits(SCENARIO, resumed, clock=clock)
+        again = next(iter(visits))
+        assert (again.cell, again.number, visits.remaining_s()) == (first.cell, 1, 0.0)
+        assert visits.allowance(again).deadline == float("inf")
 
 
 def test_an_overhead_is_that_of_the_system(store: RunFolder) -> None:

@@ -111,6 +111,16 @@ def test_a_finished_cell_has_a_result_in_a_resumed_run(store, scenario):
     again.close()
 
 
+def test_an_unsupported_cell_has_no_result_in_a_resumed_run(store, scenario):
+    """It is tried again: what it lacked may have been installed."""
+    store.save_result(CELL, replace(result(), status="unsupported"))
+    store.close()
+    again = RunFolder(store.folder)
+    again.open(scenario, Site(), {})
+    assert not again.has_result(CELL)
+    again.close()
+
+
 def test_results_are_one_object_a_cell_with_every_field(store):
     """A value that does not exist is null."""
     store.save_result(CELL, result())
