@@ -38,9 +38,9 @@ class ReportServer:
         self.received()
         return len(self._ready)
 
-    def ended(self) -> bool:
-        """Return whether one of them has ended."""
-        return any(inbox.ended for index, inbox in enumerate(self._inboxes) if index in self._ready)
+    def ended(self) -> int:
+        """Return how many of them have ended."""
+        return sum(inbox.ended for index, inbox in enumerate(self._inboxes) if index in self._ready)
 
     def received(self) -> list[ProcessingReport]:
         """Return what was reported since the last call; a peer that does not say the secret first is refused."""

@@ -10,8 +10,9 @@ from rich.table import Table
 
 from bench.config.validation import apply_changes, convert_settings
 from bench.config.yaml_document import Document
+from bench.elasticity.live_samples import FLOW, OPERATOR
 from bench.elasticity.policy import Policy
-from bench.elasticity.policy_comparison import FLOW, OPERATOR, PolicyComparison
+from bench.elasticity.policy_comparison import PolicyComparison
 from bench.elasticity.policy_run import Score
 from bench.plugins import registry
 from bench.units import rate_text, seconds_text

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from bench.elasticity.advice import Advice, Question
-from bench.elasticity.dataflow import chain
+from bench.elasticity.live_samples import FLOW, OPERATOR, SOURCE
 from bench.elasticity.policy import Policy
 from bench.elasticity.policy_run import Decision, Score, run_policy, sample_profile, score_run
 from bench.elasticity.simulated_job import SimulatedJob, SimulatedOperator
@@ -17,8 +17,6 @@ from bench.errors import UsageError
 from bench.units import seconds_text
 
 MAX_INTERVALS = 2000
-SOURCE, OPERATOR = "source", "system"
-FLOW = chain(SOURCE, OPERATOR)
 
 
 class Following(Struct, frozen=True):

@@ -151,6 +151,9 @@ class FrameworkPlugin(Generic[Settings]):
     """
     interval_setting: str = ""
     """the setting with the batch interval, which `bench explain --try` makes longer; empty for one without batches"""
+    not_elastic: str = "the number of its workers is fixed while it runs: advice and restart only"
+    """why workers cannot come and go while it runs, in a sentence; empty where what `open` returns is an
+    ElasticFramework"""
     site: Section | None = None
     """its part of the site file; a framework without one runs on this machine only"""
     preflight: Preflight = _nothing_missing

@@ -12,6 +12,7 @@ from typing import Protocol, runtime_checkable
 
 from msgspec import Struct
 
+from bench.elasticity.live_samples import WorkerCounters
 from bench.model.cell import Cell
 from bench.plugins.environment import RunEnvironment
 from bench.workload.delivery_counts import ProcessingReport
@@ -129,6 +130,28 @@ class SessionFramework(Protocol):
     @property
     def session(self) -> Hashable:
         """Return a name of its present processes: another name means others, which are cold."""
+
+
+@runtime_checkable
+class ElasticFramework(Protocol):
+    """A running framework whose number of workers can change while it processes messages."""
+
+    @property
+    def max_workers(self) -> int:
+        """Return the most workers that it can have here; the fewest are one."""
+
+    def rescale(self, workers: int) -> None:
+        """Begin to change to so many workers; returns at once, and `poll` goes on with the change.
+
+        A worker that has to go processes what it has received. No message is lost, whichever worker it is with.
+        """
+
+    def workers(self) -> Sequence[WorkerCounters]:
+        """Return what each worker has counted, of those that take messages now: as many as there are.
+
+        A worker that starts is missing until it takes messages, and one that ends is missing from its last message on.
+        Raises a HarnessError when the framework does not answer.
+        """
 
 
 class LoadGenerator(Protocol):

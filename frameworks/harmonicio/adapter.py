@@ -3,6 +3,7 @@
 import logging
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack
 from secrets import token_hex
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from bench.elasticity.live_samples import WorkerCounters
 from bench.errors import PluginError, ProcessDiedError
 from bench.model.cell import Cell
 from bench.plugins import registry
@@ -34,6 +36,7 @@ from frameworks.harmonicio.cluster import (
 )
 from frameworks.harmonicio.engine.connector import Options
 from frameworks.harmonicio.engine.errors import HarmonicError
+from frameworks.harmonicio.scaling import PeScaling
 from frameworks.report_server import ReportServer
 
 __all__ = ["HarmonicioFramework", "HarmonicioSettings"]
@@ -100,6 +103,7 @@ class RunningStream:
         """Start so many PEs, which process batches of at most `most` messages; return once they are leased."""
         job_settings = job.JobSettings(work, most, self._report_server.address)
         wanted = {"c_name": self._stream, "image": IMAGE, "num": pes, "settings": msgspec.to_builtins(job_settings)}
+        self._scaling = PeScaling(self._cluster.operator, wanted)
         try:
             if others := self._cluster.others(self._stream):
                 raise PluginError(
@@ -142,9 +146,23 @@ class RunningStream:
             if not bridge.receive() and not bridge.alive():
                 raise bridge.exit_error()
         self._cluster.check()
-        if ended and not reports:
+        if ended > self._scaling.ended and not reports:
             raise ProcessDiedError(f"a PE of {self._stream} ended")
+        self._scaling.step()
         return reports
+
+    @property
+    def max_workers(self) -> int:
+        """Return the most PEs that the cluster runs."""
+        return self._scaling.max_workers()
+
+    def rescale(self, workers: int) -> None:
+        """Begin to change to so many PEs; raises PluginError where the master refuses."""
+        self._scaling.rescale(workers)
+
+    def workers(self) -> Sequence[WorkerCounters]:
+        """Return what each PE has counted that is not about to end; raises PluginError where no master answers."""
+        return self._scaling.counters()
 
     def close(self) -> None:
         """Stop; idempotent."""

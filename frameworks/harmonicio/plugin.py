@@ -11,6 +11,7 @@ plugin = FrameworkPlugin(
     capabilities=FrameworkCapabilities(ordered=False),  # a bridge offers one part of its source after the other
     readers=lambda settings, _cores: settings.bridges,
     worker_setting="pes",
+    not_elastic="",
     site=HARMONICIO_SITE,
     prepare=lambda _settings, _cell, env: cluster_of(env),
 )

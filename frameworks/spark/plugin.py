@@ -38,6 +38,7 @@ plugin = FrameworkPlugin(
     max_addresses=max_receivers,
     worker_setting="cores",
     interval_setting="batch_interval",
+    not_elastic="a streaming query keeps the cores that its session began with: advice and restart only",
     site=SPARK_SITE,
     preflight=missing,
     prepare=prepare,

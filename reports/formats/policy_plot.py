@@ -7,7 +7,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from bench.elasticity.policy_comparison import SOURCE, Following, PolicyComparison, PolicyRun
+from bench.elasticity.live_samples import SOURCE
+from bench.elasticity.policy_comparison import Following, PolicyComparison, PolicyRun
 from bench.plugins.plugin import ReportPlugin
 from reports.data.labels import format_count
 from reports.figures.figure import Picture

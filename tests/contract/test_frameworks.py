@@ -13,6 +13,7 @@ from bench.model.cell import Cell
 from bench.plugins import registry
 from bench.plugins.placement import unreachable_reason
 from bench.plugins.plugin import FrameworkPlugin, SourcePlugin
+from bench.plugins.protocols import ElasticFramework
 from bench.services.python_environments import missing_reason
 from bench.workload.delivery_counts import DeliveryCounts
 from bench.workload.load_spec import LoadSpec
@@ -220,6 +221,35 @@ def test_a_traced_framework_reports_spans(system, name):
     assert all(span.begin <= span.end for span in spans)
     assert {span.activity for span in spans} >= {"deserialize", "processing"}
     assert 0.5 * COUNT <= sum(span.messages for span in spans if span.activity == "deserialize") <= COUNT
+
+
+@FRAMEWORKS
+def test_workers_come_and_go_without_a_loss(system, name):
+    """A run of messages is processed once while workers are added and while they end, and their counters say so."""
+    running = system(name)
+    if reason := registry.framework_plugin(name).not_elastic:
+        assert "\n" not in reason
+        running.open_framework()
+        assert not isinstance(running.framework, ElasticFramework)
+        return
+    running.open_framework()
+    elastic = running.framework
+    assert isinstance(elastic, ElasticFramework)
+    assert elastic.max_workers >= 3
+    for run, workers in ((1, 3), (2, 1)):
+        elastic.rescale(workers)
+        assert running.counts(run).reconcile({0: COUNT}) == (0, 0)
+        wait_for_workers(elastic, workers)
+    assert sum(one.useful_s for one in elastic.workers()) > 0
+
+
+def wait_for_workers(elastic, workers):
+    """Return once so many take messages; reports that come meanwhile are of messages that were counted before."""
+    deadline = time.monotonic() + DEADLINE
+    while len(elastic.workers()) != workers:
+        assert time.monotonic() < deadline, f"{len(elastic.workers())} of {workers} workers"
+        assert not any(report.count + report.corrupted for report in elastic.poll())
+        time.sleep(0.05)
 
 
 class TracedCounts(DeliveryCounts):
