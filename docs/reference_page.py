@@ -42,7 +42,8 @@ def text() -> str:
             settings = registry.settings_type(name)
             if settings is not None:
                 parts += [f"\n### settings.{name} ({registry.KINDS[group]})\n", *_section(settings)]
-    parts.append("\n## Settings of the scaling policies\n\nOf `bench advise --load`: `--set settings.ds2.KEY=VALUE`.\n")
+    parts.append("\n## Settings of the scaling policies\n")
+    parts.append("\nOf scenarios of kind elasticity, and of `bench advise --load`: `--set settings.ds2.KEY=VALUE`.\n")
     for name in registry.names("policies"):
         settings = registry.policy_plugin(name).settings
         parts += [f"\n### settings.{name} ({registry.KINDS['policies']})\n", *_section(settings)]

@@ -26,7 +26,9 @@ def check(
         try:
             scenario, site = read_inputs(path, None, changes)
             warn_of_settings(scenario, site)
-            say(f"{path}: {len(scenario.cells())} cells of {len(scenario.systems)} systems")
+            of_systems = f"{len(scenario.cells())} cells of {len(scenario.systems)} systems"
+            policies = scenario.elasticity.policies if scenario.elasticity is not None else ()
+            say(f"{path}: {of_systems}{f', {len(policies)} policies each' if policies else ''}")
         except UsageError as mistake:
             mistakes.append(str(mistake))
     if mistakes:

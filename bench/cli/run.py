@@ -45,14 +45,14 @@ def run(  # one argument for each option
     ] = False,
 ) -> None:
     """Find the maximum sustainable throughput of every cell of a scenario, and report it."""
-    from bench.cli.run_display import run_with_display
+    from bench.cli.run_display import missing_parts, run_with_display
     from bench.storage.run_folder import RunFolder
 
     chosen, where = read_inputs(scenario, site, [*(changes or []), *(["trace=true"] if trace else [])])
     warn_of_settings(chosen, where)
     folder = _resume_folder(resume, chosen, where) if resume else RunFolder.create(out, chosen.name)
     results = run_with_display(chosen, where, folder, quiet=quiet, web=web)
-    raise typer.Exit(4 if any(result.status in ("failed", "not-measured") for result in results) else 0)
+    raise typer.Exit(4 if missing_parts(chosen, folder, results)[0] else 0)
 
 
 def _resume_folder(folder: Path, scenario: "Scenario", site: "Site") -> "RunFolder":

@@ -52,20 +52,35 @@ def run_with_display(
     time_use = TimeUse()
     try:
         with (
-            terminal(len(scenario.cells()), folder.folder, quiet=quiet) as screen,
+            terminal(_count_parts(scenario), folder.folder, quiet=quiet) as screen,
             live_status(folder.folder) as status,
         ):
             results = run(scenario, site, folder, notify_all(status, screen, time_use), options)
         spent = str(time_use)
         for _, plugin in registry.report_plugins():
-            if plugin.default and plugin.write is not None:
+            if plugin.default and plugin.write is not None and scenario.elasticity is None:
                 for file in plugin.write(folder.folder):
                     say(str(file))
     except KeyboardInterrupt:
         raise InterruptedRunError(f"interrupted, everything is stopped; {go_on}{folder.folder}") from None
-    missing = sum(result.status in ("failed", "not-measured") for result in results)
-    say(f"{len(results)} cells, {missing} without a result, {spent}: {folder.folder}")
+    missing, parts = missing_parts(scenario, folder, results)
+    say(f"{parts}, {missing} without a result, {spent}: {folder.folder}")
     return results
+
+
+def missing_parts(scenario: "Scenario", folder: "RunFolder", results: "Sequence[Result]") -> tuple[int, str]:
+    """Return how many parts of a finished run have no result, and a text with how many there are, and of what."""
+    from bench.runner.elasticity import read_policy_runs
+
+    if scenario.elasticity is None:
+        return sum(result.status in ("failed", "not-measured") for result in results), f"{len(results)} cells"
+    runs = read_policy_runs(folder.folder)
+    return sum(not (one.is_complete or one.is_unsupported) for one in runs), f"{len(runs)} runs of policies"
+
+
+def _count_parts(scenario: "Scenario") -> int:
+    """Return how many cells a scenario has, each of them once for every policy."""
+    return len(scenario.cells()) * (1 if scenario.elasticity is None else len(scenario.elasticity.policies))
 
 
 def _log_to(path: Path, packages: Collection[str]) -> None:

@@ -20,6 +20,8 @@ USUAL_TRIALS = 5
 USUAL_HZ = 10_000.0
 START_S = 8.0
 """About what a server, a session or a load generator takes to start; paid once for a system."""
+FOLLOWING_START_S = 5.0
+"""Likewise a deployment and its first workers, once for each policy."""
 MAX_RETAINED_HZ_BYTES = 200e6
 """Bytes/s that a source on this machine is taken to retain while a trial lasts."""
 
@@ -61,7 +63,12 @@ def estimate_run(scenario: Scenario, site: Site, results: Path, cache: Path) -> 
     seconds = starts + sum(_usual_seconds(one) for one in able)
     longest = starts + len(able) * (float(scenario.search.budget) + float(scenario.timing.drain))
     total, passes = scenario.search.total, ""
-    if total is not None:
+    if scenario.elasticity is not None:
+        each = scenario.elasticity.seconds + FOLLOWING_START_S
+        runs = len(able) * len(scenario.elasticity.policies)
+        seconds, longest = starts + runs * each, starts + runs * (each + float(scenario.timing.drain))
+        passes = f"one of {each:.0f} s for each of {len(scenario.elasticity.policies)} policies"
+    elif total is not None:
         last = max((_longest_trial(one, USUAL_HZ) for one in able), default=0.0) + float(scenario.timing.drain)
         seconds = max(float(total), MIN_CELL_S * len(able))
         longest, passes = seconds + last, _describe_passes(float(total), len(able))

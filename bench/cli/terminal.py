@@ -12,13 +12,15 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from bench.model.cell import Cell
+from bench.elasticity.policy_run import Decision
 from bench.model.measurement import REASONS, PlannedTrial, Result
 from bench.runner.progress import (
     CellFinished,
     CellStarted,
+    IntervalEnded,
     Note,
     Notify,
+    PolicyEnded,
     ProgressEvent,
     RateWindow,
     TrialFinished,
@@ -64,7 +66,11 @@ class Lines:
             case Note():
                 self._print(f"  {event.text}")
             case CellStarted():
-                self._print(f"[{event.number}/{event.total}] {_title(event.cell)}{_visit_text(event)}")
+                self._print(f"[{event.number}/{event.total}] {_title(event)}{_visit_text(event)}")
+            case IntervalEnded():
+                self._print(f"  {decision_line(event.decision)}")
+            case PolicyEnded():
+                self._print(f"  = {end_line(event)}")
             case TrialFinished():
                 self._print(f"  {_trial_line(event)}")
             case CellFinished():
@@ -97,9 +103,7 @@ class Screen:
                 self._note = event.text
             case CellStarted():
                 self._done, self._note, self._planned = event.done, "deploying", None
-                self._title = Text(
-                    f"{event.number}/{event.total}  {_title(event.cell)}{_visit_text(event)}", style="bold"
-                )
+                self._title = Text(f"{event.number}/{event.total}  {_title(event)}{_visit_text(event)}", style="bold")
                 self._total_s, self._end = event.total_s, time.monotonic() + (event.left_s or 0.0)
                 self._rates.clear()
             case TrialStarted():
@@ -107,7 +111,10 @@ class Screen:
                 self._rates.clear()
             case TrialProgress():
                 self._rates.add(event)
-            case TrialFinished():
+            case TrialFinished() | IntervalEnded():
+                self._lines(event)
+            case PolicyEnded():
+                self._measured, self._done = self._measured + 1, self._done + 1
                 self._lines(event)
             case CellFinished():
                 self._measured += event.earlier is None
@@ -179,8 +186,30 @@ def _change_text(event: CellFinished) -> str:
     return f"; was [{rate_text(earlier.low_hz)} .. {rate_text(earlier.high_hz)}]"
 
 
-def _title(cell: Cell) -> str:
-    return f"{cell.system}  {cell.size_text}  {seconds_text(cell.cpu_seconds)}"
+def decision_line(decision: Decision) -> str:
+    """Return what a policy decided at the end of an interval."""
+    sample, reason = decision.sample, decision.plan.reason
+    offered, taken = rate_text(sum(sample.offered.values())), rate_text(sum(sample.taken.values()))
+    workers = str(decision.instances)
+    if decision.is_change:
+        workers += f" → {sum(decision.plan.parallelism.values())}"
+    waiting = f"{sum(sample.backlog.values()):.0f} wait"
+    return f"{seconds_text(sample.at):>8}  {offered} offered, {taken} taken, {waiting}; {workers} workers: {reason}"
+
+
+def end_line(event: PolicyEnded) -> str:
+    """Return the end of a policy's run in a line."""
+    seen = event.measurement
+    if seen is None:
+        return f"{event.record.what}: {event.record.reason}" if event.record.what != "end" else event.record.reason
+    drained = "" if seen.drained else ", not drained"
+    counts = f"{seen.sent} sent, {seen.lost} lost, {seen.duplicated} processed more than once{drained}"
+    return f"{event.record.reason or 'complete'}: {counts}"
+
+
+def _title(event: CellStarted) -> str:
+    cell, policy = event.cell, f"  {event.policy}" if event.policy else ""
+    return f"{cell.system}  {cell.size_text}  {seconds_text(cell.cpu_seconds)}{policy}"
 
 
 def _trial_line(event: TrialFinished) -> str:

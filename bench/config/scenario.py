@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, field
 
+from bench.config.elasticity import Elasticity
 from bench.model.cell import Cell
 from bench.model.message_codec import MIN_MESSAGE_BYTES
 from bench.model.message_keys import Keys
@@ -124,6 +125,10 @@ class Scenario(Struct, frozen=True, forbid_unknown_fields=True):
     systems: Annotated[tuple[SystemName, ...], _ONCE_EACH]
     grid: Grid
     title: str = ""
+    kind: Literal["map", "elasticity"] = "map"
+    """What is measured: the maximum of every cell, or how scaling policies follow a load over time (`elasticity`)"""
+    elasticity: Elasticity | None = None
+    """Of kind elasticity: the load, and the policies that follow it"""
     load: LoadSettings = LoadSettings()
     search: Search = Search()
     timing: Timing = Timing()

@@ -32,7 +32,7 @@ from bench.config.yaml_document import (
 from bench.errors import UsageError
 from bench.model.message_sizes import MessageSize, Mix
 from bench.model.message_sizes import find_mistakes as mix_mistakes
-from bench.units import Quantity, correct_case, rate_text, size_text
+from bench.units import Quantity, correct_case, rate_text, seconds_text, size_text
 
 MAX_MISTAKES = 20
 
@@ -89,7 +89,32 @@ def parse_scenario(document: Document) -> Scenario:
     if search.start is not None and not search.lowest <= search.start <= search.highest:
         allowed = f"a rate from search.lowest ({lowest}) to search.highest ({highest})"
         raise error_at(document, "search.start", rate_text(search.start), allowed=allowed)
+    _check_kind(document, scenario)
     return scenario
+
+
+def _check_kind(document: Document, scenario: Scenario) -> None:
+    """Raise UsageError where the kind of a scenario does not go with its other parts."""
+    elasticity, grid = scenario.elasticity, scenario.grid
+    if (scenario.kind == "elasticity") != (elasticity is not None):
+        allowed = "kind: elasticity together with a mapping elasticity, or neither of them"
+        raise error_at(document, "kind", scenario.kind, allowed=allowed)
+    if elasticity is None:
+        return
+    if len(grid.message_size) * len(grid.cpu_cost) > 1:
+        found = f"{len(grid.message_size)} sizes and {len(grid.cpu_cost)} costs"
+        raise error_at(document, "grid", found, allowed="one message size and one CPU cost, with kind: elasticity")
+    if elasticity.start > elasticity.most:
+        allowed = f"at most elasticity.most ({elasticity.most})"
+        raise error_at(document, "elasticity.start", elasticity.start, allowed=allowed)
+    if elasticity.seconds < 2 * elasticity.interval:
+        allowed = f"parts that last for {seconds_text(2 * elasticity.interval)} or more together, two intervals"
+        raise error_at(document, "elasticity.load", seconds_text(elasticity.seconds), allowed=allowed)
+    for index, part in enumerate(elasticity.load):
+        needs = {"step": None, "trace": "trace"}.get(part.shape, "to")
+        if needs is not None and getattr(part, needs) is None:
+            allowed = f"{needs}, which the shape {part.shape} needs"
+            raise error_at(document, f"elasticity.load[{index}].{needs}", None, allowed=allowed)
 
 
 def _with_sizes_listed(document: Document) -> Document:

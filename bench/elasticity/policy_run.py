@@ -83,17 +83,18 @@ def score_run(decisions: Sequence[Decision]) -> Score:
     new_load = max((s.begin for s, a, b in zip(samples[1:], loads, loads[1:], strict=False) if a != b), default=0.0)
     backlogs = [sum(sample.backlog.values()) for sample in samples]
     return Score(
-        under_target_s=sum(sample.seconds for sample in samples if not _is_met(sample)),
+        under_target_s=sum(sample.seconds for sample in samples if not is_met(sample)),
         max_backlog=max(backlogs),
         max_wait_s=max(_wait_s(sample) for sample in samples),
         instance_s=sum(decision.instances * decision.sample.seconds for decision in decisions),
         changes=len(changed_at),
         most_instances=max(decision.instances for decision in decisions),
-        settled_s=max(0.0, max(changed_at, default=0.0) - new_load) if _is_met(samples[-1]) else None,
+        settled_s=max(0.0, max(changed_at, default=0.0) - new_load) if is_met(samples[-1]) else None,
     )
 
 
-def _is_met(sample: Sample) -> bool:
+def is_met(sample: Sample) -> bool:
+    """Return True if an interval took what was offered."""
     return sum(sample.taken.values()) >= MET * sum(sample.offered.values())
 
 

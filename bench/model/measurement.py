@@ -8,7 +8,7 @@ from bench.model.cell import Cell
 from bench.model.message_sizes import Sizes
 from bench.model.trace import TraceEvents
 
-Purpose = Literal["warm-up", "search", "confirm", "latency"]
+Purpose = Literal["warm-up", "search", "confirm", "latency", "elasticity"]
 Status = Literal["measured", "lower-bound", "upper-bound", "unstable", "failed", "unsupported", "not-measured"]
 IntervalKind = Literal["95 %", "bracket"]
 """Meaning of an interval: it contains the truth in 95 of 100 runs, or it lies between two rates that were tried."""

@@ -4,7 +4,7 @@ import inspect
 
 from msgspec.structs import replace
 
-from bench.config.load_profile import profile_of
+from bench.config.load_profile import profile_of, profile_over_time
 from bench.config.scenario import Scenario
 from bench.config.site import Site
 from bench.config.validation import convert_settings, error_at
@@ -35,12 +35,28 @@ def check_scenario(document: Document, scenario: Scenario) -> None:
         if name not in known:
             raise error_at(document, path, name, allowed=", ".join(known) or "none", names=known)
     profile_of(scenario.load)
+    _check_policies(document, scenario)
+    policies = scenario.elasticity.policies if scenario.elasticity is not None else ()
     for plugin, settings in scenario.settings.items():
         kind_of_settings = registry.settings_type(plugin)
+        if plugin in policies:
+            kind_of_settings = registry.policy_plugin(plugin).settings
         if kind_of_settings is None:
-            known = sorted({*registry.names("frameworks"), *registry.names("sources")})
+            known = sorted({*registry.names("frameworks"), *registry.names("sources"), *policies})
             raise error_at(document, f"settings.{plugin}", plugin, allowed=", ".join(known), names=known)
         convert_settings(kind_of_settings, settings, f"settings.{plugin}", document)
+
+
+def _check_policies(document: Document, scenario: Scenario) -> None:
+    """Raise UsageError where a scaling policy is not installed, or the load that it follows is wrong."""
+    if scenario.elasticity is None:
+        return
+    known = registry.names("policies")
+    for index, name in enumerate(scenario.elasticity.policies):
+        if name not in known:
+            path = f"elasticity.policies[{index}]"
+            raise error_at(document, path, name, allowed=", ".join(known) or "none", names=known)
+    profile_over_time(scenario.elasticity.load)
 
 
 def config_warnings(scenario: Scenario, site: Site, cores: int) -> list[ConfigWarning]:

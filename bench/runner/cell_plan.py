@@ -102,6 +102,8 @@ def plan_cell(cell: Cell, scenario: Scenario, site: Site, cores: int, cache: Pat
         or framework.unsupported_reason(cell, cell.source)
         or source.unsupported_reason(cell, float(scenario.load.entropy))
         or _environment_reason(framework_plugin, cache)
+        or (framework_plugin.not_elastic if scenario.elasticity is not None else None)
+        or None
     )
     return CellPlan(
         cell=cell,

@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bench.calibration.generator_ceiling import load_spec_of
-from bench.config.load_profile import profile_of
+from bench.config.load_profile import profile_of, profile_over_time
 from bench.errors import PluginError
 from bench.model.measurement import ClockOffset, Measurement
 from bench.model.message_codec import ClockReference
@@ -170,6 +170,7 @@ def message_work(plan: CellPlan, stamped: ClockReference) -> MessageProcessor:
         create_size_sequence(cell, scenario),
         create_key_sequence(scenario),
         traced=scenario.trace,
+        duty=float(scenario.elasticity.duty) if scenario.elasticity is not None else 1.0,
     )
 
 
@@ -204,7 +205,8 @@ def _open_parts(plan: CellPlan, env: RunEnvironment) -> tuple[ExitStack, _Parts]
 def _pass_first_messages(plan: CellPlan, parts: _Parts) -> None:
     """Send a few messages and wait until they were processed."""
     rate = FIRST_MESSAGES / FIRST_MESSAGES_S
-    parts.load_generator.start(_load_spec(plan, 0, rate, time.monotonic(), FIRST_MESSAGES_S))
+    spec = replace(_load_spec(plan, 0, rate, time.monotonic(), FIRST_MESSAGES_S), arrivals="constant", profile=())
+    parts.load_generator.start(spec)
     deadline, processed, sent = time.monotonic() + FIRST_MESSAGES_TIMEOUT_S, 0, list[SendProgress]()
     while processed < FIRST_MESSAGES or not (sent and sent[-1].done):
         sent += parts.load_generator.poll()
@@ -226,12 +228,12 @@ def _pass_first_messages(plan: CellPlan, parts: _Parts) -> None:
 
 
 def _load_spec(plan: CellPlan, run: int, rate: float, begin: float, seconds: float) -> LoadSpec:
-    load = plan.scenario.load
+    load, elasticity = plan.scenario.load, plan.scenario.elasticity
     return replace(
         load_spec_of(plan.cell, plan.scenario, rate, seconds, run=run),
         begin=begin,
         cpu_seconds=plan.cell.cpu_seconds,
-        arrivals=load.arrivals,
+        arrivals=load.arrivals if elasticity is None else "trace",
         seed=load.seed * 2**16 + run,
-        profile=tuple(profile_of(load)),
+        profile=tuple(profile_of(load) if elasticity is None else profile_over_time(elasticity.load)),
     )

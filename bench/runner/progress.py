@@ -6,6 +6,8 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from bench.analysis.verdict import Verdict
+from bench.elasticity.live_run import LiveRecord
+from bench.elasticity.policy_run import Decision
 from bench.model.cell import Cell
 from bench.model.measurement import Measurement, PlannedTrial, Result
 from bench.units import seconds_text
@@ -34,6 +36,8 @@ class CellStarted(Struct, frozen=True):
     total_s: float | None = None
     workers: int = 1
     """of the load generator"""
+    policy: str = ""
+    """of kind elasticity: the policy that begins, and `number` and `total` count policies"""
 
 
 class TrialStarted(Struct, frozen=True):
@@ -71,7 +75,22 @@ class CellFinished(Struct, frozen=True):
     """the result that it replaces"""
 
 
-ProgressEvent = Note | CellStarted | TrialStarted | TrialProgress | TrialFinished | CellFinished
+class IntervalEnded(Struct, frozen=True):
+    """A policy has decided at the end of an interval."""
+
+    decision: Decision
+
+
+class PolicyEnded(Struct, frozen=True):
+    """A policy has followed its load until the end, or failed."""
+
+    record: LiveRecord
+    measurement: Measurement | None
+
+
+ProgressEvent = (
+    Note | CellStarted | TrialStarted | TrialProgress | TrialFinished | CellFinished | IntervalEnded | PolicyEnded
+)
 Notify = Callable[[ProgressEvent], None]
 
 
@@ -93,7 +112,8 @@ class TimeUse:
 
     def __call__(self, event: ProgressEvent) -> None:
         """Take in an event."""
-        if isinstance(event, TrialFinished) and event.measurement.planned.purpose != "warm-up":
+        warm_up = isinstance(event, TrialFinished) and event.measurement.planned.purpose == "warm-up"
+        if isinstance(event, TrialFinished | PolicyEnded) and event.measurement is not None and not warm_up:
             self._windows += event.measurement.window_s
 
     def __str__(self) -> str:

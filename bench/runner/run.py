@@ -18,6 +18,7 @@ from bench.plugins.packages import scenario_packages
 from bench.runner.cell_plan import plan_cell
 from bench.runner.cell_search import Answer, CellSearch
 from bench.runner.core_sets import core_sets, framework_cores
+from bench.runner.elasticity import follow_load
 from bench.runner.map_visits import MapVisits
 from bench.runner.outcome import without_rate
 from bench.runner.preparation import prepare_services
@@ -64,6 +65,8 @@ def run(scenario: Scenario, site: Site, folder: RunFolder, notify: Notify, optio
     5. After the first pass, and at the end, compute the results again with what all cells have shown.
     6. However it ends: close what was deployed, end every child process, delete the data, unlock the run folder.
 
+    A scenario of kind elasticity has policies follow a load in place of steps 4 and 5 (bench.runner.elasticity).
+
     A run that was interrupted is run again with the same folder: its visits and the used part of its total count.
     """
     facts = host_info.describe(options.command, scenario_packages(scenario))
@@ -72,6 +75,9 @@ def run(scenario: Scenario, site: Site, folder: RunFolder, notify: Notify, optio
     with folder.open(scenario, site, facts), _environment(scenario, site, folder, notify, options) as env:
         plans = {cell: plan_cell(cell, scenario, site, env.cores, env.cache) for cell in scenario.cells()}
         prepare_services([plan for cell, plan in plans.items() if not folder.has_result(cell)], env)
+        if scenario.elasticity is not None:
+            follow_load(list(plans.values()), env, folder, notify)
+            return []
         ceilings, visits = GeneratorCeilings(folder.folder), MapVisits(scenario, folder, list(plans.values()))
         for visit in visits:
             earlier, allowance = folder.result(visit.cell), visits.allowance(visit)

@@ -6,6 +6,7 @@ sustained any more; what was sent is still waited for, so that the counts can be
 
 import math
 import time
+from collections.abc import Callable
 from typing import Literal
 
 from msgspec.structs import asdict
@@ -34,9 +35,16 @@ MAX_IDLE_CORES = 0.15
 """A framework that uses less CPU than this is not working on a backlog."""
 
 
-def run_trial(deployment: Deployment, planned: PlannedTrial, notify: Notify) -> Measurement:
+Control = Callable[[TrialState, float], None]
+"""Changes the framework during a trial: it is called with the state, and the seconds since the first due time, as often
+as these are looked at. The counts of such a trial must be exact, however far the framework falls behind."""
+
+
+def run_trial(
+    deployment: Deployment, planned: PlannedTrial, notify: Notify, control: Control | None = None
+) -> Measurement:
     """Run one trial on an idle deployment and return its measurement."""
-    trial = _Trial(deployment, planned, notify)
+    trial = _Trial(deployment, planned, notify, control)
     ended = trial.measure_window()
     trial.drain(float(deployment.plan.scenario.timing.drain), max_wait=trial.worth_waiting(ended))
     trial.check_site(ended)
@@ -48,8 +56,8 @@ def run_trial(deployment: Deployment, planned: PlannedTrial, notify: Notify) -> 
 class _Trial:
     """The shell around a trial's state: polls the plugins, reads the clock and the probes."""
 
-    def __init__(self, deployment: Deployment, planned: PlannedTrial, notify: Notify) -> None:
-        self._deployment, self._reporter = deployment, _ProgressReporter(notify)
+    def __init__(self, deployment: Deployment, planned: PlannedTrial, notify: Notify, control: Control | None) -> None:
+        self._deployment, self._reporter, self._control = deployment, _ProgressReporter(notify), control
         self._started = now_text()
         end = planned.settle + planned.window
         spec = deployment.load_spec(planned.number % 65535 + 1, planned.rate, time.monotonic() + START_DELAY_S, end)
@@ -74,7 +82,7 @@ class _Trial:
                 break
             if meter is None and now >= state.planned.settle:
                 meter, self._hosts = ResourceMeter(self._probe, env.supervisor), HostMeter(env.site)
-            if state.is_hopeless(now):
+            if self._control is None and state.is_hopeless(now):
                 ended = "hopeless"
                 break
             time.sleep(POLL_INTERVAL_S)
@@ -96,7 +104,7 @@ class _Trial:
 
         Only of a trial that is overloaded in any case: the counts of any other one must be exact.
         """
-        if self._state.death:
+        if self._state.death or self._control is not None:
             return math.inf
         hopeless = ended == "hopeless"
         if hopeless or judge(self.measurement(ended), self._deployment.plan.rules).why == BACKLOG_GREW:
@@ -214,6 +222,8 @@ class _Trial:
         now = self._now()
         state.add_row(now if moved is None else moved, moved=moved is not None)
         self._reporter.report(state, phase, now)
+        if self._control is not None and not state.death:
+            self._control(state, now)
         return now
 
     def _now(self) -> float:

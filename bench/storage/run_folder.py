@@ -3,6 +3,7 @@
 run.json            scenario, site, machine, versions, revision, command      written first
 trials.jsonl        the journal: one measurement a line with the checksums of its files, appended and synced
 visits.jsonl        one visit of a cell a line, appended and synced: what its search was given, what time it took
+elasticity.jsonl    of kind elasticity: one interval of a policy a line, or its end, appended and synced
 series/*.parquet    the counters of one trial; its micro-batches (-batches)
 latency/*           the latency histograms of one trial
 traces/*            the trace of one trial, where it is traced: spans, messages, samples
@@ -18,6 +19,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
 
+import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
 from bench.config.scenario import Scenario
@@ -28,9 +31,10 @@ from bench.model.measurement import Batches, Buckets, Measurement, Result, Serie
 from bench.model.search_inputs import SearchInputs
 from bench.model.trace import TraceEvents
 from bench.storage.atomic_file import replace_file
-from bench.storage.checksums import seal, seal_files, sync_folder, trial_files
+from bench.storage.checksums import seal, seal_files, trial_files
 from bench.storage.folder_lock import lock_run_folder
 from bench.storage.journal import read_journal, read_line_trial
+from bench.storage.json_lines import append_line, cut_partial_line
 from bench.storage.records import (
     FORMAT,
     JournalEntry,
@@ -45,6 +49,8 @@ from bench.storage.records import (
 from bench.storage.series_files import trial_name, write_batches, write_latencies, write_series
 from bench.storage.traces import write_trace
 from bench.system.machine_speed import MachineSpeed, mean_speed
+
+ELASTICITY = "elasticity.jsonl"
 
 
 class RunFolder:
@@ -107,8 +113,8 @@ class RunFolder:
         if not begun:
             record = RunRecord(FORMAT, scenario, site, dict(facts), now_text())
             replace_file(self.folder / "run.json", encode_record(record), synced=True)
-        for journal in ("trials.jsonl", "visits.jsonl"):
-            _cut_partial_line(self.folder / journal)
+        for journal in ("trials.jsonl", "visits.jsonl", ELASTICITY):
+            cut_partial_line(self.folder / journal)
         recorded = read_results_record(self.folder)
         # what was unsupported is tried again: a framework may have been installed since
         self._results = {result.cell: result for result in recorded.cells if result.status != "unsupported"}
@@ -157,7 +163,7 @@ class RunFolder:
             write_trace(self.folder, cell, measurement)
             files = seal_files(self.folder, trial_files(self.folder, trial))
             bare = replace(measurement, series=Series(), batches=Batches(), latencies=Buckets(), trace=TraceEvents())
-            _append_line(self.folder / "trials.jsonl", seal(encode_record(JournalEntry(FORMAT, cell, bare, files))))
+            append_line(self.folder / "trials.jsonl", seal(encode_record(JournalEntry(FORMAT, cell, bare, files))))
         self._trials.add(trial)
 
     def inputs(self, cell: Cell) -> SearchInputs | None:
@@ -171,7 +177,12 @@ class RunFolder:
     def add_visit(self, visit: VisitRecord) -> None:
         """Append a visit to visits.jsonl; it is on the disk when this returns, or UsageError is raised."""
         with self._report_write_errors():
-            _append_line(self.folder / "visits.jsonl", encode_record(visit))
+            append_line(self.folder / "visits.jsonl", encode_record(visit))
+
+    def add_elasticity(self, record: Struct) -> None:
+        """Append a record to elasticity.jsonl; it is on the disk when this returns, or UsageError is raised."""
+        with self._report_write_errors():
+            append_line(self.folder / ELASTICITY, msgspec.json.encode(record))
 
     def save_result(self, cell: Cell, result: Result) -> None:
         """Write a cell's result, and the inputs of its search, to cells.json; UsageError if that fails."""
@@ -271,24 +282,3 @@ def _read_bytes(path: Path) -> bytes:
         raise UsageError(
             f"{path}: {problem.strerror}; a run's folder is what `bench run` named when it ended"
         ) from None
-
-
-def _append_line(journal: Path, line: bytes) -> None:
-    begun = journal.exists()
-    with journal.open("ab") as file:
-        file.write(line + b"\n")
-        file.flush()
-        os.fsync(file.fileno())
-    if not begun:
-        sync_folder(journal.parent)
-
-
-def _cut_partial_line(journal: Path) -> None:
-    """Remove the last line if a killed harness has written only a part of it."""
-    if not journal.exists():
-        return
-    content = journal.read_bytes()
-    complete = content.rfind(b"\n") + 1
-    if complete != len(content):
-        with journal.open("r+b") as file:
-            file.truncate(complete)

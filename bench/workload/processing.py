@@ -63,6 +63,8 @@ class MessageProcessor(Struct, frozen=True):
     latencies from due and sent then end there"""
     traced: bool = False
     """whether reports carry spans of what the process did"""
+    duty: float = 1.0
+    """share of the CPU cost that is burnt; the thread sleeps until the rest of it is over, too"""
 
     def record_spans(self, worker: str, operator: str = "work", slot_s: float = SLOT_S) -> SpanRecorder | NoRecorder:
         """Return the recorder of this thread from now on; it records nothing if the work is not traced.
@@ -138,9 +140,11 @@ class MessageProcessor(Struct, frozen=True):
 
     def _process(self, headers: Headers, began: float) -> list[ProcessingReport]:
         recorder = self._recorder(began) if self.traced else None
-        requested = float(headers.cost.sum())
+        cost = float(headers.cost.sum())
         started = time.monotonic()
-        used = burn(requested) if requested > 0 else 0.0
+        used = burn(self.duty * cost) if cost > 0 else 0.0
+        if self.duty < 1:
+            time.sleep(max(0.0, started + cost - time.monotonic()))
         ended = time.monotonic()
         if recorder is not None:
             recorder.lap("deserialize", len(headers), at=started)
@@ -161,7 +165,7 @@ class MessageProcessor(Struct, frozen=True):
         reports = []
         for run, part, part_done in _split_by_run(local, done):
             report = _create_report(self, run, part, part_done, began)
-            report = replace(report, cpu_requested_s=float(part.cost.sum()))
+            report = replace(report, cpu_requested_s=self.duty * float(part.cost.sum()))
             reports.append(_limit_latencies(report, part.sent, part_done, max_error))
         if headers.corrupted:
             reports[-1] = replace(reports[-1], corrupted=headers.corrupted)

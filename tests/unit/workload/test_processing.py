@@ -100,6 +100,14 @@ def test_the_cpu_cost_in_the_header_is_spent():
     assert used == pytest.approx(requested, rel=0.01)
 
 
+def test_a_throttled_worker_takes_the_whole_cost_and_burns_its_duty():
+    """The rest is slept, and no CPU time is asked for it."""
+    began = time.monotonic()
+    report = replace(PROCESSOR, duty=0.25).process(messages(4, cost=0.02))[0]
+    assert time.monotonic() - began >= 0.08
+    assert report.cpu_requested_s == pytest.approx(0.02)
+
+
 def test_results_that_exist_together_are_as_late_as_the_last_one():
     """The first message of a batch waits for the last one; their processing is timed one by one all the same."""
     batch = messages(4, cost=0.02)
