@@ -4,9 +4,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from bench.config.site import Site
 from bench.errors import SiteError, UsageError
+from bench.model.cell import Cell
 from bench.plugins import registry
 from bench.plugins.site_section import ExternalService
 from bench.services.preflight import connection_error, unavailable_addresses, unreadable_files, unwritable_folders
@@ -91,6 +93,13 @@ def missing_endpoints(site: Site) -> list[MissingEndpoint]:
         for each, address in endpoints(site)
         if (problem := connection_error(address)) is not None
     ]  # fmt: skip
+
+
+def part_of(site: Site, cell: Cell) -> Site:
+    """Return the site with only the sections of a cell's framework and source; what else is gone is not its affair."""
+    plugins = {("frameworks", cell.framework), ("sources", cell.source)}
+    used = {section.key for kind, name, section in registry.sections() if (kind, name) in plugins}
+    return replace(site, sections={key: section for key, section in site.sections.items() if key in used})
 
 
 def require_site(site: Site) -> None:

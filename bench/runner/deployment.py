@@ -19,7 +19,7 @@ from bench.model.message_codec import ClockReference
 from bench.plugins import registry
 from bench.plugins.environment import RunEnvironment
 from bench.plugins.protocols import LoadGenerator, RunningFramework, SessionFramework, Source
-from bench.plugins.site_preflight import require_site
+from bench.plugins.site_preflight import part_of, require_site
 from bench.plugins.split_source import open_endpoint
 from bench.runner.cell_plan import CellPlan
 from bench.system import clock
@@ -176,8 +176,8 @@ def message_work(plan: CellPlan, stamped: ClockReference) -> MessageProcessor:
 
 def _open_parts(plan: CellPlan, env: RunEnvironment) -> tuple[ExitStack, _Parts]:
     """Open the plugins and send the first messages through. Raises a HarnessError, leaving nothing open."""
-    require_site(env.site)
     cell, settings = plan.cell, plan.scenario.settings
+    require_site(part_of(env.site, cell))
     watch = _StopWatch()
     with ExitStack() as opening:
         source = registry.make_source(cell.source, settings)

@@ -15,7 +15,7 @@ from bench.analysis.histogram import Histogram
 from bench.analysis.verdict import BACKLOG_GREW, judge
 from bench.errors import HarnessError
 from bench.model.measurement import EndReason, Latency, Measurement, PlannedTrial
-from bench.plugins.site_preflight import missing_endpoints
+from bench.plugins.site_preflight import missing_endpoints, part_of
 from bench.runner.deployment import Deployment
 from bench.runner.progress import Notify, TrialProgress
 from bench.runner.trial_state import TrialState
@@ -145,14 +145,14 @@ class _Trial:
             self._deployment.load_generator.cancel()
 
     def check_site(self, ended: EndReason) -> None:
-        """Find what of the site died, or whose host is gone, where not everything came through.
+        """Find what the cell uses of the site and died, or whose host is gone, where not everything came through.
 
         A host that is gone says nothing of a rate.
         """
         state = self._state
         if ended == "complete" and state.is_sent and state.is_exact and not state.death:
             return
-        missing = missing_endpoints(self._deployment.env.site)
+        missing = missing_endpoints(part_of(self._deployment.env.site, self._deployment.plan.cell))
         for endpoint in missing:
             died: EndReason = "source died" if endpoint.is_source else "framework died"
             state.set_death(died if endpoint.refused else "host gone", str(endpoint))

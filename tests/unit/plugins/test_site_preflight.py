@@ -6,7 +6,15 @@ import pytest
 
 from bench.config.site import Site
 from bench.errors import SiteError
-from bench.plugins.site_preflight import missing_endpoints, missing_for, require_site, site_services, unusable_here
+from bench.model.cell import Cell
+from bench.plugins.site_preflight import (
+    missing_endpoints,
+    missing_for,
+    part_of,
+    require_site,
+    site_services,
+    unusable_here,
+)
 from frameworks.harmonicio.site import HarmonicioSite
 from frameworks.spark.site import SparkSite
 from producers.files.site import FilesSite
@@ -31,6 +39,16 @@ def test_a_run_needs_its_endpoints(unused_address: str) -> None:
     """Nothing is begun where one of them is missing."""
     with pytest.raises(SiteError, match=f"kafka at {unused_address}: no connection"):
         require_site(Site(sections={"kafka": KafkaSite(unused_address)}))
+
+
+def test_a_cell_needs_only_the_services_of_its_own_plugins(unused_address: str, exporter_address: str) -> None:
+    """Another source of the site that is gone is a finding of that source's cells."""
+    sections = {"kafka": KafkaSite(exporter_address), "pulsar": pulsar_site(unused_address).sections["pulsar"]}
+    site = Site(sections=sections)
+    require_site(part_of(site, Cell("python", "kafka", 1000, 0.0)))
+    assert missing_endpoints(part_of(site, Cell("spark", "kafka", 1000, 0.0))) == []
+    with pytest.raises(SiteError, match="pulsar at"):
+        require_site(part_of(site, Cell("python", "pulsar", 1000, 0.0)))
 
 
 def test_a_site_whose_endpoints_answer_is_complete(exporter_address: str) -> None:
