@@ -33,6 +33,7 @@ def report(
 ) -> None:
     """Draw the maps of a run from its folder alone; of several runs, a page that shows them side by side."""
     from bench.plugins import registry
+    from bench.storage.run_folder import read_run
 
     if len(folders) > 1 and formats:
         raise UsageError(f"--format {formats}: several runs are put side by side in one page; leave --format out")
@@ -41,8 +42,9 @@ def report(
         missing = "no installed report format can show several runs; pip install 'stream-bench[report]'"
         say(str(registry.find_report_ability(lambda plugin: plugin.compare, missing)(folders, out)))
         return
-    chosen = split_names(formats) or [name for name, plugin in registry.report_plugins() if plugin.default]
-    _write(folders[0], chosen)
+    kind = read_run(folders[0]).scenario.kind
+    usual = [name for name, plugin in registry.report_plugins() if plugin.default and plugin.kind == kind]
+    _write(folders[0], split_names(formats) or usual)
 
 
 def export(
@@ -77,13 +79,16 @@ def import_(
 def _write(folder: Path, formats: list[str]) -> None:
     """Write a run's files in these formats; every name is looked up before the first file is written."""
     from bench.plugins import registry
+    from bench.storage.run_folder import read_run
 
-    writers = []
+    kind, writers = read_run(folder).scenario.kind, []
     for name in formats:
-        write = registry.report_plugin(name).write
-        if write is None:
+        plugin = registry.report_plugin(name)
+        if plugin.write is None:
             raise UsageError(f"--format {name}: it writes no files of a run")
-        writers.append(write)
+        if plugin.kind != kind:
+            raise UsageError(f"--format {name}: it is for runs of kind {plugin.kind}; {folder} is of kind {kind}")
+        writers.append(plugin.write)
     for write in writers:
         for file in write(folder):
             say(str(file))

@@ -58,7 +58,7 @@ def run_with_display(
             results = run(scenario, site, folder, notify_all(status, screen, time_use), options)
         spent = str(time_use)
         for _, plugin in registry.report_plugins():
-            if plugin.default and plugin.write is not None and scenario.elasticity is None:
+            if plugin.default and plugin.write is not None and plugin.kind == scenario.kind:
                 for file in plugin.write(folder.folder):
                     say(str(file))
     except KeyboardInterrupt:

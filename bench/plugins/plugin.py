@@ -193,6 +193,8 @@ class ReportPlugin:
 
     write: Callable[[Path], Sequence[Path]] | None = None
     """run folder -> files written into it"""
+    kind: str = "map"
+    """of the scenarios whose runs it writes files of"""
     default: bool = False
     """written at the end of every run"""
     export: bool = False

@@ -23,8 +23,12 @@ UNITS = ((3 * 3600.0, 3600.0, "h"), (300.0, 60.0, "min"), (0.0, 1.0, "s"))
 
 def write(comparison: PolicyComparison, file: Path) -> Path:
     """Write the plot; its kind is the file's ending, .png or .svg."""
-    title = f"Simulated policies on {comparison.following.system}"
-    return Picture("policies", lambda figure: _draw(figure, comparison, title), title).save(file)
+    return make_policy_picture(comparison, f"Simulated policies on {comparison.following.system}").save(file)
+
+
+def make_policy_picture(comparison: PolicyComparison, title: str) -> Picture:
+    """Return a picture of all policies side by side."""
+    return Picture("policies", lambda figure: _draw(figure, comparison, title), title)
 
 
 def _draw(figure: Figure, comparison: PolicyComparison, title: str) -> None:
@@ -70,7 +74,7 @@ def draw_backlog(ax: Axes, run: PolicyRun, following: Following) -> list[Artist]
 
 def _time_edges(run: PolicyRun, following: Following) -> tuple[list[float], str]:
     """Return the ends of the intervals in a unit that suits them, and the unit."""
-    total = len(run.decisions) * following.interval
+    total = len(following.load_hz) * following.interval
     _, unit_s, unit = next(each for each in UNITS if total >= each[0])
     return [number * following.interval / unit_s for number in range(len(run.decisions) + 1)], unit
 

@@ -12,6 +12,7 @@ from bench.elasticity.live_samples import OPERATOR, SOURCE
 from bench.runner.elasticity import read_policy_runs
 from bench.runner.run import RunOptions, run
 from bench.storage.run_folder import RunFolder, read_trials
+from reports.formats import policy_page
 
 SCENARIO = """\
 name: tiny
@@ -82,3 +83,12 @@ def test_a_system_whose_workers_are_fixed_is_refused_with_its_reason(folder):
     refused = [one for one in read_policy_runs(folder) if one.system == "python/tcp"]
     assert [one.is_unsupported for one in refused] == [True, True]
     assert "advice and restart only" in refused[0].end.reason
+
+
+def test_the_report_shows_every_policy_and_why_a_system_is_not_elastic(folder):
+    """It is the default report of a run of this kind."""
+    (page,) = policy_page.write(folder)
+    text = page.read_text(encoding="utf-8")
+    assert "harmonicio/stream: " in text
+    assert "python/tcp: the number of its workers is fixed while it runs" in text
+    assert "Changes by ds2" in text

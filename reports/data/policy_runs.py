@@ -1,0 +1,140 @@
+"""Data of a run of kind elasticity, read from its folder: what each policy did on each system, and its score."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from bench.config.scenario import Scenario
+from bench.elasticity.live_run import LivePolicyRun, LiveScore, needed_workers, score_live, worker_rate
+from bench.elasticity.live_samples import SOURCE
+from bench.elasticity.policy_comparison import Following, PolicyComparison, PolicyRun
+from bench.errors import UsageError
+from bench.model.measurement import Measurement
+from bench.runner.elasticity import read_policy_runs
+from bench.storage.run_folder import read_run, read_trials
+from bench.units import seconds_text
+
+COLUMNS = (
+    "Policy", "Under target", "Most waiting", "Worker-seconds", "Changes", "Overshoot", "Settled after", "Sent", "Lost",
+    "Repeated",
+)  # fmt: skip
+
+
+class ScoredPolicy(Struct, frozen=True):
+    """A policy's run with its score and the counts of its trial; None where there are none."""
+
+    run: LivePolicyRun
+    live: LiveScore | None
+    measurement: Measurement | None
+
+
+class ElasticSystem(Struct, frozen=True):
+    """A system and the policies that scaled it, in the scenario's order."""
+
+    system: str
+    policies: tuple[ScoredPolicy, ...]
+
+    @property
+    def worker_hz(self) -> float | None:
+        """The true rate of one worker in messages/s; None if nothing was processed."""
+        return worker_rate([decision for policy in self.policies for decision in policy.run.decisions])
+
+
+def read_elastic_systems(folder: Path) -> tuple[Scenario, tuple[ElasticSystem, ...]]:
+    """Return the scenario of a run, and its systems with what policies did so far.
+
+    Raises:
+        UsageError: The run is of another kind, or a file of it cannot be read.
+    """
+    scenario = read_run(folder).scenario
+    if scenario.elasticity is None:
+        raise UsageError(f"{folder}: is of kind {scenario.kind}; its report has the formats html and pdf")
+    trials = {(entry.cell.system, entry.measurement.planned.number): entry.measurement for entry in read_trials(folder)}
+    runs = read_policy_runs(folder)
+    systems = []
+    for system in dict.fromkeys(run.system for run in runs):
+        own = [run for run in runs if run.system == system]
+        scored = [
+            ScoredPolicy(
+                run,
+                score_live(run.decisions) if run.decisions else None,
+                trials.get((system, run.end.trial)) if run.end is not None and run.end.trial is not None else None,
+            )
+            for run in own
+        ]
+        systems.append(ElasticSystem(system, tuple(scored)))
+    return scenario, tuple(systems)
+
+
+def compare_policies(elastic: ElasticSystem) -> PolicyComparison | None:
+    """Return the runs of a system's policies in the form of simulated ones; None if nothing was processed."""
+    worker_hz = elastic.worker_hz
+    runs = [
+        PolicyRun(policy.run.policy, policy.live.score, policy.run.decisions)
+        for policy in elastic.policies
+        if policy.live is not None
+    ]
+    if worker_hz is None or not runs:
+        return None
+    longest = max((run.decisions for run in runs), key=len)
+    load = [decision.sample.offered[SOURCE] for decision in longest]
+    following = Following(elastic.system, longest[0].instances, worker_hz, longest[0].sample.seconds, 0.0, load)
+    return PolicyComparison(following, runs)
+
+
+def summarize_policies(elastic: ElasticSystem) -> str:
+    """Return a sentence: which policy followed the load best, which worst, and which lost messages."""
+    ends = [policy.run.end for policy in elastic.policies if policy.run.is_unsupported and policy.run.end is not None]
+    if ends:
+        return f"{elastic.system}: {ends[0].reason}."
+    scored = sorted(
+        (one.live.score.under_target_s, one.live.score.instance_s, one.run.policy)
+        for one in elastic.policies
+        if one.live is not None
+    )
+    if not scored:
+        return f"{elastic.system}: no policy has a first interval yet."
+    (best_s, best_cost, best), (worst_s, worst_cost, worst) = scored[0], scored[-1]
+    text = f"{elastic.system}: {best} was under target for {seconds_text(best_s)} at {best_cost:.0f} worker-seconds"
+    if len(scored) > 1:
+        text += f", the best; {worst} for {seconds_text(worst_s)} at {worst_cost:.0f}, the worst"
+    losing = [one.run.policy for one in elastic.policies if one.measurement is not None and one.measurement.lost]
+    return f"{text}. {', '.join(losing) or 'None'} lost messages."
+
+
+def make_policy_rows(elastic: ElasticSystem) -> Iterator[tuple[str, ...]]:
+    """Yield the texts of COLUMNS for each policy; an empty text is not known."""
+    for policy in elastic.policies:
+        live, seen = policy.live, policy.measurement
+        counts = (str(seen.sent), str(seen.lost), str(seen.duplicated)) if seen is not None else ("", "", "")
+        if live is None:
+            yield (policy.run.policy, *[""] * 6, *counts)
+            continue
+        score = live.score
+        settled = seconds_text(live.settle_s) if live.settle_s is not None else "never"
+        yield (
+            policy.run.policy, seconds_text(score.under_target_s), f"{score.max_backlog:.0f}",
+            f"{score.instance_s:.0f}", str(score.changes), str(live.overshoot), settled, *counts,
+        )  # fmt: skip
+
+
+def list_changes(policy: ScoredPolicy) -> Sequence[tuple[str, str, str]]:
+    """Return (time, workers before and after, reason) of each change."""
+    return [
+        (
+            seconds_text(decision.sample.at),
+            f"{decision.instances} → {sum(decision.plan.parallelism.values())}",
+            decision.plan.reason,
+        )
+        for decision in policy.run.decisions
+        if decision.is_change
+    ]
+
+
+def describe_workers(elastic: ElasticSystem) -> str:
+    """Return what one worker takes, and how many the highest load needs; empty if nothing was processed."""
+    if (rate := elastic.worker_hz) is None:
+        return ""
+    most = max(needed_workers(one, rate) for policy in elastic.policies for one in policy.run.decisions)
+    return f"A worker takes {rate:.3g} messages/s; the highest load needs {most}."

@@ -1,0 +1,54 @@
+"""What is said of policies on a running system."""
+
+import pytest
+from sample_policies import BOTH, QUICK_ONE
+from sample_runs import QUICK, make_run
+
+from bench.elasticity.live_run import FORMAT, LivePolicyRun, LiveRecord
+from bench.errors import UsageError
+from reports.data.policy_runs import (
+    ElasticSystem,
+    ScoredPolicy,
+    compare_policies,
+    list_changes,
+    make_policy_rows,
+    read_elastic_systems,
+    summarize_policies,
+)
+
+
+def test_the_policy_that_was_under_target_the_least_is_the_best() -> None:
+    """Its cost stands beside it, and who lost messages is named."""
+    assert summarize_policies(BOTH) == (
+        "engine/source: quick was under target for 5 s at 20 worker-seconds, the best; slow for 10 s at 10, the worst."
+        " slow lost messages."
+    )
+
+
+def test_a_system_whose_workers_are_fixed_says_why() -> None:
+    """There is nothing to score."""
+    end = LiveRecord(FORMAT, "engine/source", "quick", 1, "unsupported", reason="its workers are fixed")
+    run = LivePolicyRun("engine/source", "quick", 1, [], end)
+    elastic = ElasticSystem("engine/source", (ScoredPolicy(run, None, None),))
+    assert summarize_policies(elastic) == "engine/source: its workers are fixed."
+    assert compare_policies(elastic) is None
+    assert list(make_policy_rows(elastic)) == [("quick", *[""] * 9)]
+
+
+def test_a_row_has_the_score_and_the_exact_counts() -> None:
+    """A load that is not met at its end never settles."""
+    rows = list(make_policy_rows(BOTH))
+    assert rows[0][:7] == ("slow", "10 s", "100", "10", "0", "0", "never")
+    assert rows[0][8:] == ("4", "0")
+    assert rows[1][:7] == ("quick", "5 s", "100", "20", "1", "0", "5 s")
+
+
+def test_a_change_has_its_reason() -> None:
+    """Intervals without a change are left out."""
+    assert list(list_changes(QUICK_ONE)) == [("5 s", "1 → 3", "<b>because</b>")]
+
+
+def test_a_run_of_another_kind_is_refused(tmp_path) -> None:
+    """It has maps."""
+    with pytest.raises(UsageError, match="is of kind map"):
+        read_elastic_systems(make_run(tmp_path / "run", QUICK, unfinished=()))
