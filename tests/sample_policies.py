@@ -22,12 +22,12 @@ def make_decision(at: float, offered: float, running: int, planned: int) -> Deci
     return Decision(sample, {OPERATOR: running}, Plan({OPERATOR: planned}, "<b>because</b>"))
 
 
-def make_policy(name: str, *decisions: Decision, lost: int = 0) -> ScoredPolicy:
-    """Return a complete run."""
-    run = LivePolicyRun("engine/source", name, 1, list(decisions), LiveRecord(FORMAT, "engine/source", name, 1, "end"))
-    return ScoredPolicy(
-        run, score_live(decisions), replace(make_measurement(CELL, 10.0, 20.0), lost=lost, duplicated=0)
+def make_policy(name: str, *decisions: Decision, lost: int = 0, failure: str = "") -> ScoredPolicy:
+    """Return a run, complete unless it failed."""
+    run = LivePolicyRun(
+        "engine/source", name, 1, list(decisions), LiveRecord(FORMAT, "engine/source", name, 1, "end", reason=failure)
     )
+    return ScoredPolicy(run, score_live(decisions), replace(make_measurement(0, 10.0, 20.0), lost=lost, duplicated=0))
 
 
 QUICK_ONE = make_policy("quick", make_decision(5, 30.0, 1, 3), make_decision(10, 30.0, 3, 3))

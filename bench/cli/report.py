@@ -38,11 +38,13 @@ def report(
     if len(folders) > 1 and formats:
         raise UsageError(f"--format {formats}: several runs are put side by side in one page; leave --format out")
     complain_of_differences(folders)
+    kind = read_run(folders[0]).scenario.kind
     if len(folders) > 1:
+        if other := next((one for one in folders if read_run(one).scenario.kind != "map"), None):
+            raise UsageError(f"{other}: only runs of kind map are put side by side")
         missing = "no installed report format can show several runs; pip install 'stream-bench[report]'"
         say(str(registry.find_report_ability(lambda plugin: plugin.compare, missing)(folders, out)))
         return
-    kind = read_run(folders[0]).scenario.kind
     usual = [name for name, plugin in registry.report_plugins() if plugin.default and plugin.kind == kind]
     _write(folders[0], split_names(formats) or usual)
 
@@ -56,8 +58,15 @@ def export(
 ) -> None:
     """Write a run's cells and trials as tables for other tools, into its folder."""
     from bench.plugins import registry
+    from bench.storage.run_folder import read_run
 
-    chosen = split_names(formats) or [name for name, plugin in registry.report_plugins() if plugin.export]
+    kind = read_run(folder).scenario.kind
+    usual = [name for name, plugin in registry.report_plugins() if plugin.export and plugin.kind == kind]
+    chosen = split_names(formats) or usual
+    if not chosen:
+        raise UsageError(
+            f"{folder}: no format exports runs of kind {kind}; its *.jsonl files have all that was measured"
+        )
     _write(folder, chosen)
 
 

@@ -84,23 +84,31 @@ def compare_policies(elastic: ElasticSystem) -> PolicyComparison | None:
 
 
 def summarize_policies(elastic: ElasticSystem) -> str:
-    """Return a sentence: which policy followed the load best, which worst, and which lost messages."""
+    """Return a sentence: which complete run followed the load best, which worst; what is not complete, and why."""
     ends = [policy.run.end for policy in elastic.policies if policy.run.is_unsupported and policy.run.end is not None]
     if ends:
         return f"{elastic.system}: {ends[0].reason}."
     scored = sorted(
         (one.live.score.under_target_s, one.live.score.instance_s, one.run.policy)
         for one in elastic.policies
-        if one.live is not None
+        if one.live is not None and one.run.is_complete
     )
+    unfinished = [
+        f"{one.run.policy} is not complete{_why(one.run)}" for one in elastic.policies if not one.run.is_complete
+    ]
     if not scored:
-        return f"{elastic.system}: no policy has a first interval yet."
+        return f"{elastic.system}: {'; '.join(unfinished)}."
     (best_s, best_cost, best), (worst_s, worst_cost, worst) = scored[0], scored[-1]
     text = f"{elastic.system}: {best} was under target for {seconds_text(best_s)} at {best_cost:.0f} worker-seconds"
     if len(scored) > 1:
         text += f", the best; {worst} for {seconds_text(worst_s)} at {worst_cost:.0f}, the worst"
     losing = [one.run.policy for one in elastic.policies if one.measurement is not None and one.measurement.lost]
-    return f"{text}. {', '.join(losing) or 'None'} lost messages."
+    lost = f" {', '.join(losing)} lost messages." if losing else " None lost messages." if not unfinished else ""
+    return f"{'; '.join([text, *unfinished])}.{lost}"
+
+
+def _why(run: LivePolicyRun) -> str:
+    return f" ({run.end.reason})" if run.end is not None and run.end.reason else ""
 
 
 def make_policy_rows(elastic: ElasticSystem) -> Iterator[tuple[str, ...]]:

@@ -1,7 +1,7 @@
 """What is said of policies on a running system."""
 
 import pytest
-from sample_policies import BOTH, QUICK_ONE
+from sample_policies import BOTH, QUICK_ONE, make_decision, make_policy
 from sample_runs import QUICK, make_run
 
 from bench.elasticity.live_run import FORMAT, LivePolicyRun, LiveRecord
@@ -22,6 +22,17 @@ def test_the_policy_that_was_under_target_the_least_is_the_best() -> None:
     assert summarize_policies(BOTH) == (
         "engine/source: quick was under target for 5 s at 20 worker-seconds, the best; slow for 10 s at 10, the worst."
         " slow lost messages."
+    )
+
+
+def test_a_run_that_failed_is_never_the_best() -> None:
+    """It was under target for a short time only because it ended."""
+    broken = make_policy("broken", make_decision(5, 10.0, 1, 1), failure="it died")
+    assert summarize_policies(ElasticSystem("engine/source", (broken, QUICK_ONE))) == (
+        "engine/source: quick was under target for 5 s at 20 worker-seconds; broken is not complete (it died)."
+    )
+    assert summarize_policies(ElasticSystem("engine/source", (broken,))) == (
+        "engine/source: broken is not complete (it died)."
     )
 
 

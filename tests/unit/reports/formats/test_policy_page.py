@@ -2,6 +2,10 @@
 
 from pathlib import Path
 
+import pytest
+
+pytest.importorskip("matplotlib", reason="the extra `report` is not installed")
+
 from sample_policies import BOTH
 
 from bench.config.validation import parse_scenario
