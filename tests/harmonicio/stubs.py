@@ -4,7 +4,7 @@ import socket
 
 from processes import DEADLINE
 
-from frameworks.harmonicio.engine.wire.control_messages import PeAddress, Welcome
+from frameworks.harmonicio.engine.wire.control_messages import NodeAddress, Welcome
 from frameworks.harmonicio.engine.wire.frame import FrameKind, encode_ack, encode_control
 from frameworks.harmonicio.engine.wire.frame_reader import BufferPool, FrameReader
 
@@ -15,7 +15,7 @@ class Stub:
     def __init__(self, name):
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.listener.settimeout(DEADLINE)
-        self.address = PeAddress(name, *self.listener.getsockname())
+        self.address = NodeAddress(name, *self.listener.getsockname())
 
     def welcome(self, messages=100, *, instance="", **more):
         """Accept a connection and answer with a Welcome of so much credit."""

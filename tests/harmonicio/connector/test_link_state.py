@@ -12,7 +12,7 @@ from frameworks.harmonicio.engine.connector.link_state import (
     Settled,
 )
 from frameworks.harmonicio.engine.errors import ProtocolError
-from frameworks.harmonicio.engine.wire.control_messages import Bye, Leases, PeAddress, Welcome
+from frameworks.harmonicio.engine.wire.control_messages import Bye, Leases, NodeAddress, Welcome
 from frameworks.harmonicio.engine.wire.frame import EncodedFrame, FrameKind, encode_ack, encode_control
 from frameworks.harmonicio.engine.wire.frame_reader import BufferPool, FrameReader
 
@@ -107,7 +107,7 @@ def test_a_bye_makes_a_link_drain_with_its_reason(state):
 
 def test_leases_are_passed_on_and_other_frames_are_errors(state):
     """A link never receives the frames that it sends."""
-    leases = Leases(10.0, [PeAddress("a", "127.0.0.1", 1)])
+    leases = Leases(10.0, [NodeAddress("a", "127.0.0.1", 1)])
     assert state.receive(decode(encode_control(FrameKind.LEASES, leases))) == leases
     with pytest.raises(ProtocolError, match="a RENEW frame does not belong here"):
         state.receive(decode(encode_control(FrameKind.RENEW)))

@@ -6,7 +6,7 @@ from queues import contents, put
 from frameworks.harmonicio.engine.errors import RefusedError
 from frameworks.harmonicio.engine.master.queue import MessageQueue, QueueLimits
 from frameworks.harmonicio.engine.master.registry import RegisteredPe, RegisteredWorker, Registry
-from frameworks.harmonicio.engine.wire.control_messages import PeAddress
+from frameworks.harmonicio.engine.wire.control_messages import NodeAddress
 from frameworks.harmonicio.engine.wire.frame import HEADER_BYTES
 
 
@@ -92,7 +92,7 @@ def test_a_purged_stream_is_empty(journal):
 
 
 def pe(pe_id, stream="s", now=0.0):
-    return RegisteredPe(PeAddress(pe_id, "127.0.0.1", 1), stream, "w", now)
+    return RegisteredPe(NodeAddress(pe_id, "127.0.0.1", 1), stream, "w", now)
 
 
 def test_pes_workers_and_leases_expire():
@@ -121,7 +121,7 @@ def test_an_expired_pe_comes_back_but_one_whose_end_was_reported_does_not():
 def test_a_legacy_pe_is_assigned_once_and_idle_again_when_not_contacted():
     """The first registered is assigned first, and a second registration replaces the first."""
     registry = Registry(pe_seconds=5)
-    first, second = pe("a"), RegisteredPe(PeAddress("b", "127.0.0.1", 2), "s", "", 0.0)
+    first, second = pe("a"), RegisteredPe(NodeAddress("b", "127.0.0.1", 2), "s", "", 0.0)
     for one in (first, second, first):
         registry.register_idle(one)
     assert [registry.assign_idle("s", 0.0), registry.assign_idle("s", 0.0), registry.assign_idle("s", 0.0)] == [

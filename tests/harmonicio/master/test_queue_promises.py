@@ -19,7 +19,7 @@ from frameworks.harmonicio.engine.master.dispatch import Dispatcher
 from frameworks.harmonicio.engine.master.journal import Journal
 from frameworks.harmonicio.engine.master.queue import MessageQueue, QueueLimits
 from frameworks.harmonicio.engine.master.registry import RegisteredPe, Registry
-from frameworks.harmonicio.engine.wire.control_messages import PeAddress
+from frameworks.harmonicio.engine.wire.control_messages import NodeAddress
 from frameworks.harmonicio.engine.wire.frame import encode_frame
 
 
@@ -115,7 +115,7 @@ def test_a_message_for_an_invalid_address_waits_again(host):
     """The dispatcher goes on without that PE."""
     queue, registry = MessageQueue(QueueLimits(), None), Registry()
     queue.add_message("img", b"first")
-    registry.register_idle(RegisteredPe(PeAddress("a", host, 9000), "img", "", 0.0, "idle"))
+    registry.register_idle(RegisteredPe(NodeAddress("a", host, 9000), "img", "", 0.0, "idle"))
     asyncio.run(Dispatcher("img", queue, registry, "")._deliver_to_legacy_pes())
     assert (queue.length("img"), registry.idle) == (1, {})
     assert taken(queue, "img", 1) == [b"first"]

@@ -18,7 +18,7 @@ from frameworks.harmonicio.engine.connector.link_state import Settled
 from frameworks.harmonicio.engine.connector.options import Options
 from frameworks.harmonicio.engine.errors import RefusedError
 from frameworks.harmonicio.engine.tls import client_context
-from frameworks.harmonicio.engine.wire.control_messages import Hello, Leases, PeAddress
+from frameworks.harmonicio.engine.wire.control_messages import Hello, Leases, NodeAddress
 from frameworks.harmonicio.engine.wire.frame import Buffer, EncodedFrame, encode_frame, with_inline_body
 from frameworks.harmonicio.engine.wire.frame_reader import BufferPool
 from frameworks.harmonicio.engine.wire.shared_memory import create_shared_memory
@@ -40,7 +40,7 @@ class Feeder:
         self._memory = create_shared_memory() if options.shared_memory else None
         tls = client_context(options.tls) if options.tls is not None else None
         hello = Hello("connector", options.c_name, session, options.token)
-        self._master = Link(PeAddress("master", options.host, options.port), hello, buffers, tls)
+        self._master = Link(NodeAddress("master", options.host, options.port), hello, buffers, tls)
         offer = hello if self._memory is None else replace(hello, shared=self._memory.handle)
         self._links = LinkSet(offer, buffers, tls)
         self._renewed_at = 0.0

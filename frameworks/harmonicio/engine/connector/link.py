@@ -6,7 +6,7 @@ import time
 from frameworks.harmonicio.engine.connector.link_state import LinkState, Settled
 from frameworks.harmonicio.engine.errors import ProtocolError
 from frameworks.harmonicio.engine.wire.connection import FrameConnection
-from frameworks.harmonicio.engine.wire.control_messages import Hello, Leases, PeAddress, Welcome
+from frameworks.harmonicio.engine.wire.control_messages import Hello, Leases, NodeAddress, Welcome
 from frameworks.harmonicio.engine.wire.frame import EncodedFrame, FrameKind, encode_control
 from frameworks.harmonicio.engine.wire.frame_reader import BufferPool
 from frameworks.harmonicio.engine.wire.tls_socket import StreamSocket
@@ -27,7 +27,7 @@ class Link:
     """
 
     def __init__(
-        self, address: PeAddress, hello: Hello, buffers: BufferPool, tls: ssl.SSLContext | None = None
+        self, address: NodeAddress, hello: Hello, buffers: BufferPool, tls: ssl.SSLContext | None = None
     ) -> None:
         self.address, self._hello, self._buffers, self._tls = address, hello, buffers, tls
         self.state = LinkState(disconnected_since=time.monotonic())

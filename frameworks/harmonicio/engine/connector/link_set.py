@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from frameworks.harmonicio.engine.connector.link import Link
 from frameworks.harmonicio.engine.connector.link_state import Settled
-from frameworks.harmonicio.engine.wire.control_messages import Hello, PeAddress
+from frameworks.harmonicio.engine.wire.control_messages import Hello, NodeAddress
 from frameworks.harmonicio.engine.wire.frame import EncodedFrame
 from frameworks.harmonicio.engine.wire.frame_reader import BufferPool
 from frameworks.harmonicio.engine.wire.tls_socket import StreamSocket
@@ -53,7 +53,7 @@ class LinkSet:
         """Return (socket, whether to watch it for being writable) of all open connections."""
         return [(link.sock, link.wants_write) for link in self._links.values() if link.sock is not None]
 
-    def follow(self, addresses: Iterable[PeAddress], now: float) -> list[TakenBack]:
+    def follow(self, addresses: Iterable[NodeAddress], now: float) -> list[TakenBack]:
         """Open links to new PEs; drop links without a lease that have nothing unacknowledged, or no connection.
 
         The other links without a lease stay until their frames are settled or they are lost (`step`).

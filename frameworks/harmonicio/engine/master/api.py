@@ -16,7 +16,7 @@ from frameworks.harmonicio.engine.master.fleet import read_stream_spec
 from frameworks.harmonicio.engine.master.registry import RegisteredPe
 from frameworks.harmonicio.engine.master.worker_report import read_report
 from frameworks.harmonicio.engine.metrics import format_metrics, master_metrics
-from frameworks.harmonicio.engine.wire.control_messages import Name, PeAddress
+from frameworks.harmonicio.engine.wire.control_messages import Name, NodeAddress
 
 VERSION = "1.0"
 
@@ -81,7 +81,7 @@ class ControlApi:
             beat = msgspec.json.decode(await request.read(), type=PeHeartbeat)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             return web.Response(status=400, text=str(error))
-        address = PeAddress(beat.id, beat.host, beat.port)
+        address = NodeAddress(beat.id, beat.host, beat.port)
         pe = RegisteredPe(address, beat.c_name, beat.worker, time.monotonic(), beat.state, dict(beat.stats))
         return web.json_response({"go_on": self._coordinator.record_heartbeat(pe)})
 

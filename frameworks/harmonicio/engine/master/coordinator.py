@@ -17,7 +17,7 @@ from frameworks.harmonicio.engine.master.fleet import Fleet, StreamSpec
 from frameworks.harmonicio.engine.master.irm_loop import IrmLoop
 from frameworks.harmonicio.engine.master.queue import MessageQueue
 from frameworks.harmonicio.engine.master.registry import RegisteredPe, RegisteredWorker, Registry
-from frameworks.harmonicio.engine.wire.control_messages import PeAddress
+from frameworks.harmonicio.engine.wire.control_messages import NodeAddress
 
 MAX_SAMPLES = 100_000
 
@@ -86,7 +86,7 @@ class Coordinator:
             self._on_pes_changed(pe.c_name)
         return known or any(one.address.id == pe_id for one in self.registry.idle.get(c_name, {}).values())
 
-    def next_address(self, c_name: str) -> PeAddress | None:
+    def next_address(self, c_name: str) -> NodeAddress | None:
         """Return the PE for one message of a legacy connector: ours in turn, or the longest waiting legacy PE."""
         addresses = self.registry.addresses(c_name)
         if addresses:

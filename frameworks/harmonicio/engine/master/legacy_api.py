@@ -21,7 +21,7 @@ from frameworks.harmonicio.engine.master.coordinator import Coordinator
 from frameworks.harmonicio.engine.master.dashboard import render_page
 from frameworks.harmonicio.engine.master.fleet import read_stream_spec
 from frameworks.harmonicio.engine.master.registry import RegisteredPe
-from frameworks.harmonicio.engine.wire.control_messages import PeAddress
+from frameworks.harmonicio.engine.wire.control_messages import NodeAddress
 from frameworks.harmonicio.engine.wire.literal import write_literal
 
 _MAX_TUPLES = 1000
@@ -96,7 +96,7 @@ class LegacyApi:
         if not numbers or not can_be_host(query["batch_addr"]) or not 0 < len(c_name) <= 999:
             return text("Invalid data type!", 406)
         pe_id = query.get("short_id", "") or f"{query['batch_addr']}:{port}"
-        address = PeAddress(pe_id, query["batch_addr"], int(port))
+        address = NodeAddress(pe_id, query["batch_addr"], int(port))
         pe = RegisteredPe(address, c_name, worker="", last_heartbeat=time.monotonic(), state="idle")
         queue, registry = self._coordinator.queue, self._coordinator.registry
         if queue.peek(c_name) is None:

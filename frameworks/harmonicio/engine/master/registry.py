@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from frameworks.harmonicio.engine.wire.control_messages import PeAddress
+from frameworks.harmonicio.engine.wire.control_messages import NodeAddress
 
 MAX_ENTRIES = 10_000
 """PEs, idle legacy PEs, and workers that are kept; no cluster has more, but invented names could."""
@@ -15,7 +15,7 @@ _MAX_ENDED = 4096
 class RegisteredPe(Struct):
     """A PE that sent a heartbeat, or a legacy PE that polled."""
 
-    address: PeAddress
+    address: NodeAddress
     c_name: str
     worker: str
     last_heartbeat: float
@@ -71,7 +71,7 @@ class Registry:
             self.ended.popitem(last=False)
         return self.pes.pop(pe_id, None) is not None
 
-    def addresses(self, c_name: str) -> list[PeAddress]:
+    def addresses(self, c_name: str) -> list[NodeAddress]:
         """Return the addresses of the running PEs of a stream."""
         return [pe.address for pe in self.pes.values() if pe.c_name == c_name and pe.state == "running"]
 

@@ -42,7 +42,7 @@ class Welcome(Struct, frozen=True):
     """longest frame body that is accepted"""
 
 
-class PeAddress(Struct, frozen=True):
+class NodeAddress(Struct, frozen=True):
     """The id of a PE, and the host and port at which it listens."""
 
     id: str
@@ -54,7 +54,7 @@ class Leases(Struct, frozen=True):
     """The PEs that a connector may send to for the next `seconds`; renewed long before they lapse."""
 
     seconds: float
-    addresses: list[PeAddress] = field(name="places")
+    addresses: list[NodeAddress] = field(name="places")
 
 
 class Bye(Struct, frozen=True):
