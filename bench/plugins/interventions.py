@@ -60,8 +60,9 @@ def _more_workers(cell: Cell, scenario: Scenario, site: Site, cores: int) -> Set
     text = f"{deployed.setting} {deployed.workers} -> {workers}"
     asked, needed = _asked_partitions(cell, scenario), partitions_for(cell.framework, cell.source, scenario, workers)
     if asked is not None and needed is not None and asked < needed:
-        changed[cell.source] = {"partitions": needed}
-        text = f"{text}, settings.{cell.source}.partitions {asked} -> {needed}"
+        setting = registry.source_plugin(cell.source).parts_setting
+        changed[cell.source] = {setting: needed}
+        text = f"{text}, settings.{cell.source}.{setting} {asked} -> {needed}"
     return SettingChange(changed, text, workers / deployed.workers)
 
 
@@ -78,8 +79,8 @@ def _longer_batches(cell: Cell, scenario: Scenario) -> SettingChange:
 
 def _equal_parts(cell: Cell, scenario: Scenario, site: Site, cores: int) -> SettingChange:
     source, settings = registry.source_plugin(cell.source), scenario.settings
-    if source.parts is None:
-        raise UsageError(f"equal parts for all: {cell.source} has no partitions")
+    if source.parts is None or not source.parts_setting:
+        raise UsageError(f"equal parts for all: {cell.source} has no setting for the number of its partitions")
     if scenario.load.keys is not None:
         raise UsageError("equal parts for all: load.keys says which partition a message goes to, not a setting")
     available = place(cell.framework, cell.source, site, cores).cores
@@ -91,13 +92,14 @@ def _equal_parts(cell: Cell, scenario: Scenario, site: Site, cores: int) -> Sett
     parts = readers * math.ceil(before / readers)
     if parts == before:
         raise UsageError(f"equal parts for all: the {before} partitions are equal parts for {readers} readers already")
-    changed = {cell.source: {"partitions": parts}}
-    return SettingChange(changed, f"settings.{cell.source}.partitions {before} -> {parts}", parts / before)
+    text = f"settings.{cell.source}.{source.parts_setting} {before} -> {parts}"
+    return SettingChange({cell.source: {source.parts_setting: parts}}, text, parts / before)
 
 
 def _asked_partitions(cell: Cell, scenario: Scenario) -> int | None:
-    """Return the partitions that the scenario asks for; None where it leaves them out, or there are none."""
-    if registry.source_plugin(cell.source).parts is None:
+    """Return the partitions that the scenario asks for; None where it leaves them out, or cannot set them."""
+    setting = registry.source_plugin(cell.source).parts_setting
+    if not setting:
         return None
-    asked: int | None = getattr(registry.settings_of_source(cell.source, scenario.settings), "partitions", None)
+    asked: int | None = getattr(registry.settings_of_source(cell.source, scenario.settings), setting)
     return asked

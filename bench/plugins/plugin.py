@@ -90,6 +90,8 @@ class SourcePlugin(Generic[Settings]):
     parts: Callable[[Settings, int], int] | None = None
     """(settings, cores of the framework) -> partitions of a cell, which bound how many tasks read at once; None where a
     source has no partitions"""
+    parts_setting: str = ""
+    """the setting with their number, which `bench explain --try` changes; empty where it cannot be set"""
     warnings: Callable[[Settings, int, float], Sequence[ConfigWarning]] | None = None
     """(settings, bytes of the largest message, entropy) -> settings that distort a measurement"""
     results_topic: Callable[[Endpoint], AbstractContextManager[Endpoint]] | None = None

@@ -80,6 +80,7 @@ plugin = SourcePlugin(
     prepare=lambda settings, cell, env: KafkaSource(settings).prepare(cell, env),
     copies=copies,
     parts=lambda settings, cores: default_partitions(settings.partitions, cores),
+    parts_setting="partitions",
     disk_copies=1,
     warnings=warnings,
     results_topic=results_topic,

@@ -54,6 +54,7 @@ plugin = SourcePlugin(
     prepare=lambda settings, cell, env: PulsarSource(settings).prepare(cell, env),
     copies=copies,
     parts=lambda settings, cores: default_partitions(settings.partitions, cores),
+    parts_setting="partitions",
     disk_copies=2,
     warnings=warnings,
     client_code=(sender,),

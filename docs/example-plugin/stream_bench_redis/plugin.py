@@ -62,6 +62,7 @@ source = SourcePlugin(
     preflight=missing,
     copies=copies,
     parts=lambda settings, cores: default_partitions(settings.partitions, cores),
+    parts_setting="partitions",
     warnings=warnings,
     baselines={"client-loop": client_loop},
     discard=discard,

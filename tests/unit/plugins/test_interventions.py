@@ -68,7 +68,7 @@ def test_a_change_is_made_by_settings(lever, cell, settings, values, ratio):
         ("workers", Cell("capacity", "memory", 100, 0.0), {}, "no setting for the number"),
         ("batch interval", PYTHON, {}, "no setting for it"),
         ("batch interval", SPARK, {"objectives": Objectives(batches="grow")}, "batches: grow"),
-        ("partitions", Cell("python", "tcp", 100, 0.0), {}, "no partitions"),
+        ("partitions", Cell("python", "tcp", 100, 0.0), {}, "number of its partitions"),
         ("partitions", PYTHON, {}, "equal parts for 4 readers already"),
         ("partitions", PYTHON, {"load": LoadSettings(keys=Keys(10))}, "load.keys"),
     ],
