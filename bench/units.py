@@ -144,6 +144,11 @@ def rate_text(rate: float | None) -> str:
     return _scale_text(rate, (("M/s", 1e6), ("k/s", 1e3), ("/s", 1.0)))
 
 
+def rate_range_text(low: float | None, high: float | None) -> str:
+    """Format two rates in messages/s for display: 12.3 k/s .. 14 k/s."""
+    return f"{rate_text(low)} .. {rate_text(high)}"
+
+
 def _scale_text(value: float, units: tuple[tuple[str, float], ...]) -> str:
     """Format three significant digits in the largest unit with a number of at least one, else in the smallest unit."""
     rounded = float(f"{value:.3g}")

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from bench.elasticity.advice import Advice, Amount, Question
 from bench.storage.records import FORMAT
-from bench.units import rate_text, seconds_text, size_text
+from bench.units import rate_range_text, rate_text, seconds_text, size_text
 
 COLUMNS = ("system", "workers", "cores", "partitions", "maximum of the run", "rests on")
 MODEL = "Model: each worker adds what one of the measured ones took on average; cores hold all that ran on them."
@@ -102,5 +102,5 @@ def _rate_text(advice: Advice) -> str:
     low, high = advice.low_hz, advice.high_hz
     if low is None or high is None:
         return f"≤ {rate_text(high)}" if low is None else f"≥ {rate_text(low)}"
-    interval = f"{rate_text(low)} .. {rate_text(high)}"
+    interval = rate_range_text(low, high)
     return interval if advice.estimate_hz is None else f"{rate_text(advice.estimate_hz)} [{interval}]"

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from bench.analysis.prediction import Rates, judge_prediction, rates_of
 from bench.model.measurement import Result
 from bench.runner.intervention import Intervention
-from bench.units import rate_text
+from bench.units import rate_range_text, rate_text
 
 _MEANINGS = {
     "held": "the prediction held",
@@ -37,12 +37,12 @@ def outcome_lines(planned: Intervention, result: Result) -> Iterator[str]:
 
 
 def _row(name: str, rates: Rates, before: Rates) -> str:
-    interval = f"{rate_text(rates.low)} .. {rate_text(rates.high)}"
+    interval = rate_range_text(rates.low, rates.high)
     return f"{name:14}{rate_text(rates.estimate):>12}{interval:>28}{_ratio(rates, before):>12}"
 
 
 def _text(rates: Rates) -> str:
-    return f"{rate_text(rates.estimate)} [{rate_text(rates.low)} .. {rate_text(rates.high)}]"
+    return f"{rate_text(rates.estimate)} [{rate_range_text(rates.low, rates.high)}]"
 
 
 def _ratio(rates: Rates, before: Rates) -> str:

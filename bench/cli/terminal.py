@@ -27,7 +27,7 @@ from bench.runner.progress import (
     TrialProgress,
     TrialStarted,
 )
-from bench.units import rate_text, seconds_text
+from bench.units import rate_range_text, rate_text, seconds_text
 
 MARKS = {"sustained": "✓", "overloaded": "✗", "invalid": "?"}
 RATE_SPAN_S = 1.0
@@ -159,7 +159,7 @@ def result_line(result: Result) -> str:
     interval = ""
     if result.low_hz is not None and result.high_hz is not None:
         word = "bracket " if result.interval == "bracket" else ""
-        interval = f" {word}[{rate_text(result.low_hz)} .. {rate_text(result.high_hz)}]"
+        interval = f" {word}[{rate_range_text(result.low_hz, result.high_hz)}]"
     grow = f", {rate_text(result.growing_hz)} if batches may grow" if result.growing_hz is not None else ""
     wide = ", wider than asked" if result.precision_reached is False else ""
     rate = rates.get(result.status, rate_text(result.estimate_hz))
@@ -183,7 +183,7 @@ def _change_text(event: CellFinished) -> str:
         return ""
     if earlier.low_hz is None and earlier.high_hz is None:
         return f"; was {earlier.status}"
-    return f"; was [{rate_text(earlier.low_hz)} .. {rate_text(earlier.high_hz)}]"
+    return f"; was [{rate_range_text(earlier.low_hz, earlier.high_hz)}]"
 
 
 def decision_line(decision: Decision) -> str:
