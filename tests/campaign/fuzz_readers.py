@@ -29,7 +29,7 @@ from frameworks.harmonicio.engine.master.queue import MessageQueue, QueueLimits
 from frameworks.harmonicio.engine.master.queue_intake import QueueIntake
 from frameworks.harmonicio.engine.master.worker_report import read_report
 from frameworks.harmonicio.engine.wire import frame as frames
-from frameworks.harmonicio.engine.wire.control_messages import Bye, Hello, Leases, PeAddress, Welcome
+from frameworks.harmonicio.engine.wire.control_messages import Bye, Hello, Leases, NodeAddress, Welcome
 from frameworks.harmonicio.engine.wire.frame_reader import BufferPool, FrameReader
 from frameworks.harmonicio.engine.wire.literal import read_literal, write_literal
 from frameworks.harmonicio.engine.wire.shared_memory import SharedMemoryHandle
@@ -57,7 +57,7 @@ def example_frames() -> list[bytes]:
     ]
     control = [
         frames.encode_control(frames.FrameKind.WELCOME, Welcome("instance", 100, 10**6)),
-        frames.encode_control(frames.FrameKind.LEASES, Leases(10.0, [PeAddress("pe", "127.0.0.1", 9000)])),
+        frames.encode_control(frames.FrameKind.LEASES, Leases(10.0, [NodeAddress("pe", "127.0.0.1", 9000)])),
         frames.encode_control(frames.FrameKind.BYE, Bye("draining")),
         frames.encode_control(frames.FrameKind.RENEW),
         frames.encode_ack(7, 0, 3, failed=0, credit=(10, 1000)),

@@ -134,8 +134,8 @@ def _saved(name: str) -> list[bytes]:
 
 def _save(name: str, reached: list[bytes]) -> None:
     """Add short inputs to those that are saved, until they are enough."""
-    room = MAX_SAVED - len(_saved(name))
-    lines = [b64encode(data) + b"\n" for data in reached if 0 < len(data) <= MAX_SAVED_BYTES][: max(0, room)]
+    left = MAX_SAVED - len(_saved(name))
+    lines = [b64encode(data) + b"\n" for data in reached if 0 < len(data) <= MAX_SAVED_BYTES][: max(0, left)]
     if lines:
         (CORPUS / name).mkdir(parents=True, exist_ok=True)
         with (CORPUS / name / REACHED).open("ab") as file:

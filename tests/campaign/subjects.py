@@ -36,6 +36,35 @@ class Subject(Struct, frozen=True):
     java: bool = False
 
 
+def _beside_known(name: str, title: str, system: str, settings: str) -> str:
+    """Return the scenario of a system of one worker, and of a cell whose maximum is known."""
+    return f"""\
+name: {name}
+title: {title}
+systems: [{system}, capacity/memory]
+grid: {{message_size: [1 kB], cpu_cost: [10 ms]}}
+search: {{strategy: two-counter, precision: 40 %, budget: 6 s}}
+timing: {{settle: 200 ms, window: 1 s, drain: 5 s}}
+settings:
+  capacity: {{ceiling: 40 /s}}
+  {settings}
+"""
+
+
+def _alone(name: str, title: str, settings: str) -> str:
+    """Return the scenario of a framework with slow sessions, which reads Kafka; it has no other cell."""
+    return f"""\
+name: {name}
+title: {title}
+systems: [{name}/kafka]
+grid: {{message_size: [1 kB], cpu_cost: [10 ms]}}
+search: {{strategy: two-counter, precision: 40 %, budget: 20 s}}
+timing: {{settle: 1 s, window: 4 s, drain: 10 s, warm_up: 2 s}}
+settings:
+  {settings}
+"""
+
+
 SUBJECTS = (
     Subject(
         "known",
@@ -58,17 +87,12 @@ settings:
     ),
     Subject(
         "kafka",
-        """\
-name: kafka
-title: A broker, workers, Locust, and a cell that has none of them
-systems: [python/kafka, capacity/memory]
-grid: {message_size: [1 kB], cpu_cost: [10 ms]}
-search: {strategy: two-counter, precision: 40 %, budget: 6 s}
-timing: {settle: 200 ms, window: 1 s, drain: 5 s}
-settings:
-  capacity: {ceiling: 40 /s}
-  python: {processes: 1}
-""",
+        _beside_known(
+            "kafka",
+            "A broker, workers, Locust, and a cell that has none of them",
+            "python/kafka",
+            "python: {processes: 1}",
+        ),
         ("harness", "load", "source", "framework"),
         begin_s=6,
         seconds=28,
@@ -78,17 +102,12 @@ settings:
     ),
     Subject(
         "harmonicio",
-        """\
-name: harmonicio
-title: A master, a worker, PEs, Locust, and a cell that has none of them
-systems: [harmonicio/stream, capacity/memory]
-grid: {message_size: [1 kB], cpu_cost: [10 ms]}
-search: {strategy: two-counter, precision: 40 %, budget: 6 s}
-timing: {settle: 200 ms, window: 1 s, drain: 5 s}
-settings:
-  capacity: {ceiling: 40 /s}
-  harmonicio: {pes: 1}
-""",
+        _beside_known(
+            "harmonicio",
+            "A master, a worker, PEs, Locust, and a cell that has none of them",
+            "harmonicio/stream",
+            "harmonicio: {pes: 1}",
+        ),
         ("harness", "load", "framework", "PE"),
         begin_s=5,
         seconds=24,
@@ -97,16 +116,11 @@ settings:
     ),
     Subject(
         "spark",
-        """\
-name: spark
-title: A Spark driver, its Python workers, a broker and Locust
-systems: [spark/kafka]
-grid: {message_size: [1 kB], cpu_cost: [10 ms]}
-search: {strategy: two-counter, precision: 40 %, budget: 20 s}
-timing: {settle: 1 s, window: 4 s, drain: 10 s, warm_up: 2 s}
-settings:
-  spark: {cores: 1, batch_interval: 500 ms}
-""",
+        _alone(
+            "spark",
+            "A Spark driver, its Python workers, a broker and Locust",
+            "spark: {cores: 1, batch_interval: 500 ms}",
+        ),
         ("harness", "load", "source", "framework"),
         begin_s=20,
         seconds=70,
@@ -115,17 +129,12 @@ settings:
     ),
     Subject(
         "pulsar",
-        """\
-name: pulsar
-title: Another broker, workers, Locust, and a cell that has none of them
-systems: [python/pulsar, capacity/memory]
-grid: {message_size: [1 kB], cpu_cost: [10 ms]}
-search: {strategy: two-counter, precision: 40 %, budget: 6 s}
-timing: {settle: 200 ms, window: 1 s, drain: 5 s}
-settings:
-  capacity: {ceiling: 40 /s}
-  python: {processes: 1}
-""",
+        _beside_known(
+            "pulsar",
+            "Another broker, workers, Locust, and a cell that has none of them",
+            "python/pulsar",
+            "python: {processes: 1}",
+        ),
         ("harness", "load", "source", "framework"),
         begin_s=12,
         seconds=40,
@@ -135,17 +144,12 @@ settings:
     ),
     Subject(
         "bytewax",
-        """\
-name: bytewax
-title: Bytewax, a broker, Locust, and a cell that has none of them
-systems: [bytewax/kafka, capacity/memory]
-grid: {message_size: [1 kB], cpu_cost: [10 ms]}
-search: {strategy: two-counter, precision: 40 %, budget: 6 s}
-timing: {settle: 200 ms, window: 1 s, drain: 5 s}
-settings:
-  capacity: {ceiling: 40 /s}
-  bytewax: {processes: 1}
-""",
+        _beside_known(
+            "bytewax",
+            "Bytewax, a broker, Locust, and a cell that has none of them",
+            "bytewax/kafka",
+            "bytewax: {processes: 1}",
+        ),
         ("harness", "load", "source", "framework"),
         begin_s=8,
         seconds=30,
@@ -155,16 +159,9 @@ settings:
     ),
     Subject(
         "flink",
-        """\
-name: flink
-title: A JobManager, a TaskManager with its Python workers, a broker and Locust
-systems: [flink/kafka]
-grid: {message_size: [1 kB], cpu_cost: [10 ms]}
-search: {strategy: two-counter, precision: 40 %, budget: 20 s}
-timing: {settle: 1 s, window: 4 s, drain: 10 s, warm_up: 2 s}
-settings:
-  flink: {cores: 1}
-""",
+        _alone(
+            "flink", "A JobManager, a TaskManager with its Python workers, a broker and Locust", "flink: {cores: 1}"
+        ),
         ("harness", "load", "source", "framework"),
         begin_s=30,
         seconds=80,
