@@ -16,8 +16,8 @@ from bench.storage.run_folder import read_run, read_trials
 from bench.units import seconds_text
 
 COLUMNS = (
-    "Policy", "Under target", "Most waiting", "Worker-seconds", "Changes", "Overshoot", "Settled after", "Sent", "Lost",
-    "Repeated",
+    "Policy", "Under target", "Most waiting", "Worker-seconds", "Changes", "Overshoot", "Settled after",
+    "Latency p50", "p99", "Sent", "Lost", "Repeated",
 )  # fmt: skip
 
 
@@ -114,8 +114,7 @@ def _why(run: LivePolicyRun) -> str:
 def make_policy_rows(elastic: ElasticSystem) -> Iterator[tuple[str, ...]]:
     """Yield the texts of COLUMNS for each policy; an empty text is not known."""
     for policy in elastic.policies:
-        live, seen = policy.live, policy.measurement
-        counts = (str(seen.sent), str(seen.lost), str(seen.duplicated)) if seen is not None else ("", "", "")
+        live, counts = policy.live, _counts(policy.measurement)
         if live is None:
             yield (policy.run.policy, *[""] * 6, *counts)
             continue
@@ -125,6 +124,15 @@ def make_policy_rows(elastic: ElasticSystem) -> Iterator[tuple[str, ...]]:
             policy.run.policy, seconds_text(score.under_target_s), f"{score.max_backlog:.0f}",
             f"{score.instance_s:.0f}", str(score.changes), str(live.overshoot), settled, *counts,
         )  # fmt: skip
+
+
+def _counts(measurement: Measurement | None) -> tuple[str, ...]:
+    """Return latencies from due to processed, and what was sent, lost and repeated."""
+    if measurement is None:
+        return ("",) * 5
+    latencies = (measurement.from_due.p50, measurement.from_due.p99)
+    texts = (seconds_text(each) if each is not None else "" for each in latencies)
+    return (*texts, str(measurement.sent), str(measurement.lost), str(measurement.duplicated))
 
 
 def list_changes(policy: ScoredPolicy) -> Sequence[tuple[str, str, str]]:
