@@ -17,9 +17,8 @@ from bench.plugins.environment import RunEnvironment
 from bench.services.embedded_server import EmbeddedServer
 from bench.services.ports import free_ports
 from bench.system.supervisor import Supervisor
-from producers.kafka.server import Broker, start_kafka
-from producers.pulsar.server import Broker as PulsarBroker
-from producers.pulsar.server import start_pulsar
+from producers.kafka.server import KafkaBroker, start_kafka
+from producers.pulsar.server import PulsarBroker, start_pulsar
 from producers.pulsar.site import PulsarSite
 
 sys.path.insert(0, str(Path(__file__).parent))  # for sample_runs and exporter
@@ -55,7 +54,7 @@ def env(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunEnvironment]:
 @pytest.fixture(scope="session")
 def kafka(env: RunEnvironment) -> EmbeddedServer[str]:
     """The embedded Kafka that the Kafka source, with its own defaults, finds in the environment."""
-    broker = Broker()
+    broker = KafkaBroker()
     return env.cached_resource(
         ("kafka", broker),
         lambda: start_kafka(env.supervisor, broker, cache=env.cache, data=env.data, note=env.note),

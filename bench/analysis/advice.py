@@ -82,7 +82,7 @@ class Gain(Struct, frozen=True):
     share: float
 
 
-class Advice(Struct, frozen=True):
+class ChangeAdvice(Struct, frozen=True):
     """Changes that would help and that would not; each with the most that it can gain."""
 
     helps: tuple[Gain, ...]
@@ -91,7 +91,7 @@ class Advice(Struct, frozen=True):
     """share of the critical path in which the system had nothing to do"""
 
 
-def advise(shares: Mapping[str, float], *, batches: bool, overloaded: bool) -> Advice:
+def advise(shares: Mapping[str, float], *, batches: bool, overloaded: bool) -> ChangeAdvice:
     """Return what the critical participation of the activities of a trial says about changes.
 
     Args:
@@ -108,10 +108,10 @@ def advise(shares: Mapping[str, float], *, batches: bool, overloaded: bool) -> A
     ]
     useful = sorted((gain for _, gain in gains if gain.share >= MIN_GAIN), key=lambda gain: -gain.share)
     useless = tuple(gain for change, gain in gains if change.common and gain.share < MAX_LOST)
-    return Advice(tuple(useful[:2]), useless, sum(shares.get(name, 0.0) for name in idle))
+    return ChangeAdvice(tuple(useful[:2]), useless, sum(shares.get(name, 0.0) for name in idle))
 
 
-def named_changes(advice: Advice, straggler: str | None) -> tuple[Change, ...]:
+def named_changes(advice: ChangeAdvice, straggler: str | None) -> tuple[Change, ...]:
     """Return the changes that the sentence says would help, in its order; none where the trial shows no limit."""
     if straggler is not None:
         return (EQUAL_PARTS,)
@@ -145,7 +145,7 @@ def find_straggler(
     return worker, share, len(others) + 1
 
 
-def write_sentence(shares: Mapping[str, float], advice: Advice, straggler: tuple[str, float, int] | None) -> str:
+def write_sentence(shares: Mapping[str, float], advice: ChangeAdvice, straggler: tuple[str, float, int] | None) -> str:
     """Return one sentence: what the critical path consists of, what would help, and what would not."""
     named = [(name, share) for name, share in shares.items() if share >= MIN_NAMED][:3]
     if not named:
@@ -161,7 +161,7 @@ def write_sentence(shares: Mapping[str, float], advice: Advice, straggler: tuple
     return "; ".join(clause for clause in clauses if clause)
 
 
-def _write_advice(advice: Advice) -> str:
+def _write_advice(advice: ChangeAdvice) -> str:
     helps = _join_texts([gain.text for gain in advice.helps], "or")
     useless = _join_texts([gain.text for gain in advice.useless], "or")
     if advice.headroom >= IDLE_SHARE:

@@ -7,7 +7,7 @@ from msgspec import Struct
 from bench.analysis.activity_graph import summaries
 from bench.analysis.activity_graph.participation import Participation
 from bench.analysis.activity_graph.windows import Windows
-from bench.analysis.advice import Advice, advise, find_straggler, write_sentence
+from bench.analysis.advice import ChangeAdvice, advise, find_straggler, write_sentence
 from bench.model.measurement import Measurement
 
 MIN_WINDOW_S, MIN_WINDOW_BATCHES = 0.25, 1.0
@@ -25,7 +25,7 @@ class ActivityShare(Struct, frozen=True):
     """None for messages, idling and waiting, which no profile shows"""
 
 
-class Channel(Struct, frozen=True):
+class MessageShare(Struct, frozen=True):
     """Messages from one worker to another, and their share of the critical path."""
 
     sender: str
@@ -41,8 +41,8 @@ class Explanation(Struct, frozen=True):
     """each divided by the number of its workers; without idling"""
     workers: dict[str, float]
     """without idling"""
-    channels: tuple[Channel, ...]
-    advice: Advice
+    channels: tuple[MessageShare, ...]
+    advice: ChangeAdvice
     straggler: str | None
     sentence: str
     windows: int
@@ -83,7 +83,7 @@ def explain(participation: Participation, *, batches: bool, overloaded: bool) ->
         tuple(ActivityShare(name, share, profile.get(name)) for name, share in shares.items()),
         summaries.sum_by_operator(participation),
         workers,
-        tuple(Channel(*ends, share) for ends, share in channels.items()),
+        tuple(MessageShare(*ends, share) for ends, share in channels.items()),
         advice,
         straggler[0] if straggler is not None else None,
         write_sentence(shares, advice, straggler),

@@ -7,14 +7,14 @@ import msgspec
 
 from bench.analysis.activity_graph.events import Events
 from bench.errors import UsageError
-from bench.model.trace import ACTIVITIES, MESSAGE_KINDS, Sample
+from bench.model.trace import ACTIVITIES, MESSAGE_KINDS, TraceSample
 
 _Event = dict[str, object]
 _US = 1000.0
 """Nanoseconds of a microsecond, the unit of the format."""
 
 
-def write_perfetto(path: Path, events: Events, samples: Sequence[Sample]) -> None:
+def write_perfetto(path: Path, events: Events, samples: Sequence[TraceSample]) -> None:
     """Write a trace: a thread for each worker, an arrow for each message, a curve for each metric.
 
     Raises:
@@ -27,7 +27,7 @@ def write_perfetto(path: Path, events: Events, samples: Sequence[Sample]) -> Non
         raise UsageError(f"--perfetto {path}: cannot be written ({problem.strerror})") from None
 
 
-def _make_events(events: Events, samples: Sequence[Sample]) -> Iterator[_Event]:
+def _make_events(events: Events, samples: Sequence[TraceSample]) -> Iterator[_Event]:
     for number, worker in enumerate(events.workers):
         yield {"ph": "M", "name": "thread_name", "pid": 1, "tid": number, "args": {"name": worker}}
     spans = events.spans

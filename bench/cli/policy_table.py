@@ -26,7 +26,7 @@ class _Changed(Struct, forbid_unknown_fields=True):
     settings: dict[str, dict[str, Any]] = {}
 
 
-class Change(Struct, frozen=True):
+class Rescaling(Struct, frozen=True):
     """A change of the number of workers."""
 
     at: float
@@ -40,7 +40,7 @@ class PolicyRow(Struct, frozen=True):
 
     policy: str
     score: Score
-    changes: list[Change]
+    changes: list[Rescaling]
 
 
 def make_policies(changes: Sequence[str]) -> Mapping[str, Policy]:
@@ -63,7 +63,7 @@ def list_rows(comparison: PolicyComparison) -> list[PolicyRow]:
             run.policy,
             run.score,
             [
-                Change(each.sample.at, each.plan.parallelism[OPERATOR], each.plan.reason)
+                Rescaling(each.sample.at, each.plan.parallelism[OPERATOR], each.plan.reason)
                 for each in run.decisions
                 if each.is_change
             ],

@@ -46,7 +46,7 @@ class TraceMessage(Struct, frozen=True, array_like=True):
     """messages of the source in it"""
 
 
-class Sample(Struct, frozen=True, array_like=True):
+class TraceSample(Struct, frozen=True, array_like=True):
     """The value of a metric of an entity, such as the lateness of the load generator in seconds."""
 
     at: int
@@ -61,7 +61,7 @@ class TraceEvents(Struct, frozen=True, omit_defaults=True):
 
     spans: list[Span] = field(default_factory=list)
     messages: list[TraceMessage] = field(default_factory=list)
-    samples: list[Sample] = field(default_factory=list)
+    samples: list[TraceSample] = field(default_factory=list)
 
     def __len__(self) -> int:
         return len(self.spans) + len(self.messages) + len(self.samples)

@@ -1,6 +1,6 @@
 """The trace of one trial under way: pure, it takes in what the framework and the load generator report."""
 
-from bench.model.trace import Sample, Span, TraceEvents, TraceMessage
+from bench.model.trace import Span, TraceEvents, TraceMessage, TraceSample
 from bench.workload.load_spec import SendProgress
 
 MAX_EVENTS = 2_000_000
@@ -20,7 +20,7 @@ class TrialTrace:
         self._begin_ns = round(begin * 1e9)
         self._spans: list[Span] = []
         self._messages: list[TraceMessage] = []
-        self._samples: list[Sample] = []
+        self._samples: list[TraceSample] = []
         self._sampled_ns = -(10**18)
 
     def add(self, events: TraceEvents) -> None:
@@ -45,8 +45,8 @@ class TrialTrace:
         if at >= self._sampled_ns + SAMPLE_INTERVAL_S * 1e9:
             self._sampled_ns = at
             self._samples += [
-                Sample(at, LOAD, "late_s", progress.late),
-                Sample(at, LOAD, "blocked_s", progress.blocked),
+                TraceSample(at, LOAD, "late_s", progress.late),
+                TraceSample(at, LOAD, "blocked_s", progress.blocked),
             ]
 
     def events(self) -> TraceEvents:

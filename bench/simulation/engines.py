@@ -21,7 +21,7 @@ LARGE_BATCH_BUDGETS = (75.0, 600.0)
 """Budgets in which a window of six batches of 5 s fits."""
 
 
-class Engine(Struct, frozen=True):
+class SimulatedEngine(Struct, frozen=True):
     """Systems with the same traits but for a random capacity, log-uniform between `lowest` and `highest` messages/s."""
 
     name: str
@@ -42,7 +42,7 @@ class Engine(Struct, frozen=True):
 class EngineCase(Struct, frozen=True):
     """An engine with one of its budgets."""
 
-    engine: Engine
+    engine: SimulatedEngine
     budget: float
 
     @property
@@ -73,36 +73,39 @@ _PULL = replace(_SECOND, reader="pull", fixed_cost=0.4)
 _RECEIVER = replace(_SECOND, reader="receiver", fixed_cost=0.2)
 
 
-def _of_five_seconds(name: str, traits: Traits) -> Engine:
+def _of_five_seconds(name: str, traits: Traits) -> SimulatedEngine:
     fixed = 5 * traits.fixed_cost
-    return Engine(name, replace(traits, batch_interval=5.0, fixed_cost=fixed), budgets=LARGE_BATCH_BUDGETS)
+    return SimulatedEngine(name, replace(traits, batch_interval=5.0, fixed_cost=fixed), budgets=LARGE_BATCH_BUDGETS)
 
 
 ENGINES = (
-    Engine("continuous", _CALM, "continuous"),
-    Engine("fast", replace(_CALM, latency=0.02), "continuous", highest=1e6, lowest=1e4),
-    Engine("friendly", replace(_CALM, latency=0.002, noise=0.01, pause_gap=0.0), "continuous"),
-    Engine("collapse", replace(_CALM, collapse_loss=0.3), "continuous"),
-    Engine("noisy, pauses", replace(_CALM, noise=0.10, pause_gap=10.0)),
-    Engine("1 MB, quick at first", _QUICK, lowest=250.0, highest=1000.0, message_bytes=1_000_000),
-    Engine("shared CPU", replace(_CALM, shared=0.3), "continuous"),
-    Engine("slow drift", replace(_CALM, drift=0.03), "continuous"),
-    Engine("Poisson, slow", replace(_CALM, poisson=True), lowest=10.0, highest=100.0, bound=2.0),
-    Engine("batch 1 s, counters", _SECOND, "counters"),
-    Engine("pull 1 s", _PULL, "batches"),
-    Engine("receiver 1 s", _RECEIVER, "batches"),
-    Engine("pull 1 s, counters", replace(_PULL, reports_batches=False)),
-    Engine("receiver 1 s, counters", replace(_RECEIVER, reports_batches=False)),
-    Engine("receiver 1 s, intake at 40 %", replace(_RECEIVER, intake=0.4)),
-    Engine("receiver 1 s, intake at 70 %", replace(_RECEIVER, intake=0.7)),
+    SimulatedEngine("continuous", _CALM, "continuous"),
+    SimulatedEngine("fast", replace(_CALM, latency=0.02), "continuous", highest=1e6, lowest=1e4),
+    SimulatedEngine("friendly", replace(_CALM, latency=0.002, noise=0.01, pause_gap=0.0), "continuous"),
+    SimulatedEngine("collapse", replace(_CALM, collapse_loss=0.3), "continuous"),
+    SimulatedEngine("noisy, pauses", replace(_CALM, noise=0.10, pause_gap=10.0)),
+    SimulatedEngine("1 MB, quick at first", _QUICK, lowest=250.0, highest=1000.0, message_bytes=1_000_000),
+    SimulatedEngine("shared CPU", replace(_CALM, shared=0.3), "continuous"),
+    SimulatedEngine("slow drift", replace(_CALM, drift=0.03), "continuous"),
+    SimulatedEngine("Poisson, slow", replace(_CALM, poisson=True), lowest=10.0, highest=100.0, bound=2.0),
+    SimulatedEngine("batch 1 s, counters", _SECOND, "counters"),
+    SimulatedEngine("pull 1 s", _PULL, "batches"),
+    SimulatedEngine("receiver 1 s", _RECEIVER, "batches"),
+    SimulatedEngine("pull 1 s, counters", replace(_PULL, reports_batches=False)),
+    SimulatedEngine("receiver 1 s, counters", replace(_RECEIVER, reports_batches=False)),
+    SimulatedEngine("receiver 1 s, intake at 40 %", replace(_RECEIVER, intake=0.4)),
+    SimulatedEngine("receiver 1 s, intake at 70 %", replace(_RECEIVER, intake=0.7)),
     _of_five_seconds("batch 5 s, counters", _SECOND),
     _of_five_seconds("pull 5 s", _PULL),
     _of_five_seconds("receiver 5 s", _RECEIVER),
-    *(Engine(f"JIT {age:g} s", replace(_CALM, warm_up=age), cold=True) for age in (20.0, 60.0, 120.0)),
-    Engine("JIT 60 s, pull 1 s", replace(_PULL, warm_up=60.0), cold=True),
-    *(Engine(f"generator at {share:.0%} of the truth", _CALM, generator=share) for share in (0.95, 1.0, 1.05, 1.15)),
-    Engine("generator at 105%, pull 1 s", _PULL, generator=1.05),
-    Engine("very slow", _CALM, budgets=(600.0,), lowest=0.5, highest=50.0),
-    Engine("very slow, batch 1 s", _SECOND, budgets=(600.0,), lowest=0.5, highest=50.0),
+    *(SimulatedEngine(f"JIT {age:g} s", replace(_CALM, warm_up=age), cold=True) for age in (20.0, 60.0, 120.0)),
+    SimulatedEngine("JIT 60 s, pull 1 s", replace(_PULL, warm_up=60.0), cold=True),
+    *(
+        SimulatedEngine(f"generator at {share:.0%} of the truth", _CALM, generator=share)
+        for share in (0.95, 1.0, 1.05, 1.15)
+    ),
+    SimulatedEngine("generator at 105%, pull 1 s", _PULL, generator=1.05),
+    SimulatedEngine("very slow", _CALM, budgets=(600.0,), lowest=0.5, highest=50.0),
+    SimulatedEngine("very slow, batch 1 s", _SECOND, budgets=(600.0,), lowest=0.5, highest=50.0),
 )
 ENGINE_CASES = tuple(EngineCase(engine, budget) for engine in ENGINES for budget in engine.budgets)

@@ -16,7 +16,7 @@ from bench.analysis.activity_graph.events import ACTIVITY_CODES, KIND_CODES, Eve
 from bench.errors import UsageError
 from bench.model.cell import Cell
 from bench.model.measurement import Measurement
-from bench.model.trace import Sample, Span, TraceMessage
+from bench.model.trace import Span, TraceMessage, TraceSample
 from bench.storage.checksums import damaged_files, sync_folder
 from bench.storage.series_files import REMEDY, trial_name
 
@@ -29,7 +29,7 @@ MAX_TIME_NS = 10**15
 """Eleven days: no trial is as long."""
 MAX_WORKERS = 4000
 MAX_NAME_LENGTH = 200
-_TABLES: dict[str, type[Struct]] = {"spans": Span, "messages": TraceMessage, "samples": Sample}
+_TABLES: dict[str, type[Struct]] = {"spans": Span, "messages": TraceMessage, "samples": TraceSample}
 _TIMES = {"spans": ("begin", "end"), "messages": ("sent", "received"), "samples": ("at",)}
 _SPANS, _MESSAGES, _SAMPLES = _TABLES
 
@@ -94,12 +94,12 @@ def read_events(folder: Path, cell: Cell, measurement: Measurement, files: Mappi
     return Events(tuple(workers), tuple(operators), of_spans, of_messages)
 
 
-def read_samples(folder: Path, cell: Cell, measurement: Measurement, files: Mapping[str, str]) -> list[Sample]:
+def read_samples(folder: Path, cell: Cell, measurement: Measurement, files: Mapping[str, str]) -> list[TraceSample]:
     """Return the samples of a trial's trace; the arguments and the errors are those of read_events."""
     _require_intact(folder, files)
     table = _Table(_path(folder, cell, measurement, _SAMPLES), _SAMPLES)
     columns = (table.times("at").tolist(), table.names("entity"), table.names("metric"), table.values("value"))
-    return [Sample(*row) for row in zip(*columns, strict=True)]
+    return [TraceSample(*row) for row in zip(*columns, strict=True)]
 
 
 class _Table:

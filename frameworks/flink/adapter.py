@@ -12,7 +12,7 @@ from bench.plugins.environment import RunEnvironment
 from bench.plugins.protocols import Endpoint
 from bench.workload.delivery_counts import ProcessingReport
 from bench.workload.processing import MessageProcessor
-from frameworks.flink.cluster import Cluster, SitesCluster, cluster_of, slots_of
+from frameworks.flink.cluster import EmbeddedFlinkCluster, SiteFlinkCluster, cluster_of, slots_of
 from frameworks.flink.commands import SubmitJob, Submitted, Work
 from frameworks.flink.conf import FlinkSettings, job_conf, kafka_options, max_messages
 from frameworks.flink.installation import job_jars
@@ -78,7 +78,7 @@ class FlinkFramework:
 class RunningJob:
     """The job of one cell, all of whose tasks run; its cluster outlives it."""
 
-    def __init__(self, job: str, cluster: Cluster | SitesCluster, reports: ReportServer) -> None:
+    def __init__(self, job: str, cluster: EmbeddedFlinkCluster | SiteFlinkCluster, reports: ReportServer) -> None:
         self._job, self.cluster, self._reports, self._closed = job, cluster, reports, False
         self._watch = JobWatch(cluster.rest, job)
 
@@ -114,7 +114,7 @@ class RunningJob:
         self._reports.close()
 
 
-def _submit(command: SubmitJob, cluster: Cluster | SitesCluster, env: RunEnvironment) -> str:
+def _submit(command: SubmitJob, cluster: EmbeddedFlinkCluster | SiteFlinkCluster, env: RunEnvironment) -> str:
     """Start a job; return its id."""
     client = cluster.start_client(env)
     try:
@@ -124,7 +124,7 @@ def _submit(command: SubmitJob, cluster: Cluster | SitesCluster, env: RunEnviron
         client.kill()  # nothing of a job is in its client, whose JVM takes its time to end
 
 
-def _wait_until_it_reads(job: str, cluster: Cluster | SitesCluster) -> None:
+def _wait_until_it_reads(job: str, cluster: EmbeddedFlinkCluster | SiteFlinkCluster) -> None:
     deadline = time.monotonic() + READY_TIMEOUT_S
     while not (view := cluster.rest.job(job)).reads:
         cluster.check()
@@ -139,7 +139,7 @@ def _wait_until_it_reads(job: str, cluster: Cluster | SitesCluster) -> None:
         time.sleep(_POLL_INTERVAL_S)
 
 
-def _end_job(job: str, cluster: Cluster | SitesCluster) -> None:
+def _end_job(job: str, cluster: EmbeddedFlinkCluster | SiteFlinkCluster) -> None:
     """End a job. A cluster in which it does not end is closed: the next cell gets a new one."""
     if not cluster.alive():
         return

@@ -46,7 +46,7 @@ _SHARES = (0.1, 0.9)
 Poll = Callable[[], list[ProcessingReport]]
 
 
-class Reading(Struct, frozen=True):
+class LoopRate(Struct, frozen=True):
     """The rates of a reader at a message size."""
 
     reader: str
@@ -73,7 +73,7 @@ def main() -> None:
                 sys.exit(f"error: {problem}")
 
 
-def take_readings(size: int, count: int, modes: list[Mode], turns: int, env: RunEnvironment) -> list[Reading]:
+def take_readings(size: int, count: int, modes: list[Mode], turns: int, env: RunEnvironment) -> list[LoopRate]:
     """Return every reader's readings of `count` messages; a turn to warm up comes first."""
     readers = [f"flink {mode}" for mode in modes] + [LOOP]
     rates: dict[str, list[tuple[float, bool]]] = {reader: [] for reader in readers}
@@ -85,12 +85,12 @@ def take_readings(size: int, count: int, modes: list[Mode], turns: int, env: Run
                 with _open(reader, endpoint, size, env) as poll:
                     rates[reader].append(_rate(poll, count))
     return [
-        Reading(reader, size, [hz for hz, _ in seen[1:]], all(exact for _, exact in seen))
+        LoopRate(reader, size, [hz for hz, _ in seen[1:]], all(exact for _, exact in seen))
         for reader, seen in rates.items()
     ]
 
 
-def table(found: list[Reading]) -> str:
+def table(found: list[LoopRate]) -> str:
     """Return the table that a user reads."""
     loop = next(median(row.hz) for row in found if row.reader == LOOP)
     lines = []

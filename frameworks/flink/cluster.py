@@ -44,7 +44,7 @@ _LOGGING_FILES = ("log4j-console.properties", "log4j-cli.properties")
 """Of Flink's two processes, and of clients."""
 
 
-class Cluster:
+class EmbeddedFlinkCluster:
     """A cluster of the harness's own; listens on loopback only."""
 
     listen = (LOOPBACK, 0)
@@ -80,7 +80,7 @@ class Cluster:
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
-class SitesCluster:
+class SiteFlinkCluster:
     """The site's cluster, which is neither started nor stopped here."""
 
     log: Path | None = None
@@ -117,7 +117,7 @@ def slots_of(settings: FlinkSettings, env: RunEnvironment) -> int:
     return settings.cores or place("flink", "kafka", env.site, env.cores).cores
 
 
-def cluster_of(settings: FlinkSettings, env: RunEnvironment) -> Cluster | SitesCluster:
+def cluster_of(settings: FlinkSettings, env: RunEnvironment) -> EmbeddedFlinkCluster | SiteFlinkCluster:
     """Return the site's cluster, or the run's own with these settings; start that if it is not there.
 
     Raises:
@@ -127,7 +127,7 @@ def cluster_of(settings: FlinkSettings, env: RunEnvironment) -> Cluster | SitesC
     """
     site, slots = FLINK_SITE.read(env.site), slots_of(settings, env)
     if site is not None:
-        return SitesCluster(site, slots, env)
+        return SiteFlinkCluster(site, slots, env)
     conf = cluster_conf(settings, slots)
     return env.cached_resource(("flink", config_text(conf)), lambda: _start(conf, slots, env))
 
@@ -144,7 +144,7 @@ def java_options(shipped: str) -> str:
     return found if isinstance(found, str) else ""
 
 
-def _start(conf: Mapping[str, str], slots: int, env: RunEnvironment) -> Cluster:
+def _start(conf: Mapping[str, str], slots: int, env: RunEnvironment) -> EmbeddedFlinkCluster:
     java()  # or Flink's scripts would say less clearly that there is none
     home = flink_home(env.cache)
     env.note(OPEN_PORTS)
@@ -165,7 +165,9 @@ def _start(conf: Mapping[str, str], slots: int, env: RunEnvironment) -> Cluster:
         jobmanager, taskmanager = started
         jobmanager.wait_ready(lambda: _slots(rest) is not None, START_TIMEOUT_S)
         taskmanager.wait_ready(lambda: _slots(rest) == slots, START_TIMEOUT_S)
-    return Cluster(jobmanager, taskmanager, rest, folder=start.folder, python=str(interpreter(ENVIRONMENT, env.cache)))
+    return EmbeddedFlinkCluster(
+        jobmanager, taskmanager, rest, folder=start.folder, python=str(interpreter(ENVIRONMENT, env.cache))
+    )
 
 
 def _start_client(folder: Path, env: RunEnvironment) -> Child:

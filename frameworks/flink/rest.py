@@ -29,7 +29,7 @@ class Vertex(Struct, frozen=True):
     status: str
 
 
-class Job(Struct, frozen=True):
+class JobStatus(Struct, frozen=True):
     """A job."""
 
     state: str
@@ -71,9 +71,9 @@ class FlinkRest:
         """Return what the cluster has."""
         return self._get("/overview", Overview)
 
-    def job(self, job: str) -> Job:
+    def job(self, job: str) -> JobStatus:
         """Return a job."""
-        return self._get(f"/jobs/{job}", Job)
+        return self._get(f"/jobs/{job}", JobStatus)
 
     def failure(self, job: str) -> str:
         """Return why a job failed, in a line; nothing where Flink does not say."""

@@ -28,8 +28,8 @@ from frameworks.harmonicio.bridge import Bridging
 from frameworks.harmonicio.cluster import (
     IMAGE,
     READY_TIMEOUT_S,
-    Cluster,
-    SitesCluster,
+    EmbeddedHarmonicioCluster,
+    SiteHarmonicioCluster,
     cluster_of,
     read_token,
     too_large,
@@ -93,7 +93,7 @@ class HarmonicioFramework:
 class RunningStream:
     """The PEs of one stream, and the bridges that feed it where its messages come from another source."""
 
-    def __init__(self, cluster: Cluster | SitesCluster, endpoint: Endpoint) -> None:
+    def __init__(self, cluster: EmbeddedHarmonicioCluster | SiteHarmonicioCluster, endpoint: Endpoint) -> None:
         self._cluster, self._endpoint, self._closed = cluster, endpoint, False
         self._bridges: list[Child] = []
         self._stream = endpoint.name if endpoint.source == STREAM else f"bridged-{token_hex(4)}"

@@ -40,7 +40,7 @@ class Reach(Struct, frozen=True):
     """folder of certificates"""
 
 
-class Cluster:
+class EmbeddedHarmonicioCluster:
     """A cluster of the harness's own; listens on loopback only."""
 
     listen = (LOOPBACK, 0)
@@ -51,7 +51,7 @@ class Cluster:
         self.reach, self.operator = Reach(LOOPBACK, port, LOOPBACK, data_port), OperatorClient(LOOPBACK, port)
 
     @classmethod
-    def deployed(cls, supervisor: Supervisor, state: str) -> "Cluster":
+    def deployed(cls, supervisor: Supervisor, state: str) -> "EmbeddedHarmonicioCluster":
         """Start master and worker, and return once the worker has reported.
 
         Raises:
@@ -98,7 +98,7 @@ class Cluster:
             return False
 
 
-class SitesCluster:
+class SiteHarmonicioCluster:
     """The site's cluster, which is neither started nor stopped here."""
 
     def __init__(self, site: HarmonicioSite) -> None:
@@ -144,9 +144,11 @@ def too_large(cell: Cell) -> str | None:
     )
 
 
-def cluster_of(env: RunEnvironment) -> Cluster | SitesCluster:
+def cluster_of(env: RunEnvironment) -> EmbeddedHarmonicioCluster | SiteHarmonicioCluster:
     """Return the cluster of a run."""
     site = HARMONICIO_SITE.read(env.site)
     if site is not None:
-        return env.cached_resource(KEY, lambda: SitesCluster(site))
-    return env.cached_resource(KEY, lambda: Cluster.deployed(env.supervisor, str(env.data / "harmonicio")))
+        return env.cached_resource(KEY, lambda: SiteHarmonicioCluster(site))
+    return env.cached_resource(
+        KEY, lambda: EmbeddedHarmonicioCluster.deployed(env.supervisor, str(env.data / "harmonicio"))
+    )

@@ -20,7 +20,7 @@ from bench.system.supervisor import Supervisor
 WARM_UP_S = 3.0
 
 
-class Broker(Struct, frozen=True, forbid_unknown_fields=True):
+class KafkaBroker(Struct, frozen=True, forbid_unknown_fields=True):
     """The set-up of an embedded broker."""
 
     heap_bytes: int = 2**30
@@ -37,7 +37,7 @@ class Broker(Struct, frozen=True, forbid_unknown_fields=True):
 
 def start_kafka(
     supervisor: Supervisor,
-    broker: Broker | None = None,
+    broker: KafkaBroker | None = None,
     *,
     cache: Path,
     data: Path,
@@ -56,7 +56,7 @@ def start_kafka(
         UsageError: PySpark, Java or the Kafka client is missing.
         ServiceError: The broker does not come up.
     """
-    broker, answers = broker or Broker(), _probe()
+    broker, answers = broker or KafkaBroker(), _probe()
     class_path = download_jars("kafka", cache, note) / "*"
     with start_embedded("Kafka", data, note) as start:
         port, controller_port = free_ports(2)
@@ -139,7 +139,7 @@ def _format(supervisor: Supervisor, command: list[str], folder: Path) -> None:
         child.kill()
 
 
-def _java_options(broker: Broker, folder: Path) -> list[str]:
+def _java_options(broker: KafkaBroker, folder: Path) -> list[str]:
     """Return Kafka's own choice of collector, with a heap that cannot grow."""
     heap = f"{broker.heap_bytes // 2**20}m"
     collector = (
@@ -149,7 +149,7 @@ def _java_options(broker: Broker, folder: Path) -> list[str]:
     return ["-server", f"-Xms{heap}", f"-Xmx{heap}", *collector.split(), "-Djava.awt.headless=true", logging]
 
 
-def _properties(broker: Broker, folder: Path, port: int, controller_port: int) -> str:
+def _properties(broker: KafkaBroker, folder: Path, port: int, controller_port: int) -> str:
     free = shutil.disk_usage(folder).free
     retained = broker.retained_bytes or min(free // 4, 8 * 2**30)
     settings = {

@@ -22,7 +22,7 @@ from bench.services.embedded_server import EmbeddedServer
 from bench.units import Seconds, Size, size_text
 from producers.kafka import security
 from producers.kafka.client import TIMEOUT_S
-from producers.kafka.server import Broker, start_kafka
+from producers.kafka.server import KafkaBroker, start_kafka
 from producers.kafka.site import KAFKA_SITE
 
 BATCH_OVERHEAD = 2**16
@@ -164,8 +164,8 @@ class KafkaSource:
 
     def _embedded(self, cell: Cell, env: RunEnvironment) -> str:
         """Return the address of an embedded Kafka that accepts the cell's messages; start it if there is none."""
-        broker = Broker(
-            message_bytes=int(self._settings.largest or max(Broker().message_bytes, 2 * cell.largest_bytes))
+        broker = KafkaBroker(
+            message_bytes=int(self._settings.largest or max(KafkaBroker().message_bytes, 2 * cell.largest_bytes))
         )
         self._server = env.cached_resource(
             ("kafka", broker),

@@ -28,7 +28,7 @@ refused by the bookie and sent to it again for ever, which looks like a slow bro
 WARM_UP_S = 3.0
 
 
-class Broker(Struct, frozen=True, forbid_unknown_fields=True):
+class PulsarBroker(Struct, frozen=True, forbid_unknown_fields=True):
     """The set-up of an embedded Pulsar; the same for broker and bookie."""
 
     heap_bytes: int = 2**30
@@ -57,7 +57,7 @@ class Broker(Struct, frozen=True, forbid_unknown_fields=True):
 
 def start_pulsar(
     supervisor: Supervisor,
-    broker: Broker | None = None,
+    broker: PulsarBroker | None = None,
     *,
     cache: Path,
     data: Path,
@@ -76,7 +76,7 @@ def start_pulsar(
         UsageError: PySpark, Java or the Pulsar client is missing.
         ServiceError: It does not come up.
     """
-    broker = broker or Broker()
+    broker = broker or PulsarBroker()
     if find_spec("pulsar") is None:
         raise UsageError('the embedded Pulsar needs a Pulsar client; run: pip install "stream-bench[pulsar]"')
     class_path = download_jars("pulsar", cache, note) / "*"
@@ -122,7 +122,7 @@ def _warm(site: PulsarSite, seconds: float) -> None:
     admin.delete_topic(topic)
 
 
-def _starter(broker: Broker, folder: Path, bookie_port: int) -> list[str]:
+def _starter(broker: PulsarBroker, folder: Path, bookie_port: int) -> list[str]:
     places = {
         "--metadata-dir": folder / "metadata",
         "--bookkeeper-dir": folder / "bookie",
@@ -133,7 +133,7 @@ def _starter(broker: Broker, folder: Path, bookie_port: int) -> list[str]:
     return ["org.apache.pulsar.PulsarStandaloneStarter", "--config", str(folder / "standalone.conf"), *options, *only]
 
 
-def _java_options(broker: Broker, folder: Path) -> list[str]:
+def _java_options(broker: PulsarBroker, folder: Path) -> list[str]:
     """Return Pulsar's own choice of collector, memory that cannot grow, and what its libraries need opened."""
     heap, direct = f"{broker.heap_bytes // 2**20}m", f"{broker.direct_bytes // 2**20}m"
     opened = ["java.lang", "java.nio", "java.util.zip", "jdk.internal.misc", "jdk.internal.platform", "sun.net"]
@@ -155,7 +155,7 @@ def _java_options(broker: Broker, folder: Path) -> list[str]:
     ]
 
 
-def _properties(broker: Broker, port: int, web_port: int) -> str:
+def _properties(broker: PulsarBroker, port: int, web_port: int) -> str:
     segment_mb = broker.segment_bytes // 2**20
     settings = {
         "clusterName": "standalone",

@@ -15,7 +15,7 @@ from bench.plugins.protocols import Endpoint
 from bench.services.embedded_server import EmbeddedServer
 from bench.units import Seconds, Size, size_text
 from producers.pulsar.admin import Admin
-from producers.pulsar.server import Broker, start_pulsar
+from producers.pulsar.server import PulsarBroker, start_pulsar
 from producers.pulsar.site import PULSAR_SITE, PulsarSite
 
 logger = logging.getLogger(__name__)
@@ -149,9 +149,9 @@ class PulsarSource:
     def _embedded(self, cell: Cell, env: RunEnvironment) -> PulsarSite:
         """Return the addresses of an embedded Pulsar that accepts the cell's messages; start it if there is none."""
         settings = self._settings
-        usual = max(Broker().message_bytes, 2 * cell.largest_bytes, self._batch(cell.message_bytes) + OVERHEAD)
+        usual = max(PulsarBroker().message_bytes, 2 * cell.largest_bytes, self._batch(cell.message_bytes) + OVERHEAD)
         needed = USUAL_LARGEST if settings.chunking else usual
-        broker = Broker(
+        broker = PulsarBroker(
             message_bytes=int(settings.largest or needed),
             synced=settings.synced,
             bookies=settings.bookies,

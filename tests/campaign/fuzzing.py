@@ -37,7 +37,7 @@ GROUPS = {"page": 200, "typst": 50}
 Place = tuple[str, tuple[int, ...]]
 
 
-class Target(Protocol):
+class FuzzTarget(Protocol):
     """A reader under test, open."""
 
     seeds: list[bytes]
@@ -52,7 +52,7 @@ class Target(Protocol):
         """Return the input with checksums that are right, so that it is read beyond them."""
 
 
-TARGETS: dict[str, Callable[[Path], AbstractContextManager[Target]]] = {
+TARGETS: dict[str, Callable[[Path], AbstractContextManager[FuzzTarget]]] = {
     **fuzz_readers.TARGETS,
     **fuzz_reports.TARGETS,
     **fuzz_servers.TARGETS,
@@ -143,7 +143,7 @@ def _save(name: str, reached: list[bytes]) -> None:
 
 
 @contextmanager
-def _opened(name: str) -> Iterator[Target]:
+def _opened(name: str) -> Iterator[FuzzTarget]:
     with TemporaryDirectory(prefix=f"fuzz-{name}-") as folder, TARGETS[name](Path(folder)) as target:
         yield target
 
@@ -154,7 +154,7 @@ def _groups(inputs: Iterator[bytes], size: int) -> Iterator[list[bytes]]:
         yield group
 
 
-def _read_group(target: Target, group: list[bytes]) -> Iterator[tuple[bytes, str | None, Place]]:
+def _read_group(target: FuzzTarget, group: list[bytes]) -> Iterator[tuple[bytes, str | None, Place]]:
     """Yield each input with what `_read` says of it; of a group that holds as a whole, of its first alone."""
     if len(group) > 1:
         whole = SEPARATOR.join(part.replace(SEPARATOR, b"") for part in group)
@@ -167,14 +167,14 @@ def _read_group(target: Target, group: list[bytes]) -> Iterator[tuple[bytes, str
     yield (group[0], *_read(target, group[0]))
 
 
-def _inputs(mutator: Mutator, target: Target, inputs: int) -> Iterator[bytes]:
+def _inputs(mutator: Mutator, target: FuzzTarget, inputs: int) -> Iterator[bytes]:
     """Yield inputs; every other one with checksums that are right."""
     for number in range(inputs):
         data = mutator.draw()
         yield target.repair(data) if number % 2 else data
 
 
-def _read(target: Target, data: bytes) -> tuple[str | None, Place]:
+def _read(target: FuzzTarget, data: bytes) -> tuple[str | None, Place]:
     """Return what failed, None if nothing did, and the place of the code at which the input was refused."""
     try:
         target.read(data)

@@ -60,7 +60,7 @@ FRAMEWORKS = pytest.mark.parametrize(
 )
 
 
-class System:
+class LoadedFramework:
     """A framework that reads a source, and a load generator that writes to it."""
 
     def __init__(self, name, env):
@@ -121,7 +121,7 @@ def system(env):
         environment = registry.framework_plugin(name).environment
         if environment is not None and (reason := missing_reason(environment, env.cache)) is not None:
             pytest.skip(reason)
-        opened.append(System(name, env))
+        opened.append(LoadedFramework(name, env))
         return opened[-1]
 
     yield make

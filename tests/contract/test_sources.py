@@ -40,7 +40,7 @@ SOURCES = [
 KAFKA_PYTHON = pytest.param("kafka", OTHER_CLIENT, id="kafka with kafka-python", marks=pytest.mark.real)
 
 
-class Deployment:
+class OpenSource:
     """A source, its sender, and a reader that began before anything was sent."""
 
     def __init__(self, name, settings, env, size):
@@ -105,7 +105,7 @@ def deploy(env):
     deployments = []
 
     def make(name, settings, size=100):
-        deployments.append(Deployment(name, settings, env, size))
+        deployments.append(OpenSource(name, settings, env, size))
         return deployments[-1]
 
     yield make

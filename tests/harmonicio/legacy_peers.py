@@ -80,7 +80,7 @@ class LegacyMaster:
 
     def __init__(self):
         self.reports, self.idle, self.queue = [], [], []
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, self))
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), partial(LegacyMasterRoutes, self))
         self.port = self._server.server_address[1]
         self._queue_listener = socket.create_server(("127.0.0.1", 0))
         self.queue_port = self._queue_listener.getsockname()[1]
@@ -107,7 +107,7 @@ class LegacyMaster:
             self.queue.append(data[3 + int(data[:3]) :])
 
 
-class Handler(BaseHTTPRequestHandler):
+class LegacyMasterRoutes(BaseHTTPRequestHandler):
     """The routes of the legacy master."""
 
     def __init__(self, master, *arguments):

@@ -15,7 +15,7 @@ from bench.plugins import registry
 from bench.plugins.environment import RunEnvironment
 from bench.services.embedded_server import EmbeddedServer
 from bench.system.supervisor import Supervisor
-from producers.kafka.server import Broker, start_kafka
+from producers.kafka.server import KafkaBroker, start_kafka
 
 confluent_kafka = pytest.importorskip("confluent_kafka", reason="the kafka extra is not installed")
 from confluent_kafka.admin import AdminClient, NewTopic  # noqa: E402  after the skip
@@ -39,7 +39,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def server(supervisor: Supervisor, data: Path) -> Iterator[EmbeddedServer[str]]:
-    broker = Broker(heap_bytes=2**29, segment_bytes=2**20, message_bytes=11 * 10**6, retained_bytes=4 * 10**6)
+    broker = KafkaBroker(heap_bytes=2**29, segment_bytes=2**20, message_bytes=11 * 10**6, retained_bytes=4 * 10**6)
     server = start_kafka(supervisor, broker, cache=CACHE, data=data, note=lambda _: None)
     yield server
     server.close()
@@ -112,7 +112,7 @@ def test_server_that_does_not_come_up_leaves_nothing(supervisor: Supervisor, dat
     """A broker that cannot start is an error with its log's last lines, and neither process nor data stay."""
     before = set(data.iterdir()), supervisor.children
     with pytest.raises(ProcessDiedError, match="Too small maximum heap"):
-        start_kafka(supervisor, Broker(heap_bytes=2**20), cache=CACHE, data=data, note=lambda _: None)
+        start_kafka(supervisor, KafkaBroker(heap_bytes=2**20), cache=CACHE, data=data, note=lambda _: None)
     assert (set(data.iterdir()), supervisor.children) == before
 
 

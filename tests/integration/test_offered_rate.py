@@ -1,12 +1,13 @@
 """The open-loop sender offers the specified rate, from one message in ten seconds on."""
 
 import pytest
+from manual_clock import ManualClock
 
 from bench.workload.load_spec import LoadSpec
 from bench.workload.open_loop import OpenLoopSender, run_load
 
 
-class Taking:
+class CountingClient:
     """A client that takes and confirms everything."""
 
     def __init__(self):
@@ -21,23 +22,10 @@ class Taking:
         return self.count, 0
 
 
-class Clock:
-    """A clock that advances in sleep, and a little at every reading."""
-
-    now = 1000.0
-
-    def __call__(self):
-        self.now += 2e-5
-        return self.now
-
-    def sleep(self, seconds):
-        self.now += max(seconds, 5e-5)
-
-
 @pytest.mark.parametrize("rate", [0.1, 1.0, 10.0, 100.0, 1e3, 1e4, 1e5, 1e6], ids="{:g} per s".format)
 def test_the_offered_rate_is_within_one_percent(rate):
     """Neither more nor fewer messages are sent than are due, apart from those of the last moment."""
-    clock, client, reported = Clock(), Taking(), []
+    clock, client, reported = ManualClock(tick=2e-5), CountingClient(), []
     seconds = max(1.0, 200 / rate)
     sender = OpenLoopSender(LoadSpec(1, rate, 1000.0, seconds, message_bytes=64, cpu_seconds=0.0, entropy=0.5), client)
     run_load(sender, reported.append, lambda: clock.now >= 1000 + 0.9 * seconds, clock, clock.sleep)
@@ -47,7 +35,7 @@ def test_the_offered_rate_is_within_one_percent(rate):
 
 def test_a_generator_that_keeps_up_pauses_between_its_steps():
     """It makes at most about a thousand steps a second; messages that fall due meanwhile are sent together."""
-    clock, client = Clock(), Taking()
+    clock, client = ManualClock(tick=2e-5), CountingClient()
     sender = OpenLoopSender(LoadSpec(1, 1e5, 1000.0, 1.0, message_bytes=64, cpu_seconds=0.0, entropy=0.5), client)
     run_load(sender, lambda _: None, lambda: False, clock, clock.sleep)
     assert client.count == 100_000

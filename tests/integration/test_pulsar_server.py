@@ -19,7 +19,7 @@ from frameworks.spark.pulsarsource.position import Position
 from frameworks.spark.pulsarsource.reading import Range
 from frameworks.spark.pulsarsource.source import PulsarStreamReader
 from producers.pulsar.admin import Admin
-from producers.pulsar.server import FRAME_OVERHEAD, Broker, _properties, start_pulsar
+from producers.pulsar.server import FRAME_OVERHEAD, PulsarBroker, _properties, start_pulsar
 from producers.pulsar.site import PulsarSite
 
 DEADLINE = 100.0
@@ -197,7 +197,7 @@ def test_quorums_that_cannot_be_are_a_mistake():
 
 def test_the_bookies_frames_are_larger_than_the_brokers_messages():
     """The frame size exceeds the message size for every limit."""
-    text = _properties(Broker(message_bytes=7 * 2**20), 1, 2)
+    text = _properties(PulsarBroker(message_bytes=7 * 2**20), 1, 2)
     assert f"maxMessageSize={7 * 2**20}\n" in text
     assert f"nettyMaxFrameSizeBytes={7 * 2**20 + FRAME_OVERHEAD}\n" in text
 
@@ -218,7 +218,7 @@ def test_closed_server_is_gone(pulsar, env):
     before = set(env.data.iterdir()), env.supervisor.children
     server = start_pulsar(
         env.supervisor,
-        Broker(bookies=2, write_quorum=2, ack_quorum=2),
+        PulsarBroker(bookies=2, write_quorum=2, ack_quorum=2),
         cache=env.cache,
         data=env.data,
         note=print,

@@ -63,7 +63,7 @@ def secured_kafka(env, tls, tmp_path_factory):
     """A real Kafka whose clients come by SASL_SSL."""
     folder = tmp_path_factory.mktemp("kafka")
     port, controller, secured = free_ports(3)
-    text = kafka_server._properties(kafka_server.Broker(), folder, port, controller)
+    text = kafka_server._properties(kafka_server.KafkaBroker(), folder, port, controller)
     listeners = {f"PLAINTEXT://{LOOPBACK}:{port}": f"PLAINTEXT://{LOOPBACK}:{port},SASL_SSL://{LOOPBACK}:{secured}"}
     listeners["PLAINTEXT:PLAINTEXT,"] = "PLAINTEXT:PLAINTEXT,SASL_SSL:SASL_SSL,"
     for old, new in listeners.items():
@@ -74,7 +74,7 @@ def secured_kafka(env, tls, tmp_path_factory):
     (folder / "server.properties").write_text(text)
     (folder / "log4j2.properties").write_text(kafka_server._LOGGING)
     class_path = download_jars("kafka", env.cache, env.note) / "*"
-    command = [java(), *kafka_server._java_options(kafka_server.Broker(), folder), "-cp", str(class_path)]
+    command = [java(), *kafka_server._java_options(kafka_server.KafkaBroker(), folder), "-cp", str(class_path)]
     kafka_server._format(env.supervisor, command, folder)
     command += ["kafka.Kafka", str(folder / "server.properties")]
     child = env.supervisor.start(command, name="kafka-secured", role="source", cwd=folder)
@@ -88,7 +88,7 @@ def secured_kafka(env, tls, tmp_path_factory):
 def secured_pulsar(env, tls, tmp_path_factory):
     """A real Pulsar that asks for a token, over TLS; its addresses."""
     folder = tmp_path_factory.mktemp("pulsar")
-    broker = pulsar_server.Broker(heap_bytes=2**29)
+    broker = pulsar_server.PulsarBroker(heap_bytes=2**29)
     port, web, bookie, secured, secured_web = free_ports(5)
     text = pulsar_server._properties(broker, port, web)
     more = {

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql.types import StringType, StructType
 
 from frameworks.spark.pulsarsource import PulsarDataSource
-from frameworks.spark.pulsarsource.options import Options
+from frameworks.spark.pulsarsource.options import PulsarSourceOptions
 from frameworks.spark.pulsarsource.position import EARLIEST, Position
 from frameworks.spark.pulsarsource.reading import Range, arrow_schema, batches
 from frameworks.spark.pulsarsource.source import PulsarStreamReader
@@ -104,7 +104,9 @@ def test_an_offset_in_the_middle_of_a_batch_of_the_producers_is_exact(reader, to
 def test_a_message_that_is_gone_fails_the_batch(pulsar, topic):
     """After a time the task says so; it does not wait for ever, nor skip."""
     topic[1](0, 4)
-    options = Options.of({"serviceUrl": pulsar.address.service_url, "topic": topic[0], "readTimeout": "0.5"})
+    options = PulsarSourceOptions.of(
+        {"serviceUrl": pulsar.address.service_url, "topic": topic[0], "readTimeout": "0.5"}
+    )
     span = Range(f"{topic[0]}-partition-1", str(EARLIEST), str(Position(10**9, 5, 0)))
     with pytest.raises(RuntimeError, match="was it deleted"):
         list(batches(options, span, arrow_schema(StructType().add("value", "binary"))))
@@ -219,12 +221,12 @@ def test_a_position_knows_where_a_batch_ends(here, end, ends, beyond):
 def test_a_wrong_option_is_told(given, said):
     """In a line that names it."""
     with pytest.raises(ValueError, match=said):
-        Options.of(given)
+        PulsarSourceOptions.of(given)
 
 
 def test_options_are_found_in_any_case():
     """Spark does not tell cases apart."""
-    assert Options.of({"SERVICEURL": "u", "topic": "t", "maxbatchrows": "3"}).maxBatchRows == 3
+    assert PulsarSourceOptions.of({"SERVICEURL": "u", "topic": "t", "maxbatchrows": "3"}).maxBatchRows == 3
 
 
 def test_a_column_that_there_is_not_is_told():

@@ -18,7 +18,7 @@ MAX_SEGMENTS_AT_ONCE = 1_000_000
 _LABELS = (*ACTIVITIES, *MESSAGE_KINDS)
 
 
-class Group(Struct, frozen=True):
+class EdgeGroup(Struct, frozen=True):
     """Edges that are added up: of one activity and operator of a worker, or of messages between two workers."""
 
     activity: str
@@ -35,7 +35,7 @@ class Participation:
     """The part of each group in each window; arrays have a row for each window, and a column for each group."""
 
     windows: Windows
-    groups: tuple[Group, ...]
+    groups: tuple[EdgeGroup, ...]
     critical: NDArray[np.float64]
     """critical participation (Eq. 4); the sum of a row is 1 where the window is connected (Eq. 5), otherwise 0"""
     busy_ns: NDArray[np.float64]
@@ -122,9 +122,9 @@ class _Sums:
         workers, operators = len(self._events.workers), len(self._events.operators) + 1
         return ((label * operators + operator + 1) * workers + worker) * (workers + 1) + receiver
 
-    def _group(self, code: int) -> Group:
+    def _group(self, code: int) -> EdgeGroup:
         workers, operators = self._events.workers, self._events.operators
         rest, receiver = divmod(code, len(workers) + 1)
         rest, worker = divmod(rest, len(workers))
         label, operator = divmod(rest, len(operators) + 1)
-        return Group(_LABELS[label], ("", *operators)[operator], workers[worker], ("", *workers)[receiver])
+        return EdgeGroup(_LABELS[label], ("", *operators)[operator], workers[worker], ("", *workers)[receiver])

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.analysis.activity_graph.participation import Group, Participation
+from bench.analysis.activity_graph.participation import EdgeGroup, Participation
 from bench.model.trace import MESSAGE_KINDS
 
 IDLE = ("idle(trigger)", "idle(source)")
@@ -78,13 +78,13 @@ def activities_over_time(participation: Participation) -> dict[str, NDArray[np.f
     return dict(sorted(rows.items(), key=lambda item: -float(item[1].sum())))
 
 
-def is_message(group: Group) -> bool:
+def is_message(group: EdgeGroup) -> bool:
     """Return whether a group is of messages."""
     return group.activity in MESSAGE_KINDS
 
 
 def _sum_by(
-    participation: Participation, values: NDArray[np.float64], key: Callable[[Group], str | None]
+    participation: Participation, values: NDArray[np.float64], key: Callable[[EdgeGroup], str | None]
 ) -> dict[str, float]:
     """Return the sum of the values of all groups of a key, the largest first; groups without a key are left out."""
     sums: dict[str, float] = defaultdict(float)

@@ -21,7 +21,7 @@ from bench.plugins.environment import RunEnvironment
 from bench.system.supervisor import Supervisor
 from bench.units import Size, size_text
 from frameworks.full_topic import PARTS, fill_topic, parse_size
-from frameworks.spark.benchmark.reading import Reading, Turn, by_client, by_spark
+from frameworks.spark.benchmark.reading import ReaderRate, Turn, by_client, by_spark
 
 SOURCES = ("kafka", "pulsar", "memory")
 BAR = 0.8
@@ -52,7 +52,7 @@ def main() -> None:
                 sys.exit(f"error: {problem}")
 
 
-def take_readings(size: int, count: int, arguments: argparse.Namespace, env: RunEnvironment) -> list[Reading]:
+def take_readings(size: int, count: int, arguments: argparse.Namespace, env: RunEnvironment) -> list[ReaderRate]:
     """Return every reader's readings of `count` messages."""
     conf = dict(one.split("=", 1) for one in arguments.conf)
     turns: dict[tuple[str, str], list[Turn]] = {}
@@ -79,12 +79,14 @@ def take_readings(size: int, count: int, arguments: argparse.Namespace, env: Run
                 _say(f"{size_text(size)}: {source}'s client")
                 turns[source, "client"] = [by_client(endpoints[source], size, count, env)]
     return [
-        Reading(source, size, by, [t.hz for t in measured], measured[-1].core_seconds, all(t.exact for t in measured))
+        ReaderRate(
+            source, size, by, [t.hz for t in measured], measured[-1].core_seconds, all(t.exact for t in measured)
+        )
         for (source, by), measured in turns.items()
     ]
 
 
-def table(found: list[Reading]) -> str:
+def table(found: list[ReaderRate]) -> str:
     """Return the table that a user reads."""
     cost = "ms of a core a message: reader, broker"
     lines = [f"{'size':>8}  {'reader':<14}{'messages/s':>12}  {'MB/s':>6}  {cost:<40}exact"]
@@ -99,7 +101,7 @@ def table(found: list[Reading]) -> str:
     return "\n".join([*lines, *_ratios(found), ""])
 
 
-def _ratios(found: list[Reading]) -> list[str]:
+def _ratios(found: list[ReaderRate]) -> list[str]:
     hz = {row.source: row.median_hz for row in found if row.by == "spark"}
     lines = []
     if {"kafka", "pulsar"} <= hz.keys():
@@ -110,7 +112,7 @@ def _ratios(found: list[Reading]) -> list[str]:
     return lines
 
 
-def _json(found: list[Reading]) -> str:
+def _json(found: list[ReaderRate]) -> str:
     return msgspec.json.encode(found).decode() + "\n"
 
 

@@ -28,7 +28,7 @@ _AHEAD_BYTES, _AHEAD_MESSAGES = 64_000_000, 10_000
 _TIMEOUT_MS = 20_000
 
 
-class Reading(Struct, frozen=True):
+class ReaderRate(Struct, frozen=True):
     """One reader of one source and size."""
 
     source: str

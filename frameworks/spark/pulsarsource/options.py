@@ -9,7 +9,7 @@ import pulsar
 
 
 @dataclass(frozen=True)
-class Options:
+class PulsarSourceOptions:
     """The options of `.option(...)`, in Spark's spelling."""
 
     serviceUrl: str  # noqa: N815  Spark spells options so
@@ -30,7 +30,7 @@ class Options:
     """seconds after which a message of a batch is not waited for any more, and the task fails"""
 
     @classmethod
-    def of(cls, given: Mapping[str, str]) -> "Options":
+    def of(cls, given: Mapping[str, str]) -> "PulsarSourceOptions":
         """Return the options that Spark hands over.
 
         Raises ValueError where one is unknown, missing or not a number.
@@ -53,7 +53,7 @@ class Options:
         return found
 
 
-def make_client(options: Options) -> pulsar.Client:
+def make_client(options: PulsarSourceOptions) -> pulsar.Client:
     """Return a client; it connects when it is first used."""
     token = pulsar.AuthenticationToken(lambda: _first_line(options.tokenFile))
     return pulsar.Client(

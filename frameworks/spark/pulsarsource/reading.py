@@ -18,7 +18,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import BinaryType, DataType, IntegerType, StringType, StructType, TimestampType
 
-from frameworks.spark.pulsarsource.options import Options, make_client
+from frameworks.spark.pulsarsource.options import PulsarSourceOptions, make_client
 from frameworks.spark.pulsarsource.position import Position
 
 _WAIT_MS = 200
@@ -58,7 +58,7 @@ def arrow_schema(schema: StructType) -> pa.Schema:
     return pa.schema([pa.field(field.name, COLUMNS[field.name][1], field.nullable) for field in schema.fields])
 
 
-def batches(options: Options, span: Range, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def batches(options: PulsarSourceOptions, span: Range, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """Yield everything of the span, once, in bounded batches.
 
     Raises RuntimeError where a message does not come in time.
@@ -95,7 +95,7 @@ class PartitionReader:
         """whether it has given a message that lies behind what was asked for"""
         self.used = time.monotonic()
 
-    def next_batch(self, options: Options, end: Position, schema: pa.Schema) -> pa.RecordBatch | None:
+    def next_batch(self, options: PulsarSourceOptions, end: Position, schema: pa.Schema) -> pa.RecordBatch | None:
         """Return the next messages up to `end`; None when there are none."""
         getters = [COLUMNS[name][2] for name in schema.names]
         columns: list[list[Any]] = [[] for _ in getters]
@@ -162,7 +162,7 @@ _readers: dict[tuple[str, str], PartitionReader] = {}
 batch."""
 
 
-def _take_reader(options: Options, part: str, start: Position) -> PartitionReader:
+def _take_reader(options: PulsarSourceOptions, part: str, start: Position) -> PartitionReader:
     """Return the worker's reader of the partition if it is at `start`, or a new one there."""
     known = _readers.pop((options.serviceUrl, part), None)
     _close_idle()

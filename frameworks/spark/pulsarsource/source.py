@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader
 from pyspark.sql.types import StructType
 
-from frameworks.spark.pulsarsource.options import Options, make_client
+from frameworks.spark.pulsarsource.options import PulsarSourceOptions, make_client
 from frameworks.spark.pulsarsource.position import EARLIEST, Position
 from frameworks.spark.pulsarsource.reading import Range, arrow_schema, batches
 
@@ -49,7 +49,7 @@ class PulsarStreamReader(DataSourceStreamReader):
     """One query's view of a topic."""
 
     def __init__(self, schema: StructType, options: Mapping[str, str]) -> None:
-        self._options, self._schema = Options.of(options), arrow_schema(schema)
+        self._options, self._schema = PulsarSourceOptions.of(options), arrow_schema(schema)
         self._client: pulsar.Client | None = None
         self._held: dict[str, pulsar.Consumer] = {}
 

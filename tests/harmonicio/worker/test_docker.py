@@ -15,7 +15,7 @@ from frameworks.harmonicio.engine.worker.runtime import PeSpec
 ID = "0123456789abcdef" * 4
 
 
-class Handler(BaseHTTPRequestHandler):
+class DockerRoutes(BaseHTTPRequestHandler):
     """The routes of an engine that creates, starts, stops and removes one container."""
 
     def log_message(self, *_):
@@ -57,7 +57,7 @@ class Handler(BaseHTTPRequestHandler):
 @pytest.fixture
 def engine(tmp_path):
     """An engine that listens on a unix socket."""
-    server = ThreadingUnixStreamServer(str(tmp_path / "docker.sock"), Handler)
+    server = ThreadingUnixStreamServer(str(tmp_path / "docker.sock"), DockerRoutes)
     server.asked, server.state = [], None
     thread = threading.Thread(target=server.serve_forever)
     thread.start()

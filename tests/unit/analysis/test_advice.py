@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench.analysis.advice import CHANGES, NAMES, Advice, Gain, advise, find_straggler, write_sentence
+from bench.analysis.advice import CHANGES, NAMES, ChangeAdvice, Gain, advise, find_straggler, write_sentence
 from bench.model.trace import ACTIVITIES, MESSAGE_KINDS
 
 
@@ -74,7 +74,7 @@ def test_the_sentence_of_a_trial_with_headroom_gives_no_advice():
 
 def test_the_sentence_names_a_straggler():
     """And what it has of the critical path."""
-    sentence = write_sentence({"processing": 0.9}, Advice((), (), 0.0), ("task 1", 0.85, 2))
+    sentence = write_sentence({"processing": 0.9}, ChangeAdvice((), (), 0.0), ("task 1", 0.85, 2))
     assert sentence.endswith(
         "; task 1 alone has 85%, of 2 workers: equal parts for all would help, more cores would not"
     )
@@ -82,7 +82,7 @@ def test_the_sentence_names_a_straggler():
 
 def test_a_trace_without_a_path_says_so():
     """There is nothing to advise."""
-    assert "no path" in write_sentence({}, Advice((), (), 0.0), None)
+    assert "no path" in write_sentence({}, ChangeAdvice((), (), 0.0), None)
 
 
 @pytest.mark.parametrize(

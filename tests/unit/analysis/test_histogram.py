@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from manual_clock import ManualClock
 
 from bench.analysis.histogram import (
     Histogram,
@@ -150,19 +151,9 @@ class Stalling:
         return self.count, 0
 
 
-class Clock:
-    now = 1000.0
-
-    def __call__(self):
-        return self.now
-
-    def sleep(self, seconds):
-        self.now += max(seconds, 1e-3)
-
-
 def test_a_stall_shows_from_due_and_not_in_the_processing(monkeypatch):
     """Messages that fell due during a stall of two seconds have waited for its end: no coordinated omission."""
-    clock = Clock()
+    clock = ManualClock()
     monkeypatch.setattr("bench.workload.processing.time.monotonic", clock)
     spec = LoadSpec(1, 100.0, 1000.0, 5.0, message_bytes=100, cpu_seconds=0.0, entropy=0.5)
     source = Stalling(clock, 1001.0, 1003.0)
@@ -175,7 +166,7 @@ def test_a_stall_shows_from_due_and_not_in_the_processing(monkeypatch):
 
 def test_a_stall_of_the_generator_shows_from_due_only(monkeypatch):
     """Latency from the sending stays short, since the system had each message for a moment only."""
-    clock = Clock()
+    clock = ManualClock()
     monkeypatch.setattr("bench.workload.processing.time.monotonic", clock)
     spec = LoadSpec(1, 100.0, 1000.0, 5.0, message_bytes=100, cpu_seconds=0.0, entropy=0.5)
     source = Stalling(clock, 0, 0)

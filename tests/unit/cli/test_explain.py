@@ -12,7 +12,7 @@ from bench.errors import UsageError
 from bench.model.cell import Cell
 from bench.model.measurement import Batches
 from bench.model.message_sizes import MessageSize
-from bench.model.trace import Sample, Span, TraceEvents, TraceMessage
+from bench.model.trace import Span, TraceEvents, TraceMessage, TraceSample
 from bench.system import host_info
 from bench.units import Share
 
@@ -22,7 +22,7 @@ S = 10**9
 TRACE = TraceEvents(
     [Span("w 1", "processing", 0, 9 * S, "work"), Span("w 1", "idle(source)", 9 * S, 20 * S, "work")],
     [TraceMessage("control", "driver", "w 1", 0, S)],
-    [Sample(S, "load generator", "late_s", 0.5)],
+    [TraceSample(S, "load generator", "late_s", 0.5)],
 )
 
 

@@ -14,7 +14,7 @@ from bench.system.supervisor import Supervisor
 TIMEOUT_S = 20
 
 
-class Server:
+class ClosableResource:
     """A resource that knows whether it was closed."""
 
     def __init__(self) -> None:
@@ -36,15 +36,15 @@ def test_two_threads_get_the_same_resource(tmp_path):
     """The second waits for the first, which makes it."""
     begun, go = Event(), Event()
 
-    def slow() -> Server:
+    def slow() -> ClosableResource:
         begun.set()
         assert go.wait(TIMEOUT_S)
-        return Server()
+        return ClosableResource()
 
     with environment(tmp_path) as env, ThreadPoolExecutor(2) as pool:
         first = pool.submit(env.cached_resource, "server", slow)
         assert begun.wait(TIMEOUT_S)
-        second = pool.submit(env.cached_resource, "server", Server)
+        second = pool.submit(env.cached_resource, "server", ClosableResource)
         go.set()
         assert first.result(TIMEOUT_S) is second.result(TIMEOUT_S)
 
@@ -53,8 +53,8 @@ def test_resources_of_other_keys_are_made_meanwhile(tmp_path):
     """Nobody waits for what he did not ask for."""
     go = Event()
     with environment(tmp_path) as env, ThreadPoolExecutor(1) as pool:
-        slow = pool.submit(env.cached_resource, "slow", lambda: (go.wait(TIMEOUT_S), Server())[1])
-        quick = env.cached_resource("quick", Server)
+        slow = pool.submit(env.cached_resource, "slow", lambda: (go.wait(TIMEOUT_S), ClosableResource())[1])
+        quick = env.cached_resource("quick", ClosableResource)
         assert not slow.done()
         go.set()
         assert slow.result(TIMEOUT_S) is not quick
@@ -62,9 +62,9 @@ def test_resources_of_other_keys_are_made_meanwhile(tmp_path):
 
 def test_what_is_ready_only_after_the_end_is_closed(tmp_path):
     """A thread that still starts a server when the run is interrupted leaves nothing behind."""
-    begun, go, server = Event(), Event(), Server()
+    begun, go, server = Event(), Event(), ClosableResource()
 
-    def slow() -> Server:
+    def slow() -> ClosableResource:
         begun.set()
         assert go.wait(TIMEOUT_S)
         return server
@@ -82,6 +82,6 @@ def test_what_is_ready_only_after_the_end_is_closed(tmp_path):
 def test_a_dead_resource_is_made_anew(tmp_path):
     """The old one is closed."""
     with environment(tmp_path) as env:
-        old = env.cached_resource("server", Server)
+        old = env.cached_resource("server", ClosableResource)
         old.close()
-        assert env.cached_resource("server", Server) is not old
+        assert env.cached_resource("server", ClosableResource) is not old

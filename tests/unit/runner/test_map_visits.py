@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from manual_clock import ManualClock
 from msgspec.structs import replace
 from sample_runs import QUICK, make_measurement, make_result, open_run_folder
 
@@ -24,17 +25,6 @@ TOTAL_S = 240.0
 SCENARIO = replace(QUICK, search=Search(total=Seconds(TOTAL_S)))
 
 
-class Clock:
-    """A clock that is moved by hand."""
-
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        """Return the seconds."""
-        return self.now
-
-
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[RunFolder]:
     """Yield a new run folder, open."""
@@ -46,7 +36,13 @@ SYSTEMS = len(SCENARIO.systems)
 
 
 def make_visit(
-    visits: MapVisits, visit: Visit, clock: Clock, store: RunFolder, *, trials: int = 1, result: Result | None = None
+    visits: MapVisits,
+    visit: Visit,
+    clock: ManualClock,
+    store: RunFolder,
+    *,
+    trials: int = 1,
+    result: Result | None = None,
 ) -> None:
     """Make a visit of so many trials of 13 s, and 5 s besides them; it ends with a result that goes on."""
     allowance = visits.allowance(visit)
@@ -65,7 +61,7 @@ def state_of(visits: MapVisits, cell: Cell) -> CellState:
 
 def test_a_visit_uses_its_time_of_the_total(store: RunFolder) -> None:
     """A visit's time includes trials and everything between them."""
-    clock = Clock()
+    clock = ManualClock()
     visits = MapVisits(SCENARIO, store, clock=clock)
     assert visits.remaining_s() == TOTAL_S
     make_visit(visits, next(iter(visits)), clock, store)
@@ -76,7 +72,7 @@ def test_a_visit_uses_its_time_of_the_total(store: RunFolder) -> None:
 
 def test_a_resumed_run_has_what_was_left(store: RunFolder) -> None:
     """Idle time between two harnesses counts nothing; trials of a visit without a record count."""
-    clock = Clock()
+    clock = ManualClock()
     before = MapVisits(SCENARIO, store, clock=clock)
     make_visit(before, next(iter(before)), clock, store)
     store.add(before.cells[1], make_measurement(0, 100.0, 200.0))
@@ -91,7 +87,7 @@ def test_a_resumed_run_has_what_was_left(store: RunFolder) -> None:
 
 def test_a_cell_that_was_unsupported_gets_its_first_visit_in_a_resumed_run(store: RunFolder) -> None:
     """The time of the visit that it could not use counts, and a total that is used does not cut the new one."""
-    clock = Clock()
+    clock = ManualClock()
     before = MapVisits(SCENARIO, store, clock=clock)
     first = next(iter(before))
     allowance = before.allowance(first)
@@ -107,7 +103,7 @@ def test_a_cell_that_was_unsupported_gets_its_first_visit_in_a_resumed_run(store
 
 def test_an_overhead_is_that_of_the_system(store: RunFolder) -> None:
     """A system that was not visited has a usual one; a visit without a trial tells nothing of it."""
-    clock = Clock()
+    clock = ManualClock()
     visits = MapVisits(SCENARIO, store, clock=clock)
     planned = iter(visits)
     make_visit(visits, next(planned), clock, store)
@@ -120,7 +116,7 @@ def test_an_overhead_is_that_of_the_system(store: RunFolder) -> None:
 
 def test_a_visit_without_a_trial_is_remembered_until_there_is_one(store: RunFolder) -> None:
     """The search needs more time than it was allotted."""
-    clock = Clock()
+    clock = ManualClock()
     visits = MapVisits(SCENARIO, store, clock=clock)
     visit = next(iter(visits))
     make_visit(visits, visit, clock, store, trials=0)
@@ -131,7 +127,7 @@ def test_a_visit_without_a_trial_is_remembered_until_there_is_one(store: RunFold
 
 def test_a_first_visit_is_not_cut_by_the_total_and_a_later_one_is(store: RunFolder) -> None:
     """Every cell gets a first one; the hint of the first visit is kept."""
-    clock = Clock()
+    clock = ManualClock()
     visits = MapVisits(SCENARIO, store, clock=clock)
     first = next(iter(visits))
     allowance = visits.allowance(first)
@@ -145,7 +141,7 @@ def test_a_first_visit_is_not_cut_by_the_total_and_a_later_one_is(store: RunFold
 
 def test_a_retry_ignores_the_trials_that_there_are(store: RunFolder) -> None:
     """Later visits go on ignoring them."""
-    clock = Clock()
+    clock = ManualClock()
     visits = MapVisits(SCENARIO, store, clock=clock)
     cell = visits.cells[0]
     make_visit(visits, Visit(cell, 1, 20.0), clock, store, trials=2)
@@ -161,7 +157,7 @@ def test_a_cell_that_the_generator_limits_may_have_more_workers(
 ) -> None:
     """While this machine has idle cores and the scenario does not set their number; a resumed run goes on with them."""
     monkeypatch.setattr(host_info, "cores", lambda: 4)
-    clock, plans = Clock(), [plan_cell(cell, SCENARIO, Site(), 4) for cell in SCENARIO.cells()]
+    clock, plans = ManualClock(), [plan_cell(cell, SCENARIO, Site(), 4) for cell in SCENARIO.cells()]
     visits = MapVisits(SCENARIO, store, plans, clock=clock)
     cell = next(plan.cell for plan in plans if plan.max_workers == 4)
     limited = make_result(cell, "lower-bound", reason="generator", high_hz=None, cpu_share={"busy": 3.5})
@@ -185,7 +181,7 @@ def test_latency_trials_have_their_part_of_the_total(store: RunFolder) -> None:
 
 def test_the_start_of_a_visit_tells_where_the_run_is(store: RunFolder) -> None:
     """The event has the cell's place in the order, the number of cells with a result, and the time that is left."""
-    clock = Clock()
+    clock = ManualClock()
     visits = MapVisits(SCENARIO, store, clock=clock)
     planned = iter(visits)
     make_visit(visits, next(planned), clock, store)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench.model.trace import Sample, Span, TraceEvents, TraceMessage
+from bench.model.trace import Span, TraceEvents, TraceMessage, TraceSample
 from bench.runner import trial_trace
 from bench.runner.trial_trace import LOAD, TrialTrace
 from bench.workload.load_spec import SendProgress
@@ -39,7 +39,7 @@ def test_the_load_generator_is_sampled_a_few_times_a_second():
     trace = TrialTrace(BEGIN)
     for at in (0.0, 0.01, 0.02, 0.2):
         trace.add_progress(progress(at))
-    assert trace.events().samples[:2] == [Sample(0, LOAD, "late_s", 0.25), Sample(0, LOAD, "blocked_s", 0.5)]
+    assert trace.events().samples[:2] == [TraceSample(0, LOAD, "late_s", 0.25), TraceSample(0, LOAD, "blocked_s", 0.5)]
     assert [sample.at for sample in trace.events().samples] == pytest.approx([0, 0, 2e8, 2e8], abs=1e3)
 
 

@@ -13,7 +13,7 @@ from bench.search.two_counter import TwoCounter
 from bench.units import Seconds, Share
 
 
-class System:
+class LossySystem:
     """A system that loses `losses(number, rate)` of a trial, with a generator that reaches `reach` messages/s."""
 
     def __init__(self, losses, reach=float("inf")):
@@ -56,7 +56,7 @@ def run_search(system, precision="10 %", budget="1200 s"):
 def test_where_the_generator_ends_nothing_is_measured(reach, precision):
     """At the generator's limit the result is a lower bound, even if an early trial below it was overloaded."""
     result = run_search(
-        System(lambda number, rate: 0.35 if number < 8 and 4000 < rate < 4200 else 0.0, reach), precision
+        LossySystem(lambda number, rate: 0.35 if number < 8 and 4000 < rate < 4200 else 0.0, reach), precision
     )
     assert (result.status, result.reason, result.limited_by) == ("lower-bound", "generator", "generator")
     assert result.low_hz <= reach
@@ -68,8 +68,8 @@ def test_a_generator_that_was_late_far_below_what_it_had_kept_was_disturbed(late
     problem = SearchProblem(
         Cell("simulated", "fluid", 100, 0.0), Search(), Timing(), batch_interval=0.0, bound_hz=None, hint_hz=None
     )
-    kept = System(lambda *_: 0.0).judged(PlannedTrial(0, 1000.0, 0.5, 3.0, "search"))
-    disturbed = System(lambda *_: 0.0, reach=late - 1).judged(PlannedTrial(1, late, 0.5, 3.0, "search"))
+    kept = LossySystem(lambda *_: 0.0).judged(PlannedTrial(0, 1000.0, 0.5, 3.0, "search"))
+    disturbed = LossySystem(lambda *_: 0.0, reach=late - 1).judged(PlannedTrial(1, late, 0.5, 3.0, "search"))
     steps = tuple(Step(*each) for each in (kept, disturbed, disturbed))
     assert Evidence(problem, SearchParameters(), steps, (None, None, None)).generator_limited is limited
 
@@ -78,7 +78,7 @@ def test_a_generator_that_was_late_far_below_what_it_had_kept_was_disturbed(late
 @pytest.mark.parametrize("capacity", [700.0, 1500.0, 1e9])
 def test_a_bound_is_no_higher_than_what_was_processed(budget, capacity):
     """A lower bound is at most the highest processed rate, and an upper end at least the capacity."""
-    system = System(lambda _, rate: max(0.0, 1 - capacity / rate))
+    system = LossySystem(lambda _, rate: max(0.0, 1 - capacity / rate))
     result = run_search(system, precision="5 %", budget=budget)
     processed = max(planned.rate * (1 - lost) for planned, lost in system.trials)
     assert result.status in ("measured", "lower-bound")
@@ -88,5 +88,5 @@ def test_a_bound_is_no_higher_than_what_was_processed(budget, capacity):
 
 def test_the_limit_is_that_of_a_trial_above_the_rate():
     """An overloaded trial of a cold system below the rate does not name the limit."""
-    result = run_search(System(lambda number, rate: 0.3 if number == 0 else max(0.0, 1 - 20_000 / rate)))
+    result = run_search(LossySystem(lambda number, rate: 0.3 if number == 0 else max(0.0, 1 - 20_000 / rate)))
     assert (result.status, result.limited_by) == ("measured", None)

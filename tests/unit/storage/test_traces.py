@@ -9,7 +9,7 @@ from sample_runs import QUICK, make_measurement, open_run_folder
 
 from bench.errors import UsageError
 from bench.model.cell import Cell
-from bench.model.trace import ACTIVITIES, MESSAGE_KINDS, Sample, Span, TraceEvents, TraceMessage
+from bench.model.trace import ACTIVITIES, MESSAGE_KINDS, Span, TraceEvents, TraceMessage, TraceSample
 from bench.storage import traces
 from bench.storage.journal import read_journal
 
@@ -17,7 +17,7 @@ CELL = Cell("python", "kafka", 100, 0.01)
 TRACE = TraceEvents(
     [Span("w1", "processing", 0, 50, "map", 3), Span("w2", "gc", 5, 9), Span("w1", "waiting", 50, 60, "map")],
     [TraceMessage("control", "w2", "driver", 9, 12, 1, 2)],
-    [Sample(7, "load generator", "late_s", 0.25)],
+    [TraceSample(7, "load generator", "late_s", 0.25)],
 )
 
 

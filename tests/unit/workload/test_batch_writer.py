@@ -13,7 +13,7 @@ from bench.workload.load_spec import LoadSpec
 MIXED = SizeSequence(Sizes(choice=((100, 0.5), (9000, 0.5))), 3)
 
 
-class Taking:
+class TakingClient:
     """A client that takes at most so many messages at a time."""
 
     def __init__(self, limit=10**9):
@@ -27,7 +27,7 @@ class Taking:
         return len(self.messages), 0
 
 
-class Gathering(Taking):
+class Gathering(TakingClient):
     """A client that takes messages in two pieces, from 1 kB on."""
 
     gathers_from = 1000
@@ -36,7 +36,7 @@ class Gathering(Taking):
         return self.send([head + rest for head, rest in zip(heads, fillers, strict=True)])
 
 
-class Keyed(Taking):
+class Keyed(TakingClient):
     """A client that takes messages with keys."""
 
     def send_keyed(self, messages, keys):
@@ -57,7 +57,7 @@ def send(client, count=50, **more):
     return client
 
 
-@pytest.mark.parametrize("client", [Taking, Gathering])
+@pytest.mark.parametrize("client", [TakingClient, Gathering])
 @pytest.mark.parametrize("limit", [10**9, 7], ids=["all at once", "seven at a time"])
 def test_messages_of_one_size_arrive_whole(client, limit):
     """In one piece or in two, all at once or in small parts."""
@@ -65,7 +65,7 @@ def test_messages_of_one_size_arrive_whole(client, limit):
     assert (headers.seq.tolist(), headers.corrupted) == (list(range(50)), 0)
 
 
-@pytest.mark.parametrize("client", [Taking, Gathering])
+@pytest.mark.parametrize("client", [TakingClient, Gathering])
 @pytest.mark.parametrize("limit", [10**9, 7], ids=["all at once", "seven at a time"])
 def test_messages_of_mixed_sizes_arrive_whole(client, limit):
     """Each message has its own size."""
@@ -83,7 +83,7 @@ def test_each_message_keeps_its_key(limit):
 
 def test_messages_without_headers_of_their_own_are_the_same_every_time():
     """Calibration measures the cost of headers by comparison with them."""
-    client = Taking()
+    client = TakingClient()
     writer = BatchWriter(spec(stamped=False), client)
     for first in (0, 10):
         writer.write(first, np.full(10, float(first)), float(first))

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from manual_clock import ManualClock
 
 from bench.model.message_codec import read
 from bench.model.message_filler import make_filler
@@ -26,26 +27,13 @@ class Bucket:
         return (len(self.messages) if self.confirms else 0), 0
 
 
-class Clock:
-    """A clock that advances only in sleep."""
-
-    def __init__(self, now=1000.0):
-        self.now = now
-
-    def __call__(self):
-        return self.now
-
-    def sleep(self, seconds):
-        self.now += max(seconds, 1e-4)
-
-
 def spec(rate=100.0, seconds=1.0, limit=None, begin=1000.0):
     return LoadSpec(7, rate, begin, seconds, message_bytes=100, cpu_seconds=0.0, entropy=0.5, limit=limit)
 
 
 def run(sender, clock=None, cancel_at=float("inf")):
     """Run the sender to its end, or cancel it at a time; return the progress it reported."""
-    clock, reported = clock or Clock(), []
+    clock, reported = clock or ManualClock(), []
     run_load(sender, reported.append, lambda: clock.now >= cancel_at, clock, clock.sleep)
     return reported
 
@@ -155,7 +143,7 @@ def test_a_cancelled_load_leaves_the_rest_unsent():
 
 def test_confirmations_that_never_come_are_not_waited_for_without_end():
     """The last progress report comes after the timeout and does not count the messages as confirmed."""
-    clock = Clock()
+    clock = ManualClock()
     last = run(OpenLoopSender(spec(), Bucket(confirms=False)), clock)[-1]
     assert (last.done, last.accepted, last.confirmed) == (True, 100, 0)
     assert clock.now < 1001 + 2 * STALL_TIMEOUT_S
@@ -163,7 +151,7 @@ def test_confirmations_that_never_come_are_not_waited_for_without_end():
 
 def test_a_source_that_takes_nothing_more_ends_the_load():
     """The load ends some time after its last message was due."""
-    clock = Clock()
+    clock = ManualClock()
     last = run(OpenLoopSender(spec(), Bucket(capacity=30)), clock)[-1]
     assert (last.done, last.accepted, last.confirmed) == (True, 30, 30)
     assert clock.now > 1001 + STALL_TIMEOUT_S
@@ -173,7 +161,7 @@ def test_an_earlier_load_is_not_counted():
     """Counts begin with the load, whatever the client had sent before."""
     bucket = Bucket()
     run(OpenLoopSender(spec(), bucket))
-    last = run(OpenLoopSender(spec(begin=2000.0), bucket), Clock(2000.0))[-1]
+    last = run(OpenLoopSender(spec(begin=2000.0), bucket), ManualClock(2000.0))[-1]
     assert (last.accepted, last.confirmed) == (100, 100)
 
 
@@ -227,7 +215,7 @@ def test_a_wait_of_the_client_while_its_source_is_blocked_counts_once():
 
 def test_a_source_that_continues_to_confirm_is_waited_for():
     """However long the last confirmations take, as long as each comes before the timeout."""
-    clock = Clock()
+    clock = ManualClock()
 
     class Hesitant(Bucket):
         def confirmed(self):

@@ -7,7 +7,7 @@ from bench.workload import span_recorder
 from bench.workload.span_recorder import MAX_SPANS, NoRecorder, SpanRecorder, join_events
 
 
-class Clock:
+class ThreadClock:
     """A clock that the test moves: `now` in seconds, and the CPU time of the thread."""
 
     def __init__(self) -> None:
@@ -25,7 +25,7 @@ class Clock:
 
 @pytest.fixture
 def clock(monkeypatch):
-    clock = Clock()
+    clock = ThreadClock()
     monkeypatch.setattr(span_recorder, "time", clock)
     return clock
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from frameworks.harmonicio.engine.benchmark.local_cluster import LocalCluster, run_cluster
+from frameworks.harmonicio.engine.benchmark.local_cluster import BenchmarkCluster, run_cluster
 from frameworks.harmonicio.engine.benchmark.payload import (
     TOTALS,
     PayloadCheck,
@@ -69,7 +69,7 @@ def format_table(figures: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _compare(cluster: LocalCluster, folder: Path, size: int, seconds: float) -> dict[str, Any]:
+def _compare(cluster: BenchmarkCluster, folder: Path, size: int, seconds: float) -> dict[str, Any]:
     ours, bare, exact = [], [], True
     record = folder / f"totals-{size}"
     record.write_bytes(bytes(TOTALS.size))
@@ -114,7 +114,7 @@ def _measure_our_rate(connector: Connector, record: Path, size: int, seconds: fl
     return check.count / (ended - began), check.is_exact(rounds)
 
 
-def _measure_singles(cluster: LocalCluster, folder: Path, seconds: float) -> dict[str, Any]:
+def _measure_singles(cluster: BenchmarkCluster, folder: Path, seconds: float) -> dict[str, Any]:
     """Return quantiles of the time from due to processed, the median of several turns.
 
     One busy moment of a shared machine spoils only one turn.

@@ -18,7 +18,7 @@ _READY_TIMEOUT_S = 30.0
 _STOP_TIMEOUT_S = 15.0
 
 
-class LocalCluster:
+class BenchmarkCluster:
     """A running cluster: a client of its master, and the port for connectors."""
 
     def __init__(self, operator: OperatorClient, data_port: int) -> None:
@@ -49,7 +49,7 @@ class LocalCluster:
 
 
 @contextlib.contextmanager
-def run_cluster(folder: Path) -> Iterator[LocalCluster]:
+def run_cluster(folder: Path) -> Iterator[BenchmarkCluster]:
     """Run a cluster for as long as the block lasts; its logs are in the folder."""
     port, data_port, worker_port = _free_port(), _free_port(), _free_port()
     command = [sys.executable, "-m", "frameworks.harmonicio.engine.cli"]
@@ -72,7 +72,7 @@ def run_cluster(folder: Path) -> Iterator[LocalCluster]:
                 [*command, *arguments], stderr=log, stdout=log, env=environment, start_new_session=True
             )
             stack.callback(_stop, process)
-        cluster = LocalCluster(OperatorClient("127.0.0.1", port), data_port)
+        cluster = BenchmarkCluster(OperatorClient("127.0.0.1", port), data_port)
         cluster.wait(lambda: cluster.operator.status()["workers"], "a worker")
         yield cluster
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.plugins.site_file import read_site_file
-from frameworks.harmonicio.cluster import SitesCluster, read_token
+from frameworks.harmonicio.cluster import SiteHarmonicioCluster, read_token
 from frameworks.harmonicio.engine.connector import Connector
 from frameworks.harmonicio.site import HARMONICIO_SITE
 
@@ -22,10 +22,10 @@ def main() -> None:
     site = HARMONICIO_SITE.read(read_site_file(Path(sys.argv[1])))
     if site is None:
         sys.exit("the site has no HarmonicIO")
-    print(f"a message went through an engine of {site.master} in {_send_message(SitesCluster(site)):.2f} s")
+    print(f"a message went through an engine of {site.master} in {_send_message(SiteHarmonicioCluster(site)):.2f} s")
 
 
-def _send_message(cluster: SitesCluster) -> float:
+def _send_message(cluster: SiteHarmonicioCluster) -> float:
     operator, reach = cluster.operator, cluster.reach
     stream, started = f"check-{secrets.token_hex(4)}", time.monotonic()
     operator.submit({"c_name": stream, "image": IMAGE, "num": 1})
