@@ -11,7 +11,8 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-HEADER_BYTES = 64
+from bench.model.message_header import HEADER_BYTES, Bytes
+
 MAX_TEXT_ENTROPY = 0.8
 """Up to this entropy the filler is printable ASCII; above it is binary, which a line-based source cannot carry."""
 TABLE_BYTES = 2**21
@@ -22,7 +23,6 @@ _BUFFER_FREE = 8192  # bytes; rows from this size on are only used one by one, s
 _PRODUCER_STRIDE = 0x9E3779B1  # between the numbers of two producers' first messages
 _GOLDEN, _WORD = 0x9E3779B1, 2**32
 
-Bytes = NDArray[np.uint8]
 Numbers = NDArray[np.int64]
 
 

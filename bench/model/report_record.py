@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.model.message_codec import Headers, read_headers
-from bench.model.message_filler import HEADER_BYTES, Bytes, Filler
+from bench.model.message_codec import read_headers
+from bench.model.message_filler import Filler
+from bench.model.message_header import HEADER_BYTES, Bytes, Headers
 
 SHORT_BYTES, LONG_BYTES = HEADER_BYTES, HEADER_BYTES + 16
 """Of a record with the header alone, and of one that says more."""

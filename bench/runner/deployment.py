@@ -15,7 +15,7 @@ from bench.calibration.generator_ceiling import load_spec_of
 from bench.config.load_profile import profile_of, profile_over_time
 from bench.errors import PluginError
 from bench.model.measurement import ClockOffset, Measurement
-from bench.model.message_codec import ClockReference
+from bench.model.message_header import ClockReference
 from bench.plugins import registry
 from bench.plugins.environment import RunEnvironment
 from bench.plugins.protocols import LoadGenerator, RunningFramework, SessionFramework, Source

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 
 from bench.model.measurement import ClockOffset
-from bench.model.message_codec import ClockReference
+from bench.model.message_header import ClockReference
 from bench.system.procfs import boot_id
 
 

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from bench.config.scenario import Scenario
 from bench.model.arrivals import Schedule, ScheduleShare, create_schedule
 from bench.model.cell import Cell
-from bench.model.message_codec import ClockReference
+from bench.model.message_header import ClockReference
 from bench.model.message_keys import KeySequence
 from bench.model.message_sizes import SizeSequence
 

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from bench.analysis.histogram import sparse_of
 from bench.model import message_codec, report_record
-from bench.model.message_codec import ClockReference, Headers
-from bench.model.message_filler import Bytes, Filler, make_filler
+from bench.model.message_filler import Filler, make_filler
+from bench.model.message_header import Bytes, ClockReference, Headers
 from bench.model.message_keys import KeySequence
 from bench.model.message_sizes import SizeSequence
 from bench.system import clock, procfs

@@ -15,7 +15,7 @@ import numpy as np
 
 from bench.config.address import Address
 from bench.errors import ServiceError
-from bench.model.message_filler import Bytes
+from bench.model.message_header import Bytes
 from bench.model.report_record import LONG_BYTES, SHORT_BYTES
 
 logger = logging.getLogger(__name__)

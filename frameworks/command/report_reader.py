@@ -11,7 +11,7 @@ import numpy as np
 from msgspec import Struct
 
 from bench.config.address import Address
-from bench.model.message_filler import Bytes
+from bench.model.message_header import Bytes
 from bench.model.report_record import LONG_BYTES, SHORT_BYTES
 from bench.plugins import registry
 from bench.plugins.protocols import Endpoint

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from msgspec.structs import replace
 
-from bench.model.message_filler import Bytes
+from bench.model.message_header import Bytes
 from bench.system import clock
 from bench.workload import delivery_counts
 from bench.workload.delivery_counts import ProcessingReport

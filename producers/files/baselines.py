@@ -5,7 +5,7 @@ import secrets
 from pathlib import Path
 from threading import Event
 
-from bench.model.message_filler import HEADER_BYTES
+from bench.model.message_header import HEADER_BYTES
 from bench.plugins.protocols import Endpoint
 from bench.workload.rate_meter import RateMeter, stamp
 from producers.files.source import UNFINISHED

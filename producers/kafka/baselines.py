@@ -5,7 +5,7 @@ from pathlib import Path
 
 from confluent_kafka import Producer
 
-from bench.model.message_filler import HEADER_BYTES
+from bench.model.message_header import HEADER_BYTES
 from bench.plugins.protocols import Endpoint
 from bench.workload.rate_meter import RateMeter, stamp
 from producers.kafka.client import configuration

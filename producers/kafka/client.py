@@ -12,7 +12,7 @@ from kafka.errors import KafkaError
 from kafka.producer.future import FutureRecordMetadata
 
 from bench.errors import PluginError
-from bench.model.message_filler import HEADER_BYTES
+from bench.model.message_header import HEADER_BYTES
 from bench.plugins.protocols import Endpoint
 from bench.workload.batch_writer import Filler
 from producers.kafka import security

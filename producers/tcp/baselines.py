@@ -5,7 +5,7 @@ from pathlib import Path
 from threading import Event, Thread
 
 from bench.config.address import Address
-from bench.model.message_filler import HEADER_BYTES
+from bench.model.message_header import HEADER_BYTES
 from bench.plugins.protocols import Endpoint
 from bench.workload.rate_meter import RateMeter, stamp
 

@@ -17,7 +17,7 @@ from functools import partial
 
 from bench.config.address import Address
 from bench.errors import SiteError
-from bench.model.message_filler import HEADER_BYTES
+from bench.model.message_header import HEADER_BYTES
 from bench.plugins.protocols import Endpoint
 from bench.workload.batch_writer import Filler
 

@@ -11,8 +11,9 @@ from msgspec.structs import replace
 
 from bench.errors import ProcessDiedError
 from bench.model.cell import Cell
-from bench.model.message_codec import ClockReference, read
+from bench.model.message_codec import read
 from bench.model.message_filler import make_filler
+from bench.model.message_header import ClockReference
 from bench.plugins import registry
 from bench.plugins.protocols import Endpoint
 from bench.system.clock import epoch

@@ -3,7 +3,7 @@
 from pathlib import Path
 from threading import Event
 
-from bench.model.message_filler import HEADER_BYTES
+from bench.model.message_header import HEADER_BYTES
 from bench.plugins.protocols import Endpoint
 from bench.workload.rate_meter import RateMeter, stamp
 from stream_bench_redis.client import FIELD, connect_endpoint, count_unread, streams_of

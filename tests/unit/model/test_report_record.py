@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from bench.model.message_codec import MessageWriter
-from bench.model.message_filler import Bytes, make_filler
+from bench.model.message_filler import make_filler
+from bench.model.message_header import Bytes
 from bench.model.report_record import LONG_BYTES, SHORT_BYTES, ReportedMessages, read_records
 
 SIZE, ENTROPY = 200, 0.75

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from bench.analysis.histogram import Histogram
 from bench.model import message_codec
-from bench.model.message_codec import ClockReference
+from bench.model.message_header import ClockReference
 from bench.system.clock import epoch, local_clock
 from bench.system.procfs import boot_id
 from bench.workload.processing import NO_RUN, MessageProcessor, burn

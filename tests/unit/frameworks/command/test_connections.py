@@ -10,7 +10,7 @@ import pytest
 
 from bench.config.address import Address
 from bench.errors import ServiceError
-from bench.model.message_filler import Bytes
+from bench.model.message_header import Bytes
 from frameworks.command import connections as module
 from frameworks.command.connections import Connections
 
