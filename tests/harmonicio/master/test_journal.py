@@ -3,7 +3,6 @@
 import pytest
 from queues import contents, full, put
 
-from frameworks.harmonicio.engine.master.journal import Journal
 from frameworks.harmonicio.engine.master.queue import MessageQueue, QueueLimits
 from frameworks.harmonicio.engine.wire.frame import HEADER_BYTES
 
@@ -109,25 +108,28 @@ def test_a_message_that_waits_for_long_does_not_keep_later_segments(journal, tmp
     assert (queue.messages, segments(tmp_path)) == (0, 1)
 
 
-def test_frames_that_are_done_in_order_are_never_moved(journal, monkeypatch):
+def test_frames_that_are_done_in_order_are_never_moved(journal):
     """This holds however small the messages are, and however many wait."""
-    monkeypatch.setattr(Journal, "move", None)
-    queue = MessageQueue(QueueLimits(), journal(segment_bytes=1000))
+    queue, name, written = MessageQueue(QueueLimits(), journal(segment_bytes=1000)), "a stream with a name", []
     for number in range(2000):
-        put(queue, number, [b"x"], "a stream with a name")
+        put(queue, number, [b"x"], name)
+        written.append(queue.streams[name].waiting[-1].location)
         if number > 200:
-            queue.done("a stream with a name", queue.take("a stream with a name").key)
+            frame = queue.take(name)
+            assert frame.location is written[frame.header.first]
+            queue.done(name, frame.key)
     assert queue.messages == 201
 
 
 def test_a_restart_in_the_middle_of_a_move_restores_a_message_once(journal, tmp_path):
     """The message is in the journal twice until its old segment is deleted."""
-    queue = MessageQueue(QueueLimits(), journal(segment_bytes=100))
+    file = journal(segment_bytes=100)
+    queue = MessageQueue(QueueLimits(), file)
     for number in range(3):
         put(queue, number, [b"message %d" % number + b"x" * 100])
     first = (tmp_path / "journal" / "00000001.journal").read_bytes()
     entry = queue.peek("s")
-    entry.location = queue._journal.move("s", entry.location)
+    entry.location = file.move("s", entry.location)
     (tmp_path / "journal" / "00000001.journal").write_bytes(first)
     for _ in range(2):
         found = MessageQueue(QueueLimits(), journal())

@@ -11,7 +11,8 @@ from frameworks.harmonicio.engine.connector.coroutine import wait_for_sockets_as
 from frameworks.harmonicio.engine.connector.link import Link
 from frameworks.harmonicio.engine.connector.link_set import LinkSet, TakenBack
 from frameworks.harmonicio.engine.connector.link_state import Settled
-from frameworks.harmonicio.engine.master.queue import MessageQueue, QueuedFrame
+from frameworks.harmonicio.engine.master.frame_storage import QueuedFrame
+from frameworks.harmonicio.engine.master.queue import MessageQueue
 from frameworks.harmonicio.engine.master.registry import RegisteredPe, Registry
 from frameworks.harmonicio.engine.master.tasks import end_process_on_error
 from frameworks.harmonicio.engine.wire.control_messages import Hello

@@ -1,18 +1,18 @@
 """The master's queue: for each stream the frames that no PE could take, limited by count and bytes, oldest first.
 
 A frame waits, or is out (and waits again when it is not acknowledged), or is done and removed. With a journal,
-bodies beyond the memory limit are left on the disk and read when their turn comes.
+bodies beyond the memory limit are left on the disk and read when their turn comes (`frame_storage`).
 """
 
-import logging
 import random
 from collections import OrderedDict, deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
 from frameworks.harmonicio.engine.errors import RefusedError
-from frameworks.harmonicio.engine.master.journal import Journal, RecordLocation
+from frameworks.harmonicio.engine.master.frame_storage import FrameStorage, QueuedFrame
+from frameworks.harmonicio.engine.master.journal import Journal
 from frameworks.harmonicio.engine.wire.frame import (
     HEADER_BYTES,
     MAX_BODY_BYTES,
@@ -25,25 +25,7 @@ from frameworks.harmonicio.engine.wire.frame import (
 )
 from frameworks.harmonicio.engine.wire.sequence_ranges import SequenceRanges
 
-logger = logging.getLogger(__name__)
-
 MAX_STREAMS, MAX_SESSIONS = 10_000, 4096
-_COMPACTED_SEGMENTS = 4
-"""Segments compacted at a time: more than one, so that the journal shrinks; not all, so that no call takes long."""
-
-
-@dataclass(slots=True)
-class QueuedFrame:
-    """A frame in the queue; `data` is header and body, None when both are on the disk only."""
-
-    header: FrameHeader
-    data: bytes | None
-    location: RecordLocation | None
-
-    @property
-    def key(self) -> tuple[int, int]:
-        """Return the session and the first number, by which an acknowledgement names it."""
-        return self.header.session, self.header.first
 
 
 @dataclass(slots=True)
@@ -76,13 +58,16 @@ class MessageQueue:
     """
 
     def __init__(self, limits: QueueLimits, journal: Journal | None) -> None:
-        self.limits, self._journal = limits, journal
+        self.limits, self._storage = limits, FrameStorage(journal)
         self.streams: dict[str, StreamQueue] = {}
         self.messages = self.bytes = self._memory = 0
-        self._done_unrecorded, self._compacted = False, 0
         self._session, self._next = random.SystemRandom().getrandbits(62), 0
-        if journal is not None:
-            self._recover(journal)
+        for c_name, frame in self._storage.recover():
+            stream = self.streams.setdefault(c_name, StreamQueue())
+            stream.received.setdefault(frame.header.session, SequenceRanges()).add(
+                frame.header.first, frame.header.count
+            )
+            self._add_counts(stream, frame)
 
     def length(self, c_name: str) -> int:
         """Return the messages of a stream that are not done."""
@@ -95,7 +80,7 @@ class MessageQueue:
 
     def free_space(self) -> tuple[int, int]:
         """Return (messages, bytes) that are still accepted."""
-        memory = self.limits.bytes if self._journal is not None else min(self.limits.bytes, self.limits.memory_bytes)
+        memory = self.limits.bytes if self._storage.has_disk else min(self.limits.bytes, self.limits.memory_bytes)
         return max(0, self.limits.messages - self.messages), max(0, memory - self.bytes)
 
     def add(self, c_name: str, head: bytes, body: Buffer, *, limited: bool = True) -> bool:
@@ -132,14 +117,12 @@ class MessageQueue:
             raise RefusedError(f"a part of messages {whole[0]} to {whole[1] - 1} came before, in another frame")
         if limited:
             self._check_limits(stream, header)
-        keep = self._memory + header.size <= self.limits.memory_bytes
-        location = None
-        if self._journal is not None and (self._journal.durable or not keep):
-            location = self._journal.append_frame(c_name, head, body)
-            self._compact(self._journal)
-        keep |= location is None
+        in_memory = self._memory + header.size <= self.limits.memory_bytes
+        frame = self._storage.store(c_name, header, head, body, in_memory=in_memory)
+        if frame.location is not None:
+            self._storage.compact(self._frames())
         received.add(header.first, header.count)
-        self._add_counts(stream, QueuedFrame(header, b"".join((head, body)) if keep else None, location))
+        self._add_counts(stream, frame)
         return True
 
     def take(self, c_name: str) -> QueuedFrame | None:
@@ -161,17 +144,12 @@ class MessageQueue:
         while stream.waiting and (first := stream.out.get(stream.waiting[0].key)) is not None:
             stream.out[first.key] = stream.waiting.popleft()
             self._subtract_counts(stream, first)
-            if self._journal is not None and first.location is not None:
-                self._journal.mark_done(first.location)
+            self._storage.remove_duplicate(first)
         return stream.waiting[0] if stream.waiting else None
 
     def data(self, frame: QueuedFrame) -> bytes:
         """Return header and body of a frame; raises OSError when the journal cannot be read."""
-        if frame.data is not None:
-            return frame.data
-        assert self._journal is not None, "a frame that is not in memory is in the journal"
-        assert frame.location is not None
-        return self._journal.read(frame.location)
+        return self._storage.data(frame)
 
     def add_message(self, c_name: str, message: Buffer, *, limited: bool = True) -> None:
         """Add a message of the legacy protocol; raises RefusedError when the queue is full."""
@@ -278,7 +256,7 @@ class MessageQueue:
     def _remove(self, c_name: str, stream: StreamQueue, frame: QueuedFrame) -> None:
         """Remove a frame from the counters and from the journal."""
         self._subtract_counts(stream, frame)
-        self._record_done(c_name, frame)
+        self._storage.remove(c_name, frame)
 
     def _subtract_counts(self, stream: StreamQueue, frame: QueuedFrame) -> None:
         stream.messages -= frame.header.count
@@ -287,55 +265,7 @@ class MessageQueue:
         self.bytes -= frame.header.size
         self._memory -= frame.header.size if frame.data is not None else 0
 
-    def _record_done(self, c_name: str, frame: QueuedFrame) -> None:
-        """Record in the journal that a frame is done.
-
-        On a full disk the record is missing after a restart, but the space of the frame is free in any case.
-        """
-        if self._journal is None or frame.location is None:
-            return
-        if self._journal.durable:
-            try:
-                self._journal.append_done(c_name, *frame.key, frame.header.count)
-                self._done_unrecorded = False
-            except OSError as error:
-                if not self._done_unrecorded:
-                    logger.error("frames that are done from now on may be delivered again after a restart: %s", error)  # noqa: TRY400
-                self._done_unrecorded = True
-        self._journal.mark_done(frame.location)
-
-    def _compact(self, journal: Journal) -> None:
-        """Move waiting frames from the oldest segments to the newest one, if most of the journal is not needed.
-
-        Done once for each new segment. Otherwise one message that waits for long would keep all later ones on the disk.
-        """
-        if journal.newest == self._compacted or not journal.sparse:
-            return
-        oldest = journal.oldest(_COMPACTED_SEGMENTS)
-        try:
-            for c_name, stream in self.streams.items():
-                for frame in chain(stream.waiting, stream.out.values()):
-                    if frame.location is not None and frame.location.segment in oldest:
-                        frame.location = journal.move(c_name, frame.location)
-        except OSError as error:
-            logger.error("the journal cannot be made smaller: %s", error)  # noqa: TRY400  one line is enough
-        self._compacted = journal.newest
-
-    def _recover(self, journal: Journal) -> None:
-        """Restore the frames of the journal that are not done, in its order; duplicates count once."""
-        frames: dict[tuple[str, int, int], QueuedFrame] = {}
-        for record in journal.records():
-            if record.header is None:
-                session, first, _ = record.done
-                frames.pop((record.c_name, session, first), None)
-            else:
-                frames[record.c_name, record.header.session, record.header.first] = QueuedFrame(
-                    record.header, None, record.location
-                )
-        for (c_name, session, first), frame in frames.items():
-            stream = self.streams.setdefault(c_name, StreamQueue())
-            stream.received.setdefault(session, SequenceRanges()).add(first, frame.header.count)
-            self._add_counts(stream, frame)
-            if frame.location is not None:
-                journal.mark_waiting(frame.location)
-        journal.delete_unneeded()
+    def _frames(self) -> Iterator[tuple[str, QueuedFrame]]:
+        for c_name, stream in self.streams.items():
+            for frame in chain(stream.waiting, stream.out.values()):
+                yield c_name, frame
