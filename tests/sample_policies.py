@@ -27,7 +27,8 @@ def make_policy(name: str, *decisions: Decision, lost: int = 0, failure: str = "
     run = LivePolicyRun(
         "engine/source", name, 1, list(decisions), LiveRecord(FORMAT, "engine/source", name, 1, "end", reason=failure)
     )
-    return ScoredPolicy(run, score_live(decisions), replace(make_measurement(0, 10.0, 20.0), lost=lost, duplicated=0))
+    measurement = replace(make_measurement(0, 10.0, 20.0), lost=lost, duplicated=0, processed_again=7)
+    return ScoredPolicy(run, score_live(decisions), measurement)
 
 
 QUICK_ONE = make_policy("quick", make_decision(5, 30.0, 1, 3), make_decision(10, 30.0, 3, 3))

@@ -24,7 +24,7 @@ def failed_sanity_check(
     """
     rate = _processed_rate(measurement)
     moved = rate * cell.message_bytes
-    different = measurement.processed - measurement.duplicated
+    different = measurement.processed - measurement.duplicated - measurement.processed_again
     if different > measurement.sent + measurement.failed and measurement.drained:
         return f"impossible: {different} different messages were processed, but {measurement.sent} were sent"
     if measurement.negative:

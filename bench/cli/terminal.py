@@ -203,7 +203,8 @@ def end_line(event: PolicyEnded) -> str:
     if seen is None:
         return f"{event.record.what}: {event.record.reason}" if event.record.what != "end" else event.record.reason
     drained = "" if seen.drained else ", not drained"
-    counts = f"{seen.sent} sent, {seen.lost} lost, {seen.duplicated} processed more than once{drained}"
+    again = f", {seen.processed_again} processed again after a restart" if seen.processed_again else ""
+    counts = f"{seen.sent} sent, {seen.lost} lost, {seen.duplicated} processed more than once{again}{drained}"
     return f"{event.record.reason or 'complete'}: {counts}"
 
 

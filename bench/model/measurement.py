@@ -164,6 +164,9 @@ class Measurement(Struct, frozen=True):
     """processed messages whose bodies nobody verified: a program under test did not say what it read"""
     warm_s: float | None = None
     """seconds of load that the framework's processes had worked off before this trial; None if unknown"""
+    processed_again: int = 0
+    """messages that the framework processed once more because it began again from an earlier position to change its
+    workers, each as often as that happened; not in `duplicated`"""
     latencies: Buckets = Buckets()
     """stored in a file of its own, in latency/"""
     trace: TraceEvents = TraceEvents()

@@ -175,6 +175,7 @@ class _Trial:
             processed=counts.count,
             lost=lost,
             duplicated=duplicated + state.stale,
+            processed_again=counts.processed_again,
             out_of_order=counts.out_of_order if self._deployment.ordered else 0,
             corrupted=counts.corrupted,
             drained=state.is_sent and (state.is_exact or self._drain_end == "settled"),

@@ -122,8 +122,8 @@ class TrialState:
 
     @property
     def processed(self) -> int:
-        """Return the processed messages, damaged ones included."""
-        return self.counts.count + self.counts.corrupted
+        """Return the processed messages, damaged ones included; not once more those that a restart processed again."""
+        return self.counts.count + self.counts.corrupted - self.counts.processed_again
 
     @property
     def confirmed(self) -> int:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from bench.analysis.histogram import Histogram, Sparse, shift_sparse, sparse_sum
 from bench.model.trace import TraceEvents
-from bench.workload.number_sets import NumberSet, ReceivedNumbers, encode_numbers, join_sets
+from bench.workload.number_sets import NumberSet, RestartedNumbers, encode_numbers, join_sets
 from bench.workload.span_recorder import join_events
 
 _MODULUS = 2**64
@@ -60,6 +60,8 @@ class ProcessingReport(Struct, frozen=True, tag="processing_report", omit_defaul
     end, at which its result exists, is `at`"""
     trace: TraceEvents | None = None
     """what the process did since its previous report, whichever messages that was about; None if it is not traced"""
+    restart: int = 0
+    """how often the framework had begun again from an earlier position; messages after it then come once more"""
 
     @property
     def count(self) -> int:
@@ -152,12 +154,17 @@ class DeliveryCounts:
         self.cpu_used_s: float | None = 0.0
         self.from_due, self.from_sent, self.processing = Histogram(), Histogram(), Histogram()
         self._sums: dict[int, SequenceSums] = {}
-        self._numbers: dict[int, ReceivedNumbers] = {}
+        self._numbers: dict[int, RestartedNumbers] = {}
 
     @property
     def exact(self) -> bool:
         """Return whether lost and duplicated messages are exact; otherwise they are the fewest that are possible."""
-        return all(numbers.exact for numbers in self._numbers.values())
+        return all(numbers.received.exact for numbers in self._numbers.values())
+
+    @property
+    def processed_again(self) -> int:
+        """Return how many messages restarts processed once more, each as often as that happened."""
+        return sum(numbers.again for numbers in self._numbers.values())
 
     def add(self, report: ProcessingReport) -> None:
         """Add a report of this run."""
@@ -172,7 +179,7 @@ class DeliveryCounts:
         self.processing.add(report.processing)
         self.negative += report.negative
         for part in report.sums:
-            self._add_part(part)
+            self._add_part(part, report.restart)
 
     def reconcile(self, sent: dict[int, int]) -> tuple[int, int]:
         """Compare what arrived with what was sent.
@@ -182,7 +189,7 @@ class DeliveryCounts:
 
         Returns:
             (lost, duplicated); the fewest messages of each that explain the difference where `exact` is False. Messages
-            that nobody sent count as duplicated.
+            that nobody sent count as duplicated; those that a restart processed again do not.
         """
         lost = duplicated = 0
         for producer in sent.keys() | self._sums.keys():
@@ -190,22 +197,22 @@ class DeliveryCounts:
             count = sent.get(producer, 0)
             less, more = _explain(sum_range(producer, count), arrived)
             numbers = self._numbers.get(producer)
-            if numbers is not None and numbers.exact:
-                different = numbers.count_below(
+            if numbers is not None and numbers.received.exact:
+                different = numbers.received.count_below(
                     count
                 )  # the sums never explain more than the set does, unless it is wrong
                 less, more = max(less, count - different), max(more, arrived.count - different)
             lost, duplicated = lost + less, duplicated + more
-        return lost, duplicated
+        return lost, max(0, duplicated - self.processed_again)
 
-    def _add_part(self, part: SequenceSums) -> None:
+    def _add_part(self, part: SequenceSums, restart: int) -> None:
         before = self._sums.get(part.producer)
         sums = replace(part, numbers=NumberSet())
         self._sums[part.producer] = sums if before is None else _add_sums([before, sums])
-        numbers = self._numbers.setdefault(part.producer, ReceivedNumbers())
-        numbers.exact = numbers.exact and _has_numbers(part)
-        if numbers.exact:
-            numbers.add(part.numbers)
+        numbers = self._numbers.setdefault(part.producer, RestartedNumbers())
+        numbers.received.exact = numbers.received.exact and _has_numbers(part)
+        if numbers.received.exact:
+            numbers.add(part.numbers, restart)
 
 
 def sum_sequence(producer: int, seq: NDArray[np.uint64]) -> SequenceSums:

@@ -86,10 +86,13 @@ class ReceivedNumbers:
         self._bits: dict[int, Bits] = {}
         self._counts: dict[int, int] = {}
 
-    def add(self, numbers: NumberSet) -> None:
-        """Add numbers; once they would take too much memory, `exact` is False and nothing is added any more."""
-        for first, bits in [*(piece for run in numbers.runs for piece in _run_pieces(run)), *numbers.masks]:
-            self._add_mask(first, np.frombuffer(bits, dtype=np.uint8))
+    def add(self, numbers: NumberSet) -> int:
+        """Add numbers, and return how many of them are new.
+
+        Once they would take too much memory, `exact` is False and nothing is added any more.
+        """
+        pieces = [*(piece for run in numbers.runs for piece in _run_pieces(run)), *numbers.masks]
+        return sum(self._add_mask(first, np.frombuffer(bits, dtype=np.uint8)) for first, bits in pieces)
 
     def count_below(self, end: int) -> int:
         """Return how many different numbers below `end` arrived."""
@@ -102,26 +105,45 @@ class ReceivedNumbers:
             return below
         return below + int(np.unpackbits(bits, count=rest, bitorder="little").sum(dtype=np.int64))
 
-    def _add_mask(self, first: int, mask: Bits) -> None:
-        place = first // 8
+    def _add_mask(self, first: int, mask: Bits) -> int:
+        place, new = first // 8, 0
         while len(mask) and self.exact:
             block, at = divmod(place, BLOCK // 8)
             part, mask = mask[: BLOCK // 8 - at], mask[BLOCK // 8 - at :]
             place += len(part)
             if self._counts.get(block) != BLOCK:
-                self._add_to_block(block, at, part)
+                new += self._add_to_block(block, at, part)
+        return new
 
-    def _add_to_block(self, block: int, at: int, mask: Bits) -> None:
+    def _add_to_block(self, block: int, at: int, mask: Bits) -> int:
         if block not in self._bits:
             if len(self._bits) >= MAX_BLOCKS:
                 self.exact = False
-                return
+                return 0
             self._bits[block], self._counts[block] = np.zeros(BLOCK // 8, dtype=np.uint8), 0
         before = self._bits[block][at : at + len(mask)]
-        self._counts[block] += int(np.bitwise_count(mask & ~before).sum(dtype=np.int64))
+        new = int(np.bitwise_count(mask & ~before).sum(dtype=np.int64))
+        self._counts[block] += new
         before |= mask
         if self._counts[block] == BLOCK:
             del self._bits[block]
+        return new
+
+
+class RestartedNumbers:
+    """The exact set of the numbers of one producer, and how many of them came again after a restart."""
+
+    def __init__(self) -> None:
+        self.received, self.again = ReceivedNumbers(), 0
+        self._restart, self._since = 0, ReceivedNumbers()
+
+    def add(self, numbers: NumberSet, restart: int) -> None:
+        """Add numbers that came after so many restarts."""
+        if restart != self._restart:
+            self._restart, self._since = restart, ReceivedNumbers()
+        new = self.received.add(numbers)
+        if restart:
+            self.again += self._since.add(numbers) - new
 
 
 def _run_pieces(run: Run) -> Iterator[tuple[int, bytes]]:

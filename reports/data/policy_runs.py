@@ -17,7 +17,7 @@ from bench.units import seconds_text
 
 COLUMNS = (
     "Policy", "Under target", "Most waiting", "Worker-seconds", "Changes", "Overshoot", "Settled after",
-    "Latency p50", "p99", "Sent", "Lost", "Repeated",
+    "Latency p50", "p99", "Sent", "Lost", "Repeated", "Processed again",
 )  # fmt: skip
 
 
@@ -127,12 +127,13 @@ def make_policy_rows(elastic: ElasticSystem) -> Iterator[tuple[str, ...]]:
 
 
 def _counts(measurement: Measurement | None) -> tuple[str, ...]:
-    """Return latencies from due to processed, and what was sent, lost and repeated."""
+    """Return latencies from due to processed, and what was sent, lost, repeated and processed again."""
     if measurement is None:
-        return ("",) * 5
+        return ("",) * 6
     latencies = (measurement.from_due.p50, measurement.from_due.p99)
     texts = (seconds_text(each) if each is not None else "" for each in latencies)
-    return (*texts, str(measurement.sent), str(measurement.lost), str(measurement.duplicated))
+    counts = (measurement.sent, measurement.lost, measurement.duplicated, measurement.processed_again)
+    return (*texts, *map(str, counts))
 
 
 def list_changes(policy: ScoredPolicy) -> Sequence[tuple[str, str, str]]:

@@ -43,9 +43,10 @@ def test_an_impossible_measurement_is_reported_with_its_figures(measurement, lim
     assert figures in check(measurement, **limits)
 
 
-def test_a_duplicate_is_no_impossible_result():
-    """A duplicate is the framework's, and counted as such."""
-    assert check(replace(GOOD, processed=10_001, duplicated=1)) is None
+@pytest.mark.parametrize("counter", ["duplicated", "processed_again"])
+def test_a_message_that_comes_twice_is_no_impossible_result(counter):
+    """It is the framework's, and counted as such."""
+    assert check(replace(GOOD, processed=10_001, **{counter: 1})) is None
 
 
 def test_few_messages_of_mixed_sizes_are_not_checked_against_a_link():

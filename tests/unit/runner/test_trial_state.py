@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from bench.model.measurement import Batches, PlannedTrial
 from bench.model.trace import Span, TraceEvents
 from bench.runner.trial_state import MAX_BACKLOG_S, MAX_MEMORY_SHARE, TrialState
-from bench.workload.delivery_counts import ProcessingReport, SequenceSums
+from bench.workload.delivery_counts import ProcessingReport, SequenceSums, sum_range
 from bench.workload.load_spec import LoadSpec, SendProgress
 
 BEGIN = 1000.0
@@ -218,3 +218,14 @@ def test_a_traced_trial_keeps_spans_also_of_workers_without_messages():
     assert trial.add_report(replace(processed(0, 5), trace=spans))
     assert [(span.begin, span.end) for span in trial.trace_events().spans] == [(10**9, 2 * 10**9)] * 2
     assert (len(state().trace_events()), trial.processed) == (0, 5)
+
+
+def test_what_is_processed_again_hides_no_message_that_waits():
+    """A trial ends when each message was processed, and not when as many were as were sent."""
+    trial = state()
+    trial.add_progress(sent(20, done=True))
+    trial.add_report(ProcessingReport(BEGIN + 1.0, 8, [sum_range(0, 10)]))
+    trial.add_report(ProcessingReport(BEGIN + 2.0, 8, [sum_range(0, 10)], restart=1))
+    assert (trial.processed, trial.is_exact, trial.losses()) == (10, False, (10, 0))
+    trial.add_report(ProcessingReport(BEGIN + 3.0, 8, [sum_range(0, 20)], restart=2))
+    assert (trial.processed, trial.is_exact, trial.counts.processed_again) == (20, True, 20)

@@ -181,3 +181,39 @@ def test_cpu_time_that_one_report_does_not_know_is_unknown():
     assert (counts.cpu_used_s, counts.unverified) == (None, 6)
     assert (merged.cpu_used_s, merged.unverified) == (None, 4)
     assert merge_reports([known, known])[0].cpu_used_s == 1.0
+
+
+def arrive(counts, numbers, restart):
+    """Add a report of messages that came after so many restarts."""
+    seq = np.array(numbers, dtype=np.uint64)
+    counts.add(ProcessingReport(0.0, 1, [sum_sequence(0, seq)], restart=restart))
+
+
+def test_what_a_restart_processes_again_is_neither_lost_nor_duplicated():
+    """Messages since the position that it went back to come again, each counted as often as that happened."""
+    counts = DeliveryCounts()
+    for restart, numbers in enumerate([range(50), range(30, 60), range(45, 100)]):
+        arrive(counts, numbers, restart)
+    assert counts.reconcile({0: 100}) == (0, 0)
+    assert (counts.count, counts.processed_again) == (135, 35)
+
+
+@pytest.mark.parametrize("restart", [0, 1], ids=["before", "after"])
+def test_a_message_that_comes_twice_without_a_restart_is_duplicated(restart):
+    """A restart excuses only what was processed before it, and nothing that is missing."""
+    counts = DeliveryCounts()
+    arrive(counts, range(10), 0)
+    for _ in range(2):
+        arrive(counts, range(20, 30), restart)
+    assert counts.reconcile({0: 30}) == (10, 10)
+    assert counts.processed_again == 0
+
+
+def test_numbers_of_each_producer_are_processed_again_by_themselves():
+    """Producers number their messages alike."""
+    counts = DeliveryCounts()
+    for restart, producer in [(0, 0), (1, 1), (1, 0)]:
+        sums = [sum_sequence(producer, np.arange(10, dtype=np.uint64))]
+        counts.add(ProcessingReport(0.0, 1, sums, restart=restart))
+    assert counts.reconcile({0: 10, 1: 10}) == (0, 0)
+    assert counts.processed_again == 10

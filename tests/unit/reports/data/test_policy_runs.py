@@ -43,14 +43,14 @@ def test_a_system_whose_workers_are_fixed_says_why() -> None:
     elastic = ElasticSystem("engine/source", (ScoredPolicy(run, None, None),))
     assert summarize_policies(elastic) == "engine/source: its workers are fixed."
     assert compare_policies(elastic) is None
-    assert list(make_policy_rows(elastic)) == [("quick", *[""] * 11)]
+    assert list(make_policy_rows(elastic)) == [("quick", *[""] * 12)]
 
 
 def test_a_row_has_the_score_and_the_exact_counts() -> None:
     """A load that is not met at its end never settles."""
     rows = list(make_policy_rows(BOTH))
     assert rows[0][:7] == ("slow", "10 s", "100", "10", "0", "0", "never")
-    assert rows[0][10:] == ("4", "0")
+    assert rows[0][10:] == ("4", "0", "7")
     assert rows[1][:7] == ("quick", "5 s", "100", "20", "1", "0", "5 s")
 
 
