@@ -32,20 +32,31 @@ class ReportConnection:
 
     It is for engines that do not tell their functions when there is nothing to do: reports that wait are sent all the
     same. Raises OSError where nobody listens.
+
+    Args:
+        address: of the server.
+        at_once: whether reports are sent when they are added: nothing is unsent if the process is killed after that.
     """
 
-    def __init__(self, address: ReportAddress) -> None:
+    def __init__(self, address: ReportAddress, *, at_once: bool = False) -> None:
         sock = socket.create_connection((address.host, address.port), timeout=_TIMEOUT_S)
         self._channel: Channel[Ready] = Channel(sock, Ready)
         self._channel.send(ReportHello(address.secret))
         self._channel.send(Ready())
+        self._at_once = at_once
         self._reports: list[ProcessingReport] = []
         self._lock, self._closed = Lock(), Event()
         self._sender = Thread(target=self._send_regularly, daemon=True, name="reports")
         self._sender.start()
 
     def add(self, reports: list[ProcessingReport]) -> None:
-        """Have reports sent within REPORT_INTERVAL_S."""
+        """Have reports sent within REPORT_INTERVAL_S; send them before it returns if they are to go at once.
+
+        Raises OSError then where the harness is gone.
+        """
+        if self._at_once:
+            self._send(reports)
+            return
         with self._lock:
             self._reports += reports
 
@@ -58,11 +69,14 @@ class ReportConnection:
     def _send_regularly(self) -> None:
         with contextlib.suppress(OSError):  # a harness that is gone needs no reports
             while not self._closed.wait(REPORT_INTERVAL_S):
-                self._send()
-            self._send()
+                self._send(self._take())
+            self._send(self._take())
 
-    def _send(self) -> None:
+    def _take(self) -> list[ProcessingReport]:
         with self._lock:
             reports, self._reports = self._reports, []
+        return reports
+
+    def _send(self, reports: list[ProcessingReport]) -> None:
         for report in merge_reports(reports):
             self._channel.send(report)

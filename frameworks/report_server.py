@@ -10,6 +10,8 @@ import threading
 from secrets import compare_digest, token_hex
 from typing import Any
 
+from msgspec.structs import replace
+
 from bench.errors import SiteError
 from bench.services.ports import LOOPBACK
 from bench.system.ipc import Inbox, Ready
@@ -20,16 +22,25 @@ logger = logging.getLogger(__name__)
 
 
 class ReportServer:
-    """A server for the reports of workers. Raises SiteError, naming the section's key, where it cannot listen."""
+    """A server for the reports of workers. Raises SiteError, naming the section's key, where it cannot listen.
 
-    def __init__(self, host: str = LOOPBACK, port: int = 0, *, key: str = "listen") -> None:
+    Args:
+        host: to listen at.
+        port: likewise; 0 for a free one.
+        key: of the site file, with which an error begins.
+        restarts: whether the engine ends all workers before it starts others from an earlier position: reports then say
+            how often it had done so.
+    """
+
+    def __init__(self, host: str = LOOPBACK, port: int = 0, *, key: str = "listen", restarts: bool = False) -> None:
         try:
             self._listener = socket.create_server((host, port), backlog=64)
         except OSError as problem:
             raise SiteError(f"site.{key}: cannot listen at {host}:{port}: {problem.strerror}") from problem
         self.address = ReportAddress(host, int(self._listener.getsockname()[1]), token_hex(16))
+        self._restarts = restarts
         self._inboxes: list[Inbox[Any]] = []
-        self._ready: set[int] = set()
+        self._ready: dict[int, int] = {}  # the restarts before each worker
         self._refused: set[int] = set()
         threading.Thread(target=self._accept, daemon=True, name="reports").start()
 
@@ -49,12 +60,12 @@ class ReportServer:
             ended = inbox.ended  # first: what came before the end is still received
             for one in inbox.receive():
                 if isinstance(one, ReportHello) and compare_digest(one.secret.encode(), self.address.secret.encode()):
-                    self._ready.add(index)
+                    self._ready[index] = self._count_restarts()
                 elif index not in self._ready:
                     ended = True
                 elif isinstance(one, ProcessingReport):
-                    reports.append(one)
-            if ended and index not in self._ready | self._refused:
+                    reports.append(replace(one, restart=self._ready[index]))
+            if ended and index not in self._ready and index not in self._refused:
                 self._refuse(index)
         return reports
 
@@ -65,6 +76,11 @@ class ReportServer:
         self._listener.close()
         for inbox in self._inboxes:
             inbox.close()
+
+    def _count_restarts(self) -> int:
+        """Return the restarts before a worker that connects now."""
+        before = max(self._ready.values(), default=0)
+        return before + 1 if self._restarts and self._ready and self.ended() == len(self._ready) else before
 
     def _refuse(self, index: int) -> None:
         self._refused.add(index)

@@ -78,3 +78,40 @@ def test_an_address_that_is_taken_is_told(server: ReportServer) -> None:
     """The error names the section of the site file and the address."""
     with pytest.raises(SiteError, match=rf"site\.engine\.listen: cannot listen at 127\.0\.0\.1:{server.address.port}"):
         ReportServer(server.address.host, server.address.port, key="engine.listen")
+
+
+def test_workers_that_come_after_all_others_ended_belong_to_a_restart() -> None:
+    """Their reports say so; a worker that comes beside another one belongs to the same start."""
+    server, received = ReportServer(restarts=True), list[ProcessingReport]()
+    for start in range(3):
+        connections = [ReportConnection(server.address) for _ in range(2)]
+        for connection in connections:
+            connection.add([REPORT])
+        wait_until(lambda start=start: received.extend(server.received()) or len(received) == 2 * start + 2)  # type: ignore[misc]
+        for connection in connections:
+            connection.close()
+        wait_until(lambda start=start: server.ended() == 2 * start + 2)  # type: ignore[misc]
+    server.close()
+    assert [one.restart for one in received] == [0, 0, 1, 1, 2, 2]
+
+
+def test_a_worker_in_place_of_one_that_ended_is_no_restart(server: ReportServer) -> None:
+    """Engines that replace one worker after the other process nothing again."""
+    received = list[ProcessingReport]()
+    for count in (1, 2):
+        connection = ReportConnection(server.address)
+        connection.add([REPORT])
+        connection.close()
+        wait_until(lambda count=count: received.extend(server.received()) or server.ended() == count)  # type: ignore[misc]
+    received += server.received()
+    assert [one.restart for one in received] == [0, 0]
+
+
+def test_a_report_at_once_is_sent_when_it_is_added(server: ReportServer) -> None:
+    """Nothing is unsent, so that nothing is lost with a worker that is killed."""
+    connection, received = ReportConnection(server.address, at_once=True), list[ProcessingReport]()
+    connection.add([REPORT, REPORT])
+    wait_until(lambda: received.extend(server.received()) or received)
+    connection.close()
+    received += server.received()
+    assert [one.count for one in received] == [6]
