@@ -5,6 +5,7 @@ from msgspec import Struct
 from bench.config.site import Site
 from bench.model.cell import Cell
 from bench.plugins import registry
+from bench.plugins.environment import RunEnvironment
 from bench.plugins.site_section import ExternalService, Section
 
 MIN_PARTITIONS = 2
@@ -49,16 +50,17 @@ def place(framework: str, source: str, site: Site, cores: int) -> Placement:
     return Placement(framework_remote, source_remote, cores, link)
 
 
-def partitions(configured: int | None, cell: Cell, site: Site, cores: int) -> int:
+def partitions(configured: int | None, cell: Cell, env: RunEnvironment) -> int:
     """Return the partitions of a cell's topic.
 
     Args:
-        configured: of the settings; None for as many as the framework has cores, and `MIN_PARTITIONS` at least.
+        configured: of the settings; None for as many as the framework has cores, or may have workers where these come
+            and go, and `MIN_PARTITIONS` at least.
         cell: the cell.
-        site: the site of the run.
-        cores: cores of this machine that a framework here has.
+        env: the environment of the run.
     """
-    return default_partitions(configured, place(cell.framework, cell.source, site, cores).cores)
+    cores = place(cell.framework, cell.source, env.site, env.cores).cores
+    return default_partitions(configured, max(cores, env.most_workers or 0))
 
 
 def default_partitions(configured: int | None, cores: int) -> int:

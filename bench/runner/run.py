@@ -125,6 +125,7 @@ def _environment(
         folder.folder / "data",
         options.cache,
         cores=framework_cores(scenario),
+        most_workers=scenario.elasticity.most if scenario.elasticity is not None else None,
         note=lambda text: notify(Note(text)),
         web=options.web,
     )

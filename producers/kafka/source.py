@@ -128,7 +128,7 @@ class KafkaSource:
         site = KAFKA_SITE.read(env.site)
         self._bootstrap = site.bootstrap if site is not None else self._embedded(cell, env)
         self._security = security.client_settings(site.security if site is not None else None)
-        self._parts = partitions(self._settings.partitions, cell, env.site, env.cores)
+        self._parts = partitions(self._settings.partitions, cell, env)
         topic = {
             "num_partitions": self._parts,
             "replication_factor": self._settings.replication,

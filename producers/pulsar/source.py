@@ -118,7 +118,7 @@ class PulsarSource:
             env.note(f"the site's Pulsar keeps messages in its own way: settings.pulsar.{without} have no effect")
         self._admin = Admin(site)
         name = f"{cell.name}-{secrets.token_hex(4)}"
-        parts = partitions(self._settings.partitions, cell, env.site, env.cores)
+        parts = partitions(self._settings.partitions, cell, env)
         self._admin.make_topic(name, parts)
         self._topic = name
         return Endpoint(

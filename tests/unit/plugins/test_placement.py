@@ -7,10 +7,13 @@ from msgspec.structs import replace
 
 from bench.config.scenario import Grid, LoadSettings, Scenario
 from bench.config.site import LoadHosts, Site
+from bench.model.cell import Cell
 from bench.model.message_sizes import MessageSize
-from bench.plugins.placement import Placement, framework_service, place, unreachable_reason
+from bench.plugins.environment import RunEnvironment
+from bench.plugins.placement import Placement, framework_service, partitions, place, unreachable_reason
 from bench.runner.cell_plan import plan_cell
 from bench.storage.run_folder import RunRecord
+from bench.system.supervisor import Supervisor
 from bench.units import Bandwidth, Seconds
 from frameworks.harmonicio.site import HarmonicioSite
 from frameworks.spark.site import SparkSite
@@ -52,6 +55,20 @@ def test_without_a_site_everything_runs_here() -> None:
     assert place("spark", "kafka", Site(), 2) == Placement(
         framework_remote=False, source_remote=False, cores=2, link=None
     )
+
+
+@pytest.mark.parametrize(
+    ("configured", "most_workers", "found"),
+    [(None, None, 2), (None, 8, 8), (3, 8, 3)],
+    ids=["cores", "workers at most", "as set"],
+)
+def test_a_topic_has_a_partition_for_each_task_that_may_read_it(
+    tmp_path: Path, configured: int | None, most_workers: int | None, found: int
+) -> None:
+    """One for each core, or for the most workers where they come and go, unless the scenario says."""
+    supervisor = Supervisor(tmp_path / "children", tmp_path / "logs")
+    env = RunEnvironment(Site(), supervisor, tmp_path, tmp_path, cores=2, most_workers=most_workers)
+    assert partitions(configured, Cell("python", "kafka", 100, 0.0), env) == found
 
 
 @pytest.mark.parametrize(
