@@ -143,7 +143,9 @@ class ElasticFramework(Protocol):
     def rescale(self, workers: int) -> None:
         """Begin to change to so many workers; returns at once, and `poll` goes on with the change.
 
-        A worker that has to go processes what it has received. No message is lost, whichever worker it is with.
+        A worker that has to go processes what it has received. No message is lost, whichever worker it is with. A
+        framework that goes on from an earlier position processes some of them again, and its reports say that it did
+        (`ProcessingReport.restart`).
         """
 
     def workers(self) -> Sequence[WorkerCounters]:

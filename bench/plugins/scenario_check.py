@@ -86,6 +86,8 @@ def config_warnings(scenario: Scenario, site: Site, cores: int) -> list[ConfigWa
 def _readers(cell: Cell, scenario: Scenario, cores: int) -> int:
     """Return how many tasks of a cell's framework, which has so many cores, read partitions at once."""
     plugin = registry.framework_plugin(cell.framework)
+    if scenario.elasticity is not None and not plugin.not_elastic:
+        cores = max(cores, scenario.elasticity.most)
     if plugin.readers is None:
         return cores
     return plugin.readers(registry.settings_of_framework(cell.framework, scenario.settings), cores)

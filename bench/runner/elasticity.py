@@ -29,8 +29,8 @@ from bench.storage.run_folder import ELASTICITY, RunFolder
 
 logger = logging.getLogger(__name__)
 
-START_TIMEOUT_S = 60.0
-"""For the workers to begin with."""
+START_TIMEOUT_S = 120.0
+"""For the workers to begin with; on a busy machine they take their time."""
 IN_FLIGHT_S = 0.5
 """A message that has been due for longer, and is not processed, waits."""
 
@@ -41,7 +41,8 @@ def follow_load(plans: Sequence[CellPlan], env: RunEnvironment, folder: RunFolde
     1. Deploy the system, and change it to the workers to begin with.
     2. Send the load, as one long trial. At the end of each interval, take a sample of what the workers have counted,
        ask the policy, store both, and begin to change the workers.
-    3. When the load is over, change to the most workers, so that what waits is processed soon; count what was lost.
+    3. When the load is over and messages wait, change to the most workers, so that they are processed soon. Count what
+       was lost.
     4. Store the trial, and the end of the policy's run.
 
     A system whose workers cannot come and go is recorded with its reason. A policy whose run is complete is not run
@@ -161,7 +162,10 @@ class _Follower:
         sample = self._meter.sample(workers, Offered(rate, waiting), at=at, seconds=seconds)
         plan = self._plan(sample, len(workers))
         self._keep(Decision(sample, {OPERATOR: self._wanted}, plan))
-        self._change(self._most if self._ended == len(self._loads) else plan.parallelism[OPERATOR])
+        if self._ended < len(self._loads):
+            self._change(plan.parallelism[OPERATOR])
+        elif waiting:
+            self._change(self._most)
 
     def _plan(self, sample: Sample, running: int) -> Plan:
         """Return what the policy wants, within the limits; it sees only intervals with those that it asked for."""

@@ -4,8 +4,10 @@ import contextlib
 import logging
 import threading
 import time
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 
+from bench.elasticity.live_samples import WorkerCounters
 from bench.errors import NotReadyError, PluginError, ProcessDiedError, ServiceError
 from bench.model.cell import Cell
 from bench.plugins.environment import RunEnvironment
@@ -17,6 +19,7 @@ from frameworks.flink.commands import SubmitJob, Submitted, Work
 from frameworks.flink.conf import FlinkSettings, job_conf, kafka_options, max_messages
 from frameworks.flink.installation import job_jars
 from frameworks.flink.rest import ENDED, FlinkRest
+from frameworks.flink.scaling import JobScaling
 from frameworks.report_server import ReportServer
 
 __all__ = ["FlinkFramework", "FlinkSettings"]
@@ -57,30 +60,34 @@ class FlinkFramework:
             ServiceError: the cluster, the client or a task does not come up, or the connector cannot be had.
         """
         settings, cluster = self._settings, cluster_of(self._settings, env)
+        elastic, slots = env.most_workers is not None, slots_of(self._settings, env)
         with ExitStack() as opening:
-            reports = opening.enter_context(contextlib.closing(ReportServer(*cluster.listen, key="flink.listen")))
+            server = ReportServer(*cluster.listen, key="flink.listen", restarts=elastic)
+            reports = opening.enter_context(contextlib.closing(server))
             command = SubmitJob(
                 rest=cluster.rest.address,
                 mode=settings.mode,
                 jars=tuple(map(str, job_jars(env.cache, env.note))),
                 modules=str(cluster.modules or ""),
-                conf=job_conf(settings, cell, slots=slots_of(settings, env), python=cluster.python),
+                conf=job_conf(settings, cell, parallelism=1 if elastic else slots, python=cluster.python),
                 source=kafka_options(settings, endpoint, max_messages(settings, cell)),
-                work=Work(work, reports.address),
+                work=Work(work, reports.address, at_once=elastic),
             )
             job = _submit(command, cluster, env)
             opening.callback(_end_job, job, cluster)
             _wait_until_it_reads(job, cluster)
             opening.pop_all()  # it stays open
-        return RunningJob(job, cluster, reports)
+        return RunningJob(cluster, reports, JobScaling(cluster.rest, job, min(slots, endpoint.parts)))
 
 
 class RunningJob:
     """The job of one cell, all of whose tasks run; its cluster outlives it."""
 
-    def __init__(self, job: str, cluster: EmbeddedFlinkCluster | SiteFlinkCluster, reports: ReportServer) -> None:
-        self._job, self.cluster, self._reports, self._closed = job, cluster, reports, False
-        self._watch = JobWatch(cluster.rest, job)
+    def __init__(
+        self, cluster: EmbeddedFlinkCluster | SiteFlinkCluster, reports: ReportServer, scaling: JobScaling
+    ) -> None:
+        self.cluster, self._reports, self._scaling, self._closed = cluster, reports, scaling, False
+        self._watch = JobWatch(cluster.rest, scaling.job, scaling.look)
 
     @property
     def session(self) -> str:
@@ -100,9 +107,22 @@ class RunningJob:
         self.cluster.check()
         if failure is not None:
             raise ProcessDiedError(f"the job of Flink ended: {failure}", self.cluster.log)
-        if ended:
+        if ended and not self._scaling.has_begun:
             raise ProcessDiedError("a Python worker of Flink ended", self.cluster.log)
         return reports
+
+    @property
+    def max_workers(self) -> int:
+        """Return the highest parallelism."""
+        return self._scaling.max_workers
+
+    def rescale(self, workers: int) -> None:
+        """Begin to change the parallelism; PluginError where Flink refuses."""
+        self._scaling.rescale(workers)
+
+    def workers(self) -> Sequence[WorkerCounters]:
+        """Return what each subtask has counted since its metrics were known."""
+        return self._scaling.counters()
 
     def close(self) -> None:
         """Stop; idempotent."""
@@ -110,7 +130,7 @@ class RunningJob:
             return
         self._closed = True
         self._watch.close()
-        _end_job(self._job, self.cluster)
+        _end_job(self._scaling.job, self.cluster)
         self._reports.close()
 
 
@@ -160,12 +180,17 @@ class JobWatch:
     """A thread that asks for the state of a job, so that nobody else has to wait for the answer.
 
     A cluster that does not answer is no failure of the job: the harness sees by itself when its processes end.
+
+    Args:
+        rest: of the cluster.
+        job: its id.
+        look: called each time; it may raise ServiceError.
     """
 
-    def __init__(self, rest: FlinkRest, job: str) -> None:
+    def __init__(self, rest: FlinkRest, job: str, look: Callable[[], None]) -> None:
         self.failure: str | None = None
         """why the job ended; None while it runs"""
-        self._rest, self._job, self._closed = rest, job, threading.Event()
+        self._rest, self._job, self._look, self._closed = rest, job, look, threading.Event()
         threading.Thread(target=self._run, daemon=True, name="flink job").start()
 
     def close(self) -> None:
@@ -178,6 +203,7 @@ class JobWatch:
                 view = self._rest.job(self._job)
                 if view.failing:
                     self.failure = failure_of(self._rest, self._job, view.state)
+                self._look()
             except ServiceError as problem:
                 logger.debug("%s", problem)
 

@@ -15,6 +15,9 @@ class Work(Struct, frozen=True):
 
     work: MessageProcessor
     reports: ReportAddress
+    at_once: bool = False
+    """whether a report is sent before Flink gets the results, so that no checkpoint has messages that are not reported
+    """
 
 
 class SubmitJob(Struct, frozen=True, tag="submit_job"):

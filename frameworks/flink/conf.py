@@ -15,6 +15,14 @@ from frameworks.flink.commands import Mode
 from frameworks.kafka_secrets import kafka_settings
 
 Value = str | int | float | bool
+_ADAPTIVE = "jobmanager.adaptive-scheduler.executing."
+_ELASTIC: Mapping[str, Value] = {
+    "jobmanager.scheduler": "adaptive",
+    f"{_ADAPTIVE}cooldown-after-rescaling": "1 s",  # 30 s as shipped, in which no other change is looked at
+    f"{_ADAPTIVE}resource-stabilization-timeout": "1 s",  # 60 s as shipped, for slots that are there already
+    "metrics.fetcher.update-interval": 500,  # 10 s as shipped
+}
+"""Of a cluster whose jobs change their parallelism while they run."""
 Memory = Annotated[str, Meta(pattern="^[1-9][0-9]*[mg]$(?!\n)")]
 MAX_BATCH_CPU_S = 0.1
 """CPU time that the messages of a bundle may ask for. While Python works on a bundle, its subtask takes no message."""
@@ -27,7 +35,7 @@ class FlinkSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """The settings of Flink; README.md says why the defaults are what they are."""
 
     cores: Annotated[int, Meta(ge=1)] | None = None
-    """parallelism of the job, and task slots; the run's cores when left out"""
+    """parallelism of the job, and task slots; when left out the run's cores, or `elasticity.most` of that kind"""
     mode: Mode = "table"
     """a pandas UDF of the Table API, which gets batches, or a function of the DataStream API, which gets one message"""
     batch: Size = Size(8 * 10**6)
@@ -52,8 +60,14 @@ class Ports(Struct, frozen=True):
     rpc: int
 
 
-def cluster_conf(settings: FlinkSettings, slots: int) -> dict[str, str]:
-    """Return the options of a cluster of its own; a cell that needs others needs another cluster."""
+def cluster_conf(settings: FlinkSettings, slots: int, *, elastic: bool = False) -> dict[str, str]:
+    """Return the options of a cluster of its own; a cell that needs others needs another cluster.
+
+    Args:
+        settings: of the scenario.
+        slots: of the cluster.
+        elastic: whether the parallelism of its jobs changes while they run.
+    """
     return _texts(
         {
             "jobmanager.memory.process.size": "1g",
@@ -64,6 +78,7 @@ def cluster_conf(settings: FlinkSettings, slots: int) -> dict[str, str]:
             "taskmanager.memory.task.off-heap.size": "512m",  # Arrow's and gRPC's buffers for the Python workers
             "taskmanager.numberOfTaskSlots": slots,
             "web.submit.enable": False,
+            **(_ELASTIC if elastic else {}),
             **settings.conf,
         }
     )
@@ -88,13 +103,13 @@ def local_conf(ports: Ports, folder: Path) -> dict[str, str]:
     )
 
 
-def job_conf(settings: FlinkSettings, cell: Cell, *, slots: int, python: str) -> dict[str, str]:
+def job_conf(settings: FlinkSettings, cell: Cell, *, parallelism: int, python: str) -> dict[str, str]:
     """Return the options of one cell's job.
 
     Args:
         settings: of the scenario.
         cell: the cell.
-        slots: how many subtasks process messages.
+        parallelism: how many subtasks process messages.
         python: the interpreter of Flink's Python workers.
     """
     most = max_messages(settings, cell)
@@ -102,7 +117,7 @@ def job_conf(settings: FlinkSettings, cell: Cell, *, slots: int, python: str) ->
         {
             "pipeline.name": cell.name,
             "pipeline.object-reuse": True,
-            "parallelism.default": slots,
+            "parallelism.default": parallelism,
             "execution.attached": False,
             "execution.checkpointing.interval": f"{round(settings.checkpoint_interval * 1000)} ms",
             "execution.checkpointing.mode": "EXACTLY_ONCE",

@@ -32,6 +32,7 @@ plugin = FrameworkPlugin(
     ),
     environment=ENVIRONMENT,
     readers=lambda settings, cores: settings.cores or cores,
+    not_elastic="",
     site=FLINK_SITE,
     preflight=missing,
     prepare=prepare,

@@ -22,7 +22,8 @@ class PandasWork(ScalarFunction):  # type: ignore[misc]  # PyFlink is not instal
     def open(self, function_context: Any) -> None:  # noqa: ARG002  PyFlink's signature
         """Connect to the harness."""
         given = msgspec.json.decode(self._given, type=Work)
-        self._work, self._reports = replace(given.work, results_together=True), ReportConnection(given.reports)
+        self._work = replace(given.work, results_together=True)
+        self._reports = ReportConnection(given.reports, at_once=given.at_once)
 
     def eval(self, bodies: pd.Series) -> pd.Series:
         """Process messages; return a zero for each."""
@@ -49,7 +50,7 @@ class MessageWork(FlatMapFunction):  # type: ignore[misc]
     def open(self, runtime_context: Any) -> None:  # noqa: ARG002  PyFlink's signature
         """Connect to the harness."""
         given = msgspec.json.decode(self._given, type=Work)
-        self._work, self._reports = given.work, ReportConnection(given.reports)
+        self._work, self._reports = given.work, ReportConnection(given.reports, at_once=given.at_once)
 
     def flat_map(self, value: str) -> list[int]:
         """Process a message, which PyFlink gives as a text of Latin-1."""

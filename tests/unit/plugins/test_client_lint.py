@@ -39,6 +39,14 @@ def test_fewer_partitions_than_cores_are_warned_of(tmp_path):
     assert config_warnings(scenario(tmp_path, "systems=spark/kafka,spark/tcp"), site, 2) == []
 
 
+def test_fewer_partitions_than_workers_at_most_are_warned_of(tmp_path):
+    """Workers that come and go need partitions for the most of them; bridges are as many as ever."""
+    elastic = ["kind=elasticity", "elasticity={load: [{time: 60 s, rate: 1 /s}], policies: [fixed], most: 8}"]
+    changes = ["settings.kafka.partitions=4", "systems=flink/kafka,harmonicio/kafka", *elastic]
+    (found,) = told(tmp_path, *changes)
+    assert "flink/kafka reads with 8 tasks, but only 4 of them get a partition" in found.text
+
+
 def test_our_own_senders_have_no_mistake(tmp_path):
     """With the settings as they are."""
     assert told(tmp_path, "systems=python/kafka,spark/tcp,spark/files,capacity/memory") == []

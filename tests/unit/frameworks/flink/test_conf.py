@@ -27,8 +27,8 @@ ENDPOINT = Endpoint("kafka", "127.0.0.1:9092", "topic-1", 2)
 
 
 def conf_of(settings: FlinkSettings, cell: Cell) -> dict[str, str]:
-    """Return the options of a cell's job on two slots."""
-    return job_conf(settings, cell, slots=2, python="/python")
+    """Return the options of a cell's job with two subtasks."""
+    return job_conf(settings, cell, parallelism=2, python="/python")
 
 
 @pytest.mark.parametrize(
@@ -49,6 +49,12 @@ def test_a_job_has_checkpoints_and_never_starts_again() -> None:
     assert conf["execution.checkpointing.interval"] == "2500 ms"
     assert conf["restart-strategy.type"] == "disable"
     assert conf["python.execution-mode"] == "process"
+
+
+def test_a_cluster_has_the_adaptive_scheduler_only_where_workers_come_and_go() -> None:
+    """Maps are measured with the scheduler that Flink ships."""
+    assert cluster_conf(FlinkSettings(), 8, elastic=True)["jobmanager.scheduler"] == "adaptive"
+    assert "jobmanager.scheduler" not in cluster_conf(FlinkSettings(), 2)
 
 
 def test_the_last_word_is_the_scenarios() -> None:
