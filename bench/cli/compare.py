@@ -1,13 +1,16 @@
 """`bench compare`."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from bench.cli.output import say
 from bench.cli.verify import complain_of_differences
 from bench.errors import UsageError
+
+if TYPE_CHECKING:
+    from bench.storage.records import RunRecord
 
 
 def register(app: typer.Typer) -> None:
@@ -24,10 +27,10 @@ def compare(
         str, typer.Option("--fail-if", metavar="WORD", help="Exit code 4 if a cell of B is: slower, faster.")
     ] = "",
 ) -> None:
-    """Compare each cell of B with A: faster, slower or undecided.
+    """Compare each cell of B with A: faster, slower or undecided. Of runs of kind elasticity, compare the policies.
 
     At most 1 in 20 maps of equal systems shows any change. A difference that the machine's speed may explain, where
-    both runs measured it, is undecided.
+    both runs measured it, is undecided. Of policies no difference has an interval: each run has followed its load once.
     """
     from bench.analysis import comparison
     from bench.analysis.intervals import name_intervals
@@ -37,7 +40,13 @@ def compare(
 
     if fail_if not in ("", "slower", "faster"):
         raise UsageError(f"--fail-if {fail_if}: found no such verdict; allowed: slower, faster")
-    calibrated = [registry.is_calibrated(read_run(folder).scenario.search.strategy) for folder in (first, second)]
+    records = [read_run(folder) for folder in (first, second)]
+    if any(record.scenario.elasticity is not None for record in records):
+        if fail_if:
+            raise UsageError(f"--fail-if {fail_if}: is for runs of kind map; policies have no interval that decides")
+        _compare_policies((first, second), records)
+        return
+    calibrated = [registry.is_calibrated(record.scenario.search.strategy) for record in records]
     complain_of_differences([first, second])
     results = [
         name_intervals(read_results(folder), calibrated=known)
@@ -62,3 +71,16 @@ def compare(
             " a difference that this may explain counts as undecided"
         )
     raise typer.Exit(4 if counts.get(fail_if) else 0)
+
+
+def _compare_policies(folders: tuple[Path, Path], records: "list[RunRecord]") -> None:
+    """Print the policies of two runs of kind elasticity side by side; UsageError if they had different loads."""
+    from bench.cli.policy_comparison_table import print_policy_comparison
+    from bench.elasticity.live_comparison import list_changed_settings, why_not_compared
+    from bench.runner.elasticity import read_policy_results
+
+    first, second = (record.scenario for record in records)
+    if reason := why_not_compared(first, second):
+        raise UsageError(f"{folders[1]}: {reason}")
+    complain_of_differences(folders)
+    print_policy_comparison([read_policy_results(folder) for folder in folders], list_changed_settings(first, second))

@@ -40,10 +40,13 @@ def report(
     complain_of_differences(folders)
     kind = read_run(folders[0]).scenario.kind
     if len(folders) > 1:
-        if other := next((one for one in folders if read_run(one).scenario.kind != "map"), None):
-            raise UsageError(f"{other}: only runs of kind map are put side by side")
-        missing = "no installed report format can show several runs; pip install 'stream-bench[report]'"
-        say(str(registry.find_report_ability(lambda plugin: plugin.compare, missing)(folders, out)))
+        if other := next((one for one in folders if read_run(one).scenario.kind != kind), None):
+            raise UsageError(
+                f"{other}: is of another kind than {folders[0]}; only runs of one kind are put side by side"
+            )
+        missing = f"no installed report format can show several runs of kind {kind}; pip install 'stream-bench[report]'"
+        write = registry.find_report_ability(lambda one: one.compare if one.kind == kind else None, missing)
+        say(str(write(folders, out)))
         return
     usual = [name for name, plugin in registry.report_plugins() if plugin.default and plugin.kind == kind]
     _write(folders[0], split_names(formats) or usual)

@@ -84,7 +84,7 @@ def _last_attempt(system: str, policy: str, records: Sequence[LiveRecord]) -> Li
 
 def score_live(decisions: Sequence[Decision]) -> LiveScore:
     """Return the score of a run of at least one interval."""
-    loads = [list(group) for _, group in groupby(decisions, key=lambda one: one.sample.offered[SOURCE])]
+    loads = split_by_load(decisions)
     settled = [_settle_s(load) for load in loads]
     return LiveScore(
         score_run(decisions),
@@ -92,6 +92,11 @@ def score_live(decisions: Sequence[Decision]) -> LiveScore:
         steps=max(sum(one.is_change for one in load) for load in loads),
         settle_s=None if None in settled else max(each for each in settled if each is not None),
     )
+
+
+def split_by_load(decisions: Sequence[Decision]) -> list[list[Decision]]:
+    """Return the intervals of each load, which is one rate for one or more intervals."""
+    return [list(group) for _, group in groupby(decisions, key=lambda one: one.sample.offered[SOURCE])]
 
 
 def worker_rate(decisions: Sequence[Decision]) -> float | None:

@@ -196,7 +196,7 @@ class ReportPlugin:
     write: Callable[[Path], Sequence[Path]] | None = None
     """run folder -> files written into it"""
     kind: str = "map"
-    """of the scenarios whose runs it writes files of"""
+    """of the scenarios whose runs it writes files of, or shows side by side"""
     default: bool = False
     """written at the end of every run"""
     export: bool = False

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from bench.config.elasticity import Elasticity
 from bench.config.load_profile import profile_over_time
+from bench.elasticity.live_comparison import PolicyResult
 from bench.elasticity.live_run import FORMAT, LivePolicyRun, LiveRecord, policy_runs
 from bench.elasticity.live_samples import FLOW, OPERATOR, Offered, WorkerMeter
 from bench.elasticity.policy import Plan, Policy
@@ -25,7 +26,7 @@ from bench.runner.progress import CellStarted, IntervalEnded, Notify, PolicyEnde
 from bench.runner.trial import run_trial
 from bench.runner.trial_state import TrialState
 from bench.storage.json_lines import read_lines
-from bench.storage.run_folder import ELASTICITY, RunFolder
+from bench.storage.run_folder import ELASTICITY, RunFolder, read_trials
 
 logger = logging.getLogger(__name__)
 
@@ -65,6 +66,15 @@ def follow_load(plans: Sequence[CellPlan], env: RunEnvironment, folder: RunFolde
 def read_policy_runs(folder: Path) -> list[LivePolicyRun]:
     """Return what policies did in a run so far; UsageError if elasticity.jsonl cannot be read."""
     return policy_runs(read_lines(folder / ELASTICITY, LiveRecord))
+
+
+def read_policy_results(folder: Path) -> list[PolicyResult]:
+    """Return what policies did in a run so far, each with its measurement; UsageError if a file cannot be read."""
+    trials = {(entry.cell.system, entry.measurement.planned.number): entry.measurement for entry in read_trials(folder)}
+    return [
+        PolicyResult(one, None if one.end is None or one.end.trial is None else trials.get((one.system, one.end.trial)))
+        for one in read_policy_runs(folder)
+    ]
 
 
 def interval_loads(elasticity: Elasticity) -> list[float]:

@@ -6,34 +6,34 @@ from pathlib import Path
 from msgspec import Struct
 
 from bench.config.scenario import Scenario
-from bench.elasticity.live_run import LivePolicyRun, LiveScore, needed_workers, score_live, worker_rate
+from bench.elasticity.live_comparison import FIGURES, PolicyResult, figure_texts
+from bench.elasticity.live_run import LivePolicyRun, needed_workers, worker_rate
 from bench.elasticity.live_samples import SOURCE
 from bench.elasticity.policy_comparison import Following, PolicyComparison, PolicyRun
 from bench.errors import UsageError
-from bench.model.measurement import Measurement
-from bench.runner.elasticity import read_policy_runs
-from bench.storage.run_folder import read_run, read_trials
+from bench.runner.elasticity import read_policy_results
+from bench.storage.run_folder import read_run
 from bench.units import seconds_text
 
-COLUMNS = (
-    "Policy", "Under target", "Most waiting", "Worker-seconds", "Changes", "Overshoot", "Settled after",
-    "Latency p50", "p99", "Sent", "Lost", "Repeated", "Processed again",
-)  # fmt: skip
-
-
-class ScoredPolicy(Struct, frozen=True):
-    """A policy's run with its score and the counts of its trial; None where there are none."""
-
-    run: LivePolicyRun
-    live: LiveScore | None
-    measurement: Measurement | None
+COLUMNS = ("Policy", *FIGURES)
+ABOUT_COLUMNS = (
+    "Under target: the time in which less was taken than offered. Worker-seconds: the cost, workers times seconds."
+    " Overshoot: the most workers that a change added beyond those that the load needs. Settled after: the longest time"
+    " from a change of the load to the last change of workers; “never” where a load was not met at its end. Latency is"
+    " the time from when a message was due until it was processed. Lost and repeated messages are counted exactly;"
+    " those that a change of workers made the framework process once more are no fault, and are counted apart."
+)
+ABOUT_FIGURE = (
+    "Above: what was offered, and what the workers can take by their true rate (messages by the time of useful work)."
+    " Below: messages that have been due for more than half a second and are not processed."
+)
 
 
 class ElasticSystem(Struct, frozen=True):
     """A system and the policies that scaled it, in the scenario's order."""
 
     system: str
-    policies: tuple[ScoredPolicy, ...]
+    policies: tuple[PolicyResult, ...]
 
     @property
     def worker_hz(self) -> float | None:
@@ -50,20 +50,11 @@ def read_elastic_systems(folder: Path) -> tuple[Scenario, tuple[ElasticSystem, .
     scenario = read_run(folder).scenario
     if scenario.elasticity is None:
         raise UsageError(f"{folder}: is of kind {scenario.kind}; its report has the formats html and pdf")
-    trials = {(entry.cell.system, entry.measurement.planned.number): entry.measurement for entry in read_trials(folder)}
-    runs = read_policy_runs(folder)
-    systems = []
-    for system in dict.fromkeys(run.system for run in runs):
-        own = [run for run in runs if run.system == system]
-        scored = [
-            ScoredPolicy(
-                run,
-                score_live(run.decisions) if run.decisions else None,
-                trials.get((system, run.end.trial)) if run.end is not None and run.end.trial is not None else None,
-            )
-            for run in own
-        ]
-        systems.append(ElasticSystem(system, tuple(scored)))
+    results = read_policy_results(folder)
+    systems = [
+        ElasticSystem(system, tuple(each for each in results if each.run.system == system))
+        for system in dict.fromkeys(each.run.system for each in results)
+    ]
     return scenario, tuple(systems)
 
 
@@ -114,29 +105,10 @@ def _why(run: LivePolicyRun) -> str:
 def make_policy_rows(elastic: ElasticSystem) -> Iterator[tuple[str, ...]]:
     """Yield the texts of COLUMNS for each policy; an empty text is not known."""
     for policy in elastic.policies:
-        live, counts = policy.live, _counts(policy.measurement)
-        if live is None:
-            yield (policy.run.policy, *[""] * 6, *counts)
-            continue
-        score = live.score
-        settled = seconds_text(live.settle_s) if live.settle_s is not None else "never"
-        yield (
-            policy.run.policy, seconds_text(score.under_target_s), f"{score.max_backlog:.0f}",
-            f"{score.instance_s:.0f}", str(score.changes), str(live.overshoot), settled, *counts,
-        )  # fmt: skip
+        yield policy.run.policy, *figure_texts(policy)
 
 
-def _counts(measurement: Measurement | None) -> tuple[str, ...]:
-    """Return latencies from due to processed, and what was sent, lost, repeated and processed again."""
-    if measurement is None:
-        return ("",) * 6
-    latencies = (measurement.from_due.p50, measurement.from_due.p99)
-    texts = (seconds_text(each) if each is not None else "" for each in latencies)
-    counts = (measurement.sent, measurement.lost, measurement.duplicated, measurement.processed_again)
-    return (*texts, *map(str, counts))
-
-
-def list_changes(policy: ScoredPolicy) -> Sequence[tuple[str, str, str]]:
+def list_changes(policy: PolicyResult) -> Sequence[tuple[str, str, str]]:
     """Return (time, workers before and after, reason) of each change."""
     return [
         (

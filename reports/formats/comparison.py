@@ -108,6 +108,11 @@ def write(runs: Sequence[Path], out: Path) -> Path:
             styles=Markup("\n".join(embedder.css() for embedder in (*embedders, forests))),  # noqa: S704  matplotlib's styles
         )
     )
+    return write_comparison(names, text, out)
+
+
+def write_comparison(names: Sequence[str], text: str, out: Path) -> Path:
+    """Write the page that compares runs of these names; return its path, or raise UsageError."""
     path = out / f"compare-{'-vs-'.join(names)}"[:200]
     path = path.with_name(f"{path.name}.html")
     try:

@@ -9,6 +9,8 @@ from bench.config.scenario import Scenario
 from bench.plugins.plugin import ReportPlugin
 from bench.units import seconds_text, size_text
 from reports.data.policy_runs import (
+    ABOUT_COLUMNS,
+    ABOUT_FIGURE,
     COLUMNS,
     ElasticSystem,
     compare_policies,
@@ -50,9 +52,11 @@ def render_page(scenario: Scenario, systems: tuple[ElasticSystem, ...]) -> str:
         .get_template("policies.html")
         .render(
             title=scenario.title or scenario.name,
-            load=_describe_load(scenario),
+            load=describe_load(scenario),
             parts=parts,
             columns=COLUMNS,
+            about_columns=ABOUT_COLUMNS,
+            about_figure=ABOUT_FIGURE,
             styles=Markup(embedder.css()),  # noqa: S704  made of matplotlib's styles
         )
     )
@@ -71,7 +75,7 @@ def _make_part(elastic: ElasticSystem, embedder: SvgEmbedder) -> SystemPart:
     )
 
 
-def _describe_load(scenario: Scenario) -> str:
+def describe_load(scenario: Scenario) -> str:
     """Return a sentence about load and workers; it says where workers were throttled."""
     elasticity, grid = scenario.elasticity, scenario.grid
     if elasticity is None:

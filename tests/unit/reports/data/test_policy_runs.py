@@ -4,11 +4,11 @@ import pytest
 from sample_policies import BOTH, QUICK_ONE, make_decision, make_policy
 from sample_runs import QUICK, make_run
 
+from bench.elasticity.live_comparison import PolicyResult
 from bench.elasticity.live_run import FORMAT, LivePolicyRun, LiveRecord
 from bench.errors import UsageError
 from reports.data.policy_runs import (
     ElasticSystem,
-    ScoredPolicy,
     compare_policies,
     list_changes,
     make_policy_rows,
@@ -40,7 +40,7 @@ def test_a_system_whose_workers_are_fixed_says_why() -> None:
     """There is nothing to score."""
     end = LiveRecord(FORMAT, "engine/source", "quick", 1, "unsupported", reason="its workers are fixed")
     run = LivePolicyRun("engine/source", "quick", 1, [], end)
-    elastic = ElasticSystem("engine/source", (ScoredPolicy(run, None, None),))
+    elastic = ElasticSystem("engine/source", (PolicyResult(run, None),))
     assert summarize_policies(elastic) == "engine/source: its workers are fixed."
     assert compare_policies(elastic) is None
     assert list(make_policy_rows(elastic)) == [("quick", *[""] * 12)]
