@@ -99,7 +99,10 @@ def _write(folder: Path, formats: list[str]) -> None:
         if plugin.write is None:
             raise UsageError(f"--format {name}: it writes no files of a run")
         if plugin.kind != kind:
-            raise UsageError(f"--format {name}: it is for runs of kind {plugin.kind}; {folder} is of kind {kind}")
+            right = [own for own, other in registry.report_plugins() if other.write is not None and other.kind == kind]
+            raise UsageError(
+                f"--format {name}: it is for runs of kind {plugin.kind}; {folder} is of kind {kind}: {', '.join(right)}"
+            )
         writers.append(plugin.write)
     for write in writers:
         for file in write(folder):

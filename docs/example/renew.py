@@ -74,7 +74,7 @@ def _compare(runs: Sequence[RunData]) -> str:
 
 
 def _list_facts(run_data: RunData) -> list[tuple[str, str]]:
-    return [*describe_subject(run_data), *describe_machine(run_data), *describe_repetition(run_data)]
+    return [*describe_subject(run_data), *describe_machine(run_data.record), *describe_repetition(run_data.record)]
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from typing import Any
 from bench.config.scenario import Scenario
 from bench.model.cell import Cell
 from bench.model.measurement import Measurement
+from bench.storage.records import RunRecord
 from bench.units import Seconds, exact_text, rate_text, seconds_text, size_text
 from reports.data.run_data import CellData, RunData
 
@@ -40,14 +41,35 @@ def describe_subject(run_data: RunData) -> Pairs:
         ("Load", _describe_load(scenario)),
         ("Search", _describe_search(scenario)),
         ("Objectives", _describe_objectives(scenario)),
-        *(
-            (f"Settings of {plugin}", _join_settings(settings))
-            for plugin, settings in sorted(scenario.settings.items())
-        ),
+        *_describe_settings(scenario),
         ("Measured", f"{finished} of {len(run_data.cells)} cells, {len(measurements)} trials, {spent}"),
         ("Started", run_data.record.started),
         *_describe_time(run_data.record.started, measurements),
     ]
+
+
+def describe_elasticity(record: RunRecord) -> Pairs:
+    """Return what policies were compared on, and by which settings; empty for a run of another kind."""
+    scenario, elasticity = record.scenario, record.scenario.elasticity
+    if elasticity is None:
+        return []
+    size, cost = size_text(int(scenario.grid.message_size[0])), seconds_text(float(scenario.grid.cpu_cost[0]))
+    burnt = "" if float(elasticity.duty) == 1 else f", {float(elasticity.duty):.0%} of it burnt, the rest slept"
+    return [
+        ("Scenario", scenario.name),
+        ("Systems", ", ".join(scenario.systems)),
+        ("Policies", ", ".join(elasticity.policies)),
+        ("Messages", f"{size}, {cost} each{burnt}"),
+        ("Load", f"{seconds_text(elasticity.seconds)}, {_describe_load(scenario)}"),
+        ("Workers", f"{elasticity.start} at the beginning, {elasticity.most} at most"),
+        ("Decisions", f"every {seconds_text(float(elasticity.interval))}"),
+        *_describe_settings(scenario),
+        ("Started", record.started),
+    ]
+
+
+def _describe_settings(scenario: Scenario) -> Pairs:
+    return [(f"Settings of {plugin}", _join_settings(own)) for plugin, own in sorted(scenario.settings.items())]
 
 
 def _describe_time(started: str, measurements: Sequence[Measurement]) -> Pairs:
@@ -84,9 +106,9 @@ def _describe_objectives(scenario: Scenario) -> str:
     return ", ".join(objectives)
 
 
-def describe_machine(run_data: RunData) -> Pairs:
+def describe_machine(record: RunRecord) -> Pairs:
     """Return what the run recorded of its site and machine, well-known facts first."""
-    facts = run_data.record.facts
+    facts = record.facts
     labelled = [name for name in LABELS if name in facts and name not in REPEAT]
     rest = sorted(name for name in facts if name not in LABELS and name != "versions")
     pairs = [
@@ -96,12 +118,12 @@ def describe_machine(run_data: RunData) -> Pairs:
     ]
     if facts.get("versions"):
         pairs.append(("Versions", _format_fact("versions", facts["versions"])))
-    return [("Site", run_data.record.site.name), *pairs]
+    return [("Site", record.site.name), *pairs]
 
 
-def describe_repetition(run_data: RunData) -> Pairs:
+def describe_repetition(record: RunRecord) -> Pairs:
     """Return the command and the revision that repeat the run."""
-    facts = run_data.record.facts
+    facts = record.facts
     return [(LABELS[name], str(facts[name])) for name in REPEAT if facts.get(name)]
 
 

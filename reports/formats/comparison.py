@@ -219,7 +219,7 @@ def _summarize_words(first: str, name: str, words: Sequence[str]) -> str:
 
 def _make_column(name: str, run_data: RunData, embedder: SvgEmbedder) -> Column:
     winners = make_winner_map(run_data)
-    facts = [*describe_subject(run_data), *describe_machine(run_data)]
+    facts = [*describe_subject(run_data), *describe_machine(run_data.record)]
     element = Markup(embedder.embed(winners)) if winners is not None else None  # noqa: S704  escaped by matplotlib
     return Column(name, run_data.title, summarize_run(run_data), tuple(facts), element, run_data.disagreement)
 

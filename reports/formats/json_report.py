@@ -22,8 +22,8 @@ def write(run: Path) -> list[Path]:
         "title": run_data.title,
         "finding": summarize_run(run_data),
         "subject": dict(describe_subject(run_data)),
-        "machine": dict(describe_machine(run_data)),
-        "repeat": dict(describe_repetition(run_data)),
+        "machine": dict(describe_machine(run_data.record)),
+        "repeat": dict(describe_repetition(run_data.record)),
         "cells": [_make_cell(run_data, cell_data) for cell_data in run_data.cells],
     }
     path = run / "report.json"

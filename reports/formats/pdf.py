@@ -1,12 +1,8 @@
-"""The report as a PDF, typeset by Typst; all texts of a run are passed as data, never as source."""
+"""The report of a run of kind map as a PDF."""
 
-import contextlib
-import json
 from collections.abc import Mapping
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
-import typst
 from msgspec.structs import asdict
 
 from bench.plugins.plugin import ReportPlugin
@@ -17,14 +13,14 @@ from reports.data.metadata import describe_machine, describe_repetition, describ
 from reports.data.run_data import CellData, JudgedTrial, RunData, read_run_data
 from reports.data.winners import summarize_run
 from reports.figures.catalog import Group, make_map_groups, make_wide_groups
-from reports.figures.figure import FONTS, Picture
+from reports.figures.figure import Picture
 from reports.figures.timeline import make_timeline
 from reports.figures.winner_map import make_winner_map
 from reports.formats.csv_table import make_rows
+from reports.formats.typesetting import typeset
 
 MAX_BOTTLENECKS = 60
 """Sentences in the PDF; the HTML page has all."""
-TEMPLATE = Path(__file__).parent / "templates" / "report.typ"
 
 
 def write(run: Path) -> list[Path]:
@@ -53,15 +49,15 @@ def write(run: Path) -> list[Path]:
         "missing": [f"{cell_data.cell.system} {cell_data.point}" for cell_data in run_data.missing],
         "disagreement": run_data.disagreement,
         "subject": describe_subject(run_data),
-        "machine": describe_machine(run_data),
-        "repeat": describe_repetition(run_data),
+        "machine": describe_machine(run_data.record),
+        "repeat": describe_repetition(run_data.record),
         "limitations": list(LIMITATIONS.items()),
         "imported": run_data.imported,
         "omitted_bottlenecks": max(0, len(bottlenecks) - MAX_BOTTLENECKS),
         "glossary": list(GLOSSARY.items()),
     }
     path = run / "report.pdf"
-    path.write_bytes(_typeset(content, pictures, run / "data"))
+    path.write_bytes(typeset("report.typ", content, pictures, run / "data"))
     return [path]
 
 
@@ -114,22 +110,6 @@ def choose_examples(run_data: RunData) -> list[Picture]:
         return []
     _, cell_data, sustained, lowest = max(candidates, key=lambda candidate: candidate[0])
     return [make_timeline(cell_data, sustained), make_timeline(cell_data, lowest)]
-
-
-def _typeset(content: Mapping[str, object], pictures: list[Picture], data: Path) -> bytes:
-    """Return the PDF; its parts lie in the run's data meanwhile, which `bench clean` deletes after a kill."""
-    with contextlib.ExitStack() as undo:
-        if not data.exists():  # the one that is there belongs to the run, which may go on
-            data.mkdir()
-            undo.callback(data.rmdir)
-        folder = undo.enter_context(TemporaryDirectory(dir=data))
-        root = Path(folder)
-        for picture in pictures:
-            (root / f"{picture.name}.svg").write_text(picture.svg(), encoding="utf-8")
-        (root / "report.json").write_text(json.dumps(content), encoding="utf-8")
-        source = root / "report.typ"
-        source.write_bytes(TEMPLATE.read_bytes())
-        return bytes(typst.compile(source, root=root, font_paths=[FONTS], ignore_system_fonts=True, format="pdf"))
 
 
 plugin = ReportPlugin(write=write, default=True)

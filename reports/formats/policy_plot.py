@@ -26,9 +26,9 @@ def write(comparison: PolicyComparison, file: Path) -> Path:
     return make_policy_picture(comparison, f"Simulated policies on {comparison.following.system}").save(file)
 
 
-def make_policy_picture(comparison: PolicyComparison, title: str) -> Picture:
+def make_policy_picture(comparison: PolicyComparison, title: str, name: str = "policies") -> Picture:
     """Return a picture of all policies side by side."""
-    return Picture("policies", lambda figure: _draw(figure, comparison, title), title)
+    return Picture(name, lambda figure: _draw(figure, comparison, title), title)
 
 
 def _draw(figure: Figure, comparison: PolicyComparison, title: str) -> None:

@@ -11,7 +11,7 @@ import typst
 
 from bench.errors import HarnessError
 from reports.formats.html_page import encode_for_script, load_templates
-from reports.formats.pdf import TEMPLATE
+from reports.formats.typesetting import copy_template
 
 _NAMES = (
     b"spark/kafka", b"<script>alert(1)</script>", b"\" onmouseover=\"x", b"#eval(\"1\") $x$ `code` @ref",
@@ -93,8 +93,7 @@ class TypstTarget:
     seeds, expected = list(_NAMES), (HarnessError,)
 
     def __init__(self, folder: Path) -> None:
-        self._folder, self._source = folder, folder / "report.typ"
-        self._source.write_bytes(TEMPLATE.read_bytes())
+        self._folder, self._source = folder, copy_template("report.typ", folder)
 
     def read(self, data: bytes) -> None:
         texts = [part[:200].decode(errors="replace") for part in data.split(SEPARATOR)]
