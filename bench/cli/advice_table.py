@@ -89,7 +89,9 @@ def _basis(advice: Advice) -> tuple[tuple[str, tuple[str, ...]], ...]:
 
 
 def _amount_text(amount: Amount) -> str:
-    """Return a number with its range; a bound where only one end is known."""
+    """Return a number with its range; a bound where only one end is known, and a dash where none is."""
+    if amount.enough is None and amount.least is None:
+        return "–"
     if amount.enough is None:
         return f"≥ {amount.least}"
     if amount.least is None:

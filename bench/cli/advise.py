@@ -14,6 +14,7 @@ from bench.units import Rate, Seconds, Share, Size, correct_case, seconds_text, 
 if TYPE_CHECKING:
     from bench.elasticity.advice import Advice, Question
     from bench.elasticity.policy_comparison import PolicyComparison
+    from bench.model.cell import Cell
     from bench.model.measurement import Result
     from bench.storage.records import RunRecord
 
@@ -60,8 +61,9 @@ def advise(
 ) -> None:
     """Say how many workers, cores and partitions each system of a run needs for a rate, the cheapest first.
 
-    Beyond what the run measured the answer is a model's, and says so. With --load it also simulates how the installed
-    scaling policies follow a load. Exit code 4 when there is advice for no system.
+    Beyond what the run measured the answer is a model's, and says so. Where there is no map, a short run of kind
+    elasticity will do. With --load it also simulates how the installed scaling policies follow a load. Exit code 4
+    when there is advice for no system.
     """
     from bench.cli.advice_table import advice_json, print_advice
     from bench.cli.policy_table import list_rows, print_policies
@@ -69,10 +71,15 @@ def advise(
     from bench.storage.run_folder import read_run
 
     record = read_run(folder)
-    results, cores = _read_results(folder, record), _own_cores(folder, record)
-    question = _ask(results, rate, size=size, cost=cost, headroom=headroom)
+    live = record.scenario.elasticity is not None
+    results, cores = [] if live else _read_results(folder, record), _own_cores(folder, record)
+    question = _ask(record.scenario.cells() if live else results, rate, size=size, cost=cost, headroom=headroom)
     by_system = {name: [each for each in results if each.system == name] for name in {r.system for r in results}}
-    found = cheapest_first([_advise_system(question, own, record, cores) for own in by_system.values()])
+    found = cheapest_first(
+        _advise_from_workers(question, folder, record, cores)
+        if live
+        else [_advise_system(question, own, record, cores) for own in by_system.values()]
+    )
     compared = None
     if load is not None:
         every, stop = float(_read("--interval", interval, Seconds)), float(_read("--pause", pause, Seconds))
@@ -146,12 +153,12 @@ def _take_only(option: str, values: Mapping[Value, str]) -> Value:
     return next(iter(values))
 
 
-def _ask(results: "Sequence[Result]", rate: str, *, size: str, cost: str, headroom: str) -> "Question":
+def _ask(cells: "Sequence[Result] | Sequence[Cell]", rate: str, *, size: str, cost: str, headroom: str) -> "Question":
     """Return the question that the options ask; UsageError for one that is wrong."""
     from bench.elasticity.advice import Question
 
-    sizes = {each.message_bytes: size_text(each.message_bytes) for each in results}
-    costs = {each.cpu_seconds: seconds_text(each.cpu_seconds) for each in results}
+    sizes = {each.message_bytes: size_text(each.message_bytes) for each in cells}
+    costs = {each.cpu_seconds: seconds_text(each.cpu_seconds) for each in cells}
     question = Question(
         float(_read("--rate", rate, Rate)),
         int(_read("--size", size, Size)) if size else _take_only("--size", sizes),
@@ -181,3 +188,31 @@ def _advise_system(question: "Question", results: "Sequence[Result]", record: "R
     except UsageError as reason:
         return Advice(system=one.system, reason=str(reason))
     return replace(found, partitions=parts)
+
+
+def _advise_from_workers(question: "Question", folder: Path, record: "RunRecord", cores: int) -> "list[Advice]":
+    """Return the advice for each system of a run of kind elasticity; UsageError if no policy has an interval yet."""
+    from msgspec.structs import replace
+
+    from bench.elasticity.advice import Advice
+    from bench.elasticity.live_advice import CountedWork, advise_from_workers
+    from bench.plugins.measured_deployment import measured_deployment, partitions_for
+    from bench.runner.elasticity import read_policy_runs
+
+    scenario, runs, found = record.scenario, read_policy_runs(folder), list[Advice]()
+    throttled = scenario.elasticity is not None and float(scenario.elasticity.duty) < 1
+    if not any(run.decisions for run in runs):
+        raise UsageError(f"{folder}: has no interval of a policy yet; go on with: bench run --resume {folder}")
+    for cell in scenario.cells():
+        decisions = [decision for run in runs if run.system == cell.system for decision in run.decisions]
+        try:
+            deployed = measured_deployment(cell.framework, cell.source, scenario, record.site, cores)
+            one = replace(deployed, workers=1, cores=1)
+            known = CountedWork(cell.system, one, cell.message_bytes, cell.cpu_seconds, throttled, decisions)
+            advice = advise_from_workers(question, known)
+            workers = advice.workers.enough
+            parts = partitions_for(cell.framework, cell.source, scenario, workers) if workers else None
+            found.append(replace(advice, partitions=parts))
+        except UsageError as reason:
+            found.append(Advice(system=cell.system, reason=str(reason)))
+    return found

@@ -129,9 +129,8 @@ def cheapest_first(advice: Sequence[Advice]) -> list[Advice]:
 def _why_not(question: Question, deployed: Deployed, rates: PointRates) -> str:
     """Return why no number of workers is known to be enough; empty if there may be one."""
     needed = question.capacity_hz
-    if deployed.link is not None and needed > deployed.link / question.message_bytes:
-        most = rate_text(deployed.link / question.message_bytes)
-        return f"the network carries {most} of this size at most, with any number of workers"
+    if reason := why_link_is_full(question, deployed):
+        return reason
     if rates.low_hz is None and rates.high_hz is None:
         return "the map has no limit of its rate at this point"
     if deployed.setting or (rates.low_hz is not None and needed <= rates.low_hz):
@@ -141,6 +140,14 @@ def _why_not(question: Question, deployed: Deployed, rates: PointRates) -> str:
         return f"it takes {rate_text(rates.high_hz)} at most, and {fixed}"
     least = f"; {rate_text(rates.low_hz)} are certain" if rates.low_hz is not None else ""
     return f"it is not certain that it takes {rate_text(needed)}{least}, and {fixed}"
+
+
+def why_link_is_full(question: Question, deployed: Deployed) -> str:
+    """Return why the network does not carry the load; empty if it does, or its bandwidth is not known."""
+    if deployed.link is None or question.capacity_hz <= deployed.link / question.message_bytes:
+        return ""
+    most = rate_text(deployed.link / question.message_bytes)
+    return f"the network carries {most} of this size at most, with any number of workers"
 
 
 def _instances(question: Question, rate_hz: float | None, deployed: Deployed) -> int | None:

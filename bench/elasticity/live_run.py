@@ -101,9 +101,14 @@ def split_by_load(decisions: Sequence[Decision]) -> list[list[Decision]]:
 
 def worker_rate(decisions: Sequence[Decision]) -> float | None:
     """Return the true rate of one worker in messages/s, the median of all intervals; None if nothing was processed."""
-    found = [true_rates(one.sample.operators[OPERATOR]) for one in decisions]
-    rates = [each.processing / each.instances for each in found if each is not None]
+    rates = worker_rates(decisions)
     return median(rates) if rates else None
+
+
+def worker_rates(decisions: Sequence[Decision]) -> list[float]:
+    """Return the true rate of one worker in messages/s of each interval in which anything was processed."""
+    found = [true_rates(one.sample.operators[OPERATOR]) for one in decisions]
+    return [each.processing / each.instances for each in found if each is not None]
 
 
 def needed_workers(decision: Decision, worker_hz: float) -> int:

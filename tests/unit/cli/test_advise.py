@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
+from sample_policies import SCENARIO, make_decision, make_policy, make_policy_run
 from sample_runs import QUICK, make_result, make_run, open_run_folder
 
 from bench.cli.advise import advise
@@ -137,6 +139,23 @@ def test_the_example_of_the_documentation_gives_advice(capsys):
     assert next(iter(found)) == "python/kafka"
     assert all(one["workers"]["least"] <= one["workers"]["enough"] for one in found.values())
     assert found["python/kafka"]["measured"]["cores"] == 2
+
+
+def test_a_short_run_of_policies_gives_advice_where_there_is_no_map(tmp_path, capsys):
+    """Its workers took 10 messages/s each; the framework's setting says how many to run."""
+    decisions = [make_decision(5.0 * number, 8.0, 1, 1) for number in range(1, 8)]
+    policy = make_policy("fixed", *decisions)
+    run = replace(policy.run, system="harmonicio/stream")
+    scenario = replace(SCENARIO, systems=("harmonicio/stream",))
+    folder = make_policy_run(tmp_path / "run", scenario, [replace(policy, run=run)])
+    assert call(folder, "25/s") == 0
+    said = capsys.readouterr().out
+    assert "harmonicio/stream  4        4" in said
+    assert "settings.harmonicio.pes: 4" in said
+    assert "10 /s [10 /s .. 10 /s], 1 worker, 1 core" in said
+    assert call(folder, "25/s", size="2kB") == 4
+    with pytest.raises(UsageError, match="has no interval of a policy yet; go on with: bench run --resume"):
+        call(make_policy_run(tmp_path / "none", scenario, []), "25/s")
 
 
 @pytest.fixture
