@@ -6,6 +6,8 @@
     python -m tests.measurements beside scenarios/known-ceilings.yaml --duties 0.05 0.1 0.15 0.2 0.25
     python -m tests.measurements tracing spark/kafka python/kafka --runs 10
     python -m tests.measurements planted --runs 10
+    python -m tests.measurements advice --runs 10
+    python -m tests.measurements instrumentation --runs 10
 
 Each one ends with a table and with exit code 1 if something contradicts. Runs are kept in results/, and a measurement
 that was interrupted goes on where it ended: a run folder that is complete is not measured again.
@@ -55,7 +57,7 @@ EXPECTED = {"low": "sustained", "middle": None, "high": "overloaded"}
 
 def main() -> None:
     """Parse the command line and run one measurement."""
-    from tests.explain_measurements import add_verbs  # it imports this module
+    from tests import elasticity_measurements, explain_measurements  # they import this module
 
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     verbs = parser.add_subparsers(required=True)
@@ -75,7 +77,8 @@ def main() -> None:
     beside.add_argument("--fair", action="store_true")
     beside.add_argument("--set", nargs="+", default=[], help="changes to the scenario, such as timing.window=3s")
     beside.set_defaults(run=measure_beside)
-    add_verbs(verbs)
+    explain_measurements.add_verbs(verbs)
+    elasticity_measurements.add_verbs(verbs)
     parser.add_argument("--out", type=Path, default=Path("results"))
     asked = parser.parse_args()
     run: Callable[[argparse.Namespace], bool] = asked.run
