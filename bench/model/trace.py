@@ -46,6 +46,23 @@ class TraceMessage(Struct, frozen=True, array_like=True):
     """messages of the source in it"""
 
 
+class MessageEnd(Struct, frozen=True, array_like=True):
+    """One end of a message whose other end is recorded by another worker; both have the same channel and id."""
+
+    worker: str
+    """that recorded it"""
+    kind: MessageKind
+    channel: str
+    id: int
+    """unlike that of any other message of its channel"""
+    at: int
+    """nanoseconds"""
+    is_sent: bool
+    """whether the worker sent it; it received it otherwise"""
+    messages: int = 0
+    """messages of the source in it"""
+
+
 class TraceSample(Struct, frozen=True, array_like=True):
     """The value of a metric of an entity, such as the lateness of the load generator in seconds."""
 
@@ -62,6 +79,8 @@ class TraceEvents(Struct, frozen=True, omit_defaults=True):
     spans: list[Span] = field(default_factory=list)
     messages: list[TraceMessage] = field(default_factory=list)
     samples: list[TraceSample] = field(default_factory=list)
+    ends: list[MessageEnd] = field(default_factory=list)
+    """of messages that are whole only together with what other workers recorded"""
 
     def __len__(self) -> int:
-        return len(self.spans) + len(self.messages) + len(self.samples)
+        return len(self.spans) + len(self.messages) + len(self.samples) + len(self.ends)

@@ -235,5 +235,6 @@ def _load_spec(plan: CellPlan, run: int, rate: float, begin: float, seconds: flo
         cpu_seconds=plan.cell.cpu_seconds,
         arrivals=load.arrivals if elasticity is None else "trace",
         seed=load.seed * 2**16 + run,
+        traced=plan.scenario.trace,
         profile=tuple(profile_of(load) if elasticity is None else profile_over_time(elasticity.load)),
     )

@@ -10,7 +10,9 @@ from bench.model.message_codec import MessageWriter
 from bench.model.message_filler import make_filler
 from bench.model.message_keys import KeySequence, encode_keys
 from bench.model.message_sizes import SizeSequence
+from bench.system import clock
 from bench.workload.load_spec import LoadSpec
+from bench.workload.span_recorder import NoRecorder, SpanRecorder
 
 Times = NDArray[np.float64]
 Filler = bytes | memoryview
@@ -59,6 +61,14 @@ class KeyedClient(Protocol):
         """Do as `send`; message i has the key keys[i], and messages with the same key keep their order."""
 
 
+@runtime_checkable
+class RecordingClient(Protocol):
+    """A client that can record what it does, and what it sends to whom."""
+
+    def record(self, spans: SpanRecorder | NoRecorder) -> None:
+        """Record into these spans from now on, instead of earlier ones; the thread that sends takes them."""
+
+
 class BatchWriter:
     """A writer of batches of at most `max_messages` messages, and an offerer of what the client has not taken yet."""
 
@@ -98,6 +108,16 @@ class _Format(Protocol):
     def write(self, first: int, due: Times, now: float) -> Sequence[bytes]: ...
 
     def offer(self, client: SourceClient, first: int, pending: Sequence[bytes]) -> int: ...
+
+
+def start_recorder(spec: LoadSpec, client: SourceClient) -> SpanRecorder | NoRecorder:
+    """Return the recorder of a client that is traced from now on; of any other one it records nothing."""
+    spans: SpanRecorder | NoRecorder = NoRecorder()
+    if isinstance(client, RecordingClient):
+        if spec.traced:
+            spans = SpanRecorder(f"sender {spec.producer}", "send", ahead_s=clock.seconds_ahead(spec.clock))
+        client.record(spans)
+    return spans
 
 
 def _is_gathered(spec: LoadSpec, client: SourceClient) -> bool:

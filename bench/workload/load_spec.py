@@ -9,6 +9,8 @@ from bench.model.cell import Cell
 from bench.model.message_header import ClockReference
 from bench.model.message_keys import KeySequence
 from bench.model.message_sizes import SizeSequence
+from bench.model.trace import TraceEvents
+from bench.workload.span_recorder import join_events
 
 
 class LoadSpec(Struct, frozen=True, tag="load_spec"):
@@ -47,6 +49,8 @@ class LoadSpec(Struct, frozen=True, tag="load_spec"):
     clock: ClockReference = ClockReference()
     stamped: bool = True
     """whether each message gets a header of its own; calibration measures the cost of headers by leaving them out"""
+    traced: bool = False
+    """whether progress carries spans of what a client did that records them"""
 
     def schedule(self) -> Schedule:
         """Return the due times of these messages, in seconds after `begin`."""
@@ -99,6 +103,8 @@ class SendProgress(Struct, frozen=True, tag="send_progress"):
     """the part of `blocked` since the generator was last on time"""
     stalled: float = 0.0
     """the largest `late` so far, less the time of it in which the source did not take more"""
+    trace: TraceEvents | None = None
+    """what the source's client did since the progress before; None if it is not traced"""
 
     def by_producer(self) -> dict[int, int]:
         """Return the number of confirmed messages of each producer."""
@@ -111,6 +117,7 @@ class SendProgressSum:
     def __init__(self, workers: int) -> None:
         self._workers = workers
         self._last: dict[int, SendProgress] = {}
+        self._trace: TraceEvents | None = None
 
     def add(self, progress: SendProgress) -> SendProgress | None:
         """Add one worker's progress; a new run starts a new sum.
@@ -122,10 +129,12 @@ class SendProgressSum:
         if self._last and next(iter(self._last.values())).run != progress.run:
             self._last = {}
         self._last[progress.producer] = progress
+        self._trace = join_events((self._trace, progress.trace))
         if len(self._last) < self._workers:
             return None
         workers = self._last.values()
         latest = max(workers, key=lambda one: one.late)
+        trace, self._trace = self._trace, None
         return SendProgress(
             progress.run,
             0,
@@ -140,4 +149,5 @@ class SendProgressSum:
             by_worker={one.producer: one.confirmed for one in workers},
             blocked_late=latest.blocked_late,
             stalled=max(one.stalled for one in workers),
+            trace=trace,
         )

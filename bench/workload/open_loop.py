@@ -3,7 +3,10 @@
 import time
 from collections.abc import Callable
 
-from bench.workload.batch_writer import BatchWriter, BlockingClient, SourceClient
+from msgspec.structs import replace
+
+from bench.model.trace import TraceEvents
+from bench.workload.batch_writer import BatchWriter, BlockingClient, SourceClient, start_recorder
 from bench.workload.load_spec import LoadSpec, SendProgress
 
 STALL_TIMEOUT_S = 10.0
@@ -45,6 +48,7 @@ class OpenLoopSender:
         self._confirmations = _Confirmations(client)
         self._blocked = _BlockedTime(client if isinstance(client, BlockingClient) else None)
         self._lateness = _Lateness(self._blocked)
+        self._spans = start_recorder(spec, client)
 
     def step(self, now: float) -> bool:
         """Offer the source what it left before, or else the next batch due; return False if there was nothing."""
@@ -109,6 +113,10 @@ class OpenLoopSender:
             blocked_late=self._lateness.blocked(now),
             stalled=self._lateness.stalled,
         )
+
+    def take_trace(self) -> TraceEvents | None:
+        """Return what the client has recorded since the last call; None if it records nothing."""
+        return self._spans.take()
 
     def _write_due(self, now: float) -> None:
         """Write the next batch of what is due."""
@@ -226,7 +234,12 @@ def run_load(
         clock: CLOCK_MONOTONIC seconds of the machine that the specification's clock refers to.
         sleep: Waits for so many seconds.
     """
-    reporter, checked = _Reporter(sender, report), float("-inf")
+
+    def report_traced(progress: SendProgress) -> None:
+        trace = sender.take_trace()
+        report(progress if trace is None else replace(progress, trace=trace))
+
+    reporter, checked = _Reporter(sender, report_traced), float("-inf")
     while not sender.is_finished(now := clock()):
         if now >= checked + CANCEL_CHECK_INTERVAL_S:
             checked = now
@@ -242,7 +255,7 @@ def run_load(
         is_cancelled()
         reporter.report(clock())
         sleep(MIN_PAUSE_S)
-    report(sender.progress(clock(), done=True))
+    report_traced(sender.progress(clock(), done=True))
 
 
 def _take_turn(sender: OpenLoopSender, clock: Callable[[], float]) -> float:

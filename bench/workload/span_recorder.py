@@ -3,14 +3,16 @@
 import time
 from collections.abc import Iterable
 
-from bench.model.trace import Activity, Span, TraceEvents
+from bench.model.trace import Activity, MessageEnd, MessageKind, Span, TraceEvents
 
 SLOT_S = 0.005
 """Seconds within which the parts of an activity become one span."""
 IDLE_INTERVAL_S = 0.5
 """Seconds between two reports of a thread that has nothing to do."""
 MAX_SPANS = 20_000
-"""That wait to be taken; later ones are left out."""
+"""That wait to be taken; later ones are left out. The same holds for ends of messages."""
+MIN_WAIT_S = 0.0001
+"""A shorter wait for another worker is a part of reading: it would be a span of its own, and ends a slot."""
 
 
 class SpanRecorder:
@@ -18,7 +20,8 @@ class SpanRecorder:
 
     Laps of the same activity within a slot become one span, as long as all of them: a worker gives a few hundred spans
     a second, however short its batches are. Only their order within a slot is lost, which the sums and the critical
-    participation of a worker do not depend on.
+    participation of a worker do not depend on. *Waiting* for another worker ends a slot: it begins and ends exactly
+    where it did, because paths enter a worker where its wait ends.
 
     Args:
         worker: name, unlike that of any other worker of the trial.
@@ -30,6 +33,8 @@ class SpanRecorder:
     def __init__(self, worker: str, operator: str, *, ahead_s: float = 0.0, slot_s: float = SLOT_S) -> None:
         self._worker, self._operator, self._ahead_s, self._slot_s = worker, operator, ahead_s, slot_s
         self._spans: list[Span] = []
+        self._ends: list[MessageEnd] = []
+        self._free_until: float | None = None
         self._slot: dict[Activity, tuple[float, int]] = {}
         self._begin = self._at = time.monotonic()
         self._cpu_s: float | None = None
@@ -45,11 +50,42 @@ class SpanRecorder:
         now, self._cpu_s = time.monotonic() if at is None else at, None
         if now <= self._at:
             return
+        if activity == "waiting":
+            if now >= self._at + MIN_WAIT_S:
+                self._add_wait(now)
+                return
+            activity = "source-read"
+        elif activity == "idle(source)":
+            self._free_until = now
         seconds, count = self._slot.get(activity, (0.0, 0))
         self._slot[activity] = seconds + now - self._at, count + messages
         self._at = now
         if now >= self._begin + self._slot_s:
             self._end_slot()
+
+    def add_sent(self, kind: MessageKind, channel: str, number: int, at: float, *, messages: int = 0) -> None:
+        """Record that this worker sent something to another one, which records its receipt.
+
+        Args:
+            kind: of the message.
+            channel: of both ends.
+            number: of the message within its channel.
+            at: CLOCK_MONOTONIC seconds.
+            messages: of the source in it.
+        """
+        self._add_end(MessageEnd(self._worker, kind, channel, number, self._to_ns(at), True, messages))  # noqa: FBT003  a field
+
+    def add_received(self, kind: MessageKind, channel: str, number: int, at: float) -> None:
+        """Record a receipt, if this worker waited or idled until then: into other work it began nothing.
+
+        Args:
+            kind: of the message.
+            channel: of both ends.
+            number: of the message within its channel.
+            at: CLOCK_MONOTONIC seconds; where a wait ended, what its lap was given.
+        """
+        if at == self._free_until:
+            self._add_end(MessageEnd(self._worker, kind, channel, number, self._to_ns(at), False))  # noqa: FBT003  a field
 
     def begin_wait(self) -> None:
         """Note that what begins now waits for messages, and takes CPU time while it does not wait."""
@@ -79,9 +115,12 @@ class SpanRecorder:
         return self.take()
 
     def take(self) -> TraceEvents | None:
-        """Return the spans of the slots that have ended, once; None without any."""
-        spans, self._spans = self._spans, []
-        return TraceEvents(spans) if spans else None
+        """Return the spans of the slots that have ended, and the ends of messages, once; None without any span."""
+        if not self._spans:
+            return None
+        events = TraceEvents(self._spans, ends=self._ends)
+        self._spans, self._ends = [], []
+        return events
 
     def _end_slot(self) -> None:
         at = self._begin
@@ -90,10 +129,22 @@ class SpanRecorder:
             at += seconds
         self._slot, self._begin = {}, self._at
 
+    def _add_wait(self, until: float) -> None:
+        self._end_slot()
+        self._add("waiting", self._at, until, 0)
+        self._begin = self._at = self._free_until = until
+
+    def _add_end(self, end: MessageEnd) -> None:
+        if len(self._ends) < MAX_SPANS:
+            self._ends.append(end)
+
+    def _to_ns(self, at: float) -> int:
+        return round((at + self._ahead_s) * 1e9)
+
     def _add(self, activity: Activity, begin: float, end: float, messages: int) -> None:
         """Add a span; one that goes on with the activity of the last span becomes a part of it."""
         last = self._spans[-1] if self._spans else None
-        first_ns, last_ns = (round((each + self._ahead_s) * 1e9) for each in (begin, end))
+        first_ns, last_ns = self._to_ns(begin), self._to_ns(end)
         if last is not None and last.activity == activity and self._slot_s > 0:
             first_ns, messages = last.begin, last.messages + messages
             self._spans.pop()
@@ -107,6 +158,12 @@ class NoRecorder:
     def lap(self, activity: Activity, messages: int = 0, at: float | None = None) -> None:
         """Do nothing."""
 
+    def add_sent(self, kind: MessageKind, channel: str, number: int, at: float, *, messages: int = 0) -> None:
+        """Do nothing."""
+
+    def add_received(self, kind: MessageKind, channel: str, number: int, at: float) -> None:
+        """Do nothing."""
+
     def begin_wait(self) -> None:
         """Do nothing."""
 
@@ -114,6 +171,10 @@ class NoRecorder:
         """Do nothing."""
 
     def take_idle(self) -> TraceEvents | None:
+        """Return None."""
+        return None
+
+    def take(self) -> TraceEvents | None:
         """Return None."""
         return None
 
@@ -127,4 +188,5 @@ def join_events(parts: Iterable[TraceEvents | None]) -> TraceEvents | None:
         [span for part in known for span in part.spans],
         [message for part in known for message in part.messages],
         [sample for part in known for sample in part.samples],
+        [end for part in known for end in part.ends],
     )

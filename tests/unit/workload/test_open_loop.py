@@ -1,13 +1,17 @@
 """An open-loop sender offers what is due, no more and no later, and its progress is exact."""
 
+import time
+
 import numpy as np
 import pytest
 from manual_clock import ManualClock
+from msgspec.structs import replace
 
 from bench.model.message_codec import read
 from bench.model.message_filler import make_filler
+from bench.model.trace import Span, TraceEvents
 from bench.workload.batch_writer import MAX_BATCH_MESSAGES
-from bench.workload.load_spec import LoadSpec
+from bench.workload.load_spec import LoadSpec, SendProgressSum
 from bench.workload.open_loop import FIRST_BATCH_DIVISOR, STALL_TIMEOUT_S, OpenLoopSender, run_load
 
 
@@ -25,6 +29,18 @@ class Bucket:
 
     def confirmed(self):
         return (len(self.messages) if self.confirms else 0), 0
+
+
+class RecordingBucket(Bucket):
+    """A client that records a lap of a second with each batch."""
+
+    def record(self, spans):
+        self.spans, self.at = spans, time.monotonic()
+
+    def send(self, messages):
+        self.at += 1.0
+        self.spans.lap("serialize", len(messages), at=self.at)
+        return super().send(messages)
 
 
 def spec(rate=100.0, seconds=1.0, limit=None, begin=1000.0):
@@ -257,3 +273,30 @@ def test_lateness_that_the_source_caused_is_no_stall():
     progress = sender.progress(1003.0)
     assert progress.max_late > 2.5
     assert progress.stalled < 0.2
+
+
+def test_progress_carries_what_a_traced_client_records():
+    """From the begin of the load on, and once."""
+    reported = run(OpenLoopSender(replace(spec(), traced=True, producer=3), RecordingBucket()))
+    spans = [span for progress in reported if progress.trace is not None for span in progress.trace.spans]
+    assert {(span.worker, span.activity) for span in spans} == {("sender 3", "serialize")}
+    assert sum(span.messages for span in spans) == 100
+
+
+def test_a_client_that_is_not_traced_any_more_records_nothing():
+    """The next load takes its recorder away."""
+    bucket = RecordingBucket()
+    run(OpenLoopSender(replace(spec(), traced=True), bucket))
+    assert all(progress.trace is None for progress in run(OpenLoopSender(spec(), bucket)))
+
+
+def test_the_sum_of_several_workers_has_the_spans_of_all():
+    """Also those from before the last of them reported."""
+    together, spans = SendProgressSum(2), [Span(f"sender {number}", "serialize", 0, 1) for number in (0, 1)]
+    parts = [
+        replace(run(OpenLoopSender(replace(spec(), producer=number), Bucket()))[-1], trace=TraceEvents([spans[number]]))
+        for number in (0, 1)
+    ]
+    assert together.add(parts[0]) is None
+    assert together.add(parts[1]).trace.spans == spans
+    assert together.add(replace(parts[0], trace=None)).trace is None

@@ -2,9 +2,9 @@
 
 import pytest
 
-from bench.model.trace import Span, TraceEvents
+from bench.model.trace import MessageEnd, Span, TraceEvents
 from bench.workload import span_recorder
-from bench.workload.span_recorder import MAX_SPANS, NoRecorder, SpanRecorder, join_events
+from bench.workload.span_recorder import MAX_SPANS, MIN_WAIT_S, NoRecorder, SpanRecorder, join_events
 
 
 class ThreadClock:
@@ -118,11 +118,51 @@ def test_what_nobody_takes_has_a_limit(clock):
     assert len(recorder.take().spans) == MAX_SPANS
 
 
+def test_a_wait_for_another_worker_is_where_it_was(clock):
+    """It ends the slot, in which what came before it is put together."""
+    recorder = SpanRecorder("w", "work", slot_s=60.0)
+    for activity, length in (("processing", 1.0), ("reporting", 1.0), ("processing", 1.0), ("waiting", 4.0)):
+        clock.work(length)
+        recorder.lap(activity)
+    assert seconds(recorder.take()) == [("processing", 0, 2), ("reporting", 2, 1), ("waiting", 3, 4)]
+
+
+def test_a_very_short_wait_is_a_part_of_reading(clock):
+    """It ends no slot."""
+    recorder = SpanRecorder("w", "work", slot_s=0.0)
+    clock.work(MIN_WAIT_S / 2)
+    recorder.lap("waiting")
+    assert [span.activity for span in recorder.take().spans] == ["source-read"]
+
+
+@pytest.mark.parametrize("rest", ["waiting", "idle(source)"])
+def test_what_ended_a_wait_is_recorded_as_received(clock, rest):
+    """A receipt at any other moment began nothing, and is left out; idling is as good as waiting."""
+    recorder = SpanRecorder("w", "work", ahead_s=1.0)
+    clock.now += 2.0
+    recorder.lap(rest, at=clock.now)
+    recorder.lap("processing", at=clock.now + 60.0)
+    recorder.add_received("data", "c", 7, 102.0)
+    recorder.add_received("data", "c", 8, 101.0)
+    assert recorder.take().ends == [MessageEnd("w", "data", "c", 7, 103 * 10**9, is_sent=False)]
+
+
+def test_everything_sent_is_recorded(clock):
+    """It is taken once, with the spans."""
+    recorder = SpanRecorder("w", "work", slot_s=0.0)
+    recorder.add_sent("control", "c", 7, 100.0, messages=3)
+    assert recorder.take() is None
+    clock.work(1.0)
+    recorder.lap("processing")
+    assert recorder.take().ends == [MessageEnd("w", "control", "c", 7, 100 * 10**9, is_sent=True, messages=3)]
+
+
 def test_a_thread_that_is_not_traced_records_nothing():
     """Its recorder has the same laps."""
     recorder = NoRecorder()
-    done = [recorder.begin_wait(), recorder.end_wait(), recorder.lap("processing"), recorder.take_idle()]
-    assert done == [None] * 4
+    sent = recorder.add_sent("data", "c", 7, 1.0), recorder.add_received("data", "c", 7, 1.0)
+    done = [recorder.begin_wait(), recorder.end_wait(), recorder.lap("processing"), recorder.take_idle(), *sent]
+    assert [*done, recorder.take()] == [None] * 7
 
 
 def test_events_of_several_reports_are_joined():
