@@ -8,7 +8,7 @@ from msgspec import Struct
 NAMES: dict[str, str] = {
     "processing": "burning the messages’ CPU cost",
     "deserialize": "reading and verifying messages",
-    "serialize": "writing results",
+    "serialize": "encoding and sending messages",
     "shuffle-read": "reading shuffled data",
     "shuffle-write": "writing shuffled data",
     "scheduling": "scheduling",
@@ -24,7 +24,7 @@ NAMES: dict[str, str] = {
     "waiting": "waiting for another worker",
     "unknown": "unknown",
     "data": "data on its way",
-    "control": "starting tasks and collecting results",
+    "control": "control messages (tasks, results, acknowledgements)",
 }
 """Words for each activity, and for each kind of message."""
 Lever = Literal["workers", "batch interval", "partitions"]
@@ -45,7 +45,7 @@ class Change(Struct, frozen=True):
 
 
 CHANGES = (
-    Change("more cores", ("processing", "deserialize", "serialize", "gc"), common=True, lever="workers"),
+    Change("more cores", ("processing", "deserialize", "gc"), common=True, lever="workers"),
     Change(
         "a longer batch interval",
         ("planning", "scheduling", "wal-commit", "offset-commit", "control"),
@@ -55,6 +55,7 @@ CHANGES = (
     ),
     Change("a faster checkpoint folder", ("wal-commit", "offset-commit"), batches_only=True),
     Change("a faster source", ("source-read", "data", "idle(source)", "idle(trigger)"), common=True),
+    Change("more senders or bridges", ("serialize",)),
     Change("less shuffling", ("shuffle-read", "shuffle-write")),
     Change("a larger heap", ("gc",)),
 )

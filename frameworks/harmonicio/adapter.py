@@ -37,6 +37,7 @@ from frameworks.harmonicio.cluster import (
 from frameworks.harmonicio.engine.connector import Options
 from frameworks.harmonicio.engine.errors import HarmonicError
 from frameworks.harmonicio.scaling import PeScaling
+from frameworks.harmonicio.spans import QueueSpans
 from frameworks.report_server import ReportServer
 
 __all__ = ["HarmonicioFramework", "HarmonicioSettings"]
@@ -85,7 +86,7 @@ class HarmonicioFramework:
             pes = self._settings.pes or place("harmonicio", endpoint.source, env.site, env.cores).cores
             stream.start_pes(pes, work, max_batch_messages(cell, MAX_BATCH_CPU_S))
             if endpoint.source != STREAM:
-                stream.start_bridges(min(self._settings.bridges, endpoint.parts), cell, env)
+                stream.start_bridges(min(self._settings.bridges, endpoint.parts), cell, env, traced=work.traced)
             opening.pop_all()  # it stays open
         return stream
 
@@ -96,6 +97,7 @@ class RunningStream:
     def __init__(self, cluster: EmbeddedHarmonicioCluster | SiteHarmonicioCluster, endpoint: Endpoint) -> None:
         self._cluster, self._endpoint, self._closed = cluster, endpoint, False
         self._bridges: list[Child] = []
+        self._queue_spans: QueueSpans | None = None
         self._stream = endpoint.name if endpoint.source == STREAM else f"bridged-{token_hex(4)}"
         self._report_server = ReportServer(*cluster.listen, key="harmonicio.listen")
 
@@ -111,10 +113,12 @@ class RunningStream:
                 )
             self._cluster.operator.submit(wanted)
             self._wait_for(pes)
+            if work.traced and isinstance(self._cluster, Cluster):  # the clock of a site's master is another one
+                self._queue_spans = QueueSpans(self._cluster.operator)
         except HarmonicError as problem:
             raise PluginError("harmonicio", "open", str(problem)) from problem
 
-    def start_bridges(self, members: int, cell: Cell, env: RunEnvironment) -> None:
+    def start_bridges(self, members: int, cell: Cell, env: RunEnvironment, *, traced: bool = False) -> None:
         """Start so many bridges from the endpoint to the stream; return once they read."""
         reach = self._cluster.reach
         fed = Options(
@@ -128,9 +132,10 @@ class RunningStream:
         most = max_messages_in_memory(cell)
         for member in range(members):
             command = [sys.executable, "-m", "frameworks.harmonicio.bridge"]
-            bridge = env.supervisor.start(command, name=f"bridge-{member}", role="framework", received=Ready | Failure)
+            received = Ready | Failure | ProcessingReport
+            bridge = env.supervisor.start(command, name=f"bridge-{member}", role="framework", received=received)
             self._bridges.append(bridge)
-            bridge.inbox.send(Bridging(self._endpoint, fed, member=member, members=members, most=most))
+            bridge.inbox.send(Bridging(self._endpoint, fed, member=member, members=members, most=most, traced=traced))
         for bridge in self._bridges:
             bridge.wait_reply(Ready, READY_TIMEOUT_S)
 
@@ -142,14 +147,17 @@ class RunningStream:
         """
         ended = self._report_server.ended()  # first: what a PE said last is still heard
         reports = self._report_server.received()
+        traces = self._queue_spans.received() if self._queue_spans is not None else []
         for bridge in self._bridges:
-            if not bridge.receive() and not bridge.alive():
+            heard = bridge.receive()
+            if not heard and not bridge.alive():
                 raise bridge.exit_error()
+            traces += [report for report in heard if isinstance(report, ProcessingReport)]
         self._cluster.check()
         if ended > self._scaling.ended and not reports:
             raise ProcessDiedError(f"a PE of {self._stream} ended")
         self._scaling.step()
-        return reports
+        return reports + traces
 
     @property
     def max_workers(self) -> int:
@@ -171,6 +179,8 @@ class RunningStream:
         if self._closed:
             return
         self._closed = True
+        if self._queue_spans is not None:
+            self._queue_spans.close()
         if self._cluster.alive():
             self._withdraw()
         self._report_server.close()

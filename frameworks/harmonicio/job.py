@@ -14,6 +14,7 @@ from bench.system.ipc import Channel, Ready
 from bench.workload.delivery_counts import ProcessingReport, merge_reports
 from bench.workload.processing import MessageProcessor, report_idle
 from frameworks.harmonicio.engine.pe import Batch, of_batch
+from frameworks.harmonicio.spans import FrameSpans
 from frameworks.report_connection import ReportAddress, ReportHello
 
 REPORT_INTERVAL_S = 0.1
@@ -45,6 +46,7 @@ class Job:
         self._reports: list[ProcessingReport] = []
         self._reported = 0.0
         self._spans = self._work.record_spans(f"PE {os.getpid()}")
+        self.observer = FrameSpans(self._spans) if self._work.traced else None
 
     def __call__(self, batch: Batch) -> None:
         """Process a batch."""

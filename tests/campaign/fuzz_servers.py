@@ -35,7 +35,7 @@ _BODIES = (
 _PATHS = (
     "/v1/info", "/v1/status", "/v1/beat", "/v1/streams", "/v1/streams?c_name=s&purge=1", "/v1/pes?id=a",
     "/status?token=None",
-    "/status?token=None&finished=a&c_name=s", "/health", "/ready", "/metrics", "/v1/samples", "/",
+    "/status?token=None&finished=a&c_name=s", "/health", "/ready", "/metrics", "/v1/samples", "/v1/trace", "/",
     "/streamRequest?token=None&c_name=s&c_os=u&source=s&digest=d&priority=1",
     "/streamRequest?token=None&batch_addr=127.0.0.1&batch_port=9000&batch_status=0&c_name=s",
     "/messagesQuery?token=None&command=verbose", "/messagesQuery?token=None&command=verbose_html",

@@ -180,7 +180,7 @@ def test_a_connector_without_its_token_is_refused(guarded, token):
 @pytest.mark.parametrize(
     ("verb", "path"),
     [("GET", "/v1/status"), ("POST", "/v1/streams"), ("DELETE", "/v1/streams?c_name=s"), ("POST", "/v1/beat"),
-     ("GET", "/"), ("PUT", "/status?token=None"), ("GET", "/v1/samples")],
+     ("GET", "/"), ("PUT", "/status?token=None"), ("GET", "/v1/samples"), ("GET", "/v1/trace")],
 )  # fmt: skip
 def test_a_request_without_its_token_is_refused(guarded, verb, path):
     """Every route answers 401."""

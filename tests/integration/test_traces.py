@@ -1,16 +1,19 @@
 """Traces of real frameworks: in every window with a path the shares add up to one, and burnt CPU time is on it."""
 
 import time
+from collections.abc import Mapping
 from contextlib import ExitStack, closing
+from typing import Any
 
 import numpy as np
 import pytest
 
 from bench.analysis.activity_graph.events import make_events
 from bench.analysis.activity_graph.participation import Participation, compute_participation
-from bench.analysis.activity_graph.summaries import sum_by_activity
+from bench.analysis.activity_graph.summaries import sum_by_activity, sum_by_channel
 from bench.analysis.activity_graph.windows import Windows
 from bench.model.cell import Cell
+from bench.model.trace import TraceEvents
 from bench.plugins import registry
 from bench.runner.trial_trace import TrialTrace
 from bench.workload.load_spec import LoadSpec
@@ -22,27 +25,36 @@ DEADLINE_S = 120.0
 WINDOWS = 4
 
 
-def participate(env, framework: str, source: str) -> Participation:
-    """Return the critical participation in four windows of a load that takes 0.8 of a core, and of what it leaves."""
+def trace_load(
+    env, framework: str, source: str, *, rate: float = RATE, settings: Mapping[str, Mapping[str, Any]] | None = None
+) -> TraceEvents:
+    """Return the trace of a load that takes 0.8 of a core unless a rate is given, and of what it leaves."""
+    given = settings or {}
     cell, work = Cell(framework, source, SIZE, COST), MessageProcessor(SIZE, ENTROPY, traced=True)
     with ExitStack() as opened:
-        endpoint_source = registry.make_source(source, {})
+        endpoint_source = registry.make_source(source, given)
         opened.callback(endpoint_source.close)
         endpoint = endpoint_source.open(cell, env)
         load = opened.enter_context(closing(registry.load_generator_plugin("inline").open(endpoint, env, 1)))
-        running = opened.enter_context(closing(registry.make_framework(framework, {}).open(cell, endpoint, work, env)))
+        opening = registry.make_framework(framework, given).open(cell, endpoint, work, env)
+        running = opened.enter_context(closing(opening))
         begin, deadline = time.monotonic() + 0.05, time.monotonic() + DEADLINE_S
-        load.start(LoadSpec(1, RATE, begin, SECONDS, message_bytes=SIZE, cpu_seconds=COST, entropy=ENTROPY))
+        load.start(LoadSpec(1, rate, begin, SECONDS, SIZE, cpu_seconds=COST, entropy=ENTROPY, traced=True))
         trace, processed = TrialTrace(begin), 0
-        while processed < RATE * SECONDS:
+        while processed < rate * SECONDS:
             assert time.monotonic() < deadline, f"{processed} messages were processed"
             for report in running.poll():
                 processed += report.count + report.corrupted
                 if report.trace is not None:
                     trace.add(report.trace)
-            load.poll()
+            for progress in load.poll():
+                trace.add_progress(progress)
             time.sleep(0.01)
-    events = trace.events()
+    return trace.events()
+
+
+def participate(events: TraceEvents) -> Participation:
+    """Return the critical participation in four windows over a trace."""
     begin_ns, end_ns = min(span.begin for span in events.spans), max(span.end for span in events.spans)
     windows = Windows(begin_ns, -(-(end_ns - begin_ns) // WINDOWS), WINDOWS)
     return compute_participation(make_events(events.spans, events.messages), windows)
@@ -60,9 +72,32 @@ def participate(env, framework: str, source: str) -> Participation:
 )
 def test_the_shares_of_a_real_trace_add_up_to_one(env, framework, source):
     """Of every window that has a path; the messages' CPU cost has a part of it."""
-    found = participate(env, framework, source)
+    found = participate(trace_load(env, framework, source))
     sums = found.critical.sum(axis=1)
     assert found.connected.any()
     assert np.abs(sums[found.connected] - 1).max() < 1e-6
     assert not sums[~found.connected].any()
     assert sum_by_activity(found)["processing"] > 0.1
+
+
+@pytest.mark.parametrize(
+    ("source", "sender"), [("stream", "sender 0"), ("files", "bridge 0")], ids=["connector", "bridge"]
+)
+def test_the_critical_path_of_harmonicio_crosses_workers(env, source, sender):
+    """It goes from what holds the connector to the PEs, which wait for it, and every window has a path."""
+    found = participate(trace_load(env, "harmonicio", source))
+    pes = {group.worker for group in found.groups if group.worker.startswith("PE ")}
+    assert found.connected.all()
+    assert {(sender, pe) for pe in pes} <= set(sum_by_channel(found))
+    assert {group.activity for group in found.groups if group.worker in pes} >= {"waiting", "processing"}
+
+
+def test_messages_through_the_queue_of_harmonicio_pass_its_master(env):
+    """Hand-outs to the master and from it to the PEs are in the trace, with the time on the disk."""
+    overflows = {"stream": {"overflow": "full", "credit_timeout": "50 ms"}}
+    events = trace_load(env, "harmonicio", "stream", rate=5 * RATE, settings=overflows)
+    hops = {(one.kind, one.sender.split()[0], one.receiver.split()[0]) for one in events.messages}
+    assert hops >= {("data", "sender", "master"), ("data", "master", "PE"), ("control", "PE", "master")}
+    assert {"waiting", "wal-commit", "serialize"} <= {one.activity for one in events.spans if one.worker == "master"}
+    sums = participate(events).critical.sum(axis=1)
+    assert np.abs(sums[sums > 0] - 1).max() < 1e-6

@@ -34,6 +34,10 @@ class OperatorClient:
         """Return everything that the dashboard shows."""
         return self._request("GET", "/v1/status")
 
+    def trace(self) -> dict[str, Any]:
+        """Return what the queue did since the last call, as of QueueEvents; the first call begins to record."""
+        return self._request("GET", "/v1/trace")
+
     def submit(self, spec: dict[str, Any]) -> dict[str, Any]:
         """Set the PEs of a stream: c_name, num, image, cpu_share, memory_bytes, settings."""
         return self._request("POST", "/v1/streams", spec)

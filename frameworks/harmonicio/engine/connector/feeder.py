@@ -17,6 +17,7 @@ from frameworks.harmonicio.engine.connector.link_set import LinkSet, TakenBack
 from frameworks.harmonicio.engine.connector.link_state import Settled
 from frameworks.harmonicio.engine.connector.options import Options
 from frameworks.harmonicio.engine.errors import RefusedError
+from frameworks.harmonicio.engine.observer import Hop, Observer, ack_transfer, data_transfer, lease_transfer
 from frameworks.harmonicio.engine.tls import client_context
 from frameworks.harmonicio.engine.wire.control_messages import Hello, Leases, NodeAddress
 from frameworks.harmonicio.engine.wire.frame import Buffer, EncodedFrame, encode_frame, with_inline_body
@@ -44,6 +45,8 @@ class Feeder:
         offer = hello if self._memory is None else replace(hello, shared=self._memory.handle)
         self._links = LinkSet(offer, buffers, tls)
         self._renewed_at = 0.0
+        self.observer: Observer | None = None
+        """told of the frames that pass; not of waits: who calls `step` knows when there was nothing to do"""
 
     @property
     def taken(self) -> int:
@@ -137,13 +140,19 @@ class Feeder:
             raise RefusedError(f"the master at {self._options.host}:{self._options.port} said: {refusal}")
         for event in self._master.step(now):
             if isinstance(event, Leases):
+                if self.observer is not None:
+                    self.observer.received(lease_transfer(self._state.session, event.number), now)
                 self._handle(self._links.follow(event.addresses, time.monotonic()))
             else:
+                self._observe_ack(event, "to the queue", now)
                 self._handle([event])
         if now > self._renewed_at + RENEW_INTERVAL_S:
             self._renewed_at = now
             self._master.renew()
-        self._handle(self._links.step(now))
+        events = self._links.step(now)
+        for each in events:
+            self._observe_ack(each, "direct", now)
+        self._handle(events)
         self._resend(now)
 
     def close(self) -> None:
@@ -186,6 +195,9 @@ class Feeder:
         memory = self._memory
         if frame.region is not None and memory is not None and (memory.retired or not _reads_memory(link)):
             frame = with_inline_body(frame, memory.read(frame.region, frame.size))
+        if self.observer is not None:
+            hop: Hop = "to the queue" if link is self._master else "direct"
+            self.observer.sent(data_transfer(frame, hop), time.monotonic())
         link.send(frame)
 
     def _resend(self, now: float) -> None:
@@ -207,6 +219,13 @@ class Feeder:
             if self._memory is not None and any(frame.region is not None for frame in event.frames):
                 self._memory.retire()  # the lost PE may still read there
             self._state.take_back(event.frames)
+
+    def _observe_ack(self, event: Settled | TakenBack, hop: Hop, now: float) -> None:
+        """Tell an observer of an acknowledgement, which has the number of the first frame that it settles."""
+        if self.observer is not None and isinstance(event, Settled) and event.frames:
+            first = event.frames[0]
+            count = sum(frame.count for frame in event.frames)
+            self.observer.received(ack_transfer(first.session, first.first, count, hop), now)
 
     def _unacked_bytes(self) -> int:
         return self._master.state.unacked.bytes + self._links.unacked_bytes

@@ -62,6 +62,7 @@ class ControlApi:
             web.get("/ready", self.get_ready),
             web.get("/metrics", self.get_metrics),
             web.get("/v1/samples", self.get_samples),
+            web.get("/v1/trace", self.get_trace),
             web.get("/", self.get_dashboard),
         ]
 
@@ -138,6 +139,11 @@ class ControlApi:
         self._require_operator(request)
         rows: list[dict[str, Any]] = [msgspec.to_builtins(sample) for sample in self._coordinator.samples]
         return web.json_response({"format": 1, "samples": rows})
+
+    async def get_trace(self, request: web.Request) -> web.Response:
+        """Answer with what the queue did since the last request for it; the first one begins to record."""
+        self._require_operator(request)
+        return web.json_response(body=msgspec.json.encode(self._coordinator.queue.trace.take(time.monotonic())))
 
     async def get_dashboard(self, request: web.Request) -> web.Response:
         """Answer with a read-only page, without scripts or external resources."""

@@ -21,6 +21,7 @@ from frameworks.harmonicio.engine.master.journal import Journal
 from frameworks.harmonicio.engine.master.queue import MessageQueue
 from frameworks.harmonicio.engine.master.queue_intake import MAX_NAME_BYTES, QueueIntake
 from frameworks.harmonicio.engine.master.registry import Registry
+from frameworks.harmonicio.engine.observer import ack_transfer, data_transfer, lease_transfer
 from frameworks.harmonicio.engine.wire.acceptor import Acceptor
 from frameworks.harmonicio.engine.wire.connection import FrameConnection
 from frameworks.harmonicio.engine.wire.control_messages import Bye, Hello, Leases, Welcome
@@ -55,6 +56,8 @@ class ConnectorConnection:
         self.opened_at = time.monotonic()
         self.c_name, self.session = "", 0
         self.without_credit = False
+        self.leases = 0
+        """how often it was sent its leases"""
 
 
 class DataPort:
@@ -156,11 +159,14 @@ class DataPort:
             self._drop(connection, error)
 
     def _receive(self, connection: ConnectorConnection, frames: list[Frame]) -> None:
+        began, trace = time.monotonic(), self._queue.trace
         for frame in frames:
             match frame.header.kind:
                 case FrameKind.DATA if connection.c_name:
                     self._intake.add_frame(connection.c_name, frame)
                     self._commits.add((connection, frame.header))
+                    trace.received(data_transfer(frame.header, "to the queue"), began)
+                    trace.worked("source-read", began)
                 case FrameKind.RENEW if connection.c_name:
                     self._registry.lease(connection.c_name, connection.session, time.monotonic())
                     self._send_leases(connection)
@@ -184,7 +190,9 @@ class DataPort:
         self._send_leases(connection)
 
     def _send_leases(self, connection: ConnectorConnection) -> None:
-        leases = Leases(self._registry.lease_seconds, self._registry.addresses(connection.c_name))
+        addresses, connection.leases = self._registry.addresses(connection.c_name), connection.leases + 1
+        leases = Leases(self._registry.lease_seconds, addresses, connection.leases)
+        self._queue.trace.sent(lease_transfer(connection.session, connection.leases))
         self._send(connection, encode_control(FrameKind.LEASES, leases))
 
     def _send(self, connection: ConnectorConnection, data: bytes) -> None:
@@ -204,13 +212,15 @@ class DataPort:
 
     # acknowledgements and credit
 
-    def _acknowledge(self, items: list[tuple[ConnectorConnection, FrameHeader]]) -> None:
-        """Acknowledge frames that are on the disk."""
+    def _acknowledge(self, items: list[tuple[ConnectorConnection, FrameHeader]], began: float) -> None:
+        """Acknowledge frames that are on the disk, and whose commit began at that monotonic time."""
+        self._queue.trace.worked("wal-commit", began)
         credit = self._compute_credit()
         for connection, header in items:
             if connection in self._connections:
                 connection.without_credit = credit[0] == 0
                 data = encode_ack(header.session, header.first, header.count, failed=0, credit=credit)
+                self._queue.trace.sent(ack_transfer(header.session, header.first, header.count, "to the queue"))
                 self._send(connection, data)
         if self._credit.lower(credit):
             for connection in list(self._connections):

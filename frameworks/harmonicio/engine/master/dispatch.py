@@ -5,7 +5,7 @@ import logging
 import random
 import ssl
 import time
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from frameworks.harmonicio.engine.connector.coroutine import wait_for_sockets_async
 from frameworks.harmonicio.engine.connector.link import Link
@@ -15,6 +15,7 @@ from frameworks.harmonicio.engine.master.frame_storage import QueuedFrame
 from frameworks.harmonicio.engine.master.queue import MessageQueue
 from frameworks.harmonicio.engine.master.registry import RegisteredPe, Registry
 from frameworks.harmonicio.engine.master.tasks import end_process_on_error
+from frameworks.harmonicio.engine.observer import ack_transfer, data_transfer
 from frameworks.harmonicio.engine.wire.control_messages import Hello
 from frameworks.harmonicio.engine.wire.frame import HEADER_BYTES, MAX_BODY_BYTES, EncodedFrame
 from frameworks.harmonicio.engine.wire.frame_reader import BufferPool
@@ -71,16 +72,18 @@ class Dispatcher:
 
     def step(self, now: float) -> None:
         """Do everything that can be done without waiting; `now` is monotonic seconds. Raises OSError of the journal."""
-        self._handle(self._links.follow(self._registry.addresses(self._c_name), now))
-        self._handle(self._links.step(now))
+        self._handle(self._links.follow(self._registry.addresses(self._c_name), now), now)
+        worked = self._handle(self._links.step(now), now)
         ready = [link for link in self._links if link.ready]
         self._requeue_accepted(ready)
         while ready and (frame := self._queue.peek(self._c_name)) is not None and self._deliver(frame, ready):
-            pass
+            worked = True
+        if worked:
+            self._queue.trace.worked("serialize", now)
 
     def close(self) -> None:
         """Close all links; their unacknowledged frames wait in the queue again."""
-        self._handle(self._links.close())
+        self._handle(self._links.close(), time.monotonic())
 
     def _deliver(self, frame: QueuedFrame, ready: list[Link]) -> bool:
         """Send the oldest frame to a PE, or split it to fit; return False when no PE has credit left."""
@@ -117,6 +120,7 @@ class Dispatcher:
     def _send(self, frame: QueuedFrame, link: Link) -> None:
         view = memoryview(self._queue.data(frame))  # first: a frame that cannot be read keeps waiting
         self._queue.take(self._c_name)
+        self._queue.trace.sent(data_transfer(frame.header, "from the queue"))
         buffers = [view[:HEADER_BYTES], view[HEADER_BYTES:]]
         link.send(EncodedFrame(*frame.key, frame.header.count, frame.header.size, [*buffers]))
 
@@ -135,16 +139,21 @@ class Dispatcher:
             self._too_large.remove(frame)
             self._queue.put_back(self._c_name, frame.key)
 
-    def _handle(self, events: Iterable[Settled | TakenBack]) -> None:
+    def _handle(self, events: Sequence[Settled | TakenBack], now: float) -> bool:
+        """Take in what became of frames; return whether there was anything."""
         for event in events:
             if isinstance(event, Settled):
                 self.failed += event.failed
+                for frame in event.frames[:1]:
+                    acked = ack_transfer(frame.session, frame.first, frame.count, "from the queue")
+                    self._queue.trace.received(acked, now)
                 for frame in event.frames:
                     self.delivered += frame.count
                     self._queue.done(self._c_name, (frame.session, frame.first))
                 continue
             for frame in reversed(event.frames):
                 self._queue.put_back(self._c_name, (frame.session, frame.first))
+        return bool(events)
 
     async def _deliver_to_legacy_pes(self) -> None:
         """Contact legacy PEs that wait for a connection: they poll only after a message."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
@@ -18,7 +19,7 @@ class GroupCommit(Generic[Item]):
 
     Args:
         journal: None when nothing has to be on the disk.
-        on_commit: called with items that are on the disk.
+        on_commit: called with items that are on the disk, and the monotonic time at which their commit began.
         on_failure: called with items that are not, and the error.
     """
 
@@ -26,7 +27,7 @@ class GroupCommit(Generic[Item]):
         self,
         journal: Journal | None,
         *,
-        on_commit: Callable[[list[Item]], None],
+        on_commit: Callable[[list[Item], float], None],
         on_failure: Callable[[list[Item], OSError], None],
     ) -> None:
         self._journal, self._on_commit, self._on_failure = journal, on_commit, on_failure
@@ -49,6 +50,7 @@ class GroupCommit(Generic[Item]):
             self._task = None
 
     async def _commit(self, items: list[Item]) -> None:
+        began = time.monotonic()
         if self._journal is not None:
             try:
                 await asyncio.get_running_loop().run_in_executor(None, self._journal.commit)
@@ -56,4 +58,4 @@ class GroupCommit(Generic[Item]):
                 logger.error("nothing is acknowledged: %s", error)  # noqa: TRY400  one line is enough
                 self._on_failure(items, error)
                 await asyncio.sleep(PAUSE_S)
-        self._on_commit(items)
+        self._on_commit(items, began)

@@ -13,6 +13,7 @@ from itertools import chain
 from frameworks.harmonicio.engine.errors import RefusedError
 from frameworks.harmonicio.engine.master.frame_storage import FrameStorage, QueuedFrame
 from frameworks.harmonicio.engine.master.journal import Journal
+from frameworks.harmonicio.engine.master.queue_trace import QueueTrace
 from frameworks.harmonicio.engine.wire.frame import (
     HEADER_BYTES,
     MAX_BODY_BYTES,
@@ -58,7 +59,7 @@ class MessageQueue:
     """
 
     def __init__(self, limits: QueueLimits, journal: Journal | None) -> None:
-        self.limits, self._storage = limits, FrameStorage(journal)
+        self.limits, self._storage, self.trace = limits, FrameStorage(journal), QueueTrace()
         self.streams: dict[str, StreamQueue] = {}
         self.messages = self.bytes = self._memory = 0
         self._session, self._next = random.SystemRandom().getrandbits(62), 0

@@ -22,6 +22,7 @@ from frameworks.harmonicio.engine.pe.batch_merging import merge_batches
 from frameworks.harmonicio.engine.pe.engine_state import EngineState
 from frameworks.harmonicio.engine.pe.function import UserFunction
 from frameworks.harmonicio.engine.pe.inbound import InboundConnection
+from frameworks.harmonicio.engine.pe.observation import Observation
 from frameworks.harmonicio.engine.pe.poller import Poller
 from frameworks.harmonicio.engine.wire.acceptor import Acceptor
 from frameworks.harmonicio.engine.wire.control_messages import Bye, Hello
@@ -74,7 +75,7 @@ class Engine:
         self._buffers = BufferPool()
         max_first_bytes = options.max_message_bytes if options.legacy_protocol else _MAX_HELLO_BYTES
         self._acceptor = Acceptor(listener, self, max_first_bytes, tls)
-        self._poller = Poller()
+        self._poller, self._observation = Poller(), Observation(function.observer)
         self._poller.register(listener, self._accept)
 
     @property
@@ -102,7 +103,8 @@ class Engine:
         """Serve until stopped."""
         checked = 0.0
         while not (self.state.draining and self._is_drained()):
-            self._poller.poll(0 if self.state.inbox else min(_CHECK_INTERVAL_S, self.function.idle()))
+            timeout = 0 if self.state.inbox else min(_CHECK_INTERVAL_S, self.function.idle())
+            self._observation.poll(self._poller, timeout)
             self._work()
             now = time.monotonic()
             if now > checked + _CHECK_INTERVAL_S:
@@ -152,6 +154,7 @@ class Engine:
                 if kind is FrameKind.DATA and connection.welcomed:
                     connection.record_received(frame)
                     self.state.inbox.append((connection, frame))
+                    self._observation.receive(connection, frame)
                 elif kind is FrameKind.HELLO and not connection.welcomed:
                     self._welcome(connection, frame)
                 elif kind is not FrameKind.RENEW:
@@ -224,6 +227,7 @@ class Engine:
         for connection in connections:
             if not connection.has_pending_acks:
                 continue
+            self._observation.acknowledge(connection)
             try:
                 connection.acknowledge(self.state.window.share(len(self._connections)))
                 self._watch_writable(connection)

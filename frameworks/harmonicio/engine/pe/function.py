@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from frameworks.harmonicio.engine.errors import ConfigError
+from frameworks.harmonicio.engine.observer import Observer
 from frameworks.harmonicio.engine.wire.frame import Batch
 
 __all__ = ["Batch", "UserFunction", "of_batch"]
@@ -34,7 +35,7 @@ class UserFunction:
     A message is a memoryview that is valid until the function returns: copy what you keep. A callable object may
     have two more methods: `idle()`, called whenever nothing waits, which returns the seconds after which it wants to
     be called again; and `close()`, called once all is processed. Its attribute `most` limits the messages of one
-    call.
+    call; its attribute `observer` is told of the waits and the frames of the PE.
 
     Args:
         spec: "module:name".
@@ -52,6 +53,7 @@ class UserFunction:
         self._idle: Callable[[], float | None] = getattr(self._call, "idle", _do_nothing)
         self._close: Callable[[], object] = getattr(self._call, "close", _do_nothing)
         self.max_messages = int(getattr(self._call, "most", max_messages)) if self._takes_batch else 1
+        self.observer: Observer | None = getattr(self._call, "observer", None)
         self.processed = self.failed = 0
         self.busy_seconds = 0.0
 

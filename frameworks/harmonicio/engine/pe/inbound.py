@@ -33,6 +33,11 @@ class InboundConnection:
         """Return whether anything is processed and not acknowledged."""
         return bool(self._acks)
 
+    @property
+    def pending_ranges(self) -> list[tuple[int, int, int]]:
+        """Return (session, first, count) of what is processed and not acknowledged."""
+        return self._acks.ranges
+
     def feed(self, data: bytes) -> list[Frame]:
         """Return the frames in what was received during the handshake."""
         return self.frames.reader.feed(data)

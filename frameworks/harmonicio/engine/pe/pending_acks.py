@@ -18,6 +18,11 @@ class PendingAcks:
         """Return whether anything is processed and not acknowledged."""
         return bool(self._ranges)
 
+    @property
+    def ranges(self) -> list[tuple[int, int, int]]:
+        """Return (session, first, count) of each range."""
+        return [(session, first, count) for session, first, count in self._ranges]
+
     def add(self, header: FrameHeader, failed: int, now: float) -> bool:
         """Add a processed frame of which `failed` messages failed; return whether its acknowledgement may wait."""
         self._failed += failed

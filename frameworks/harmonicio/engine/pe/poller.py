@@ -36,9 +36,17 @@ class Poller:
         if key.events != events:
             self._selector.modify(sock, events, key.data)
 
-    def poll(self, timeout: float) -> None:
-        """Call the callbacks of all ready sockets; wait at most `timeout` seconds for the first."""
-        for key, events in self._selector.select(timeout):
+    def poll(self, timeout: float, on_wake: Callable[[], None] | None = None) -> None:
+        """Call the callbacks of all ready sockets.
+
+        Args:
+            timeout: seconds to wait for the first at most.
+            on_wake: called after the wait, before any callback.
+        """
+        ready = self._selector.select(timeout)
+        if on_wake is not None:
+            on_wake()
+        for key, events in ready:
             key.data(events)
 
     def wake(self) -> None:

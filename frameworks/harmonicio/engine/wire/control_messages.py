@@ -55,6 +55,8 @@ class Leases(Struct, frozen=True):
 
     seconds: float
     addresses: list[NodeAddress] = field(name="places")
+    number: int = 0
+    """of these among all that the connection was sent"""
 
 
 class Bye(Struct, frozen=True):
