@@ -1,27 +1,23 @@
 """Runs of the whole procedure on simulated systems of known capacity: real searches, in no time.
 
 Plans, visits, searches, verdicts, journal and results are those of a run. Only what needs time and servers is
-replaced: a deployment and its trials by the shipped fluid queue (`bench.simulation`), whose capacity is known. No call
-is recorded and none is expected, so nothing here repeats the code that it tests. A parameter of `run` for it would be
-one that no run ever has.
+another one: the backend deploys the shipped fluid queue (`bench.simulation`), whose capacity is known.
 """
 
-import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import SimpleNamespace
-from unittest import mock
 
 from msgspec.structs import replace
 
-from bench.calibration.generator_ceiling import GeneratorCeilings
 from bench.config.scenario import Grid, Scenario, Search
 from bench.config.site import Site
-from bench.model.measurement import Measurement, PlannedTrial
+from bench.model.measurement import Measurement, PlannedTrial, Result
 from bench.model.message_sizes import MessageSize
-from bench.runner import cell_search
+from bench.plugins.environment import RunEnvironment
+from bench.runner.backend import Backend
 from bench.runner.cell_plan import CellPlan
+from bench.runner.progress import Notify
 from bench.runner.run import RunOptions, run
 from bench.simulation.capacity import Traits
 from bench.simulation.faults import Faults
@@ -36,42 +32,90 @@ SCENARIO = Scenario(
     search=Search(precision=Share(0.1), budget=Seconds(600)),
 )
 GENERATOR_HZ = 40_000.0
+Change = Callable[[Measurement], Measurement]
 
 
-def make_simulated_run(folder: Path, scenario: Scenario = SCENARIO) -> Path:
+def make_simulated_run(folder: Path, scenario: Scenario = SCENARIO, *, change: Change | None = None) -> Path:
     """Run a scenario on simulated systems into a new folder; return it."""
     folder.mkdir()
-    options = RunOptions("bench run x", folder, folder / "children")
-    with simulated_systems():
-        run(scenario, Site(), RunFolder(folder), lambda _event: None, options)
+    run_simulated(scenario, Site(), RunFolder(folder), change=change)
     return folder
 
 
-@contextmanager
-def simulated_systems() -> Iterator[None]:
-    """Let deployments be simulated: every trial of a cell is one of a fluid queue, and no server is started."""
-    with (
-        mock.patch.object(cell_search, "deployed", _deployed),
-        mock.patch.object(cell_search, "run_trial", _run_trial),
-        mock.patch.object(GeneratorCeilings, "measure", return_value=GENERATOR_HZ),
-        mock.patch("bench.runner.run.prepare_services"),  # no server is started
-    ):
-        yield
+def run_simulated(
+    scenario: Scenario,
+    site: Site,
+    folder: RunFolder,
+    *,
+    notify: Notify = lambda _: None,
+    change: Change | None = None,
+) -> list[Result]:
+    """Run a scenario on simulated systems; `change` is made of every measurement."""
+
+    def backend(_: Path) -> Backend:
+        return SimulatedBackend(change)
+
+    place = folder.folder
+    return run(scenario, site, folder, notify, RunOptions("bench run x", place, place / "children", backend=backend))
 
 
-@contextmanager
-def _deployed(plan: CellPlan, _env: object) -> Iterator[SimpleNamespace]:
-    capacity = 1 / (1 / 30_000 + plan.cell.message_bytes / 50e6 + plan.cell.cpu_seconds)
-    system = Fluid(Traits(capacity, batch_interval=plan.batch_interval), Faults(), seed=plan.cell.message_bytes)
+class SimulatedBackend:
+    """A backend without servers, whose trials take no time."""
 
-    def make_ready(last: Measurement) -> None:
+    def __init__(self, change: Change | None) -> None:
+        self._change = change
+
+    def prepare(self, plans: Iterable[CellPlan], env: RunEnvironment) -> None:
+        """Start nothing."""
+
+    def generator_hz(self, plan: CellPlan, env: RunEnvironment) -> float:
+        return GENERATOR_HZ
+
+    @contextmanager
+    def deployed(self, plan: CellPlan, env: RunEnvironment) -> Iterator["SimulatedCell"]:
+        """Yield a queue whose capacity follows from size and CPU cost."""
+        yield SimulatedCell(plan, self._change)
+
+
+class SimulatedCell:
+    """A fluid queue in place of a cell's deployment."""
+
+    is_new = False
+
+    def __init__(self, plan: CellPlan, change: Change | None) -> None:
+        self._cell, self._change = plan.cell, change
+        capacity = 1 / (1 / 30_000 + plan.cell.message_bytes / 50e6 + plan.cell.cpu_seconds)
+        traits = Traits(capacity, batch_interval=plan.batch_interval)
+        self._system = Fluid(traits, Faults(), seed=plan.cell.message_bytes)
+
+    def warm_up(self, notify: Notify) -> None:
+        """Do nothing: its processes are warm."""
+
+    def run_trial(self, planned: PlannedTrial, notify: Notify) -> Measurement:
+        """Return the measurement of a trial of the queue."""
+        measured = self._system.run_trial(planned, 30.0)
+        cost = measured.processed * self._cell.cpu_seconds
+        measured = replace(measured, cpu_requested_s=cost, cpu_used_s=cost)
+        return self._change(measured) if self._change is not None else measured
+
+    def make_ready(self, last: Measurement) -> None:
+        """Replace it where messages were left in it."""
         if not last.deployment_reusable:
-            system.restart()
-
-    yield SimpleNamespace(system=system, make_ready=make_ready, is_warm=True, warm_s=math.inf, plan=plan)
+            self._system.restart()
 
 
-def _run_trial(deployment: SimpleNamespace, planned: PlannedTrial, _notify: object) -> Measurement:
-    measured: Measurement = deployment.system.run_trial(planned, 30.0)
-    cost = measured.processed * deployment.plan.cell.cpu_seconds
-    return replace(measured, cpu_requested_s=cost, cpu_used_s=cost)
+class NoBackend:
+    """A backend of runs that have to need no trial."""
+
+    def __init__(self, _folder: Path) -> None:
+        pass
+
+    def prepare(self, plans: Iterable[CellPlan], env: RunEnvironment) -> None:
+        """Start nothing."""
+
+    def generator_hz(self, plan: CellPlan, env: RunEnvironment) -> None:
+        """Return that it is not known."""
+
+    def deployed(self, plan: CellPlan, env: RunEnvironment) -> None:
+        """Fail the test."""
+        raise AssertionError(f"{plan.cell.name} is deployed, and all its trials are in the journal")

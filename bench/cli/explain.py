@@ -1,6 +1,7 @@
 """`bench explain`."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,8 +12,14 @@ from bench.cli.output import complain, say
 from bench.errors import UsageError
 
 if TYPE_CHECKING:
+    from bench.config.scenario import Scenario
+    from bench.config.site import Site
     from bench.model.cell import Cell
+    from bench.model.measurement import Result
     from bench.runner.explanation import ExplainedTrial, TracedTrial
+    from bench.storage.run_folder import RunFolder
+
+    Measure = Callable[[Scenario, Site, RunFolder], Sequence[Result]]
 
 
 def register(app: typer.Typer) -> None:
@@ -75,14 +82,28 @@ def explain(
         for line in ("",) * bool(number) + tuple(table_lines(one)):
             say(line)
     if try_advice:
-        _try_advice(folder, explained[0], budget, out, quiet=quiet)
+        from bench.cli.run_display import run_with_display
+
+        measure = partial(run_with_display, quiet=quiet, go_on="what was measured is in ")
+        try_change(folder, explained[0], budget, out, measure)
 
 
-def _try_advice(folder: Path, explained: "ExplainedTrial", budget: str, out: Path, *, quiet: bool) -> None:
-    """Measure the cell of an explained trial with the change that its sentence names; UsageError if there is none."""
+def try_change(folder: Path, explained: "ExplainedTrial", budget: str, out: Path, measure: "Measure") -> None:
+    """Measure the cell of an explained trial with the change that its sentence names, and print what came of it.
+
+    Args:
+        folder: Of the run that the trial is of.
+        explained: The trial.
+        budget: Time of the search, as a person writes it.
+        out: Where the folder of the new run is made.
+        measure: Runs a scenario.
+
+    Raises:
+        UsageError: The sentence names no change that a setting makes, or the budget is no time.
+        typer.Exit: With code 4: nothing was measured.
+    """
     from bench.cli.inputs import warn_of_settings
     from bench.cli.prediction_table import outcome_lines, plan_lines
-    from bench.cli.run_display import run_with_display
     from bench.runner.intervention import plan_intervention
     from bench.storage.run_folder import RunFolder
     from bench.units import Seconds
@@ -97,7 +118,7 @@ def _try_advice(folder: Path, explained: "ExplainedTrial", budget: str, out: Pat
         say(line)
     warn_of_settings(planned.scenario, planned.site)
     store = RunFolder.create(out, planned.scenario.name)
-    (result,) = run_with_display(planned.scenario, planned.site, store, quiet=quiet, go_on="what was measured is in ")
+    (result,) = measure(planned.scenario, planned.site, store)
     for line in outcome_lines(planned, result):
         say(line)
     if result.estimate_hz is None:

@@ -13,13 +13,11 @@ from bench.model.measurement import Measurement, PlannedTrial, Result
 from bench.model.search_inputs import SearchInputs
 from bench.model.trace import TraceEvents
 from bench.plugins.environment import RunEnvironment
+from bench.runner.backend import Backend, DeployedCell
 from bench.runner.cell_plan import CellPlan
-from bench.runner.deployment import Deployment, deployed
 from bench.runner.outcome import check_sanity, finish_result, remaining_latency_trials
 from bench.runner.progress import Notify, TrialFinished, TrialStarted
 from bench.runner.replay import JudgedTrial, judge_trials, resume_search
-from bench.runner.trial import run_trial
-from bench.runner.warm_up import warm_up_session
 from bench.search.priors import fixed_share_of, hint_of, noise_of, warm_ups_of
 from bench.search.problem import Strategy
 from bench.storage.run_folder import RunFolder
@@ -69,25 +67,21 @@ class CellSearch:
         self._last: Measurement | None = None
         self._trials = folder.trials(plan.cell)
 
-    def answer(self, generator_hz: float | None) -> Answer:
-        """Return the cell's result; deploys nothing where no further trial is due.
-
-        Args:
-            generator_hz: what the load generator can do by itself, in messages/s; None where it is not known.
-        """
-        allowance = self._allowance
+    def answer(self, backend: Backend) -> Answer:
+        """Return the cell's result; the backend deploys the cell where a further trial is due."""
+        allowance, generator_hz = self._allowance, backend.generator_hz(self.plan, self._env)
         known = judge_trials(self.plan, self._trials, ignored=allowance.ignored)
         spent = sum(measurement.seconds for measurement, _ in known)
         budget = spent + allowance.seconds if allowance.budget is None else allowance.budget
-        return self._answer(known, self._first_inputs(generator_hz, budget))
+        return self._answer(known, self._first_inputs(generator_hz, budget), backend)
 
-    def _answer(self, known: list[JudgedTrial], inputs: SearchInputs) -> Answer:
+    def _answer(self, known: list[JudgedTrial], inputs: SearchInputs, backend: Backend) -> Answer:
         """Return the answer of a search, after the trials that it still wants; store its inputs."""
         search = resume_search(self.plan, inputs, known)
         result = _finish(search, self.plan, known)
         if self._next_trial(search) is not None or self._latency_trials(result):
-            with deployed(self.plan, self._env) as deployment:
-                kept = warm_up_session(deployment, self._notify)
+            with backend.deployed(self.plan, self._env) as deployment:
+                kept = deployment.warm_up(self._notify)
                 if kept and inputs.hint_hz is None and not known:
                     inputs = replace(inputs, hint_hz=kept)
                     search = resume_search(self.plan, inputs, known)
@@ -102,10 +96,10 @@ class CellSearch:
         self._folder.set_inputs(self.plan.cell, inputs)
         return Answer(result, finished, inputs.budget_s, inputs.hint_hz)
 
-    def _search(self, search: Strategy, deployment: Deployment, known: list[JudgedTrial]) -> Result:
+    def _search(self, search: Strategy, deployment: DeployedCell, known: list[JudgedTrial]) -> Result:
         """Try rates until the search has its answer or its time is over; add the trials to the known ones."""
         while (planned := self._next_trial(search)) is not None:
-            if self._last is None and planned.number > 0 and planned.purpose != "warm-up" and deployment.warm_s == 0:
+            if self._last is None and planned.number > 0 and planned.purpose != "warm-up" and deployment.is_new:
                 self._warm_up(planned, deployment)
             known.append(self._run_trial(planned, deployment))
             search = search.after(*known[-1])
@@ -116,7 +110,7 @@ class CellSearch:
         planned = search.next_trial() if time.monotonic() < self._allowance.deadline else None
         return replace(planned, number=len(self._trials)) if planned is not None else None
 
-    def _measure_latency(self, result: Result, deployment: Deployment) -> None:
+    def _measure_latency(self, result: Result, deployment: DeployedCell) -> None:
         """Run the latency trials that the scenario asks for; the rate is known even if they fail."""
         try:
             for planned in self._latency_trials(result):
@@ -128,11 +122,11 @@ class CellSearch:
         except HarnessError as problem:
             logger.warning("%s: its latency is not measured: %s", self.plan.cell.name, problem)
 
-    def _run_trial(self, planned: PlannedTrial, deployment: Deployment) -> JudgedTrial:
+    def _run_trial(self, planned: PlannedTrial, deployment: DeployedCell) -> JudgedTrial:
         """Run, store, check and judge one trial."""
         self._make_ready(deployment)
         self._notify(TrialStarted(planned))
-        measurement = run_trial(deployment, planned, self._notify)
+        measurement = deployment.run_trial(planned, self._notify)
         self._folder.add(self.plan.cell, measurement)  # stored before it is judged
         measurement = self._last = replace(measurement, trace=TraceEvents())  # it would fill the memory
         self._trials.append(measurement)
@@ -141,19 +135,19 @@ class CellSearch:
         self._notify(TrialFinished(measurement, verdict))
         return measurement, verdict
 
-    def _warm_up(self, planned: PlannedTrial, deployment: Deployment) -> None:
+    def _warm_up(self, planned: PlannedTrial, deployment: DeployedCell) -> None:
         """Warm up a new deployment at half the next rate; the measurement is neither stored nor given to the search."""
         self._make_ready(deployment)
         half = replace(planned, rate=planned.rate / 2, purpose="warm-up")
         self._notify(TrialStarted(half))
-        measurement = self._last = run_trial(deployment, half, self._notify)
+        measurement = self._last = deployment.run_trial(half, self._notify)
         self._notify(TrialFinished(measurement, judge(measurement, self.plan.rules)))
 
-    def _make_ready(self, deployment: Deployment) -> None:
+    def _make_ready(self, deployment: DeployedCell) -> None:
         """Empty the deployment after an earlier trial; replace it where messages were left in it or a process died."""
         if self._last is not None:
             deployment.make_ready(self._last)
-            warm_up_session(deployment, self._notify)
+            deployment.warm_up(self._notify)
 
     def _latency_trials(self, result: Result) -> list[PlannedTrial]:
         return remaining_latency_trials(self.plan, result, self._trials) if self._allowance.latency else []

@@ -2,12 +2,10 @@
 
 import logging
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 from msgspec import Struct
 
-from bench.calibration.generator_ceiling import GeneratorCeilings
 from bench.config.scenario import Scenario
 from bench.config.site import Site
 from bench.errors import HarnessError, ImpossibleMeasurementError, UsageError
@@ -15,13 +13,13 @@ from bench.model.measurement import Result
 from bench.plugins.environment import RunEnvironment
 from bench.plugins.environments import installed_environments
 from bench.plugins.packages import scenario_packages
+from bench.runner.backend import Backend, PluginBackend
 from bench.runner.cell_plan import plan_cell
 from bench.runner.cell_search import Answer, CellSearch
 from bench.runner.core_sets import core_sets, framework_cores
 from bench.runner.elasticity import follow_load
 from bench.runner.map_visits import MapVisits
 from bench.runner.outcome import without_rate
-from bench.runner.preparation import prepare_services
 from bench.runner.progress import CellFinished, Note, Notify
 from bench.runner.shared_evidence import update_results
 from bench.storage.run_folder import RunFolder
@@ -42,6 +40,8 @@ class RunOptions(Struct, frozen=True):
     """for the records of child processes; outlives the run"""
     web: bool = False
     """whether the load generator opens a page of its own, on loopback"""
+    backend: Callable[[Path], Backend] = PluginBackend
+    """makes what measures the cells of a run folder; a simulation in tests"""
 
 
 def run(scenario: Scenario, site: Site, folder: RunFolder, notify: Notify, options: RunOptions) -> list[Result]:
@@ -74,17 +74,18 @@ def run(scenario: Scenario, site: Site, folder: RunFolder, notify: Notify, optio
         facts["environments"] = installed
     with folder.open(scenario, site, facts), _environment(scenario, site, folder, notify, options) as env:
         plans = {cell: plan_cell(cell, scenario, site, env.cores, env.cache) for cell in scenario.cells()}
-        prepare_services([plan for cell, plan in plans.items() if not folder.has_result(cell)], env)
+        backend = options.backend(folder.folder)
+        backend.prepare([plan for cell, plan in plans.items() if not folder.has_result(cell)], env)
         if scenario.elasticity is not None:
             follow_load(list(plans.values()), env, folder, notify)
             return []
-        ceilings, visits = GeneratorCeilings(folder.folder), MapVisits(scenario, folder, list(plans.values()))
+        visits = MapVisits(scenario, folder, list(plans.values()))
         for visit in visits:
             earlier, allowance = folder.result(visit.cell), visits.allowance(visit)
             notify(visits.start_event(visit))
             plan = plans[visit.cell].with_workers(visit.workers)
             search = CellSearch(plan, env, folder, notify, allowance=allowance)
-            answer = measure_cell(search, partial(ceilings.measure, visit.cell, plan.scenario, env), earlier)
+            answer = measure_cell(search, backend, earlier)
             visits.end(visit, allowance, answer)
             notify(CellFinished(answer.result, visit.number, earlier))
             if visits.ends_first_pass(visit):
@@ -93,9 +94,7 @@ def run(scenario: Scenario, site: Site, folder: RunFolder, notify: Notify, optio
     return [result for result in folder.results() if result.status]
 
 
-def measure_cell(
-    search: CellSearch, generator_ceiling: Callable[[], float | None], earlier: Result | None = None
-) -> Answer:
+def measure_cell(search: CellSearch, backend: Backend, earlier: Result | None = None) -> Answer:
     """Return the answer of a visit to one cell, whatever becomes of it; only what the user must correct is raised.
 
     A result that the cell already has outlives a failure that says nothing of the cell's trials.
@@ -104,7 +103,7 @@ def measure_cell(
     if unsupported is not None:
         return Answer(without_rate(cell, "unsupported", unsupported))
     try:
-        return search.answer(generator_ceiling())
+        return search.answer(backend)
     except UsageError:
         raise
     except HarnessError as problem:

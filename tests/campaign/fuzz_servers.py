@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 from bench.services.ports import free_ports
 from frameworks.harmonicio.engine.config import MasterConfig, Tokens, WorkerConfig
@@ -19,7 +18,6 @@ from frameworks.harmonicio.engine.errors import HarmonicError
 from frameworks.harmonicio.engine.master.service import run_master
 from frameworks.harmonicio.engine.pe.engine import Engine, EngineOptions
 from frameworks.harmonicio.engine.pe.function import UserFunction
-from frameworks.harmonicio.engine.worker import service as worker_service
 from frameworks.harmonicio.engine.worker.service import run_worker
 from tests.campaign.fuzz_readers import example_frames, with_right_checksums
 
@@ -179,8 +177,8 @@ def _master(*, data: bool, folder: Path) -> Iterator[ServerTarget]:
 @contextmanager
 def _worker(_: Path) -> Iterator[ServerTarget]:
     port, master_port = free_ports(2)
-    config = WorkerConfig(port=port, master_port=master_port, compat="on")
-    with ExitStack() as stack, mock.patch.object(worker_service, "_REQUESTS_PER_SECOND", UNLIMITED):
+    config = WorkerConfig(port=port, master_port=master_port, compat="on", requests_per_second=UNLIMITED)
+    with ExitStack() as stack:
         service = stack.enter_context(_Loop(lambda: run_worker(config)))
         yield stack.enter_context(ServerTarget(port, _requests(), with_right_length, service.alive))
 

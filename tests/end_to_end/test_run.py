@@ -7,6 +7,8 @@ import time
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
+from simulated_runs import NoBackend
 
 from bench.analysis import foreign_work, late_generator
 from bench.analysis.verdict import Rules, judge
@@ -14,7 +16,6 @@ from bench.cli.terminal import ignore
 from bench.config.site import Site
 from bench.config.validation import apply_changes, parse_scenario
 from bench.config.yaml_document import read_document
-from bench.runner import cell_search
 from bench.runner.progress import TrialFinished
 from bench.runner.run import RunOptions, run
 from bench.storage.run_folder import RunFolder, read_results, read_run, read_trials
@@ -164,15 +165,14 @@ def test_a_generator_slowed_on_purpose_gives_a_lower_bound(ran):
     assert result.generator_hz == pytest.approx(limit, rel=0.15)
 
 
-def test_lost_results_are_made_again_from_the_journal(ran, tmp_path, smoke, monkeypatch):
+def test_lost_results_are_made_again_from_the_journal(ran, tmp_path, smoke):
     """Nothing is deployed, and they are the same to the last digit; latency trials are not made twice."""
     changes = ("latency.at=50 %", "latency.window=1 s")
     folder, _ = ran(*changes)
     before, trials = read_results(folder), len(read_trials(folder))
     (folder / "cells.json").unlink()
-    monkeypatch.setattr(cell_search, "deployed", None)
-    store = RunFolder(folder)
-    run(smoke(*changes), Site(), store, ignore, options_in(tmp_path))
+    options = replace(options_in(tmp_path), backend=NoBackend)
+    run(smoke(*changes), Site(), RunFolder(folder), ignore, options)
     assert read_results(folder) == before
     assert len(read_trials(folder)) == trials
     assert [entry.measurement.planned.purpose for entry in read_trials(folder)].count("latency") == 1

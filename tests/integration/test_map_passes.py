@@ -7,15 +7,12 @@ import pytest
 from search_strategies import HalvingSearch
 
 from bench.analysis import foreign_work, late_generator
-from bench.analysis.verdict import Rules, Verdict
-from bench.analysis.verdict import judge as judge_trial
 from bench.cli.terminal import ignore
 from bench.config.scenario import Scenario
 from bench.config.site import Site
 from bench.config.validation import apply_changes, parse_scenario
 from bench.config.yaml_document import read_document
-from bench.model.measurement import Measurement, Result
-from bench.runner import cell_search
+from bench.model.measurement import Result
 from bench.runner.map_visits import MapVisits
 from bench.runner.progress import CellFinished, CellStarted, Notify, ProgressEvent, TrialFinished
 from bench.runner.run import RunOptions, run
@@ -125,53 +122,3 @@ def test_a_killed_run_goes_on_within_what_is_left_of_its_total(
     assert [entry.measurement for entry in read_trials(run_folder)][: len(before)] == before
     assert {result.status for result in read_results(run_folder)} == {"measured"}
     assert sum(visit.seconds for visit in read_visits(run_folder)[:-1]) < 14
-
-
-def test_a_lost_map_is_made_again_from_the_journal(
-    tmp_path: Path, scenario: Callable[..., Scenario], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Nothing is deployed, and the results of all passes are the same."""
-    run_folder, whole = tmp_path / "run", scenario("search.total=1 s")
-    go_on(run_folder, whole)
-    before, trials = read_results(run_folder), len(read_trials(run_folder))
-    (run_folder / "cells.json").unlink()
-    monkeypatch.setattr(cell_search, "deployed", None)
-    go_on(run_folder, whole)
-    assert (read_results(run_folder), len(read_trials(run_folder))) == (before, trials)
-
-
-def test_a_cell_that_other_work_disturbed_is_tried_again(
-    tmp_path: Path, scenario: Callable[..., Scenario], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """At the end of the run, without its disturbed trials; it has a rate then, also when its result is lost."""
-
-    def judge(measurement: Measurement, rules: Rules) -> Verdict:
-        disturbed = Verdict("invalid", "other work took 30 %")
-        return disturbed if measurement.planned.number < 3 else judge_trial(measurement, rules)
-
-    monkeypatch.setattr(cell_search, "judge", judge)
-    started: list[CellStarted] = []
-    run_folder, whole = tmp_path / "run", scenario("search.budget=30 s")
-    go_on(run_folder, whole, lambda event: started.append(event) if isinstance(event, CellStarted) else None)
-    cells = list(scenario().cells())
-    assert [event.cell for event in started] == [*cells, *cells]
-    assert [event.visit for event in started] == [1, 1, 2, 2]
-    before = read_results(run_folder)
-    assert [(result.status, result.trials) for result in before] == [("measured", HalvingSearch.enough)] * 2
-    (run_folder / "cells.json").unlink()
-    monkeypatch.setattr(cell_search, "deployed", None)
-    go_on(run_folder, whole)
-    assert read_results(run_folder) == before
-
-
-def test_a_cell_that_stays_disturbed_is_tried_once_more_only(
-    tmp_path: Path, scenario: Callable[..., Scenario], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It keeps its status and its reason; a resumed run does not try it a third time."""
-    monkeypatch.setattr(cell_search, "judge", lambda *_: Verdict("invalid", "other work took 30 %"))
-    run_folder, whole = tmp_path / "run", scenario("grid.message_size=100 B")
-    for _ in range(2):
-        go_on(run_folder, whole)
-        (result,) = read_results(run_folder)
-        assert (result.status, result.reason) == ("not-measured", "other work took 30 % of this machine")
-        assert len(read_trials(run_folder)) == 6

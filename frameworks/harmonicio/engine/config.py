@@ -111,6 +111,8 @@ class WorkerConfig(Struct, frozen=True, forbid_unknown_fields=True):
     idle_seconds: Seconds = 60.0
     """time without messages after which a volatile PE ends"""
     message_bytes: Positive = 128 * 2**20
+    requests_per_second: Positive = 200
+    """of one address; twice as many may come at once"""
     logs: str | None = None
     """folder of the logs of PEs"""
 

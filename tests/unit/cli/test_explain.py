@@ -4,15 +4,16 @@ import json
 
 import pytest
 from sample_runs import QUICK, make_measurement, make_result, open_run_folder
-from simulated_runs import simulated_systems
+from simulated_runs import run_simulated
 
-from bench.cli.explain import explain
+from bench.cli.explain import explain, try_change
 from bench.config.scenario import Grid, Scenario, Search
 from bench.errors import UsageError
 from bench.model.cell import Cell
 from bench.model.measurement import Batches
 from bench.model.message_sizes import MessageSize
 from bench.model.trace import Span, TraceEvents, TraceMessage, TraceSample
+from bench.runner.explanation import choose_trial, explain_trial, read_traced_trials
 from bench.system import host_info
 from bench.units import Share
 
@@ -111,8 +112,8 @@ def slow_batches(tmp_path):
 
 def test_the_advice_is_tried_in_a_run_of_its_own(slow_batches, tmp_path, capsys):
     """The table has the three rates; the simulated system is far faster than the cell was."""
-    with simulated_systems():
-        explain(slow_batches, "", try_advice=True, out=tmp_path / "tried", quiet=True)
+    explained = explain_trial(slow_batches, choose_trial(read_traced_trials(slow_batches)[OTHER]))
+    try_change(slow_batches, explained, "2 min", tmp_path / "tried", run_simulated)
     said = capsys.readouterr().out
     assert "trying a longer batch interval: settings.spark.batch_interval 1 s -> 2 s" in said
     rows = {line.split()[0]: line for line in said.splitlines() if line}

@@ -10,6 +10,7 @@ from bench.config.validation import apply_changes, parse_scenario
 from bench.config.yaml_document import read_document
 from bench.plugins.environment import RunEnvironment
 from bench.plugins.plugin import FrameworkCapabilities
+from bench.runner.backend import PluginBackend
 from bench.runner.cell_plan import plan_cell
 from bench.runner.cell_search import Allowance, CellSearch
 from bench.runner.warm_up import STEP_S
@@ -33,7 +34,8 @@ def test_a_warm_up_tells_the_search_where_to_begin(warm_up_s, request, tmp_path)
         contextlib.closing(RunFolder.create(tmp_path, "search")) as folder,
     ):
         folder.open(scenario, Site(), {})
-        answer = CellSearch(plan, env, folder, lambda _: None, allowance=Allowance(budget=3.0)).answer(None)
+        backend = PluginBackend(folder.folder)
+        answer = CellSearch(plan, env, folder, lambda _: None, allowance=Allowance(budget=3.0)).answer(backend)
         inputs, trials = folder.inputs(plan.cell), folder.trials(plan.cell)
     assert inputs is not None
     assert inputs.hint_hz == answer.hint_hz

@@ -7,15 +7,13 @@ from pathlib import Path
 
 import msgspec
 import pytest
-import simulated_runs
 from msgspec.structs import replace
-from simulated_runs import SCENARIO, make_simulated_run, simulated_systems
+from simulated_runs import SCENARIO, make_simulated_run, run_simulated
 
 from bench.config.scenario import Grid, LatencyTrials
 from bench.config.site import Site
 from bench.model.message_sizes import MessageSize
 from bench.runner.progress import TrialFinished
-from bench.runner.run import RunOptions, run
 from bench.runner.verification import Verification, check_run, summary_text, verify_run
 from bench.storage.checksums import seal
 from bench.storage.folder_lock import is_running
@@ -231,17 +229,15 @@ def test_an_interrupted_run_is_verified_and_gone_on_with(tmp_path: Path, trials:
         if trials == 0:
             raise KeyboardInterrupt
 
-    options = RunOptions("bench run x", tmp_path, tmp_path / "children")
-    with simulated_systems():
-        first = RunFolder.create(tmp_path, "killed")
-        with pytest.raises(KeyboardInterrupt):
-            run(SMALL, Site(), first, kill, options)
-        assert not is_running(first.folder)
-        lines = (first.folder / "trials.jsonl").read_bytes().splitlines(keepends=True)
-        (first.folder / "trials.jsonl").write_bytes(b"".join(lines[:-1]) + lines[-1][:50])
-        (difference,) = verify_run(first.folder).differences
-        assert difference.endswith("is of no trial in trials.jsonl")
-        run(SMALL, Site(), RunFolder(first.folder), lambda _event: None, options)
+    first = RunFolder.create(tmp_path, "killed")
+    with pytest.raises(KeyboardInterrupt):
+        run_simulated(SMALL, Site(), first, notify=kill)
+    assert not is_running(first.folder)
+    lines = (first.folder / "trials.jsonl").read_bytes().splitlines(keepends=True)
+    (first.folder / "trials.jsonl").write_bytes(b"".join(lines[:-1]) + lines[-1][:50])
+    (difference,) = verify_run(first.folder).differences
+    assert difference.endswith("is of no trial in trials.jsonl")
+    run_simulated(SMALL, Site(), RunFolder(first.folder))
     found = verify_run(first.folder)
     assert (found.cells, found.differences, found.unchecked) == (6, (), ())
 
@@ -265,11 +261,10 @@ def test_a_report_does_not_blame_a_run_for_a_newer_search(folder: Path) -> None:
     assert "differing results may come from that" in found.unchecked[-1]
 
 
-def test_an_impossible_trial_fails_its_cell_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_impossible_trial_fails_its_cell_again(tmp_path: Path) -> None:
     """The same failure follows from the trials; there is no result that could be forged."""
-    whole = simulated_runs._run_trial
-    monkeypatch.setattr(simulated_runs, "_run_trial", lambda *given: replace(whole(*given), negative=1))
-    folder = make_simulated_run(tmp_path / "run", replace(SMALL, systems=("python/kafka",), latency=LatencyTrials()))
+    scenario = replace(SMALL, systems=("python/kafka",), latency=LatencyTrials())
+    folder = make_simulated_run(tmp_path / "run", scenario, change=lambda measured: replace(measured, negative=1))
     assert {result.status for result in read_results(folder)} == {"failed"}
     found = verify_run(folder)
     assert (found.cells, found.differences, found.unchecked) == (2, (), ())

@@ -22,7 +22,6 @@ from frameworks.harmonicio.engine.worker.processes import ProcessRuntime
 from frameworks.harmonicio.engine.worker.reports import Reporter
 from frameworks.harmonicio.engine.worker.runtime import Runtime
 
-_REQUESTS_PER_SECOND = 200
 _STOP_TIMEOUT_S = 10.0
 _SHUTDOWN_TIMEOUT_S = 2.0
 
@@ -46,7 +45,7 @@ async def run_worker(config: WorkerConfig) -> AsyncIterator[PeHost]:
         host = PeHost(config, name, listener.getsockname()[1], _create_runtime(config))
         stack.push_async_callback(host.close, _STOP_TIMEOUT_S)
         reporter = Reporter(config, host, MasterClient(config, session))
-        app = web.Application(client_max_size=MAX_BODY, middlewares=middlewares(_REQUESTS_PER_SECOND))
+        app = web.Application(client_max_size=MAX_BODY, middlewares=middlewares(config.requests_per_second))
         app.add_routes(WorkerApi(config, host, reporter).routes())
         runner = web.AppRunner(app, access_log=None, logger=server_logger, shutdown_timeout=_SHUTDOWN_TIMEOUT_S)
         await runner.setup()

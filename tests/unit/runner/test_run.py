@@ -1,0 +1,99 @@
+"""A run makes its map again from the journal, and tries cells again that other work disturbed."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+from search_strategies import HalvingSearch
+from simulated_runs import NoBackend, run_simulated
+
+from bench.config.scenario import Scenario
+from bench.config.site import Site
+from bench.config.validation import apply_changes, parse_scenario
+from bench.config.yaml_document import read_document
+from bench.model.measurement import Measurement
+from bench.runner.progress import CellStarted, ProgressEvent
+from bench.runner.run import RunOptions, run
+from bench.storage.run_folder import RunFolder, read_results, read_trials
+
+CHANGES = ("search.strategy=search_strategies:HalvingSearch", "grid.message_size=100 B, 2 kB", "grid.cpu_cost=1 ms")
+TRIALS = HalvingSearch.enough
+REASON = "other work took 30 % of this machine"
+
+
+@pytest.fixture
+def scenario(request: pytest.FixtureRequest) -> Callable[..., Scenario]:
+    """Return the smoke scenario, changed as asked, with a search of a fixed number of trials."""
+
+    def change(*changes: str) -> Scenario:
+        document = read_document(request.config.rootpath / "scenarios" / "smoke.yaml")
+        return parse_scenario(apply_changes(document, [*CHANGES, *changes]))
+
+    return change
+
+
+@pytest.fixture
+def run_folder(tmp_path: Path) -> Path:
+    """Return an empty run folder."""
+    folder = tmp_path / "run"
+    folder.mkdir()
+    return folder
+
+
+def disturb(measurement: Measurement) -> Measurement:
+    """Return a measurement in which the hypervisor stole a third of the machine, and threads took it for their own."""
+    cpu = {"framework": 1.0, "busy": 1.0, "steal": 3.0, "available": 9.0}
+    return replace(measurement, cpu=cpu, cpu_used_s=1.3 * measurement.cpu_requested_s)
+
+
+def make_map_again(folder: Path, scenario: Scenario) -> None:
+    """Run a scenario again whose results are lost, without a backend."""
+    (folder / "cells.json").unlink()
+    options = RunOptions("bench run x", folder, folder / "children", backend=NoBackend)
+    run(scenario, Site(), RunFolder(folder), lambda _: None, options)
+
+
+@pytest.mark.parametrize("search", ["search.total=5 min", "search.budget=30 s"], ids=["total", "budget"])
+def test_a_lost_map_is_made_again_from_the_journal(
+    run_folder: Path, scenario: Callable[..., Scenario], search: str
+) -> None:
+    """Nothing is deployed, and the results of all passes are the same."""
+    whole = scenario(search)
+    run_simulated(whole, Site(), RunFolder(run_folder))
+    before, trials = read_results(run_folder), len(read_trials(run_folder))
+    make_map_again(run_folder, whole)
+    assert (read_results(run_folder), len(read_trials(run_folder))) == (before, trials)
+
+
+def test_a_cell_that_other_work_disturbed_is_tried_again(run_folder: Path, scenario: Callable[..., Scenario]) -> None:
+    """At the end of the run, without its disturbed trials; it has a rate then, also when its result is lost."""
+    started: list[CellStarted] = []
+
+    def change(measurement: Measurement) -> Measurement:
+        return disturb(measurement) if measurement.planned.number < 3 else measurement
+
+    def notify(event: ProgressEvent) -> None:
+        if isinstance(event, CellStarted):
+            started.append(event)
+
+    whole = scenario("search.budget=30 s")
+    run_simulated(whole, Site(), RunFolder(run_folder), notify=notify, change=change)
+    assert [event.cell for event in started] == [*whole.cells()] * 2
+    assert [event.visit for event in started] == [1, 1, 2, 2]
+    before = read_results(run_folder)
+    assert [(result.status, result.trials) for result in before] == [("measured", TRIALS)] * 2
+    make_map_again(run_folder, whole)
+    assert read_results(run_folder) == before
+
+
+def test_a_cell_that_stays_disturbed_is_tried_once_more_only(
+    run_folder: Path, scenario: Callable[..., Scenario]
+) -> None:
+    """It keeps its status and its reason; a resumed run does not try it a third time."""
+    whole = scenario("grid.message_size=100 B", "search.budget=30 s")
+    for _ in range(2):
+        run_simulated(whole, Site(), RunFolder(run_folder), change=disturb)
+        (result,) = read_results(run_folder)
+        assert (result.status, result.reason) == ("not-measured", REASON)
+        assert len(read_trials(run_folder)) == 6
