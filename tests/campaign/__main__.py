@@ -1,12 +1,13 @@
 """A campaign against ourselves: faults over real runs, histories of HarmonicIO, and invented input for every reader.
 
     python -m tests.campaign run --hours 1 --seed 7
+    python -m tests.campaign run --hours 1 --resume results/campaign-7-20261125T092000Z    # after an interrupt
     python -m tests.campaign run --faults 50 --seed 1 --subjects known history
     python -m tests.campaign fuzz frames --inputs 1000000 --seed 7 --seconds 170    # again, until all are done
-    python -m tests.campaign report results/campaign-*/log.jsonl
+    python -m tests.campaign report results/campaign-*/*.jsonl
 
-As root, disks become full and read-only, and the network of HarmonicIO is cut, within a namespace of its own.
-Exit code 1 if anything did not hold that must hold.
+As root, disks become full and read-only, and the network of HarmonicIO is cut, within namespaces of its own.
+Exit code 1 if anything did not hold that must hold, or if an hour did not reach its bars.
 """
 
 # ruff: noqa: T201  the progress and the tables are what it is for
@@ -16,14 +17,14 @@ import math
 import signal
 import sys
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
-import msgspec
+from msgspec.structs import replace
 
-from tests.campaign import fuzzing, network, report
-from tests.campaign.campaign import Campaign, Limits
-from tests.campaign.outcomes import Log, Record, figures_of, read_log, summary, violations_of
-from tests.campaign.subjects import SUBJECTS
+from tests.campaign import fuzzing, network, parts, report
+from tests.campaign.campaign import UNLIMITED, Limits
+from tests.campaign.outcomes import Log, bars_missed, read_log, summary, violations_of
 
 
 def main() -> None:
@@ -33,13 +34,17 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("results"), help="where the campaign's folder is made")
     verbs = parser.add_subparsers(required=True)
     attack = verbs.add_parser("run", help="attack runs and clusters")
-    attack.add_argument("--hours", type=float, default=1.0, help="no attempt begins later")
-    attack.add_argument("--attempts", type=float, default=math.inf, help="so many at most")
-    attack.add_argument("--faults", type=float, default=math.inf, help="no attempt begins after so many")
+    attack.add_argument("--hours", type=float, default=1.0, help="nothing begins later; those before --resume count")
+    attack.add_argument("--attempts", type=int, default=UNLIMITED, help="so many runs and histories at most, each")
+    attack.add_argument("--faults", type=int, default=UNLIMITED, help="no attempt begins after so many, each")
     attack.add_argument("--seed", type=int, default=1)
-    names = [subject.name for subject in SUBJECTS]
-    attack.add_argument("--subjects", nargs="+", default=[*names, "history"], choices=[*names, "history"])
+    attack.add_argument("--subjects", nargs="+", default=list(parts.SUBJECTS), choices=parts.SUBJECTS)
+    attack.add_argument("--resume", type=Path, help="folder of a campaign that was interrupted")
     attack.set_defaults(run=run_campaign)
+    part = verbs.add_parser("part", help="one part of a campaign, as `run` starts it")
+    part.add_argument("name", choices=parts.NAMES)
+    part.add_argument("folder", type=Path)
+    part.set_defaults(run=run_part)
     fuzz = verbs.add_parser("fuzz", help="give invented input to a reader")
     fuzz.add_argument("target", choices=["all", *fuzzing.names()])
     fuzz.add_argument("--inputs", type=int, default=10_000)
@@ -65,19 +70,29 @@ def _interrupt(*_: object) -> None:
 
 
 def run_campaign(asked: argparse.Namespace) -> bool:
-    """Attack until a limit is reached; return whether everything held. The sums are in figures.json and figures.md."""
-    network.enter(["-m", "tests.campaign", *sys.argv[1:]])
-    campaign = Campaign(asked.out, asked.seed, lambda text: print(text, end="", flush=True))
-    records: list[Record] = []
+    """Run the parts of a campaign side by side; return whether everything held, and an hour reached its bars."""
+    limits = Limits(asked.hours * 3600, asked.attempts, asked.faults)
+    if asked.resume is not None:
+        folder = asked.resume
+        plan = replace(parts.read_plan(folder), limits=limits)
+    else:
+        folder = asked.out / f"campaign-{asked.seed}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
+        plan = parts.Plan(asked.seed, tuple(asked.subjects), limits)
     try:
-        campaign.run(asked.subjects, Limits(asked.hours * 3600, asked.attempts, asked.faults))
-    finally:
-        if campaign.log_file.exists():
-            records = read_log(campaign.log_file)
-            (campaign.folder / "figures.json").write_bytes(msgspec.json.encode(figures_of(records)))
-            (campaign.folder / "figures.md").write_text(summary(records), encoding="utf-8")
-        print(f"\n\n{summary(records)}\n{campaign.log_file}")
-    return not violations_of(records)
+        held = parts.run(folder, plan, lambda text: print(text, flush=True))
+    finally:  # also of an interrupted campaign
+        records = parts.read_records(folder)
+        print(f"\n{summary(records)}\n{folder}")
+    below = bars_missed(records) if asked.hours >= 1 else []
+    print("".join(f"below the bar: {text}\n" for text in below), end="")
+    return held and not below
+
+
+def run_part(asked: argparse.Namespace) -> bool:
+    """Run one part in namespaces of its own; it is interrupted when standard input ends, with its parent."""
+    network.enter(["-m", "tests.campaign", *sys.argv[1:]])
+    parts.end_with_parent()
+    return parts.run_part(asked.name, asked.folder, lambda text: print(text, flush=True))
 
 
 def run_fuzzing(asked: argparse.Namespace) -> bool:

@@ -1,11 +1,13 @@
-"""A campaign: attempts of a seed, one after the other, each in a folder that is kept only if something did not hold."""
+"""Attempts of a seed, one after the other, each in a folder that is kept only if something did not hold.
 
-import math
+The next call goes on where the log ends.
+"""
+
 import shutil
 import subprocess
 import time
+import traceback
 from collections.abc import Callable, Collection
-from datetime import UTC, datetime
 from pathlib import Path
 
 from msgspec import Struct
@@ -19,33 +21,36 @@ from tests.campaign.histories import History
 from tests.campaign.outcomes import AttemptRecord, FaultRecord, HistoryRecord, Log
 from tests.campaign.subjects import SUBJECTS, Subject, installed
 
+UNLIMITED = 10**9
 BY_NAME = {subject.name: subject for subject in SUBJECTS}
 
 
 class Limits(Struct, frozen=True):
-    """After which no attempt begins."""
+    """After which no attempt begins; those of earlier calls count."""
 
     seconds: float
-    attempts: float = math.inf
-    faults: float = math.inf
+    attempts: int = UNLIMITED
+    faults: int = UNLIMITED
 
 
 class Campaign:
     """Attempts with their log.
 
     Args:
-        out: Parent of the campaign's folder.
+        folder: For their folders; may have those of earlier calls.
+        log: Remembers the attempts.
         seed: Decides which attempts there are.
-        say: Prints a text: one line of progress, which begins with a return, and a line for each violation.
+        say: Prints a line about an attempt, or one of its violations.
     """
 
-    def __init__(self, out: Path, seed: int, say: Callable[[str], None]) -> None:
-        stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
-        self.folder = (out / f"campaign-{seed}-{stamp}").absolute()
-        self.log_file = self.folder / "log.jsonl"
-        self._log, self._seed, self._say = Log(self.log_file), seed, say
+    def __init__(self, folder: Path, log: Log, seed: int, say: Callable[[str], None]) -> None:
+        self._folder, self._log, self._seed, self._say = folder.absolute(), log, seed, say
         self._references: dict[str, list[Result]] = {}
-        self._faults = self._acknowledged = self._violations = 0
+        before = log.records()
+        ended = [one for one in before if isinstance(one, AttemptRecord | HistoryRecord)]
+        self._made = {one.attempt for one in ended}
+        self._seconds = sum(one.seconds for one in ended)
+        self._faults = sum(isinstance(one, FaultRecord) for one in before)
 
     def run(self, subjects: Collection[str], limits: Limits) -> None:
         """Make attempts until a limit is reached.
@@ -54,61 +59,68 @@ class Campaign:
             subjects: Names of the runs that may be attacked; "history" for histories of HarmonicIO.
             limits: After which no attempt begins.
         """
-        deadline, made = time.monotonic() + limits.seconds, 0
-        runs = installed(subjects)
+        began, runs = time.monotonic() - self._seconds, installed(subjects)
         for attempt in plan_attempts(self._seed, runs or SUBJECTS, is_root=disks.can_mount()):
-            if attempt.subject not in subjects:
+            if attempt.subject not in subjects or attempt.number in self._made:
                 continue
-            if time.monotonic() >= deadline or made == limits.attempts or self._faults >= limits.faults:
+            late = time.monotonic() - began >= limits.seconds
+            if late or len(self._made) >= limits.attempts or self._faults >= limits.faults:
                 return
             self.make_attempt(attempt)
-            made += 1
 
     def make_attempt(self, attempt: Attempt) -> AttemptRecord | HistoryRecord:
         """Make one attempt, and record it; its folder is deleted if everything held."""
-        folder = self.folder / f"{attempt.number:05d}-{attempt.subject}"
-        if attempt.subject == "history":
-            record: AttemptRecord | HistoryRecord = History(folder, self._note(attempt)).run(
-                attempt.number, attempt.faults
-            )
-        else:
-            record = self._attack(attempt, folder)
+        folder, began = self._folder / f"{attempt.number:05d}-{attempt.subject}", time.monotonic()
+        shutil.rmtree(folder, ignore_errors=True)  # of a call that was ended meanwhile
+        try:
+            record = self._make(attempt, folder)
+        except Exception as bug:  # noqa: BLE001  of the campaign; the attempts behind it are made all the same
+            traceback.print_exc()
+            found = (f"the campaign failed: {type(bug).__name__}: {bug}",)
+            record = AttemptRecord(attempt.number, attempt.subject, time.monotonic() - began, None, "", found)
         self._log.add(record)
-        self._violations += len(record.violations)
-        if isinstance(record, HistoryRecord):
-            self._acknowledged += record.acknowledged
+        self._made.add(attempt.number)
+        self._say(f"attempt {attempt.number}, {attempt.subject}: {record.seconds:.0f} s")
         for violation in record.violations:
             told = ", ".join(f"{fault.kind} {fault.victim}" for fault in attempt.faults)
-            self._say(f"attempt {attempt.number}, {attempt.subject} ({told}): {violation}\n")
-        self._say(
-            f"\r{attempt.number:5d} {attempt.subject:<10} {record.seconds:4.0f} s  {self._faults:,} faults, "
-            f"{self._acknowledged:,} messages acknowledged, {self._violations} violations "
-        )
+            self._say(f"attempt {attempt.number}, {attempt.subject} ({told}): {violation}")
         if not record.violations:
             shutil.rmtree(folder, ignore_errors=True)
         return record
 
-    def _attack(self, attempt: Attempt, folder: Path) -> AttemptRecord:
+    def _make(self, attempt: Attempt, folder: Path) -> AttemptRecord | HistoryRecord:
+        if attempt.subject == "history":
+            return History(folder, self._note(attempt)).run(attempt.number, attempt.faults)
         subject, began = BY_NAME[attempt.subject], time.monotonic()
-        reference = self._reference(subject)
-        with AttackedRun(folder, subject, reference, self._note(attempt)) as run:
-            try:
-                found = run.attack(attempt.faults)
-            except subprocess.TimeoutExpired as hang:
-                found = [f"{' '.join(map(str, hang.cmd[2:4]))} did not end within {hang.timeout:g} s"]
-        seconds = time.monotonic() - began
-        return AttemptRecord(attempt.number, subject.name, seconds, run.code, run.last_line, tuple(found))
+        found = self._run_undisturbed(subject)
+        if found:
+            code, last_line = None, ""
+        else:
+            with AttackedRun(folder, subject, self._references[subject.name], self._note(attempt)) as run:
+                try:
+                    found = run.attack(attempt.faults)
+                except subprocess.TimeoutExpired as hang:
+                    found = [f"{' '.join(map(str, hang.cmd[2:4]))} did not end within {hang.timeout:g} s"]
+            code, last_line = run.code, run.last_line
+        return AttemptRecord(attempt.number, subject.name, time.monotonic() - began, code, last_line, tuple(found))
 
-    def _reference(self, subject: Subject) -> list[Result]:
-        """Return the results of an undisturbed run, which is made when the first attempt needs it."""
-        if subject.name not in self._references:
-            self._say(f"\r      {subject.name}: an undisturbed run first ")
-            with AttackedRun(self.folder / f"reference-{subject.name}", subject, (), lambda *_: None) as run:
+    def _run_undisturbed(self, subject: Subject) -> list[str]:
+        """Run a scenario once without any fault, for its results; return what did not hold."""
+        if subject.name in self._references:
+            return []
+        folder = self._folder / f"reference-{subject.name}"
+        if not folder.exists():
+            self._say(f"{subject.name}: an undisturbed run first")
+            unfinished = folder.with_name(f"{folder.name}-unfinished")
+            shutil.rmtree(unfinished, ignore_errors=True)
+            with AttackedRun(unfinished, subject, (), lambda *_: None) as run:
                 run.start()
                 found = run.end(None)
-            assert run.run_folder is not None, f"the undisturbed run of {subject.name} failed: {found}"
-            self._references[subject.name] = read_results(run.run_folder)
-        return self._references[subject.name]
+            if found:
+                return [f"the undisturbed run: {text}" for text in found]
+            unfinished.rename(folder)
+        self._references[subject.name] = read_results(next((folder / "results").iterdir()))
+        return []
 
     def _note(self, attempt: Attempt) -> Callable[[Fault, str, float], None]:
         def note(fault: Fault, name: str, after_s: float) -> None:

@@ -29,7 +29,7 @@ EARLY_S = 0.8
 """Mean of the seconds, after the first 0.2, at which such a run is hit early."""
 MAX_STOPPED_S = 4.0
 HISTORY_SHARE = 0.6
-"""Of attempts that are histories of HarmonicIO, not runs of the harness: about half of the time."""
+"""Of attempts that are histories of HarmonicIO, not runs of the harness; each part of a campaign makes its own."""
 
 HistoryVictim = Literal["connector", "PE", "worker", "master", "disk", "network"]
 HISTORY_VICTIMS: tuple[HistoryVictim, ...] = ("PE", "worker", "master", "connector", "disk", "network")

@@ -45,10 +45,17 @@ class _Tags(HTMLParser):
             self.data, self._in_data = data, False
 
 
+def _rows(texts: list[str]) -> Iterator[dict[str, str]]:
+    """Yield rows of a table with these texts in their cells; the last one is filled up with the first text."""
+    for begin in range(0, len(texts), len(_ROW)):
+        row = texts[begin : begin + len(_ROW)]
+        yield dict(zip(_ROW, row + texts[:1] * (len(_ROW) - len(row)), strict=True))
+
+
 def _page_of(texts: list[str]) -> _Tags:
-    """Return the tags of a page with these texts, none of them empty: each in a row, the first one everywhere else."""
+    """Return the tags of a page with these texts, none of them empty: all in rows, the first one everywhere else."""
     text = texts[0]
-    rows = [SimpleNamespace(**dict.fromkeys(_ROW, one), keys=[one, None]) for one in texts]
+    rows = [SimpleNamespace(**row, keys=[row["system"], None]) for row in _rows(texts)]
     cost = SimpleNamespace(
         summary=text, systems=[text], rows=[SimpleNamespace(size=text, cost=text, plain=text, cores=[text])]
     )
@@ -98,7 +105,7 @@ class TypstTarget:
     def read(self, data: bytes) -> None:
         texts = [part[:200].decode(errors="replace") for part in data.split(SEPARATOR)]
         text = texts[0]
-        rows = [dict.fromkeys(_ROW, one) | {"keys": []} for one in texts]
+        rows = [row | {"keys": []} for row in _rows(texts)]
         content = {
             "title": text, "finding": text, "started": text, "winners": None, "width": 0, "groups": [], "examples": [],
             "cost": {"summary": text, "systems": [text], "rows": [[text] * 4]}, "remarks": [text],

@@ -5,6 +5,8 @@ Where an input ends in a new place of the code, it becomes a seed of further one
 
 import gc
 import hashlib
+import math
+import os
 import time
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator
@@ -18,7 +20,7 @@ import psutil
 
 from tests.campaign import fuzz_readers, fuzz_reports, fuzz_servers
 from tests.campaign.fuzz_reports import SEPARATOR
-from tests.campaign.mutation import Mutator
+from tests.campaign.mutation import MAX_BYTES, Mutator
 from tests.campaign.outcomes import FuzzRecord, Log
 
 CORPUS = Path(__file__).parent / "corpus"
@@ -26,14 +28,19 @@ CORPUS = Path(__file__).parent / "corpus"
 REACHED = "reached.b64"
 """One input a line."""
 MAX_SAVED, MAX_SAVED_BYTES = 40, 1000
+SHARED_MEMORY = Path("/dev/shm")
+"""For the files of targets: where it exists, no input waits for a disk."""
 FAILURES = Path("results") / "fuzzing-failures"
 MAX_GROWTH_BYTES = 64 * 2**20
 """An allocator keeps some of what passed through."""
 MAX_POOL, MAX_FAILURES = 2000, 20
 PIECE = 5000
 """Inputs between two lines of the log."""
-GROUPS = {"page": 200, "typst": 50}
+GROUPS = {"page": 600, "typst": 600}
 """Inputs that are drawn at once, as texts of one page."""
+MAX_YAML_BYTES = 1500
+SHORT = dict.fromkeys(("scenario", "site", "engine-config"), MAX_YAML_BYTES)
+"""Most bytes of an input, where the time of a reader is that of the characters; of the others as `mutation` says."""
 Place = tuple[str, tuple[int, ...]]
 
 
@@ -73,25 +80,47 @@ def fuzz_on(name: str, inputs: int, seed: int, log: Log, *, seconds: float, keep
         inputs: That it is to have had in the end, from this seed.
         seed: Decides the inputs of each piece, with its number.
         log: Remembers the pieces.
-        seconds: After which no piece begins.
+        seconds: After which it pauses; a piece may be cut.
         keep: Save inputs that reach new places in the corpus.
     """
+    gc.collect()
+    gc.freeze()  # what is there before the inputs, all modules, is not looked through again and again
     deadline = time.monotonic() + seconds
-    before = [one for one in log.records() if isinstance(one, FuzzRecord) and (one.target, one.seed) == (name, seed)]
-    given, piece = sum(one.inputs for one in before), len(before)
+    given, piece = given_before(name, seed, log), len(_pieces(name, seed, log))
     while given < inputs and time.monotonic() < deadline:
-        record = fuzz(name, min(PIECE, inputs - given), seed, piece, keep=keep)
+        left_s = deadline - time.monotonic()
+        record = fuzz(name, min(PIECE, inputs - given), seed, piece, keep=keep, seconds=left_s)
         log.add(record)
         yield record
         given, piece = given + record.inputs, piece + 1
 
 
-def fuzz(name: str, inputs: int, seed: int, piece: int = 0, *, keep: bool = False) -> FuzzRecord:
-    """Give so many invented inputs to a target, after those of its corpus; failures are kept as files."""
+def given_before(name: str, seed: int, log: Log) -> int:
+    """Return how many inputs of a seed a target has had, as a log says."""
+    return sum(one.inputs for one in _pieces(name, seed, log))
+
+
+def _pieces(name: str, seed: int, log: Log) -> list[FuzzRecord]:
+    return [one for one in log.records() if isinstance(one, FuzzRecord) and (one.target, one.seed) == (name, seed)]
+
+
+def fuzz(
+    name: str, inputs: int, seed: int, piece: int = 0, *, keep: bool = False, seconds: float = math.inf
+) -> FuzzRecord:
+    """Give invented inputs to a target, after those of its corpus; failures are kept as files.
+
+    Args:
+        name: Of the target.
+        inputs: So many, unless the time ends before.
+        seed: Decides them, with the number of the piece.
+        piece: Of a sequence of calls.
+        keep: Save inputs that reach new places in the corpus.
+        seconds: Time for them.
+    """
     began, found, reached = time.monotonic(), list[str](), list[bytes]()
     given = grown = after_tenth = 0
     with _opened(name) as target:
-        mutator = Mutator([*target.seeds, *corpus(name)], f"{name} {seed} {piece}")
+        mutator = Mutator([*target.seeds, *corpus(name)], f"{name} {seed} {piece}", SHORT.get(name, MAX_BYTES))
         places = {_read(target, data)[1] for data in mutator.pool}
         for group in _groups(_inputs(mutator, target, inputs), GROUPS.get(name, 1)):
             if given >= inputs // 10 and not after_tenth:
@@ -104,7 +133,7 @@ def fuzz(name: str, inputs: int, seed: int, piece: int = 0, *, keep: bool = Fals
                     places.add(place)
                     mutator.pool.append(data)
                     reached.append(data)
-            if len(found) >= MAX_FAILURES:
+            if len(found) >= MAX_FAILURES or time.monotonic() > began + seconds:
                 break
         grown = max(0, _resident_bytes() - after_tenth) if after_tenth else 0
     if grown > MAX_GROWTH_BYTES:
@@ -144,7 +173,8 @@ def _save(name: str, reached: list[bytes]) -> None:
 
 @contextmanager
 def _opened(name: str) -> Iterator[FuzzTarget]:
-    with TemporaryDirectory(prefix=f"fuzz-{name}-") as folder, TARGETS[name](Path(folder)) as target:
+    memory = SHARED_MEMORY if os.access(SHARED_MEMORY, os.W_OK) else None
+    with TemporaryDirectory(prefix=f"fuzz-{name}-", dir=memory) as folder, TARGETS[name](Path(folder)) as target:
         yield target
 
 

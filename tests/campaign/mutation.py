@@ -1,10 +1,10 @@
 """Invented input: valid input with changes, the same for the same seed. Pure."""
 
 import random
+import re
 from collections.abc import Sequence
 
 MAX_BYTES = 20_000
-"""Of an input; longer ones are cut."""
 MAX_CHANGES = 6
 RANDOM_SHARE = 0.02
 """Of inputs that are nothing but random bytes."""
@@ -13,6 +13,7 @@ _INTEGERS = tuple(
     for size in (2, 4, 8)
     for number in (0, 1, 2 ** (8 * size - 1) - 1, 2 ** (8 * size - 1), 2 ** (8 * size) - 1)
 )
+_DIGITS = re.compile(rb"[0-9]+")
 _NUMBERS = (b"0", b"-1", b"1e999", b"9" * 30, b"9" * 5000, b"1.5", b"null", b"true", b"[]", b"{}", b'""')
 _TEXTS = (
     "\x00", "\ud800".encode("utf-8", "surrogatepass").decode("latin-1"), "\\ud800", "\\u0000",
@@ -31,11 +32,12 @@ class Mutator:
     Args:
         seeds: Valid inputs, at least one.
         seed: Of the random choices.
+        max_bytes: Of an input; longer ones are cut.
     """
 
-    def __init__(self, seeds: Sequence[bytes], seed: int | str) -> None:
+    def __init__(self, seeds: Sequence[bytes], seed: int | str, max_bytes: int = MAX_BYTES) -> None:
         self.pool = list(seeds)
-        self._chance = random.Random(seed)
+        self._chance, self._max_bytes = random.Random(seed), max_bytes
 
     def draw(self) -> bytes:
         """Return a new input."""
@@ -45,7 +47,7 @@ class Mutator:
         data = bytearray(chance.choice(self.pool))
         for _ in range(chance.randint(1, MAX_CHANGES)):
             data = self._change(data)
-        return bytes(data[:MAX_BYTES])
+        return bytes(data[: self._max_bytes])
 
     def _change(self, data: bytearray) -> bytearray:
         """Return the data with one change."""
@@ -77,8 +79,6 @@ class Mutator:
 
     def _replace_number(self, data: bytearray, at: int) -> None:
         """Replace the next decimal number by another, or by something else."""
-        begin = next((place for place in range(at, len(data)) if chr(data[place]).isdigit()), None)
-        if begin is None:
-            return
-        end = next((place for place in range(begin, len(data)) if not chr(data[place]).isdigit()), len(data))
-        data[begin:end] = self._chance.choice(_NUMBERS)
+        found = _DIGITS.search(data, at)
+        if found is not None:
+            data[found.start() : found.end()] = self._chance.choice(_NUMBERS)

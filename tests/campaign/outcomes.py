@@ -75,6 +75,7 @@ class Figures(Struct, frozen=True):
     """Sums of a campaign; as JSON in its folder."""
 
     hours: float
+    """of the longest of its parts, which run side by side"""
     faults: int
     harness_killed: int
     """by SIGKILL"""
@@ -85,6 +86,8 @@ class Figures(Struct, frozen=True):
     acknowledged: int
     lost: int
     repeated: int
+    inputs: int
+    """invented, for all targets"""
     violations: int
 
 
@@ -131,13 +134,36 @@ def figures_of(records: Sequence[Record]) -> Figures:
     attempts = [one for one in records if isinstance(one, AttemptRecord)]
     histories = [one for one in records if isinstance(one, HistoryRecord)]
     own = sum(one.victim == "harness" and one.ended for one in faults)
+    inputs = [one for one in records if isinstance(one, FuzzRecord)]
+    side_by_side = [sum(one.seconds for one in part) for part in (attempts, histories, inputs)]
     return Figures(
-        hours=sum(one.seconds for one in [*attempts, *histories]) / 3600, faults=len(faults), harness_killed=own,
+        hours=max(side_by_side) / 3600, faults=len(faults), harness_killed=own,
         others_hit=sum(one.victim not in ("harness", "run folder", "machine") for one in faults),
         runs=len(attempts), histories=len(histories), acknowledged=sum(one.acknowledged for one in histories),
         lost=sum(one.lost for one in histories), repeated=sum(one.repeated for one in histories),
-        violations=len(violations_of([*attempts, *histories])),
+        inputs=sum(one.inputs for one in inputs), violations=len(violations_of(records)),
     )  # fmt: skip
+
+
+def bars_missed(records: Sequence[Record]) -> list[str]:
+    """Return what an hour should have reached, and did not."""
+    figures = figures_of(records)
+    reached = {
+        "kills of the harness": (figures.harness_killed, HARNESS_BAR),
+        "faults of other parties": (figures.others_hit, OTHERS_BAR),
+        "messages acknowledged": (figures.acknowledged, MESSAGES_BAR),
+    }
+    return [f"{number:,} {what}, not {bar:,}" for what, (number, bar) in reached.items() if number < bar]
+
+
+def progress(records: Sequence[Record]) -> str:
+    """Return the sums of a campaign in one line."""
+    figures = figures_of(records)
+    return (
+        f"{figures.harness_killed:,} kills of the harness, {figures.others_hit:,} faults of others, "
+        f"{figures.acknowledged:,} messages acknowledged, {figures.lost:,} lost, {figures.inputs:,} inputs, "
+        f"{figures.runs + figures.histories:,} attempts, {figures.violations:,} violations"
+    )
 
 
 def summary(records: Sequence[Record]) -> str:

@@ -125,7 +125,7 @@ def test_a_log_is_read_without_its_torn_end_and_summed_up(tmp_path):
     text = summary(records)
     assert "| harness | kill | 1 |" in text
     assert "| framework: spark driver (JVM) | kill | 1 |" in text
-    assert "| messages acknowledged in them, checked one by one | 1,990 | 79,600 | 10,000,000 |" in text
+    assert "| messages acknowledged in them, checked one by one | 1,990 | 119,400 | 10,000,000 |" in text
     assert (figures_of(records).harness_killed, figures_of(records).others_hit) == (1, 1)
     assert violations_of(records) == ["attempt 1: it broke"]
 

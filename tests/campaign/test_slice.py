@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from tests.campaign import disks
 from tests.campaign.campaign import Campaign
 from tests.campaign.faults import plan_attempts
+from tests.campaign.outcomes import Log
 from tests.campaign.subjects import SUBJECTS
 
 pytestmark = [pytest.mark.campaign, pytest.mark.timeout(900)]
@@ -24,7 +25,8 @@ ATTEMPTS = [
 @pytest.fixture(scope="module")
 def campaign(tmp_path_factory):
     """One campaign, so that an undisturbed run is made once."""
-    return Campaign(tmp_path_factory.mktemp("campaign"), SEED, print)
+    folder = tmp_path_factory.mktemp("campaign")
+    return Campaign(folder, Log(folder / "runs.jsonl"), SEED, print)
 
 
 @pytest.mark.parametrize("attempt", ATTEMPTS, ids=lambda attempt: f"{attempt.number}-{attempt.subject}")
