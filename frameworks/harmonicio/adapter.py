@@ -113,7 +113,8 @@ class RunningStream:
                 )
             self._cluster.operator.submit(wanted)
             self._wait_for(pes)
-            if work.traced and isinstance(self._cluster, Cluster):  # the clock of a site's master is another one
+            # the clock of a site's master is another one
+            if work.traced and isinstance(self._cluster, EmbeddedHarmonicioCluster):
                 self._queue_spans = QueueSpans(self._cluster.operator)
         except HarmonicError as problem:
             raise PluginError("harmonicio", "open", str(problem)) from problem
