@@ -123,6 +123,8 @@ class FrameworkCapabilities:
     """processes the messages of one part of a source in the order in which it reads them"""
     in_process: bool = False
     """reads within the harness's process, and so a source that exists only there"""
+    text_only: Sequence[str] = ()
+    """sources that it reads as lines of text, though they carry any bytes"""
     records_spans: bool = True
     """runs the common work function, which records what a trace holds of it"""
     plain: bool = False
@@ -156,6 +158,8 @@ class FrameworkPlugin(Generic[Settings]):
     not_elastic: str = "the number of its workers is fixed while it runs: advice and restart only"
     """why workers cannot come and go while it runs, in a sentence; empty where what `open` returns is an
     ElasticFramework"""
+    elastic_sources: Sequence[str] | None = None
+    """sources that it reads while workers come and go; None for all"""
     site: Section | None = None
     """its part of the site file; a framework without one runs on this machine only"""
     preflight: Preflight = _nothing_missing

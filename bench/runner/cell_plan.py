@@ -14,6 +14,7 @@ from bench.config.site import Site
 from bench.errors import UsageError
 from bench.model.cell import Cell
 from bench.model.measurement import Bound
+from bench.model.message_filler import MAX_TEXT_ENTROPY
 from bench.plugins import registry
 from bench.plugins.placement import Placement, place, unreachable_reason
 from bench.plugins.plugin import FrameworkPlugin, LoadGeneratorPlugin, SourcePlugin
@@ -101,8 +102,9 @@ def plan_cell(cell: Cell, scenario: Scenario, site: Site, cores: int, cache: Pat
         or unreachable_reason(cell.framework, cell.source, site)
         or framework.unsupported_reason(cell, cell.source)
         or source.unsupported_reason(cell, float(scenario.load.entropy))
+        or _binary_filler_reason(cell, scenario, framework_plugin)
         or _environment_reason(framework_plugin, cache)
-        or (framework_plugin.not_elastic if scenario.elasticity is not None else None)
+        or _not_elastic_reason(cell, scenario, framework_plugin)
         or None
     )
     return CellPlan(
@@ -167,6 +169,25 @@ def _load_generator_reason(
     if source.capabilities.in_process and not load_generator.in_process:
         return f"{cell.source} exists only within the harness's process, where the load generator does not run"
     return None
+
+
+def _binary_filler_reason(cell: Cell, scenario: Scenario, framework: FrameworkPlugin[Struct]) -> str | None:
+    entropy = float(scenario.load.entropy)
+    if entropy <= MAX_TEXT_ENTROPY or cell.source not in framework.capabilities.text_only:
+        return None
+    return (
+        f"{cell.framework} reads {cell.source} as lines of text, which cannot carry a binary filler:"
+        f" load.entropy {entropy:g} is above {MAX_TEXT_ENTROPY:g}"
+    )
+
+
+def _not_elastic_reason(cell: Cell, scenario: Scenario, framework: FrameworkPlugin[Struct]) -> str | None:
+    if scenario.elasticity is None:
+        return None
+    sources = framework.elastic_sources
+    if framework.not_elastic or sources is None or cell.source in sources:
+        return framework.not_elastic
+    return f"workers of {cell.framework} come and go only while it reads {', '.join(sources)}"
 
 
 def _environment_reason(framework: FrameworkPlugin[Struct], cache: Path | None) -> str | None:

@@ -12,11 +12,12 @@ from bench.errors import NotReadyError, PluginError, ProcessDiedError, ServiceEr
 from bench.model.cell import Cell
 from bench.plugins.environment import RunEnvironment
 from bench.plugins.protocols import Endpoint
+from bench.units import size_text
 from bench.workload.delivery_counts import ProcessingReport
 from bench.workload.processing import MessageProcessor
 from frameworks.flink.cluster import EmbeddedFlinkCluster, SiteFlinkCluster, cluster_of, slots_of
 from frameworks.flink.commands import SubmitJob, Submitted, Work
-from frameworks.flink.conf import FlinkSettings, job_conf, kafka_options, max_messages
+from frameworks.flink.conf import MAX_LINE_BYTES, FlinkSettings, job_conf, max_messages, source_options
 from frameworks.flink.installation import job_jars
 from frameworks.flink.rest import ENDED, FlinkRest
 from frameworks.flink.scaling import JobScaling
@@ -34,6 +35,7 @@ CANCEL_TIMEOUT_S = 30.0
 REASON_TIMEOUT_S = 10.0
 _WATCH_INTERVAL_S = 0.5
 _POLL_INTERVAL_S = 0.05
+_SOURCES = ("tcp", "files", "kafka")
 
 
 class FlinkFramework:
@@ -44,11 +46,20 @@ class FlinkFramework:
     def __init__(self, settings: FlinkSettings) -> None:
         self._settings = settings
 
-    def unsupported_reason(self, cell: Cell, source: str) -> str | None:  # noqa: ARG002  every size and cost can be tried
+    def unsupported_reason(self, cell: Cell, source: str) -> str | None:
         """Return why it cannot process the cell from that source, in a sentence; None when it can."""
         if source == "pulsar":
             return "the newest connector of Flink to pulsar is for Flink 1.18, and this is Flink 2.3"
-        return None if source == "kafka" else f"Flink reads kafka here, not {source}"
+        if source not in _SOURCES:
+            return f"Flink reads {', '.join(_SOURCES)} here, not {source}"
+        if source == "tcp" and cell.message_bytes > MAX_LINE_BYTES:
+            return (
+                f"messages above {size_text(MAX_LINE_BYTES)} take Flink's reader of sockets seconds:"
+                " it searches for the end of a line again after every 8 KiB"
+            )
+        if source == "tcp" and self._settings.options:
+            return "settings.flink.options are those of a connector, and a socket is read without one: leave them out"
+        return None
 
     def open(self, cell: Cell, endpoint: Endpoint, work: MessageProcessor, env: RunEnvironment) -> "RunningJob":
         """Start to process the endpoint's messages; return once all tasks of the job run.
@@ -67,15 +78,15 @@ class FlinkFramework:
             command = SubmitJob(
                 rest=cluster.rest.address,
                 mode=settings.mode,
-                jars=tuple(map(str, job_jars(env.cache, env.note))),
+                jars=tuple(map(str, job_jars(endpoint.source, env.cache, env.note))),
                 modules=str(cluster.modules or ""),
                 conf=job_conf(settings, cell, parallelism=1 if elastic else slots, python=cluster.python),
-                source=kafka_options(settings, endpoint, max_messages(settings, cell)),
+                source=source_options(settings, endpoint, max_messages(settings, cell)),
                 work=Work(work, reports.address, at_once=elastic),
             )
             job = _submit(command, cluster, env)
             opening.callback(_end_job, job, cluster)
-            _wait_until_it_reads(job, cluster)
+            _wait_until_it_reads(job, cluster, endpoint)
             opening.pop_all()  # it stays open
         return RunningJob(cluster, reports, JobScaling(cluster.rest, job, min(slots, endpoint.parts)))
 
@@ -144,12 +155,13 @@ def _submit(command: SubmitJob, cluster: EmbeddedFlinkCluster | SiteFlinkCluster
         client.kill()  # nothing of a job is in its client, whose JVM takes its time to end
 
 
-def _wait_until_it_reads(job: str, cluster: EmbeddedFlinkCluster | SiteFlinkCluster) -> None:
+def _wait_until_it_reads(job: str, cluster: EmbeddedFlinkCluster | SiteFlinkCluster, endpoint: Endpoint) -> None:
     deadline = time.monotonic() + READY_TIMEOUT_S
     while not (view := cluster.rest.job(job)).reads:
         cluster.check()
         if view.failing:
-            raise PluginError("flink", "open", failure_of(cluster.rest, job, view.state))
+            reason = failure_of(cluster.rest, job, view.state)
+            raise PluginError("flink", "open", f"the job that reads {endpoint.source} at {endpoint.address}: {reason}")
         if time.monotonic() > deadline:
             states = ", ".join(vertex.status for vertex in view.vertices)
             raise NotReadyError(
@@ -216,7 +228,7 @@ def failure_of(rest: FlinkRest, job: str, state: str) -> str:
     return reason or f"it is {state.lower()}"
 
 
-def prepare(settings: FlinkSettings, _cell: Cell, env: RunEnvironment) -> None:
-    """Start the run's cluster, and fetch the connector."""
-    job_jars(env.cache, env.note)
+def prepare(settings: FlinkSettings, cell: Cell, env: RunEnvironment) -> None:
+    """Start the run's cluster, and fetch the connector where the cell needs it."""
+    job_jars(cell.source, env.cache, env.note)
     cluster_of(settings, env)

@@ -8,6 +8,8 @@ from bench.workload.processing import MessageProcessor
 from frameworks.report_connection import ReportAddress
 
 Mode = Literal["table", "datastream"]
+KAFKA, FILES, SOCKET = "kafka", "filesystem", "socket"
+"""What reads a source: two connectors, by Flink's names, and the socket of the DataStream API."""
 
 
 class Work(Struct, frozen=True):
@@ -32,7 +34,7 @@ class SubmitJob(Struct, frozen=True, tag="submit_job"):
     conf: dict[str, str]
     """Flink options of the job"""
     source: dict[str, str]
-    """options of the source's connector; they may hold a password"""
+    """options of the source's connector, which `connector` names; they may hold a password"""
     work: Work
 
 

@@ -11,7 +11,7 @@ from bench.model.cell import Cell
 from bench.plugins.protocols import Endpoint
 from bench.services.ports import LOOPBACK
 from bench.units import Seconds, Size
-from frameworks.flink.commands import Mode
+from frameworks.flink.commands import FILES, KAFKA, SOCKET, Mode
 from frameworks.kafka_secrets import kafka_settings
 
 Value = str | int | float | bool
@@ -28,6 +28,11 @@ MAX_BATCH_CPU_S = 0.1
 """CPU time that the messages of a bundle may ask for. While Python works on a bundle, its subtask takes no message."""
 MAX_FETCH_BYTES = 16 * 2**20
 """Of a partition at once: 1 MiB as shipped, which a message may exceed, but only alone."""
+LOOK_INTERVAL_MS = 100
+"""Milliseconds between two looks into a folder. Each lists all files in it."""
+MAX_LINE_BYTES = 2 * 10**6
+"""Of a message from a socket. Flink's reader takes 8 KiB at a time, and searches all that it has for the end of the
+line again each time: by itself it read 35 messages/s of 1 MB, and 0.4 of 10 MB."""
 _LOGIN_MODULE = "org.apache.flink.kafka.shaded.org.apache.kafka.common.security.plain.PlainLoginModule"
 
 
@@ -50,7 +55,8 @@ class FlinkSettings(Struct, frozen=True, forbid_unknown_fields=True):
     conf: Mapping[str, Value] = {}
     """more Flink options, of the cluster or the job, such as {"pipeline.object-reuse": false}"""
     options: Mapping[str, Value] = {}
-    """more options of the source's connector, such as {"properties.max.poll.records": 500}"""
+    """more options of the source's connector, such as {"properties.max.poll.records": 500}; it refuses those
+    that it does not know"""
 
 
 class Ports(Struct, frozen=True):
@@ -138,6 +144,26 @@ def max_messages(settings: FlinkSettings, cell: Cell) -> int:
     return max(1, min(by_cost, settings.batch_messages, int(settings.batch) // cell.message_bytes))
 
 
+def source_options(settings: FlinkSettings, endpoint: Endpoint, most: int) -> dict[str, str]:
+    """Return the options of what reads an endpoint; a socket has no connector, and no options of a user.
+
+    Raises:
+        SiteError: a file that the endpoint names cannot be read.
+    """
+    if endpoint.source == "kafka":
+        return kafka_options(settings, endpoint, most)
+    if endpoint.source == "tcp":
+        return {"connector": SOCKET, "addresses": endpoint.address}
+    return _texts(
+        {
+            "connector": FILES,
+            "path": f"file://{endpoint.address}",
+            "source.monitor-interval": f"{LOOK_INTERVAL_MS} ms",
+            **settings.options,
+        }
+    )
+
+
 def kafka_options(settings: FlinkSettings, endpoint: Endpoint, most: int) -> dict[str, str]:
     """Return the options of Flink's connector to Kafka.
 
@@ -154,7 +180,7 @@ def kafka_options(settings: FlinkSettings, endpoint: Endpoint, most: int) -> dic
     }
     return _texts(
         {
-            "connector": "kafka",
+            "connector": KAFKA,
             "topic": endpoint.name,
             "properties.bootstrap.servers": endpoint.address,
             "scan.startup.mode": "earliest-offset",

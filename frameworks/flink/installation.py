@@ -18,12 +18,16 @@ def flink_home(cache: Path) -> Path:
     return home
 
 
-def job_jars(cache: Path, note: Callable[[str], None]) -> tuple[Path, ...]:
-    """Return the jars that a job brings to its cluster: the connector to Kafka, and the runner of Python functions.
+def job_jars(source: str, cache: Path, note: Callable[[str], None]) -> tuple[Path, ...]:
+    """Return the jars that a job brings to its cluster: the runner of Python functions, and the connector to Kafka.
+
+    Files and sockets are read by what a cluster has.
 
     Raises:
         UsageError: Flink, PySpark or Java is missing.
         ServiceError: the connector cannot be had.
     """
-    connector = download_jars(CONNECTOR_JARS, cache, note, lock=JARS_LOCK)
-    return (*flink_home(cache).glob("opt/flink-python-*.jar"), *sorted(connector.glob("*.jar")))
+    runner = tuple(flink_home(cache).glob("opt/flink-python-*.jar"))
+    if source != "kafka":
+        return runner
+    return (*runner, *sorted(download_jars(CONNECTOR_JARS, cache, note, lock=JARS_LOCK).glob("*.jar")))

@@ -28,11 +28,13 @@ plugin = FrameworkPlugin(
     open=FlinkFramework,
     capabilities=FrameworkCapabilities(
         ordered=False,  # a subtask mixes the messages of its partitions
+        text_only=("files",),
         warm_up_s=WARM_UP_S,
     ),
     environment=ENVIRONMENT,
     readers=lambda settings, cores: settings.cores or cores,
     not_elastic="",
+    elastic_sources=("kafka",),  # a restart reads from a checkpoint on, which a socket does not have
     site=FLINK_SITE,
     preflight=missing,
     prepare=prepare,

@@ -24,13 +24,22 @@ COUNT, RATE = 300, 300.0
 DEADLINE = 120.0
 QUIET_S = 0.5
 """For which nothing more must be reported after the last message."""
+OTHER_READERS = ("flink/tcp", "flink/kafka")
+"""Systems that are tested, too: the framework reads this source in another way than its cheapest one."""
 
 
 def starts_servers(name):
     """Return whether a framework, or the source that it is tested with, starts servers."""
-    plugin, source = registry.framework_plugin(name), registry.source_plugin(cheapest_source(name))
+    framework, source_name = system_of(name)
+    plugin, source = registry.framework_plugin(framework), registry.source_plugin(source_name)
     own = plugin.preflight is not FrameworkPlugin.preflight or plugin.site is not None
     return own or source.preflight is not SourcePlugin.preflight
+
+
+def system_of(name):
+    """Return the framework of a system and its source; the cheapest one where none is named."""
+    framework, _, source = name.partition("/")
+    return framework, source or cheapest_source(framework)
 
 
 def cheapest_source(name):
@@ -55,7 +64,7 @@ FRAMEWORKS = pytest.mark.parametrize(
     "name",
     [
         pytest.param(name, marks=[pytest.mark.real] if starts_servers(name) else [])
-        for name in registry.names("frameworks")
+        for name in (*registry.names("frameworks"), *OTHER_READERS)
     ],
 )
 
@@ -64,7 +73,7 @@ class LoadedFramework:
     """A framework that reads a source, and a load generator that writes to it."""
 
     def __init__(self, name, env):
-        self.cell = Cell(name, cheapest_source(name), SIZE, COST)
+        self.cell = Cell(*system_of(name), SIZE, COST)
         self.env, self.work = env, MessageProcessor(SIZE, ENTROPY)
         self.source = registry.make_source(self.cell.source, {})
         self.endpoint = self.source.open(self.cell, env)
@@ -123,7 +132,7 @@ def system(env):
     opened = []
 
     def make(name):
-        environment = registry.framework_plugin(name).environment
+        environment = registry.framework_plugin(system_of(name)[0]).environment
         if environment is not None and (reason := missing_reason(environment, env.cache)) is not None:
             pytest.skip(reason)
         opened.append(LoadedFramework(name, env))
@@ -174,10 +183,11 @@ def test_nothing_is_reported_where_nothing_was_sent(system, name):
 
 
 @FRAMEWORKS
-def test_a_failed_open_leaves_nothing_behind(system, name, tmp_path):
+def test_a_failed_open_leaves_nothing_behind(system, name, tmp_path, unused_address):
     """The failure is an error of the harness, and the next framework reads as if nothing had happened."""
     running = system(name)
-    missing = replace(running.endpoint, address=str(tmp_path / "missing"))
+    wrong = unused_address if running.cell.source == "tcp" else str(tmp_path / "missing")
+    missing = replace(running.endpoint, address=wrong)
     with pytest.raises(HarnessError):
         running.read_until_it_fails(missing)
     assert [framework.close() for framework in running.frameworks] in ([], [None])
@@ -215,7 +225,7 @@ def test_the_batch_interval_is_known_before_anything_is_opened(name):
 @FRAMEWORKS
 def test_a_traced_framework_reports_spans(system, name):
     """They end within the run, and its messages are in spans of reading; the last ones may not be told any more."""
-    if not registry.framework_plugin(name).capabilities.records_spans:
+    if not registry.framework_plugin(system_of(name)[0]).capabilities.records_spans:
         pytest.skip(f"{name} records no spans")
     running, counts = system(name), TracedCounts()
     running.work = replace(running.work, traced=True)
@@ -236,7 +246,10 @@ def test_workers_come_and_go_without_a_loss(system, name, env, monkeypatch):
     """
     monkeypatch.setattr(env, "most_workers", 3)
     running = system(name)
-    if reason := registry.framework_plugin(name).not_elastic:
+    plugin = registry.framework_plugin(running.cell.framework)
+    if plugin.elastic_sources is not None and running.cell.source not in plugin.elastic_sources:
+        pytest.skip(f"workers come and go only with {', '.join(plugin.elastic_sources)}")
+    if reason := plugin.not_elastic:
         assert "\n" not in reason
         running.open_framework()
         assert not isinstance(running.framework, ElasticFramework)

@@ -1,4 +1,4 @@
-"""Flink reads a real Kafka exactly, in a cluster that outlives its cells; whatever of it dies is told."""
+"""Flink reads Kafka, files and sockets exactly, in a cluster that outlives its cells; whatever of it dies is told."""
 
 import json
 import os
@@ -35,7 +35,7 @@ pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
 
 
 @pytest.fixture(autouse=True)
-def installed(env, kafka):
+def installed(env):
     """Skip, with the reason, where Flink is not installed."""
     reason = missing_reason(ENVIRONMENT, env.cache)
     if reason is not None:
@@ -43,10 +43,10 @@ def installed(env, kafka):
 
 
 @contextmanager
-def reading(env, size=100, settings=None, cost=0.0):
-    """A topic, a load that writes to it, and a job of Flink that reads it: (endpoint, load, job)."""
-    cell = Cell("flink", "kafka", size, cost)
-    source = registry.make_source("kafka", {})
+def reading(env, size=100, settings=None, cost=0.0, *, source_name="kafka"):
+    """A source, a load that writes to it, and a job of Flink that reads it: (endpoint, load, job)."""
+    cell = Cell("flink", source_name, size, cost)
+    source = registry.make_source(source_name, {})
     with ExitStack() as opened:
         opened.callback(source.close)
         endpoint = source.open(cell, env)
@@ -83,10 +83,20 @@ def processes(env):
 
 
 @pytest.mark.parametrize("mode", ["table", "datastream"])
-@pytest.mark.parametrize(("size", "count"), [(100, 5000), (10_000_000, 10)], ids=["100 B", "10 MB"])
-def test_every_message_is_worked_on_once(env, mode, size, count):
+@pytest.mark.parametrize(
+    ("source_name", "size", "count"),
+    [
+        pytest.param("kafka", 100, 5000, id="kafka 100 B"),
+        pytest.param("kafka", 10_000_000, 10, id="kafka 10 MB"),
+        pytest.param("files", 100, 3000, id="files 100 B"),
+        pytest.param("files", 10_000_000, 10, id="files 10 MB"),
+        pytest.param("tcp", 100, 5000, id="tcp 100 B"),
+        pytest.param("tcp", 1_000_000, 10, id="tcp 1 MB"),
+    ],
+)
+def test_every_message_is_worked_on_once(env, source_name, mode, size, count):
     """What was sent is what was processed, whatever its size."""
-    with reading(env, size, {"mode": mode}) as (_, load, job):
+    with reading(env, size, {"mode": mode}, source_name=source_name) as (_, load, job):
         send(load, 1, size, count)
         counts = count_messages(job, count)
     assert counts.reconcile({0: count}) == (0, 0)
@@ -122,10 +132,19 @@ def test_a_cluster_listens_on_loopback_only(env):
     assert {one.laddr.ip.removeprefix("::ffff:") for one in listening} <= {"127.0.0.1", "::1"}
 
 
-@pytest.mark.parametrize("victim", ["JobManager", "TaskManager", "Python worker"])
-def test_whatever_is_killed_is_told_and_replaced(env, victim):
-    """Polling raises ProcessDiedError, closing works, and the next cell is served."""
-    with reading(env) as (_, load, job):
+@pytest.mark.parametrize(
+    ("source_name", "victim"),
+    [
+        ("kafka", "JobManager"),
+        ("kafka", "TaskManager"),
+        ("kafka", "Python worker"),
+        ("files", "TaskManager"),
+        ("tcp", "TaskManager"),
+    ],
+)
+def test_whatever_is_killed_is_told_and_replaced(env, source_name, victim):
+    """Polling raises ProcessDiedError, closing works, and the next cell gets each of its own messages once."""
+    with reading(env, source_name=source_name) as (_, load, job):
         send(load, 1, 100, 50)
         count_messages(job, 50)
         jobmanager, taskmanager, workers = processes(env)
@@ -133,19 +152,28 @@ def test_whatever_is_killed_is_told_and_replaced(env, victim):
         os.kill(pid, signal.SIGKILL)
         with pytest.raises(ProcessDiedError, match=r"flink|Flink"):
             count_messages(job, 1)
-    with reading(env) as (_, load, job):
+    with reading(env, source_name=source_name) as (_, load, job):
         send(load, 2, 100, 50)
         assert count_messages(job, 50).reconcile({0: 50}) == (0, 0)
 
 
-def test_a_job_that_cannot_read_is_told(env):
+@pytest.mark.parametrize(
+    ("source_name", "address", "said"),
+    [
+        ("kafka", "/nowhere", r"bootstrap|Kafka|kafka"),
+        ("files", "/nowhere", r"FileNotFoundException.*/nowhere"),
+        ("tcp", "127.0.0.1:1", r"ConnectException"),
+    ],
+    ids=["kafka", "files", "tcp"],
+)
+def test_a_job_that_cannot_read_is_told(env, source_name, address, said):
     """The error names what Flink says, whether the job fails before it runs or soon after."""
-    with reading(env) as (endpoint, _, job):
+    with reading(env, source_name=source_name) as (endpoint, _, job):
         job.close()
         framework = registry.make_framework("flink", {})
-        lost = replace(endpoint, address="/nowhere")
-        with pytest.raises(HarnessError, match=r"bootstrap|Kafka|kafka"), ExitStack() as opened:  # noqa: PT012
-            failing = framework.open(Cell("flink", "kafka", 100, 0.0), lost, MessageProcessor(100, ENTROPY), env)
+        lost = replace(endpoint, address=address)
+        with pytest.raises(HarnessError, match=said), ExitStack() as opened:  # noqa: PT012
+            failing = framework.open(Cell("flink", source_name, 100, 0.0), lost, MessageProcessor(100, ENTROPY), env)
             opened.callback(failing.close)
             count_messages(failing, 1)
 
@@ -158,6 +186,16 @@ def test_the_benchmark_reads_every_message(request, tmp_path):
     found = json.loads(done.stdout)
     assert {one["reader"] for one in found} == {"flink table", "plain loop"}
     assert all(one["exact"] for one in found)
+
+
+def test_a_source_that_closes_a_connection_ends_the_job(env):
+    """What was sent before is processed once; then polling raises ProcessDiedError."""
+    with reading(env, source_name="tcp") as (_, load, job):
+        send(load, 1, 100, 50)
+        assert count_messages(job, 50).reconcile({0: 50}) == (0, 0)
+        load.close()
+        with pytest.raises(ProcessDiedError, match="Flink ended"):
+            count_messages(job, 1)
 
 
 def test_a_cluster_of_a_site_runs_the_same_job(env, unused_address):

@@ -12,7 +12,9 @@ from bench.errors import SiteError
 from bench.model.cell import Cell
 from bench.model.message_codec import MessageWriter
 from bench.plugins import registry
+from bench.plugins.environments import environments
 from bench.plugins.split_source import open_endpoint
+from bench.services.python_environments import missing_reason
 from bench.workload.delivery_counts import DeliveryCounts
 from bench.workload.load_spec import LoadSpec
 from bench.workload.processing import MessageProcessor
@@ -31,12 +33,17 @@ SIZE, ENTROPY, SENDERS = 1000, 0.5, 2
         pytest.param("spark/files", {}, marks=pytest.mark.real),
         pytest.param("spark/tcp", {}, marks=pytest.mark.real),
         pytest.param("spark/tcp", {"spark": {"tcp": "socket"}}, marks=pytest.mark.real),
+        pytest.param("flink/files", {}, marks=pytest.mark.real),
+        pytest.param("flink/tcp", {}, marks=pytest.mark.real),
+        pytest.param("flink/tcp", {"flink": {"mode": "datastream"}}, marks=pytest.mark.real),
     ],
     ids=lambda value: value if isinstance(value, str) else str(value or ""),
 )
 def test_every_message_of_two_locust_workers_is_processed_once(env, system, settings):
     """In the order of its sender, where the source has one; whether or not readers are as many as senders."""
     framework, _, name = system.partition("/")
+    if framework in environments() and (reason := missing_reason(environments()[framework], env.cache)) is not None:
+        pytest.skip(reason)
     cell, source = Cell(framework, name, SIZE, 0.0), registry.make_source(name, {})
     with ExitStack() as opened:
         opened.callback(source.close)
@@ -47,7 +54,8 @@ def test_every_message_of_two_locust_workers_is_processed_once(env, system, sett
         load.start(spec(1000))
         counts = count_messages(running, 1000)
     assert counts.reconcile({0: 500, 1: 500}) == (0, 0)
-    assert (counts.corrupted, counts.out_of_order if endpoint.ordered else 0) == (0, 0)
+    ordered = endpoint.ordered and registry.framework_plugin(framework).capabilities.ordered
+    assert (counts.corrupted, counts.out_of_order if ordered else 0) == (0, 0)
 
 
 def test_what_another_reader_took_of_one_sender_is_lost(env):

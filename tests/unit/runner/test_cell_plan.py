@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from bench.config.elasticity import Elasticity, LoadPart
 from bench.config.scenario import Grid, LoadSettings, Scenario
 from bench.config.site import LoadHosts, Site
 from bench.model.measurement import Bound
@@ -12,7 +13,7 @@ from bench.model.message_keys import Keys
 from bench.model.message_sizes import MessageSize
 from bench.runner.cell_plan import CellPlan, plan_cell
 from bench.services.python_environments import missing_reason
-from bench.units import Bandwidth, Rate
+from bench.units import Bandwidth, Rate, Seconds, Share
 from frameworks.bytewax.adapter import ENVIRONMENT
 from producers.kafka.site import KafkaSite
 from producers.pulsar.site import PulsarSite
@@ -128,6 +129,28 @@ def test_a_load_generator_may_have_as_many_workers_as_it_has_cores(system: str, 
     found = plan(system, load=load)
     assert (found.workers, found.max_workers) == (1, most)
     assert found.with_workers(2).workers == 2
+
+
+@pytest.mark.parametrize(
+    ("system", "entropy", "refused"),
+    [("flink/files", 0.9, True), ("flink/files", 0.8, False), ("flink/kafka", 0.9, False), ("spark/files", 0.9, False)],
+)
+def test_a_framework_that_reads_lines_refuses_a_binary_filler(system: str, entropy: float, *, refused: bool) -> None:
+    """Only where it reads the source as lines; the reason names the setting."""
+    reason = plan(system, load=LoadSettings(entropy=Share(entropy))).unsupported_reason
+    assert reason is None if not refused else "load.entropy 0.9 is above 0.8" in (reason or "")
+
+
+@pytest.mark.parametrize(
+    ("system", "said"),
+    [("flink/kafka", None), ("flink/tcp", "only while it reads kafka"), ("spark/tcp", "advice and restart only")],
+)
+def test_workers_come_and_go_where_the_framework_can_do_that(system: str, said: str | None) -> None:
+    """Of kind elasticity a framework may support some sources only; the reason names them."""
+    elasticity = Elasticity((LoadPart(Seconds(1), Rate(1)),), ("fixed",))
+    scenario = Scenario("x", (system,), Grid((MessageSize(1000),)), elasticity=elasticity)
+    reason = plan_cell(scenario.cells()[0], scenario, Site(), 2).unsupported_reason
+    assert reason is None if said is None else said in (reason or "")
 
 
 def test_a_source_in_the_harness_gets_a_load_generator_there() -> None:

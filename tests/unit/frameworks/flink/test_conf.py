@@ -1,4 +1,4 @@
-"""Options of Flink's cluster, of a job, and of its connector to Kafka."""
+"""Options of Flink's cluster, of a job, and of what reads a source."""
 
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from frameworks.flink.conf import (
     kafka_options,
     local_conf,
     max_messages,
+    source_options,
 )
 from frameworks.flink.rest import deepest_cause
 
@@ -75,6 +76,20 @@ def test_a_message_of_ten_megabytes_fits_into_a_fetch() -> None:
     assert (options["scan.startup.mode"], options["topic"]) == ("earliest-offset", "topic-1")
 
 
+def test_a_folder_is_looked_at_as_often_as_a_user_wants() -> None:
+    """Ten times a second where the settings do not say."""
+    endpoint, settings = Endpoint("files", "/data/complete"), FlinkSettings(options={"source.monitor-interval": "2 s"})
+    options = source_options(FlinkSettings(), endpoint, 1)
+    assert options == {"connector": "filesystem", "path": "file:///data/complete", "source.monitor-interval": "100 ms"}
+    assert source_options(settings, endpoint, 1)["source.monitor-interval"] == "2 s"
+
+
+def test_every_sender_of_a_socket_is_read() -> None:
+    """The addresses of all senders are named."""
+    options = source_options(FlinkSettings(), Endpoint("tcp", "127.0.0.1:9998,127.0.0.1:9999", parts=2), 1)
+    assert options == {"connector": "socket", "addresses": "127.0.0.1:9998,127.0.0.1:9999"}
+
+
 def test_a_secured_kafka_lets_flink_in(tmp_path: Path) -> None:
     """The connector's client has its login module under a name of its own."""
     (tmp_path / "password").write_text("secret\n")
@@ -126,13 +141,29 @@ def test_the_deepest_cause_is_told() -> None:
 
 @pytest.mark.parametrize(
     ("source", "said"),
-    [("kafka", None), ("pulsar", "Flink 1.18"), ("tcp", "kafka here, not tcp")],
-    ids=["kafka", "pulsar", "tcp"],
+    [("kafka", None), ("files", None), ("tcp", None), ("pulsar", "Flink 1.18"), ("memory", "kafka here, not memory")],
+    ids=["kafka", "files", "tcp", "pulsar", "memory"],
 )
 def test_what_flink_cannot_read_is_refused_with_the_reason(source: str, said: str | None) -> None:
-    """Kafka is read; the connector to Pulsar is too old."""
+    """Kafka, files and a socket are read; the connector to Pulsar is too old."""
     reason = registry.make_framework("flink", {}).unsupported_reason(Cell("flink", source, 100, 0.0), source)
     assert reason is None if said is None else said in (reason or "")
+
+
+@pytest.mark.parametrize(("size", "refused"), [(2_000_000, False), (2_000_001, True)], ids=["2 MB", "more"])
+def test_large_messages_from_a_socket_are_refused(size: int, *, refused: bool) -> None:
+    """Flink's reader of sockets would take seconds for each; files of that size are read."""
+    framework = registry.make_framework("flink", {})
+    reason = framework.unsupported_reason(Cell("flink", "tcp", size, 0.0), "tcp")
+    assert ("above 2 MB" in (reason or "")) == refused
+    assert framework.unsupported_reason(Cell("flink", "files", size, 0.0), "files") is None
+
+
+def test_options_of_a_connector_are_refused_where_there_is_none() -> None:
+    """They would change nothing, in silence."""
+    framework = registry.make_framework("flink", {"flink": {"options": {"properties.max.poll.records": 7}}})
+    reason = framework.unsupported_reason(Cell("flink", "tcp", 100, 0.0), "tcp")
+    assert "settings.flink.options" in (reason or "")
 
 
 @pytest.mark.parametrize(
