@@ -24,7 +24,7 @@ NAMES: dict[str, str] = {
     "waiting": "waiting for another worker",
     "unknown": "unknown",
     "data": "data on its way",
-    "control": "control messages (tasks, results, acknowledgements)",
+    "control": "control messages",
 }
 """Words for each activity, and for each kind of message."""
 Lever = Literal["workers", "batch interval", "partitions"]

@@ -113,8 +113,7 @@ class RunningStream:
                 )
             self._cluster.operator.submit(wanted)
             self._wait_for(pes)
-            # the clock of a site's master is another one
-            if work.traced and isinstance(self._cluster, EmbeddedHarmonicioCluster):
+            if work.traced and isinstance(self._cluster, EmbeddedHarmonicioCluster):  # a site has another clock
                 self._queue_spans = QueueSpans(self._cluster.operator)
         except HarmonicError as problem:
             raise PluginError("harmonicio", "open", str(problem)) from problem

@@ -165,8 +165,8 @@ class DataPort:
                 case FrameKind.DATA if connection.c_name:
                     self._intake.add_frame(connection.c_name, frame)
                     self._commits.add((connection, frame.header))
-                    trace.received(data_transfer(frame.header, "to the queue"), began)
-                    trace.worked("source-read", began)
+                    if trace.on:
+                        trace.received(data_transfer(frame.header, "to the queue"), began)
                 case FrameKind.RENEW if connection.c_name:
                     self._registry.lease(connection.c_name, connection.session, time.monotonic())
                     self._send_leases(connection)
@@ -175,6 +175,8 @@ class DataPort:
                 case kind:
                     raise ProtocolError(f"a {kind.name} frame does not belong here")
             self._buffers.give_back(frame)
+        if any(frame.header.kind is FrameKind.DATA for frame in frames):
+            trace.worked("source-read", began)
 
     def _welcome(self, connection: ConnectorConnection, hello: Hello) -> None:
         options = self._options
@@ -214,13 +216,14 @@ class DataPort:
 
     def _acknowledge(self, items: list[tuple[ConnectorConnection, FrameHeader]], began: float) -> None:
         """Acknowledge frames that are on the disk, and whose commit began at that monotonic time."""
-        self._queue.trace.worked("wal-commit", began)
-        credit = self._compute_credit()
+        credit, trace = self._compute_credit(), self._queue.trace
+        trace.worked("wal-commit", began)
         for connection, header in items:
             if connection in self._connections:
                 connection.without_credit = credit[0] == 0
                 data = encode_ack(header.session, header.first, header.count, failed=0, credit=credit)
-                self._queue.trace.sent(ack_transfer(header.session, header.first, header.count, "to the queue"))
+                if trace.on:
+                    trace.sent(ack_transfer(header.session, header.first, header.count, "to the queue"))
                 self._send(connection, data)
         if self._credit.lower(credit):
             for connection in list(self._connections):

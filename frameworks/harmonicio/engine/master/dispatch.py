@@ -120,7 +120,8 @@ class Dispatcher:
     def _send(self, frame: QueuedFrame, link: Link) -> None:
         view = memoryview(self._queue.data(frame))  # first: a frame that cannot be read keeps waiting
         self._queue.take(self._c_name)
-        self._queue.trace.sent(data_transfer(frame.header, "from the queue"))
+        if self._queue.trace.on:
+            self._queue.trace.sent(data_transfer(frame.header, "from the queue"))
         buffers = [view[:HEADER_BYTES], view[HEADER_BYTES:]]
         link.send(EncodedFrame(*frame.key, frame.header.count, frame.header.size, [*buffers]))
 
@@ -144,8 +145,9 @@ class Dispatcher:
         for event in events:
             if isinstance(event, Settled):
                 self.failed += event.failed
-                for frame in event.frames[:1]:
-                    acked = ack_transfer(frame.session, frame.first, frame.count, "from the queue")
+                if self._queue.trace.on and event.frames:
+                    first = event.frames[0]
+                    acked = ack_transfer(first.session, first.first, first.count, "from the queue")
                     self._queue.trace.received(acked, now)
                 for frame in event.frames:
                     self.delivered += frame.count

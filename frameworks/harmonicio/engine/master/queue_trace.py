@@ -39,35 +39,36 @@ class QueueTrace:
     """Spans and frames since the last request; nothing is recorded before the first one."""
 
     def __init__(self) -> None:
-        self._on, self._since = False, 0.0
+        self.on, self._since = False, 0.0
+        """whether anything is recorded: nobody need describe a frame otherwise"""
         self._spans: list[QueueSpan] = []
         self._ends: list[QueueEnd] = []
 
     def worked(self, activity: str, began: float) -> None:
         """Record what was done from then until now."""
-        if self._on:
+        if self.on:
             self._spans.append(QueueSpan(activity, began, time.monotonic()))
 
     def sent(self, transfer: Transfer) -> None:
         """Record that a frame is being sent."""
-        if self._on:
+        if self.on:
             self._add_end(QueueEnd(True, transfer, time.monotonic()))  # noqa: FBT003  a field
 
     def received(self, transfer: Transfer, at: float) -> None:
         """Record that a frame was received."""
-        if self._on:
+        if self.on:
             self._add_end(QueueEnd(False, transfer, at))  # noqa: FBT003  a field
 
     def take(self, now: float) -> QueueEvents:
         """Return what was recorded since the last call, once; from now on everything is recorded."""
-        begin = self._since if self._on else now
+        begin = self._since if self.on else now
         events = QueueEvents(_add_waits(self._spans, begin, now), self._ends)
-        self._on, self._since, self._spans, self._ends = True, now, [], []
+        self.on, self._since, self._spans, self._ends = True, now, [], []
         return events
 
     def _add_end(self, end: QueueEnd) -> None:
         self._ends.append(end)
-        self._on = len(self._ends) + len(self._spans) < MAX_EVENTS
+        self.on = len(self._ends) + len(self._spans) < MAX_EVENTS
 
 
 def _add_waits(spans: list[QueueSpan], begin: float, end: float) -> list[QueueSpan]:
