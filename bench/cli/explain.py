@@ -45,9 +45,12 @@ def explain(
     try_advice: Annotated[
         bool, typer.Option("--try", help="Measure one cell again with the setting changed that would help it.")
     ] = False,
+    profile: Annotated[
+        bool, typer.Option("--profile", help="Run one cell again and draw a flame graph of each busy Python process.")
+    ] = False,
     budget: Annotated[str, typer.Option("--budget", metavar="TIME", help="With --try: time of the search.")] = "2 min",
     out: Results = DEFAULT_RESULTS,
-    quiet: Annotated[bool, typer.Option("--quiet", help="With --try: print only the outcome.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="With --try and --profile: print only the outcome.")] = False,
 ) -> None:
     """Say what limits the cells of a run, by the critical paths through their traces.
 
@@ -57,12 +60,20 @@ def explain(
 
     With --try the cell is measured again, in a run folder of its own, with the first change that the sentence names and
     that a setting makes; a table has the predicted and the measured maximum rate. Exit code 4 if none was measured.
+
+    With --profile the cell runs again for half a minute at the rate that it sustained, and py-spy samples it. The flame
+    graphs are in profiles/ of the run folder. That needs no trace, and stores no measurement.
     """
     from bench.cli.explanation_table import encode_explained, table_lines
     from bench.cli.perfetto import write_perfetto
     from bench.runner.explanation import explain_trial
     from bench.storage.traces import read_events, read_samples
 
+    if profile:
+        from bench.cli.flame_graphs import profile_one
+
+        profile_one(folder, name, quiet=quiet)
+        return
     if as_json and try_advice:
         raise UsageError("--json: the table of --try has no JSON; leave one of them out")
     chosen = _choose_trials(folder, name, trial)

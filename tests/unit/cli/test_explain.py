@@ -143,3 +143,15 @@ def test_a_try_takes_one_cell(tmp_path):
             store.add(cell, make_measurement(0, 90.0, 100.0, trace=TRACE))
     with pytest.raises(UsageError, match="--try: takes one cell, and there are 2"):
         explain(tmp_path / "run", "", try_advice=True)
+
+
+def test_a_profile_takes_one_cell(folder):
+    """The names that fit are listed."""
+    with pytest.raises(UsageError, match=r"--profile: takes one cell, and 2 have 'tcp-1MB'.*spark-tcp-1MB-0ms"):
+        explain(folder, "tcp-1MB", profile=True)
+
+
+def test_a_cell_without_a_rate_is_not_profiled(folder):
+    """There is no load that it is known to sustain."""
+    with pytest.raises(UsageError, match="spark-tcp-1MB-0ms: has no rate in"):
+        explain(folder, "spark-tcp-1MB-0ms", profile=True)
