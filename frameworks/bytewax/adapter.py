@@ -14,6 +14,7 @@ from bench.errors import NotReadyError
 from bench.model.cell import Cell
 from bench.plugins.environment import RunEnvironment
 from bench.plugins.protocols import Endpoint
+from bench.plugins.reporting_children import poll_reports
 from bench.services.ports import LOOPBACK, free_ports
 from bench.services.python_environments import PythonEnvironment, interpreter, variables
 from bench.system.child import Child
@@ -98,12 +99,7 @@ class BytewaxCluster:
         Raises:
             ProcessDiedError: a process ended.
         """
-        alive = [process.alive() for process in self._processes]  # first: what a process said last is still heard
-        reports = [one for process in self._processes for one in process.receive() if isinstance(one, ProcessingReport)]
-        for process, lives in zip(self._processes, alive, strict=True):
-            if not lives and not reports:
-                raise process.exit_error()
-        return reports
+        return poll_reports(self._processes)
 
     def close(self) -> None:
         """Stop; idempotent."""

@@ -21,6 +21,7 @@ from bench.model.cell import Cell
 from bench.plugins import registry
 from bench.plugins.environment import RunEnvironment
 from bench.plugins.protocols import Endpoint
+from bench.plugins.reporting_children import poll_reports
 from bench.services.maven_jars import download_jars, read_pins
 from bench.services.ports import LOOPBACK
 from bench.system.child import Child
@@ -180,12 +181,7 @@ class RunningProgram:
         Raises:
             ProcessDiedError: the program, or the process that counts, ended.
         """
-        alive = [child.alive() for child in self._children]  # first: what was reported last is still heard
-        reports = [one for one in self._children[0].receive() if isinstance(one, ProcessingReport)]
-        for child, lives in zip(self._children, alive, strict=True):
-            if not lives and not reports:
-                raise child.exit_error()
-        return reports
+        return poll_reports(self._children[:1], self._children[1:])
 
     def close(self) -> None:
         """Stop; idempotent."""

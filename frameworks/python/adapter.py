@@ -9,6 +9,7 @@ from bench.model.cell import Cell
 from bench.plugins import registry
 from bench.plugins.environment import RunEnvironment
 from bench.plugins.protocols import Endpoint
+from bench.plugins.reporting_children import poll_reports
 from bench.system.child import Child
 from bench.system.ipc import Failure, Ready
 from bench.workload.delivery_counts import ProcessingReport
@@ -76,12 +77,7 @@ class PythonWorkers:
         Raises:
             ProcessDiedError: a worker ended.
         """
-        alive = [worker.alive() for worker in self._workers]  # first: what a worker said last is still heard
-        reports = [one for worker in self._workers for one in worker.receive() if isinstance(one, ProcessingReport)]
-        for worker, lives in zip(self._workers, alive, strict=True):
-            if not lives and not reports:
-                raise worker.exit_error()
-        return reports
+        return poll_reports(self._workers)
 
     def close(self) -> None:
         """Stop; idempotent."""

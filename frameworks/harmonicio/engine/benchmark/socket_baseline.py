@@ -28,27 +28,12 @@ def measure_baseline_rate(size: int, seconds: float) -> tuple[float, bool]:
         size: message size in bytes.
         seconds: duration.
     """
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        command = [
-            sys.executable,
-            "-m",
-            "frameworks.harmonicio.engine.benchmark.socket_baseline",
-            str(listener.getsockname()[1]),
-            str(size),
-        ]
-        child = subprocess.Popen(command, stdout=subprocess.PIPE)
-        try:
-            listener.settimeout(_TIMEOUT_S)
-            sock, _ = listener.accept()
-            sock.recv(1)
-            began = time.monotonic()
-            with sock:
-                rounds = _send(sock, size, began + seconds)
-                sock.shutdown(socket.SHUT_WR)
-                out, _ = child.communicate(timeout=_TIMEOUT_S)
-        finally:
-            child.kill()
-            child.wait()
+    with _run_receiver(str(size)) as (child, sock):
+        sock.recv(1)
+        began = time.monotonic()
+        rounds = _send(sock, size, began + seconds)
+        sock.shutdown(socket.SHUT_WR)
+        out, _ = child.communicate(timeout=_TIMEOUT_S)
     result = json.loads(out)
     check = PayloadCheck(size)
     check.count, check.total, check.corrupted = result["count"], result["total"], result["corrupted"]
@@ -74,27 +59,31 @@ def _send(sock: socket.socket, size: int, until: float) -> int:
 @contextlib.contextmanager
 def baseline_singles(record: Path) -> Iterator[Callable[[bytes], object]]:
     """Yield a `send` to a child process that records latencies; leaving waits until it has received everything."""
+    with _run_receiver(str(record)) as (child, sock):
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        sock.recv(1)
+        yield lambda message: sock.sendall(HEAD.pack(1, len(message)) + message)
+        sock.shutdown(socket.SHUT_WR)
+        child.wait(_TIMEOUT_S)
+
+
+@contextlib.contextmanager
+def _run_receiver(argument: str) -> Iterator[tuple["subprocess.Popen[bytes]", socket.socket]]:
+    """Start this module as a child process; yield it, and the connection that it opens."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        command = [
-            sys.executable,
-            "-m",
-            "frameworks.harmonicio.engine.benchmark.socket_baseline",
-            str(listener.getsockname()[1]),
-            str(record),
-        ]
-        child = subprocess.Popen(command)
+        port = str(listener.getsockname()[1])
+        command = [sys.executable, "-m", "frameworks.harmonicio.engine.benchmark.socket_baseline", port, argument]
+        child = subprocess.Popen(command, stdout=subprocess.PIPE)
         try:
             listener.settimeout(_TIMEOUT_S)
             sock, _ = listener.accept()
             with sock:
-                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                sock.recv(1)
-                yield lambda message: sock.sendall(HEAD.pack(1, len(message)) + message)
-                sock.shutdown(socket.SHUT_WR)
-                child.wait(_TIMEOUT_S)
+                yield child, sock
         finally:
             child.kill()
             child.wait()
+            if child.stdout is not None:
+                child.stdout.close()
 
 
 def record_singles(port: int, record: Path) -> None:
