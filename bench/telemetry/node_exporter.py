@@ -6,6 +6,7 @@ import math
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -55,7 +56,16 @@ def query(address: str) -> HostMetrics:
     Raises:
         SiteError: It does not answer in time, or not with a complete HTTP reply of at most MAX_REPLY_BYTES.
     """
-    half, middle, text = min((_fetch(address) for _ in range(CLOCK_READINGS)), key=lambda reply: reply[0])
+    return metrics_of(_fetch(address) for _ in range(CLOCK_READINGS))
+
+
+def metrics_of(replies: Iterable[tuple[float, float, str]]) -> HostMetrics:
+    """Return the metrics in the quickest of several replies: a slow one bounds the offset of the clock less.
+
+    Args:
+        replies: (half the seconds that the reply took, our wall clock in the middle of them, the reply).
+    """
+    half, middle, text = min(replies, key=lambda reply: reply[0])
     metrics = HostMetrics(parse_samples(text), None, half)
     theirs = metrics.value("node_time_seconds")
     return metrics if theirs is None or not math.isfinite(theirs) else replace(metrics, offset=theirs - middle)

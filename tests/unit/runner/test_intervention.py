@@ -40,11 +40,11 @@ def trace(activity, share):
     return TraceEvents(spans)
 
 
-def explained(path, activity="planning", share=0.4, **result):
-    """Return the folder of a run and its only traced trial, explained."""
+def explained(path, activity="planning", share=0.4, cores=None, **result):
+    """Return the folder of a run, of this machine or one with other cores, and its only traced trial, explained."""
     batches = Batches([float(n) for n in range(12)], [n + 1.0 for n in range(12)], [90] * 12)
-    facts = {"cores": host_info.cores(), **host_info.describe("")}
-    with open_run_folder(path / "run", SCENARIO, **{**facts, "versions": {}}) as store:
+    facts = {**host_info.describe(""), "cores": cores or host_info.cores(), "versions": {}}
+    with open_run_folder(path / "run", SCENARIO, **facts) as store:
         changes = {"batches": batches, "trace": trace(activity, share), "cpu": CPU, "ended": "complete"}
         store.add(CELL, make_measurement(0, 100.0, 90.0, batch=1.0, **changes))
         store.save_result(CELL, make_result(CELL, **({"low_hz": 80.0, "estimate_hz": 90.0, "high_hz": 100.0} | result)))
@@ -87,9 +87,8 @@ def test_what_cannot_be_tried_is_refused_in_one_line(tmp_path, activity, result,
     assert "\n" not in str(refused.value)
 
 
-def test_a_run_of_another_machine_is_refused(tmp_path, monkeypatch):
+def test_a_run_of_another_machine_is_refused(tmp_path):
     """Its rates say nothing about this one."""
-    found = explained(tmp_path)
-    monkeypatch.setattr(host_info, "cores", lambda: 96)
+    found = explained(tmp_path, cores=host_info.cores() + 1)
     with pytest.raises(UsageError, match="would not be comparable"):
         plan_intervention(*found, Seconds(60))

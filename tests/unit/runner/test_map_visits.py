@@ -14,7 +14,7 @@ from bench.model.cell import Cell
 from bench.model.measurement import Result
 from bench.runner.cell_plan import plan_cell
 from bench.runner.cell_search import Answer
-from bench.runner.map_visits import DEFAULT_OVERHEAD_S, MapVisits
+from bench.runner.map_visits import DEFAULT_OVERHEAD_S, MAX_BUSY_SHARE, MapVisits
 from bench.runner.outcome import without_rate
 from bench.search.map_budget import FIRST_SHARE, CellState, Visit, next_single_visit
 from bench.storage.run_folder import RunFolder
@@ -152,15 +152,13 @@ def test_a_retry_ignores_the_trials_that_there_are(store: RunFolder) -> None:
     assert state_of(visits, cell).retries == 1
 
 
-def test_a_cell_that_the_generator_limits_may_have_more_workers(
-    store: RunFolder, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_cell_that_the_generator_limits_may_have_more_workers(store: RunFolder) -> None:
     """While this machine has idle cores and the scenario does not set their number; a resumed run goes on with them."""
-    monkeypatch.setattr(host_info, "cores", lambda: 4)
+    most = MAX_BUSY_SHARE * host_info.cores()
     clock, plans = ManualClock(), [plan_cell(cell, SCENARIO, Site(), 4) for cell in SCENARIO.cells()]
     visits = MapVisits(SCENARIO, store, plans, clock=clock)
     cell = next(plan.cell for plan in plans if plan.max_workers == 4)
-    limited = make_result(cell, "lower-bound", reason="generator", high_hz=None, cpu_share={"busy": 3.5})
+    limited = make_result(cell, "lower-bound", reason="generator", high_hz=None, cpu_share={"busy": 0.97 * most})
     make_visit(visits, Visit(cell), clock, store, result=limited)
     assert (state_of(visits, cell).workers, state_of(visits, cell).more_workers) == (1, 2)
     more = next_single_visit([state_of(visits, cell)])
@@ -168,7 +166,7 @@ def test_a_cell_that_the_generator_limits_may_have_more_workers(
     make_visit(visits, more, clock, store, result=limited)
     resumed = state_of(MapVisits(SCENARIO, store, plans, clock=clock), cell)
     assert (resumed.workers, resumed.more_workers) == (2, 4)
-    make_visit(visits, Visit(cell, 3, workers=2), clock, store, result=replace(limited, cpu_share={"busy": 3.7}))
+    make_visit(visits, Visit(cell, 3, workers=2), clock, store, result=replace(limited, cpu_share={"busy": 1.03 * most}))
     assert state_of(visits, cell).more_workers is None
 
 

@@ -3,8 +3,7 @@
 import pytest
 from prometheus_client.samples import Sample
 
-from bench.telemetry import node_exporter
-from bench.telemetry.node_exporter import HostMetrics, parse_samples
+from bench.telemetry.node_exporter import HostMetrics, metrics_of, parse_samples
 
 
 @pytest.mark.parametrize(
@@ -35,16 +34,13 @@ def test_a_value_is_selected_by_its_labels() -> None:
     assert host.value("files", name="flink") is None
 
 
-def test_the_clock_offset_is_that_of_the_quickest_reply(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_clock_offset_is_that_of_the_quickest_reply() -> None:
     """A slow reply bounds the offset less, so that its time does not count."""
-    replies = [(0.5, 100.0, "node_time_seconds 107\n"), (0.001, 200.0, "node_time_seconds 200.25\n")] * 3
-    monkeypatch.setattr(node_exporter, "_fetch", lambda _: replies.pop())
-    host = node_exporter.query("b1:9100")
+    host = metrics_of([(0.5, 100.0, "node_time_seconds 107\n"), (0.001, 200.0, "node_time_seconds 200.25\n")] * 3)
     assert (host.offset, host.bound) == (0.25, 0.001)
 
 
-def test_a_host_without_a_clock_has_no_offset(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("text", ["node_load1 2\n", "node_time_seconds NaN\n"], ids=["missing", "not finite"])
+def test_a_host_without_a_clock_has_no_offset(text: str) -> None:
     """A missing time is None, and so is one that is not finite."""
-    for text in ("node_load1 2\n", "node_time_seconds NaN\n"):
-        monkeypatch.setattr(node_exporter, "_fetch", lambda _, text=text: (0.001, 200.0, text))
-        assert node_exporter.query("b1:9100").offset is None
+    assert metrics_of([(0.001, 200.0, text)]).offset is None
