@@ -13,7 +13,7 @@ SCENARIO = """
 name: crash
 systems: [python/kafka]
 grid: {message_size: [100 B, 1 kB], cpu_cost: [10 ms]}
-search: {precision: 40 %, budget: 60 s}
+search: {precision: 40 %, budget: 12 s}
 timing: {settle: 200 ms, window: 1 s}
 """
 

@@ -69,7 +69,7 @@ def deployed(tmp_path, kafka, request):
 
 def begun(harness, words, folder):
     """A run that is in the middle of a long trial."""
-    run = harness.started(*words, str(folder), "--set=timing.window=8s")
+    run = harness.started(*words, str(folder), "--set=timing.window=5s")
     wait_until(
         lambda: any(b"measuring" in status.read_bytes() for status in folder.glob("hosts-*/status.json")),
         90,

@@ -17,7 +17,7 @@ from bench.runner.warm_up import STEP_S
 from bench.storage.run_folder import RunFolder
 from bench.system.supervisor import Supervisor
 
-CHANGES = ("grid.message_size=100 B", "settings.capacity.ceiling=400/s")
+CHANGES = ("grid.message_size=100 B", "settings.capacity.ceiling=400/s", "search.start=300/s")
 
 
 @pytest.mark.parametrize("warm_up_s", [0.0, STEP_S / 2])
