@@ -24,7 +24,7 @@ class Copies(Struct, frozen=True):
     disk: float
 
 
-def cell_bounds(
+def cell_bounds(  # noqa: PLR0913  every known limit of a cell; there is one call
     cell: Cell, cores: int, copies: Copies | None, *, network: float | None, disk: float | None, cards: bool = False
 ) -> list[Bound]:
     """Return the known bounds on the rate of a cell, the lowest first.

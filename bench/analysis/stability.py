@@ -218,7 +218,7 @@ def _assess_few_samples(backlog: NDArray[np.float64], rate: float, seconds: floa
     return Stability(overloaded, min(MAX_LOSS, share) if overloaded else 0.0, seconds)
 
 
-def _assess_samples(
+def _assess_samples(  # noqa: PLR0913  what a window is compared with; there is one call
     samples: BacklogSamples, rate: float, seconds: float, *, jitter: float, min_growth: float, precision: float
 ) -> Stability:
     """Assess the backlog's samples.

@@ -102,7 +102,7 @@ def calibrates(source: str) -> bool:
     return plugin.capabilities.retains_unread or plugin.discard is not None
 
 
-def measure_ceilings(
+def measure_ceilings(  # noqa: PLR0913  a plan of measurements; only one call has one
     cells: Sequence[Cell], scenario: Scenario, env: RunEnvironment, *, against: Sequence[str], runs: int, seconds: float
 ) -> Iterator[list[Ceiling]]:
     """Yield for each cell the ceilings of the load generator and of those baseline producers that its source has.
@@ -152,9 +152,7 @@ def open_load(cell: Cell, scenario: Scenario, env: RunEnvironment) -> Iterator[L
         yield load
 
 
-def load_spec_of(
-    cell: Cell, scenario: Scenario, rate: float, seconds: float, *, run: int = 1, stamped: bool = True
-) -> LoadSpec:
+def load_spec_of(cell: Cell, scenario: Scenario, rate: float, seconds: float, *, run: int = 1) -> LoadSpec:
     """Return a spec for the messages of a cell, at a constant rate from now on; processing them costs nothing.
 
     Args:
@@ -163,7 +161,6 @@ def load_spec_of(
         rate: Messages/s.
         seconds: From now until the last due time.
         run: Number that every message carries.
-        stamped: Whether each message gets a header of its own.
     """
     return LoadSpec(
         run,
@@ -178,7 +175,6 @@ def load_spec_of(
         limit=float(scenario.load.limit) if scenario.load.limit is not None else None,
         sizes=create_size_sequence(cell, scenario),
         keys=create_key_sequence(scenario),
-        stamped=stamped,
     )
 
 
@@ -232,7 +228,7 @@ def _confirmed_hz(
     load: LoadGenerator, cell: Cell, scenario: Scenario, seconds: float, *, stamped: bool = True
 ) -> float:
     """Return messages/s that a source confirms when everything is due at once."""
-    spec = load_spec_of(cell, scenario, UNREACHABLE_HZ, seconds, stamped=stamped)
+    spec = replace(load_spec_of(cell, scenario, UNREACHABLE_HZ, seconds), stamped=stamped)
     meter = RateMeter(seconds)
     for progress in send_load(load, spec):
         if progress.at <= spec.begin + seconds:

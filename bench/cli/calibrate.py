@@ -21,7 +21,7 @@ def register(app: typer.Typer) -> None:
     app.command(epilog="Example:  bench calibrate kafka tcp --against client-loop --sizes 100B,1MB")(calibrate)
 
 
-def calibrate(  # one argument for each option
+def calibrate(
     names: Annotated[
         list[str],
         typer.Argument(

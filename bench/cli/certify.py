@@ -15,7 +15,7 @@ def register(app: typer.Typer) -> None:
     app.command(epilog="Example:  bench certify --strategy two-counter --seeds 80 --plot validation.png")(certify)
 
 
-def certify(  # one argument for each option
+def certify(
     *,
     strategy: Annotated[
         str,

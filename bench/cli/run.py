@@ -27,7 +27,7 @@ def register(app: typer.Typer) -> None:
     app.command(epilog="Example:  bench run scenarios/quick.yaml --set grid.message_size=1kB,1MB")(run)
 
 
-def run(  # one argument for each option
+def run(
     scenario: ScenarioFile,
     *,
     site: SiteFile = None,

@@ -12,7 +12,7 @@ from bench.elasticity.advice import Advice, Question
 from bench.elasticity.live_samples import FLOW, OPERATOR, SOURCE
 from bench.elasticity.policy import Policy
 from bench.elasticity.policy_run import Decision, Score, run_policy, sample_profile, score_run
-from bench.elasticity.simulated_job import SimulatedJob, SimulatedOperator
+from bench.elasticity.simulated_job import JobSimulation, SimulatedJob, SimulatedOperator
 from bench.errors import UsageError
 from bench.units import seconds_text
 
@@ -92,6 +92,6 @@ def compare_policies(following: Following, policies: Mapping[str, Policy]) -> Po
     load, start = [{SOURCE: rate} for rate in following.load_hz], {OPERATOR: following.start}
     runs = list[PolicyRun]()
     for name, policy in policies.items():
-        decisions = run_policy(job, policy, load, start, interval=following.interval)
+        decisions = run_policy(JobSimulation(job, start), policy, load, interval=following.interval)
         runs.append(PolicyRun(name, score_run(decisions), decisions))
     return PolicyComparison(following, sorted(runs, key=lambda run: (run.score.instance_s, run.policy)))

@@ -8,7 +8,7 @@ from msgspec import Struct
 from bench.elasticity.parallelism import ROUNDING_SLACK
 from bench.elasticity.policy import Plan, Policy
 from bench.elasticity.samples import Parallelism, Sample
-from bench.elasticity.simulated_job import JobSimulation, SimulatedJob
+from bench.elasticity.simulated_job import JobSimulation
 
 MET = 0.99
 """Share of the offered records that an interval must take to meet its load."""
@@ -53,20 +53,16 @@ class Score(Struct, frozen=True):
     """
 
 
-def run_policy(
-    job: SimulatedJob, policy: Policy, load: Load, start: Parallelism, *, interval: float, seed: int = 0
-) -> list[Decision]:
+def run_policy(simulation: JobSimulation, policy: Policy, load: Load, *, interval: float) -> list[Decision]:
     """Return what a policy decides while a simulated job has a load.
 
     Args:
-        job: The job.
+        simulation: The job, which runs on from where it is.
         policy: The policy, which is asked at the end of each interval.
         load: Records/s of each interval.
-        start: The instances at the beginning.
         interval: Seconds of an interval.
-        seed: Of the noise.
     """
-    simulation, samples, decisions = JobSimulation(job, start, seed), list[Sample](), list[Decision]()
+    samples, decisions = list[Sample](), list[Decision]()
     for offered in load:
         running = dict(simulation.parallelism)
         samples.append(simulation.advance(interval, offered))

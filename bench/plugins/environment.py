@@ -56,7 +56,7 @@ class RunEnvironment:
         load_seconds: by session and source: how long the processes were under load so far.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  what a run has, one by one
         self,
         site: Site,
         supervisor: Supervisor,

@@ -36,7 +36,7 @@ _LOG_TAIL_LINES, _LOG_TAIL_BYTES = 10, 8192
 class Child:
     """A process that a Supervisor started, with all its descendants in its session."""
 
-    def __init__(  # a child has these properties; all but the process by keyword
+    def __init__(  # noqa: PLR0913  a child has these properties; all but the process by keyword
         self,
         popen: subprocess.Popen[bytes],
         *,

@@ -59,7 +59,7 @@ class Supervisor:
         """The running children, in the order of their start."""
         return tuple(child for child in self._children.copy() if child.alive())
 
-    def start(  # a child has these properties; all but the command by keyword
+    def start(  # noqa: PLR0913  a child has these properties; all but the command by keyword
         self,
         command: Sequence[str],
         *,
@@ -100,7 +100,7 @@ class Supervisor:
                 child.kill()
             self._stop_reaper()
 
-    def _start(  # as `start`
+    def _start(  # noqa: PLR0913  as `start`
         self,
         command: Sequence[str],
         *,

@@ -4,7 +4,7 @@ import pytest
 
 from bench.elasticity.dataflow import chain
 from bench.elasticity.policy_run import run_policy
-from bench.elasticity.simulated_job import SimulatedJob, SimulatedOperator
+from bench.elasticity.simulated_job import JobSimulation, SimulatedJob, SimulatedOperator
 from bench.errors import UsageError
 from bench.plugins import registry
 
@@ -16,7 +16,7 @@ POLICIES = pytest.mark.parametrize("name", registry.names("policies"))
 
 def follow(name):
     policy = registry.make_policy(name, {}, FLOW)
-    return run_policy(JOB, policy, LOAD, {"map": 2, "reduce": 1}, interval=60)
+    return run_policy(JobSimulation(JOB, {"map": 2, "reduce": 1}), policy, LOAD, interval=60)
 
 
 @POLICIES

@@ -21,7 +21,8 @@ from bench.plugins.environment import RunEnvironment
 from bench.system.supervisor import Supervisor
 from bench.units import Size, size_text
 from frameworks.full_topic import PARTS, fill_topic, parse_size
-from frameworks.spark.benchmark.reading import ReaderRate, Turn, by_client, by_spark
+from frameworks.spark.adapter import SparkSettings
+from frameworks.spark.benchmark.reading import ReaderRate, Turn, by_client, by_spark, reader_options
 
 SOURCES = ("kafka", "pulsar", "memory")
 BAR = 0.8
@@ -70,7 +71,8 @@ def take_readings(size: int, count: int, arguments: argparse.Namespace, env: Run
                     f"{size_text(size)}: spark/{source}, "
                     + (f"turn {turn} of {arguments.turns}" if turn else "to warm up")
                 )
-                one = by_spark(endpoints[source], size, count, next(number), env, conf)
+                options = reader_options(endpoints[source], size, count, next(number))
+                one = by_spark(endpoints[source], size, count, env, SparkSettings(options=options, conf=conf))
                 turns.setdefault((source, "spark"), []).extend(
                     [one] if turn else []
                 )  # at first half of the time goes to the JIT

@@ -5,7 +5,7 @@ The clients read with a thread for each part.
 
 import contextlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from statistics import median
 from threading import Thread
 
@@ -56,14 +56,12 @@ class Turn(Struct, frozen=True):
     exact: bool
 
 
-def by_spark(
-    endpoint: Endpoint, size: int, count: int, number: int, env: RunEnvironment, conf: Mapping[str, Value]
-) -> Turn:
+def by_spark(endpoint: Endpoint, size: int, count: int, env: RunEnvironment, settings: SparkSettings) -> Turn:
     """Read everything with a query of its own.
 
     Timed from when the query looks at the source to the end of its last batch.
     """
-    framework = SparkFramework(SparkSettings(options=_options(endpoint, size, count, number), conf=conf))
+    framework = SparkFramework(settings)
     cell, work = Cell("spark", endpoint.source, size, 0.0), MessageProcessor(size, ENTROPY)
     probe, counts = CpuProbe(env.supervisor), DeliveryCounts()
     with contextlib.closing(framework.open(cell, endpoint, work, env)) as running:
@@ -103,7 +101,7 @@ def by_client(endpoint: Endpoint, size: int, count: int, env: RunEnvironment) ->
     return Turn(count / used.seconds, each, sum(found) == count * size)
 
 
-def _options(endpoint: Endpoint, size: int, count: int, number: int) -> dict[str, Value]:
+def reader_options(endpoint: Endpoint, size: int, count: int, number: int) -> dict[str, Value]:
     """Return the options of a stream's reader that reads everything from the beginning."""
     if endpoint.source == "kafka":
         return {"startingOffsets": "earliest"}

@@ -13,7 +13,7 @@ from bench.elasticity.ds2 import Ds2, Ds2Settings, catch_up_rates
 from bench.elasticity.fixed import Fixed, FixedSettings
 from bench.elasticity.policy_run import run_policy, score_run
 from bench.elasticity.samples import InstanceSample, Sample
-from bench.elasticity.simulated_job import SimulatedJob, SimulatedOperator
+from bench.elasticity.simulated_job import JobSimulation, SimulatedJob, SimulatedOperator
 from bench.elasticity.threshold import Threshold, ThresholdSettings
 from bench.errors import UsageError
 from bench.units import Seconds, Share
@@ -124,7 +124,9 @@ def test_without_any_load_one_instance_is_enough():
 def test_ds2_approaches_a_job_that_scales_worse_than_linearly_from_one_side(capacity, scaling, start, load):
     """Upwards it never has more instances than at the end, and then it stays."""
     job = SimulatedJob(FLOW, {"map": SimulatedOperator(capacity, scaling=scaling)}, durable=False)
-    run = run_policy(job, ds2(ignored_scale_down=0), [{"source": load}] * 30, {"map": start}, interval=10)
+    run = run_policy(
+        JobSimulation(job, {"map": start}), ds2(ignored_scale_down=0), [{"source": load}] * 30, interval=10
+    )
     counts = [decision.instances for decision in run]
     rising = counts[counts.index(min(counts)) :]
     assert rising == sorted(rising)
@@ -146,7 +148,7 @@ def test_ds2_solves_random_dataflows_in_one_step(seed):
     }
     job = SimulatedJob(flow, operators, durable=False)
     policy = Ds2(Ds2Settings(warm_up_time=Seconds(0)), flow)
-    run = run_policy(job, policy, [{"source": 300.0}] * 4, dict.fromkeys(names, 1), interval=10)
+    run = run_policy(JobSimulation(job, dict.fromkeys(names, 1)), policy, [{"source": 300.0}] * 4, interval=10)
     assert sum(decision.is_change for decision in run) <= 1
     assert run[-1].sample.taken["source"] == pytest.approx(300.0)
     loads = job.instance_loads(run[-1].running, {"source": 300.0})
@@ -266,7 +268,7 @@ def test_dhalion_keeps_what_it_has_while_a_queue_is_long():
 def test_dhalion_finds_what_is_wrong_with_a_simulated_job(operator, diagnosis):
     """Where the first of four instances is the limit, more instances are not its answer."""
     job = SimulatedJob(FLOW, {"map": operator}, durable=False)
-    run = run_policy(job, Dhalion(DhalionSettings(), FLOW), [{"source": 60.0}], {"map": 4}, interval=60)
+    run = run_policy(JobSimulation(job, {"map": 4}), Dhalion(DhalionSettings(), FLOW), [{"source": 60.0}], interval=60)
     assert re.search(diagnosis, run[0].plan.reason)
 
 
@@ -312,7 +314,7 @@ def test_a_score_counts_what_was_missed_and_what_it_cost():
     """Two instances of 50 records/s; 100 are due, then 200, which are met after one interval with four."""
     job = SimulatedJob(FLOW, {"map": SimulatedOperator(50.0)})
     load = [{"source": rate} for rate in (100.0, 100.0, 200.0, 200.0, 200.0)]
-    score = score_run(run_policy(job, ds2(), load, {"map": 2}, interval=10))
+    score = score_run(run_policy(JobSimulation(job, {"map": 2}), ds2(), load, interval=10))
     assert (score.under_target_s, score.changes, score.most_instances, score.settled_s) == (10.0, 1, 4, 10.0)
     assert (score.max_backlog, score.instance_s) == (pytest.approx(1000.0), 140.0)
     assert score.max_wait_s == pytest.approx(10.0)
@@ -321,5 +323,5 @@ def test_a_score_counts_what_was_missed_and_what_it_cost():
 def test_a_pause_as_long_as_an_interval_keeps_records_waiting_for_ever():
     """Nothing is taken, so that no time is known."""
     job = SimulatedJob(FLOW, {"map": SimulatedOperator(50.0)}, rescale_s=10.0)
-    score = score_run(run_policy(job, ds2(), [{"source": 100.0}] * 3, {"map": 1}, interval=10))
+    score = score_run(run_policy(JobSimulation(job, {"map": 1}), ds2(), [{"source": 100.0}] * 3, interval=10))
     assert score.max_wait_s == float("inf")

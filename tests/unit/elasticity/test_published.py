@@ -10,7 +10,7 @@ from bench.elasticity.dhalion import Dhalion, DhalionSettings
 from bench.elasticity.ds2 import Ds2, Ds2Settings
 from bench.elasticity.policy_run import run_policy
 from bench.elasticity.samples import InstanceSample, Sample
-from bench.elasticity.simulated_job import SimulatedJob, SimulatedOperator
+from bench.elasticity.simulated_job import JobSimulation, SimulatedJob, SimulatedOperator
 from bench.units import Seconds
 
 WORDS = chain("source", "flatmap", "count")
@@ -25,7 +25,7 @@ def follow(policy, *, noise=0.0, seed=0, intervals=40):
     """Return the (FlatMap, Count) instances after each change, and when the last one was, on Heron's word count."""
     job = SimulatedJob(WORDS, {"flatmap": SPLIT, "count": COUNT}, durable=False, noise=noise)
     load = [{"source": SENTENCES}] * intervals
-    run = run_policy(job, policy, load, {"flatmap": 1, "count": 1}, interval=INTERVAL_S, seed=seed)
+    run = run_policy(JobSimulation(job, {"flatmap": 1, "count": 1}, seed), policy, load, interval=INTERVAL_S)
     changes = [decision for decision in run if decision.is_change]
     steps = [(change.plan.parallelism["flatmap"], change.plan.parallelism["count"]) for change in changes]
     return steps, changes[-1].sample.at

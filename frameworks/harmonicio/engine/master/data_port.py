@@ -72,7 +72,7 @@ class DataPort:
         tls: context for TLS; plain TCP when None.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913
         self, listener: socket.socket, registry: Registry, queue: MessageQueue, journal: Journal | None, options:
         DataPortOptions, *, tls: ssl.SSLContext | None = None,
     ) -> None:  # fmt: skip  # everything that it works on; there is one call

@@ -72,9 +72,9 @@ class FrameHeader:
     body_crc: int
 
 
-def encode_header(
+def encode_header(  # noqa: PLR0913  the fields of a header; a record of them would be made for each frame
     kind: FrameKind, size: int, body_crc: int, *, flags: int = 0, count: int = 0, ids: tuple[int, int, int] = (0, 0, 0)
-) -> bytes:  # six arguments: the fields of a header
+) -> bytes:
     """Return an encoded header; `ids` is (session, first, low watermark)."""
     head = HEADER.pack(MAGIC, VERSION, kind, flags, count, *ids, size) + _SUM.pack(body_crc)
     return head + _SUM.pack(crc32c(head))
@@ -210,7 +210,7 @@ class MemoryAllocator(Protocol):
         """Copy buffers; return their offset, None when there is no free space."""
 
 
-def encode_frame(
+def encode_frame(  # noqa: PLR0913  lengths are looked at once, here, so the limit has to be known here
     messages: Sequence[Buffer],
     session: int,
     first: int,
@@ -218,7 +218,7 @@ def encode_frame(
     memory: MemoryAllocator | None = None,
     *,
     max_bytes: int = MAX_BODY_BYTES,
-) -> EncodedFrame:  # six arguments: lengths are looked at once, here, so the limit has to be known here
+) -> EncodedFrame:
     """Return a DATA frame of messages.
 
     Large messages are not copied unless they are mutable.

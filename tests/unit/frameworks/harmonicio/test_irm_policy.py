@@ -2,7 +2,7 @@
 
 from bench.elasticity.dataflow import chain
 from bench.elasticity.policy_run import run_policy
-from bench.elasticity.simulated_job import SimulatedJob, SimulatedOperator
+from bench.elasticity.simulated_job import JobSimulation, SimulatedJob, SimulatedOperator
 from bench.units import Seconds
 from frameworks.harmonicio.irm_policy import Irm, IrmSettings
 
@@ -12,7 +12,7 @@ FLOW = chain("stream", "image")
 def follow(load, start=1, **settings):
     """Return the decisions of each second for PEs that process 10 messages/s."""
     job = SimulatedJob(FLOW, {"image": SimulatedOperator(10.0)}, full_queue=0.0)
-    return run_policy(job, Irm(IrmSettings(**settings), FLOW), load, {"image": start}, interval=1)
+    return run_policy(JobSimulation(job, {"image": start}), Irm(IrmSettings(**settings), FLOW), load, interval=1)
 
 
 def test_pes_are_added_two_at_a_time_while_the_queue_grows():
