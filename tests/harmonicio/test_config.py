@@ -38,6 +38,16 @@ def test_a_wrong_setting_is_an_error_of_one_line(tmp_path, text, says):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("flags", "says"),
+    [({"pe_user": "no-such-user"}, "no-such-user"), ({"pe_user": "nobody", "runtime": "docker"}, "process runtime")],
+)
+def test_a_user_that_pes_cannot_have_is_refused(flags, says):
+    """Before anything starts; without root, every one is."""
+    with pytest.raises(ConfigError, match=says):
+        read_config(WorkerConfig, None, {}, flags)
+
+
 def test_ports_are_given_again_and_an_empty_range_is_refused():
     """The end of the range is exclusive."""
     first = PortRange(0, 0, "127.0.0.1").take()

@@ -5,6 +5,7 @@ Defaults are overridden by a file, that by the environment, and that by flags.
 
 import difflib
 import os
+import pwd
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
@@ -100,6 +101,8 @@ class WorkerConfig(Struct, frozen=True, forbid_unknown_fields=True):
     docker_socket: str = "/var/run/docker.sock"
     allow: tuple[str, ...] = ()
     """images that may be started; * matches anything. Nothing else is ever started"""
+    pe_user: str | None = None
+    """user of the processes of PEs, for a worker that runs as root; the worker's own user when left out"""
     data_ports: tuple[Port, Port] = (9000, 9100)
     """first port of PEs, and the end of the range (exclusive). (0, 0) = any free port"""
     most_pes: Positive = 64
@@ -167,6 +170,8 @@ def read_config(
     except msgspec.ValidationError as error:
         raise ConfigError(f"{file or 'configuration'}: {error}") from None
     _check_tls(config)
+    if isinstance(config, WorkerConfig) and config.pe_user is not None:
+        _check_pe_user(config.pe_user, config.runtime)
     if isinstance(config, MasterConfig) and config.state is not None and config.spill is not None:
         raise ConfigError("a master with a state keeps its queue there; leave spill out")
     return config
@@ -204,6 +209,18 @@ def _check_tls(config: MasterConfig | WorkerConfig) -> None:
         raise ConfigError(
             f"listening at {config.host} needs tokens (there is none of: {lacking}), tls, or {PREFIX}INSECURE=1"
         )
+
+
+def _check_pe_user(name: str, runtime: str) -> None:
+    """Raise ConfigError unless PEs can run as this user."""
+    if runtime != "process":
+        raise ConfigError("pe_user is for the process runtime; an image says itself which user its container has")
+    if os.geteuid() != 0:
+        raise ConfigError(f"only a worker of root can start PEs as {name!r}; leave pe_user out")
+    try:
+        pwd.getpwnam(name)
+    except KeyError:
+        raise ConfigError(f"pe_user: there is no user {name!r}; create one without a password and a home") from None
 
 
 class PeConfig(Struct, frozen=True, kw_only=True):

@@ -81,7 +81,7 @@ def _stop_when_worker_ends(engine: Engine) -> None:
 
 
 def _limit(environment: "os._Environ[str]") -> None:
-    """Apply the limits that the worker set: memory, and a CPU weight; and those of every PE.
+    """Apply the limits that the worker set: memory, processes, and a CPU weight; and those of every PE.
 
     Its processes get no privileges from files that they run (prctl(2), where there is one), and no core file, which
     would have its tokens.
@@ -92,6 +92,9 @@ def _limit(environment: "os._Environ[str]") -> None:
     if "HARMONICIO_MEMORY_BYTES" in environment:
         max_bytes = int(environment["HARMONICIO_MEMORY_BYTES"])
         resource.setrlimit(resource.RLIMIT_DATA, (max_bytes, max_bytes))
+    if "HARMONICIO_PROCESSES" in environment:
+        count = int(environment["HARMONICIO_PROCESSES"])
+        resource.setrlimit(resource.RLIMIT_NPROC, (count, count))
     if "HARMONICIO_NICE" in environment:
         os.nice(int(environment["HARMONICIO_NICE"]))
 

@@ -41,6 +41,7 @@ class SharedMemory:
 
     def __init__(self, size: int = DEFAULT_BYTES) -> None:
         self._fd = os.memfd_create(_NAME, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        os.fchmod(self._fd, 0o600)  # memfd_create lets everybody read; /proc/PID/fd would be all that keeps them out
         os.ftruncate(self._fd, size)
         fcntl.fcntl(self._fd, fcntl.F_ADD_SEALS, _SEALS)
         self._map = mmap.mmap(self._fd, size)

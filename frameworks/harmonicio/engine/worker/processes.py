@@ -7,6 +7,7 @@ import json
 import logging
 import math
 import os
+import pwd
 import signal
 import subprocess
 import sys
@@ -26,6 +27,8 @@ _TOKENS = "HARMONICIO_TOKEN_"
 """Variables that a PE gets of its own role only."""
 _NICE_STEP, _MAX_NICE = 1.25, 19
 """Ratio of the weights of two neighbouring nice values (Linux, sched_prio_to_weight), and the largest value."""
+_MAX_PROCESSES = 4096
+"""Of all PEs with a user of their own, threads included."""
 _STOP_TIMEOUT_S = 30.0
 """Time that a PE has for draining."""
 
@@ -44,10 +47,11 @@ class ProcessRuntime:
 
     Args:
         logs: folder of their logs; None to write to the worker's standard error.
+        user: of their processes; None for the worker's own.
     """
 
-    def __init__(self, logs: Path | None) -> None:
-        self._logs = logs
+    def __init__(self, logs: Path | None, user: pwd.struct_passwd | None = None) -> None:
+        self._logs, self._user = logs, user
         # calls come from several threads: iterate over a copy
         self._running: dict[str, _PeProcess] = {}
 
@@ -65,12 +69,9 @@ class ProcessRuntime:
             environment["HARMONICIO_MEMORY_BYTES"] = str(spec.memory_bytes)
         if spec.cpu_share is not None:
             environment["HARMONICIO_NICE"] = str(_nice_value(spec.cpu_share))
-        command = [sys.executable, "-m", "frameworks.harmonicio.engine.pe.main"]
         try:
             log = self._open_log(short_id)
-            process = subprocess.Popen(
-                command, env=environment, stdin=subprocess.PIPE, stdout=log, stderr=log, process_group=0, bufsize=0
-            )
+            process = self._popen(environment, log)
         except OSError as error:
             raise UnreachableError(f"the process of a PE could not be started: {error}") from None
         finally:
@@ -78,6 +79,20 @@ class ProcessRuntime:
                 os.close(log)
         self._running[short_id] = _PeProcess(spec, process)
         return short_id
+
+    def _popen(self, environment: dict[str, str], log: int) -> "subprocess.Popen[bytes]":
+        """Start the process of a PE, as its user."""
+        command = [sys.executable, "-m", "frameworks.harmonicio.engine.pe.main"]
+        if self._user is None:
+            return subprocess.Popen(
+                command, env=environment, stdin=subprocess.PIPE, stdout=log, stderr=log, process_group=0, bufsize=0
+            )
+        own = {"HOME": self._user.pw_dir, "USER": self._user.pw_name, "LOGNAME": self._user.pw_name}
+        return subprocess.Popen(
+            command, env={**environment, **own, "HARMONICIO_PROCESSES": str(_MAX_PROCESSES)}, stdin=subprocess.PIPE,
+            stdout=log, stderr=log, process_group=0, bufsize=0,
+            user=self._user.pw_uid, group=self._user.pw_gid, extra_groups=[],
+        )  # fmt: skip
 
     def stop(self, short_id: str) -> None:
         """Let a PE drain and end; raises RefusedError when there is none of that id."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import pwd
 import socket
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
@@ -65,4 +66,5 @@ async def _cancel(task: "asyncio.Task[None]") -> None:
 def _create_runtime(config: WorkerConfig) -> Runtime:
     if config.runtime == "docker":
         return DockerRuntime(config.docker_socket)
-    return ProcessRuntime(Path(config.logs) if config.logs is not None else None)
+    user = pwd.getpwnam(config.pe_user) if config.pe_user is not None else None
+    return ProcessRuntime(Path(config.logs) if config.logs is not None else None, user)
