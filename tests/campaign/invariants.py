@@ -14,7 +14,7 @@ REFUSED = (2, 3)
 """Exit codes with one line about what the user can put right."""
 INTERRUPTED = 130
 STARTED_S = 4.0
-"""After which the verb runs, also on a busy machine."""
+"""After which the verb runs, unless it has said nothing yet."""
 TRACEBACK = "Traceback (most recent call last)"
 DIED = ("framework died", "source died", "load died")
 LEFT_BEHIND = "is of no trial in trials.jsonl"
@@ -43,8 +43,10 @@ def check_ending(fault: Fault | None, code: int | None, output: str, *, begun: b
         return [] if code in (-9, *FINISHED) else [f"exit code {code} after a kill: {last}"]
     found = [f"a traceback that ends with {last!r}"] if TRACEBACK in output else []
     if fault is not None and fault.ends_harness:
-        # Before Python had read the program, while the program imported its modules (CPython), or before its verb.
-        early = fault.after_s < STARTED_S and (code == -15 or (code in (-2, INTERRUPTED) and last == "interrupted"))
+        # Before Python had read the program, while the program imported its modules (CPython), or before its verb,
+        # which says first where its run folder is.
+        may_be_early = fault.after_s < STARTED_S or output.strip() in ("", "interrupted")
+        early = may_be_early and (code == -15 or (code in (-2, INTERRUPTED) and last == "interrupted"))
         if code not in (INTERRUPTED, *FINISHED) and not early:
             found.append(f"exit code {code} after SIGTERM: {last}")
         if code == INTERRUPTED and begun and not early and "--resume" not in last:

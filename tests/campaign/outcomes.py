@@ -133,11 +133,12 @@ def figures_of(records: Sequence[Record]) -> Figures:
     faults = [one for one in records if isinstance(one, FaultRecord)]
     attempts = [one for one in records if isinstance(one, AttemptRecord)]
     histories = [one for one in records if isinstance(one, HistoryRecord)]
-    own = sum(one.victim == "harness" and one.ended for one in faults)
+    killed = sum(one.victim == "harness" and one.ended for one in faults)
     inputs = [one for one in records if isinstance(one, FuzzRecord)]
-    side_by_side = [sum(one.seconds for one in part) for part in (attempts, histories, inputs)]
+    known, systems = ([one for one in attempts if (one.subject == "known") == own] for own in (True, False))
+    side_by_side = [sum(one.seconds for one in part) for part in (known, systems, histories, inputs)]
     return Figures(
-        hours=max(side_by_side) / 3600, faults=len(faults), harness_killed=own,
+        hours=max(side_by_side) / 3600, faults=len(faults), harness_killed=killed,
         others_hit=sum(one.victim not in ("harness", "run folder", "machine") for one in faults),
         runs=len(attempts), histories=len(histories), acknowledged=sum(one.acknowledged for one in histories),
         lost=sum(one.lost for one in histories), repeated=sum(one.repeated for one in histories),

@@ -80,7 +80,7 @@ def test_every_subject_is_a_right_scenario(subject, tmp_path):
 @pytest.mark.parametrize(
     ("fault", "code", "output", "begun"),
     [(KILL, -9, "", True), (TERMINATE, 130, "go on with --resume x", True), (EARLY, -15, "", True),
-     (EARLY, -2, "interrupted", True), (EARLY, 130, "interrupted", True),
+     (EARLY, -2, "interrupted", True), (EARLY, 130, "interrupted", True), (TERMINATE, -15, "", True),
      (FULL, 2, "cannot be written (No space left on device)", True), (None, 4, "", True)],
 )  # fmt: skip
 def test_an_ending_that_says_what_happened_is_right(fault, code, output, begun):
@@ -90,7 +90,8 @@ def test_an_ending_that_says_what_happened_is_right(fault, code, output, begun):
 
 @pytest.mark.parametrize(
     ("fault", "code", "output"),
-    [(TERMINATE, 130, "interrupted"), (TERMINATE, 1, "x"), (FULL, 3, "it failed"), (None, 3, "x"), (None, None, ""),
+    [(TERMINATE, 130, "run folder: x\ninterrupted"), (TERMINATE, -15, "run folder: x"), (TERMINATE, 1, "x"),
+     (FULL, 3, "it failed"), (None, 3, "x"), (None, None, ""),
      (None, 0, "Traceback (most recent call last)\nKeyError: 1")],
 )  # fmt: skip
 def test_an_ending_that_says_too_little_is_a_violation(fault, code, output):
