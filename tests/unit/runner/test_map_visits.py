@@ -166,7 +166,9 @@ def test_a_cell_that_the_generator_limits_may_have_more_workers(store: RunFolder
     make_visit(visits, more, clock, store, result=limited)
     resumed = state_of(MapVisits(SCENARIO, store, plans, clock=clock), cell)
     assert (resumed.workers, resumed.more_workers) == (2, 4)
-    make_visit(visits, Visit(cell, 3, workers=2), clock, store, result=replace(limited, cpu_share={"busy": 1.03 * most}))
+    make_visit(
+        visits, Visit(cell, 3, workers=2), clock, store, result=replace(limited, cpu_share={"busy": 1.03 * most})
+    )
     assert state_of(visits, cell).more_workers is None
 
 
