@@ -46,7 +46,7 @@ def explain(
         bool, typer.Option("--try", help="Measure one cell again with the setting changed that would help it.")
     ] = False,
     profile: Annotated[
-        bool, typer.Option("--profile", help="Run one cell again and draw a flame graph of each busy Python process.")
+        bool, typer.Option("--profile", help="Run one cell again and draw a flame graph of each busy process.")
     ] = False,
     budget: Annotated[str, typer.Option("--budget", metavar="TIME", help="With --try: time of the search.")] = "2 min",
     out: Results = DEFAULT_RESULTS,
@@ -61,8 +61,8 @@ def explain(
     With --try the cell is measured again, in a run folder of its own, with the first change that the sentence names and
     that a setting makes; a table has the predicted and the measured maximum rate. Exit code 4 if none was measured.
 
-    With --profile the cell runs again for half a minute at the rate that it sustained, and py-spy samples it. The flame
-    graphs are in profiles/ of the run folder. That needs no trace, and stores no measurement.
+    With --profile the cell runs again for half a minute at the rate that it sustained, and its busy processes are
+    sampled. The flame graphs are in profiles/ of the run folder. That needs no trace, and stores no measurement.
     """
     from bench.cli.explanation_table import encode_explained, table_lines
     from bench.cli.perfetto import write_perfetto

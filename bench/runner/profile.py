@@ -8,7 +8,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bench.errors import UsageError
+from bench.errors import HarnessError, UsageError
 from bench.model.cell import Cell
 from bench.model.measurement import PlannedTrial
 from bench.plugins.environment import RunEnvironment
@@ -20,10 +20,12 @@ from bench.runner.progress import Note, Notify, ProgressEvent, TrialProgress, Tr
 from bench.runner.run import RunOptions
 from bench.runner.trial import run_trial
 from bench.runner.warm_up import warm_up_session
+from bench.services.async_profiler import fetch_async_profiler
 from bench.storage.run_folder import read_results, read_run
 from bench.system.child import Child
+from bench.system.procfs import members_of
 from bench.system.supervisor import Supervisor
-from bench.telemetry.profilers import CpuUse, FlameGraph, Profilers, require_py_spy
+from bench.telemetry.profilers import CpuUse, FlameGraph, Profilers, require_py_spy, runtime_of
 
 FOLDER = "profiles"
 PROFILE_S = 20.0
@@ -90,8 +92,9 @@ class _Sampling:
     """The profilers of a trial, which start with its window."""
 
     def __init__(self, env: RunEnvironment, place: Path) -> None:
-        self.profilers, self._env, self._started = Profilers(env.supervisor, place), env, False
+        self._env, self._started = env, False
         self._use = CpuUse(self._children())
+        self.profilers = Profilers(env.supervisor, place, self._agent())
 
     def start(self) -> None:
         """Start once."""
@@ -99,8 +102,18 @@ class _Sampling:
             self._started = True
             self.profilers.start(self._use.busy(self._children()), PROFILE_S - 1.0)
 
+    def _agent(self) -> Path | None:
+        """Return the profiler's agent where the cell has a JVM; None, with a note, where it cannot be had."""
+        if not any(runtime_of(stat.pid) == "java" for child in self._children() for stat in members_of(child.pid)):
+            return None
+        try:
+            return fetch_async_profiler(self._env.cache, self._env.note)
+        except HarnessError as problem:
+            self._env.note(f"JVMs are not profiled: {problem}")
+            return None
+
     def _children(self) -> list[Child]:
-        return [child for child in self._env.supervisor.children if child.role == "framework"]
+        return [child for child in self._env.supervisor.children if child.role != "load"]
 
 
 def _pass_on(event: ProgressEvent, sampling: _Sampling, notify: Notify) -> None:

@@ -95,7 +95,7 @@ def test_without_any_flame_graph_the_first_reason_is_raised():
     require_one([bad, good])
     with pytest.raises(HarnessError, match="refused"):
         require_one([bad])
-    with pytest.raises(HarnessError, match="no process of the framework"):
+    with pytest.raises(HarnessError, match="no process of the cell"):
         require_one([])
 
 

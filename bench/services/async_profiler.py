@@ -1,0 +1,36 @@
+"""The library of async-profiler for this machine, from its Maven artifact."""
+
+import os
+import platform
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+from bench.errors import UsageError
+from bench.services.maven_jars import download_jars, read_pins
+
+JARS = "async-profiler"
+_FOLDERS = {"x86_64": "linux-x64", "aarch64": "linux-arm64"}
+"""Of the library in the jar, by the machine."""
+
+
+def fetch_async_profiler(cache: Path, note: Callable[[str], None]) -> Path:
+    """Return the library, which is downloaded unless the cache has it.
+
+    Raises:
+        UsageError: there is none for this machine, or PySpark or Java is missing.
+        ServiceError: the jar cannot be had, or is not the one that was pinned.
+    """
+    folder = _FOLDERS.get(platform.machine())
+    if folder is None:
+        raise UsageError(f"async-profiler has no library for {platform.machine()}; it has {', '.join(_FOLDERS)}")
+    (pin,) = read_pins(JARS)
+    library = cache.absolute() / JARS / f"{pin.version}-{folder}" / "libasyncProfiler.so"
+    if not library.exists():
+        jar = download_jars(JARS, cache, note) / pin.file
+        library.parent.mkdir(parents=True, exist_ok=True)
+        part = library.with_suffix(f".{os.getpid()}")
+        with zipfile.ZipFile(jar) as content:
+            part.write_bytes(content.read(f"{folder}/{library.name}"))
+        part.rename(library)  # the last step: what is there under its name is complete
+    return library
