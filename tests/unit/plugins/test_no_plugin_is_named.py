@@ -41,6 +41,7 @@ ALLOWED = {
     ("services/maven_jars.py", "PySpark's jars folder has no Ivy: "): IVY,
     ("system/host_info.py", "python"): INTERPRETER,
     ("services/python_environments.py", "python"): PROGRAM,
+    ("telemetry/profilers.py", "python"): PROGRAM,
     ("cli/install.py", "Example:  bench install bytewax"): SHOWN,
 }
 """By (module, text): why these, and only these, may stand there."""
