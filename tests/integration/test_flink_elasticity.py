@@ -4,6 +4,7 @@ import time
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
+import psutil
 import pytest
 
 from bench.config.site import Site
@@ -11,7 +12,7 @@ from bench.config.validation import parse_scenario
 from bench.config.yaml_document import read_document
 from bench.elasticity.live_run import score_live
 from bench.elasticity.live_samples import OPERATOR, SOURCE
-from bench.errors import PluginError
+from bench.errors import PluginError, ProcessDiedError
 from bench.model.cell import Cell
 from bench.plugins import registry
 from bench.runner.elasticity import read_policy_runs
@@ -104,6 +105,12 @@ def running(env, **settings):
         yield load, opened.enter_context(closing(job))
 
 
+def send(load):
+    """Have 50 messages sent within a second."""
+    begin = time.monotonic() + 0.05
+    load.start(LoadSpec(1, 50.0, begin, 1.0, message_bytes=100, cpu_seconds=0.0, entropy=ENTROPY))
+
+
 def count_until(job, counts, condition):
     """Add what the job processes to the counts until a condition holds."""
     deadline = time.monotonic() + DEADLINE_S
@@ -120,12 +127,26 @@ def test_what_no_checkpoint_has_is_processed_again(env, kafka, monkeypatch, mode
     monkeypatch.setattr(env, "most_workers", 2)
     conf = {"jobmanager.adaptive-scheduler.rescale-trigger.max-delay": "0 ms"}  # no checkpoint is waited for
     with running(env, mode=mode, checkpoint_interval="1 h", conf=conf) as (load, job):
-        counts, begin = DeliveryCounts(), time.monotonic() + 0.05
-        load.start(LoadSpec(1, 50.0, begin, 1.0, message_bytes=100, cpu_seconds=0.0, entropy=ENTROPY))
+        send(load)
+        counts = DeliveryCounts()
         count_until(job, counts, lambda: counts.count == 50)
         job.rescale(2)
         count_until(job, counts, lambda: counts.processed_again == 50 and len(job.workers()) == 2)
     assert (counts.reconcile({0: 50}), counts.count) == ((0, 0), 100)
+
+
+def test_a_killed_worker_of_an_elastic_job_is_told(env, kafka, monkeypatch):
+    """Workers of such a job may end, but only where Flink ends them: with the next message it says what failed."""
+    monkeypatch.setattr(env, "most_workers", 2)
+    with running(env) as (load, job):
+        job.rescale(1)
+        clusters = [child for child in env.supervisor.children if child.name == "flink-taskmanager"]
+        members = [psutil.Process(pid) for child in clusters for pid in child.members()]
+        workers = [one for one in members if any("beam_boot" in word for word in one.cmdline())]
+        next(one for one in workers if "python" in one.name()).kill()
+        send(load)
+        with pytest.raises(ProcessDiedError, match="the job of Flink ended"):
+            count_until(job, DeliveryCounts(), lambda: False)
 
 
 def test_a_fixed_parallelism_is_refused(env, kafka):
