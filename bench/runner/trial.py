@@ -7,6 +7,7 @@ sustained any more; what was sent is still waited for, so that the counts can be
 import math
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Literal
 
 from msgspec.structs import asdict
@@ -119,8 +120,8 @@ class _Trial:
             max_wait: A sooner one, after which what is left is given up: it is not lost, but dropped. It waits for the
                 load generator to be done, so that its death is not taken for an overload.
         """
-        state, interval = self._state, self._state.batch_interval
-        deadline, give_up = (time.monotonic() + each + 2 * interval for each in (seconds, min(seconds, max_wait)))
+        state, extra = self._state, 2 * self._state.batch_interval
+        deadline, give_up = (time.monotonic() + each + extra for each in (seconds, min(seconds, max_wait)))
         moved, last = time.monotonic(), -1
         quiet_from: CpuSnapshot | None = None
         while not state.death and time.monotonic() < (give_up if state.is_sent else deadline):
@@ -133,9 +134,7 @@ class _Trial:
             quiet = time.monotonic() - moved
             if quiet > 1 and quiet_from is None:
                 quiet_from = self._probe.snapshot()
-            counted_all = state.processed >= state.confirmed
-            limit = 1 + 2 * interval if counted_all else 10 + 5 * interval
-            if state.is_sent and quiet > limit and (counted_all or self._is_idle_since(quiet_from)):
+            if state.has_settled(quiet, partial(self._is_idle_since, quiet_from)):
                 self._drain_end = "settled"
                 return
             time.sleep(POLL_INTERVAL_S)

@@ -4,6 +4,8 @@ Three counters are followed: offered, from the due times alone; sent, as the sou
 framework reports.
 """
 
+from collections.abc import Callable
+
 from bench.analysis.histogram import KINDS, HistogramsPerSecond
 from bench.analysis.hopeless_backlog import max_growth, recent_seconds
 from bench.analysis.time_series import TimeSeries
@@ -144,6 +146,22 @@ class TrialState:
     def is_exact(self) -> bool:
         """Return whether everything confirmed so far was processed once."""
         return self.processed == self.confirmed and self.losses() == (0, 0)
+
+    def has_settled(self, quiet: float, is_idle: Callable[[], bool]) -> bool:
+        """Return whether nothing more will be processed, after so many seconds in which nothing was.
+
+        What is missing then is lost. A framework whose workers change is idle while they start, however long that
+        takes: only the deadline of the drain ends such a trial.
+
+        Args:
+            quiet: Seconds without a processed message.
+            is_idle: Tells whether the framework has used hardly any CPU meanwhile; asked only where it matters.
+        """
+        if not self.is_sent:
+            return False
+        if self.processed >= self.confirmed:
+            return quiet > 1 + 2 * self.batch_interval
+        return self.planned.purpose != "elasticity" and quiet > 10 + 5 * self.batch_interval and is_idle()
 
     def losses(self) -> tuple[int, int]:
         """Return (lost, duplicated) so far; a damaged message is damaged, not lost."""

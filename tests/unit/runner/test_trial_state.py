@@ -229,3 +229,25 @@ def test_what_is_processed_again_hides_no_message_that_waits():
     assert (trial.processed, trial.is_exact, trial.losses()) == (10, False, (10, 0))
     trial.add_report(ProcessingReport(BEGIN + 3.0, 8, [sum_range(0, 20)], restart=2))
     assert (trial.processed, trial.is_exact, trial.counts.processed_again) == (20, True, 20)
+
+
+@pytest.mark.parametrize(
+    ("done", "quiet", "idle", "settled"),
+    [(100, 1.5, False, True), (90, 1.5, True, False), (90, 11.0, False, False), (90, 11.0, True, True)],
+    ids=["all counted", "just quiet", "still working", "idle"],
+)
+def test_what_is_missing_when_a_framework_is_idle_is_lost(done, quiet, idle, settled):
+    """One that works on may still process it; where as many were processed as were sent, nothing more is awaited."""
+    trial = state()
+    trial.add_progress(sent(100, done=True))
+    trial.add_report(processed(0, done))
+    assert trial.has_settled(quiet, lambda: idle) == settled
+
+
+def test_a_framework_whose_workers_change_may_be_idle_for_long():
+    """They start slowly on a busy machine, and what waits for them is not lost."""
+    trial = state()
+    trial.planned = replace(trial.planned, purpose="elasticity")
+    trial.add_progress(sent(100, done=True))
+    trial.add_report(processed(0, 90))
+    assert not trial.has_settled(60.0, lambda: True)
