@@ -77,13 +77,13 @@ def run_campaign(asked: argparse.Namespace) -> bool:
         plan = replace(parts.read_plan(folder), limits=limits)
     else:
         folder = asked.out / f"campaign-{asked.seed}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
-        plan = parts.Plan(asked.seed, tuple(asked.subjects), limits)
+        plan = parts.CampaignPlan(asked.seed, tuple(asked.subjects), limits)
     try:
         held = parts.run(folder, plan, lambda text: print(text, flush=True))
     finally:  # also of an interrupted campaign
         records = parts.read_records(folder)
         print(f"\n{summary(records)}\n{folder}")
-    whole = plan == parts.Plan(plan.seed, parts.SUBJECTS, Limits(limits.seconds)) and asked.hours >= 1
+    whole = plan == parts.CampaignPlan(plan.seed, parts.SUBJECTS, Limits(limits.seconds)) and asked.hours >= 1
     below = bars_missed(records) if whole else []
     print("".join(f"below the bar: {text}\n" for text in below), end="")
     return held and not below

@@ -44,7 +44,7 @@ END_TIMEOUT_S = 180.0
 """For a part to undo what it does, after an interrupt."""
 
 
-class Plan(Struct, frozen=True):
+class CampaignPlan(Struct, frozen=True):
     """What decides a campaign; in its folder."""
 
     seed: int
@@ -53,9 +53,9 @@ class Plan(Struct, frozen=True):
     limits: Limits
 
 
-def read_plan(folder: Path) -> Plan:
+def read_plan(folder: Path) -> CampaignPlan:
     """Return the plan of a campaign that was begun."""
-    return msgspec.json.decode((folder / "plan.json").read_bytes(), type=Plan)
+    return msgspec.json.decode((folder / "plan.json").read_bytes(), type=CampaignPlan)
 
 
 def read_records(folder: Path) -> list[Record]:
@@ -63,7 +63,7 @@ def read_records(folder: Path) -> list[Record]:
     return [record for name in NAMES for record in _log(folder, name).records()]
 
 
-def run(folder: Path, plan: Plan, say: Callable[[str], None]) -> bool:
+def run(folder: Path, plan: CampaignPlan, say: Callable[[str], None]) -> bool:
     """Run all parts until their limits, and tell every few seconds how far they are.
 
     Args:
@@ -116,7 +116,7 @@ def end_with_parent() -> None:
     threading.Thread(target=wait, name="parent", daemon=True).start()
 
 
-def _fuzz_all(plan: Plan, log: Log) -> None:
+def _fuzz_all(plan: CampaignPlan, log: Log) -> None:
     """Give each target its turns, until all have had their inputs or the time is over."""
     used = sum(record.seconds for record in log.records() if isinstance(record, FuzzRecord))
     deadline, unfinished = time.monotonic() + plan.limits.seconds - used, fuzzing.names()
@@ -129,7 +129,7 @@ def _fuzz_all(plan: Plan, log: Log) -> None:
                 unfinished.remove(name)
 
 
-def _subjects(name: str, plan: Plan) -> list[str]:
+def _subjects(name: str, plan: CampaignPlan) -> list[str]:
     """Return the subjects of a part."""
     own = [_OWN[name]] if name in _OWN else [one for one in SUBJECTS if one not in _OWN.values()]
     return [one for one in own if one in plan.subjects]

@@ -99,6 +99,6 @@ def content(path):
 
 def test_each_subject_belongs_to_one_part():
     """And each part has its own of them."""
-    plan = parts.Plan(1, parts.SUBJECTS, Limits(1))
+    plan = parts.CampaignPlan(1, parts.SUBJECTS, Limits(1))
     found = [subject for name in parts.NAMES for subject in parts._subjects(name, plan)]
     assert sorted(found) == sorted(parts.SUBJECTS)

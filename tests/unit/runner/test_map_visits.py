@@ -1,5 +1,6 @@
 """The visits of a run follow from its folder and the clock, also after a kill."""
 
+import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -155,9 +156,9 @@ def test_a_retry_ignores_the_trials_that_there_are(store: RunFolder) -> None:
 def test_a_cell_that_the_generator_limits_may_have_more_workers(store: RunFolder) -> None:
     """While this machine has idle cores and the scenario does not set their number; a resumed run goes on with them."""
     most = MAX_BUSY_SHARE * host_info.cores()
-    clock, plans = ManualClock(), [plan_cell(cell, SCENARIO, Site(), 4) for cell in SCENARIO.cells()]
+    cell, clock = SCENARIO.cells()[0], ManualClock()
+    plans = [dataclasses.replace(plan_cell(cell, SCENARIO, Site(), 4), max_workers=4)]
     visits = MapVisits(SCENARIO, store, plans, clock=clock)
-    cell = next(plan.cell for plan in plans if plan.max_workers == 4)
     limited = make_result(cell, "lower-bound", reason="generator", high_hz=None, cpu_share={"busy": 0.97 * most})
     make_visit(visits, Visit(cell), clock, store, result=limited)
     assert (state_of(visits, cell).workers, state_of(visits, cell).more_workers) == (1, 2)
@@ -166,9 +167,8 @@ def test_a_cell_that_the_generator_limits_may_have_more_workers(store: RunFolder
     make_visit(visits, more, clock, store, result=limited)
     resumed = state_of(MapVisits(SCENARIO, store, plans, clock=clock), cell)
     assert (resumed.workers, resumed.more_workers) == (2, 4)
-    make_visit(
-        visits, Visit(cell, 3, workers=2), clock, store, result=replace(limited, cpu_share={"busy": 1.03 * most})
-    )
+    busy = replace(limited, cpu_share={"busy": 1.03 * most})
+    make_visit(visits, Visit(cell, 3, workers=2), clock, store, result=busy)
     assert state_of(visits, cell).more_workers is None
 
 
