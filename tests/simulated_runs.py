@@ -62,8 +62,8 @@ def run_simulated(
 class SimulatedBackend:
     """A backend without servers, whose trials take no time."""
 
-    def __init__(self, change: Change | None) -> None:
-        self._change = change
+    def __init__(self, change: Change | None = None, *, warm_hz: float | None = None) -> None:
+        self._change, self._warm_hz = change, warm_hz
 
     def prepare(self, plans: Iterable[CellPlan], env: RunEnvironment) -> None:
         """Start nothing."""
@@ -74,7 +74,7 @@ class SimulatedBackend:
     @contextmanager
     def deployed(self, plan: CellPlan, env: RunEnvironment) -> Iterator["SimulatedCell"]:
         """Yield a queue whose capacity follows from size and CPU cost."""
-        yield SimulatedCell(plan, self._change)
+        yield SimulatedCell(plan, self._change, self._warm_hz)
 
 
 class SimulatedCell:
@@ -82,14 +82,15 @@ class SimulatedCell:
 
     is_new = False
 
-    def __init__(self, plan: CellPlan, change: Change | None) -> None:
-        self._cell, self._change = plan.cell, change
+    def __init__(self, plan: CellPlan, change: Change | None, warm_hz: float | None) -> None:
+        self._cell, self._change, self._warm_hz = plan.cell, change, warm_hz
         capacity = 1 / (1 / 30_000 + plan.cell.message_bytes / 50e6 + plan.cell.cpu_seconds)
         traits = Traits(capacity, batch_interval=plan.batch_interval)
         self._system = Fluid(traits, Faults(), seed=plan.cell.message_bytes)
 
-    def warm_up(self, notify: Notify) -> None:
-        """Do nothing: its processes are warm."""
+    def warm_up(self, notify: Notify) -> float | None:
+        """Return what a warm-up is to show: its processes are warm."""
+        return self._warm_hz
 
     def run_trial(self, planned: PlannedTrial, notify: Notify) -> Measurement:
         """Return the measurement of a trial of the queue."""
