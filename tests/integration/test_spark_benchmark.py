@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from frameworks.spark.benchmark.__main__ import table
-from frameworks.spark.benchmark.reading import Reading
+from frameworks.spark.benchmark.reading import ReaderRate
 from frameworks.spark.pulsarsource.reading import binaries
 
 
@@ -33,8 +33,8 @@ def test_the_bar_is_judged(hz, said):
     """The medians decide whether the bar is met."""
     cost = {"framework": 0.1, "source": 0.1, "harness": 0.0}
     rows = [
-        Reading("kafka", 100, "spark", [100.0], cost, exact=True),
-        Reading("pulsar", 100, "spark", [1.0, hz, 900.0], cost, exact=True),
+        ReaderRate("kafka", 100, "spark", [100.0], cost, exact=True),
+        ReaderRate("pulsar", 100, "spark", [1.0, hz, 900.0], cost, exact=True),
     ]
     assert said in table(rows)
 
