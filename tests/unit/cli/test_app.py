@@ -7,14 +7,14 @@ SCRIPT = """
 import os, signal, time
 from bench.cli.app import catch_interrupts
 
-class Closing:
+class Interrupting:
     def __del__(self):
         os.kill(os.getpid(), signal.SIGTERM)
         time.time()
 
 catch_interrupts()
 try:
-    Closing()
+    Interrupting()
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         pass
