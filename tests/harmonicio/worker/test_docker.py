@@ -78,6 +78,8 @@ def test_a_pe_is_a_container_with_limits_and_without_privileges(engine):
     assert created["HostConfig"]["Memory"] == 10**9
     assert created["HostConfig"]["PortBindings"] == {"80/tcp": [{"HostIp": "127.0.0.1", "HostPort": "9001"}]}
     assert created["HostConfig"]["CapDrop"] == ["ALL"]
+    assert created["HostConfig"]["SecurityOpt"] == ["no-new-privileges"]
+    assert created["HostConfig"]["PidsLimit"] == 4096
     assert "HDE_NODE_DATA_PORT=80" in created["Env"]
     (container,) = runtime.containers()
     assert (container.status, container.port, container.cpu_seconds) == ("running", 9001, 2.5)

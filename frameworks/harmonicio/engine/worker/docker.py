@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import quote
 
 from frameworks.harmonicio.engine.errors import RefusedError, UnreachableError
-from frameworks.harmonicio.engine.worker.runtime import Container, PeSpec
+from frameworks.harmonicio.engine.worker.runtime import MAX_PROCESSES, Container, PeSpec
 
 _API = "/v1.41"
 _LABEL = "harmonicio.c_name"
@@ -60,6 +60,7 @@ class DockerRuntime:
                 "CapDrop": ["ALL"],
                 "CapAdd": ["NET_BIND_SERVICE"],
                 "SecurityOpt": ["no-new-privileges"],
+                "PidsLimit": MAX_PROCESSES,
                 **limits,
             },
         }

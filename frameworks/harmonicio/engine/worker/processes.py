@@ -18,7 +18,7 @@ from secrets import token_hex
 import psutil
 
 from frameworks.harmonicio.engine.errors import RefusedError, UnreachableError
-from frameworks.harmonicio.engine.worker.runtime import Container, PeSpec
+from frameworks.harmonicio.engine.worker.runtime import MAX_PROCESSES, Container, PeSpec
 
 logger = logging.getLogger(__name__)
 
@@ -27,8 +27,6 @@ _TOKENS = "HARMONICIO_TOKEN_"
 """Variables that a PE gets of its own role only."""
 _NICE_STEP, _MAX_NICE = 1.25, 19
 """Ratio of the weights of two neighbouring nice values (Linux, sched_prio_to_weight), and the largest value."""
-_MAX_PROCESSES = 4096
-"""Of all PEs with a user of their own, threads included."""
 _STOP_TIMEOUT_S = 30.0
 """Time that a PE has for draining."""
 
@@ -89,7 +87,7 @@ class ProcessRuntime:
             )
         own = {"HOME": self._user.pw_dir, "USER": self._user.pw_name, "LOGNAME": self._user.pw_name}
         return subprocess.Popen(
-            command, env={**environment, **own, "HARMONICIO_PROCESSES": str(_MAX_PROCESSES)}, stdin=subprocess.PIPE,
+            command, env={**environment, **own, "HARMONICIO_PROCESSES": str(MAX_PROCESSES)}, stdin=subprocess.PIPE,
             stdout=log, stderr=log, process_group=0, bufsize=0,
             user=self._user.pw_uid, group=self._user.pw_gid, extra_groups=[],
         )  # fmt: skip

@@ -4,6 +4,9 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
+MAX_PROCESSES = 4096
+"""Of a PE in a container, or of all PEs with a user of their own; threads included."""
+
 
 class PeSpec(Struct, frozen=True, kw_only=True):
     """A PE that is to be started."""
