@@ -136,7 +136,7 @@ def run_one(system, site, folder, env):
 
 @pytest.mark.parametrize("framework", ["python", "spark", "flink"])
 def test_a_secured_kafka_serves_whom_the_site_lets_in(framework, secured_kafka, tls, tmp_path, env):
-    """Every message comes through, and the password stands in no record of the run."""
+    """Every message comes through, and the password stands in no log, record, report or export."""
     environment = registry.framework_plugin(framework).environment
     if environment is not None and (reason := missing_reason(environment, env.cache)) is not None:
         pytest.skip(reason)
@@ -149,7 +149,7 @@ def test_a_secured_kafka_serves_whom_the_site_lets_in(framework, secured_kafka, 
 
 @pytest.mark.parametrize("framework", ["python", "spark"])
 def test_a_secured_pulsar_serves_whom_the_site_lets_in(framework, secured_pulsar, tls, tmp_path, env):
-    """Every message comes through, and the token stands in no record of the run."""
+    """Every message comes through, and the token stands in no log, record, report or export."""
     site = Site(
         sections={"pulsar": PulsarSite(*secured_pulsar, ca_file=str(tls / "cert.pem"), token_file=str(tls / "token"))}
     )
@@ -160,6 +160,9 @@ def test_a_secured_pulsar_serves_whom_the_site_lets_in(framework, secured_pulsar
 def check(results, trials, folder, secret):
     assert trials, results[0].reason  # a verdict is not asked for: other work on the machine would be one
     assert all(trial.processed == trial.sent > 0 and (trial.lost, trial.duplicated) == (0, 0) for trial in trials)
+    for _, plugin in registry.report_plugins():  # reports and exports lie in the run's folder, too
+        if plugin.write is not None and plugin.kind == "map":
+            plugin.write(folder)
     assert not [path for path in folder.rglob("*") if path.is_file() and secret in path.read_text(errors="replace")]
 
 
