@@ -11,7 +11,7 @@ from bench.model.measurement import Result
 from bench.storage.journal import read_journal
 from bench.storage.run_folder import read_results, read_run
 from tests.bench_command import Harness
-from tests.campaign import damage, disks, invariants
+from tests.campaign import clocks, damage, disks, invariants
 from tests.campaign.faults import Fault
 from tests.campaign.subjects import SITE, Subject
 from tests.campaign.victims import NUMBERS, Target, find_target, target_of
@@ -63,6 +63,10 @@ class AttackedRun:
             self._process.communicate()
 
     @property
+    def _timeout_s(self) -> float:
+        return SLOWER * self.subject.seconds + AT_LEAST_S
+
+    @property
     def run_folder(self) -> Path | None:
         """The run's folder, once it has a run.json."""
         return next((path.parent for path in sorted(self.results.glob("*/run.json"))), None)
@@ -108,9 +112,8 @@ class AttackedRun:
         """Wait until bench has ended; return what is wrong with that, and with what it left after `bench clean`."""
         assert self._process is not None, "nothing was started"
         process, self._process = self._process, None
-        seconds = SLOWER * self.subject.seconds + AT_LEAST_S
         try:
-            output, _ = process.communicate(timeout=seconds)
+            output, _ = process.communicate(timeout=self._timeout_s)
             self.code = process.returncode
         except subprocess.TimeoutExpired:
             process.kill()
@@ -170,6 +173,8 @@ class AttackedRun:
                     self._note(fault, "resumed on a read-only disk", 0.0)
                     found += self._with_disk("ro", lambda: self._run_until_end(fault))
                     return found + self._with_disk("rw", self.finish)
+            case "clock stepped":
+                return self._run_with_step(fault) + self.finish()
             case "torn line" | "edited file":
                 return self._run_until_killed(fault) + self._damage(fault) + self.finish()
             case "few descriptors":
@@ -185,6 +190,18 @@ class AttackedRun:
         self, fault: Fault, changes: Mapping[str, str] | None = None, limits: Mapping[int, int] | None = None
     ) -> list[str]:
         self.start(changes, limits)
+        return self.end(fault)
+
+    def _run_with_step(self, fault: Fault) -> list[str]:
+        """Run with a wall clock that steps at the moment of the fault, for bench and all that it starts."""
+        clock, seconds = self.folder / "clock", clocks.STEPS_S[int(fault.chance * len(clocks.STEPS_S))]
+        self.start(clocks.environment(clock))
+        assert self._process is not None, "it was started"
+        try:
+            self._process.wait(fault.after_s)
+        except subprocess.TimeoutExpired:
+            clocks.step(clock, seconds)
+            self._note(fault, f"by {seconds} s", time.monotonic() - self._began)
         return self.end(fault)
 
     def _run_until_killed(self, fault: Fault) -> list[str]:

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from bench.model.measurement import Result
 from bench.storage.run_folder import read_results
-from tests.campaign import disks
+from tests.campaign import clocks, disks
 from tests.campaign.attack import AttackedRun
 from tests.campaign.faults import Attempt, Fault, plan_attempts
 from tests.campaign.histories import History
@@ -60,7 +60,8 @@ class Campaign:
             limits: After which no attempt begins.
         """
         began, runs = time.monotonic() - self._seconds, installed(subjects)
-        for attempt in plan_attempts(self._seed, runs or SUBJECTS, is_root=disks.can_mount()):
+        own_clock = clocks.can_step()
+        for attempt in plan_attempts(self._seed, runs or SUBJECTS, is_root=disks.can_mount(), own_clock=own_clock):
             if attempt.subject not in subjects or attempt.number in self._made:
                 continue
             late = time.monotonic() - began >= limits.seconds

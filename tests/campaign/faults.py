@@ -12,7 +12,7 @@ from tests.campaign.subjects import Subject, Victim
 Signal = Literal["kill", "terminate", "stop"]
 Circumstance = Literal[
     "disk full", "read only", "torn line", "edited file", "no Java", "old Java", "few descriptors", "little memory",
-    "cut", "halved", "slow",
+    "cut", "halved", "slow", "clock stepped",
 ]  # fmt: skip
 Kind = Signal | Circumstance
 SIGNALS: tuple[Signal, ...] = ("kill", "terminate", "stop")
@@ -22,6 +22,7 @@ NETWORK_FAULTS: tuple[Circumstance, ...] = ("cut", "halved", "slow")
 FILE_FAULTS: tuple[Circumstance, ...] = ("disk full", "read only", "torn line", "edited file")
 LIMIT_FAULTS: tuple[Circumstance, ...] = ("few descriptors", "little memory")
 JAVA_FAULTS: tuple[Circumstance, ...] = ("no Java", "old Java")
+ROOT_FAULTS = ("disk full", "read only")
 SIGNAL_SHARE, HARNESS_SHARE, EARLY_SHARE = 0.8, 0.6, 0.85
 MAX_FAULTS, MAX_OWN_FAULTS = 6, 20
 """Signals in one attempt; the second where all of them hit the harness, which is back within a second."""
@@ -31,9 +32,12 @@ MAX_STOPPED_S = 4.0
 HISTORY_SHARE = 0.6
 """Of attempts that are histories of HarmonicIO, not runs of the harness; each part of a campaign makes its own."""
 
-HistoryVictim = Literal["connector", "PE", "worker", "master", "disk", "network"]
+HistoryVictim = Literal["connector", "PE", "worker", "master", "disk", "network", "clock"]
 HISTORY_VICTIMS: tuple[HistoryVictim, ...] = ("PE", "worker", "master", "connector", "disk", "network")
 HISTORY_WEIGHTS = (8, 4, 4, 4, 1, 2)
+LIMITED_VICTIMS: tuple[HistoryVictim, ...] = ("PE", "worker", "master")
+LIMIT_SHARE, CLOCK_SHARE, STEP_SHARE = 0.15, 0.15, 0.2
+"""Of faults of these victims that are limits; of histories with a clock of their own, and of their faults."""
 MIN_HISTORY_FAULTS, MAX_HISTORY_FAULTS = 10, 30
 
 
@@ -69,21 +73,28 @@ class Attempt(Struct, frozen=True):
     faults: tuple[Fault, ...]
 
 
-def plan_attempts(seed: int, subjects: Sequence[Subject], *, is_root: bool) -> Iterator[Attempt]:
+def plan_attempts(
+    seed: int, subjects: Sequence[Subject], *, is_root: bool, own_clock: bool = True
+) -> Iterator[Attempt]:
     """Yield attempts without an end; each depends on the seed and its number alone.
 
     Args:
         seed: Of the campaign.
         subjects: The runs that may be attacked.
         is_root: Whether file systems may be mounted; without, no disk becomes full or read-only.
+        own_clock: Whether processes can have a clock that steps.
     """
     for number in count():
         chance = random.Random(f"{seed} {number}")
         if chance.random() < HISTORY_SHARE:
-            yield Attempt(number, "history", _history_faults(chance, is_root=is_root))
+            drawn = _history_faults(chance, is_root=is_root, own_clock=own_clock)
+            yield Attempt(number, "history", drawn)
             continue
         subject = chance.choices(subjects, [one.weight for one in subjects])[0]
-        drawn = _signals(chance, subject) if chance.random() < SIGNAL_SHARE else _circumstance(chance, subject, is_root)
+        if chance.random() < SIGNAL_SHARE:
+            drawn = _signals(chance, subject)
+        else:
+            drawn = _circumstance(chance, subject, is_root=is_root, own_clock=own_clock)
         yield Attempt(number, subject.name, drawn)
 
 
@@ -104,23 +115,34 @@ def _signal(chance: random.Random, subject: Subject, others: Sequence[Victim]) -
     return Fault(kind, victim, after_s, chance.random(), chance.uniform(0.1, MAX_STOPPED_S))
 
 
-def _circumstance(chance: random.Random, subject: Subject, is_root: bool) -> tuple[Fault, ...]:
-    kinds = [*FILE_FAULTS, *LIMIT_FAULTS, *(JAVA_FAULTS if subject.java else ())]
-    kind = chance.choice([kind for kind in kinds if is_root or kind not in ("disk full", "read only")])
+def _circumstance(chance: random.Random, subject: Subject, *, is_root: bool, own_clock: bool) -> tuple[Fault, ...]:
+    kinds: list[Circumstance] = [*FILE_FAULTS, *LIMIT_FAULTS, *(JAVA_FAULTS if subject.java else ())]
+    kinds += ["clock stepped"] if own_clock else []
+    kind = chance.choice([kind for kind in kinds if is_root or kind not in ROOT_FAULTS])
     victim: Victim = "run folder" if kind in FILE_FAULTS else "machine"
     return (Fault(kind, victim, chance.uniform(subject.begin_s, subject.seconds), chance.random()),)
 
 
-def _history_faults(chance: random.Random, *, is_root: bool) -> tuple[Fault, ...]:
-    faults = []
+def _history_faults(chance: random.Random, *, is_root: bool, own_clock: bool) -> tuple[Fault, ...]:
+    faults, steps = [], own_clock and chance.random() < CLOCK_SHARE
     for _ in range(chance.randint(MIN_HISTORY_FAULTS, MAX_HISTORY_FAULTS)):
         victim = chance.choices(HISTORY_VICTIMS, HISTORY_WEIGHTS)[0]
         if victim in ("disk", "network") and not is_root:
             victim = "PE"
-        kind: Kind = chance.choices(SIGNALS, SIGNAL_WEIGHTS)[0]
-        if victim == "disk":
-            kind = "disk full"
-        elif victim == "network":
-            kind = chance.choice(NETWORK_FAULTS)
+        if steps and chance.random() < STEP_SHARE:
+            victim = "clock"
+        kind = _kind_of(chance, victim)
         faults.append(Fault(kind, victim, chance.random(), chance.random(), chance.uniform(0.1, MAX_STOPPED_S)))
     return tuple(faults)
+
+
+def _kind_of(chance: random.Random, victim: HistoryVictim) -> Kind:
+    if victim == "disk":
+        return "disk full"
+    if victim == "network":
+        return chance.choice(NETWORK_FAULTS)
+    if victim == "clock":
+        return "clock stepped"
+    if victim in LIMITED_VICTIMS and chance.random() < LIMIT_SHARE:
+        return chance.choice(LIMIT_FAULTS)
+    return chance.choices(SIGNALS, SIGNAL_WEIGHTS)[0]

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tests.bench_command import Harness
-from tests.campaign import disks, network
+from tests.campaign import clocks, disks, limits, network
 from tests.campaign.faults import Fault
 from tests.campaign.invariants import TRACEBACK, last_line
 from tests.campaign.outcomes import HistoryRecord
@@ -48,6 +48,7 @@ class History:
         self._own = Harness(folder, ROOT)  # finds whatever carries its marker
         self._cluster = LocalCluster(folder)
         self._cluster.environment |= self._own.environment | {"PYTHONPATH": self._cluster.environment["PYTHONPATH"]}
+        self._clock = folder / "clock"
         self._acknowledged: list[Numbers] = []
         self._sent = 0
         self._found: list[str] = []
@@ -55,6 +56,8 @@ class History:
     def run(self, number: int, faults: Sequence[Fault]) -> HistoryRecord:
         """Send messages under all faults, wait until they are processed, and return the counts."""
         try:
+            if any(fault.victim == "clock" for fault in faults):
+                self._cluster.environment |= clocks.environment(self._clock)
             with self._disk(faults):
                 self._start()
                 for fault in faults:
@@ -124,14 +127,31 @@ class History:
                 with network.broken(fault.kind, self._cluster.data_port):
                     time.sleep(fault.held_s)
             return
-        target = self._target(fault, sender)
-        if target is None or not target.send(NUMBERS[fault.kind]):
+        if fault.victim == "clock":
+            seconds = clocks.STEPS_S[int(fault.chance * len(clocks.STEPS_S))]
+            self._tell(fault, f"by {seconds} s")
+            clocks.step(self._clock, seconds)
+            time.sleep(fault.held_s)
             return
-        self._tell(fault, f"{target.name} {target.pid}")
+        target = self._target(fault, sender)
+        if target is not None:
+            self._hit(fault, target)
+
+    def _hit(self, fault: Fault, target: Target) -> None:
+        """Do a fault to a process, and start another one in its place if it was the master or a worker."""
+        if fault.kind not in NUMBERS:
+            self._tell(fault, f"{target.name} {target.pid}")
+            with limits.limited(target, fault.kind, fault.chance):
+                time.sleep(fault.held_s)
+        elif not target.send(NUMBERS[fault.kind]):
+            return
+        else:
+            self._tell(fault, f"{target.name} {target.pid}")
         if fault.kind == "stop":
             time.sleep(fault.held_s)
             target.send(signal.SIGCONT if fault.resumes else signal.SIGKILL)
-        if fault.victim in self._cluster.processes and (fault.kind != "stop" or not fault.resumes):
+        ends = fault.kind in ("kill", "terminate") or (fault.kind == "stop" and not fault.resumes)
+        if fault.victim in self._cluster.processes and (ends or not target.is_running()):
             self._replace(str(fault.victim))
 
     def _target(self, fault: Fault, sender: "subprocess.Popen[bytes]") -> Target | None:

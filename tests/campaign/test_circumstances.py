@@ -1,16 +1,20 @@
-"""Circumstances that need no run: a name that nobody resolves, and ports that are taken."""
+"""Circumstances that need no campaign: a name that nobody resolves, taken ports, limits, a clock that steps."""
 
+import os
+import resource
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from bench.storage.run_folder import read_results
-from tests.bench_command import Harness
-from tests.campaign import invariants
+from tests.bench_command import Harness, wait_until
+from tests.campaign import clocks, invariants, limits
 from tests.campaign.subjects import SUBJECTS
+from tests.campaign.victims import target_of
 
 ROOT = Path(__file__).parents[2]
 KAFKA = next(subject for subject in SUBJECTS if subject.name == "kafka")
@@ -41,3 +45,72 @@ def test_a_taken_port_is_named(role, tmp_path):
     assert done.returncode not in (0, 1)
     assert invariants.TRACEBACK not in done.stderr
     assert port in done.stderr
+
+
+CHILD = """
+import sys, time
+from pathlib import Path
+for _ in sys.stdin:
+    try:
+        Path("/dev/null").open().close()
+        opened = "opened"
+    except OSError:
+        opened = "refused"
+    print(opened, time.time(), time.monotonic(), flush=True)
+"""
+
+
+class Child:
+    """A process that opens a file and tells the time whenever it is asked."""
+
+    def __init__(self, **variables):
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            env={**os.environ, **variables},
+        )  # fmt: skip
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.communicate(timeout=60)
+
+    def ask(self):
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        opened, *times = self.process.stdout.readline().split()
+        return opened, *map(float, times)
+
+
+def test_a_limit_holds_while_its_block_lasts():
+    """The process can open files before and afterwards."""
+    with Child() as child:
+        before = child.ask()[0]
+        target = target_of("child", child.process.pid)
+        with limits.limited(target, "few descriptors", 0.0):
+            within = child.ask()[0]
+        assert (before, within, child.ask()[0]) == ("opened", "refused", "opened")
+
+
+def test_memory_is_limited_to_what_a_process_has():
+    """Its former limit is back afterwards."""
+    with Child() as child:
+        child.ask()
+        pid = child.process.pid
+        before = resource.prlimit(pid, resource.RLIMIT_AS)
+        with limits.limited(target_of("child", pid), "little memory", 0.5):
+            assert 0 < resource.prlimit(pid, resource.RLIMIT_AS)[0] < 2**40
+        assert resource.prlimit(pid, resource.RLIMIT_AS) == before
+
+
+def test_the_clock_steps_for_a_child_alone(tmp_path):
+    """Its monotonic time is that of everybody."""
+    if not clocks.can_step():
+        pytest.skip("no C compiler (cc)")
+    with Child(**clocks.environment(tmp_path / "clock")) as child:
+        child.ask()
+        clocks.step(tmp_path / "clock", 86400)
+        wait_until(lambda: child.ask()[1] - time.time() > 80000, 60, "the step")
+        begin = time.monotonic()
+        _, _, monotonic = child.ask()
+        assert begin <= monotonic <= time.monotonic()

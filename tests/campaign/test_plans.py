@@ -43,12 +43,18 @@ def test_the_same_seed_gives_the_same_attempts():
 
 
 def test_every_victim_and_every_kind_has_its_turn():
-    """A thousand attempts leave none out."""
-    faults = [fault for attempt in plan(1, 1000) for fault in attempt.faults]
-    victims = {"harness", "load", "source", "framework", "PE", "connector", "master", "network"}
+    """Four thousand attempts leave none out."""
+    faults = [fault for attempt in plan(1, 4000) for fault in attempt.faults]
+    victims = {"harness", "load", "source", "framework", "PE", "connector", "master", "network", "clock"}
     assert {fault.victim for fault in faults} >= victims
     kinds = {"kill", "terminate", "stop", "disk full", "edited file", "no Java", "cut", "halved", "slow"}
     assert {fault.kind for fault in faults} >= kinds
+    assert {fault.victim for fault in faults if fault.kind == "few descriptors"} >= {
+        "machine",
+        "master",
+        "worker",
+        "PE",
+    }
 
 
 def test_an_hour_has_the_kills_and_the_messages_by_design():
@@ -66,6 +72,12 @@ def test_without_root_no_disk_is_mounted():
     kinds = {fault.kind for attempt in plan(1, 1000, is_root=False) for fault in attempt.faults}
     assert not kinds & {"disk full", "read only", "cut", "halved", "slow"}
     assert "torn line" in kinds
+
+
+def test_without_a_clock_of_their_own_no_clock_steps():
+    """Neither in a run nor in a history."""
+    attempts = islice(plan_attempts(1, SUBJECTS, is_root=True, own_clock=False), 1000)
+    assert "clock stepped" not in {fault.kind for attempt in attempts for fault in attempt.faults}
 
 
 @pytest.mark.parametrize("subject", SUBJECTS, ids=lambda subject: subject.name)

@@ -34,10 +34,14 @@ class Target(NamedTuple):
     pid: int
     created: int
 
+    def is_running(self) -> bool:
+        """Return whether the process is there, and no other one with its pid."""
+        stat = stat_of(self.pid)
+        return stat is not None and stat.running and stat.created == self.created
+
     def send(self, number: int) -> bool:
         """Send a signal; return whether the process was still there."""
-        stat = stat_of(self.pid)
-        if stat is None or not stat.running or stat.created != self.created:
+        if not self.is_running():
             return False
         try:
             os.kill(self.pid, number)
