@@ -94,5 +94,5 @@ def _read_columns(path: Path, kind: type[Columns]) -> Columns:
         with pa.OSFile(str(path)) as file:  # both a quarter of read_table's time; a run has thousands of these files
             table = pq.ParquetFile(file, pre_buffer=False).read(use_threads=False)
         return kind(**{name: table[name].to_numpy().tolist() for name in kind.__struct_fields__})
-    except (pa.ArrowException, OSError, KeyError) as problem:
+    except (pa.ArrowException, OSError, KeyError, UnicodeDecodeError) as problem:  # the last: names of columns
         raise UsageError(f"{path}: no table of a trial ({' '.join(str(problem).split())})") from None
