@@ -36,7 +36,7 @@ MAX_GROWTH_BYTES = 64 * 2**20
 MAX_POOL, MAX_FAILURES = 2000, 20
 PIECE = 5000
 """Inputs between two lines of the log."""
-GROUPS = {"page": 600, "typst": 600}
+GROUPS = {"page": 600, "typst": 150}
 """Inputs that are drawn at once, as texts of one page."""
 MAX_YAML_BYTES = 1500
 SHORT = dict.fromkeys(("scenario", "site", "engine-config"), MAX_YAML_BYTES)

@@ -60,7 +60,7 @@ for _ in sys.stdin:
 """
 
 
-class Child:
+class AskedProcess:
     """A process that opens a file and tells the time whenever it is asked."""
 
     def __init__(self, **variables):
@@ -84,7 +84,7 @@ class Child:
 
 def test_a_limit_holds_while_its_block_lasts():
     """The process can open files before and afterwards."""
-    with Child() as child:
+    with AskedProcess() as child:
         before = child.ask()[0]
         target = target_of("child", child.process.pid)
         with limits.limited(target, "few descriptors", 0.0):
@@ -94,7 +94,7 @@ def test_a_limit_holds_while_its_block_lasts():
 
 def test_memory_is_limited_to_what_a_process_has():
     """Its former limit is back afterwards."""
-    with Child() as child:
+    with AskedProcess() as child:
         child.ask()
         pid = child.process.pid
         before = resource.prlimit(pid, resource.RLIMIT_AS)
@@ -107,7 +107,7 @@ def test_the_clock_steps_for_a_child_alone(tmp_path):
     """Its monotonic time is that of everybody."""
     if not clocks.can_step():
         pytest.skip("no C compiler (cc)")
-    with Child(**clocks.environment(tmp_path / "clock")) as child:
+    with AskedProcess(**clocks.environment(tmp_path / "clock")) as child:
         child.ask()
         clocks.step(tmp_path / "clock", 86400)
         wait_until(lambda: child.ask()[1] - time.time() > 80000, 60, "the step")
