@@ -21,12 +21,12 @@ def profile_one(folder: Path, name: str, *, quiet: bool) -> None:
     from bench.cli.terminal import terminal
     from bench.runner.profile import choose_rate, profile_cell
     from bench.runner.run import RunOptions
-    from bench.telemetry.profilers import require_one
+    from bench.telemetry.profilers import require_one, require_py_spy
 
     profiled = choose_rate(folder, _find_cell(folder, name))
-    options = RunOptions(this_command(), cache_folder(), children_folder())
+    options, py_spy = RunOptions(this_command(), cache_folder(), children_folder()), require_py_spy()
     with terminal(1, folder, quiet=quiet) as notify:
-        graphs = profile_cell(folder, profiled, notify, options)
+        graphs = profile_cell(folder, profiled, py_spy, notify, options)
     for graph in graphs:
         used = f"{graph.process.cpu_share:.0%} of a core"
         if graph.path is None:

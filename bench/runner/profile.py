@@ -25,7 +25,7 @@ from bench.storage.run_folder import read_results, read_run
 from bench.system.child import Child
 from bench.system.procfs import members_of
 from bench.system.supervisor import Supervisor
-from bench.telemetry.profilers import CpuUse, FlameGraph, Profilers, require_py_spy, runtime_of
+from bench.telemetry.profilers import CpuUse, FlameGraph, Profilers, runtime_of
 
 FOLDER = "profiles"
 PROFILE_S = 20.0
@@ -35,11 +35,13 @@ SETTLE_S, SETTLE_BATCHES = 5.0, 3.0
 
 
 class ProfiledCell(Struct, frozen=True):
-    """A cell of a run with the rate at which it is profiled."""
+    """A cell of a run with the rate at which it is profiled, and for how long."""
 
     cell: Cell
     rate: float
     """messages/s"""
+    settle_s: float = SETTLE_S
+    profile_s: float = PROFILE_S
 
 
 def choose_rate(folder: Path, cell: Cell) -> ProfiledCell:
@@ -51,19 +53,21 @@ def choose_rate(folder: Path, cell: Cell) -> ProfiledCell:
     return ProfiledCell(cell, rate)
 
 
-def profile_cell(folder: Path, profiled: ProfiledCell, notify: Notify, options: RunOptions) -> list[FlameGraph]:
+def profile_cell(
+    folder: Path, profiled: ProfiledCell, py_spy: Path, notify: Notify, options: RunOptions
+) -> list[FlameGraph]:
     """Deploy a cell again, sample its busy processes under load, and return their flame graphs.
 
     Args:
         folder: the run folder; the graphs are put into profiles/CELL there.
         profiled: the cell and its rate.
+        py_spy: its executable.
         notify: called with progress.
         options: of the run.
 
     Raises:
-        UsageError: py-spy is not installed, or the cell is not supported here.
+        UsageError: the cell is not supported here.
     """
-    require_py_spy()  # before anything starts
     record, cell = read_run(folder), profiled.cell
     scenario, cores = replace(record.scenario, trace=False), framework_cores(record.scenario)
     place = folder / FOLDER / cell.name
@@ -80,9 +84,9 @@ def profile_cell(folder: Path, profiled: ProfiledCell, notify: Notify, options: 
         prepare_services([plan], env)
         with deployed(plan, env) as deployment:
             warm_up_session(deployment, notify)
-            sampling = _Sampling(env, place)
-            settle = max(SETTLE_S, SETTLE_BATCHES * plan.batch_interval)
-            planned = PlannedTrial(0, profiled.rate, settle, PROFILE_S, "search")
+            sampling = _Sampling(env, place, py_spy, profiled.profile_s)
+            settle = max(profiled.settle_s, SETTLE_BATCHES * plan.batch_interval)
+            planned = PlannedTrial(0, profiled.rate, settle, profiled.profile_s, "search")
             notify(TrialStarted(planned))
             run_trial(deployment, planned, lambda event: _pass_on(event, sampling, notify))
             return sampling.profilers.finish()
@@ -91,16 +95,16 @@ def profile_cell(folder: Path, profiled: ProfiledCell, notify: Notify, options: 
 class _Sampling:
     """The profilers of a trial, which start with its window."""
 
-    def __init__(self, env: RunEnvironment, place: Path) -> None:
-        self._env, self._started = env, False
+    def __init__(self, env: RunEnvironment, place: Path, py_spy: Path, seconds: float) -> None:
+        self._env, self._seconds, self._started = env, seconds, False
         self._use = CpuUse(self._children())
-        self.profilers = Profilers(env.supervisor, place, self._agent())
+        self.profilers = Profilers(env.supervisor, place, py_spy, self._agent())
 
     def start(self) -> None:
         """Start once."""
         if not self._started:
             self._started = True
-            self.profilers.start(self._use.busy(self._children()), PROFILE_S - 1.0)
+            self.profilers.start(self._use.busy(self._children()), self._seconds - 1.0)
 
     def _agent(self) -> Path | None:
         """Return the profiler's agent where the cell has a JVM; None, with a note, where it cannot be had."""

@@ -21,7 +21,6 @@ MIN_CPU_SHARE = 0.02
 MAX_PROCESSES = 8
 """That are profiled at once, the busiest ones."""
 MARGIN_S = 30.0
-"""For a profiler to write its flame graph, after its time is over."""
 _POLL_INTERVAL_S = 0.05
 MISSING = 'a profile needs py-spy; run: pip install "stream-bench[profile]"'
 REFUSED = (
@@ -53,10 +52,18 @@ class FlameGraph(Struct, frozen=True):
     problem: str = ""
 
 
-def require_py_spy() -> Path:
-    """Return the executable of py-spy, of this Python's environment or of the PATH; UsageError without one."""
-    own = Path(sys.executable).with_name("py-spy")
-    found = str(own) if own.exists() else shutil.which("py-spy")
+def require_py_spy(python: str = sys.executable, search: str | None = None) -> Path:
+    """Return the executable of py-spy.
+
+    Args:
+        python: executable of an environment that may have it.
+        search: other folders as in PATH, which is the default.
+
+    Raises:
+        UsageError: it is nowhere.
+    """
+    own = Path(python).with_name("py-spy")
+    found = str(own) if own.exists() else shutil.which("py-spy", path=search)
     if found is None:
         raise UsageError(MISSING)
     return Path(found)
@@ -84,17 +91,23 @@ class Profilers:
     Args:
         supervisor: starts those that are processes of their own.
         folder: for the flame graphs; it exists.
+        py_spy: its executable.
         agent: the library of async-profiler; without it JVMs are left out.
+        margin_s: for a profiler to write its flame graph, after its time is over.
     """
 
-    def __init__(self, supervisor: Supervisor, folder: Path, agent: Path | None = None) -> None:
-        self._supervisor, self._folder, self._py_spy, self._agent = supervisor, folder, require_py_spy(), agent
+    def __init__(
+        self, supervisor: Supervisor, folder: Path, py_spy: Path, agent: Path | None = None, *,
+        margin_s: float = MARGIN_S,
+    ) -> None:  # fmt: skip
+        self._supervisor, self._folder, self._py_spy, self._agent = supervisor, folder, py_spy, agent
+        self._margin_s = margin_s
         self._running: list[tuple[BusyProcess, _Recording]] = []
         self._deadline = 0.0
 
     def start(self, processes: Iterable[BusyProcess], seconds: float) -> None:
         """Record processes for so many seconds; return at once. At most MAX_PROCESSES are recorded."""
-        self._deadline = time.monotonic() + seconds + MARGIN_S
+        self._deadline = time.monotonic() + seconds + self._margin_s
         runtimes = ("python",) if self._agent is None else ("python", "java")
         for process in [one for one in processes if one.runtime in runtimes][:MAX_PROCESSES]:
             self._running.append((process, self._record(process, max(1, round(seconds)))))
@@ -144,7 +157,7 @@ class _PySpyRecording:
         child = self._child
         if child.alive():
             child.stop()
-            return None, f"{child.name} did not end within {MARGIN_S:g} s after its time; its log: {child.log}"
+            return None, f"{child.name} did not end in time; its log: {child.log}"
         if child.exit_code == 0 and self._path.exists():
             return self._path, ""
         said = child.log.read_text(encoding="utf-8", errors="replace") if child.log.exists() else ""

@@ -9,7 +9,6 @@ import pytest
 
 from bench.errors import HarnessError, UsageError
 from bench.system.supervisor import Supervisor
-from bench.telemetry import profilers
 from bench.telemetry.profilers import REFUSED, BusyProcess, CpuUse, FlameGraph, Profilers, require_one, require_py_spy
 
 PROCESS = BusyProcess("bridge-0-1", 1, "python", 0.5)
@@ -24,14 +23,14 @@ def supervisor(tmp_path):
 
 
 @pytest.fixture
-def py_spy(tmp_path, monkeypatch):
+def py_spy(tmp_path):
     """Make a stand-in for py-spy of a shell script; its output file is its last argument."""
 
     def make(script):
         path = tmp_path / "py-spy"
         path.write_text(f'#!/bin/sh\nfor out in "$@"; do :; done\n{script}\n')
         path.chmod(0o755)
-        monkeypatch.setattr(profilers, "require_py_spy", lambda: path)
+        return path
 
     return make
 
@@ -52,8 +51,7 @@ def test_a_process_that_works_is_busy(supervisor):
 
 def test_a_flame_graph_is_the_file_of_a_process(supervisor, py_spy, tmp_path):
     """It lies in the folder, and bears the name of the process."""
-    py_spy('echo graph > "$out"')
-    running = Profilers(supervisor, tmp_path)
+    running = Profilers(supervisor, tmp_path, py_spy('echo graph > "$out"'))
     running.start([PROCESS, BusyProcess("worker-2", 2, "other", 0.9)], 1.0)
     assert running.finish() == [FlameGraph(PROCESS, tmp_path / "bridge-0-1.svg")]
     assert (tmp_path / "bridge-0-1.svg").read_text() == "graph\n"
@@ -71,21 +69,18 @@ def test_a_flame_graph_is_the_file_of_a_process(supervisor, py_spy, tmp_path):
 )
 def test_a_profiler_that_fails_says_why(supervisor, py_spy, tmp_path, script, problem):
     """Nothing is raised: others may have succeeded."""
-    py_spy(script)
-    running = Profilers(supervisor, tmp_path)
+    running = Profilers(supervisor, tmp_path, py_spy(script))
     running.start([PROCESS], 1.0)
     assert running.finish() == [FlameGraph(PROCESS, None, problem)]
 
 
-def test_a_profiler_that_does_not_end_is_stopped(supervisor, py_spy, tmp_path, monkeypatch):
+def test_a_profiler_that_does_not_end_is_stopped(supervisor, py_spy, tmp_path):
     """At its deadline."""
-    monkeypatch.setattr(profilers, "MARGIN_S", 0.2)
-    py_spy("exec sleep 600")
-    running = Profilers(supervisor, tmp_path)
+    running = Profilers(supervisor, tmp_path, py_spy("exec sleep 600"), margin_s=0.2)
     running.start([PROCESS], 0.0)
     (graph,) = running.finish()
     assert graph.path is None
-    assert "py-spy-1 did not end within 0.2 s" in graph.problem
+    assert graph.problem.startswith("py-spy-1 did not end in time")
     assert supervisor.children == ()
 
 
@@ -99,9 +94,14 @@ def test_without_any_flame_graph_the_first_reason_is_raised():
         require_one([])
 
 
-def test_a_missing_py_spy_is_told_with_what_to_do(monkeypatch):
+def test_py_spy_is_found_beside_python_or_on_the_path(py_spy, tmp_path):
+    """The environment's own comes first."""
+    found = py_spy("exit 0")
+    assert require_py_spy(str(tmp_path / "python"), search="") == found
+    assert require_py_spy("/nowhere/python", search=str(tmp_path)) == found
+
+
+def test_a_missing_py_spy_is_told_with_what_to_do(tmp_path):
     """It is an extra."""
-    monkeypatch.setattr(profilers.shutil, "which", lambda _: None)
-    monkeypatch.setattr(profilers.sys, "executable", "/nowhere/python")
     with pytest.raises(UsageError, match=r'pip install "stream-bench\[profile\]"'):
-        require_py_spy()
+        require_py_spy("/nowhere/python", search=str(tmp_path))
