@@ -124,7 +124,7 @@ class Profilers:
 
     def _record(self, process: BusyProcess, seconds: int) -> "_Recording":
         java = process.runtime == "java"
-        path = self._folder / f"{process.name}.{'html' if java else 'svg'}"
+        path = self._folder / f"{process.name}{'.html' if java else '.svg'}"
         path.unlink(missing_ok=True)  # of an earlier process with this pid
         if java and self._agent is not None:
             return _JvmRecording(process.pid, self._agent, path, seconds)
