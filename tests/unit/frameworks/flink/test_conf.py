@@ -77,10 +77,10 @@ def test_a_message_of_ten_megabytes_fits_into_a_fetch() -> None:
 
 
 def test_a_folder_is_looked_at_as_often_as_a_user_wants() -> None:
-    """Ten times a second where the settings do not say."""
+    """Twice a second where the settings do not say."""
     endpoint, settings = Endpoint("files", "/data/complete"), FlinkSettings(options={"source.monitor-interval": "2 s"})
     options = source_options(FlinkSettings(), endpoint, 1)
-    assert options == {"connector": "filesystem", "path": "file:///data/complete", "source.monitor-interval": "100 ms"}
+    assert options == {"connector": "filesystem", "path": "file:///data/complete", "source.monitor-interval": "500 ms"}
     assert source_options(settings, endpoint, 1)["source.monitor-interval"] == "2 s"
 
 
