@@ -31,7 +31,11 @@ MAX_CHANGES = 40
 def write(run: Path) -> list[Path]:
     """Write report.pdf; return its path. Raises UsageError for a run of another kind."""
     (scenario, systems), record = read_elastic_systems(run), read_run(run)
-    pictures = [_make_picture(number, elastic) for number, elastic in enumerate(systems)]
+    drawn = [
+        (elastic, picture)
+        for number, elastic in enumerate(systems)
+        if (picture := _make_picture(number, elastic)) is not None
+    ]
     content = {
         "title": scenario.title or scenario.name,
         "findings": [summarize_policies(elastic) for elastic in systems],
@@ -40,14 +44,13 @@ def write(run: Path) -> list[Path]:
         "columns": COLUMNS,
         "about_columns": ABOUT_COLUMNS,
         "about_figure": ABOUT_FIGURE,
-        "systems": [_describe_system(*pair) for pair in zip(systems, pictures, strict=True)],
+        "systems": [_describe_system(elastic, picture) for elastic, picture in drawn],
         "subject": describe_elasticity(record),
         "machine": describe_machine(record),
         "repeat": describe_repetition(record),
     }
     path = run / "report.pdf"
-    drawn = [picture for picture in pictures if picture is not None]
-    path.write_bytes(typeset("policies.typ", content, drawn, run / "data"))
+    path.write_bytes(typeset("policies.typ", content, [picture for _, picture in drawn], run / "data"))
     return [path]
 
 
@@ -58,12 +61,12 @@ def _make_picture(number: int, elastic: ElasticSystem) -> Picture | None:
     return make_policy_picture(comparison, f"Policies on {elastic.system}", f"policies-{number}")
 
 
-def _describe_system(elastic: ElasticSystem, picture: Picture | None) -> Mapping[str, object]:
+def _describe_system(elastic: ElasticSystem, picture: Picture) -> Mapping[str, object]:
     """Return the part of the report about one system."""
     return {
         "system": elastic.system,
         "workers": describe_workers(elastic),
-        "picture": None if picture is None else picture.name,
+        "picture": picture.name,
         "rows": list(make_policy_rows(elastic)),
         "changes": [
             {"policy": policy.run.policy, "rows": changes[:MAX_CHANGES], "omitted": max(0, len(changes) - MAX_CHANGES)}
