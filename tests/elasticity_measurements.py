@@ -7,6 +7,7 @@ than two can only be tried with them.
 # ruff: noqa: T201  the tables are what it is for
 import argparse
 import json
+import math
 import subprocess
 import sys
 import time
@@ -18,8 +19,11 @@ import numpy as np
 from msgspec import Struct
 
 from bench.analysis.verdict import Rules, judge
+from bench.cli.inputs import cache_folder, children_folder, read_inputs
+from bench.elasticity.live_samples import OPERATOR
 from bench.runner.elasticity import read_policy_runs
-from bench.storage.run_folder import read_run, read_trials
+from bench.runner.run import RunOptions, run
+from bench.storage.run_folder import RunFolder, read_run, read_trials
 from reports.data.run_data import read_run_data
 from tests.explain_measurements import MAX_COST, interval_of
 from tests.measurements import TRIAL_OVERHEAD_S, run_once
@@ -56,7 +60,7 @@ CELLS = (
     AdvisedCell("harmonicio/stream", PES, "10 kB", "10 ms", 140, "20 %"),
     AdvisedCell("harmonicio/stream", PES, "1 kB", "50 ms", 47, "10 %", throttled=True),
     AdvisedCell("harmonicio/stream", PES, "1 kB", "100 ms", 33, "10 %", throttled=True),
-    AdvisedCell("harmonicio/stream", PES, "100 kB", "50 ms", 82, "10 %", throttled=True),
+    AdvisedCell("harmonicio/stream", PES, "10 kB", "50 ms", 85, "5 %", throttled=True),
 )
 MAP = "name: advised\nsystems: [{system}]\ngrid: {{message_size: [{size}], cpu_cost: [{cost}]}}\nload: {{by: inline}}\n"
 LIVE = """\
@@ -202,16 +206,18 @@ def _live(cell: AdvisedCell, seconds: float, *, rate: float, workers: int = 1, s
 def run_policies_once(out: Path, scenario: str, changes: Sequence[str] = ()) -> Path:
     """Return the folder of a complete run of kind elasticity below `out`, which is made unless it exists."""
     for folder in sorted(out.glob("*/")):
-        if (runs := read_policy_runs(folder)) and all(run.is_complete for run in runs):
+        if (runs := read_policy_runs(folder)) and all(one.is_complete for one in runs):
             return folder
     out.mkdir(parents=True, exist_ok=True)
     file = out / "scenario.yaml"
     file.write_text(scenario, encoding="utf-8")
-    words = [word for change in changes for word in ("--set", change)]
-    command = [sys.executable, "-m", "bench", "run", str(file), "--out", str(out), "--quiet", *words]
-    if code := subprocess.run(command, check=False).returncode:
-        sys.exit(code)
-    return sorted(out.glob("*/"))[-1]
+    chosen, site = read_inputs(file, None, list(changes))
+    folder = RunFolder.create(out, chosen.name)
+    options = RunOptions("python -m tests.measurements", cache_folder(), children_folder())
+    run(chosen, site, folder, lambda _: None, options)  # no report, which takes as long as a short trial
+    if unfinished := [one for one in read_policy_runs(folder.folder) if not one.is_complete]:
+        sys.exit(f"{folder.folder}: {unfinished[0].end.reason if unfinished[0].end else 'not complete'}")
+    return folder.folder
 
 
 def measure_instrumentation(asked: argparse.Namespace) -> bool:
@@ -220,34 +226,40 @@ def measure_instrumentation(asked: argparse.Namespace) -> bool:
     With samples DS2 looks every second and may change nothing; without them it looks once, when the load is over. What
     the PEs count of their own useful time cannot be switched off: it is bounded by the time of these statements.
     """
-    ratios, rates = [], []
+    ratios, rates, workers = list[float](), list[float](), 1
     for number in range(asked.runs):
-        found = {}
+        found = dict[str, float | None]()
         for sampled in (number % 2 == 0, number % 2 == 1):  # the order changes, so that drift favours neither
             word = "on" if sampled else "off"
             changes = [*(["elasticity.interval=1 s"] if sampled else []), *asked.set]
             folder = run_policies_once(asked.out / f"instrumentation-{number}-{word}", SATURATED, changes)
             found[word] = read_saturated_rate(folder)
-        rates += found.values()
-        ratios.append(found["on"] / found["off"])
-        print(f"pair {number}: {found['on']:.5g}/s with samples, {found['off']:.5g}/s without", flush=True)
+            workers = len(read_policy_runs(folder)[0].decisions[-1].sample.operators[OPERATOR])
+        on, off = found["on"], found["off"]
+        print(f"pair {number}: {_rate(on)} with samples, {_rate(off)} without", flush=True)
+        if on and off:
+            ratios.append(on / off)
+            rates += [on, off]
     low, middle, high = interval_of(ratios)
-    scenario = read_run(folder).scenario
-    workers = scenario.elasticity.most if scenario.elasticity is not None else 1
-    counters = time_counters() * float(np.median(rates)) / workers
-    print(f"ratio {middle:.4f} [{low:.4f} .. {high:.4f}], 95 %, {asked.runs} pairs")
+    counters = time_counters() * float(np.median(rates)) / workers if rates else math.nan
+    print(f"ratio {middle:.4f} [{low:.4f} .. {high:.4f}], 95 %, {len(ratios)} pairs of {asked.runs}")
     print(f"counters of a PE: at most {counters:.2%} of its time, which would be so if each call had one message")
     return 1 - middle + counters <= MAX_COST
 
 
-def read_saturated_rate(folder: Path) -> float:
-    """Return the messages/s that were processed after the ramp; exit if the system was not saturated."""
+def _rate(rate: float | None) -> str:
+    return "no rate" if rate is None else f"{rate:.5g}/s"
+
+
+def read_saturated_rate(folder: Path) -> float | None:
+    """Return the messages/s that were processed after the ramp; None if other work or the load generator limited it."""
     (entry,) = read_trials(folder)
     measurement = entry.measurement
-    at, processed = np.asarray(measurement.series.at), np.asarray(measurement.series.processed)
     verdict = judge(measurement, Rules())
     if verdict.word != "overloaded":
-        sys.exit(f"{folder}: {verdict.word} {verdict.why}: the load is not what limits a saturated system")
+        print(f"{folder}: {verdict.word} {verdict.why}: only a saturated system shows its maximum")
+        return None
+    at, processed = np.asarray(measurement.series.at), np.asarray(measurement.series.processed)
     inside = (at >= RAMP_S) & (at <= measurement.planned.window)
     return float((processed[inside][-1] - processed[inside][0]) / (at[inside][-1] - at[inside][0]))
 
