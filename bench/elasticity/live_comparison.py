@@ -20,6 +20,8 @@ FIGURES = (
     "Under target", "Most waiting", "Worker-seconds", "Changes", "Overshoot", "Settled after",
     "Latency p50", "p99", "Sent", "Lost", "Repeated", "Processed again",
 )  # fmt: skip
+COUNTS = {"lost": "lost", "duplicated": "repeated", "processed_again": "processed again"}
+"""Of a measurement: counts that a sentence names where they differ, with their words."""
 NO_INTERVAL = "One run each: differences have no interval. Repeat both runs to see how far each policy varies."
 LOAD_KEYS = ("arrivals", "bursts", "steps", "trace", "entropy", "keys", "seed")
 """Of `Scenario.load`: what decides when which message is due."""
@@ -109,10 +111,10 @@ def describe_difference(first: PolicyResult | None, second: PolicyResult | None)
         return f"not compared: it is not complete in the {' and the '.join(unfinished)} run"
     parts = [_describe_target(first.run.decisions, second.run.decisions)]
     parts.append(_describe_cost(first.run.decisions, second.run.decisions))
-    for name in ("lost", "duplicated"):
+    for name, word in COUNTS.items():
         counts = [getattr(one.measurement, name) for one in (first, second) if one.measurement is not None]
-        if any(counts):
-            parts.append(f"{'repeated' if name == 'duplicated' else name} {' → '.join(map(str, counts))}")
+        if len(set(counts)) > 1:
+            parts.append(f"{word} {' → '.join(map(str, counts))}")
     return ", ".join(parts)
 
 

@@ -52,6 +52,12 @@ def test_a_time_within_one_interval_is_not_told_apart():
     assert describe_difference(QUICK_ONE, QUICK_ONE).endswith("the same worker-seconds")
 
 
+def test_messages_that_a_restart_processed_again_are_named():
+    """They are no loss, and no repetition by the source."""
+    again = replace(QUICK_ONE, measurement=replace(QUICK_ONE.measurement, processed_again=9))
+    assert describe_difference(QUICK_ONE, again).endswith("the same worker-seconds, processed again 7 → 9")
+
+
 def test_one_load_gives_no_count_of_loads():
     """There is nothing to count."""
     short = make_policy("ds2", *(make_decision(5.0 * n, 10.0, 1, 1) for n in (1, 2, 3)))
