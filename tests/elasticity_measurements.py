@@ -81,21 +81,21 @@ settings: {{fixed: {{parallelism: {{system: {workers}}}}}, harmonicio: {{pes: {w
 """
 SATURATED = """\
 name: instrumentation
-title: More messages than HarmonicIO takes, with a decision every second or only at the end
+title: More messages than HarmonicIO takes, with a sample every second or every 13 s
 kind: elasticity
 systems: [harmonicio/stream]
 grid: {message_size: [1 kB], cpu_cost: [0 ms]}
 elasticity:
-  load: [{time: 20 s, rate: 400 k/s}]
+  load: [{time: 26 s, rate: 400 k/s}]
   policies: [ds2]
-  interval: 20 s
+  interval: 13 s
   start: 2
   most: 2
 timing: {drain: 1 s}
-settings: {harmonicio: {pes: 2}}
+settings: {harmonicio: {pes: 2}, ds2: {warm_up_time: 0 s}}
 """
-RAMP_S = 5.0
-"""Of a saturated run, which do not count."""
+RAMP_S = 13.5
+"""Of a saturated run, which do not count: what is left lies between two samples where there are few."""
 
 
 def add_verbs(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -223,8 +223,9 @@ def run_policies_once(out: Path, scenario: str, changes: Sequence[str] = ()) -> 
 def measure_instrumentation(asked: argparse.Namespace) -> bool:
     """Saturate HarmonicIO with and without live samples in turn; return True if these cost MAX_COST at most.
 
-    With samples DS2 looks every second and may change nothing; without them it looks once, when the load is over. What
-    the PEs count of their own useful time cannot be switched off: it is bounded by the time of these statements.
+    With samples DS2 looks every second and may change nothing; without them it looks twice, and the time between these
+    two looks is measured. What the PEs count of their own useful time cannot be switched off: it is bounded by the time
+    of these statements.
     """
     ratios, rates, workers = list[float](), list[float](), 1
     for number in range(asked.runs):
