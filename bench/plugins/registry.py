@@ -270,6 +270,8 @@ def _load_object(kind: str, name: str) -> object:
             f"the {KINDS[kind]} {name!r} needs the package {problem.name!r}, which is not installed;"
             f" run: pip install {_requirement(entry)}"
         ) from None
+    except ImportError as problem:  # such as a library that finds no memory
+        raise PluginError(name, "load", str(problem)) from problem
     return loaded
 
 

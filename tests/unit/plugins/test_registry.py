@@ -1,6 +1,7 @@
 """Plugins are found by their entry points, and a declaration that is none is refused."""
 
 from importlib.metadata import EntryPoint
+from pathlib import Path
 
 import pytest
 
@@ -27,6 +28,18 @@ def test_the_packages_of_all_plugins_are_known() -> None:
 def test_a_strategy_without_a_declaration_is_refused() -> None:
     """The line names what its entry point must give."""
     with pytest.raises(PluginError, match=r"the entry point bench\.search gives no SearchPlugin"):
+        registry.strategy_factory("ours")
+
+
+def test_a_plugin_whose_library_cannot_be_loaded_fails_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """As where there is no memory for it: the campaign saw a traceback."""
+    (tmp_path / "large_library.py").write_text("raise ImportError('failed to map segment')\n", encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    entry = EntryPoint("ours", "large_library:plugin", "bench.search")
+    monkeypatch.setattr(registry, "_entry_points", lambda _: {"ours": entry})
+    with pytest.raises(PluginError, match=r"^ours failed to load: failed to map segment$"):
         registry.strategy_factory("ours")
 
 
