@@ -1,5 +1,6 @@
 """An embedded Kafka: one broker that is its own controller (KRaft), on loopback, with bounded memory and disk."""
 
+import contextlib
 import shutil
 import socket
 import time
@@ -18,6 +19,7 @@ from bench.services.ports import LOOPBACK, free_ports
 from bench.system.supervisor import Supervisor
 
 WARM_UP_S = 3.0
+ANSWER_TIMEOUT_S = 30.0
 
 
 class KafkaBroker(Struct, frozen=True, forbid_unknown_fields=True):
@@ -68,7 +70,7 @@ def start_kafka(
         command += ["kafka.Kafka", str(settings)]
         child = start.own(supervisor.start(command, name="kafka", role="source", cwd=start.folder), settings)
         child.wait_ready(lambda: answers(port), 60)
-        _warm(f"{LOOPBACK}:{port}", WARM_UP_S)
+        warm(f"{LOOPBACK}:{port}", WARM_UP_S)
     return EmbeddedServer(child, start.folder, f"{LOOPBACK}:{port}")
 
 
@@ -97,32 +99,38 @@ def _probe() -> Callable[[int], bool]:
     return answers
 
 
-def _warm(bootstrap: str, seconds: float) -> None:
+def warm(bootstrap: str, seconds: float, timeout: float = ANSWER_TIMEOUT_S) -> None:
     """Send and fetch single messages for a while, so that the JVM has compiled what every request goes through.
 
     A cold broker takes 1 ms of CPU for a request, a warm one 0.3 ms; a cell of slow messages would never warm it.
+
+    Args:
+        bootstrap: host:port of the broker.
+        seconds: for so long.
+        timeout: seconds for an answer to a request about a topic.
+
+    Raises:
+        ServiceError: the broker refuses, or does not answer in time.
     """
     from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
     from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]  # its stubs forget it
 
     topic, deadline = "warming-up", time.monotonic() + seconds
     admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
-    admin.create_topics([NewTopic(topic, 1, 1)], operation_timeout=30)[topic].result(timeout=30)
     producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 0, "log_level": 0})
-    consumer = Consumer(
-        {"bootstrap.servers": bootstrap, "group.id": topic, "auto.offset.reset": "earliest", "log_level": 0}
-    )
+    reader = {"bootstrap.servers": bootstrap, "group.id": topic, "auto.offset.reset": "earliest", "log_level": 0}
     try:
-        consumer.assign([TopicPartition(topic, 0, 0)])
-        while time.monotonic() < deadline:
-            producer.produce(topic, b"\0" * 1000)
-            producer.flush(1)
-            consumer.consume(100, 0)
-    except KafkaException as problem:
-        raise ServiceError(f"Kafka at {bootstrap} came up but serves nobody: {problem}") from problem
-    finally:
-        consumer.close()
-    admin.delete_topics([topic], operation_timeout=30)[topic].result(timeout=30)
+        admin.create_topics([NewTopic(topic, 1, 1)], operation_timeout=timeout)[topic].result(timeout=timeout)
+        with contextlib.closing(Consumer(reader)) as consumer:
+            consumer.assign([TopicPartition(topic, 0, 0)])
+            while time.monotonic() < deadline:
+                producer.produce(topic, b"\0" * 1000)
+                producer.flush(1)
+                consumer.consume(100, 0)
+        admin.delete_topics([topic], operation_timeout=timeout)[topic].result(timeout=timeout)
+    except (KafkaException, TimeoutError) as problem:
+        why = str(problem) or f"no answer within {timeout:g} s"
+        raise ServiceError(f"Kafka at {bootstrap} came up but serves nobody: {why}") from problem
 
 
 def _format(supervisor: Supervisor, command: list[str], folder: Path) -> None:
