@@ -22,8 +22,8 @@ FILE_NAME = re.compile(
     rf"(?:{'|'.join(map(re.escape, FOLDERS))})/[\w./-]*|[\w./-]+\.(?:py|md|yaml|yml|sh|typ|toml|lock)"
 )
 """A text in backticks that is the name of a file or folder of this repository."""
-MADE = {"infra/ansible/collected"}
-"""Folders that commands of the pages make."""
+MADE = {"infra/ansible/collected", "figures.md"}
+"""Folders and files that commands of the pages make."""
 BENCH = (sys.executable, "-m", "bench")
 
 
