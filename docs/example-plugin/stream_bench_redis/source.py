@@ -65,7 +65,7 @@ class RedisSource:
         """Make empty streams for the cell."""
         self._find_server(env)
         settings, name = self._settings, f"stream-bench:{cell.name}-{secrets.token_hex(4)}"
-        parts = partitions(settings.partitions, cell, env.site, env.cores)
+        parts = partitions(settings.partitions, cell, env)
         with self._client("open") as client:
             self._streams = stream_names(name, parts)
             for stream in self._streams:  # an entry that is deleted at once leaves an empty stream
