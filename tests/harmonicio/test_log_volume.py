@@ -1,9 +1,14 @@
 """The logs of HarmonicIO stay small, whoever connects to its ports: a line of each connection, few of one kind."""
 
+import errno
+import json
+import logging
+import os
+
 import pytest
 from test_safety import thrown
 
-from frameworks.harmonicio.engine.logs import LineLimits
+from frameworks.harmonicio.engine.logs import JsonFormatter, LineLimits
 
 CONNECTIONS = 10_000
 MAX_LOG_BYTES = 200_000
@@ -25,6 +30,23 @@ def test_many_kinds_share_a_limit():
     """A message that is different each time fills neither the log nor the memory."""
     limits = LineLimits(2, 10)
     assert sum(limits.admit(("logger", str(number)), 0) for number in range(5000)) == 1000 + 2
+
+
+@pytest.mark.parametrize(
+    ("error", "is_traced"),
+    [
+        (OSError(errno.EMFILE, os.strerror(errno.EMFILE)), False),
+        (OSError(errno.EBADF, "bad"), True),
+        (ValueError(), True),
+    ],
+    ids=["no descriptors left", "another error of the system", "an error of ours"],
+)
+def test_a_machine_that_has_no_more_of_something_is_no_traceback(error, is_traced):
+    """Each connection that asyncio cannot accept is logged; the line says what is missing."""
+    record = logging.LogRecord("asyncio", logging.ERROR, "", 0, "accept failed", None, (type(error), error, None))
+    line = json.loads(JsonFormatter("master").format(record))
+    assert ("exception" in line) == is_traced
+    assert line["message"] == ("accept failed" if is_traced else f"accept failed: {error}")
 
 
 @pytest.mark.real

@@ -1,5 +1,6 @@
 """Structured logs on standard error: one JSON object per line, and few warnings of the same kind at a time."""
 
+import errno
 import json
 import logging
 import math
@@ -11,6 +12,8 @@ from typing import TextIO
 MAX_LINES, PERIOD_S = 20, 10.0
 """Warnings and errors of one kind that are logged in a period; the others are counted."""
 MAX_KINDS = 1000
+EXHAUSTED = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS))
+"""Errors of a machine that has no more of something: where they were met says nothing, and asyncio logs each one."""
 Kind = tuple[str, str]
 """Name of a logger, and a message before its arguments are put in."""
 
@@ -66,7 +69,7 @@ class _LimitedHandler(logging.StreamHandler[TextIO]):
             super().emit(logging.LogRecord(name, logging.WARNING, __file__, 0, text, None, None))
 
 
-class _JsonFormatter(logging.Formatter):
+class JsonFormatter(logging.Formatter):
     """Formats a record as one JSON object."""
 
     def __init__(self, role: str) -> None:
@@ -82,7 +85,10 @@ class _JsonFormatter(logging.Formatter):
             "logger": record.name.rpartition(".")[2],
             "message": record.getMessage(),
         }
-        if record.exc_info:
+        error = record.exc_info[1] if record.exc_info else None
+        if isinstance(error, OSError) and error.errno in EXHAUSTED:
+            entry["message"] += f": {error}"
+        elif record.exc_info:
             entry["exception"] = self.formatException(record.exc_info)
         return json.dumps(entry)
 
@@ -90,5 +96,5 @@ class _JsonFormatter(logging.Formatter):
 def log_to_stderr(role: str, level: int = logging.INFO) -> None:
     """Log everything from `level` on to standard error; `role` is in every record."""
     handler = _LimitedHandler()
-    handler.setFormatter(_JsonFormatter(role))
+    handler.setFormatter(JsonFormatter(role))
     logging.basicConfig(level=level, handlers=[handler], force=True)
