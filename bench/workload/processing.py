@@ -5,6 +5,7 @@ import math
 import os
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -29,22 +30,23 @@ MAX_CARRIED_S = 0.001
 Times = NDArray[np.float64]
 
 
-class _Ahead(threading.local):
-    """The CPU time that a thread has burnt beyond what was asked of it."""
+class _ThreadState:
+    """What a thread keeps from one call to the next."""
 
-    seconds = 0.0
-
-
-_ahead = _Ahead()
-
-
-class _Recording(threading.local):
-    """The recorder of a thread whose work is traced."""
-
-    recorder: SpanRecorder | None = None
+    def __init__(self) -> None:
+        self.ahead_s = 0.0
+        """CPU time that it has burnt beyond what was asked of it"""
+        self.recorder: SpanRecorder | None = None
+        """of a thread whose work is traced"""
 
 
-_recording = _Recording()
+_threads: defaultdict[int, _ThreadState] = defaultdict(_ThreadState)
+"""By the thread's number in the kernel: what `threading.local` keeps is gone with the next call of a thread that Python
+did not start, such as Bytewax's."""
+
+
+def _this_thread() -> _ThreadState:
+    return _threads[threading.get_native_id()]
 
 
 class MessageProcessor(Struct, frozen=True):
@@ -173,7 +175,7 @@ class MessageProcessor(Struct, frozen=True):
 
     def _recorder(self, began: float) -> SpanRecorder:
         """Return the recorder of this thread, in which the wait for the batch that began at `began` has ended."""
-        recorder = _recording.recorder
+        recorder = _this_thread().recorder
         if recorder is None:
             return self._start_recorder(f"worker {threading.get_native_id()}", "work", SLOT_S)
         recorder.end_wait(at=began)
@@ -182,8 +184,9 @@ class MessageProcessor(Struct, frozen=True):
     def _start_recorder(self, worker: str, operator: str, slot_s: float) -> SpanRecorder:
         elsewhere = self.clock.boot not in ("", procfs.boot_id())
         name = f"{worker} on {os.uname().nodename}" if elsewhere else worker
-        _recording.recorder = SpanRecorder(name, operator, ahead_s=clock.seconds_ahead(self.clock), slot_s=slot_s)
-        return _recording.recorder
+        recorder = SpanRecorder(name, operator, ahead_s=clock.seconds_ahead(self.clock), slot_s=slot_s)
+        _this_thread().recorder = recorder
+        return recorder
 
     def _to_local_clock(self, headers: Headers) -> tuple[Headers, float]:
         """Return the headers by this machine's clock, and their maximal error in seconds; inf if it is unknown."""
@@ -206,16 +209,17 @@ def burn(seconds: float) -> float:
     A call ends a few microseconds late. The thread's next calls spend that less, so that the sum of many calls is right
     to one such delay, however short they are; at most MAX_CARRIED_S is carried over.
     """
-    seconds -= _ahead.seconds
+    thread = _this_thread()
+    seconds -= thread.ahead_s
     if seconds <= 0:
-        _ahead.seconds = -seconds
+        thread.ahead_s = -seconds
         return 0.0
     started = time.thread_time()
     end = started + seconds
     while (now := time.thread_time()) < end:
         for _ in range(20):
             pass
-    _ahead.seconds = min(MAX_CARRIED_S, now - end)
+    thread.ahead_s = min(MAX_CARRIED_S, now - end)
     return now - started
 
 
