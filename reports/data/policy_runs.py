@@ -13,7 +13,7 @@ from bench.elasticity.policy_comparison import Following, PolicyComparison, Poli
 from bench.errors import UsageError
 from bench.runner.elasticity import read_policy_results
 from bench.storage.run_folder import read_run
-from bench.units import seconds_text
+from bench.units import seconds_text, size_text
 
 COLUMNS = ("Policy", *FIGURES)
 ABOUT_COLUMNS = (
@@ -39,6 +39,30 @@ class ElasticSystem(Struct, frozen=True):
     def worker_hz(self) -> float | None:
         """The true rate of one worker in messages/s; None if nothing was processed."""
         return worker_rate([decision for policy in self.policies for decision in policy.run.decisions])
+
+
+class SystemTexts(Struct, frozen=True):
+    """What a report says of one system; the same in each format."""
+
+    system: str
+    summary: str
+    workers: str
+    rows: tuple[tuple[str, ...], ...]
+    """texts of COLUMNS, one row for each policy"""
+    changes: tuple[tuple[str, Sequence[tuple[str, str, str]]], ...]
+    """policies that changed the workers, each with (time, workers before and after, reason)"""
+
+
+def describe_system(elastic: ElasticSystem) -> SystemTexts:
+    """Return what a report says of a system."""
+    changes = [(policy.run.policy, list_changes(policy)) for policy in elastic.policies]
+    return SystemTexts(
+        elastic.system,
+        summarize_policies(elastic),
+        describe_workers(elastic),
+        tuple(make_policy_rows(elastic)),
+        tuple((policy, rows) for policy, rows in changes if rows),
+    )
 
 
 def read_elastic_systems(folder: Path) -> tuple[Scenario, tuple[ElasticSystem, ...]]:
@@ -127,3 +151,19 @@ def describe_workers(elastic: ElasticSystem) -> str:
         return ""
     most = max(needed_workers(one, rate) for policy in elastic.policies for one in policy.run.decisions)
     return f"A worker takes {rate:.3g} messages/s; the highest load needs {most}."
+
+
+def describe_load(scenario: Scenario) -> str:
+    """Return a sentence about load and workers; it says where workers were throttled."""
+    elasticity, grid = scenario.elasticity, scenario.grid
+    if elasticity is None:
+        return ""
+    size, cost = size_text(int(grid.message_size[0])), seconds_text(float(grid.cpu_cost[0]))
+    text = f"Messages of {size} that cost {cost} each, for {seconds_text(elasticity.seconds)}"
+    text += f"; a decision every {seconds_text(float(elasticity.interval))}, {elasticity.most} workers at most."
+    if elasticity.duty < 1:
+        text += (
+            f" Workers were throttled: they burnt {float(elasticity.duty):.0%} of the cost and slept for the rest, so"
+            " that nothing here is about CPU."
+        )
+    return text

@@ -18,12 +18,11 @@ from bench.elasticity.live_comparison import (
 )
 from bench.errors import UsageError
 from bench.plugins.plugin import ReportPlugin
-from reports.data.policy_runs import ABOUT_COLUMNS, ElasticSystem, compare_policies, read_elastic_systems
+from reports.data.policy_runs import ABOUT_COLUMNS, ElasticSystem, describe_load, read_elastic_systems
 from reports.figures.svg_embed import SvgEmbedder
 from reports.formats.comparison import write_comparison
 from reports.formats.html_page import load_templates
-from reports.formats.policy_page import describe_load
-from reports.formats.policy_plot import make_policy_picture
+from reports.formats.policy_plot import draw_system
 
 
 class ComparedPolicy(Struct, frozen=True):
@@ -100,11 +99,8 @@ def _make_rows(policy: str, results: Sequence[PolicyResult | None]) -> ComparedP
 
 
 def _make_figure(elastic: ElasticSystem, name: str, embedder: SvgEmbedder) -> Markup | None:
-    comparison = compare_policies(elastic)
-    if comparison is None:
-        return None
-    picture = make_policy_picture(comparison, f"{elastic.system} in {name}")
-    return Markup(embedder.embed(picture))  # noqa: S704  escaped by matplotlib
+    picture = draw_system(elastic, f"{elastic.system} in {name}")
+    return None if picture is None else Markup(embedder.embed(picture))  # noqa: S704  escaped by matplotlib
 
 
 plugin = ReportPlugin(compare=write, kind="elasticity")

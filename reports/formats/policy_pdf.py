@@ -11,17 +11,13 @@ from reports.data.policy_runs import (
     ABOUT_COLUMNS,
     ABOUT_FIGURE,
     COLUMNS,
-    ElasticSystem,
-    compare_policies,
-    describe_workers,
-    list_changes,
-    make_policy_rows,
+    SystemTexts,
+    describe_load,
+    describe_system,
     read_elastic_systems,
-    summarize_policies,
 )
 from reports.figures.figure import Picture
-from reports.formats.policy_page import describe_load
-from reports.formats.policy_plot import make_policy_picture
+from reports.formats.policy_plot import draw_system
 from reports.formats.typesetting import typeset
 
 MAX_CHANGES = 40
@@ -31,20 +27,21 @@ MAX_CHANGES = 40
 def write(run: Path) -> list[Path]:
     """Write report.pdf; return its path. Raises UsageError for a run of another kind."""
     (scenario, systems), record = read_elastic_systems(run), read_run(run)
-    drawn = [
-        (elastic, picture)
+    texts = [describe_system(elastic) for elastic in systems]
+    pictures = [
+        draw_system(elastic, f"Policies on {elastic.system}", f"policies-{number}")
         for number, elastic in enumerate(systems)
-        if (picture := _make_picture(number, elastic)) is not None
     ]
+    drawn = [(one, picture) for one, picture in zip(texts, pictures, strict=True) if picture is not None]
     content = {
         "title": scenario.title or scenario.name,
-        "findings": [summarize_policies(elastic) for elastic in systems],
+        "findings": [one.summary for one in texts],
         "disagreement": summary_text(check_run(run)),
         "load": describe_load(scenario),
         "columns": COLUMNS,
         "about_columns": ABOUT_COLUMNS,
         "about_figure": ABOUT_FIGURE,
-        "systems": [_describe_system(elastic, picture) for elastic, picture in drawn],
+        "systems": [_list_content(one, picture) for one, picture in drawn],
         "subject": describe_elasticity(record),
         "machine": describe_machine(record),
         "repeat": describe_repetition(record),
@@ -54,24 +51,16 @@ def write(run: Path) -> list[Path]:
     return [path]
 
 
-def _make_picture(number: int, elastic: ElasticSystem) -> Picture | None:
-    comparison = compare_policies(elastic)
-    if comparison is None:
-        return None
-    return make_policy_picture(comparison, f"Policies on {elastic.system}", f"policies-{number}")
-
-
-def _describe_system(elastic: ElasticSystem, picture: Picture) -> Mapping[str, object]:
+def _list_content(texts: SystemTexts, picture: Picture) -> Mapping[str, object]:
     """Return the part of the report about one system."""
     return {
-        "system": elastic.system,
-        "workers": describe_workers(elastic),
+        "system": texts.system,
+        "workers": texts.workers,
         "picture": picture.name,
-        "rows": list(make_policy_rows(elastic)),
+        "rows": texts.rows,
         "changes": [
-            {"policy": policy.run.policy, "rows": changes[:MAX_CHANGES], "omitted": max(0, len(changes) - MAX_CHANGES)}
-            for policy in elastic.policies
-            if (changes := list_changes(policy))
+            {"policy": policy, "rows": rows[:MAX_CHANGES], "omitted": max(0, len(rows) - MAX_CHANGES)}
+            for policy, rows in texts.changes
         ],
     }
 

@@ -11,6 +11,7 @@ from bench.elasticity.live_samples import SOURCE
 from bench.elasticity.policy_comparison import Following, PolicyComparison, PolicyRun
 from bench.plugins.plugin import ReportPlugin
 from reports.data.labels import format_count
+from reports.data.policy_runs import ElasticSystem, compare_policies
 from reports.figures.figure import Picture
 from reports.figures.palette import BLUE, PAGE_GREY, SYSTEMS
 
@@ -29,6 +30,12 @@ def write(comparison: PolicyComparison, file: Path) -> Path:
 def make_policy_picture(comparison: PolicyComparison, title: str, name: str = "policies") -> Picture:
     """Return a picture of all policies side by side."""
     return Picture(name, lambda figure: _draw(figure, comparison, title), title)
+
+
+def draw_system(elastic: ElasticSystem, title: str, name: str = "policies") -> Picture | None:
+    """Return a picture of the policies that scaled a running system; None if nothing was processed."""
+    comparison = compare_policies(elastic)
+    return None if comparison is None else make_policy_picture(comparison, title, name)
 
 
 def _draw(figure: Figure, comparison: PolicyComparison, title: str) -> None:
