@@ -48,6 +48,7 @@ class QueueTrace:
         """Record what was done from then until now."""
         if self.on:
             self._spans.append(QueueSpan(activity, began, time.monotonic()))
+            self._stop_when_full()
 
     def sent(self, transfer: Transfer) -> None:
         """Record that a frame is being sent."""
@@ -68,6 +69,9 @@ class QueueTrace:
 
     def _add_end(self, end: QueueEnd) -> None:
         self._ends.append(end)
+        self._stop_when_full()
+
+    def _stop_when_full(self) -> None:
         self.on = len(self._ends) + len(self._spans) < MAX_EVENTS
 
 

@@ -80,16 +80,13 @@ class ProcessRuntime:
 
     def _popen(self, environment: dict[str, str], log: int) -> "subprocess.Popen[bytes]":
         """Start the process of a PE, as its user."""
-        command = [sys.executable, "-m", "frameworks.harmonicio.engine.pe.main"]
-        if self._user is None:
-            return subprocess.Popen(
-                command, env=environment, stdin=subprocess.PIPE, stdout=log, stderr=log, process_group=0, bufsize=0
-            )
-        own = {"HOME": self._user.pw_dir, "USER": self._user.pw_name, "LOGNAME": self._user.pw_name}
+        command, user = [sys.executable, "-m", "frameworks.harmonicio.engine.pe.main"], self._user
+        if user is not None:
+            own = {"HOME": user.pw_dir, "USER": user.pw_name, "LOGNAME": user.pw_name}
+            environment = {**environment, **own, "HARMONICIO_PROCESSES": str(MAX_PROCESSES)}
         return subprocess.Popen(
-            command, env={**environment, **own, "HARMONICIO_PROCESSES": str(MAX_PROCESSES)}, stdin=subprocess.PIPE,
-            stdout=log, stderr=log, process_group=0, bufsize=0,
-            user=self._user.pw_uid, group=self._user.pw_gid, extra_groups=[],
+            command, env=environment, stdin=subprocess.PIPE, stdout=log, stderr=log, process_group=0, bufsize=0,
+            user=user and user.pw_uid, group=user and user.pw_gid, extra_groups=None if user is None else [],
         )  # fmt: skip
 
     def stop(self, short_id: str) -> None:
