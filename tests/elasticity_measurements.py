@@ -1,4 +1,4 @@
-"""Measurements of issue 21: whether advised workers are enough and one fewer are not, and what live sampling costs.
+"""Long measurements: whether advised workers are enough and one fewer are not, and what live sampling costs.
 
 They are verbs of `python -m tests.measurements`. Operators that sleep are called throttled: on two cores more workers
 than two can only be tried with them.
@@ -18,15 +18,14 @@ from pathlib import Path
 import numpy as np
 from msgspec import Struct
 
-from bench.analysis.verdict import Rules, judge
+from bench.analysis.verdict import Rules, Verdict, judge
 from bench.cli.inputs import cache_folder, children_folder, read_inputs
 from bench.elasticity.live_samples import OPERATOR
 from bench.runner.elasticity import read_policy_runs
 from bench.runner.run import RunOptions, run
 from bench.storage.run_folder import RunFolder, read_run, read_trials
-from reports.data.run_data import read_run_data
 from tests.explain_measurements import MAX_COST, interval_of
-from tests.measurements import TRIAL_OVERHEAD_S, run_once
+from tests.measurements import one_trial, run_once, search_verdicts
 
 CALIBRATION_S, TRIAL_S, SETTLE_S, DRAIN_S = 24.0, 8.0, 2.0, 20.0
 MAX_TRIES = 3
@@ -161,7 +160,7 @@ def ask_advice(cell: AdvisedCell, out: Path) -> int:
 
 def try_workers(cell: AdvisedCell, workers: int, seed: int, out: Path) -> str:
     """Return the verdict of a trial with so many workers; an invalid one is tried again."""
-    verdict = ""
+    verdict, once = "", one_trial(cell.rate, TRIAL_S, SETTLE_S, DRAIN_S)
     for number in range(MAX_TRIES):
         into = out / f"advice-{cell.name}-{workers}-{seed}-{number}"
         if cell.throttled:
@@ -170,8 +169,8 @@ def try_workers(cell: AdvisedCell, workers: int, seed: int, out: Path) -> str:
             (entry,) = read_trials(folder)
             judged = judge(entry.measurement, rules)
         else:
-            folder = run_once(into, _map(cell), [_workers(cell, workers), f"load.seed={seed}", *_one_trial(cell.rate)])
-            judged = read_run_data(folder).cells[0].trials[0].verdict
+            folder = run_once(into, _map(cell), [_workers(cell, workers), f"load.seed={seed}", *once])
+            judged = next(iter(search_verdicts(folder)), Verdict("invalid", "no trial was run"))
         verdict = f"{judged.word} ({judged.why})" if judged.why else judged.word
         if judged.word != "invalid":
             break
@@ -181,14 +180,6 @@ def try_workers(cell: AdvisedCell, workers: int, seed: int, out: Path) -> str:
 def _map(cell: AdvisedCell) -> str:
     """Return the scenario of a cell that burns its cost."""
     return MAP.format(system=cell.system, size=cell.size, cost=cell.cost)
-
-
-def _one_trial(rate: float) -> list[str]:
-    """Return the changes to a scenario with which its search runs one trial at this rate."""
-    rates = [f"search.lowest={0.99 * rate:g} /s", f"search.start={rate:g} /s", f"search.highest={rate:g} /s"]
-    times = [f"timing.settle={SETTLE_S:g} s", f"timing.window={TRIAL_S:g} s", f"timing.drain={DRAIN_S:g} s"]
-    budget = SETTLE_S + TRIAL_S + DRAIN_S + TRIAL_OVERHEAD_S
-    return ["search.strategy=bisection", f"search.budget={budget:g} s", *rates, *times]
 
 
 def _workers(cell: AdvisedCell, workers: int) -> str:

@@ -23,6 +23,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+from bench.analysis.verdict import Verdict
 from bench.model.measurement import Result
 from bench.plugins import registry
 from bench.storage.run_folder import read_results, read_run
@@ -43,7 +44,6 @@ SOAK = """\
 name: soak
 systems: [python/kafka]
 grid: {message_size: [1 kB]}
-search: {strategy: two-counter}
 """
 TRIALS, LATER_TRIALS = 6, 4
 """The budget of a search lasts for so many trials; for fewer where an earlier window tells where to begin."""
@@ -126,12 +126,7 @@ def measure_soaks(asked: argparse.Namespace) -> bool:
                 f"systems=[{result.cell.system}]",
                 f"grid.message_size=[{result.cell.message_bytes} B]",
                 f"grid.cpu_cost=[{result.cell.cpu_seconds * 1000:g} ms]",
-                f"search.lowest={0.99 * rate:.6g} /s",
-                *(f"search.{key}={rate:.6g} /s" for key in ("start", "highest")),
-                f"search.budget={SETTLE_S + asked.seconds + DRAIN_S + TRIAL_OVERHEAD_S:g} s",
-                f"timing.settle={SETTLE_S:g} s",
-                f"timing.window={asked.seconds:g} s",
-                f"timing.drain={DRAIN_S:g} s",
+                *one_trial(rate, asked.seconds, SETTLE_S, DRAIN_S),
                 *(
                     f"settings.{plugin}.{name}={value}"
                     for plugin, own in settings.items()
@@ -140,12 +135,30 @@ def measure_soaks(asked: argparse.Namespace) -> bool:
             ]
             cell = f"{result.cell.system}-{result.cell.message_bytes}-{result.cell.cpu_seconds:g}".replace("/", "-")
             folder = run_once(asked.out / f"soak-{cell}-{end}-{rate:.4g}", SOAK, changes)
-            trials = read_run_data(folder).cells[0].trials
-            words = [trial.verdict.word for trial in trials if trial.measurement.planned.purpose == "search"]
+            words = [verdict.word for verdict in search_verdicts(folder)]
             wrong = EXPECTED[end] is not None and EXPECTED[end] not in words
             right &= not wrong
             print(f"{cell} {end} {rate:.4g}/s: {', '.join(words)}{' WRONG' if wrong else ''}")
     return right
+
+
+def one_trial(rate: float, seconds: float, settle: float, drain: float) -> list[str]:
+    """Return the changes to a scenario with which the search of a cell runs one trial, at this rate in messages/s."""
+    return [
+        "search.strategy=two-counter",  # the first trial of a bisection is a shorter one
+        f"search.lowest={0.99 * rate:.6g} /s",
+        *(f"search.{key}={rate:.6g} /s" for key in ("start", "highest")),
+        f"search.budget={settle + seconds + drain + TRIAL_OVERHEAD_S:g} s",
+        f"timing.settle={settle:g} s",
+        f"timing.window={seconds:g} s",
+        f"timing.drain={drain:g} s",
+    ]
+
+
+def search_verdicts(folder: Path) -> list[Verdict]:
+    """Return the verdicts of the trials of a run's first cell, without those that only warmed it up."""
+    trials = read_run_data(folder).cells[0].trials
+    return [trial.verdict for trial in trials if trial.measurement.planned.purpose == "search"]
 
 
 def measure_beside(asked: argparse.Namespace) -> bool:
