@@ -31,7 +31,7 @@ Times = NDArray[np.float64]
 
 
 class _ThreadState:
-    """What a thread keeps from one call to the next."""
+    """State that a thread keeps from one call to the next."""
 
     def __init__(self) -> None:
         self.ahead_s = 0.0

@@ -42,7 +42,7 @@ class ElasticSystem(Struct, frozen=True):
 
 
 class SystemTexts(Struct, frozen=True):
-    """What a report says of one system; the same in each format."""
+    """Texts of a report about one system; the same in each format."""
 
     system: str
     summary: str
