@@ -217,6 +217,7 @@ def _variables(home: Path, folder: Path, cache: Path) -> Mapping[str, str]:
         "FLINK_CONF_DIR": str(folder),
         "FLINK_LOG_DIR": str(folder / "logs"),
         "FLINK_PID_DIR": str(folder),
+        "TMPDIR": str(folder / "tmp"),  # PyFlink makes folders in it, which a client that is killed leaves behind
         "_python_worker_execution_mode": "process",  # of a client: or functions may run as its threads
     }
 
