@@ -182,7 +182,7 @@ class Evidence:
         warm = self._warm
         if len(warm) <= self.parameters.max_contradictions:
             return False
-        if self._contrary_pairs(warm) > self.parameters.max_contradictions:
+        if self._contrary_pairs(warm) > self.parameters.max_contradictions or self._is_scattered(warm):
             return True
         middle = math.log(self.interval[1])
         wrong = sum(self._contradicts(reading, middle) for reading in warm)
@@ -206,6 +206,19 @@ class Evidence:
     @property
     def _warm(self) -> list[Reading]:
         return [each for each in self.known if not self.problem.cold or each.age > max(WARM_UPS_S)]
+
+    def _is_scattered(self, readings: list[Reading]) -> bool:
+        """Return True if long trials differ by far more than the noise within them: the capacity changes slowly.
+
+        Not after a death: a framework that was started again is slow at first.
+        """
+        parameters = self.parameters
+        spreads = [each.spread for each in readings if each.spread is not None]
+        long = sum(each.seconds >= parameters.long_trial for each in readings)
+        if self.deaths or long < parameters.min_long_trials or not spreads:
+            return False
+        noise = self.posterior.noise
+        return noise > max(parameters.max_noise, parameters.max_noise_ratio * median(spreads))
 
     def _contrary_pairs(self, readings: list[Reading]) -> int:
         """Return how many sustained trials have an own overloaded one that shows a clearly lower capacity.

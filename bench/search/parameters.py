@@ -84,5 +84,11 @@ class SearchParameters(Struct, frozen=True):
     its capacity a system may collapse"""
     max_contradictions: int = 2
     """more contradicting trials than this, and more than a third of all, end the search as unstable"""
+    long_trial: float = 20.0
+    min_long_trials: int = 6
+    """so many readings of at least `long_trial` seconds tell a capacity that changes from noise that lasts seconds"""
+    max_noise: float = 0.6
+    max_noise_ratio: float = 3.5
+    """noise between such trials, and the same as a multiple of the noise within them, above which they disagree"""
     typical_noise: float = 0.16
     """relative noise of the mean rate over one second, for the lower end of a bound and for contradictions"""
