@@ -18,7 +18,7 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from bench.analysis.stability import IDLE_RATIO, Stability
+from bench.analysis.stability import FEW_MESSAGES, IDLE_RATIO, Stability
 from bench.analysis.verdict import BACKLOG_GREW, BATCHES_GREW, NOT_DRAINED, PUSHED_BACK, Verdict
 from bench.model.measurement import Measurement
 
@@ -30,6 +30,8 @@ MAX_ESTIMATE_LOSS = 0.75
 """With a larger loss the few messages that were processed show no capacity."""
 NEAR_RATIO = 0.8
 """Batches that take at least this share of their interval show the capacity, nearly whatever their fixed cost is."""
+UNSEEN_MESSAGES = 1.5 * FEW_MESSAGES
+"""Messages by which the backlog of a sustained trial may have grown: FEW_MESSAGES from its first third to its end."""
 HEAD_S = 0.25
 """A counter is read from so long before the window on, and half an interval: a short window has few of its steps."""
 MIN_SLICES, MAX_SLICES, MIN_SLICE_S = 4, 8, 1.0
@@ -107,8 +109,8 @@ def _read(measurement: Measurement, verdict: Verdict, stability: Stability) -> R
         return estimate
     if verdict.word != "sustained":
         return None
-    ratio = max(1.0, stability.spacing)
-    return Reading("at least", rate * ratio, ratio, seconds)
+    ratio, sent = max(1.0, stability.spacing), rate * seconds
+    return Reading("at least", rate * ratio * sent / (sent + UNSEEN_MESSAGES), ratio, seconds)
 
 
 def _read_batches(measurement: Measurement) -> Reading | None:
