@@ -54,9 +54,15 @@ def trace_load(
 
 
 def participate(events: TraceEvents) -> Participation:
-    """Return the critical participation in four windows over a trace."""
-    begin_ns, end_ns = min(span.begin for span in events.spans), max(span.end for span in events.spans)
-    windows = Windows(begin_ns, -(-(end_ns - begin_ns) // WINDOWS), WINDOWS)
+    """Return the critical participation in four windows, up to the moment until which every worker has reported.
+
+    Workers report some time apart: behind it, the send of a message for which another worker waited may be missing.
+    """
+    reported: dict[str, int] = {}
+    for span in events.spans:
+        reported[span.worker] = max(span.end, reported.get(span.worker, 0))
+    begin_ns, end_ns = min(span.begin for span in events.spans), min(reported.values())
+    windows = Windows(begin_ns, (end_ns - begin_ns) // WINDOWS, WINDOWS)
     return compute_participation(make_events(events.spans, events.messages), windows)
 
 
