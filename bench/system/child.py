@@ -75,9 +75,10 @@ class Child:
         """Return the pids of the session's running processes, whatever process group they are in."""
         return [] if self._reaped else [stat.pid for stat in members_of(self.pid)]
 
-    def exit_error(self) -> ProcessDiedError:
-        """Return the error to raise for a child that ended: its exit code and the last lines of its log."""
-        return ProcessDiedError(f"{self.name} ended with exit code {self.exit_code}", self.log, _last_lines(self.log))
+    def exit_error(self, what: str = "") -> ProcessDiedError:
+        """Return the error to raise for a child that ended, or for `what` of it did: with the last lines of its log."""
+        what = what or f"{self.name} ended with exit code {self.exit_code}"
+        return ProcessDiedError(what, self.log, _last_lines(self.log))
 
     def receive(self, timeout: float = 0) -> list[Any]:
         """Return the messages since the last call, waiting at most `timeout` seconds for the first.

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from bench.elasticity.live_samples import WorkerCounters
-from bench.errors import PluginError, ProcessDiedError
+from bench.errors import PluginError
 from bench.model.cell import Cell
 from bench.plugins import registry
 from bench.plugins.environment import RunEnvironment
@@ -155,7 +155,7 @@ class RunningStream:
             traces += [report for report in heard if isinstance(report, ProcessingReport)]
         self._cluster.check()
         if ended > self._scaling.ended and not reports:
-            raise ProcessDiedError(f"a PE of {self._stream} ended")
+            raise self._cluster.pe_ended(self._stream)
         self._scaling.step()
         return reports + traces
 

@@ -8,7 +8,7 @@ import sys
 from msgspec import Struct
 
 from bench.config.address import Address
-from bench.errors import NotReadyError, SiteError
+from bench.errors import NotReadyError, ProcessDiedError, SiteError
 from bench.model.cell import Cell
 from bench.plugins.environment import RunEnvironment
 from bench.services.credentials import read_secret
@@ -82,6 +82,10 @@ class EmbeddedHarmonicioCluster:
         """Return an error to raise, with the worker's log: its PEs write there."""
         return NotReadyError(what, self._worker.log)
 
+    def pe_ended(self, stream: str) -> ProcessDiedError:
+        """Return an error to raise; the worker's log has the exit code and what the PE wrote."""
+        return self._worker.exit_error(f"a PE of {stream} ended")
+
     def others(self, _: str) -> list[str]:
         """Return no stream: nobody else knows of this cluster."""
         return []
@@ -117,6 +121,10 @@ class SiteHarmonicioCluster:
     def not_ready(self, what: str) -> SiteError:
         """Return an error to raise; the PEs' logs are on the workers' hosts."""
         return SiteError(f"{what}; the logs of its PEs are on the hosts of its workers")
+
+    def pe_ended(self, stream: str) -> ProcessDiedError:
+        """Return an error to raise."""
+        return ProcessDiedError(f"a PE of {stream} ended; its log is on the host of its worker")
 
     def others(self, stream: str) -> list[str]:
         """Return the other streams for which PEs run or are wanted: they would take the CPU that is measured."""

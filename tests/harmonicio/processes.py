@@ -16,6 +16,17 @@ from frameworks.harmonicio.engine.operator_client import OperatorClient
 
 DEADLINE = 60.0
 HERE = Path(__file__).parent
+PE_ENVIRONMENT = {
+    "HDE_NODE_NAME": "img",
+    "HDE_NODE_ADDR": "127.0.0.1",
+    "HDE_NODE_DATA_PORT": "80",
+    "HDE_NODE_PORT": "9001",
+    "HDE_MASTER_ADDR": "127.0.0.1",
+    "HDE_MASTER_PORT": "8080",
+    "HOSTNAME": "0123456789ab",
+    "HARMONICIO_FUNCTION": "pe_functions:plain",
+}
+"""What a worker tells a PE that runs in a container."""
 
 
 def wait_until(condition, what):

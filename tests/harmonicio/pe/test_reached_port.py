@@ -8,21 +8,9 @@ import sys
 
 import pytest
 from legacy_peers import LegacyMaster
-from processes import HERE, free_port, wait_until
+from processes import HERE, PE_ENVIRONMENT, free_port, wait_until
 
 from frameworks.harmonicio.engine.config import read_pe_config
-
-INSIDE = {
-    "HDE_NODE_NAME": "img",
-    "HDE_NODE_ADDR": "127.0.0.1",
-    "HDE_NODE_DATA_PORT": "80",
-    "HDE_NODE_PORT": "9001",
-    "HDE_MASTER_ADDR": "127.0.0.1",
-    "HDE_MASTER_PORT": "8080",
-    "HOSTNAME": "0123456789ab",
-    "HARMONICIO_FUNCTION": "pe_functions:plain",
-}
-"""What a worker tells a PE that runs in a container."""
 
 
 @pytest.fixture
@@ -35,7 +23,7 @@ def start(tmp_path):
         ports = {"HDE_NODE_DATA_PORT": inside, "HDE_NODE_PORT": outside, "HDE_MASTER_PORT": master_port}
         environment = {
             **os.environ,
-            **INSIDE,
+            **PE_ENVIRONMENT,
             **{name: str(port) for name, port in ports.items()},
             "PYTHONPATH": str(HERE),
         }
@@ -72,6 +60,6 @@ def test_a_legacy_master_gets_the_port_of_the_host(start):
 
 def test_without_a_port_of_the_host_both_ports_are_the_same():
     """Legacy workers set both, others may not."""
-    config = read_pe_config({name: value for name, value in INSIDE.items() if name != "HDE_NODE_PORT"})
-    assert (read_pe_config(INSIDE).port, read_pe_config(INSIDE).reached_port) == (80, 9001)
+    config = read_pe_config({name: value for name, value in PE_ENVIRONMENT.items() if name != "HDE_NODE_PORT"})
+    assert (read_pe_config(PE_ENVIRONMENT).port, read_pe_config(PE_ENVIRONMENT).reached_port) == (80, 9001)
     assert (config.port, config.reached_port) == (80, 80)

@@ -36,17 +36,22 @@ def main() -> None:
     try:
         config = read_pe_config(os.environ)
         _limit(os.environ)
+        listener = _listen(config)  # first: a function may tell others that this PE runs
         function = UserFunction(config.spec, config.settings)
     except ConfigError as error:
         logger.error("%s", error)  # noqa: TRY400  one line is enough
         sys.exit(1)
+    sys.exit(serve(config, listener, function))
+
+
+def _listen(config: PeConfig) -> socket.socket:
+    """Return a socket that listens; ends the process where another one took the port since the worker chose it."""
+    family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
     try:
-        family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
-        listener = socket.create_server((config.host, config.port), family=family)
+        return socket.create_server((config.host, config.port), family=family)
     except OSError as error:
         logger.error("no socket at %s:%d: %s", config.host, config.port, error)  # noqa: TRY400
         sys.exit(2)
-    sys.exit(serve(config, listener, function))
 
 
 def serve(config: PeConfig, listener: socket.socket, function: UserFunction) -> int:
