@@ -63,7 +63,7 @@ class FuzzRecord(Struct, frozen=True, tag="fuzz"):
     inputs: int
     seconds: float
     grown_bytes: int
-    """by which the memory of the process has grown after the first tenth"""
+    """by which the memory of the process has grown in the second half, or since the first piece if that is too much"""
     violations: tuple[str, ...]
 
 

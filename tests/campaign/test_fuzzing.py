@@ -1,5 +1,7 @@
 """Invented input ends in a foreseen error or in nothing: what was saved, and some new of a fixed seed."""
 
+from contextlib import nullcontext
+
 import pytest
 
 from tests.campaign import fuzzing
@@ -32,6 +34,31 @@ def test_fuzzing_goes_on_where_its_log_ends(tmp_path, monkeypatch):
     assert [record.inputs for record in first] == [100, 100, 50]
     assert [record.inputs for record in second] == [100, 50]
     assert len(log.records()) == 5
+
+
+class Keeping:
+    """A target that keeps 300 kB of memory with each input."""
+
+    seeds, expected = [b"x"], ()
+
+    def __init__(self):
+        self._kept = []
+
+    def read(self, data):
+        self._kept.append(b"x" * 300_000)
+
+    def repair(self, data):
+        return data
+
+
+def test_memory_that_is_kept_is_a_violation_once_it_is_too_much(tmp_path, monkeypatch):
+    """Also where each piece keeps little of it."""
+    kept = Keeping()
+    monkeypatch.setattr(fuzzing, "PIECE", 100)
+    monkeypatch.setitem(fuzzing.TARGETS, "keeping", lambda _: nullcontext(kept))
+    records = list(fuzzing.fuzz_on("keeping", 600, 1, Log(tmp_path / "log.jsonl"), seconds=60))
+    assert [bool(record.violations) for record in records] == [False, False, False, True, True, True]
+    assert "MiB since the first piece" in records[3].violations[0]
 
 
 def test_inputs_that_reach_further_are_saved(tmp_path, monkeypatch):
