@@ -26,6 +26,9 @@ POLL_TIMEOUT_MS, API_TIMEOUT_MS = 40_000, 30_000
 60 s, longer than the next query may take to start."""
 AHEAD_BYTES, AHEAD_MESSAGES = 64 * 10**6, 10_000
 """That each task of the Pulsar source fetches ahead: 1,000 messages as shipped are 10 GB where a message has 10 MB."""
+DELETE_FROM_BYTES = 100_000
+"""Size of messages from which Spark deletes the files that it has read. If they are kept, a long stream always needs
+new memory, and a short trial does not show what that costs (decision 0216). Spark deletes one by one."""
 _CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 """Writes a batch's two checkpoint files in 30 ms instead of 100: the other one starts a `chmod` for each on a local
 disk."""
@@ -43,8 +46,9 @@ class SparkSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """4g when competent, 1g as shipped."""
     tcp: Literal["receiver", "socket"] = "receiver"
     """Spark Streaming's socket receiver, or the socket source of Structured Streaming; one for each sender."""
-    clean: Literal["between trials", "delete"] = "between trials"
-    """Who removes files that were read: the source when a trial is over, or Spark itself all the time."""
+    clean: Literal["by size", "between trials", "delete"] = "by size"
+    """Who removes files that were read: the source when a trial is over, or Spark itself all the time (delete). By
+    size, Spark does where a message has at least 100 kB, unless the preset is `shipped`."""
     conf: Mapping[str, Value] = {}
     """More Spark settings, such as {"spark.python.worker.reuse": false}."""
     options: Mapping[str, Value] = {}
@@ -105,10 +109,10 @@ def query_conf(settings: SparkSettings, reader: Reader, message_bytes: int) -> d
     return _texts({key: value for key, value in conf.items() if key not in settings.conf})
 
 
-def reader_options(settings: SparkSettings, reader: Reader, endpoint: Endpoint) -> dict[str, str]:
+def reader_options(settings: SparkSettings, reader: Reader, endpoint: Endpoint, message_bytes: int) -> dict[str, str]:
     """Return the options of the stream's reader."""
     options: dict[str, Value] = {}
-    if reader == "files" and settings.clean == "delete":
+    if reader == "files" and _deletes(settings, message_bytes):
         options["cleanSource"] = "delete"
     if reader == "kafka":
         options |= {f"kafka.{key}": value for key, value in kafka_secrets.kafka_settings(endpoint.client).items()}
@@ -121,6 +125,13 @@ def reader_options(settings: SparkSettings, reader: Reader, endpoint: Endpoint) 
             size = int(endpoint.client["message_bytes"])
             options["receiverQueueSize"] = max(1, min(AHEAD_MESSAGES, AHEAD_BYTES // size))
     return _texts({**options, **settings.options})
+
+
+def _deletes(settings: SparkSettings, message_bytes: int) -> bool:
+    """Return whether Spark deletes the files that it has read."""
+    if settings.clean == "by size":
+        return settings.preset == "competent" and message_bytes >= DELETE_FROM_BYTES
+    return settings.clean == "delete"
 
 
 def storage_level(settings: SparkSettings) -> str:

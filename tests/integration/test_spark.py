@@ -6,6 +6,7 @@ import sys
 import time
 from contextlib import ExitStack, closing, contextmanager
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import psutil
@@ -116,6 +117,22 @@ def test_the_cost_is_burnt(env):
         counts = processed_counts(framework, 20)
     assert counts.cpu_requested_s == pytest.approx(1.0)
     assert 1.0 <= counts.cpu_used_s / counts.cpu_requested_s < 1.01
+
+
+@pytest.mark.real
+@pytest.mark.parametrize(("size", "deleted"), [(1000, False), (100_000, True)], ids=["kept", "deleted"])
+def test_large_files_that_were_read_are_deleted_in_the_trial(env, size, deleted):
+    """Each message counts once; Spark deletes the files of a batch when a later one is done."""
+    with reading(env, "files", size) as (endpoint, load, framework):
+        for run in (1, 2, 3):
+            send(load, run, size, 40)
+            assert processed_counts(framework, 40).reconcile({0: 40}) == (0, 0)
+        deadline, left = time.monotonic() + DEADLINE, 120
+        while deleted and left > 80:
+            assert time.monotonic() < deadline, "no file was deleted"
+            left = len(list(Path(endpoint.address).iterdir()))
+            time.sleep(0.02)
+        assert deleted or len(list(Path(endpoint.address).iterdir())) == 120
 
 
 @pytest.mark.real
@@ -233,7 +250,8 @@ def test_a_scenario_can_ask_for_what_spark_ships(tmp_path):
         shipped, cores=2, receivers=1, site=None, folder=tmp_path
     )
     assert query_conf(shipped, "files", 100) == {}
-    assert reader_options(shipped, "kafka", Endpoint("kafka", "h:1", "t")) == {}
+    assert reader_options(shipped, "kafka", Endpoint("kafka", "h:1", "t"), 100) == {}
+    assert reader_options(shipped, "files", Endpoint("files", "/x"), 10**6) == {}
 
 
 def test_the_last_word_is_the_scenarios(tmp_path):
@@ -243,7 +261,7 @@ def test_the_last_word_is_the_scenarios(tmp_path):
     )
     assert session_conf(settings, cores=2, receivers=0, site=None, folder=tmp_path)["spark.driver.memory"] == "2g"
     assert "spark.sql.files.openCostInBytes" not in query_conf(settings, "files", 100)
-    assert reader_options(settings, "files", Endpoint("files", "/x")) == {"maxFilesPerTrigger": "9"}
+    assert reader_options(settings, "files", Endpoint("files", "/x"), 100) == {"maxFilesPerTrigger": "9"}
 
 
 def test_an_external_master_is_a_site_away(tmp_path):
@@ -264,7 +282,7 @@ def test_what_a_client_needs_to_be_let_in_reaches_sparks_consumer(tmp_path):
     (tmp_path / "ca.crt").write_text("CERTIFICATE\n")
     client = {"user": "bench", "password_file": str(tmp_path / "password"), "ca_file": str(tmp_path / "ca.crt")}
     endpoint = Endpoint("kafka", "h:1", "t", client={"acks": 1, **client})
-    options = reader_options(SparkSettings(preset="shipped"), "kafka", endpoint)
+    options = reader_options(SparkSettings(preset="shipped"), "kafka", endpoint, 100)
     assert options["kafka.security.protocol"] == "SASL_SSL"
     assert {key.split(".")[1] for key in options} == {"security", "sasl", "ssl"}
 
@@ -283,7 +301,7 @@ def test_the_secret_of_a_cluster_stands_in_no_argument_of_a_process(tmp_path, re
 def test_pulsars_reader_fetches_no_more_ahead_than_memory_takes():
     """Few messages where they are large; and it is let in as the endpoint says."""
     client = {"message_bytes": 10**7, "token_file": "/t", "ca_file": ""}
-    options = reader_options(SparkSettings(), "pulsar", Endpoint("pulsar", "pulsar://h:1", "t", client=client))
+    options = reader_options(SparkSettings(), "pulsar", Endpoint("pulsar", "pulsar://h:1", "t", client=client), 100)
     assert options == {"tokenFile": "/t", "caFile": "", "receiverQueueSize": "6"}
 
 
