@@ -27,6 +27,9 @@ WARM_UP_WEIGHTS, COLD_WEIGHTS = (0.98, 0.008, 0.008, 0.004), (0.16, 0.28, 0.28, 
 COLD_SHARE = 0.6
 """Speed of a system that has just started, as a share of its speed when warm. The work that a scenario asks for with
 each message takes its time at any speed."""
+COLD_SD = 0.6
+"""Additional standard deviation of a reading for each unit of speed that a cold system lacks: how the speed rises from
+its share in the beginning to one is not known, and while it rises, batches of one trial differ."""
 WARM_UP_FLOOR = 0.02
 """Least probability of each time until full speed, whatever other cells show."""
 SPREAD_FACTOR, SPREAD_SD = 3.0, 0.4
@@ -141,7 +144,7 @@ def _probabilities(
     density = np.ones_like(thetas)
     if prior.centre is not None:
         density = np.exp(-0.5 * ((thetas - math.log(prior.centre)) / prior.sd) ** 2) + PRIOR_FLOOR
-    of_shares = np.ones_like(shares)
+    of_shares = 1 - shares  # large ones are rare, and few readings cannot tell
     if prior.fixed_share is not None:
         of_shares = np.exp(-0.5 * ((shares - prior.fixed_share) / SHARE_SD) ** 2) + PRIOR_FLOOR
     sigmas = np.log(_noise_weights(prior)) + _log_likelihood_of_noise(readings)
@@ -223,13 +226,16 @@ def _log_likelihood_of_noise(readings: Sequence[Reading]) -> Grid:
 def _log_likelihood(thetas: Grid, reading: Reading, shares: Grid, speed: float) -> Grid:
     """Return ln L of shape (fixed shares, noises, capacities), of a system at `speed`, as a share of its full speed.
 
-    At full speed the same messages would have taken `speed` times as long.
+    At full speed the same messages would have taken `speed` times as long. Whether this is true of the fixed part of a
+    batch, too, is not known: the estimate lies between both, as far from one as from the other.
     """
     sd = np.sqrt(SIGMAS**2 / reading.seconds + MIN_SD**2)[None, :, None]
     ratio = reading.ratio * speed
     possible = shares < ratio
     above_fixed = np.where(possible, ratio - shares, 1.0)
-    middles = np.where(possible, np.log(reading.rate * (1 - shares) / above_fixed), math.inf)
+    without_fixed = np.where(possible, (reading.ratio - shares) * speed, 1.0)
+    middles = np.where(possible, np.log(reading.rate * (1 - shares) / np.sqrt(above_fixed * without_fixed)), math.inf)
+    between = np.log(without_fixed / above_fixed) / 2
     if reading.kind != "estimate":
         z = (thetas[None, None, :] - middles[:, None, None]) / (sd * (ratio / above_fixed)[:, None, None])
         probability = _phi(z + LENIENCE) if reading.kind == "at least" else _phi(-z)
@@ -238,9 +244,14 @@ def _log_likelihood(thetas: Grid, reading: Reading, shares: Grid, speed: float) 
     beyond = STARVED_EXCESS_SD if reading.starved else EXCESS_SD
     far = beyond * reading.excess * (1 + reading.excess) + EXTRAPOLATION_SD * max(0.0, -math.log(reading.ratio))
     middles, far = middles + reading.doubt / 2, far + reading.doubt / 2
-    wide = np.sqrt((sd * (ratio / above_fixed)[:, None, None]) ** 2 + np.reshape(step**2 + far**2, (-1, 1, 1)))
+    cold = COLD_SD * (1 - speed)
+    other = np.reshape(step**2 + far**2 + between**2 + cold**2, (-1, 1, 1))
+    wide = np.sqrt((sd * (ratio / above_fixed)[:, None, None]) ** 2 + other)
     z = (thetas[None, None, :] - np.where(possible, middles, 0.0)[:, None, None]) / wide
-    density = np.where(possible[:, None, None], np.exp(-0.5 * z * z) / wide, 0.0)
+    # The ratio is what was seen. A density of the ratio is one of the capacity times this, squared if all noise were in
+    # the whole time of a batch, and not at all if it were in the messages' part: the root is between.
+    seen = np.sqrt(ratio / above_fixed)[:, None, None]
+    density = np.where(possible[:, None, None], np.exp(-0.5 * z * z) / wide * seen, 0.0)
     return np.asarray(np.log(density + OUTLIER_DENSITY))
 
 
