@@ -68,6 +68,7 @@ def test_the_site_file_has_the_defaults_of_the_other_roles() -> None:
     assert site_file["site_file_ports"] == {
         "kafka": default("kafka", "port"),
         "spark": default("spark", "master_port"),
+        "flink": default("flink", "rest_port"),
         "pulsar": default("pulsar", "port"),
         "pulsar_web": default("pulsar", "web_port"),
         "harmonicio": default("harmonicio", "master_port"),
@@ -81,4 +82,5 @@ def test_the_site_file_has_the_defaults_of_the_other_roles() -> None:
     for name in ("driver", "block", "source"):
         assert f"'{default('load_generator', f'{name}_ports')}'" in site_file[f"site_file_{name}_ports"]
     assert f"'{default('nfs', 'folder')}'" in site_file["site_file_folder"]
+    assert f"'{default('flink', 'environment')}'" in site_file["site_file_flink_python"]
     assert site_file["site_file_user"] == default("kafka", "user") == default("pulsar", "user")
