@@ -1,4 +1,4 @@
-"""Tests of a site with Flink on three new hosts.
+"""Tests of a site with Flink and Prometheus on three new hosts.
 
 They need root and tests/hosts.sh. The tests build on each other: each one continues where the previous one has ended.
 Where this machine has Flink (`bench install flink`), it is copied to the hosts, which otherwise download it.
@@ -22,7 +22,11 @@ SCENARIO = ROOT / "scenarios" / "site-smoke.yaml"
 EXECUTE = [str(ANSIBLE / "tests" / "hosts.sh"), "exec"]
 INVENTORY = ANSIBLE / "tests" / "inventories" / "flink.yml"
 HOSTS = {"framework-1": "172.30.99.12", "framework-2": "172.30.99.14", "load-1": "172.30.99.13"}
-UNITS = {"framework-1": {"flink-jobmanager", "flink-taskmanager"}, "framework-2": {"flink-taskmanager"}}
+UNITS = {
+    "framework-1": {"flink-jobmanager", "flink-taskmanager"},
+    "framework-2": {"flink-taskmanager"},
+    "load-1": {"stream-bench-prometheus"},
+}
 CACHE = "/opt/stream-bench/cache/stream-bench/environments"
 CACHES = {
     "framework-1": CACHE,
@@ -31,7 +35,7 @@ CACHES = {
 }
 UNPACK = """
 mkdir -p "$0" && tar -x -C "$0" && cd "$0/$1" && chmod a+w .
-ln -sf /usr/bin/python3 bin/python3 && sed -i 's|^home = .*|home = /usr/bin|' pyvenv.cfg
+ln -sf /usr/bin/python3 bin/python && ln -sf python bin/python3 && sed -i 's|^home = .*|home = /usr/bin|' pyvenv.cfg
 """
 """sh: an environment from the standard input; its Python is the host's, of the same version."""
 Play = Callable[..., Any]
@@ -56,15 +60,16 @@ def hosts_with_flink(new_hosts: None) -> None:
 
 
 def test_site_yml_installs_all_services(play: Play, running_units: RunningUnits) -> None:
-    """The JobManager and both TaskManagers run, none of them as root."""
+    """The JobManager, both TaskManagers and Prometheus run, none of them as root."""
     play("site.yml", INVENTORY, fast=True)
     assert running_units() == UNITS
 
 
 def test_check_yml_finds_no_problem(play: Play) -> None:
-    """Messages pass through a job on both TaskManagers, and the doctor reports no problem."""
+    """Messages pass through a job on both TaskManagers, Prometheus reads all hosts, and the doctor is content."""
     result = play("check.yml", INVENTORY, fast=True)
     assert "1000 messages went through a job in 172.30.99.12:8083" in result.output
+    assert "Prometheus at 172.30.99.13:9090 reads 3 node exporters" in result.output
     assert "ok   framework-2: flink-taskmanager 2.3.0 runs" in result.output
 
 

@@ -22,6 +22,7 @@ GROUPS = {
     "harmonicio_master": (1,),
     "harmonicio_workers": (),
     "nfs": (1,),
+    "monitoring": (1,),
     "load_master": (1,),
     "load_workers": (),
 }
@@ -66,6 +67,7 @@ PORTS = {
     "harmonicio_master": {"harmonicio_master_port": 8090, "harmonicio_data_port": 8091},
     "harmonicio_workers": {"harmonicio_worker_port": 8092, "harmonicio_pe_ports": [9000, 9100]},
     "nfs": {"nfs_port": 2049},
+    "monitoring": {"prometheus_port": 9090},
     "load_master": {
         "load_generator_worker_port": 5557,
         "load_generator_local_port": 5556,
@@ -171,6 +173,7 @@ def _check_hosts(groups: Mapping[str, list[str]], hosts: Mapping[str, Mapping[st
         "brokers": {host for name in ("kafka", "kafka_controllers", "pulsar") for host in groups.get(name, [])},
         "frameworks": {host for pair in FRAMEWORKS.items() for name in pair for host in groups.get(name, [])},
         "load": {host for name in ("load_master", "load_workers") for host in groups.get(name, [])},
+        "monitoring": set(groups.get("monitoring", [])),
     }
     site_hosts = {host for name in GROUPS for host in groups.get(name, [])}
     for host in sorted(hosts):
