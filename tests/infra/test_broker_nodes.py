@@ -96,6 +96,13 @@ def test_messages_may_lie_on_several_disks(configurations: Configurations) -> No
     assert nodes["b1"]["log.dirs"] == "/disk1/kafka,/disk2/kafka"
 
 
+def test_a_bookie_listens_at_its_own_address(write: Callable[..., Mapping[str, str]]) -> None:
+    """BookKeeper takes the advertised address where an interface is named, and all addresses where none is."""
+    texts = write("pulsar/templates/bookie.conf", "pulsar", {"pulsar": ["p1"]}, {"pulsar_bookie_direct": "512m"})
+    options = read_properties(texts["p1"])
+    assert (options["listeningInterface"], options["advertisedAddress"]) == ("default", "p1.lab")
+
+
 @pytest.mark.parametrize(
     ("last", "allowed"),
     [("10.0.0.3", ["10.0.0.1", "10.0.0.2", "10.0.0.3"]), ("p3.lab", ["10.0.0.0/24"])],

@@ -81,7 +81,19 @@ def test_a_missing_inventory_file_is_rejected(play: Play) -> None:
 
 @pytest.mark.parametrize(
     "playbook",
-    ["site", "brokers", "frameworks", "load", "check", "run", "restart", "upgrade", "collect", "teardown"],
+    [
+        "site",
+        "brokers",
+        "frameworks",
+        "monitoring",
+        "load",
+        "check",
+        "run",
+        "restart",
+        "upgrade",
+        "collect",
+        "teardown",
+    ],
 )
 def test_every_playbook_checks_the_inventory_first(playbook: str) -> None:
     """The first play of every playbook is the inventory check."""
@@ -101,7 +113,8 @@ def test_a_limit_does_not_skip_the_inventory_check(play: Play) -> None:
 def test_the_inventory_check_has_the_default_ports_of_the_roles(rules: ModuleType) -> None:
     """The ports of the rule are the defaults of the roles."""
     for group, ports in rules.PORTS.items():
-        named = {"all": "node_exporter", "load_master": "load_generator", "load_workers": "load_generator"}
+        named = {"all": "node_exporter", "monitoring": "prometheus"}
+        named |= dict.fromkeys(("load_master", "load_workers"), "load_generator")
         role = named.get(group, group.partition("_")[0])
         defaults = yaml.safe_load((ANSIBLE / "roles" / role / "defaults" / "main.yml").read_text())
         assert ports == {name: defaults[name] for name in ports}

@@ -11,6 +11,7 @@ import pytest
 
 ANSIBLE = Path(__file__).parents[2] / "infra" / "ansible"
 LOCK = Path(__file__).parents[2] / "bench" / "services" / "jars.lock"
+FLINK_LOCK = Path(__file__).parents[2] / "frameworks" / "flink" / "requirements.lock"
 JAR = b"content of a jar"
 SHA256 = hashlib.sha256(JAR).hexdigest()
 
@@ -115,8 +116,9 @@ def test_versions_come_from_the_files_that_pin_them() -> None:
     versions = {program: pinned.pinned_version(program) for program in pinned.PINS}
     assert f"org.apache.kafka:kafka_2.13:{versions['kafka']}:" in LOCK.read_text()
     assert f"org.apache.pulsar:pulsar-broker:{versions['pulsar']}:" in LOCK.read_text()
-    with pytest.raises(ValueError, match="allowed: kafka, pulsar, spark, stream-bench"):
-        pinned.pinned_version("flink")
+    assert f"apache-flink=={versions['flink']} " in FLINK_LOCK.read_text()
+    with pytest.raises(ValueError, match="allowed: kafka, pulsar, flink, spark, stream-bench"):
+        pinned.pinned_version("storm")
 
 
 @pytest.mark.parametrize(

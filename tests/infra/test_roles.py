@@ -1,5 +1,7 @@
 """Tests of rules for all roles and playbooks, checked on their files."""
 
+import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +50,23 @@ def test_playbooks_contain_only_roles(playbook: Path) -> None:
         assert "roles" in play or "ansible.builtin.import_playbook" in play or play.get("gather_facts"), play["name"]
 
 
+@pytest.mark.parametrize("playbook", PLAYBOOKS, ids=lambda path: path.stem)
+def test_every_role_of_a_playbook_has_its_name_as_a_tag(playbook: Path) -> None:
+    """What is checked before hosts are changed runs with any tag."""
+    always = {"inventory": {"inventory", "always"}, "preflight": {"preflight", "always"}}
+    for play in read(playbook):
+        for role in play.get("roles", []):
+            name = role["role"]
+            assert set(role["tags"]) >= always.get(name, {name}), playbook
+
+
+def test_a_tag_selects_one_role(play: Callable[..., Any]) -> None:
+    """The others only look at their variables; the inventory and the hosts are checked."""
+    inventory = ANSIBLE / "inventories" / "existing" / "hosts.yml"
+    listed = play("site.yml", inventory, "--tags", "kafka", "--list-tasks").output
+    assert {"inventory", "preflight", "volume", "kafka"} == set(re.findall(r"^ +(\w+) : (?!Validating)", listed, re.M))
+
+
 def test_no_version_can_be_set() -> None:
     """A variable would only change labels: what is installed follows the files that pin it."""
     options = [
@@ -68,6 +87,7 @@ def test_the_site_file_has_the_defaults_of_the_other_roles() -> None:
     assert site_file["site_file_ports"] == {
         "kafka": default("kafka", "port"),
         "spark": default("spark", "master_port"),
+        "flink": default("flink", "rest_port"),
         "pulsar": default("pulsar", "port"),
         "pulsar_web": default("pulsar", "web_port"),
         "harmonicio": default("harmonicio", "master_port"),
@@ -81,4 +101,5 @@ def test_the_site_file_has_the_defaults_of_the_other_roles() -> None:
     for name in ("driver", "block", "source"):
         assert f"'{default('load_generator', f'{name}_ports')}'" in site_file[f"site_file_{name}_ports"]
     assert f"'{default('nfs', 'folder')}'" in site_file["site_file_folder"]
+    assert f"'{default('flink', 'environment')}'" in site_file["site_file_flink_python"]
     assert site_file["site_file_user"] == default("kafka", "user") == default("pulsar", "user")

@@ -11,6 +11,7 @@ import pytest
 
 from bench.plugins.site_file import read_site_file
 from bench.units import Size
+from frameworks.flink.site import FlinkSite
 from frameworks.harmonicio.site import HarmonicioSite
 from producers.files.site import FilesSite
 from producers.pulsar.site import PulsarSite
@@ -23,6 +24,8 @@ GROUPS = {
     "pulsar": ["b-1", "b-2", "b-3"],
     "spark_master": ["f-1"],
     "spark_workers": ["f-1", "f-2"],
+    "flink_jobmanager": ["f-1"],
+    "flink_taskmanagers": ["f-1", "f-2"],
     "harmonicio_master": ["f-1"],
     "harmonicio_workers": ["f-2"],
     "nfs": ["b-1"],
@@ -36,6 +39,9 @@ CHANGED = {
     "site_disk": "500 MB/s",
     "spark_master_port": 17077,
     "spark_executor_ports": "17140-17149",
+    "flink_rest_port": 18083,
+    "flink_slots": 3,
+    "flink_environment": "/srv/flink",
     "pulsar_port": 16650,
     "pulsar_web_port": 18080,
     "pulsar_copies": 3,
@@ -94,8 +100,11 @@ def test_the_site_file_has_a_section_for_every_group(write_site_file: Callable[.
     )
     assert site.sections["kafka"].replication == 1
     assert site.sections["harmonicio"] == HarmonicioSite("10.0.0.4:8090", "10.0.0.4:8091", "10.0.0.6:7215", cores=cores)
+    python = "/opt/stream-bench/flink/bin/python"
+    assert site.sections["flink"] == FlinkSite("10.0.0.4:8083", "10.0.0.6:7214", python=python, cores=2 * cores)
     assert (site.sections["files"], site.sections["tcp"]) == (FilesSite("/srv/stream"), TcpSite("10.0.0.6:7200"))
-    assert site.hosts["f-2"].services == {"spark-worker": "4.2.0", "harmonicio-worker": "0.1.0"}
+    services = {"spark-worker": "4.2.0", "flink-taskmanager": "2.3.0", "harmonicio-worker": "0.1.0"}
+    assert site.hosts["f-2"].services == services
     assert write_site_file().changed == {"l-1": 0}
 
 
@@ -111,6 +120,15 @@ def test_load_workers_get_an_address_of_their_host_for_each_process(
     assert site.sections["files"] == FilesSite("/srv/stream", load_hosts=True)
     assert site.load is not None
     assert site.load.workers == 6
+
+
+def test_a_host_that_only_watches_is_left_out(
+    write_site_file: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing runs there that is measured."""
+    monkeypatch.setitem(GROUPS, "monitoring", ["m-1"])
+    write_site_file()
+    assert set(read_site_file(tmp_path / "site.yaml").hosts) == {"b-1", "b-2", "b-3", "f-1", "f-2", "l-1"}
 
 
 def test_variables_of_other_roles_take_precedence(write_site_file: Callable[..., Any], tmp_path: Path) -> None:
@@ -132,6 +150,9 @@ def test_variables_of_other_roles_take_precedence(write_site_file: Callable[...,
     assert (site.sections["harmonicio"].master, site.sections["harmonicio"].data) == (
         "10.0.0.4:18090",
         "10.0.0.4:18091",
+    )
+    assert site.sections["flink"] == FlinkSite(
+        "10.0.0.4:18083", "10.0.0.6:17202", python="/srv/flink/bin/python", cores=6
     )
     assert site.sections["harmonicio"].token_file == str(tmp_path / "operator")
     assert len((tmp_path / "operator").read_text().strip()) == 64

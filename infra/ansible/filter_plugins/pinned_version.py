@@ -8,6 +8,7 @@ ROOT = Path(__file__).resolve().parents[3]
 PINS = {
     "kafka": ("bench/services/jars.lock", r"^ +org\.apache\.kafka:kafka_2\.13:([^:\s]+):"),
     "pulsar": ("bench/services/jars.lock", r"^ +org\.apache\.pulsar:pulsar-broker:([^:\s]+):"),
+    "flink": ("frameworks/flink/requirements.lock", r"^apache-flink==(\S+) "),
     "spark": ("constraints.txt", r"^pyspark==(\S+)$"),
     "stream-bench": ("pyproject.toml", r'^version = "([^"]+)"$'),
 }

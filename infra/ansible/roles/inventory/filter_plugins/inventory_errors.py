@@ -17,21 +17,29 @@ GROUPS = {
     "pulsar": (1, 3),
     "spark_master": (1,),
     "spark_workers": (),
+    "flink_jobmanager": (1,),
+    "flink_taskmanagers": (),
     "harmonicio_master": (1,),
     "harmonicio_workers": (),
     "nfs": (1,),
+    "monitoring": (1,),
     "load_master": (1,),
     "load_workers": (),
 }
 """The groups of a site with the allowed numbers of hosts; () allows any number."""
-FRAMEWORKS = ("spark_master", "spark_workers", "harmonicio_master", "harmonicio_workers")
+FRAMEWORKS = {
+    "spark_master": "spark_workers",
+    "flink_jobmanager": "flink_taskmanagers",
+    "harmonicio_master": "harmonicio_workers",
+}
+"""For each framework the group of its master and the one of its workers: neither has hosts without the other."""
 REQUIRED_GROUPS = (
-    ("spark_workers", "spark_master"),
-    ("harmonicio_workers", "harmonicio_master"),
+    *FRAMEWORKS.items(),
+    *((workers, master) for master, workers in FRAMEWORKS.items()),
     ("load_workers", "load_master"),
     ("kafka_controllers", "kafka"),
 )
-"""Pairs of groups: if the first has hosts, the second must have some. For the frameworks the reverse holds as well."""
+"""Pairs of groups: if the first has hosts, the second must have some."""
 PORTS = {
     "kafka": {"kafka_port": 9092, "kafka_controller_port": 9093},
     "kafka_controllers": {"kafka_controller_port": 9093},
@@ -45,9 +53,21 @@ PORTS = {
     },
     "spark_master": {"spark_master_port": 7077, "spark_master_ui_port": 8080, "spark_history_port": 18080},
     "spark_workers": {"spark_worker_port": 7078, "spark_worker_ui_port": 8081, "spark_executor_ports": "7140-7155"},
+    "flink_jobmanager": {
+        "flink_rest_port": 8083,
+        "flink_rpc_port": 6123,
+        "flink_blob_port": 6124,
+        "flink_metrics_ports": "6125-6126",
+    },
+    "flink_taskmanagers": {
+        "flink_worker_port": 6122,
+        "flink_data_port": 6121,
+        "flink_metrics_ports": "6125-6126",
+    },
     "harmonicio_master": {"harmonicio_master_port": 8090, "harmonicio_data_port": 8091},
     "harmonicio_workers": {"harmonicio_worker_port": 8092, "harmonicio_pe_ports": [9000, 9100]},
     "nfs": {"nfs_port": 2049},
+    "monitoring": {"prometheus_port": 9090},
     "load_master": {
         "load_generator_worker_port": 5557,
         "load_generator_local_port": 5556,
@@ -83,6 +103,7 @@ PINNED = {
     "kafka_version": "bench/services/jars.lock",
     "pulsar_version": "bench/services/jars.lock",
     "spark_version": "constraints.txt",
+    "flink_version": "frameworks/flink/requirements.lock",
     "harmonicio_version": "pyproject.toml",
     "load_generator_version": "pyproject.toml",
 }
@@ -117,6 +138,7 @@ def inventory_errors(groups: Mapping[str, Sequence[str]], hostvars: Mapping[str,
     return [
         *_check_groups(members),
         *_check_hosts(members, hosts),
+        *_check_security(members, hosts),
         *_check_ports(members, hosts),
         *_check_variables(hosts),
         *_check_addresses(hosts),
@@ -131,13 +153,13 @@ def _check_groups(groups: Mapping[str, list[str]]) -> Iterator[str]:
         count = len(groups.get(name, []))
         if counts and count and count not in counts:
             yield f"group {name}: found {count} hosts; allowed: {' or '.join(map(str, counts))}"
-    for group, required in (*REQUIRED_GROUPS, *((b, a) for a, b in REQUIRED_GROUPS[:2])):
+    for group, required in REQUIRED_GROUPS:
         if groups.get(group) and not groups.get(required):
             yield f"group {required}: found no host; the group {group} needs one"
     if not groups.get("load_master"):
         yield "group load_master: found no host; the harness needs one to run on"
-    if not any(groups.get(name) for name in ("kafka", "pulsar", "spark_master", "harmonicio_master")):
-        yield "the inventory has neither a broker (kafka, pulsar) nor a framework (spark_master, harmonicio_master)"
+    if not any(groups.get(name) for name in ("kafka", "pulsar", *FRAMEWORKS)):
+        yield f"the inventory has neither a broker (kafka, pulsar) nor a framework ({', '.join(FRAMEWORKS)})"
 
 
 def _is_auxiliary(name: str, hosts: list[str], groups: Mapping[str, list[str]]) -> bool:
@@ -149,8 +171,9 @@ def _is_auxiliary(name: str, hosts: list[str], groups: Mapping[str, list[str]]) 
 def _check_hosts(groups: Mapping[str, list[str]], hosts: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     roles = {
         "brokers": {host for name in ("kafka", "kafka_controllers", "pulsar") for host in groups.get(name, [])},
-        "frameworks": {host for name in FRAMEWORKS for host in groups.get(name, [])},
+        "frameworks": {host for pair in FRAMEWORKS.items() for name in pair for host in groups.get(name, [])},
         "load": {host for name in ("load_master", "load_workers") for host in groups.get(name, [])},
+        "monitoring": set(groups.get("monitoring", [])),
     }
     site_hosts = {host for name in GROUPS for host in groups.get(name, [])}
     for host in sorted(hosts):
@@ -164,6 +187,14 @@ def _check_hosts(groups: Mapping[str, list[str]], hosts: Mapping[str, Mapping[st
                 f"host {host}: is in {' and '.join(host_roles)}, which would disturb each other's measurements;"
                 " use separate hosts, or set site_shared_hosts: true"
             )
+
+
+def _check_security(groups: Mapping[str, list[str]], hosts: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    if any(hosts[host].get("site_secured") is True for host in groups.get("flink_jobmanager", [])):
+        yield (
+            "group flink_jobmanager: Flink has neither TLS nor passwords here, so that a secured site cannot have it;"
+            " remove the group or site_secured"
+        )
 
 
 def _check_ports(groups: Mapping[str, list[str]], hosts: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
