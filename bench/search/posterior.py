@@ -144,7 +144,7 @@ def _probabilities(
     density = np.ones_like(thetas)
     if prior.centre is not None:
         density = np.exp(-0.5 * ((thetas - math.log(prior.centre)) / prior.sd) ** 2) + PRIOR_FLOOR
-    of_shares = 1 - shares  # large ones are rare, and few readings cannot tell
+    of_shares = np.ones_like(shares)
     if prior.fixed_share is not None:
         of_shares = np.exp(-0.5 * ((shares - prior.fixed_share) / SHARE_SD) ** 2) + PRIOR_FLOOR
     sigmas = np.log(_noise_weights(prior)) + _log_likelihood_of_noise(readings)
@@ -248,10 +248,7 @@ def _log_likelihood(thetas: Grid, reading: Reading, shares: Grid, speed: float) 
     other = np.reshape(step**2 + far**2 + between**2 + cold**2, (-1, 1, 1))
     wide = np.sqrt((sd * (ratio / above_fixed)[:, None, None]) ** 2 + other)
     z = (thetas[None, None, :] - np.where(possible, middles, 0.0)[:, None, None]) / wide
-    # The ratio is what was seen. A density of the ratio is one of the capacity times this, squared if all noise were in
-    # the whole time of a batch, and not at all if it were in the messages' part: the root is between.
-    seen = np.sqrt(ratio / above_fixed)[:, None, None]
-    density = np.where(possible[:, None, None], np.exp(-0.5 * z * z) / wide * seen, 0.0)
+    density = np.where(possible[:, None, None], np.exp(-0.5 * z * z) / wide, 0.0)
     return np.asarray(np.log(density + OUTLIER_DENSITY))
 
 
