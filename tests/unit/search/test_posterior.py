@@ -83,6 +83,14 @@ def test_a_cold_system_may_be_faster_than_it_showed():
     assert cold[2] > 1500.0 > warm[2]
 
 
+def test_what_a_cold_system_showed_says_less_than_what_it_shows_later():
+    """Of two estimates that differ, the later one decides where the system needed a minute until full speed."""
+    sixty = replace(PRIOR, cold=True, warm_ups=(0.01, 0.01, 0.97, 0.01))
+    early = Reading("estimate", 1200.0, seconds=30.0, age=15.0)
+    late = Reading("estimate", 1000.0, seconds=30.0, age=300.0)
+    assert interval(early, late, prior=sixty)[1] == pytest.approx(1000.0, rel=0.05)
+
+
 def test_the_work_that_a_scenario_asks_for_does_not_become_faster():
     """A cold system takes 10 ms for a message, of which the scenario asks for 9: it cannot become much faster."""
     readings = [Reading("estimate", 100.0, seconds=30.0, age=age) for age in (2.0, 6.0, 10.0)]
