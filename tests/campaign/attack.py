@@ -173,6 +173,8 @@ class AttackedRun:
                     self._note(fault, "resumed on a read-only disk", 0.0)
                     found += self._with_disk("ro", lambda: self._run_until_end(fault))
                     return found + self._with_disk("rw", self.finish)
+            case "data full":
+                return self._run_with_full_data(fault) + self.finish()
             case "clock stepped":
                 return self._run_with_step(fault) + self.finish()
             case "torn line" | "edited file":
@@ -190,6 +192,19 @@ class AttackedRun:
         self, fault: Fault, changes: Mapping[str, str] | None = None, limits: Mapping[int, int] | None = None
     ) -> list[str]:
         self.start(changes, limits)
+        return self.end(fault)
+
+    def _run_with_full_data(self, fault: Fault) -> list[str]:
+        """Run with the data of embedded services, such as a broker's log, on a small disk of its own."""
+        self.start()
+        assert self._process is not None, "it was started"
+        while self.run_folder is None and self._process.poll() is None:
+            time.sleep(POLL_INTERVAL_S)
+        if self.run_folder is not None:
+            size = int(2 ** (20 + 6 * fault.chance))
+            with disks.mounted(self.run_folder / "data", size):
+                self._note(fault, f"{size} bytes", time.monotonic() - self._began)
+                self._process.wait(self._timeout_s)
         return self.end(fault)
 
     def _run_with_step(self, fault: Fault) -> list[str]:

@@ -12,7 +12,7 @@ from tests.campaign.subjects import Subject, Victim
 Signal = Literal["kill", "terminate", "stop"]
 Circumstance = Literal[
     "disk full", "read only", "torn line", "edited file", "no Java", "old Java", "few descriptors", "little memory",
-    "cut", "halved", "slow", "clock stepped",
+    "cut", "halved", "slow", "clock stepped", "data full",
 ]  # fmt: skip
 Kind = Signal | Circumstance
 SIGNALS: tuple[Signal, ...] = ("kill", "terminate", "stop")
@@ -22,7 +22,7 @@ NETWORK_FAULTS: tuple[Circumstance, ...] = ("cut", "halved", "slow")
 FILE_FAULTS: tuple[Circumstance, ...] = ("disk full", "read only", "torn line", "edited file")
 LIMIT_FAULTS: tuple[Circumstance, ...] = ("few descriptors", "little memory")
 JAVA_FAULTS: tuple[Circumstance, ...] = ("no Java", "old Java")
-ROOT_FAULTS = ("disk full", "read only")
+ROOT_FAULTS = ("disk full", "read only", "data full")
 SIGNAL_SHARE, HARNESS_SHARE, EARLY_SHARE = 0.8, 0.6, 0.85
 MAX_FAULTS, MAX_OWN_FAULTS = 6, 20
 """Signals in one attempt; the second where all of them hit the harness, which is back within a second."""
@@ -117,9 +117,10 @@ def _signal(chance: random.Random, subject: Subject, others: Sequence[Victim]) -
 
 def _circumstance(chance: random.Random, subject: Subject, *, is_root: bool, own_clock: bool) -> tuple[Fault, ...]:
     kinds: list[Circumstance] = [*FILE_FAULTS, *LIMIT_FAULTS, *(JAVA_FAULTS if subject.java else ())]
+    kinds += ["data full"] if "source" in subject.victims else []
     kinds += ["clock stepped"] if own_clock else []
     kind = chance.choice([kind for kind in kinds if is_root or kind not in ROOT_FAULTS])
-    victim: Victim = "run folder" if kind in FILE_FAULTS else "machine"
+    victim: Victim = "run folder" if kind in FILE_FAULTS else "source" if kind == "data full" else "machine"
     return (Fault(kind, victim, chance.uniform(subject.begin_s, subject.seconds), chance.random()),)
 
 

@@ -20,7 +20,7 @@ DIED = ("framework died", "source died", "load died")
 LEFT_BEHIND = "is of no trial in trials.jsonl"
 """What `bench verify` says of the files of one trial, whose line a killed harness had not written yet."""
 _WORDS: Mapping[str, str] = {
-    "disk full": "space", "read only": "ead-only", "no Java": "Java", "old Java": "Java",
+    "disk full": "space", "data full": "space", "read only": "ead-only", "no Java": "Java", "old Java": "Java",
     "few descriptors": "open files",
     "little memory": "memory",
 }  # fmt: skip

@@ -47,7 +47,7 @@ def test_every_victim_and_every_kind_has_its_turn():
     faults = [fault for attempt in plan(1, 4000) for fault in attempt.faults]
     victims = {"harness", "load", "source", "framework", "PE", "connector", "master", "network", "clock"}
     assert {fault.victim for fault in faults} >= victims
-    kinds = {"kill", "terminate", "stop", "disk full", "edited file", "no Java", "cut", "halved", "slow"}
+    kinds = {"kill", "terminate", "stop", "disk full", "data full", "edited file", "no Java", "cut", "halved", "slow"}
     assert {fault.kind for fault in faults} >= kinds
     assert {fault.victim for fault in faults if fault.kind == "few descriptors"} >= {
         "machine",
@@ -70,7 +70,7 @@ def test_an_hour_has_the_kills_and_the_messages_by_design():
 def test_without_root_no_disk_is_mounted():
     """Its other faults remain."""
     kinds = {fault.kind for attempt in plan(1, 1000, is_root=False) for fault in attempt.faults}
-    assert not kinds & {"disk full", "read only", "cut", "halved", "slow"}
+    assert not kinds & {"disk full", "read only", "data full", "cut", "halved", "slow"}
     assert "torn line" in kinds
 
 
