@@ -21,8 +21,9 @@ from reports.formats import html_page, images, pdf
 
 
 @pytest.fixture(scope="module")
-def html(reported_run: Path) -> str:
-    return (reported_run / "report.html").read_text(encoding="utf-8")
+def html(run: Path) -> str:
+    html_page.write(run)
+    return (run / "report.html").read_text(encoding="utf-8")
 
 
 class Elements(HTMLParser):

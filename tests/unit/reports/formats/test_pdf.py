@@ -30,9 +30,10 @@ def test_nothing_of_the_pdf_lies_outside_the_run_meanwhile(tmp_path: Path, monke
     assert not (folder / "data").exists()
 
 
-def test_the_pdf_has_pages_and_its_fonts_within(reported_run: Path) -> None:
+def test_the_pdf_has_pages_and_its_fonts_within(run: Path) -> None:
     """It can be read on a machine without our fonts."""
-    content = (reported_run / "report.pdf").read_bytes()
+    pdf.write(run)
+    content = (run / "report.pdf").read_bytes()
     assert content.startswith(b"%PDF-")
     assert len(re.findall(rb"/Type\s*/Page\b", content)) >= 3
     assert re.findall(rb"/FontFile[23]", content)
