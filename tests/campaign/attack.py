@@ -1,5 +1,6 @@
 """One run under attack: started, hit, cleaned up after, and resumed until it has ended; each step is checked."""
 
+import contextlib
 import resource
 import signal
 import subprocess
@@ -198,13 +199,15 @@ class AttackedRun:
         """Run with the data of embedded services, such as a broker's log, on a small disk of its own."""
         self.start()
         assert self._process is not None, "it was started"
-        while self.run_folder is None and self._process.poll() is None:
+        deadline = self._began + self._timeout_s
+        while self.run_folder is None and self._process.poll() is None and time.monotonic() < deadline:
             time.sleep(POLL_INTERVAL_S)
         if self.run_folder is not None:
             size = int(2 ** (20 + 6 * fault.chance))
             with disks.mounted(self.run_folder / "data", size):
                 self._note(fault, f"{size} bytes", time.monotonic() - self._began)
-                self._process.wait(self._timeout_s)
+                with contextlib.suppress(subprocess.TimeoutExpired):  # `end` kills it
+                    self._process.wait(self._timeout_s)
         return self.end(fault)
 
     def _run_with_step(self, fault: Fault) -> list[str]:
