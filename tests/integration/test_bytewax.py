@@ -14,6 +14,7 @@ from bench.workload.delivery_counts import DeliveryCounts
 from bench.workload.load_spec import LoadSpec
 from bench.workload.processing import MessageProcessor
 from frameworks.bytewax.adapter import ENVIRONMENT
+from tests.cpu_cost import assert_spent
 
 pytestmark = pytest.mark.real
 
@@ -65,7 +66,7 @@ def test_bytewax_works_on_every_message_once(system):
         assert counts.reconcile({0: COUNT}) == (0, 0)
         assert (counts.corrupted, counts.out_of_order, counts.negative) == (0, 0, 0)
         assert counts.cpu_requested_s == pytest.approx(COUNT * 0.0001)
-        assert counts.cpu_used_s == pytest.approx(counts.cpu_requested_s, rel=0.01)
+        assert_spent(counts.cpu_used_s, counts.cpu_requested_s)
 
 
 def test_a_dead_process_is_reported(system, env):
