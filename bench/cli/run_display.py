@@ -64,6 +64,8 @@ def run_with_display(
     except KeyboardInterrupt:
         raise InterruptedRunError(f"interrupted, everything is stopped; {go_on}{folder.folder}") from None
     missing, parts = missing_parts(scenario, folder, results)
+    if any(result.was_ended_by_error for result in results):
+        say(f"an error ended some cells; {go_on}{folder.folder}")
     say(f"{parts}, {missing} without a result, {spent}: {folder.folder}")
     return results
 

@@ -261,3 +261,8 @@ class Result(Struct, frozen=True):
     def cell(self) -> Cell:
         """Return the cell that the result belongs to."""
         return Cell(self.framework, self.source, self.message_bytes, self.cpu_seconds, self.sizes)
+
+    @property
+    def was_ended_by_error(self) -> bool:
+        """Return whether an error ended the cell before its search had an answer, which has trials."""
+        return self.status == "failed" and not self.trials

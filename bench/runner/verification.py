@@ -160,7 +160,7 @@ class _Check:
     def _compare(self, result: Result, again: Result) -> None:
         self.cells += 1
         name, other = result.cell.name, _differing_fields(result, again)
-        if other and result.status == "failed" and not result.trials:
+        if other and result.was_ended_by_error:
             self.cells -= 1
             self.unchecked.append(f"{name}: failed before its search had an answer ({result.reason})")
         elif other:

@@ -116,8 +116,7 @@ class RunFolder:
         for journal in ("trials.jsonl", "visits.jsonl", ELASTICITY):
             cut_partial_line(self.folder / journal)
         recorded = read_results_record(self.folder)
-        # what was unsupported is tried again: a framework may have been installed since
-        self._results = {result.cell: result for result in recorded.cells if result.status != "unsupported"}
+        self._results = {result.cell: result for result in recorded.cells if not _is_tried_again(result)}
         self._inputs = {search.cell: search.inputs for search in recorded.searches}
         lines = read_journal(self.folder)
         self._trials = {trial_name(line.entry.cell, line.entry.measurement) for line in lines}
@@ -268,6 +267,11 @@ def sum_trials(folder: Path) -> dict[Cell, tuple[int, float]]:
         count, seconds = sums.get(line.entry.cell, (0, 0.0))
         sums[line.entry.cell] = count + 1, seconds + line.entry.measurement.seconds
     return sums
+
+
+def _is_tried_again(result: Result) -> bool:
+    """Return whether a resumed run measures the cell again: what it lacked, or what went wrong, may be put right."""
+    return result.status == "unsupported" or result.was_ended_by_error
 
 
 def now_text() -> str:

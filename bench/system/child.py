@@ -4,6 +4,7 @@ Only bench.system.supervisor makes them. A child is reaped last: until then no o
 signals to its session are safe.
 """
 
+import errno
 import os
 import signal
 import subprocess
@@ -18,6 +19,7 @@ from bench.system.ipc import Failure, Inbox
 from bench.system.procfs import members_of
 
 ReplyT = TypeVar("ReplyT")
+ErrorT = TypeVar("ErrorT", bound=ServiceError)
 
 Role = Literal["load", "source", "framework"]
 """The part of a deployment that a child's resource usage is attributed to."""
@@ -31,6 +33,7 @@ _DESCENDANTS_TIMEOUT_S = 1.0
 _KILL_TIMEOUT_S = 10.0
 """For a process to end after SIGKILL, before the harness gives up."""
 _LOG_TAIL_LINES, _LOG_TAIL_BYTES = 10, 8192
+_DISK_FULL = os.strerror(errno.ENOSPC)
 
 
 class Child:
@@ -77,8 +80,7 @@ class Child:
 
     def exit_error(self, what: str = "") -> ProcessDiedError:
         """Return the error to raise for a child that ended, or for `what` of it did: with the last lines of its log."""
-        what = what or f"{self.name} ended with exit code {self.exit_code}"
-        return ProcessDiedError(what, self.log, _last_lines(self.log))
+        return self._error(ProcessDiedError, what or f"{self.name} ended with exit code {self.exit_code}")
 
     def receive(self, timeout: float = 0) -> list[Any]:
         """Return the messages since the last call, waiting at most `timeout` seconds for the first.
@@ -107,7 +109,7 @@ class Child:
                     return message
             if not alive:
                 raise self.exit_error()
-        raise NotReadyError(f"{self.name} did not answer within {seconds:g} s", self.log, _last_lines(self.log))
+        raise self._error(NotReadyError, f"{self.name} did not answer within {seconds:g} s")
 
     def wait_ready(self, probe: Callable[[], bool], seconds: float) -> None:
         """Wait until the probe returns True.
@@ -121,7 +123,7 @@ class Child:
             if not self.alive():
                 raise self.exit_error()
             if time.monotonic() >= deadline:
-                raise NotReadyError(f"{self.name} was not ready within {seconds:g} s", self.log, _last_lines(self.log))
+                raise self._error(NotReadyError, f"{self.name} was not ready within {seconds:g} s")
             time.sleep(_READY_INTERVAL_S)
 
     def wait_end(self, seconds: float) -> int:
@@ -133,7 +135,7 @@ class Child:
         deadline = time.monotonic() + seconds
         while (code := self.exit_code) is None:
             if time.monotonic() >= deadline:
-                raise NotReadyError(f"{self.name} did not end within {seconds:g} s", self.log, _last_lines(self.log))
+                raise self._error(NotReadyError, f"{self.name} did not end within {seconds:g} s")
             time.sleep(_POLL_INTERVAL_S)
         return code
 
@@ -167,6 +169,14 @@ class Child:
             time.sleep(_POLL_INTERVAL_S / 4)
         self._reap()
 
+    def _error(self, kind: type[ErrorT], what: str) -> ErrorT:
+        """Return an error with the last lines of the log; it says so if a full disk was the reason."""
+        with self.log.open("rb") as file:
+            file.seek(max(0, self.log.stat().st_size - _LOG_TAIL_BYTES))
+            tail = file.read().decode(errors="replace")
+        reason = f": {_DISK_FULL}" if _DISK_FULL in tail else ""
+        return kind(what + reason, self.log, tail.splitlines()[-_LOG_TAIL_LINES:])
+
     def _signal(self, number: signal.Signals) -> None:
         for pid in self.members():
             try:
@@ -196,9 +206,3 @@ class Child:
         if self._inbox is not None:
             self._inbox.close()
         self._on_reaped(self)
-
-
-def _last_lines(log: Path) -> list[str]:
-    with log.open("rb") as file:
-        file.seek(max(0, log.stat().st_size - _LOG_TAIL_BYTES))
-        return file.read().decode(errors="replace").splitlines()[-_LOG_TAIL_LINES:]

@@ -70,7 +70,10 @@ def start_kafka(
         command += ["kafka.Kafka", str(settings)]
         child = start.own(supervisor.start(command, name="kafka", role="source", cwd=start.folder), settings)
         child.wait_ready(lambda: answers(port), 60)
-        warm(f"{LOOPBACK}:{port}", WARM_UP_S)
+        try:
+            warm(f"{LOOPBACK}:{port}", WARM_UP_S)
+        except ServiceError as problem:
+            raise child.exit_error(str(problem)) from problem
     return EmbeddedServer(child, start.folder, f"{LOOPBACK}:{port}")
 
 
@@ -118,7 +121,8 @@ def warm(bootstrap: str, seconds: float, timeout: float = ANSWER_TIMEOUT_S) -> N
     topic, deadline = "warming-up", time.monotonic() + seconds
     admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
     producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 0, "log_level": 0})
-    reader = {"bootstrap.servers": bootstrap, "group.id": topic, "auto.offset.reset": "earliest", "log_level": 0}
+    # without commits: closing the reader would wait for them, 50 s where the broker is gone
+    reader = {"bootstrap.servers": bootstrap, "group.id": topic, "enable.auto.commit": False, "log_level": 0}
     try:
         admin.create_topics([NewTopic(topic, 1, 1)], operation_timeout=timeout)[topic].result(timeout=timeout)
         with contextlib.closing(Consumer(reader)) as consumer:

@@ -90,7 +90,10 @@ def start_pulsar(
         child = start.own(supervisor.start(command, name="pulsar", role="source", cwd=start.folder), settings)
         site = PulsarSite(f"pulsar://{LOOPBACK}:{port}", f"http://{LOOPBACK}:{web_port}")
         child.wait_ready(lambda: _answers(site), 90)
-        _warm(site, WARM_UP_S)
+        try:
+            _warm(site, WARM_UP_S)
+        except ServiceError as problem:
+            raise child.exit_error(str(problem)) from problem
     return EmbeddedServer(child, start.folder, site)
 
 

@@ -1,4 +1,6 @@
-"""Circumstances that need no campaign: a name that nobody resolves, taken ports, limits, a clock that steps."""
+"""Circumstances that need no campaign: a name that nobody resolves, a full disk, taken ports, limits, a clock that
+steps.
+"""
 
 import os
 import resource
@@ -10,9 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from bench.errors import ServiceError
 from bench.storage.run_folder import read_results
+from bench.system.supervisor import Supervisor
+from producers.kafka.server import start_kafka
 from tests.bench_command import Harness, wait_until
-from tests.campaign import clocks, invariants, limits
+from tests.campaign import clocks, disks, invariants, limits
 from tests.campaign.subjects import SUBJECTS
 from tests.campaign.victims import target_of
 
@@ -32,6 +37,19 @@ def test_a_host_without_an_address_is_named(tmp_path):
     results = read_results(next((tmp_path / "results").iterdir()))
     failed = next(result for result in results if result.cell.system == "python/kafka")
     assert (failed.status, "broker.invalid" in (failed.reason or "")) == ("failed", True), failed.reason
+
+
+@pytest.mark.campaign
+@pytest.mark.skipif(not disks.can_mount(), reason="only root may mount a small disk")
+def test_a_full_disk_below_a_broker_is_named(tmp_path):
+    """The first line, which becomes the reason of its cells, says so; the broker itself only stops to answer."""
+    data = tmp_path / "data"
+    with (
+        Supervisor(tmp_path / "registry", tmp_path / "logs") as supervisor,
+        disks.mounted(data, 1_300_000),
+        pytest.raises(ServiceError, match=r"^Kafka at .* serves nobody: .*: No space left on device \("),
+    ):
+        start_kafka(supervisor, cache=ROOT / ".cache", data=data, note=lambda _: None)
 
 
 @pytest.mark.parametrize("role", ["master", "worker"])

@@ -121,6 +121,17 @@ def test_an_unsupported_cell_has_no_result_in_a_resumed_run(store, scenario):
     again.close()
 
 
+@pytest.mark.parametrize(("trials", "kept"), [(0, False), (7, True)])
+def test_a_cell_that_an_error_ended_has_no_result_in_a_resumed_run(store, scenario, trials, kept):
+    """It is tried again; a failure that its trials show is not."""
+    store.save_result(CELL, replace(result(), status="failed", trials=trials))
+    store.close()
+    again = RunFolder(store.folder)
+    again.open(scenario, Site(), {})
+    assert again.has_result(CELL) is kept
+    again.close()
+
+
 def test_results_are_one_object_a_cell_with_every_field(store):
     """A value that does not exist is null."""
     store.save_result(CELL, result())

@@ -195,6 +195,13 @@ def test_died_carries_exit_code_and_last_lines(supervisor: Supervisor) -> None:
         child.wait_ready(lambda: False, 20)
 
 
+def test_a_full_disk_is_named_first(supervisor: Supervisor) -> None:
+    """The first line of an error says so, wherever the end of the log does."""
+    child = python(supervisor, "print('No space left on device\\n' + 20 * 'at line\\n')\n" + SLEEPS)
+    with pytest.raises(NotReadyError, match=r"^child was not ready within 0 s: No space left on device \("):
+        child.wait_ready(lambda: False, 0)
+
+
 def test_unfinished_tool_is_not_ready(supervisor: Supervisor) -> None:
     """wait_end does not wait for longer than its limit."""
     with pytest.raises(NotReadyError, match="did not end within 0 s"):
