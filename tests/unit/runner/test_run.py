@@ -12,6 +12,7 @@ from bench.config.scenario import Scenario
 from bench.config.site import Site
 from bench.config.validation import apply_changes, parse_scenario
 from bench.config.yaml_document import read_document
+from bench.errors import ServiceError
 from bench.model.measurement import Measurement
 from bench.runner.progress import CellStarted, ProgressEvent
 from bench.runner.run import RunOptions, run
@@ -64,6 +65,26 @@ def test_a_lost_map_is_made_again_from_the_journal(
     before, trials = read_results(run_folder), len(read_trials(run_folder))
     make_map_again(run_folder, whole)
     assert (read_results(run_folder), len(read_trials(run_folder))) == (before, trials)
+
+
+@pytest.mark.parametrize("search", ["search.total=5 min", "search.budget=30 s"], ids=["total", "budget"])
+def test_a_cell_that_an_error_ended_is_measured_when_the_run_goes_on(
+    run_folder: Path, scenario: Callable[..., Scenario], search: str
+) -> None:
+    """Its trials before the error count."""
+
+    def fail(measurement: Measurement) -> Measurement:
+        if measurement.planned.number == 2:
+            raise ServiceError("kafka ended: No space left on device")
+        return measurement
+
+    whole = scenario(search, "grid.message_size=100 B")
+    run_simulated(whole, Site(), RunFolder(run_folder), change=fail)
+    assert [result.status for result in read_results(run_folder)] == ["failed"]
+    assert len(read_trials(run_folder)) == 2
+    run_simulated(whole, Site(), RunFolder(run_folder))
+    (result,) = read_results(run_folder)
+    assert (result.status, result.trials) == ("measured", len(read_trials(run_folder)))
 
 
 def test_a_cell_that_other_work_disturbed_is_tried_again(run_folder: Path, scenario: Callable[..., Scenario]) -> None:
