@@ -13,24 +13,23 @@ import yaml
 TESTS = Path(__file__).parent
 ANSIBLE = TESTS.parents[1] / "infra" / "ansible"
 Play = Callable[..., Any]
+FILTERS = ANSIBLE / "roles" / "inventory" / "filter_plugins"
 INVALID = sorted((TESTS / "wrong").glob("*.yml"))
 VALID = sorted([*(ANSIBLE / "tests" / "inventories").glob("*.yml"), *(ANSIBLE / "inventories").glob("*/hosts.yml")])
 
 
-@pytest.fixture(scope="session")
-def rules() -> ModuleType:
-    """Return the module of the filter."""
-    path = ANSIBLE / "roles" / "inventory" / "filter_plugins" / "inventory_errors.py"
-    spec = importlib.util.spec_from_file_location("inventory_errors", path)
+def load(name: str) -> ModuleType:
+    """Return the module of a filter."""
+    spec = importlib.util.spec_from_file_location(name, FILTERS / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules["inventory_errors"] = module
+    sys.modules[name] = module
     spec.loader.exec_module(module)
     return module
 
 
-def find_errors(rules: ModuleType, path: Path) -> list[str]:
+def find_errors(path: Path) -> list[str]:
     """Return the errors of an inventory as Ansible reads it."""
     if importlib.util.find_spec("ansible") is None:
         pytest.skip("Ansible is not installed; run: tox -e infra")
@@ -42,27 +41,29 @@ def find_errors(rules: ModuleType, path: Path) -> list[str]:
     inventory = InventoryManager(loader, [str(path)])
     variables = VariableManager(loader, inventory)
     groups = inventory.get_groups_dict()
-    return rules.inventory_errors(
-        groups, {host: variables.get_vars(host=inventory.get_host(host)) for host in groups["all"]}
-    )
+    hosts = {host: variables.get_vars(host=inventory.get_host(host)) for host in groups["all"]}
+    return [
+        *load("group_errors").group_errors(groups, hosts),
+        *load("variable_errors").variable_errors(groups, hosts),
+    ]
 
 
 @pytest.mark.parametrize("path", INVALID, ids=lambda path: path.stem)
-def test_an_invalid_inventory_is_rejected(rules: ModuleType, path: Path) -> None:
+def test_an_invalid_inventory_is_rejected(path: Path) -> None:
     """Each error has one line, and there are no other lines."""
     expected = [
         line.removeprefix("# expect: ") for line in path.read_text().splitlines() if line.startswith("# expect: ")
     ]
-    errors = find_errors(rules, path)
+    errors = find_errors(path)
     assert all("\n" not in line for line in errors)
     assert all(any(text in line for line in errors) for text in expected), errors
     assert all(any(text in line for text in expected) for line in errors), errors
 
 
 @pytest.mark.parametrize("path", VALID, ids=lambda path: f"{path.parent.name}-{path.stem}")
-def test_a_valid_inventory_is_accepted(rules: ModuleType, path: Path) -> None:
+def test_a_valid_inventory_is_accepted(path: Path) -> None:
     """The inventories that the project ships and tests with have no errors."""
-    assert find_errors(rules, path) == []
+    assert find_errors(path) == []
 
 
 def test_an_invalid_inventory_stops_the_playbook_before_any_host(play: Play) -> None:
@@ -110,9 +111,9 @@ def test_a_limit_does_not_skip_the_inventory_check(play: Play) -> None:
     assert "unreachable=0" in result.output
 
 
-def test_the_inventory_check_has_the_default_ports_of_the_roles(rules: ModuleType) -> None:
+def test_the_inventory_check_has_the_default_ports_of_the_roles() -> None:
     """The ports of the rule are the defaults of the roles."""
-    for group, ports in rules.PORTS.items():
+    for group, ports in load("group_errors").PORTS.items():
         named = {"all": "node_exporter", "monitoring": "prometheus"}
         named |= dict.fromkeys(("load_master", "load_workers"), "load_generator")
         role = named.get(group, group.partition("_")[0])
