@@ -1,11 +1,13 @@
 """Reads a Pulsar topic through one subscription that all members share.
 
-Messages are acknowledged once the next ones are asked for.
+Messages are acknowledged once the next ones are asked for. They are received one by one: in `batch_receive` two threads
+of the client set one timer (decision 0218).
 """
 
 from collections import deque
 from collections.abc import Sequence
 
+import _pulsar
 import pulsar
 
 from bench.errors import PluginError
@@ -30,11 +32,11 @@ class PulsarConsumer:
     """A member of the subscription; Pulsar decides which partitions, messages or keys it gets."""
 
     def __init__(self, endpoint: Endpoint, member: int, members: int) -> None:  # noqa: ARG002  Pulsar counts them itself
-        self._batches: deque[list[pulsar.Message]] = deque()
-        self._given: list[pulsar.Message] = []
+        self._batches: deque[list[_pulsar.Message]] = deque()
+        self._given: list[_pulsar.Message] = []
         self._closed = False
         kind, size = str(endpoint.client["subscription"]), int(endpoint.client["message_bytes"])
-        ahead = max(1, min(QUEUE_MESSAGES, QUEUE_BYTES // size))
+        self._ahead = ahead = max(1, min(QUEUE_MESSAGES, QUEUE_BYTES // size))
         self._client, self._in_order = make_client(endpoint.address, endpoint.client), kind == "failover"
         try:
             self._consumer = self._client.subscribe(
@@ -45,7 +47,6 @@ class PulsarConsumer:
                 receiver_queue_size=ahead,
                 max_total_receiver_queue_size_across_partitions=ahead * endpoint.parts,
                 initial_position=pulsar.InitialPosition.Latest,
-                batch_receive_policy=pulsar.ConsumerBatchReceivePolicy(ahead, QUEUE_BYTES, 1),
             )
         except pulsar.PulsarException as problem:
             self.close()
@@ -71,18 +72,21 @@ class PulsarConsumer:
             self._closed = True
             self._client.shutdown()
 
-    def _receive(self, timeout: float) -> list[list[pulsar.Message]]:
+    def _receive(self, timeout: float) -> list[list[_pulsar.Message]]:
         """Return the messages that have come, by partition.
 
         The first message as soon as it is there, with all that waits behind it.
         """
+        receive = self._consumer._consumer.receive  # noqa: SLF001  the wrapper makes an object for each message
+        found: dict[int, list[_pulsar.Message]] = {}
+        wait_ms = max(1, round(timeout * 1000))
         try:
-            first = self._consumer.receive(max(1, round(timeout * 1000)))
-            found = {first.message_id().partition(): [first]}
-            for message in self._consumer.batch_receive():
+            for _ in range(self._ahead):
+                message = receive(wait_ms)
                 found.setdefault(message.message_id().partition(), []).append(message)
+                wait_ms = 0
         except pulsar.Timeout:
-            return []
+            pass
         except pulsar.PulsarException as problem:
             raise PluginError("pulsar", "take", str(problem)) from problem
         return list(found.values())
