@@ -11,16 +11,6 @@ from bench.units import Size
 EVIL = '</title><script>alert(1)</script> #panic("x") $\\frac{1}{$ {{ 7 * 7 }}'
 
 
-@pytest.fixture(scope="session")
-def reported_run(run: Path) -> Path:
-    """Return the run with its reports."""
-    from reports.formats import csv_table, html_page, images, json_report, pdf
-
-    for report in (html_page, pdf, images, json_report, csv_table):
-        report.write(run)
-    return run
-
-
 @pytest.fixture
 def hostile_run(tmp_path: Path) -> Path:
     """Return a run in which every text tries to inject code."""

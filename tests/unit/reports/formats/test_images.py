@@ -9,24 +9,41 @@ from pathlib import Path
 
 import pytest
 
+from reports.formats import images
 
-def test_pictures_are_the_maps_and_a_timeline_for_each_cell(reported_run: Path) -> None:
+
+@pytest.fixture(scope="module")
+def drawn_run(run: Path) -> Path:
+    """Return the run with its pictures."""
+    images.write(run)
+    return run
+
+
+def test_pictures_are_the_maps_and_a_timeline_for_each_cell(drawn_run: Path) -> None:
     """Each picture is written as SVG and as PNG."""
-    names = {path.stem for path in (reported_run / "figures").glob("*.svg")}
+    names = {path.stem for path in (drawn_run / "figures").glob("*.svg")}
     kinds = ("map", "efficiency", "throughput", "cpu", "limits")
     systems = ("spark-tcp", "spark-files", "spark-kafka", "python-kafka")
     assert {"winners", "curves-0", "curves-1", *(f"{kind}-{system}" for kind in kinds for system in systems)} <= names
     assert (
         len([name for name in names if name.startswith("timeline-")]) == 22
     )  # 24 less the unsupported and the unfinished
-    assert {path.stem for path in (reported_run / "figures").glob("*.png")} == names
+    assert {path.stem for path in (drawn_run / "figures").glob("*.png")} == names
+
+
+def test_the_same_run_gives_the_same_pictures(drawn_run: Path) -> None:
+    """Nothing in a picture comes from the clock or from chance."""
+    before = {path: path.read_bytes() for path in drawn_run.glob("figures/*.svg")}
+    images.write(drawn_run)
+    assert before
+    assert {path: path.read_bytes() for path in drawn_run.glob("figures/*.svg")} == before
 
 
 @pytest.mark.parametrize(
     ("system", "claim"), [("python-kafka", "≥ 184 k/s"), ("spark-tcp", "≤ 89.7 /s")], ids=["least", "most"]
 )
-def test_a_bound_looks_like_one(reported_run: Path, system: str, claim: str) -> None:
+def test_a_bound_looks_like_one(drawn_run: Path, system: str, claim: str) -> None:
     """Its rate carries the sign, its cell a hatch."""
-    svg = (reported_run / "figures" / f"map-{system}.svg").read_text(encoding="utf-8")
+    svg = (drawn_run / "figures" / f"map-{system}.svg").read_text(encoding="utf-8")
     assert claim in svg
     assert "<pattern" in svg
