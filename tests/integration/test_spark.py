@@ -137,6 +137,19 @@ def test_large_files_that_were_read_are_deleted_in_the_trial(env, size, deleted)
 
 
 @pytest.mark.real
+def test_the_list_of_files_is_not_written_again_every_tenth_batch(env):
+    """Each batch writes its own files only, so that a long stream is as fast as a short one."""
+    with reading(env, "files", 100) as (_, load, framework):
+        for run in range(1, 13):
+            send(load, run, 100, 4)
+            processed_counts(framework, 4)
+        (log,) = (env.data / "spark").glob("checkpoint-*/sources/0")
+        batches = [path.suffix for path in log.glob("[0-9]*")]
+    assert len(batches) >= 12
+    assert set(batches) == {""}
+
+
+@pytest.mark.real
 def test_a_batch_that_lasts_for_ever_does_not_keep_a_cell_open(env):
     """Close gives up what is under way, and the session serves the next cell."""
     with reading(env, "files", 100) as (_, load, framework):
