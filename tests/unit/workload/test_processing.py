@@ -66,21 +66,25 @@ def test_an_empty_batch_counts_nothing():
     assert sum(report.count + report.corrupted for report in PROCESSOR.process([])) == 0
 
 
-@pytest.mark.parametrize(("seconds", "calls"), [(5e-6, 40_000), (20e-6, 10_000), (100e-6, 2000), (0.02, 5)])
+@pytest.mark.parametrize(("seconds", "calls"), [(5e-6, 10_000), (20e-6, 10_000), (100e-6, 2000), (0.02, 5)])
 def test_burn_spends_the_requested_cpu_time(seconds, calls):
-    """Within 1 % in the sum, however short the calls are. It is thread CPU time: a busy machine does not matter."""
-    assert_spent(sum(burn(seconds) for _ in range(calls)), seconds * calls)
+    """Within 1 % in the sum. It is thread CPU time, so a busy machine does not matter."""
+    assert_spent(lambda: (sum(burn(seconds) for _ in range(calls)), seconds * calls))
 
 
 @pytest.mark.parametrize("cost", [5e-6, 20e-6, 100e-6])
 def test_batches_of_one_message_spend_their_cost(cost):
-    """The sum over 10,000 batches is right within 1 %: each carries over what it spent too much."""
+    """The sum over 10,000 batches is right within 1 %: each carries over what it spent too much.
+
+    Nothing follows the last one: a hypervisor that takes its core away makes it as much longer.
+    """
     writer = message_codec.MessageWriter(run=5, producer=0, size=100, cost=cost, entropy=0.75)
     batches = [[one] for one in writer.write(0, np.zeros(10_000), 0.0)]
     reports = [report for batch in batches for report in PROCESSOR.process(batch)]
     requested, used = (sum(getattr(report, name) for report in reports) for name in ("cpu_requested_s", "cpu_used_s"))
+    longest = max(report.cpu_used_s for report in reports)
     assert requested == pytest.approx(10_000 * cost, rel=1e-6)
-    assert_spent(used, requested)
+    assert 0.99 * requested <= used <= 1.01 * requested + longest
 
 
 def test_each_run_in_a_batch_has_its_own_cost():
@@ -91,10 +95,13 @@ def test_each_run_in_a_batch_has_its_own_cost():
 
 def test_the_cpu_cost_in_the_header_is_spent():
     """The requested and the used CPU time are in the report."""
-    reports = PROCESSOR.process(messages(4, cost=0.005))
-    requested, used = (sum(getattr(report, name) for report in reports) for name in ("cpu_requested_s", "cpu_used_s"))
-    assert requested == pytest.approx(0.02)
-    assert_spent(used, requested)
+
+    def spend():
+        (report,) = PROCESSOR.process(messages(4, cost=0.005))
+        assert report.cpu_requested_s == pytest.approx(0.02)
+        return report.cpu_used_s, report.cpu_requested_s
+
+    assert_spent(spend)
 
 
 def test_a_throttled_worker_takes_the_whole_cost_and_burns_its_duty():
