@@ -269,14 +269,14 @@ def sum_trials(folder: Path) -> dict[Cell, tuple[int, float]]:
     return sums
 
 
-def _is_tried_again(result: Result) -> bool:
-    """Return whether a resumed run measures the cell again: what it lacked, or what went wrong, may be put right."""
-    return result.status == "unsupported" or result.was_ended_by_error
-
-
 def now_text() -> str:
     """Return the time of day in UTC, as a label."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _is_tried_again(result: Result) -> bool:
+    """Return whether a resumed run measures the cell again: what it lacked, or what went wrong, may be put right."""
+    return result.status == "unsupported" or result.was_ended_by_error
 
 
 def _read_bytes(path: Path) -> bytes:

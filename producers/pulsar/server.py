@@ -15,6 +15,7 @@ from bench.services.embedded_server import EmbeddedServer, start_embedded
 from bench.services.java import java
 from bench.services.maven_jars import download_jars
 from bench.services.ports import LOOPBACK, free_ports
+from bench.system.child import Child
 from bench.system.supervisor import Supervisor
 from producers.pulsar.admin import Admin
 from producers.pulsar.site import PulsarSite
@@ -90,8 +91,7 @@ def start_pulsar(
         child = start.own(supervisor.start(command, name="pulsar", role="source", cwd=start.folder), settings)
         site = PulsarSite(f"pulsar://{LOOPBACK}:{port}", f"http://{LOOPBACK}:{web_port}")
         child.wait_ready(lambda: _answers(site), 90)
-        if problem := _warm(supervisor, site):
-            raise child.exit_error(f"Pulsar at {site.service_url} came up but serves nobody: {problem}")
+        _warm(supervisor, site, child)
     return EmbeddedServer(child, start.folder, site)
 
 
@@ -103,20 +103,18 @@ def _answers(site: PulsarSite) -> bool:
         return False
 
 
-def _warm(supervisor: Supervisor, site: PulsarSite) -> str:
+def _warm(supervisor: Supervisor, site: PulsarSite, server: Child) -> None:
     """Send and fetch single messages for a while, so that the JVM compiles what every request needs.
 
     In a process of its own: destroying a client of a broker that has just started crashed the harness (decision 0218).
-
-    Returns:
-        A line about what went wrong; empty if nothing did.
     """
     command = [sys.executable, "-m", "producers.pulsar.warm_up", site.service_url, site.admin_url]
     child = supervisor.start(command, name="pulsar-warm-up", role="source")
     try:
-        code = child.wait_end(WARM_UP_TIMEOUT_S)
-        lines = child.log.read_text(encoding="utf-8", errors="replace").splitlines() if code else []
-        return lines[-1] if lines else f"its warm-up ended with exit code {code}" if code else ""
+        if child.wait_end(WARM_UP_TIMEOUT_S) != 0:
+            said = child.log.read_text(encoding="utf-8", errors="replace").strip() or f"exit code {child.exit_code}"
+            why = said.splitlines()[-1]
+            raise server.exit_error(f"Pulsar at {site.service_url} came up but serves nobody: {why}")
     finally:
         child.kill()
 

@@ -18,14 +18,14 @@ from producers.pulsar.site import PulsarSite
 SECONDS = 3.0
 
 
-def warm(site: PulsarSite, seconds: float = SECONDS) -> None:
-    """Send and fetch single messages for so many seconds, so that the JVM compiles what every request needs.
+def warm(site: PulsarSite) -> None:
+    """Send and fetch single messages for a while, so that the JVM compiles what every request needs.
 
     Raises:
         pulsar.PulsarException: Pulsar refuses, or does not answer in time.
         HarnessError: Its admin interface does.
     """
-    admin, topic, deadline = Admin(site), "warming-up", time.monotonic() + seconds
+    admin, topic, deadline = Admin(site), "warming-up", time.monotonic() + SECONDS
     admin.make_topic(topic, 1)
     client = make_client(site.service_url, {})
     consumer = client.subscribe(topic, topic)
