@@ -125,8 +125,9 @@ def test_load_workers_get_an_address_of_their_host_for_each_process(
 def test_a_host_that_only_watches_is_left_out(
     write_site_file: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing runs there that is measured."""
+    """Nothing runs there that is measured, whatever other group a cloud puts it into."""
     monkeypatch.setitem(GROUPS, "monitoring", ["m-1"])
+    monkeypatch.setitem(GROUPS, "zone", ["m-1", "l-1"])
     write_site_file()
     assert set(read_site_file(tmp_path / "site.yaml").hosts) == {"b-1", "b-2", "b-3", "f-1", "f-2", "l-1"}
 
