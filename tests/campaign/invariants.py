@@ -86,17 +86,19 @@ def check_results(
         subject: The run's scenario.
         results: Of the run.
         reference: Of an undisturbed run.
-        hit: Roles whose processes were hit; cells that have such processes may have any answer.
+        hit: Roles whose processes were hit; cells that have such processes may have any answer, but none may be left
+            that an error ended: nothing was hit when the run went on.
         cells: Of the scenario.
     """
     found = [] if len(results) == cells else [f"{len(results)} results of {cells} cells"]
     undisturbed = {result.cell: result for result in reference}
     for result in results:
         known = result.cell.system == KNOWN_SYSTEM
-        if hit and not known:
-            continue
-        if result.status == "failed" and "machine" not in hit:
+        was_hit = bool(hit) and not known
+        if result.status == "failed" and "machine" not in hit and (result.was_ended_by_error or not was_hit):
             found.append(f"{result.cell.name} failed: {result.reason}")
+        elif was_hit:
+            continue
         elif known and subject.known_hz is not None and not _holds(result, subject.known_hz):
             found.append(f"{result.cell.name}: {_interval(result)} does not hold {subject.known_hz:g}/s")
         elif not known and not overlap(result, undisturbed[result.cell]):

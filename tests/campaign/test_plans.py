@@ -3,11 +3,13 @@
 from itertools import islice
 
 import pytest
+from msgspec.structs import replace
 
 from bench.config.validation import parse_scenario
 from bench.config.yaml_document import read_document
 from bench.model.cell import Cell
 from bench.plugins.scenario_check import check_scenario
+from bench.runner.outcome import without_rate
 from tests.campaign import invariants, report
 from tests.campaign.faults import Fault, plan_attempts
 from tests.campaign.histories import MESSAGES
@@ -115,6 +117,14 @@ def test_a_journal_only_grows():
     """The part of a line that a killed harness wrote may go."""
     assert invariants.check_journal(b"a\nb\npart", b"a\nb\nc\n", "journal") == []
     assert invariants.check_journal(b"a\nb\n", b"a\nB\nc\n", "journal")
+
+
+@pytest.mark.parametrize(("trials", "violations"), [(0, 1), (9, 0)], ids=["an error", "its trials"])
+def test_a_cell_that_was_hit_may_fail_by_its_trials_only(trials, violations):
+    """The run went on without a fault, so that no error may be left that ended a cell."""
+    cell = Cell("python", "kafka", 100, 0.0)
+    failed = replace(without_rate(cell, "failed", "the broker died"), trials=trials)
+    assert len(invariants.check_results(SUBJECTS[0], [failed], [], {"source"}, 1)) == violations
 
 
 def test_a_death_belongs_to_a_cell_whose_process_was_hit():
