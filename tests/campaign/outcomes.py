@@ -67,8 +67,25 @@ class FuzzRecord(Struct, frozen=True, tag="fuzz"):
     violations: tuple[str, ...]
 
 
+class StandingRecord(Struct, frozen=True, tag="standing"):
+    """A process or a folder that was watched for long: medians of its second and of its last quarter."""
+
+    role: str
+    seconds: float
+    bytes_before: int
+    """of private memory, or on the disk"""
+    bytes_after: int
+    descriptors_before: int
+    descriptors_after: int
+    violations: tuple[str, ...]
+
+
 HARNESS_BAR, OTHERS_BAR, MESSAGES_BAR = 200, 500, 10_000_000
 """What an hour has to reach: kills of the harness, faults of other parties, messages acknowledged."""
+
+
+MIN_STANDING_S = 300.0
+"""For a process to be in the table."""
 
 
 class Figures(Struct, frozen=True):
@@ -91,7 +108,7 @@ class Figures(Struct, frozen=True):
     violations: int
 
 
-Record = FaultRecord | AttemptRecord | HistoryRecord | FuzzRecord
+Record = FaultRecord | AttemptRecord | HistoryRecord | FuzzRecord | StandingRecord
 _DECODER: msgspec.json.Decoder[Record] = msgspec.json.Decoder(Record)
 
 
@@ -123,7 +140,13 @@ def violations_of(records: Iterable[Record]) -> list[str]:
     for record in records:
         if isinstance(record, FaultRecord):
             continue
-        place = record.target if isinstance(record, FuzzRecord) else f"attempt {record.attempt}"
+        match record:
+            case FuzzRecord():
+                place = record.target
+            case StandingRecord():
+                place = "standing"
+            case _:
+                place = f"attempt {record.attempt}"
         found += [f"{place}: {text}" for text in record.violations]
     return found
 
@@ -175,6 +198,10 @@ def summary(records: Sequence[Record]) -> str:
     fuzzed = [one for one in records if isinstance(one, FuzzRecord)]
     if fuzzed:
         lines += ["", *_table(("fuzzing target", "inputs", "inputs/s", "failures"), _fuzz_rows(fuzzed))]
+    stood = [one for one in records if isinstance(one, StandingRecord) and one.seconds >= MIN_STANDING_S]
+    if stood:
+        head = ("what stood", "minutes", "MiB in the second quarter", "in the last", "open files", "in the last")
+        lines += ["", *_table(head, map(_standing_row, sorted(stood, key=lambda one: one.role)))]
     return "\n".join(lines) + "\n"
 
 
@@ -204,6 +231,12 @@ def _fuzz_rows(records: Sequence[FuzzRecord]) -> list[tuple[str, str, str, str]]
         failures = sum(len(record.violations) for record in own)
         rows.append((target, f"{inputs:,}", f"{inputs / max(seconds, 1e-9):,.0f}", f"{failures:,}"))
     return rows
+
+
+def _standing_row(record: StandingRecord) -> tuple[str, ...]:
+    sizes = (f"{size / 2**20:,.1f}" for size in (record.bytes_before, record.bytes_after))
+    files = (f"{number}" if number else "" for number in (record.descriptors_before, record.descriptors_after))
+    return record.role, f"{record.seconds / 60:.0f}", *sizes, *files
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:

@@ -4,6 +4,7 @@ known      kills of the harness, in runs whose maximum is known
 systems    runs of Kafka, Spark, Flink, ...
 histories  of HarmonicIO
 inputs     invented, for every reader
+standing   a cluster and a run that nothing hits: their memory, descriptors and disks are watched
 
 Most of them wait most of the time, for a process to start or to end, so that together they use two cores.
 """
@@ -24,11 +25,14 @@ from msgspec import Struct
 from tests.campaign import fuzzing
 from tests.campaign.campaign import Campaign, Limits
 from tests.campaign.outcomes import FuzzRecord, Log, Record, figures_of, progress, summary, violations_of
+from tests.campaign.standing import Standing
 from tests.campaign.subjects import SUBJECTS as RUNS
 
-SUBJECTS = (*(subject.name for subject in RUNS), "history", "input")
-NAMES = ("known", "systems", "histories", "inputs")
-_OWN = {"known": "known", "histories": "history", "inputs": "input"}
+SUBJECTS = (*(subject.name for subject in RUNS), "history", "input", "standing")
+NAMES = ("known", "systems", "histories", "inputs", "standing")
+FOLLOWING = ("inputs", "standing")
+"""These end when all others have reached their limits."""
+_OWN = {"known": "known", "histories": "history", "inputs": "input", "standing": "standing"}
 """The subject of each part that has but one; the systems are all others."""
 ROOT = Path(__file__).parents[2]
 INPUTS = 1_000_000
@@ -39,7 +43,7 @@ INPUTS_NICE = 5
 """Of the process that draws inputs: it needs no moment, and takes what the others leave."""
 TELL_INTERVAL_S = 5.0
 INTERRUPTED = 130
-"""The exit code of the inputs, where the other parts have reached their limits first."""
+"""The exit code of a part that follows, where the others have reached their limits first."""
 END_TIMEOUT_S = 180.0
 """For a part to undo what it does, after an interrupt."""
 
@@ -49,7 +53,7 @@ class CampaignPlan(Struct, frozen=True):
 
     seed: int
     subjects: tuple[str, ...]
-    """names of runs; "history" for histories of HarmonicIO, "input" for invented input"""
+    """names of runs; "history", "input" and "standing" for the parts that have no run"""
     limits: Limits
 
 
@@ -78,7 +82,7 @@ def run(folder: Path, plan: CampaignPlan, say: Callable[[str], None]) -> bool:
     (folder / "plan.json").write_bytes(msgspec.json.encode(plan))
     began, told = time.monotonic(), 0
     running = {name: _start(name, folder) for name in NAMES if _subjects(name, plan)}
-    deciding = [part for name, part in running.items() if name != "inputs"] or list(running.values())
+    deciding = [part for name, part in running.items() if name not in FOLLOWING] or list(running.values())
     try:
         while left := [part for part in deciding if part.poll() is None]:
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -88,7 +92,8 @@ def run(folder: Path, plan: CampaignPlan, say: Callable[[str], None]) -> bool:
         for part in running.values():
             part.terminate()
         codes = {name: _end(part) for name, part in running.items()}
-    failed = [name for name, code in codes.items() if code not in (0, 1) and (name, code) != ("inputs", INTERRUPTED)]
+    allowed = {name: (0, 1, INTERRUPTED) if name in FOLLOWING else (0, 1) for name in codes}
+    failed = [name for name, code in codes.items() if code not in allowed[name]]
     for name in failed:
         say(f"the part {name} ended with {codes[name]}: {folder / name}.out")
     return not failed and not violations_of(read_records(folder))
@@ -100,6 +105,9 @@ def run_part(name: str, folder: Path, say: Callable[[str], None]) -> bool:
     if name == "inputs":
         os.nice(INPUTS_NICE)
         _fuzz_all(plan, log)
+    elif name == "standing":
+        for record in Standing(folder / f"standing-{time.time_ns()}", plan.limits.seconds).run():
+            log.add(record)
     else:
         Campaign(folder, log, plan.seed, say).run(_subjects(name, plan), plan.limits)
     return not violations_of(log.records())

@@ -65,9 +65,7 @@ def find_target(children: Path, victim: str, chance: float) -> Target | None:
         chance: From 0 to 1; chooses one of several.
     """
     of_role = [record for record in records(children) if record.name.startswith(_CHILDREN[victim])]
-    found = [
-        (_label(record.name, _words(pid)), pid) for record in of_role if record.session for pid in _pids(record, victim)
-    ]
+    found = [(label_of(record.name, pid), pid) for record in of_role if record.session for pid in _pids(record, victim)]
     if not found:
         return None
     return target_of(*sorted(found)[int(chance * len(found)) % len(found)])
@@ -76,20 +74,22 @@ def find_target(children: Path, victim: str, chance: float) -> Target | None:
 def _pids(record: Orphan, victim: str) -> list[int]:
     members = record.running()
     if victim == "PE":
-        return [pid for pid in members if _PE_MODULE in _words(pid)]
+        return [pid for pid in members if _PE_MODULE in words_of(pid)]
     if record.name == "harmonicio-worker":
         return [pid for pid in members if pid == record.session]
     return members
 
 
-def _label(name: str, words: list[bytes]) -> str:
+def label_of(name: str, pid: int) -> str:
     """Return the name of a child without its number, and which of its programs a process is."""
+    words = words_of(pid)
     kind = name.rstrip("0123456789").rstrip("-")
     program = next((label for part, label in _PROGRAMS.items() if any(part in word for word in words)), "")
     return f"{kind} {program}".strip()
 
 
-def _words(pid: int) -> list[bytes]:
+def words_of(pid: int) -> list[bytes]:
+    """Return the command line of a process; nothing if it has ended."""
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
     except OSError:

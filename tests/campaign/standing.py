@@ -1,0 +1,211 @@
+"""Processes that stand for an hour: their memory, their file descriptors and what they keep on disk must stay flat.
+
+A cluster of HarmonicIO has a steady stream of messages, and a run of bench tries rates at one broker all the time.
+"""
+
+import contextlib
+import itertools
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+import numpy as np
+
+from bench.system.orphans import records
+from tests.bench_command import Harness
+from tests.campaign.outcomes import StandingRecord
+from tests.campaign.sender import read_mark
+from tests.campaign.subjects import SITE
+from tests.campaign.victims import label_of, words_of
+from tests.harmonicio.processes import LocalCluster
+
+ROOT = Path(__file__).parents[2]
+SAMPLE_INTERVAL_S = 5.0
+MIN_SHARE, MIN_SAMPLES = 0.2, 24
+"""Of the time that is asked for, and of samples: a process that was there for less is not judged."""
+MORE_SHARE, MORE_BYTES, MORE_DESCRIPTORS = 0.1, 16 * 2**20, 4
+"""By which the last quarter of a series may exceed its second quarter."""
+JVM_BYTES = 512 * 2**20
+"""Of a JVM beyond its heap, which it may fill at any time."""
+END_TIMEOUT_S = 120.0
+PES = 2
+SHARE_OF_CELL = 0.45
+"""Of the time, for each of the two cells of the run."""
+SCENARIO = """\
+name: standing
+title: A broker, Locust, workers and a Spark driver that stand for long
+systems: [python/kafka, spark/kafka]
+grid: {{message_size: [1 kB], cpu_cost: [10 ms]}}
+search: {{strategy: two-counter, precision: 1 %, budget: {budget:.0f} s}}
+timing: {{settle: 200 ms, window: 2 s, drain: 5 s}}
+settings:
+  python: {{processes: 1}}
+  spark: {{cores: 1, batch_interval: 500 ms}}
+"""
+
+
+class Sample(NamedTuple):
+    """What a process, or a folder, has at one moment."""
+
+    at_s: float
+    bytes: int
+    descriptors: int = 0
+
+
+def judge(role: str, series: Sequence[Sample], planned_s: float, heap_bytes: int | None = None) -> StandingRecord:
+    """Return what one process or folder had in its second and in its last quarter, and what of that is not flat.
+
+    Args:
+        role: Its name.
+        series: Samples in the order of time; at least one.
+        planned_s: How long it might have been there.
+        heap_bytes: The largest heap of a JVM; None for what has none.
+    """
+    seconds, quarter = series[-1].at_s - series[0].at_s, max(len(series) // 4, 1)
+    before, after = series[quarter : 2 * quarter] or series, series[-quarter:]
+    bytes_before, bytes_after = (int(median(one.bytes for one in part)) for part in (before, after))
+    had, has = (int(median(one.descriptors for one in part)) for part in (before, after))
+    found = []
+    if len(series) >= MIN_SAMPLES and seconds >= MIN_SHARE * planned_s:
+        allowed = bytes_before * (1 + MORE_SHARE) + MORE_BYTES
+        if bytes_after > max(allowed, heap_bytes + JVM_BYTES if heap_bytes else 0):
+            found.append(f"{role} grew from {bytes_before / 2**20:.0f} to {bytes_after / 2**20:.0f} MiB")
+        if has > had + MORE_DESCRIPTORS:
+            found.append(f"{role} had {had} open files, and then {has}")
+    return StandingRecord(role, seconds, bytes_before, bytes_after, had, has, tuple(found))
+
+
+class Standing:
+    """Both clusters, for a given time.
+
+    Args:
+        folder: New.
+        seconds: How long they stand.
+    """
+
+    def __init__(self, folder: Path, seconds: float) -> None:
+        (folder / "cluster").mkdir(parents=True)
+        self._folder, self._seconds = folder, seconds
+        self._own = Harness(folder, ROOT)  # finds whatever carries its marker
+        self._cluster = LocalCluster(folder / "cluster")
+        self._cluster.environment |= self._own.environment | {"PYTHONPATH": self._cluster.environment["PYTHONPATH"]}
+        self._series: dict[tuple[str, int], list[Sample]] = {}
+        self._heaps: dict[int, int | None] = {}
+        self._marks = folder / "marks"
+        self._sender: subprocess.Popen[bytes] | None = None
+        self._bench: subprocess.Popen[bytes] | None = None
+
+    def run(self) -> list[StandingRecord]:
+        """Let both stand, and return what each process had; an interrupt ends the time early."""
+        began = time.monotonic()
+        try:
+            with contextlib.suppress(KeyboardInterrupt):
+                self._start()
+                for moment in itertools.takewhile(lambda at: at < self._seconds, itertools.count(0, SAMPLE_INTERVAL_S)):
+                    time.sleep(max(began + moment - time.monotonic(), 0))
+                    self._sample(time.monotonic() - began)
+            found = self._end()
+        finally:
+            for process in self._own.running():
+                process.kill()
+        judged = [
+            judge(role, series, self._seconds, self._heaps.get(pid)) for (role, pid), series in self._series.items()
+        ]
+        return [*judged, StandingRecord("all", time.monotonic() - began, 0, 0, 0, 0, tuple(found))]
+
+    def _start(self) -> None:
+        self._cluster.start_master()
+        self._cluster.start_worker()
+        self._cluster.submit(num=PES)
+        self._cluster.wait_pes(PES)
+        words = ["-m", "tests.campaign.sender", str(self._cluster.data_port), "0", "steady", str(self._marks)]
+        self._sender = self._started("sender", words)
+        (self._folder / "scenario.yaml").write_text(SCENARIO.format(budget=SHARE_OF_CELL * self._seconds))
+        (self._folder / "site.yaml").write_text(SITE)
+        scenario, site, out = (str(self._folder / name) for name in ("scenario.yaml", "site.yaml", "results"))
+        self._bench = self._started("bench", ["-m", "bench", "run", scenario, "--site", site, "--out", out])
+
+    def _started(self, name: str, words: Sequence[str]) -> "subprocess.Popen[bytes]":
+        with (self._folder / f"{name}.out").open("wb") as output:
+            return subprocess.Popen(
+                [sys.executable, *words], cwd=ROOT, env=self._own.environment, stdout=output, stderr=output
+            )
+
+    # samples
+
+    def _sample(self, at_s: float) -> None:
+        for pid, role in self._roles().items():
+            with contextlib.suppress(OSError):  # it has ended
+                if pid not in self._heaps:
+                    self._heaps[pid] = _heap_of(words_of(pid))
+                sample = Sample(at_s, _private_bytes(pid), len(list(Path(f"/proc/{pid}/fd").iterdir())))
+                self._series.setdefault((role, pid), []).append(sample)
+        folders = {"queue of the master": "cluster/state", "data of the run": "results/*/data"}
+        for role, pattern in folders.items():
+            used = sum(_size_of(path) for folder in self._folder.glob(pattern) for path in folder.rglob("*"))
+            self._series.setdefault((f"disk: {role}", 0), []).append(Sample(at_s, used))
+
+    def _roles(self) -> Mapping[int, str]:
+        """Return the role of each process that stands now."""
+        assert self._sender is not None, "it was started"
+        assert self._bench is not None, "it was started"
+        found = {self._sender.pid: "connector", self._bench.pid: "harness"}
+        found |= {process.pid: role for role, process in self._cluster.processes.items()}
+        found |= dict.fromkeys(self._cluster.pe_pids(), "PE")
+        for record in records(self._folder / "state" / "stream-bench" / "children"):
+            found |= {pid: label_of(record.name, pid) for pid in record.running()}
+        return found
+
+    # end
+
+    def _end(self) -> list[str]:
+        """End both; return what did not hold."""
+        assert self._sender is not None, "it was started"
+        assert self._bench is not None, "it was started"
+        found = list(self._check_ended("connector", self._sender, (0,)))
+        acknowledged = np.arange(0, read_mark(self._marks, 0), dtype=np.uint64)
+        deadline = time.monotonic() + END_TIMEOUT_S
+        while len(lost := np.setdiff1d(acknowledged, self._cluster.processed())) and time.monotonic() < deadline:
+            time.sleep(1)
+        if len(lost) or not len(acknowledged):
+            found.append(f"{len(lost)} of {len(acknowledged)} acknowledged messages are lost")
+        codes = {role: self._cluster.stop(role) for role in ("worker", "master")}
+        found += [f"the {role} ended with {code}" for role, code in codes.items() if code != 0]
+        return [*found, *self._check_ended("harness", self._bench, (0, 4, 130))]
+
+    def _check_ended(self, role: str, process: "subprocess.Popen[bytes]", codes: Sequence[int]) -> Iterator[str]:
+        """End a process; yield a violation if it had ended with another code, or does."""
+        process.send_signal(signal.SIGTERM)
+        try:
+            code = process.wait(END_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            yield f"the {role} did not end within {END_TIMEOUT_S:.0f} s"
+            return
+        if code not in codes:
+            yield f"the {role} ended with {code}"
+
+
+def _private_bytes(pid: int) -> int:
+    """Return the memory of a process that no file and nobody else has (proc(5), RssAnon)."""
+    status = Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace")
+    return 1024 * int(next((line.split()[1] for line in status.splitlines() if line.startswith("RssAnon:")), 0))
+
+
+def _heap_of(words: Sequence[bytes]) -> int | None:
+    """Return the largest heap of a JVM, in bytes, from its command line; None for another program."""
+    units = {b"k": 2**10, b"m": 2**20, b"g": 2**30}
+    given = next((word[4:].lower() for word in words if word.startswith(b"-Xmx")), None)
+    return None if given is None else int(given[:-1]) * units[given[-1:]]
+
+
+def _size_of(path: Path) -> int:
+    try:
+        stat = path.stat()
+    except OSError:  # deleted meanwhile
+        return 0
+    return stat.st_blocks * 512  # a file may have holes
