@@ -1,6 +1,6 @@
 """The process of a PE, as a worker starts it: its settings are in its environment; it ends when its worker does.
 
-Exit codes: 0 drained, 1 the environment or the function is not valid, 2 no socket, 4 idle for too long.
+Exit codes: 0 drained, 1 the environment or the function is not valid, 2 no socket, 3 no thread, 4 idle for too long.
 """
 
 import contextlib
@@ -63,12 +63,16 @@ def serve(config: PeConfig, listener: socket.socket, function: UserFunction) -> 
     engine = Engine(listener, function, options, server_context(config.tls) if config.tls is not None else None)
     signal.signal(signal.SIGTERM, lambda *_: engine.stop())
     signal.signal(signal.SIGINT, lambda *_: engine.stop())
-    if "HARMONICIO_LIFELINE" in os.environ:
-        threading.Thread(target=_stop_when_worker_ends, args=(engine,), daemon=True, name="lifeline").start()
     registration = Registration(config, engine)
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     gc.freeze()  # the garbage collector never scans the imported modules again
-    registration.start()
+    try:
+        if "HARMONICIO_LIFELINE" in os.environ:
+            threading.Thread(target=_stop_when_worker_ends, args=(engine,), daemon=True, name="lifeline").start()
+        registration.start()
+    except RuntimeError as error:  # of threading: can't start new thread
+        logger.error("%s: the limit of memory or of processes is too low", error)  # noqa: TRY400
+        return 3
     logger.info(
         "PE %s of %s serves at %s:%d", config.id, config.c_name, config.node_addr, config.reached_port or config.port
     )
