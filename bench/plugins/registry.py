@@ -31,6 +31,9 @@ KINDS: Mapping[str, str] = {
 }
 """By entry point group (without "bench."): the word for one plugin of it."""
 
+_NOT_MAPPED = "failed to map"
+"""What the dynamic linker says of a library for which there is no memory."""
+
 P = TypeVar("P")
 Ability = TypeVar("Ability")
 SettingsByPlugin = Mapping[str, Mapping[str, object]]
@@ -270,8 +273,9 @@ def _load_object(kind: str, name: str) -> object:
             f"the {KINDS[kind]} {name!r} needs the package {problem.name!r}, which is not installed;"
             f" run: pip install {_requirement(entry)}"
         ) from None
-    except ImportError as problem:  # such as a library that finds no memory
-        raise PluginError(name, "load", str(problem)) from problem
+    except ImportError as problem:
+        why = " (no memory for it, or a disk that allows no programs)" if _NOT_MAPPED in str(problem) else ""
+        raise PluginError(name, "load", f"{problem}{why}") from problem
     return loaded
 
 

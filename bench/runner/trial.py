@@ -217,8 +217,9 @@ class _Trial:
                     moved = max(report.at - state.spec.begin, moved or 0.0)
         except HarnessError as problem:
             state.add_death("framework died", _first_line(problem))
-        if any(not server.alive() for server in self._servers):
-            state.add_death("source died", "a server of the source ended")
+        for server in self._servers:
+            if not server.alive():
+                state.add_death("source died", _first_line(server.exit_error()))
         now = self._now()
         state.add_row(now if moved is None else moved, moved=moved is not None)
         self._reporter.report(state, phase, now)

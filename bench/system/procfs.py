@@ -76,6 +76,12 @@ def environment_of(pid: int) -> dict[str, str]:
     return {name: value for name, equals, value in pairs if equals}
 
 
+def oom_kills() -> int:
+    """Return how many processes the kernel has killed because memory ran out, of the machine or of a cgroup."""
+    lines = (_PROC / "vmstat").read_bytes().splitlines()
+    return next((int(line.split()[1]) for line in lines if line.startswith(b"oom_kill ")), 0)
+
+
 @functools.cache
 def boot_id() -> str:
     """Return the kernel's name of this boot; pids and creation times mean nothing after the next one."""

@@ -1,6 +1,5 @@
 """One run under attack: started, hit, cleaned up after, and resumed until it has ended; each step is checked."""
 
-import contextlib
 import resource
 import signal
 import subprocess
@@ -12,7 +11,7 @@ from bench.model.measurement import Result
 from bench.storage.journal import read_journal
 from bench.storage.run_folder import read_results, read_run
 from tests.bench_command import Harness
-from tests.campaign import clocks, damage, disks, invariants
+from tests.campaign import damage, invariants
 from tests.campaign.faults import Fault
 from tests.campaign.subjects import SITE, Subject
 from tests.campaign.victims import NUMBERS, Target, find_target, target_of
@@ -23,7 +22,6 @@ LEFT_TIMEOUT_S = 60.0
 """For the last processes of a run to be gone after `bench clean`."""
 SLOWER, AT_LEAST_S = 4, 120
 """A run under attack ends within so many times its usual time, and this."""
-LARGE_DISK = "size=4g"
 Note = Callable[[Fault, str, float], None]
 """Called with a fault that was done, what it hit, and the seconds since bench was started."""
 
@@ -64,7 +62,8 @@ class AttackedRun:
             self._process.communicate()
 
     @property
-    def _timeout_s(self) -> float:
+    def timeout_s(self) -> float:
+        """After which bench is taken to hang."""
         return SLOWER * self.subject.seconds + AT_LEAST_S
 
     @property
@@ -73,29 +72,30 @@ class AttackedRun:
         return next((path.parent for path in sorted(self.results.glob("*/run.json"))), None)
 
     def attack(self, faults: Sequence[Fault]) -> list[str]:
-        """Do all faults, let the run end, and return the violations."""
-        first = faults[0]
-        if first.kind not in NUMBERS:  # a circumstance comes alone
-            if first.kind not in ("read only", "torn line", "edited file"):  # these concern no process of a cell
-                self._hit.add(first.victim)
-            return self._attack_circumstances(first)
+        """Send all signals, let the run end, and return the violations."""
         found: list[str] = []
         for fault in faults:
             self.start()
-            if not self._send(fault):
+            if not self.send(fault):
                 break  # it has ended by itself, before the moment of the fault
             if fault.victim != "harness":
-                self._hit.add(fault.victim)
+                self.add_hit(fault.victim)
             if fault.ends_harness:
                 found += self.end(fault)
         return found + self.finish()
 
-    def start(self, changes: Mapping[str, str] | None = None, limits: Mapping[int, int] | None = None) -> None:
+    def start(
+        self,
+        changes: Mapping[str, str] | None = None,
+        limits: Mapping[int, int] | None = None,
+        cgroup: Path | None = None,
+    ) -> None:
         """Start or resume the run, unless it is running.
 
         Args:
             changes: To the environment.
             limits: Of the process, by the number of the resource.
+            cgroup: That it joins.
         """
         if self._process is not None:
             return
@@ -106,6 +106,8 @@ class AttackedRun:
         words = ["run", str(self.folder / "scenario.yaml"), "--site", str(self.folder / "site.yaml"), *where]
         self._process, self._began = self._harness.started(*words), time.monotonic()
         self._harness.environment = usual
+        if cgroup is not None:
+            (cgroup / "cgroup.procs").write_text(str(self._process.pid), encoding="ascii")
         for number, limit in (limits or {}).items():
             resource.prlimit(self._process.pid, number, (limit, limit))
 
@@ -114,7 +116,7 @@ class AttackedRun:
         assert self._process is not None, "nothing was started"
         process, self._process = self._process, None
         try:
-            output, _ = process.communicate(timeout=self._timeout_s)
+            output, _ = process.communicate(timeout=self.timeout_s)
             self.code = process.returncode
         except subprocess.TimeoutExpired:
             process.kill()
@@ -123,7 +125,7 @@ class AttackedRun:
         with (self.folder / "output").open("a", encoding="utf-8") as file:
             file.write(f"--- {fault}: {self.code}\n{output}")
         found = invariants.check_ending(fault, self.code, output, begun=self.run_folder is not None)
-        return found + self._check_journals() + self._clean() + self._verify(finished=False)
+        return found + self._check_journals() + self._clean() + self.verify(finished=False)
 
     def finish(self) -> list[str]:
         """Let the run go on until it has ended, and return what is wrong with its results."""
@@ -132,138 +134,61 @@ class AttackedRun:
         there = self.run_folder
         if there is None or self.code not in invariants.FINISHED:
             return found or ["the run could not be ended"]
-        found += self._verify(finished=True)
+        found += self.verify(finished=True)
         cells = len(read_run(there).scenario.cells())
         found += invariants.check_results(self.subject, read_results(there), self._reference, self._hit, cells)
         endings = [(line.entry.cell, line.entry.measurement.ended) for line in read_journal(there)]
         return found + invariants.check_deaths(endings, self._hit)
 
-    # faults
+    def add_hit(self, victim: str) -> None:
+        """Remember a role whose processes were hit: its cells may have any answer."""
+        self._hit.add(victim)
 
-    def _send(self, fault: Fault) -> bool:
+    def note(self, fault: Fault, name: str) -> None:
+        """Record a fault that was done."""
+        self._note(fault, name, time.monotonic() - self._began if self._process is not None else 0.0)
+
+    def wait(self, seconds: float) -> bool:
+        """Return whether bench ends within so many seconds."""
+        assert self._process is not None, "nothing was started"
+        try:
+            self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
+    def bench(self, *words: str) -> tuple[int, str]:
+        """Run another verb of bench; return its exit code and its output."""
+        code, output = self._harness.done(*words)
+        return code, output
+
+    def send(self, fault: Fault) -> bool:
         """Send the fault's signal at its moment; return False if bench ends before it."""
+        while (target := self.wait_target(fault)) is not None:
+            if target.send(NUMBERS[fault.kind]):
+                self.note(fault, f"{target.name} {target.pid}")
+                self._hold(fault, target)
+                return True
+            time.sleep(POLL_INTERVAL_S)
+        return False
+
+    def wait_target(self, fault: Fault) -> Target | None:
+        """Return the process that a fault hits, at its moment; None if bench ends before it."""
         assert self._process is not None, "nothing was started"
         bench = target_of("bench", self._process.pid)
         while bench is not None and self._process.poll() is None:
             if time.monotonic() > self._began + fault.after_s:
                 own = fault.victim == "harness"
                 target = bench if own else find_target(self._children, fault.victim, fault.chance)
-                if target is not None and target.send(NUMBERS[fault.kind]):
-                    self._note(fault, f"{target.name} {target.pid}", time.monotonic() - self._began)
-                    self._hold(fault, target)
-                    return True
+                if target is not None:
+                    return target
             time.sleep(POLL_INTERVAL_S)
-        return False
+        return None
 
     def _hold(self, fault: Fault, target: Target) -> None:
         if fault.kind == "stop":
             time.sleep(fault.held_s)
             target.send(signal.SIGCONT if fault.resumes else signal.SIGKILL)
-
-    def _attack_circumstances(self, fault: Fault) -> list[str]:
-        """Run under a circumstance until bench ends, put it right, and let the run go on until it has ended."""
-        match fault.kind:
-            case "disk full":
-                size = int(2 ** (16 + 8 * fault.chance))
-                with disks.mounted(self.results, size):
-                    self._note(fault, f"{size} bytes", 0.0)
-                    return self._run_until_end(fault) + self._with_disk(LARGE_DISK, self.finish)
-            case "read only":
-                with disks.mounted(self.results, 2**32):
-                    found = self._run_until_killed(fault)
-                    self._note(fault, "resumed on a read-only disk", 0.0)
-                    found += self._with_disk("ro", lambda: self._run_until_end(fault))
-                    return found + self._with_disk("rw", self.finish)
-            case "data full":
-                return self._run_with_full_data(fault) + self.finish()
-            case "clock stepped":
-                return self._run_with_step(fault) + self.finish()
-            case "torn line" | "edited file":
-                return self._run_until_killed(fault) + self._damage(fault) + self.finish()
-            case "few descriptors":
-                limits = {resource.RLIMIT_NOFILE: 24 + int(200 * fault.chance)}
-            case "little memory":
-                limits = {resource.RLIMIT_AS: int((300 + 1500 * fault.chance) * 2**20)}
-            case _:
-                return self._run_until_end(fault, self._other_java(fault.kind)) + self.finish()
-        self._note(fault, f"limit {next(iter(limits.values()))}", 0.0)
-        return self._run_until_end(fault, limits=limits) + self.finish()
-
-    def _run_until_end(
-        self, fault: Fault, changes: Mapping[str, str] | None = None, limits: Mapping[int, int] | None = None
-    ) -> list[str]:
-        self.start(changes, limits)
-        return self.end(fault)
-
-    def _run_with_full_data(self, fault: Fault) -> list[str]:
-        """Run with the data of embedded services, such as a broker's log, on a small disk of its own."""
-        self.start()
-        assert self._process is not None, "it was started"
-        deadline = self._began + self._timeout_s
-        while self.run_folder is None and self._process.poll() is None and time.monotonic() < deadline:
-            time.sleep(POLL_INTERVAL_S)
-        if self.run_folder is not None:
-            size = int(2 ** (20 + 6 * fault.chance))
-            with disks.mounted(self.run_folder / "data", size):
-                self._note(fault, f"{size} bytes", time.monotonic() - self._began)
-                with contextlib.suppress(subprocess.TimeoutExpired):  # `end` kills it
-                    self._process.wait(self._timeout_s)
-        return self.end(fault)
-
-    def _run_with_step(self, fault: Fault) -> list[str]:
-        """Run with a wall clock that steps at the moment of the fault, for bench and all that it starts."""
-        clock, seconds = self.folder / "clock", clocks.STEPS_S[int(fault.chance * len(clocks.STEPS_S))]
-        self.start(clocks.environment(clock))
-        assert self._process is not None, "it was started"
-        try:
-            self._process.wait(fault.after_s)
-        except subprocess.TimeoutExpired:
-            clocks.step(clock, seconds)
-            self._note(fault, f"by {seconds} s", time.monotonic() - self._began)
-        return self.end(fault)
-
-    def _run_until_killed(self, fault: Fault) -> list[str]:
-        """Run until the moment of the fault, and kill the harness."""
-        self.start()
-        kill = Fault("kill", "harness", fault.after_s, fault.chance)
-        self._send(kill)
-        return self.end(kill)
-
-    def _with_disk(self, options: str, act: Callable[[], list[str]]) -> list[str]:
-        changed = disks.remount(self.results, options)
-        return act() if changed else [f"the disk could not be mounted with {options}: a file is still open"]
-
-    def _damage(self, fault: Fault) -> list[str]:
-        """Damage a file of the run folder; return what `bench` says wrongly of it. A changed byte is put back."""
-        there = self.run_folder
-        if there is None:
-            return []
-        if fault.kind == "torn line":
-            name = damage.tear_line(there, fault.chance)
-            self._note(fault, name or "no line yet", 0.0)
-            code, output = self._harness.done("report", str(there), "--format", "csv")
-            read = [] if code in (0, *invariants.REFUSED) else [f"report: {invariants.last_line(output)}"]
-            return read + self._verify(finished=False)
-        edited = damage.edit_byte(there, fault.chance)
-        if edited is None:
-            return []
-        name, content = edited
-        self._note(fault, name, 0.0)
-        code, output = self._harness.done("verify", str(there))
-        (there / name).write_bytes(content)
-        named = any(name in line for line in output.splitlines() if line.startswith("differs"))
-        return [] if code == 4 and named else [f"verify did not name {name}: {code}, {invariants.last_line(output)}"]
-
-    def _other_java(self, kind: str) -> dict[str, str]:
-        """Return the environment of a machine without Java, or with one that is too old."""
-        folder = self.folder / "bin"
-        folder.mkdir(exist_ok=True)
-        if kind == "old Java":
-            java = folder / "java"
-            java.write_text("#!/bin/sh\necho 'openjdk version \"11.0.27\" 2025-04-15' >&2\n", encoding="utf-8")
-            java.chmod(0o755)
-        self._note(Fault("old Java" if kind == "old Java" else "no Java", "machine", 0.0, 0.0), str(folder), 0.0)
-        return {"PATH": f"{folder}:/nowhere", "JAVA_HOME": ""}
 
     # checks
 
@@ -294,7 +219,8 @@ class AttackedRun:
         found += [f"{path.parent.name}/data is left" for path in self.results.glob("*/data")]
         return found + [f"{path.name} is left in the folder for temporary files" for path in self._temporary.iterdir()]
 
-    def _verify(self, *, finished: bool) -> list[str]:
+    def verify(self, *, finished: bool) -> list[str]:
+        """Return what `bench verify` finds that it must not."""
         there = self.run_folder
         if there is None:
             return []

@@ -16,7 +16,8 @@ from bench.model.measurement import Result
 from bench.storage.run_folder import read_results
 from tests.campaign import clocks, disks
 from tests.campaign.attack import AttackedRun
-from tests.campaign.faults import Attempt, Fault, plan_attempts
+from tests.campaign.circumstances import attack_by_circumstance
+from tests.campaign.faults import SIGNALS, Attempt, Fault, plan_attempts
 from tests.campaign.histories import History
 from tests.campaign.outcomes import AttemptRecord, FaultRecord, HistoryRecord, Log
 from tests.campaign.subjects import SUBJECTS, Subject, installed
@@ -98,8 +99,9 @@ class Campaign:
             code, last_line = None, ""
         else:
             with AttackedRun(folder, subject, self._references[subject.name], self._note(attempt)) as run:
+                signals = attempt.faults[0].kind in SIGNALS
                 try:
-                    found = run.attack(attempt.faults)
+                    found = run.attack(attempt.faults) if signals else attack_by_circumstance(run, attempt.faults[0])
                 except subprocess.TimeoutExpired as hang:
                     found = [f"{' '.join(map(str, hang.cmd[2:4]))} did not end within {hang.timeout:g} s"]
             code, last_line = run.code, run.last_line

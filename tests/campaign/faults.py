@@ -12,23 +12,23 @@ from tests.campaign.subjects import Subject, Victim
 Signal = Literal["kill", "terminate", "stop"]
 Circumstance = Literal[
     "disk full", "read only", "torn line", "edited file", "no Java", "old Java", "few descriptors", "little memory",
-    "cut", "halved", "slow", "clock stepped", "data full",
+    "cut", "halved", "slow", "clock stepped", "data full", "small cgroup",
 ]  # fmt: skip
 Kind = Signal | Circumstance
 SIGNALS: tuple[Signal, ...] = ("kill", "terminate", "stop")
 SIGNAL_WEIGHTS = (6, 1, 1)
 NETWORK_FAULTS: tuple[Circumstance, ...] = ("cut", "halved", "slow")
-"""Of HarmonicIO's data port: no packet passes, none from the server passes, or few bytes a second do."""
+"""Of HarmonicIO's data port or of a broker: no packet passes, none from the server does, or few bytes a second do."""
 FILE_FAULTS: tuple[Circumstance, ...] = ("disk full", "read only", "torn line", "edited file")
 LIMIT_FAULTS: tuple[Circumstance, ...] = ("few descriptors", "little memory")
 JAVA_FAULTS: tuple[Circumstance, ...] = ("no Java", "old Java")
-ROOT_FAULTS = ("disk full", "read only", "data full")
+ROOT_FAULTS = ("disk full", "read only", "data full", "small cgroup", *NETWORK_FAULTS)
 SIGNAL_SHARE, HARNESS_SHARE, EARLY_SHARE = 0.8, 0.6, 0.85
 MAX_FAULTS, MAX_OWN_FAULTS = 6, 20
 """Signals in one attempt; the second where all of them hit the harness, which is back within a second."""
 EARLY_S = 0.8
 """Mean of the seconds, after the first 0.2, at which such a run is hit early."""
-MAX_STOPPED_S = 4.0
+MAX_STOPPED_S, MAX_CUT_S = 4.0, 10.0
 HISTORY_SHARE = 0.6
 """Of attempts that are histories of HarmonicIO, not runs of the harness; each part of a campaign makes its own."""
 
@@ -51,7 +51,7 @@ class Fault(Struct, frozen=True):
     chance: float
     """from 0 to 1; chooses the process, the file, the byte or the limit"""
     held_s: float = 0.0
-    """for which a stopped process stays stopped, or a disk full"""
+    """for which a stopped process stays stopped, a disk full, or a network cut"""
 
     @property
     def resumes(self) -> bool:
@@ -117,11 +117,14 @@ def _signal(chance: random.Random, subject: Subject, others: Sequence[Victim]) -
 
 def _circumstance(chance: random.Random, subject: Subject, *, is_root: bool, own_clock: bool) -> tuple[Fault, ...]:
     kinds: list[Circumstance] = [*FILE_FAULTS, *LIMIT_FAULTS, *(JAVA_FAULTS if subject.java else ())]
-    kinds += ["data full"] if "source" in subject.victims else []
+    kinds += ["small cgroup"]
+    kinds += ["data full", *NETWORK_FAULTS] if "source" in subject.victims else []
     kinds += ["clock stepped"] if own_clock else []
     kind = chance.choice([kind for kind in kinds if is_root or kind not in ROOT_FAULTS])
-    victim: Victim = "run folder" if kind in FILE_FAULTS else "source" if kind == "data full" else "machine"
-    return (Fault(kind, victim, chance.uniform(subject.begin_s, subject.seconds), chance.random()),)
+    of_source = kind in ("data full", *NETWORK_FAULTS)
+    victim: Victim = "run folder" if kind in FILE_FAULTS else "source" if of_source else "machine"
+    after_s = chance.uniform(subject.begin_s, subject.seconds)
+    return (Fault(kind, victim, after_s, chance.random(), chance.uniform(0.1, MAX_CUT_S)),)
 
 
 def _history_faults(chance: random.Random, *, is_root: bool, own_clock: bool) -> tuple[Fault, ...]:

@@ -1,5 +1,6 @@
 """What must hold after a fault: pure checks of endings, journals and results; each violation is one line."""
 
+import signal
 from collections.abc import Collection, Mapping, Sequence
 
 from bench.model.cell import Cell
@@ -22,7 +23,7 @@ LEFT_BEHIND = "is of no trial in trials.jsonl"
 _WORDS: Mapping[str, str] = {
     "disk full": "space", "data full": "space", "read only": "ead-only", "no Java": "Java", "old Java": "Java",
     "few descriptors": "open files",
-    "little memory": "memory",
+    "little memory": "memory", "small cgroup": "memory",
 }  # fmt: skip
 """What the last line must have in it, where a circumstance ends a run."""
 
@@ -38,6 +39,8 @@ def check_ending(fault: Fault | None, code: int | None, output: str, *, begun: b
     """
     if code is None:
         return ["bench did not end in time"]
+    if fault is not None and fault.kind == "small cgroup" and code == -signal.SIGKILL:
+        return []  # the kernel chose it
     last = last_line(output)
     if fault is not None and fault.ends_harness and fault.kind != "terminate":
         return [] if code in (-9, *FINISHED) else [f"exit code {code} after a kill: {last}"]

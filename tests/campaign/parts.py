@@ -16,7 +16,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 import msgspec
@@ -80,7 +80,7 @@ def run(folder: Path, plan: CampaignPlan, say: Callable[[str], None]) -> bool:
     """
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "plan.json").write_bytes(msgspec.json.encode(plan))
-    began, told = time.monotonic(), 0
+    began, told = time.monotonic(), list[str]()
     running = {name: _start(name, folder) for name in NAMES if _subjects(name, plan)}
     deciding = [part for name, part in running.items() if name not in FOLLOWING] or list(running.values())
     try:
@@ -163,16 +163,17 @@ def _end(part: "subprocess.Popen[bytes]") -> int:
             return part.wait()
 
 
-def _tell(folder: Path, seconds: float, told: int, say: Callable[[str], None]) -> int:
-    """Print the violations behind the first `told`, and how far all is; return how many violations there are."""
+def _tell(folder: Path, seconds: float, told: Collection[str], say: Callable[[str], None]) -> list[str]:
+    """Print the violations that are not told yet, and how far all is; return all violations."""
     records = read_records(folder)
     found = violations_of(records)
-    for text in found[told:]:
-        say(text)
+    for text in found:
+        if text not in told:
+            say(text)
     say(f"{seconds / 60:5.1f} min: {progress(records)}")
     (folder / "figures.json").write_bytes(msgspec.json.encode(figures_of(records)))
     (folder / "figures.md").write_text(summary(records), encoding="utf-8")
-    return len(found)
+    return found
 
 
 def _log(folder: Path, name: str) -> Log:

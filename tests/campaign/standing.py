@@ -15,6 +15,7 @@ from statistics import median
 from typing import NamedTuple
 
 import numpy as np
+import psutil
 
 from bench.system.orphans import records
 from tests.bench_command import Harness
@@ -118,6 +119,10 @@ class Standing:
         ]
         return [*judged, StandingRecord("all", time.monotonic() - began, 0, 0, 0, 0, tuple(found))]
 
+    def running(self) -> list[psutil.Process]:
+        """Return all that still runs of both."""
+        return list(self._own.running())
+
     def _start(self) -> None:
         self._cluster.start_master()
         self._cluster.start_worker()
@@ -143,7 +148,7 @@ class Standing:
             with contextlib.suppress(OSError):  # it has ended
                 if pid not in self._heaps:
                     self._heaps[pid] = _heap_of(words_of(pid))
-                sample = Sample(at_s, _private_bytes(pid), len(list(Path(f"/proc/{pid}/fd").iterdir())))
+                sample = Sample(at_s, private_bytes(pid), len(list(Path(f"/proc/{pid}/fd").iterdir())))
                 self._series.setdefault((role, pid), []).append(sample)
         folders = {"queue of the master": "cluster/state", "data of the run": "results/*/data"}
         for role, pattern in folders.items():
@@ -190,7 +195,7 @@ class Standing:
             yield f"the {role} ended with {code}"
 
 
-def _private_bytes(pid: int) -> int:
+def private_bytes(pid: int) -> int:
     """Return the memory of a process that no file and nobody else has (proc(5), RssAnon)."""
     status = Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace")
     return 1024 * int(next((line.split()[1] for line in status.splitlines() if line.startswith("RssAnon:")), 0))

@@ -8,6 +8,8 @@ import signal
 from pathlib import Path
 from typing import NamedTuple
 
+import psutil
+
 from bench.system.orphans import Orphan, records
 from bench.system.procfs import stat_of
 
@@ -48,6 +50,14 @@ class Target(NamedTuple):
         except ProcessLookupError:
             return False
         return True
+
+    def listening_ports(self) -> list[int]:
+        """Return the TCP ports at which it listens; none if it has ended."""
+        try:
+            found = psutil.Process(self.pid).net_connections("tcp")
+        except psutil.Error:
+            return []
+        return sorted({one.laddr.port for one in found if one.status == psutil.CONN_LISTEN})
 
 
 def target_of(name: str, pid: int) -> Target | None:
