@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeVar
 
 from bench.errors import NotReadyError, ProcessDiedError, ServiceError
 from bench.system.ipc import Failure, Inbox
-from bench.system.procfs import members_of, oom_kills
+from bench.system.procfs import MEMORY_RAN_OUT, members_of, oom_kills
 
 ReplyT = TypeVar("ReplyT")
 ErrorT = TypeVar("ErrorT", bound=ServiceError)
@@ -177,7 +177,7 @@ class Child:
             tail = file.read().decode(errors="replace")
         reason = f": {_DISK_FULL}" if _DISK_FULL in tail else ""
         if self.exit_code == -signal.SIGKILL and oom_kills() > self._oom_kills:
-            reason = ": memory ran out, and the kernel killed a process"
+            reason = f": {MEMORY_RAN_OUT}"
         return kind(what + reason, self.log, tail.splitlines()[-_LOG_TAIL_LINES:])
 
     def _signal(self, number: signal.Signals) -> None:

@@ -14,6 +14,8 @@ TICKS = os.sysconf("SC_CLK_TCK")
 """Clock ticks per second, the unit of CPU times in /proc."""
 PAGE = os.sysconf("SC_PAGE_SIZE")
 """Bytes of a memory page, the unit of resident memory in /proc."""
+MEMORY_RAN_OUT = "memory ran out, and the kernel killed a process"
+"""What is said where `oom_kills` has grown."""
 _PROC = Path("/proc")
 _KERNEL_THREAD = 0x00200000
 """PF_KTHREAD of the kernel's include/linux/sched.h, a flag of proc(5) /proc/PID/stat."""

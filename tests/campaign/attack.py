@@ -15,6 +15,7 @@ from tests.campaign import damage, invariants
 from tests.campaign.faults import Fault
 from tests.campaign.subjects import SITE, Subject
 from tests.campaign.victims import NUMBERS, Target, find_target, target_of
+from tests.cgroups import join
 
 ROOT = Path(__file__).parents[2]
 POLL_INTERVAL_S = 0.02
@@ -107,7 +108,7 @@ class AttackedRun:
         self._process, self._began = self._harness.started(*words), time.monotonic()
         self._harness.environment = usual
         if cgroup is not None:
-            (cgroup / "cgroup.procs").write_text(str(self._process.pid), encoding="ascii")
+            join(cgroup, self._process.pid)
         for number, limit in (limits or {}).items():
             resource.prlimit(self._process.pid, number, (limit, limit))
 

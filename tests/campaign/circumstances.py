@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from tests.campaign import clocks, damage, disks, invariants, network
 from tests.campaign.attack import POLL_INTERVAL_S, AttackedRun
 from tests.campaign.faults import Fault
-from tests.campaign.limits import can_limit_memory, memory_cgroup
+from tests.cgroups import can_limit_memory, memory_cgroup
 
 LARGE_DISK = "size=4g"
 OF_NO_CELL = ("read only", "torn line", "edited file")

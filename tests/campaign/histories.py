@@ -140,6 +140,8 @@ class History:
     def _hit(self, fault: Fault, target: Target) -> None:
         """Do a fault to a process, and start another one in its place if it was the master or a worker."""
         if fault.kind not in NUMBERS:
+            if not target.listening_ports():
+                return  # it still loads its libraries, and ends in Python's own words if there is no memory for one
             self._tell(fault, f"{target.name} {target.pid}")
             with limits.limited(target, fault.kind, fault.chance):
                 time.sleep(fault.held_s)

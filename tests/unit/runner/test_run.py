@@ -1,9 +1,12 @@
 """A run makes its map again from the journal, and tries cells again that other work disturbed."""
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from cgroups import can_limit_memory, memory_cgroup
 from msgspec.structs import replace
 from search_strategies import HalvingSearch
 from simulated_runs import NoBackend, run_simulated
@@ -17,6 +20,7 @@ from bench.model.measurement import Measurement
 from bench.runner.progress import CellStarted, ProgressEvent
 from bench.runner.run import RunOptions, run
 from bench.storage.run_folder import RunFolder, read_results, read_trials
+from bench.system.procfs import MEMORY_RAN_OUT
 
 CHANGES = ("search.strategy=search_strategies:HalvingSearch", "grid.message_size=100 B, 2 kB", "grid.cpu_cost=1 ms")
 TRIALS = HalvingSearch.enough
@@ -85,6 +89,21 @@ def test_a_cell_that_an_error_ended_is_measured_when_the_run_goes_on(
     run_simulated(whole, Site(), RunFolder(run_folder))
     (result,) = read_results(run_folder)
     assert (result.status, result.trials) == ("measured", len(read_trials(run_folder)))
+
+
+@pytest.mark.skipif(not can_limit_memory(), reason="no cgroup with a limit of memory can be made here")
+def test_a_cell_that_fails_while_memory_runs_out_says_so(run_folder: Path, scenario: Callable[..., Scenario]) -> None:
+    """The kernel kills one process, and another one tells of it: a reader of its broker."""
+
+    def fail(_: Measurement) -> Measurement:
+        with memory_cgroup(64 * 2**20) as cgroup:
+            join = f"open('{cgroup}/cgroup.procs', 'w').write('0')"
+            subprocess.run([sys.executable, "-c", f"{join}; bytearray(256 * 2**20)"], check=False)
+        raise ServiceError("python-0 ended: all brokers are down")
+
+    run_simulated(scenario("grid.message_size=100 B"), Site(), RunFolder(run_folder), change=fail)
+    (result,) = read_results(run_folder)
+    assert result.reason == f"python-0 ended: all brokers are down: {MEMORY_RAN_OUT}"
 
 
 def test_a_cell_that_other_work_disturbed_is_tried_again(run_folder: Path, scenario: Callable[..., Scenario]) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from cgroups import can_limit_memory, memory_cgroup
 
 from bench.errors import NotReadyError, ProcessDiedError, ServiceError
 from bench.system.child import Child
@@ -19,7 +20,6 @@ from bench.system.orphans import MARKER_VARIABLE, Orphan, orphans, reap_orphans
 from bench.system.procfs import boot_id, environment_of, stat_of
 from bench.system.supervisor import Supervisor, run_tool
 from bench.workload.load_spec import Cancel
-from tests.campaign import limits
 
 SLEEPS = "import time; print('up', flush=True); time.sleep(600)"
 STUBBORN = "import signal\nfor s in (signal.SIGINT, signal.SIGTERM): signal.signal(s, signal.SIG_IGN)\n" + SLEEPS
@@ -203,10 +203,10 @@ def test_a_full_disk_is_named_first(supervisor: Supervisor) -> None:
         child.wait_ready(lambda: False, 0)
 
 
-@pytest.mark.skipif(not limits.can_limit_memory(), reason="no cgroup with a limit of memory can be made here")
+@pytest.mark.skipif(not can_limit_memory(), reason="no cgroup with a limit of memory can be made here")
 def test_a_child_that_the_kernel_killed_for_memory_is_named_so(supervisor: Supervisor) -> None:
     """Its exit code alone would be that of any kill."""
-    with limits.memory_cgroup(64 * 2**20) as cgroup:
+    with memory_cgroup(64 * 2**20) as cgroup:
         join = f"open('{cgroup}/cgroup.procs', 'w').write('0')"
         child = python(supervisor, f"{join}\nprint('up', flush=True)\nbytearray(256 * 2**20)\n" + SLEEPS)
         with pytest.raises(ProcessDiedError, match=r"^child ended with exit code -9: memory ran out, and the kernel "):
