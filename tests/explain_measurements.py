@@ -1,12 +1,13 @@
 """Measurements of `bench explain`: what tracing costs, and whether it names what was planted.
 
-They are verbs of `python -m tests.measurements`. A broker that a cgroup limits is not among the planted limits.
+They are verbs of `python -m tests.measurements`. Some limits are planted as root, and one needs a C compiler.
 """
 
 # ruff: noqa: T201  the tables are what it is for
 import argparse
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from statistics import fmean, stdev
 
@@ -17,6 +18,7 @@ from bench.storage.run_folder import read_results
 from reports.data.bottleneck import find_bottleneck
 from reports.data.run_data import read_run_data
 from tests.measurements import run_once
+from tests.planted import slow_checkpoints, throttled
 
 MAX_COST = 0.03
 """Share of the maximum rate that tracing may cost."""
@@ -31,6 +33,15 @@ search: {strategy: two-counter, precision: 3 %}
 """
 
 
+Plant = Callable[[Path], AbstractContextManager[Mapping[str, str]]]
+"""Plants a limit in the runs of a block, with a folder for its files; gives the variables that these runs need."""
+
+
+def plant_nothing(_: Path) -> AbstractContextManager[Mapping[str, str]]:
+    """Leave it to the scenario."""
+    return nullcontext({})
+
+
 class Situation(Struct, frozen=True):
     """A limit that is planted in one cell, and what names it."""
 
@@ -40,10 +51,16 @@ class Situation(Struct, frozen=True):
     """of the critical path; one of them must have the largest share"""
     kinds: tuple[str, ...]
     """bottlenecks that are right without a trace"""
+    plant: Plant = plant_nothing
+    straggler: str | None = None
+    """the end of the name of the worker that must be called a straggler; "" for any"""
     verdict: str = "overloaded"
     """that the explained trial must have; idling in a sustained one is no limit, unless too little is sent"""
 
 
+TWO_WORKERS = (
+    "systems: [python/kafka]\ngrid: {message_size: [1 kB], cpu_cost: [5 ms]}\nsettings:\n  python: {processes: 2}\n"
+)
 SITUATIONS = (
     Situation(
         "CPU cost",
@@ -64,6 +81,36 @@ SITUATIONS = (
         ("source-read", "deserialize", "idle(source)"),
         ("broker CPU", "source", "network", "disk", "framework CPU"),
     ),
+    Situation(
+        "one partition for two workers",
+        f"{TWO_WORKERS}  kafka: {{partitions: 1}}\n",
+        ("processing",),
+        ("straggler",),
+        straggler="",
+    ),
+    Situation(
+        "one straggling worker",
+        TWO_WORKERS,
+        ("processing",),
+        ("straggler",),
+        lambda _: throttled("python-1", 0.3),
+        straggler="1",
+    ),
+    Situation(
+        "slow checkpoint folder",
+        "systems: [spark/kafka]\ngrid: {message_size: [1 kB], cpu_cost: [1 ms]}\nsettings:\n"
+        "  spark: {batch_interval: 1 s}\n",
+        ("wal-commit", "offset-commit"),
+        ("commits", "batches"),
+        lambda folder: slow_checkpoints(folder, 150),
+    ),
+    Situation(
+        "a broker with a tenth of a core",
+        "systems: [python/kafka]\ngrid: {message_size: [10 kB], cpu_cost: [0 ms]}\n",
+        ("source-read", "idle(source)"),
+        ("broker CPU", "source"),
+        lambda _: throttled("kafka", 0.1),
+    ),
 )
 HEAD = "name: planted\nsearch: {strategy: two-counter, precision: 20 %}\n"
 
@@ -74,8 +121,12 @@ def add_verbs(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
     tracing.add_argument("systems", nargs="+")
     tracing.add_argument("--runs", type=int, default=10, help="pairs of runs")
     tracing.set_defaults(run=measure_tracing)
+    names = [situation.name for situation in SITUATIONS]
     planted = verbs.add_parser("planted", help="explain names a limit that was planted")
     planted.add_argument("--runs", type=int, default=10)
+    planted.add_argument(
+        "--only", nargs="+", choices=names, default=names, metavar="SITUATION", help="one of: %(choices)s"
+    )
     planted.set_defaults(run=measure_planted)
     for verb in (tracing, planted):
         verb.add_argument("--budget", default="90 s", help="of each search")
@@ -117,20 +168,29 @@ def interval_of(ratios: Sequence[float]) -> tuple[float, float, float]:
 def measure_planted(asked: argparse.Namespace) -> bool:
     """Plant each limit; return True if the explanation names it in nine of ten runs each."""
     right = True
-    for situation in SITUATIONS:
+    for situation in (one for one in SITUATIONS if one.name in asked.only):
         named, by_rule, found = 0, 0, list[str]()
         for number in range(asked.runs):
             out = asked.out / f"planted-{situation.name.replace(' ', '-')}-{number}"
             changes = ["trace=true", f"search.budget={asked.budget}", *asked.set]
-            folder = run_once(out, HEAD + situation.scenario, changes)
-            verdict, top = _read_top(next(_explain(folder), None))
-            found.append(f"{top} ({verdict})")
-            named += verdict == situation.verdict and top in situation.activities
+            with situation.plant(out) as variables:
+                folder = run_once(out, HEAD + situation.scenario, changes, variables)
+            explained = next(_explain(folder), None)
+            verdict, top = _read_top(explained)
+            straggler = explained.explanation.straggler if explained is not None else None
+            found.append(f"{top} ({verdict}{f', {straggler} alone' if straggler else ''})")
+            named += _is_named(situation, verdict, top, straggler)
             by_rule += _kind_without_trace(folder) in situation.kinds
         shown = ", ".join(f"{found.count(each)} {each}" for each in dict.fromkeys(found))
         print(f"{situation.name}: explain is right in {named} of {asked.runs} ({shown}), the rule in {by_rule}")
         right &= 10 * named >= 9 * asked.runs
     return right
+
+
+def _is_named(situation: Situation, verdict: str, top: str, straggler: str | None) -> bool:
+    if situation.straggler is not None and (straggler is None or not straggler.endswith(situation.straggler)):
+        return False
+    return verdict == situation.verdict and top in situation.activities
 
 
 def _explain(folder: Path) -> Iterator[ExplainedTrial]:

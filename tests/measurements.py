@@ -16,6 +16,7 @@ that was interrupted goes on where it ended: a run folder that is complete is no
 # ruff: noqa: T201  the tables are what it is for
 import argparse
 import math
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -201,8 +202,8 @@ def holds(result: Result, rate: float) -> bool:
     return (result.low_hz or 0.0) <= rate <= (result.high_hz or math.inf)
 
 
-def run_once(out: Path, scenario: str, changes: Sequence[str]) -> Path:
-    """Return the folder of a complete run below `out`, which is made unless it exists."""
+def run_once(out: Path, scenario: str, changes: Sequence[str], variables: Mapping[str, str] | None = None) -> Path:
+    """Return the folder of a complete run below `out`, which is made unless it exists, with more variables."""
     for folder in sorted(out.glob("*/")):
         if (folder / "cells.json").exists() and len(read_results(folder)) == len(read_run(folder).scenario.cells()):
             return folder
@@ -210,7 +211,8 @@ def run_once(out: Path, scenario: str, changes: Sequence[str]) -> Path:
     file = out / "scenario.yaml"
     file.write_text(scenario, encoding="utf-8")
     words = [word for change in changes for word in ("--set", change)]
-    done = subprocess.run([sys.executable, "-m", "bench", "run", str(file), "--out", str(out), *words], check=False)
+    command = [sys.executable, "-m", "bench", "run", str(file), "--out", str(out), *words]
+    done = subprocess.run(command, check=False, env={**os.environ, **(variables or {})})
     if done.returncode not in (0, 4):
         sys.exit(done.returncode)
     return next(folder for folder in sorted(out.glob("*/")) if (folder / "cells.json").exists())
