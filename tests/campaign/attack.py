@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 POLL_INTERVAL_S = 0.02
 LEFT_TIMEOUT_S = 60.0
 """For the last processes of a run to be gone after `bench clean`."""
-SLOWER, AT_LEAST_S = 4, 120
+SLOWER, AT_LEAST_S = 6, 240
 """A run under attack ends within so many times its usual time, and this."""
 Note = Callable[[Fault, str, float], None]
 """Called with a fault that was done, what it hit, and the seconds since bench was started."""

@@ -51,6 +51,8 @@ class History:
         self._clock = folder / "clock"
         self._acknowledged: list[Numbers] = []
         self._sent = 0
+        self._limited: set[str] = set()
+        """roles of which a process was under a limit"""
         self._found: list[str] = []
 
     def run(self, number: int, faults: Sequence[Fault]) -> HistoryRecord:
@@ -105,12 +107,14 @@ class History:
         self._acknowledged.append(np.arange(first, read_mark(marks, first), dtype=np.uint64))
 
     def _end_of(self, sender: "subprocess.Popen[bytes]") -> int | None:
-        try:
-            return sender.wait(SEND_TIMEOUT_S)
-        except subprocess.TimeoutExpired:
+        deadline = time.monotonic() + SEND_TIMEOUT_S
+        while (code := sender.poll()) is None and time.monotonic() < deadline:
+            self._replace_ended()
+            time.sleep(POLL_INTERVAL_S)
+        if code is None:
             sender.kill()
             sender.wait()
-            return None
+        return code
 
     # faults
 
@@ -143,6 +147,7 @@ class History:
             if not target.listening_ports():
                 return  # it still loads its libraries, and ends in Python's own words if there is no memory for one
             self._tell(fault, f"{target.name} {target.pid}")
+            self._limited |= {str(fault.victim)} & self._cluster.processes.keys()
             with limits.limited(target, fault.kind, fault.chance):
                 time.sleep(fault.held_s)
         elif not target.send(NUMBERS[fault.kind]):
@@ -153,7 +158,7 @@ class History:
             time.sleep(fault.held_s)
             target.send(signal.SIGCONT if fault.resumes else signal.SIGKILL)
         ends = fault.kind in ("kill", "terminate") or (fault.kind == "stop" and not fault.resumes)
-        if fault.victim in self._cluster.processes and (ends or not target.is_running()):
+        if fault.victim in self._cluster.processes and ends:
             self._replace(str(fault.victim))
 
     def _target(self, fault: Fault, sender: "subprocess.Popen[bytes]") -> Target | None:
@@ -172,6 +177,12 @@ class History:
         else:
             self._cluster.start_worker()
 
+    def _replace_ended(self) -> None:
+        """Start another master or worker for one that has ended of a limit, as a supervisor does."""
+        for role in sorted(self._limited & self._cluster.processes.keys()):
+            if self._cluster.processes[role].poll() is not None:
+                self._replace(role)
+
     def _tell(self, fault: Fault, name: str) -> None:
         self._note(fault, name, time.monotonic() - self._began)
 
@@ -182,6 +193,7 @@ class History:
         acknowledged = self._all_acknowledged()
         seen, deadline = -1, time.monotonic() + DELIVERY_TIMEOUT_S
         while time.monotonic() < deadline:
+            self._replace_ended()
             processed = self._cluster.processed()
             if np.isin(acknowledged, processed).all():
                 return

@@ -14,8 +14,8 @@ from frameworks.harmonicio.engine.connector.link_state import Settled
 from frameworks.harmonicio.engine.master.frame_storage import QueuedFrame
 from frameworks.harmonicio.engine.master.queue import MessageQueue
 from frameworks.harmonicio.engine.master.registry import RegisteredPe, Registry
-from frameworks.harmonicio.engine.master.tasks import end_process_on_error
 from frameworks.harmonicio.engine.observer import ack_transfer, data_transfer
+from frameworks.harmonicio.engine.tasks import end_process_on_error
 from frameworks.harmonicio.engine.wire.control_messages import Hello
 from frameworks.harmonicio.engine.wire.frame import HEADER_BYTES, MAX_BODY_BYTES, EncodedFrame
 from frameworks.harmonicio.engine.wire.frame_reader import BufferPool

@@ -8,6 +8,7 @@ from typing import Generic, TypeVar
 
 from frameworks.harmonicio.engine.master.credit_policy import PAUSE_S
 from frameworks.harmonicio.engine.master.journal import Journal
+from frameworks.harmonicio.engine.tasks import end_process_on_error
 
 logger = logging.getLogger(__name__)
 
@@ -39,6 +40,7 @@ class GroupCommit(Generic[Item]):
         self._waiting.append(item)
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._run())
+            self._task.add_done_callback(end_process_on_error)  # the items are not acknowledged, and sent again
 
     async def _run(self) -> None:
         """Commit until no item waits."""

@@ -27,9 +27,9 @@ from frameworks.harmonicio.engine.master.journal import Journal
 from frameworks.harmonicio.engine.master.legacy_api import LegacyApi
 from frameworks.harmonicio.engine.master.queue import MessageQueue, QueueLimits
 from frameworks.harmonicio.engine.master.registry import Registry
-from frameworks.harmonicio.engine.master.tasks import end_process_on_error
 from frameworks.harmonicio.engine.master.view import build_tables
 from frameworks.harmonicio.engine.master_log import format_sample
+from frameworks.harmonicio.engine.tasks import end_process_on_error
 from frameworks.harmonicio.engine.tls import client_context, server_context
 
 logger = logging.getLogger(__name__)

@@ -14,6 +14,7 @@ from aiohttp import web
 from frameworks.harmonicio.engine.config import WorkerConfig
 from frameworks.harmonicio.engine.errors import ConfigError
 from frameworks.harmonicio.engine.http import MAX_BODY, address_family, middlewares, server_logger
+from frameworks.harmonicio.engine.tasks import end_process_on_error
 from frameworks.harmonicio.engine.tls import server_context
 from frameworks.harmonicio.engine.worker.api import WorkerApi
 from frameworks.harmonicio.engine.worker.docker import DockerRuntime
@@ -54,6 +55,7 @@ async def run_worker(config: WorkerConfig) -> AsyncIterator[PeHost]:
         tls = server_context(config.tls) if config.tls is not None else None
         await web.SockSite(runner, listener, ssl_context=tls).start()
         task = asyncio.create_task(reporter.run())
+        task.add_done_callback(end_process_on_error)
         stack.push_async_callback(_cancel, task)
         yield host
 
