@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what this checkout needs to run and test stream-bench: Java (with apt, if possible), Chromium for tests,
-# and the virtual environment .venv with the versions of constraints.txt. If everything is installed, it changes
-# nothing.
+# and the virtual environment .venv with the packages of requirements.lock, whose hashes are checked. If everything is
+# installed, it changes nothing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python=${PYTHON:-python3}
@@ -39,11 +39,13 @@ if ! command -v redis-server >/dev/null && [ "$(id -u)" = 0 ] && command -v apt-
   [ ! -d /run/systemd/system ] || systemctl disable --quiet --now redis-server || true  # the test starts its own
 fi
 
-marker=.venv/set-up-$(cat pyproject.toml constraints.txt | sha256sum | cut -c1-16)
+marker=.venv/set-up-$(cat pyproject.toml requirements.lock | sha256sum | cut -c1-16)
 if [ ! -e "$marker" ]; then
   log "installing into .venv (about two minutes the first time)"
   [ -x .venv/bin/python ] || "$python" -m venv .venv
-  .venv/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[all,test,check]'
+  pip=(.venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps)
+  "${pip[@]}" --require-hashes -r requirements.lock
+  "${pip[@]}" -e .
   rm -f .venv/set-up-*
   touch "$marker"
 fi
