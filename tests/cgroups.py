@@ -24,6 +24,9 @@ def memory_cgroup(max_bytes: int) -> Iterator[Path]:
     """
     with _made("memory") as (folder, version):
         _write(folder / ("memory.max" if version == 2 else "memory.limit_in_bytes"), max_bytes)
+        swap, most = ("memory.swap.max", 0) if version == 2 else ("memory.memsw.limit_in_bytes", max_bytes)
+        if (folder / swap).exists():
+            _write(folder / swap, most)
         yield folder
 
 

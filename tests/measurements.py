@@ -203,7 +203,7 @@ def holds(result: Result, rate: float) -> bool:
 
 
 def run_once(out: Path, scenario: str, changes: Sequence[str], variables: Mapping[str, str] | None = None) -> Path:
-    """Return the folder of a complete run below `out`, which is made unless it exists, with more variables."""
+    """Run a scenario below `out`, with more environment variables, unless a complete run is there; return the run."""
     for folder in sorted(out.glob("*/")):
         if (folder / "cells.json").exists() and len(read_results(folder)) == len(read_run(folder).scenario.cells()):
             return folder

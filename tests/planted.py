@@ -6,7 +6,6 @@ import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from bench.cli.inputs import children_folder
 from bench.system.orphans import records
 from tests.cgroups import cpu_cgroup, join
 
@@ -15,31 +14,32 @@ _SLOW_RENAME = Path(__file__).with_name("slow_rename.c")
 
 
 @contextlib.contextmanager
-def throttled(name: str, share: float) -> Iterator[Mapping[str, str]]:
+def throttled(folder: Path, name: str, share: float) -> Iterator[Mapping[str, str]]:
     """Give a child of each run in the block a share of a core, by a cgroup (root).
 
     Args:
+        folder: For the records of these runs, so that no other run is throttled.
         name: Of the child, as the harness records it, such as "kafka" or "python-1".
         share: Of one core.
 
     Yields:
-        The variables that the runs need: none.
+        The variables that the runs need.
     """
-    ended = threading.Event()
+    ended, home = threading.Event(), folder.absolute() / "state"
+    registry = home / "stream-bench" / "children"
     with cpu_cgroup(share) as cgroup:
 
         def watch() -> None:
             while not ended.wait(_POLL_INTERVAL_S):
-                for pid in [
-                    pid for record in records(children_folder()) if record.name == name for pid in record.running()
-                ]:
-                    with contextlib.suppress(OSError):  # it has ended
-                        join(cgroup, pid)
+                for record in records(registry):
+                    for pid in record.running() if record.name == name else ():
+                        with contextlib.suppress(OSError):  # it has ended
+                            join(cgroup, pid)
 
         watcher = threading.Thread(target=watch, name="throttle")
         watcher.start()
         try:
-            yield {}
+            yield {"XDG_STATE_HOME": str(home)}
         finally:
             ended.set()
             watcher.join()

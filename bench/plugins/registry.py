@@ -274,7 +274,7 @@ def _load_object(kind: str, name: str) -> object:
             f" run: pip install {_requirement(entry)}"
         ) from None
     except ImportError as problem:
-        why = " (no memory for it, or a disk that allows no programs)" if _NOT_MAPPED in str(problem) else ""
+        why = " (no memory for it, or a file system that is mounted noexec)" if _NOT_MAPPED in str(problem) else ""
         raise PluginError(name, "load", f"{problem}{why}") from problem
     return loaded
 

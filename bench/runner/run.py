@@ -24,7 +24,7 @@ from bench.runner.progress import CellFinished, Note, Notify
 from bench.runner.shared_evidence import update_results
 from bench.storage.run_folder import RunFolder
 from bench.system import host_info
-from bench.system.procfs import MEMORY_RAN_OUT, oom_kills
+from bench.system.procfs import OutOfMemory
 from bench.system.supervisor import Supervisor
 
 logger = logging.getLogger(__name__)
@@ -103,7 +103,7 @@ def measure_cell(search: CellSearch, backend: Backend, earlier: Result | None = 
     cell, unsupported = search.plan.cell, search.plan.unsupported_reason
     if unsupported is not None:
         return Answer(without_rate(cell, "unsupported", unsupported))
-    killed = oom_kills()
+    out_of_memory = OutOfMemory()
     try:
         return search.answer(backend)
     except UsageError:
@@ -112,9 +112,7 @@ def measure_cell(search: CellSearch, backend: Backend, earlier: Result | None = 
         logger.warning("%s failed: %s", cell.name, problem)
         if earlier is not None and not isinstance(problem, ImpossibleMeasurementError):
             return Answer(earlier)
-        reason = str(problem).splitlines()[0]
-        if oom_kills() > killed and MEMORY_RAN_OUT not in reason:  # of another process than the one that ended
-            reason = f"{reason}: {MEMORY_RAN_OUT}"
+        reason = out_of_memory.remark_on(str(problem).splitlines()[0])
         return Answer(without_rate(cell, "failed", reason))
 
 

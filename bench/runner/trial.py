@@ -22,6 +22,7 @@ from bench.runner.progress import Notify, TrialProgress
 from bench.runner.trial_state import TrialState
 from bench.storage.run_folder import now_text
 from bench.system.host_info import memory_bytes
+from bench.system.procfs import OutOfMemory
 from bench.telemetry.cpu import CpuProbe, CpuSnapshot
 from bench.telemetry.resources import ResourceMeter, ResourceUsage
 from bench.telemetry.site_hosts import HostMeter
@@ -59,7 +60,7 @@ class _Trial:
 
     def __init__(self, deployment: Deployment, planned: PlannedTrial, notify: Notify, control: Control | None) -> None:
         self._deployment, self._reporter, self._control = deployment, _ProgressReporter(notify), control
-        self._started = now_text()
+        self._started, self._out_of_memory = now_text(), OutOfMemory()
         end = planned.settle + planned.window
         spec = deployment.load_spec(planned.number % 65535 + 1, planned.rate, time.monotonic() + START_DELAY_S, end)
         memory = None if deployment.plan.placement.source_remote else memory_bytes()
@@ -210,22 +211,25 @@ class _Trial:
             for progress in deployment.load_generator.poll():
                 state.add_progress(progress)
         except HarnessError as problem:
-            state.add_death("load died", _first_line(problem))
+            state.add_death("load died", self._line_about(problem))
         try:
             for report in deployment.framework.poll():
                 if state.add_report(report):
                     moved = max(report.at - state.spec.begin, moved or 0.0)
         except HarnessError as problem:
-            state.add_death("framework died", _first_line(problem))
+            state.add_death("framework died", self._line_about(problem))
         for server in self._servers:
             if not server.alive():
-                state.add_death("source died", _first_line(server.exit_error()))
+                state.add_death("source died", self._line_about(server.exit_error()))
         now = self._now()
         state.add_row(now if moved is None else moved, moved=moved is not None)
         self._reporter.report(state, phase, now)
         if self._control is not None and not state.death:
             self._control(state, now)
         return now
+
+    def _line_about(self, problem: HarnessError) -> str:
+        return self._out_of_memory.remark_on(str(problem).splitlines()[0])
 
     def _now(self) -> float:
         return time.monotonic() - self._state.spec.begin
@@ -254,7 +258,3 @@ class _ProgressReporter:
 
 def _quantiles(histogram: Histogram) -> Latency:
     return Latency(*(histogram.quantile(share) for share in (0.5, 0.9, 0.99, 1.0)))
-
-
-def _first_line(problem: HarnessError) -> str:
-    return str(problem).splitlines()[0]

@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeVar
 
 from bench.errors import NotReadyError, ProcessDiedError, ServiceError
 from bench.system.ipc import Failure, Inbox
-from bench.system.procfs import MEMORY_RAN_OUT, members_of, oom_kills
+from bench.system.procfs import members_of
 
 ReplyT = TypeVar("ReplyT")
 ErrorT = TypeVar("ErrorT", bound=ServiceError)
@@ -53,7 +53,6 @@ class Child:
         self._popen, self._on_reaped, self._inbox = popen, on_reaped, inbox
         self._exit_code: int | None = None
         self._reaped, self._reaping = False, threading.RLock()
-        self._oom_kills = oom_kills()
 
     @property
     def inbox(self) -> Inbox[Any]:
@@ -171,13 +170,11 @@ class Child:
         self._reap()
 
     def _error(self, kind: type[ErrorT], what: str) -> ErrorT:
-        """Return an error with the last lines of the log; it says so if a full disk or too little memory was why."""
+        """Return an error with the last lines of the log; it says so if a full disk was the reason."""
         with self.log.open("rb") as file:
             file.seek(max(0, self.log.stat().st_size - _LOG_TAIL_BYTES))
             tail = file.read().decode(errors="replace")
         reason = f": {_DISK_FULL}" if _DISK_FULL in tail else ""
-        if self.exit_code == -signal.SIGKILL and oom_kills() > self._oom_kills:
-            reason = f": {MEMORY_RAN_OUT}"
         return kind(what + reason, self.log, tail.splitlines()[-_LOG_TAIL_LINES:])
 
     def _signal(self, number: signal.Signals) -> None:

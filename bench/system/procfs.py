@@ -14,8 +14,6 @@ TICKS = os.sysconf("SC_CLK_TCK")
 """Clock ticks per second, the unit of CPU times in /proc."""
 PAGE = os.sysconf("SC_PAGE_SIZE")
 """Bytes of a memory page, the unit of resident memory in /proc."""
-MEMORY_RAN_OUT = "memory ran out, and the kernel killed a process"
-"""What is said where `oom_kills` has grown."""
 _PROC = Path("/proc")
 _KERNEL_THREAD = 0x00200000
 """PF_KTHREAD of the kernel's include/linux/sched.h, a flag of proc(5) /proc/PID/stat."""
@@ -78,8 +76,21 @@ def environment_of(pid: int) -> dict[str, str]:
     return {name: value for name, equals, value in pairs if equals}
 
 
-def oom_kills() -> int:
-    """Return how many processes the kernel has killed because memory ran out, of the machine or of a cgroup."""
+class OutOfMemory:
+    """Tells if the kernel has killed a process of this machine since then because memory ran out."""
+
+    def __init__(self) -> None:
+        self._before = _oom_kills()
+
+    def remark_on(self, reason: str) -> str:
+        """Return a reason for which something ended, with this circumstance behind it where there is one."""
+        if _oom_kills() == self._before:
+            return reason
+        return f"{reason}; meanwhile memory ran out, and the kernel killed a process"
+
+
+def _oom_kills() -> int:
+    """Return how often the kernel did that since the boot, for memory of the machine or of a control group."""
     lines = (_PROC / "vmstat").read_bytes().splitlines()
     return next((int(line.split()[1]) for line in lines if line.startswith(b"oom_kill ")), 0)
 

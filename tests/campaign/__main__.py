@@ -22,7 +22,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from tests.campaign import fuzzing, network, parts, report
+from tests.campaign import clocks, fuzzing, network, parts, report
 from tests.campaign.campaign import UNLIMITED, Limits
 from tests.campaign.outcomes import Log, bars_missed, read_log, summary, violations_of
 
@@ -78,6 +78,9 @@ def run_campaign(asked: argparse.Namespace) -> bool:
     else:
         folder = asked.out / f"campaign-{asked.seed}-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
         plan = parts.CampaignPlan(asked.seed, tuple(asked.subjects), limits)
+    for what, reason in (("the network", network.missing_reason()), ("a clock", clocks.missing_reason())):
+        if reason is not None:
+            print(f"{what} is not attacked: {reason}")
     try:
         held = parts.run(folder, plan, lambda text: print(text, flush=True))
     finally:  # also of an interrupted campaign

@@ -14,9 +14,14 @@ _SOURCE = Path(__file__).with_name("clock.c")
 _SECONDS = struct.Struct("=q")
 
 
+def missing_reason() -> str | None:
+    """Return why no clock can step; None if one can."""
+    return None if shutil.which("cc") is not None else "no C compiler (cc)"
+
+
 def can_step() -> bool:
     """Return whether the library can be built here."""
-    return shutil.which("cc") is not None
+    return missing_reason() is None
 
 
 def environment(file: Path) -> dict[str, str]:

@@ -29,6 +29,8 @@ MESSAGES = 20_000
 PES = 2
 POLL_INTERVAL_S = 0.02
 SEND_TIMEOUT_S, DELIVERY_TIMEOUT_S, END_TIMEOUT_S = 180.0, 60.0, 60.0
+ENDED_OF_LIMIT = (2, 3)
+"""Exit codes of a master or worker that says in a line what it could not have."""
 DISK_BYTES = 64 * 2**20
 Numbers = NDArray[np.uint64]
 Note = Callable[[Fault, str, float], None]
@@ -99,6 +101,7 @@ class History:
             )
         reached = first + int(fault.after_s * MESSAGES)
         while sender.poll() is None and read_mark(marks, first) < reached:
+            self._replace_ended()
             time.sleep(POLL_INTERVAL_S)
         self._do(fault, sender)
         code = self._end_of(sender)
@@ -171,6 +174,7 @@ class History:
 
     def _replace(self, role: str) -> None:
         """Wait for the end of a master or worker, and start another one at its ports."""
+        self._limited.discard(role)
         self._cluster.processes.pop(role).wait(END_TIMEOUT_S)
         if role == "master":
             self._cluster.start_master()
@@ -180,7 +184,10 @@ class History:
     def _replace_ended(self) -> None:
         """Start another master or worker for one that has ended of a limit, as a supervisor does."""
         for role in sorted(self._limited & self._cluster.processes.keys()):
-            if self._cluster.processes[role].poll() is not None:
+            code = self._cluster.processes[role].poll()
+            if code is not None:
+                if code not in ENDED_OF_LIMIT:
+                    self._found.append(f"the {role} ended with {code} after it was under a limit")
                 self._replace(role)
 
     def _tell(self, fault: Fault, name: str) -> None:

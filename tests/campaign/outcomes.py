@@ -67,13 +67,13 @@ class FuzzRecord(Struct, frozen=True, tag="fuzz"):
     violations: tuple[str, ...]
 
 
-class StandingRecord(Struct, frozen=True, tag="standing"):
+class SoakRecord(Struct, frozen=True, tag="soak"):
     """A process or a folder that was watched for long: medians of its second and of its last quarter."""
 
     role: str
     seconds: float
     bytes_before: int
-    """of private memory, or on the disk"""
+    """of anonymous resident memory, or on the disk"""
     bytes_after: int
     descriptors_before: int
     descriptors_after: int
@@ -84,7 +84,7 @@ HARNESS_BAR, OTHERS_BAR, MESSAGES_BAR = 200, 500, 10_000_000
 """What an hour has to reach: kills of the harness, faults of other parties, messages acknowledged."""
 
 
-MIN_STANDING_S = 300.0
+MIN_SOAK_S = 300.0
 """For a process to be in the table."""
 
 
@@ -108,7 +108,7 @@ class Figures(Struct, frozen=True):
     violations: int
 
 
-Record = FaultRecord | AttemptRecord | HistoryRecord | FuzzRecord | StandingRecord
+Record = FaultRecord | AttemptRecord | HistoryRecord | FuzzRecord | SoakRecord
 _DECODER: msgspec.json.Decoder[Record] = msgspec.json.Decoder(Record)
 
 
@@ -143,8 +143,8 @@ def violations_of(records: Iterable[Record]) -> list[str]:
         match record:
             case FuzzRecord():
                 place = record.target
-            case StandingRecord():
-                place = "standing"
+            case SoakRecord():
+                place = "soak"
             case _:
                 place = f"attempt {record.attempt}"
         found += [f"{place}: {text}" for text in record.violations]
@@ -198,10 +198,11 @@ def summary(records: Sequence[Record]) -> str:
     fuzzed = [one for one in records if isinstance(one, FuzzRecord)]
     if fuzzed:
         lines += ["", *_table(("fuzzing target", "inputs", "inputs/s", "failures"), _fuzz_rows(fuzzed))]
-    stood = [one for one in records if isinstance(one, StandingRecord) and one.seconds >= MIN_STANDING_S]
-    if stood:
-        head = ("what stood", "minutes", "MiB in the second quarter", "in the last", "open files", "in the last")
-        lines += ["", *_table(head, map(_standing_row, sorted(stood, key=lambda one: one.role)))]
+    soaked = [one for one in records if isinstance(one, SoakRecord) and one.seconds >= MIN_SOAK_S and one.role != "all"]
+    if soaked:
+        quarters = ("in the second quarter", "in the last quarter")
+        head = ("role", "minutes", *(f"{what} {when}" for what in ("MiB", "open files") for when in quarters))
+        lines += ["", *_table(head, map(_soak_row, sorted(soaked, key=lambda one: one.role)))]
     return "\n".join(lines) + "\n"
 
 
@@ -233,7 +234,7 @@ def _fuzz_rows(records: Sequence[FuzzRecord]) -> list[tuple[str, str, str, str]]
     return rows
 
 
-def _standing_row(record: StandingRecord) -> tuple[str, ...]:
+def _soak_row(record: SoakRecord) -> tuple[str, ...]:
     sizes = (f"{size / 2**20:,.1f}" for size in (record.bytes_before, record.bytes_after))
     files = (f"{number}" if number else "" for number in (record.descriptors_before, record.descriptors_after))
     return record.role, f"{record.seconds / 60:.0f}", *sizes, *files

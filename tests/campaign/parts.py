@@ -4,7 +4,7 @@ known      kills of the harness, in runs whose maximum is known
 systems    runs of Kafka, Spark, Flink, ...
 histories  of HarmonicIO
 inputs     invented, for every reader
-standing   a cluster and a run that nothing hits: their memory, descriptors and disks are watched
+soak       a cluster and a run that nothing hits: their memory, descriptors and disks are watched
 
 Most of them wait most of the time, for a process to start or to end, so that together they use two cores.
 """
@@ -25,14 +25,14 @@ from msgspec import Struct
 from tests.campaign import fuzzing
 from tests.campaign.campaign import Campaign, Limits
 from tests.campaign.outcomes import FuzzRecord, Log, Record, figures_of, progress, summary, violations_of
-from tests.campaign.standing import Standing
+from tests.campaign.soak import Soak
 from tests.campaign.subjects import SUBJECTS as RUNS
 
-SUBJECTS = (*(subject.name for subject in RUNS), "history", "input", "standing")
-NAMES = ("known", "systems", "histories", "inputs", "standing")
-FOLLOWING = ("inputs", "standing")
+SUBJECTS = (*(subject.name for subject in RUNS), "history", "input", "soak")
+NAMES = ("known", "systems", "histories", "inputs", "soak")
+FOLLOWING = ("inputs", "soak")
 """These end when all others have reached their limits."""
-_OWN = {"known": "known", "histories": "history", "inputs": "input", "standing": "standing"}
+_OWN = {"known": "known", "histories": "history", "inputs": "input", "soak": "soak"}
 """The subject of each part that has but one; the systems are all others."""
 ROOT = Path(__file__).parents[2]
 INPUTS = 1_000_000
@@ -53,7 +53,7 @@ class CampaignPlan(Struct, frozen=True):
 
     seed: int
     subjects: tuple[str, ...]
-    """names of runs; "history", "input" and "standing" for the parts that have no run"""
+    """names of runs; "history", "input" and "soak" for the parts that have no run"""
     limits: Limits
 
 
@@ -92,6 +92,7 @@ def run(folder: Path, plan: CampaignPlan, say: Callable[[str], None]) -> bool:
         for part in running.values():
             part.terminate()
         codes = {name: _end(part) for name, part in running.items()}
+        _tell(folder, time.monotonic() - began, told, say)
     allowed = {name: (0, 1, INTERRUPTED) if name in FOLLOWING else (0, 1) for name in codes}
     failed = [name for name, code in codes.items() if code not in allowed[name]]
     for name in failed:
@@ -105,8 +106,8 @@ def run_part(name: str, folder: Path, say: Callable[[str], None]) -> bool:
     if name == "inputs":
         os.nice(INPUTS_NICE)
         _fuzz_all(plan, log)
-    elif name == "standing":
-        for record in Standing(folder / f"standing-{time.time_ns()}", plan.limits.seconds).run():
+    elif name == "soak":
+        for record in Soak(folder / f"soak-{time.time_ns()}", plan.limits.seconds).run():
             log.add(record)
     else:
         Campaign(folder, log, plan.seed, say).run(_subjects(name, plan), plan.limits)

@@ -9,7 +9,7 @@ import signal
 import struct
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from frameworks.harmonicio.engine.connector import Connector
@@ -28,7 +28,12 @@ MARK = struct.Struct("<Q")
 def main() -> None:
     """Send, with a mark after each chunk; exit code 3 if the cluster did not take it, 4 if a message failed."""
     port, first = map(int, sys.argv[1:3])
-    parts = _steady_parts() if sys.argv[3] == "steady" else _parts(first, int(sys.argv[3]))
+    if sys.argv[3] == "steady":
+        ended: list[int] = []
+        signal.signal(signal.SIGTERM, lambda number, _: ended.append(number))
+        parts = _steady_parts(ended)
+    else:
+        parts = _parts(first, int(sys.argv[3]))
     options = {"c_name": "s", "port": port, "credit_timeout": CREDIT_TIMEOUT_S}
     try:
         with Connector(timeout=TIMEOUT_S, **options) as connector, Path(sys.argv[4]).open("ab", buffering=0) as marks:
@@ -48,10 +53,8 @@ def _parts(first: int, count: int) -> Iterator[tuple[int, int]]:
         yield begin, min(begin + CHUNK, first + count)
 
 
-def _steady_parts() -> Iterator[tuple[int, int]]:
-    """Yield parts from 0 on, each at its moment, until SIGTERM."""
-    ended: list[int] = []
-    signal.signal(signal.SIGTERM, lambda number, _: ended.append(number))
+def _steady_parts(ended: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Yield parts from 0 on, each at its moment, until something is in `ended`."""
     began = time.monotonic()
     for number in itertools.count():
         time.sleep(max(began + number * STEADY_INTERVAL_S - time.monotonic(), 0))

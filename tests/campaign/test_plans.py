@@ -31,7 +31,7 @@ from tests.campaign.subjects import KNOWN_SYSTEM, SUBJECTS
 
 KILL, TERMINATE = Fault("kill", "harness", 1, 0.5), Fault("terminate", "harness", 9, 0.5)
 EARLY = Fault("terminate", "harness", 0.5, 0.5)
-FULL = Fault("disk full", "run folder", 1, 0.5)
+FULL, CGROUP = Fault("disk full", "run folder", 1, 0.5), Fault("small cgroup", "machine", 1, 0.5)
 
 
 def plan(seed, count=200, *, is_root=True):
@@ -50,7 +50,7 @@ def test_every_victim_and_every_kind_has_its_turn():
     victims = {"harness", "load", "source", "framework", "PE", "connector", "master", "network", "clock"}
     assert {fault.victim for fault in faults} >= victims
     kinds = {"kill", "terminate", "stop", "disk full", "data full", "edited file", "no Java", "cut", "halved", "slow"}
-    assert {fault.kind for fault in faults} >= kinds
+    assert {fault.kind for fault in faults} >= kinds | {"small cgroup"}
     assert {fault.victim for fault in faults if fault.kind == "few descriptors"} >= {
         "machine",
         "master",
@@ -72,7 +72,7 @@ def test_an_hour_has_the_kills_and_the_messages_by_design():
 def test_without_root_no_disk_is_mounted():
     """Its other faults remain."""
     kinds = {fault.kind for attempt in plan(1, 1000, is_root=False) for fault in attempt.faults}
-    assert not kinds & {"disk full", "read only", "data full", "cut", "halved", "slow"}
+    assert not kinds & {"disk full", "read only", "data full", "small cgroup", "cut", "halved", "slow"}
     assert "torn line" in kinds
 
 
@@ -95,7 +95,7 @@ def test_every_subject_is_a_right_scenario(subject, tmp_path):
     ("fault", "code", "output", "begun"),
     [(KILL, -9, "", True), (TERMINATE, 130, "go on with --resume x", True), (EARLY, -15, "", True),
      (EARLY, -2, "interrupted", True), (EARLY, 130, "interrupted", True), (TERMINATE, -15, "", True),
-     (FULL, 2, "cannot be written (No space left on device)", True), (None, 4, "", True)],
+     (FULL, 2, "cannot be written (No space left on device)", True), (None, 4, "", True), (CGROUP, -9, "", True)],
 )  # fmt: skip
 def test_an_ending_that_says_what_happened_is_right(fault, code, output, begun):
     """Of a kill nothing can be said, and a run that nobody ended went through all cells."""
@@ -105,7 +105,7 @@ def test_an_ending_that_says_what_happened_is_right(fault, code, output, begun):
 @pytest.mark.parametrize(
     ("fault", "code", "output"),
     [(TERMINATE, 130, "run folder: x\ninterrupted"), (TERMINATE, -15, "run folder: x"), (TERMINATE, 1, "x"),
-     (FULL, 3, "it failed"), (None, 3, "x"), (None, None, ""),
+     (FULL, 3, "it failed"), (None, 3, "x"), (None, None, ""), (CGROUP, 3, "it failed"), (FULL, -9, ""),
      (None, 0, "Traceback (most recent call last)\nKeyError: 1")],
 )  # fmt: skip
 def test_an_ending_that_says_too_little_is_a_violation(fault, code, output):

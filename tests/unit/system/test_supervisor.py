@@ -11,7 +11,6 @@ from pathlib import Path
 
 import psutil
 import pytest
-from cgroups import can_limit_memory, memory_cgroup
 
 from bench.errors import NotReadyError, ProcessDiedError, ServiceError
 from bench.system.child import Child
@@ -201,16 +200,6 @@ def test_a_full_disk_is_named_first(supervisor: Supervisor) -> None:
     child = python(supervisor, "print('No space left on device\\n' + 20 * 'at line\\n')\n" + SLEEPS)
     with pytest.raises(NotReadyError, match=r"^child was not ready within 0 s: No space left on device \("):
         child.wait_ready(lambda: False, 0)
-
-
-@pytest.mark.skipif(not can_limit_memory(), reason="no cgroup with a limit of memory can be made here")
-def test_a_child_that_the_kernel_killed_for_memory_is_named_so(supervisor: Supervisor) -> None:
-    """Its exit code alone would be that of any kill."""
-    with memory_cgroup(64 * 2**20) as cgroup:
-        join = f"open('{cgroup}/cgroup.procs', 'w').write('0')"
-        child = python(supervisor, f"{join}\nprint('up', flush=True)\nbytearray(256 * 2**20)\n" + SLEEPS)
-        with pytest.raises(ProcessDiedError, match=r"^child ended with exit code -9: memory ran out, and the kernel "):
-            child.wait_ready(lambda: False, 20)
 
 
 def test_unfinished_tool_is_not_ready(supervisor: Supervisor) -> None:

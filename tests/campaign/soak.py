@@ -1,4 +1,4 @@
-"""Processes that stand for an hour: their memory, their file descriptors and what they keep on disk must stay flat.
+"""A soak test: what runs for an hour keeps its memory, its file descriptors and what it has on disk.
 
 A cluster of HarmonicIO has a steady stream of messages, and a run of bench tries rates at one broker all the time.
 """
@@ -9,7 +9,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
@@ -19,7 +20,7 @@ import psutil
 
 from bench.system.orphans import records
 from tests.bench_command import Harness
-from tests.campaign.outcomes import StandingRecord
+from tests.campaign.outcomes import SoakRecord
 from tests.campaign.sender import read_mark
 from tests.campaign.subjects import SITE
 from tests.campaign.victims import label_of, words_of
@@ -29,6 +30,8 @@ ROOT = Path(__file__).parents[2]
 SAMPLE_INTERVAL_S = 5.0
 MIN_SHARE, MIN_SAMPLES = 0.2, 24
 """Of the time that is asked for, and of samples: a process that was there for less is not judged."""
+JUDGED = ("harness", "locust", "kafka", "spark driver (JVM)", "master", "worker", "PE", "connector")
+"""Roles with a process that is there for long, unless something went wrong; the others are started for each trial."""
 MORE_SHARE, MORE_BYTES, MORE_DESCRIPTORS = 0.1, 16 * 2**20, 4
 """By which the last quarter of a series may exceed its second quarter."""
 JVM_BYTES = 512 * 2**20
@@ -38,8 +41,8 @@ PES = 2
 SHARE_OF_CELL = 0.45
 """Of the time, for each of the two cells of the run."""
 SCENARIO = """\
-name: standing
-title: A broker, Locust, workers and a Spark driver that stand for long
+name: soak
+title: A broker, Locust, workers and a Spark driver that run for long
 systems: [python/kafka, spark/kafka]
 grid: {{message_size: [1 kB], cpu_cost: [10 ms]}}
 search: {{strategy: two-counter, precision: 1 %, budget: {budget:.0f} s}}
@@ -51,14 +54,14 @@ settings:
 
 
 class Sample(NamedTuple):
-    """What a process, or a folder, has at one moment."""
+    """The memory and open files of a process, or the size of a folder, at one moment."""
 
     at_s: float
     bytes: int
     descriptors: int = 0
 
 
-def judge(role: str, series: Sequence[Sample], planned_s: float, heap_bytes: int | None = None) -> StandingRecord:
+def judge(role: str, series: Sequence[Sample], planned_s: float, heap_bytes: int | None = None) -> SoakRecord:
     """Return what one process or folder had in its second and in its last quarter, and what of that is not flat.
 
     Args:
@@ -78,20 +81,27 @@ def judge(role: str, series: Sequence[Sample], planned_s: float, heap_bytes: int
             found.append(f"{role} grew from {bytes_before / 2**20:.0f} to {bytes_after / 2**20:.0f} MiB")
         if has > had + MORE_DESCRIPTORS:
             found.append(f"{role} had {had} open files, and then {has}")
-    return StandingRecord(role, seconds, bytes_before, bytes_after, had, has, tuple(found))
+    return SoakRecord(role, seconds, bytes_before, bytes_after, had, has, tuple(found))
 
 
-class Standing:
-    """Both clusters, for a given time.
+def check_roles(found: Sequence[SoakRecord], planned_s: float) -> list[str]:
+    """Return the roles of which no process was there for long enough to be judged."""
+    lasted = {one.role for one in found if one.seconds >= MIN_SHARE * planned_s}
+    return [f"no {role} was there for long" for role in JUDGED if role not in lasted]
+
+
+class Soak:
+    """A cluster and a run, watched for a given time.
 
     Args:
         folder: New.
-        seconds: How long they stand.
+        seconds: How long.
+        enough: Told the roles that were seen so far; ends the time if it returns True.
     """
 
-    def __init__(self, folder: Path, seconds: float) -> None:
+    def __init__(self, folder: Path, seconds: float, enough: Callable[[set[str]], bool] = lambda _: False) -> None:
         (folder / "cluster").mkdir(parents=True)
-        self._folder, self._seconds = folder, seconds
+        self._folder, self._seconds, self._enough = folder, seconds, enough
         self._own = Harness(folder, ROOT)  # finds whatever carries its marker
         self._cluster = LocalCluster(folder / "cluster")
         self._cluster.environment |= self._own.environment | {"PYTHONPATH": self._cluster.environment["PYTHONPATH"]}
@@ -101,26 +111,40 @@ class Standing:
         self._sender: subprocess.Popen[bytes] | None = None
         self._bench: subprocess.Popen[bytes] | None = None
 
-    def run(self) -> list[StandingRecord]:
-        """Let both stand, and return what each process had; an interrupt ends the time early."""
-        began = time.monotonic()
+    def run(self) -> list[SoakRecord]:
+        """Let both run, and return what each process had; an interrupt ends the time early, and is not repeated."""
+        began, found = time.monotonic(), list[str]()
         try:
             with contextlib.suppress(KeyboardInterrupt):
                 self._start()
-                for moment in itertools.takewhile(lambda at: at < self._seconds, itertools.count(0, SAMPLE_INTERVAL_S)):
-                    time.sleep(max(began + moment - time.monotonic(), 0))
-                    self._sample(time.monotonic() - began)
+                self._watch(began)
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a campaign that ends may ask at any moment
             found = self._end()
+        except Exception as problem:  # noqa: BLE001  a violation, as in an attempt
+            traceback.print_exc()
+            found = [f"the soak test failed: {type(problem).__name__}: {problem}"]
         finally:
-            for process in self._own.running():
+            for process in self.running():
                 process.kill()
         judged = [
             judge(role, series, self._seconds, self._heaps.get(pid)) for (role, pid), series in self._series.items()
         ]
-        return [*judged, StandingRecord("all", time.monotonic() - began, 0, 0, 0, 0, tuple(found))]
+        seconds = time.monotonic() - began
+        if seconds >= 0.9 * self._seconds:
+            found += check_roles(judged, self._seconds)
+        return [*judged, SoakRecord("all", seconds, 0, 0, 0, 0, tuple(found))]
+
+    def _watch(self, began: float) -> None:
+        """Take samples until the time is over."""
+        for number in itertools.count():
+            moment = number * SAMPLE_INTERVAL_S
+            if moment >= self._seconds or self._enough({role for role, _ in self._series}):
+                return
+            time.sleep(max(began + moment - time.monotonic(), 0))
+            self._sample(time.monotonic() - began)
 
     def running(self) -> list[psutil.Process]:
-        """Return all that still runs of both."""
+        """Return all processes of both that are there."""
         return list(self._own.running())
 
     def _start(self) -> None:
@@ -146,9 +170,8 @@ class Standing:
     def _sample(self, at_s: float) -> None:
         for pid, role in self._roles().items():
             with contextlib.suppress(OSError):  # it has ended
-                if pid not in self._heaps:
-                    self._heaps[pid] = _heap_of(words_of(pid))
-                sample = Sample(at_s, private_bytes(pid), len(list(Path(f"/proc/{pid}/fd").iterdir())))
+                self._heaps[pid] = _heap_of(words_of(pid))  # a script may become a JVM
+                sample = Sample(at_s, anonymous_bytes(pid), len(list(Path(f"/proc/{pid}/fd").iterdir())))
                 self._series.setdefault((role, pid), []).append(sample)
         folders = {"queue of the master": "cluster/state", "data of the run": "results/*/data"}
         for role, pattern in folders.items():
@@ -156,7 +179,7 @@ class Standing:
             self._series.setdefault((f"disk: {role}", 0), []).append(Sample(at_s, used))
 
     def _roles(self) -> Mapping[int, str]:
-        """Return the role of each process that stands now."""
+        """Return the role of each process that is there."""
         assert self._sender is not None, "it was started"
         assert self._bench is not None, "it was started"
         found = {self._sender.pid: "connector", self._bench.pid: "harness"}
@@ -170,8 +193,8 @@ class Standing:
 
     def _end(self) -> list[str]:
         """End both; return what did not hold."""
-        assert self._sender is not None, "it was started"
-        assert self._bench is not None, "it was started"
+        if self._sender is None or self._bench is None:
+            return ["it was interrupted while it started"]
         found = list(self._check_ended("connector", self._sender, (0,)))
         acknowledged = np.arange(0, read_mark(self._marks, 0), dtype=np.uint64)
         deadline = time.monotonic() + END_TIMEOUT_S
@@ -195,8 +218,8 @@ class Standing:
             yield f"the {role} ended with {code}"
 
 
-def private_bytes(pid: int) -> int:
-    """Return the memory of a process that no file and nobody else has (proc(5), RssAnon)."""
+def anonymous_bytes(pid: int) -> int:
+    """Return the resident memory of a process that is of no file (proc(5), RssAnon)."""
     status = Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace")
     return 1024 * int(next((line.split()[1] for line in status.splitlines() if line.startswith("RssAnon:")), 0))
 
@@ -205,7 +228,9 @@ def _heap_of(words: Sequence[bytes]) -> int | None:
     """Return the largest heap of a JVM, in bytes, from its command line; None for another program."""
     units = {b"k": 2**10, b"m": 2**20, b"g": 2**30}
     given = next((word[4:].lower() for word in words if word.startswith(b"-Xmx")), None)
-    return None if given is None else int(given[:-1]) * units[given[-1:]]
+    if given is None:
+        return None
+    return int(given[:-1]) * units[given[-1:]] if given[-1:] in units else int(given)
 
 
 def _size_of(path: Path) -> int:

@@ -1,16 +1,17 @@
-"""What stands for long: its memory, files and disks are judged by rules; a short one runs; eight simulated hours."""
+"""The soak test: memory, files and disks are judged by rules; a short one runs; a run of eight simulated hours."""
 
 import os
 
 import pytest
+from msgspec.structs import replace
 
 from bench.config.scenario import Grid, Scenario, Search
 from bench.config.site import Site
 from bench.model.message_sizes import MessageSize
 from bench.storage.run_folder import RunFolder
 from bench.units import Seconds, Share
-from tests.campaign.outcomes import StandingRecord, summary, violations_of
-from tests.campaign.standing import MORE_BYTES, Sample, Standing, judge, private_bytes
+from tests.campaign.outcomes import SoakRecord, summary, violations_of
+from tests.campaign.soak import JUDGED, MORE_BYTES, Sample, Soak, anonymous_bytes, check_roles, judge
 from tests.simulated_runs import run_simulated
 
 MIB = 2**20
@@ -42,7 +43,7 @@ def test_open_files_that_grow_are_a_violation():
     """However much memory there is."""
     record = judge("master", hourly(lambda _: MIB, lambda minute: 10 + minute // 5), HOUR_S)
     assert record.violations == ("master had 14 open files, and then 20",)
-    assert violations_of([record]) == ["standing: master had 14 open files, and then 20"]
+    assert violations_of([record]) == ["soak: master had 14 open files, and then 20"]
 
 
 def test_what_was_there_for_a_moment_is_not_judged():
@@ -51,17 +52,25 @@ def test_what_was_there_for_a_moment_is_not_judged():
     record = judge("worker", series, HOUR_S)
     assert record.violations == ()
     assert "worker" not in summary([record])
-    assert "| worker | 60 | 1.0 | 1.0 |  |  |" in summary([StandingRecord("worker", HOUR_S, MIB, MIB, 0, 0, ())])
+    assert "| worker | 60 | 1.0 | 1.0 |  |  |" in summary([SoakRecord("worker", HOUR_S, MIB, MIB, 0, 0, ())])
 
 
 @pytest.mark.campaign
 def test_all_roles_are_watched(tmp_path):
-    """A cluster and a run stand; all that was acknowledged is processed; nothing is left."""
-    standing = Standing(tmp_path / "standing", 30)
-    found = standing.run()
+    """A cluster and a run; all that was acknowledged is processed; nothing is left."""
+    roles = {*JUDGED, "python", "disk: queue of the master", "disk: data of the run"}
+    soak = Soak(tmp_path / "soak", 600, enough=roles.issubset)
+    found = soak.run()
     assert violations_of(found) == []
-    assert {"connector", "master", "worker", "PE", "harness", "locust", "all"} <= {record.role for record in found}
-    assert not list(standing.running())
+    assert {record.role for record in found} >= roles
+    assert not soak.running()
+
+
+def test_a_role_that_was_not_there_for_long_is_a_violation():
+    """The run could have failed at once, and nothing of it would have grown."""
+    records = [SoakRecord(role, HOUR_S, MIB, MIB, 9, 9, ()) for role in JUDGED]
+    assert check_roles(records, HOUR_S) == []
+    assert check_roles([*records[1:], replace(records[0], seconds=60.0)], HOUR_S) == ["no harness was there for long"]
 
 
 @pytest.mark.campaign
@@ -74,7 +83,7 @@ def test_eight_simulated_hours_need_no_more_memory_than_one(tmp_path):
     memory = []
 
     def sample(measured):
-        memory.append(private_bytes(os.getpid()))
+        memory.append(anonymous_bytes(os.getpid()))
         return measured
 
     results = run_simulated(scenario, Site(), RunFolder(tmp_path), change=sample)
