@@ -171,12 +171,14 @@ class Soak:
         for pid, role in self._roles().items():
             with contextlib.suppress(OSError):  # it has ended
                 self._heaps[pid] = _heap_of(words_of(pid))  # a script may become a JVM
-                sample = Sample(at_s, anonymous_bytes(pid), len(list(Path(f"/proc/{pid}/fd").iterdir())))
-                self._series.setdefault((role, pid), []).append(sample)
+                used, descriptors = anonymous_bytes(pid), len(list(Path(f"/proc/{pid}/fd").iterdir()))
+                if used:  # one that has ended and is not reaped has none
+                    self._series.setdefault((role, pid), []).append(Sample(at_s, used, descriptors))
         folders = {"queue of the master": "cluster/state", "data of the run": "results/*/data"}
         for role, pattern in folders.items():
-            used = sum(_size_of(path) for folder in self._folder.glob(pattern) for path in folder.rglob("*"))
-            self._series.setdefault((f"disk: {role}", 0), []).append(Sample(at_s, used))
+            for folder in self._folder.glob(pattern):
+                used = sum(_size_of(path) for path in folder.rglob("*"))
+                self._series.setdefault((f"disk: {role}", 0), []).append(Sample(at_s, used))
 
     def _roles(self) -> Mapping[int, str]:
         """Return the role of each process that is there."""
