@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 from axe_playwright_python.sync_playwright import Axe  # noqa: E402  after the skips
-from playwright.sync_api import Browser, Page, sync_playwright  # noqa: E402
+from playwright.sync_api import Browser, Page, expect, sync_playwright  # noqa: E402
 from sample_runs import QUICK, make_run  # noqa: E402
 
 from bench.config.site import Site  # noqa: E402
@@ -27,6 +27,9 @@ from bench.storage.run_folder import RunFolder  # noqa: E402
 from reports.formats import comparison, html_page  # noqa: E402
 from reports.live import server  # noqa: E402
 
+expect.set_options(timeout=30_000)
+NO_FRAGMENT = re.compile(r"^[^#]*#?$")
+"""`wait_for_function` waits within the page, whose security policy allows it only where it need not wait."""
 RULES = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]}}
 FRAGMENT = "#cell-spark-tcp-100B-0us"
 
@@ -98,7 +101,7 @@ def test_a_cell_is_opened_and_closed_by_keyboard(opened: Page) -> None:
     opened.keyboard.press("Escape")
     assert opened.locator("dialog[open]").count() == 0
     assert opened.evaluate("document.activeElement.getAttribute('href')") == FRAGMENT
-    opened.wait_for_function("location.hash === ''")  # set by the close event, which follows the closing
+    expect(opened).to_have_url(NO_FRAGMENT)  # set by the close event, which follows the closing
 
 
 def test_every_control_is_reached_by_tab(opened: Page) -> None:
@@ -149,7 +152,7 @@ def test_filters_leave_only_the_chosen_cells(opened: Page) -> None:
     assert opened.locator(".map-group:visible figure:visible").count() == 3
     assert opened.locator("output").inner_text() == "12 of 24 cells"
     opened.get_by_role("button", name="Show all").click()
-    opened.wait_for_function("document.querySelectorAll('#table tbody tr:not([hidden])').length === 24")
+    expect(opened.locator("#table tbody tr:not([hidden])")).to_have_count(24)
 
 
 def test_one_kind_of_map_is_shown_at_a_time(opened: Page) -> None:
