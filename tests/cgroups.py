@@ -22,7 +22,7 @@ def memory_cgroup(max_bytes: int) -> Iterator[Path]:
     Raises:
         OSError: There can be none here.
     """
-    with _made("memory") as (folder, version):
+    with _make_cgroup("memory") as (folder, version):
         _write(folder / ("memory.max" if version == 2 else "memory.limit_in_bytes"), max_bytes)
         swap, most = ("memory.swap.max", 0) if version == 2 else ("memory.memsw.limit_in_bytes", max_bytes)
         if (folder / swap).exists():
@@ -38,7 +38,7 @@ def cpu_cgroup(share: float) -> Iterator[Path]:
         OSError: There can be none here.
     """
     quota_us = int(share * _PERIOD_US)
-    with _made("cpu") as (folder, version):
+    with _make_cgroup("cpu") as (folder, version):
         if version == 2:
             _write(folder / "cpu.max", f"{quota_us} {_PERIOD_US}")
         else:
@@ -62,7 +62,7 @@ def can_limit_memory() -> bool:
 
 
 @contextlib.contextmanager
-def _made(controller: str) -> Iterator[tuple[Path, int]]:
+def _make_cgroup(controller: str) -> Iterator[tuple[Path, int]]:
     """Make an empty cgroup, of version 2 where that has the controller, and remove it when its processes have ended."""
     listed = _ROOT / "cgroup.subtree_control"
     version = 2 if listed.exists() and controller in listed.read_text(encoding="ascii").split() else 1

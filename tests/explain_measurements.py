@@ -18,7 +18,7 @@ from bench.storage.run_folder import read_results
 from reports.data.bottleneck import find_bottleneck
 from reports.data.run_data import read_run_data
 from tests.measurements import run_once
-from tests.planted import slow_checkpoints, throttled
+from tests.planted import slow_checkpoints, throttle
 
 MAX_COST = 0.03
 """Share of the maximum rate that tracing may cost."""
@@ -91,7 +91,7 @@ SITUATIONS = (
     Situation(
         name="one straggling worker",
         scenario=TWO_WORKERS,
-        plant=lambda folder: throttled(folder, "python-1", 0.3),
+        plant=lambda folder: throttle(folder, "python-1", 0.3),
         activities=("processing",),
         straggler="1",
         kinds=(),
@@ -107,7 +107,7 @@ SITUATIONS = (
     Situation(
         name="a broker with a tenth of a core",
         scenario="systems: [python/kafka]\ngrid: {message_size: [10 kB], cpu_cost: [0 ms]}\n",
-        plant=lambda folder: throttled(folder, "kafka", 0.1),
+        plant=lambda folder: throttle(folder, "kafka", 0.1),
         activities=("source-read", "idle(source)"),
         kinds=("broker CPU", "source"),
     ),

@@ -1,4 +1,4 @@
-"""What a run stands on, changed: its disk, its files, its limits, its memory, its network, its clock, its Java.
+"""Changes of what a run depends on: disk, files, limits, memory, network, clock and Java.
 
 Each circumstance comes alone: the run goes on under it until bench ends; then it is put right, and the run is resumed
 until it has ended.

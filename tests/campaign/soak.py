@@ -153,13 +153,13 @@ class Soak:
         self._cluster.submit(num=PES)
         self._cluster.wait_pes(PES)
         words = ["-m", "tests.campaign.sender", str(self._cluster.data_port), "0", "steady", str(self._marks)]
-        self._sender = self._started("sender", words)
+        self._sender = self._start_process("sender", words)
         (self._folder / "scenario.yaml").write_text(SCENARIO.format(budget=SHARE_OF_CELL * self._seconds))
         (self._folder / "site.yaml").write_text(SITE)
         scenario, site, out = (str(self._folder / name) for name in ("scenario.yaml", "site.yaml", "results"))
-        self._bench = self._started("bench", ["-m", "bench", "run", scenario, "--site", site, "--out", out])
+        self._bench = self._start_process("bench", ["-m", "bench", "run", scenario, "--site", site, "--out", out])
 
-    def _started(self, name: str, words: Sequence[str]) -> "subprocess.Popen[bytes]":
+    def _start_process(self, name: str, words: Sequence[str]) -> "subprocess.Popen[bytes]":
         with (self._folder / f"{name}.out").open("wb") as output:
             return subprocess.Popen(
                 [sys.executable, *words], cwd=ROOT, env=self._own.environment, stdout=output, stderr=output
