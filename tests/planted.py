@@ -18,7 +18,7 @@ def throttle(folder: Path, name: str, share: float) -> Iterator[Mapping[str, str
     """Give a child of each run in the block a share of a core, by a cgroup (root).
 
     Args:
-        folder: For the records of these runs, so that no other run is throttle.
+        folder: For the records of these runs, so that no other run is throttled.
         name: Of the child, as the harness records it, such as "kafka" or "python-1".
         share: Of one core.
 
