@@ -20,6 +20,7 @@ TRACEBACK = "Traceback (most recent call last)"
 DIED = ("framework died", "source died", "load died")
 LEFT_BEHIND = "is of no trial in trials.jsonl"
 """What `bench verify` says of the files of one trial, whose line a killed harness had not written yet."""
+_LAST_OF_A_RUN = "without a result, "
 _WORDS: Mapping[str, str] = {
     "disk full": "space", "data full": "space", "read only": "ead-only", "no Java": "Java", "old Java": "Java",
     "few descriptors": "open files",
@@ -50,6 +51,7 @@ def check_ending(fault: Fault | None, code: int | None, output: str, *, begun: b
         # which says first where its run folder is.
         may_be_early = fault.after_s < STARTED_S or output.strip() in ("", "interrupted")
         early = may_be_early and (code == -15 or (code in (-2, INTERRUPTED) and last == "interrupted"))
+        early = early or (code == -15 and _LAST_OF_A_RUN in last)  # while it exits
         if code not in (INTERRUPTED, *FINISHED) and not early:
             found.append(f"exit code {code} after SIGTERM: {last}")
         if code == INTERRUPTED and begun and not early and "--resume" not in last:

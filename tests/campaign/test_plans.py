@@ -95,7 +95,8 @@ def test_every_subject_is_a_right_scenario(subject, tmp_path):
     ("fault", "code", "output", "begun"),
     [(KILL, -9, "", True), (TERMINATE, 130, "go on with --resume x", True), (EARLY, -15, "", True),
      (EARLY, -2, "interrupted", True), (EARLY, 130, "interrupted", True), (TERMINATE, -15, "", True),
-     (FULL, 2, "cannot be written (No space left on device)", True), (None, 4, "", True), (CGROUP, -9, "", True)],
+     (FULL, 2, "cannot be written (No space left on device)", True), (None, 4, "", True), (CGROUP, -9, "", True),
+     (TERMINATE, -15, "2 cells, 0 without a result, 2 s, of which 62% measured: x", True)],
 )  # fmt: skip
 def test_an_ending_that_says_what_happened_is_right(fault, code, output, begun):
     """Of a kill nothing can be said, and a run that nobody ended went through all cells."""
