@@ -198,7 +198,6 @@ def _environment(folder: Path, conf: Mapping[str, str]) -> dict[str, str]:
         "SPARK_HOME": pyspark.submodule_search_locations[0],
         "SPARK_CONF_DIR": str(folder),
         "PYSPARK_SUBMIT_ARGS": "pyspark-shell",
-        "PYSPARK_PIN_THREAD": "false",  # else each query leaves a connection behind that is never closed
         "PYSPARK_PYTHON": conf.get("spark.pyspark.python", sys.executable),
         "SPARK_LOCAL_DIRS": str(folder / "local"),
         "TMPDIR": str(folder),  # a driver that is killed while it starts leaves PySpark's folder for its port

@@ -53,7 +53,7 @@ settings:
 """
 
 
-class Sample(NamedTuple):
+class ResourceSample(NamedTuple):
     """The memory and open files of a process, or the size of a folder, at one moment."""
 
     at_s: float
@@ -61,7 +61,7 @@ class Sample(NamedTuple):
     descriptors: int = 0
 
 
-def judge(role: str, series: Sequence[Sample], planned_s: float, heap_bytes: int | None = None) -> SoakRecord:
+def judge(role: str, series: Sequence[ResourceSample], planned_s: float, heap_bytes: int | None = None) -> SoakRecord:
     """Return what one process or folder had in its second and in its last quarter, and what of that is not flat.
 
     Args:
@@ -105,7 +105,7 @@ class Soak:
         self._own = Harness(folder, ROOT)  # finds whatever carries its marker
         self._cluster = LocalCluster(folder / "cluster")
         self._cluster.environment |= self._own.environment | {"PYTHONPATH": self._cluster.environment["PYTHONPATH"]}
-        self._series: dict[tuple[str, int], list[Sample]] = {}
+        self._series: dict[tuple[str, int], list[ResourceSample]] = {}
         self._heaps: dict[int, int | None] = {}
         self._marks = folder / "marks"
         self._sender: subprocess.Popen[bytes] | None = None
@@ -173,12 +173,12 @@ class Soak:
                 self._heaps[pid] = _heap_of(words_of(pid))  # a script may become a JVM
                 used, descriptors = anonymous_bytes(pid), len(list(Path(f"/proc/{pid}/fd").iterdir()))
                 if used:  # one that has ended and is not reaped has none
-                    self._series.setdefault((role, pid), []).append(Sample(at_s, used, descriptors))
+                    self._series.setdefault((role, pid), []).append(ResourceSample(at_s, used, descriptors))
         folders = {"queue of the master": "cluster/state", "data of the run": "results/*/data"}
         for role, pattern in folders.items():
             for folder in self._folder.glob(pattern):
                 used = sum(_size_of(path) for path in folder.rglob("*"))
-                self._series.setdefault((f"disk: {role}", 0), []).append(Sample(at_s, used))
+                self._series.setdefault((f"disk: {role}", 0), []).append(ResourceSample(at_s, used))
 
     def _roles(self) -> Mapping[int, str]:
         """Return the role of each process that is there."""

@@ -11,7 +11,7 @@ from bench.model.message_sizes import MessageSize
 from bench.storage.run_folder import RunFolder
 from bench.units import Seconds, Share
 from tests.campaign.outcomes import SoakRecord, summary, violations_of
-from tests.campaign.soak import JUDGED, MORE_BYTES, Sample, Soak, anonymous_bytes, check_roles, judge
+from tests.campaign.soak import JUDGED, MORE_BYTES, ResourceSample, Soak, anonymous_bytes, check_roles, judge
 from tests.simulated_runs import run_simulated
 
 MIB = 2**20
@@ -20,7 +20,7 @@ HOUR_S = 3600
 
 def hourly(size, descriptors=lambda _: 10):
     """Return samples of an hour, one a minute."""
-    return [Sample(60.0 * minute, int(size(minute)), descriptors(minute)) for minute in range(61)]
+    return [ResourceSample(60.0 * minute, int(size(minute)), descriptors(minute)) for minute in range(61)]
 
 
 def test_what_stays_flat_is_no_violation():
@@ -48,7 +48,7 @@ def test_open_files_that_grow_are_a_violation():
 
 def test_what_was_there_for_a_moment_is_not_judged():
     """It has a record all the same, but no line in the table."""
-    series = [Sample(5.0 * number, number * MORE_BYTES) for number in range(30)]
+    series = [ResourceSample(5.0 * number, number * MORE_BYTES) for number in range(30)]
     record = judge("worker", series, HOUR_S)
     assert record.violations == ()
     assert "worker" not in summary([record])

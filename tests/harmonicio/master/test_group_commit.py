@@ -8,7 +8,7 @@ import pytest
 from frameworks.harmonicio.engine.master.group_commit import GroupCommit
 
 
-class Journal:
+class StubJournal:
     """A journal whose commits end as told."""
 
     def __init__(self, *errors):
@@ -45,20 +45,20 @@ def commit(journal):
 
 def test_items_are_on_the_disk():
     """Both by one commit."""
-    journal = Journal()
+    journal = StubJournal()
     assert commit(journal) == (["a", "b"], [], None)
     assert journal.commits == 1
 
 
 def test_a_full_disk_is_told_and_the_commits_go_on():
     """The connectors send again what was not acknowledged."""
-    _, failed, code = commit(Journal(OSError("No space left on device")))
+    _, failed, code = commit(StubJournal(OSError("No space left on device")))
     assert (failed, code) == (["a", "b"], None)
 
 
 @pytest.mark.parametrize("error", [RuntimeError("can't start new thread"), MemoryError(), ValueError("a defect")])
 def test_a_master_that_can_commit_no_more_ends(error, caplog):
     """The campaign found one that went on, and acknowledged nothing; a defect is told with its traceback."""
-    assert commit(Journal(error)) == ([], [], 3)
+    assert commit(StubJournal(error)) == ([], [], 3)
     (record,) = [record for record in caplog.records if record.message.startswith("this process ends")]
     assert bool(record.exc_info) == isinstance(error, ValueError)
