@@ -77,21 +77,24 @@ def environment_of(pid: int) -> dict[str, str]:
 
 
 class OutOfMemory:
-    """Tells if the kernel has killed a process of this machine since then because memory ran out."""
+    """Tells if the kernel has killed a process because memory ran out, since this object was made."""
 
     def __init__(self) -> None:
         self._before = _oom_kills()
 
     def remark_on(self, reason: str) -> str:
-        """Return a reason for which something ended, with this circumstance behind it where there is one."""
+        """Return the reason for the end of something, with a remark if the kernel has killed a process meanwhile."""
         if _oom_kills() == self._before:
             return reason
         return f"{reason}; meanwhile memory ran out, and the kernel killed a process"
 
 
 def _oom_kills() -> int:
-    """Return how often the kernel did that since the boot, for memory of the machine or of a control group."""
-    lines = (_PROC / "vmstat").read_bytes().splitlines()
+    """Return how often the kernel did that since the boot (proc(5), vmstat), for any control group; 0 if unknown."""
+    try:
+        lines = (_PROC / "vmstat").read_bytes().splitlines()
+    except OSError:  # not every container shows it
+        return 0
     return next((int(line.split()[1]) for line in lines if line.startswith(b"oom_kill ")), 0)
 
 

@@ -107,7 +107,11 @@ def run_part(name: str, folder: Path, say: Callable[[str], None]) -> bool:
         os.nice(INPUTS_NICE)
         _fuzz_all(plan, log)
     elif name == "soak":
-        for record in Soak(folder / f"soak-{time.time_ns()}", plan.limits.seconds).run():
+        soak = Soak(folder / f"soak-{time.time_ns()}", plan.limits.seconds)
+        with contextlib.suppress(KeyboardInterrupt):  # the others have reached their limits
+            soak.watch()
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # nothing is left to interrupt
+        for record in soak.end():
             log.add(record)
     else:
         Campaign(folder, log, plan.seed, say).run(_subjects(name, plan), plan.limits)

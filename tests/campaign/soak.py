@@ -102,6 +102,8 @@ class Soak:
     def __init__(self, folder: Path, seconds: float, enough: Callable[[set[str]], bool] = lambda _: False) -> None:
         (folder / "cluster").mkdir(parents=True)
         self._folder, self._seconds, self._enough = folder, seconds, enough
+        self._began = time.monotonic()
+        self._found: list[str] = []
         self._own = Harness(folder, ROOT)  # finds whatever carries its marker
         self._cluster = LocalCluster(folder / "cluster")
         self._cluster.environment |= self._own.environment | {"PYTHONPATH": self._cluster.environment["PYTHONPATH"]}
@@ -111,37 +113,39 @@ class Soak:
         self._sender: subprocess.Popen[bytes] | None = None
         self._bench: subprocess.Popen[bytes] | None = None
 
-    def run(self) -> list[SoakRecord]:
-        """Let both run, and return what each process had; an interrupt ends the time early, and is not repeated."""
-        began, found = time.monotonic(), list[str]()
-        try:
-            with contextlib.suppress(KeyboardInterrupt):
-                self._start()
-                self._watch(began)
-            signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a campaign that ends may ask at any moment
-            found = self._end()
-        except Exception as problem:  # noqa: BLE001  a violation, as in an attempt
-            traceback.print_exc()
-            found = [f"the soak test failed: {type(problem).__name__}: {problem}"]
-        finally:
-            for process in self.running():
-                process.kill()
+    def watch(self) -> None:
+        """Start both, and take samples until the time is over; an interrupt may end it."""
+        with self._recorded():
+            self._start()
+            for number in itertools.count():
+                moment = number * SAMPLE_INTERVAL_S
+                if moment >= self._seconds or self._enough({role for role, _ in self._series}):
+                    return
+                time.sleep(max(self._began + moment - time.monotonic(), 0))
+                self._sample(time.monotonic() - self._began)
+
+    def end(self) -> list[SoakRecord]:
+        """End both, and return what each process had, and what did not hold."""
+        seconds = time.monotonic() - self._began
+        with self._recorded():
+            self._found += self._end()
+        for process in self.running():
+            process.kill()
         judged = [
             judge(role, series, self._seconds, self._heaps.get(pid)) for (role, pid), series in self._series.items()
         ]
-        seconds = time.monotonic() - began
         if seconds >= 0.9 * self._seconds:
-            found += check_roles(judged, self._seconds)
-        return [*judged, SoakRecord("all", seconds, 0, 0, 0, 0, tuple(found))]
+            self._found += check_roles(judged, self._seconds)
+        return [*judged, SoakRecord("all", seconds, 0, 0, 0, 0, tuple(self._found))]
 
-    def _watch(self, began: float) -> None:
-        """Take samples until the time is over."""
-        for number in itertools.count():
-            moment = number * SAMPLE_INTERVAL_S
-            if moment >= self._seconds or self._enough({role for role, _ in self._series}):
-                return
-            time.sleep(max(began + moment - time.monotonic(), 0))
-            self._sample(time.monotonic() - began)
+    @contextlib.contextmanager
+    def _recorded(self) -> Iterator[None]:
+        """Make a violation of an exception, as of that of an attempt."""
+        try:
+            yield
+        except Exception as problem:  # noqa: BLE001  whatever it is
+            traceback.print_exc()
+            self._found.append(f"the soak test failed: {type(problem).__name__}: {problem}")
 
     def running(self) -> list[psutil.Process]:
         """Return all processes of both that are there."""

@@ -60,7 +60,8 @@ def test_all_roles_are_watched(tmp_path):
     """A cluster and a run; all that was acknowledged is processed; nothing is left."""
     roles = {*JUDGED, "python", "disk: queue of the master", "disk: data of the run"}
     soak = Soak(tmp_path / "soak", 600, enough=roles.issubset)
-    found = soak.run()
+    soak.watch()
+    found = soak.end()
     assert violations_of(found) == []
     assert {record.role for record in found} >= roles
     assert not soak.running()

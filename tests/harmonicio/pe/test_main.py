@@ -37,7 +37,7 @@ def test_a_pe_whose_port_was_taken_ends_before_its_function_is_made(tmp_path):
 
 
 def test_a_pe_that_may_not_start_a_thread_says_so_in_one_line(tmp_path):
-    """Its address space has no room for the stack of a thread; the master starts another PE."""
+    """Its address space is smaller than the stack of one thread; the master starts another PE."""
 
     def limit():
         resource.setrlimit(resource.RLIMIT_STACK, (2**40, 2**40))  # which glibc takes for the stack of each thread
