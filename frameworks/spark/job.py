@@ -5,8 +5,10 @@ import shutil
 import subprocess
 import threading
 import traceback
+from contextlib import suppress
 from pathlib import Path
 from queue import SimpleQueue
+from socket import SHUT_RDWR
 from tempfile import mkdtemp
 from typing import Any, cast
 
@@ -81,8 +83,27 @@ class Driver:
         reading, self._reading = self._reading, None
         if reading is not None:
             reading.stop()
+            self._close_callbacks()
         while not self._done.empty():
             self._done.get()
+
+    def _close_callbacks(self) -> None:
+        """Close the connections over which the JVM has called Python; it opens others for what is read next.
+
+        A thread of the JVM that calls back gets a connection and a Python thread of its own (py4j, ClientServer), which
+        outlive it: each query has one.
+        """
+        assert self._spark is not None, "something was read"
+        gateway: Any = self._spark.sparkContext._gateway  # noqa: SLF001  PySpark has no name for it
+        callbacks, jvm = gateway._callback_server, gateway.java_gateway_server  # noqa: SLF001
+        if callbacks is None:
+            return
+        client = jvm.getCallbackClient()
+        jvm.resetCallbackClient(client.getAddress(), client.getPort())
+        for connection in list(callbacks.connections):
+            if connection.socket is not None:
+                with suppress(OSError):  # the JVM has closed it
+                    connection.socket.shutdown(SHUT_RDWR)
 
     def _tell_what_is_done(self) -> None:
         while not self._done.empty():

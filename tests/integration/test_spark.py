@@ -203,6 +203,23 @@ def test_a_session_serves_many_cells(env):
 
 
 @pytest.mark.real
+@pytest.mark.parametrize("source", ["files", "tcp"])
+def test_a_session_keeps_no_connection_of_an_earlier_cell(env, source):
+    """A soak test found one more for each query, in Python and in the JVM."""
+    env.release("spark")
+    open_files = []
+    for run in range(1, 6):
+        with reading(env, source, 100) as (_, load, framework):
+            send(load, run, 100, 50)
+            reported(framework, 50)
+            child = spark_child(env)
+            open_files.append((psutil.Process(child.pid).num_fds(), jvm_of(child).num_fds()))
+    first, last = open_files[1], open_files[-1]
+    assert last[0] <= first[0], open_files
+    assert last[1] <= first[1] + 1, open_files
+
+
+@pytest.mark.real
 @pytest.mark.parametrize(("size", "count"), [SMALL, LARGE], ids=["small", "large"])
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_every_message_is_worked_on_once(env, kafka, pulsar, system, size, count):
