@@ -5,7 +5,6 @@ record, so that a newer version of stream-bench with more fields can check it, t
 they are no signature.
 """
 
-import glob
 import os
 from collections.abc import Iterable, Mapping
 from hashlib import file_digest, sha256
@@ -23,8 +22,9 @@ def trial_files(folder: Path, trial: str) -> list[Path]:
         folder: The run folder.
         trial: Beginning of the files' names, common to all files of the trial and to no others.
     """
-    patterns = (f"{glob.escape(trial)}.*", f"{glob.escape(trial)}-*")
-    return sorted(path for name in TRIAL_FOLDERS for pattern in patterns for path in (folder / name).glob(pattern))
+    beginnings = (f"{trial}.", f"{trial}-")
+    there = [folder / name for name in TRIAL_FOLDERS if (folder / name).is_dir()]
+    return sorted(path for parent in there for path in parent.iterdir() if path.name.startswith(beginnings))
 
 
 def seal_files(folder: Path, paths: Iterable[Path]) -> dict[str, str]:
