@@ -122,8 +122,9 @@ def _hold_error(ps: Sequence[float | None], level: float) -> list[_Test]:
 
 
 def is_ruled_out(result: Result) -> bool:
-    """Return True if a system has no rate at a point: it does not support the cell, or it died."""
-    return result.status == "unsupported" or (result.status == "failed" and "died " in (result.reason or ""))
+    """Return True if a system has no rate at a point: it does not support the cell, or it died at every rate."""
+    died = result.status == "failed" and "died " in (result.reason or "")
+    return result.status == "unsupported" or (died and result.low_hz is None)
 
 
 def _test_point(point: Point, results: Sequence[Result], missing: Sequence[Cell]) -> _PointTests:
@@ -173,7 +174,8 @@ def _decide(tested: _PointTests, lead: _Test, tie: _Test) -> PointDecision:
     """Return the decision on one point by the tests of a lead and of a tie."""
     names, logs = [name for name, _ in tested.rates], [rate for _, rate in tested.rates]
     if not any(rate.down is not None for rate in logs):
-        kind: Kind = "open" if _OPEN in logs else "none"
+        unstable = any(result.status == "unstable" for result in tested.results)
+        kind: Kind = "open" if _OPEN in logs or unstable else "none"
         candidates = tuple(names) if kind == "open" else ()
         return PointDecision(tested.point, kind, candidates=candidates, why=_say_why(candidates, tested.results))
     if len(logs) == 1:

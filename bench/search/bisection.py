@@ -140,7 +140,7 @@ class Bisection(Struct, frozen=True):
         low, high, limit = bracket.low, bracket.high, bracket.generator_limit
         if bracket.deaths >= MAX_DEATHS:
             ended = self.steps[-1].measurement.ended
-            return replace(result, reason=f"{ended} {bracket.deaths} times: {last_note(self.steps)}")
+            return replace(result, reason=f"{ended} {bracket.deaths} times: {last_note(self.steps)}", low_hz=low)
         if bracket.invalid >= MAX_INVALID:
             return without_valid_trial(result, self.steps[-1].verdict)
         if bracket.contradictions > MAX_CONTRADICTIONS:

@@ -115,8 +115,9 @@ class TwoCounter:
     def _with_rates(self, result: Result) -> Result:
         evidence = self.evidence
         if self._end == "died":
-            why = f"the framework died {self.parameters.max_deaths} times: {last_note(self.steps)}"
-            return replace(result, reason=why)
+            ended = self.steps[-1].measurement.ended
+            why = f"{ended} {self.parameters.max_deaths} times: {last_note(self.steps)}"
+            return replace(result, reason=why, low_hz=evidence.sustained or None)
         if self._end == "invalid":
             return self._invalid(result)
         if self._end == "lowest rate":

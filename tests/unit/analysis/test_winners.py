@@ -106,6 +106,20 @@ def test_a_system_without_rivals_is_single(other):
     assert (decide(result("a", 90, 95), other).kind, decide(other).kind) == ("single", "none")
 
 
+def test_a_system_that_died_above_a_rate_that_it_sustained_keeps_its_point_open():
+    """It is no slower than that rate."""
+    died = result("b", 150, None, status="failed", reason="source died 2 times: out of memory")
+    decision = decide(result("a", 90, 95), died)
+    assert (decision.kind, decision.candidates) == ("open", ("a/s", "b/s"))
+    assert decision.why == "b/s: failed (source died 2 times: out of memory)"
+
+
+def test_a_point_where_all_are_unstable_is_open():
+    """Each of them has sustained a rate."""
+    decision = decide(*(result(name, 90, 95, status="unstable") for name in "ab"))
+    assert (decision.kind, decision.why, len(decision.candidates)) == ("open", "a/s is unstable", 2)
+
+
 def test_a_point_without_a_sustained_rate_has_no_winner():
     """An upper bound is no rate."""
     assert decide(result("a", None, 3, status="upper-bound"), result("b", status="unsupported")).kind == "none"

@@ -125,6 +125,20 @@ def test_a_framework_that_dies_again_has_failed():
     result = run_until_end(Bisection(problem()), judge).result()
     assert result.status == "failed"
     assert "killed" in result.reason
+    assert result.low_hz is None
+
+
+def test_a_rate_that_was_sustained_before_two_deaths_is_kept():
+    """The cell has failed, and the system does at least so much."""
+
+    def judge(planned):
+        if planned.rate < 50_000:
+            return trial_of(planned, Verdict("sustained", ""))
+        return trial_of(planned, Verdict("overloaded", "died"), ended="source died", note="killed")
+
+    result = run_until_end(Bisection(problem()), judge).result()
+    assert (result.status, result.reason) == ("failed", "source died 2 times: killed")
+    assert 0 < result.low_hz < 50_000
 
 
 def test_invalid_trials_do_not_go_on_for_ever():

@@ -209,6 +209,25 @@ def test_a_system_that_keeps_up_at_the_end_of_the_range_is_a_lower_bound():
     assert (result.status, result.reason, result.high_hz) == ("lower-bound", "highest", None)
 
 
+def test_two_deaths_end_a_cell_and_keep_the_rate_that_was_sustained():
+    """The reason names what died."""
+    search, system = TwoCounter(Case("died", CALM).problem), Fluid(CALM, Faults(), 1)
+    for rate in (300.0, 500.0, 1200.0, 800.0):
+        planned = search.next_trial()
+        assert planned is not None
+        measurement = system.run_trial(replace(planned, rate=rate, settle=1.0, window=5.0), 30.0)
+        if rate > 500:
+            died = replace(measurement, ended="source died", note="out of memory")
+            search = search.after(died, Verdict("overloaded", "source died", 0.1))
+        else:
+            search = search.after(measurement, judge(measurement, Rules()))
+    assert search.next_trial() is None
+    result = search.result()
+    assert (result.status, result.reason) == ("failed", "source died 2 times: out of memory")
+    assert result.low_hz == 500
+    assert (result.estimate_hz, result.high_hz) == (None, None)
+
+
 def test_three_invalid_trials_end_a_cell():
     """The reason is that of the last one."""
     search = TwoCounter(Case("invalid", CALM).problem)
