@@ -50,13 +50,13 @@ def find_bound(run_data: RunData, cell_data: CellData) -> Bound | None:
 
 def compute_bound_share(run_data: RunData, cell_data: CellData) -> float | None:
     """Return the rate of a cell as a share of its bound; None if either is unknown."""
-    rate, bound = rate_of(cell_data.result), find_bound(run_data, cell_data)
+    rate, bound = get_shown_rate(cell_data.result), find_bound(run_data, cell_data)
     return rate / bound.hz if rate is not None and bound is not None else None
 
 
 def rate_of(result: Result | None) -> float | None:
     """Return the rate of a result (messages/s): its estimate, or the sustained rate of a lower bound; else None."""
-    if result is None:
+    if result is None or result.status == "failed":
         return None
     first, second = result.estimate_hz, result.low_hz
     if result.status == "lower-bound":

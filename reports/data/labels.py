@@ -136,7 +136,8 @@ def format_reason(result: Result) -> str:
         reasons = {"generator": "limit of generator", "budget": "time was over", "highest": "scenario’s maximum"}
         return reasons.get(result.reason or "", shorten(result.reason or ""))
     if result.status == "upper-bound":
-        return "lowest rate tried"
+        reason = result.reason or ""
+        return "lowest rate tried" if reason == "floor" or "lowest rate tried" in reason else "nothing was sustained"
     return shorten(result.reason or "")
 
 

@@ -10,7 +10,7 @@ from bench.model.measurement import Result
 from bench.plugins.plugin import ReportPlugin
 from bench.units import seconds_text, size_text
 from reports.data.bottleneck import find_bottleneck
-from reports.data.derived import compute_bound_share, rate_of
+from reports.data.derived import compute_bound_share, get_shown_rate
 from reports.data.labels import (
     MISSING,
     WITHOUT_RATE,
@@ -146,7 +146,7 @@ def _make_row(run_data: RunData, cell_data: CellData) -> CellRow:
         keys = (cell.system, cell.message_bytes, cell.cpu_seconds, MISSING, *(None,) * 7, trials, None, None)
         return CellRow(*point, MISSING, trials=trials, keys=keys)
     share, bottleneck = compute_bound_share(run_data, cell_data), find_bottleneck(run_data, cell_data)
-    rate, sign = rate_of(result), format_sign(result)
+    rate, sign = get_shown_rate(result), format_sign(result)
     volume = rate * cell.message_bytes if rate is not None else None
     limit, errors = (
         bottleneck.kind if bottleneck is not None else None,
@@ -166,7 +166,7 @@ def _make_row(run_data: RunData, cell_data: CellData) -> CellRow:
         seconds=format_duration(result.seconds) if result.trials else "",
         errors=_format_errors(result) if result.trials and not run_data.imported else "",
         keys=(
-            cell.system, cell.message_bytes, cell.cpu_seconds, result.status, rate or result.high_hz, result.low_hz,
+            cell.system, cell.message_bytes, cell.cpu_seconds, result.status, rate, result.low_hz,
             volume, share, limit, result.latency_s.p50, result.latency_s.p99, result.trials, result.seconds, errors,
         ),
     )  # fmt: skip

@@ -5,7 +5,7 @@ from sample_runs import QUICK, make_result
 
 from bench.model.cell import Cell
 from bench.model.measurement import Bound
-from reports.data.derived import find_bound
+from reports.data.derived import compute_bound_share, find_bound, get_shown_rate
 from reports.data.run_data import CellData, read_run_data
 
 
@@ -19,3 +19,12 @@ def test_the_bound_of_a_result_is_its_own(run):
     own = replace(run_data.record, scenario=replace(QUICK, load=replace(QUICK.load, cores=1)))
     unbounded = replace(cell_data, result=replace(cell_data.result, bound=None, bound_hz=None))
     assert find_bound(replace(run_data, record=own), unbounded) == Bound("cpu", 100.0)
+
+
+def test_an_upper_bound_is_shown_by_its_upper_end(run):
+    """Also where the search has an estimate; a system that died has no rate."""
+    bound = make_result(Cell("python", "kafka", 1000, 0.01), "upper-bound", estimate_hz=1010.0, high_hz=1106.0)
+    assert get_shown_rate(bound) == 1106.0
+    cell_data = CellData(bound.cell, replace(bound, bound="cpu", bound_hz=2212.0), ())
+    assert compute_bound_share(read_run_data(run), cell_data) == 0.5
+    assert get_shown_rate(replace(bound, status="failed", low_hz=900.0)) is None

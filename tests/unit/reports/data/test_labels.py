@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from sample_runs import QUICK, make_result, make_run
 
 from bench.model.cell import Cell
-from reports.data.labels import format_error, list_remarks
+from reports.data.labels import format_error, format_reason, list_remarks
 from reports.data.run_data import CellData, read_run_data
 
 
@@ -34,3 +34,18 @@ def test_lent_memory_is_a_remark_on_cells_that_fill_it(tmp_path: Path, lent: boo
     found = list_remarks(replace(run_data, record=record, cells=cells))
     assert len(found) == remarks
     assert all(remark.startswith("spark/files: The host of this virtual machine lends memory") for remark in found)
+
+
+@pytest.mark.parametrize(
+    ("reason", "label"),
+    [
+        ("floor", "lowest rate tried"),
+        ("overloaded at 10 /s, the lowest rate tried: backlog grew", "lowest rate tried"),
+        ("no rate was sustained within the budget", "nothing was sustained"),
+    ],
+    ids=["lowest", "bisection", "estimate"],
+)
+def test_an_upper_bound_says_what_it_rests_on(reason: str, label: str) -> None:
+    """A search with an estimate gives a bound below every rate that it tried."""
+    bound = make_result(Cell("a", "kafka", 100, 0.0), "upper-bound", high_hz=10.0)
+    assert format_reason(replace(bound, reason=reason)) == label
