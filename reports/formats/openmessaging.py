@@ -2,7 +2,9 @@
 
 A result file is one object: names, a message size, and lists with a value for every 10 s; latencies are in
 milliseconds. It has one rate and no search, so an imported cell is a bound: "at least" the published rate if the
-consumers kept up with it, else "at most". Names of the fields: openmessaging/benchmark, TestResult.
+consumers kept up with it, else "at most". Their consumeRate counts each subscription's messages, and so does their
+backlog, so that consumers may lag behind although they consume more than is published. Names of the fields:
+openmessaging/benchmark, TestResult; cpuSecondsPerMessage is ours.
 """
 
 import json
@@ -32,6 +34,10 @@ STEP_S = 10.0
 """Between two values of a list."""
 MAX_BYTES = 64 * 2**20
 FRAMEWORK = "openmessaging"
+MAX_CPU_S = 3600.0
+MAX_CONSUMED = 1.05
+"""Messages consumed, as a multiple of those published, that one subscription explains: it also reads what was there
+before."""
 UNCOUNTED = "the OpenMessaging Benchmark counts neither loss nor duplicates"
 
 
@@ -43,6 +49,9 @@ class ForeignResult(Struct, frozen=True):
     message_size: int = msgspec.field(name="messageSize")
     published: list[float] = msgspec.field(name="publishRate")
     consumed: list[float] = msgspec.field(name="consumeRate")
+    backlog: list[float] = []
+    """messages not yet consumed, at the end of each step; empty where the file has none"""
+    cpu_seconds: float = msgspec.field(name="cpuSecondsPerMessage", default=0.0)
     p50: float | None = msgspec.field(name="aggregatedEndToEndLatency50pct", default=None)
     p99: float | None = msgspec.field(name="aggregatedEndToEndLatency99pct", default=None)
     most: float | None = msgspec.field(name="aggregatedEndToEndLatencyMax", default=None)
@@ -62,9 +71,10 @@ def read(files: Sequence[Path], out: Path, command: str) -> Path:
     imported: dict[Cell, tuple[Path, ForeignResult]] = {}
     for path in files:
         foreign = _read_foreign(path)
-        cell = Cell(FRAMEWORK, _slugify(foreign.driver), foreign.message_size, 0.0)
+        cell = Cell(FRAMEWORK, _slugify(foreign.driver), foreign.message_size, foreign.cpu_seconds)
         if cell in imported:
-            cell = Cell(FRAMEWORK, _slugify(f"{foreign.driver}-{foreign.workload}"), foreign.message_size, 0.0)
+            source = _slugify(f"{foreign.driver}-{foreign.workload}")
+            cell = Cell(FRAMEWORK, source, foreign.message_size, foreign.cpu_seconds)
         if cell in imported:
             raise UsageError(
                 f"{path}: has the driver, workload and message size of {imported[cell][0]}; import it by itself"
@@ -103,6 +113,15 @@ def _find_mistake(foreign: ForeignResult) -> str | None:
         return "a rate is negative or not a number"
     if sum(published) == 0:
         return "nothing was published"
+    if not 0 <= foreign.cpu_seconds < MAX_CPU_S:
+        return f"cpuSecondsPerMessage {foreign.cpu_seconds} is no time from 0 to {MAX_CPU_S:g} s"
+    if foreign.backlog and (len(foreign.backlog) != len(published) or not all(map(math.isfinite, foreign.backlog))):
+        return "backlog needs a number for each value of publishRate"
+    if not foreign.backlog and sum(consumed) > MAX_CONSUMED * sum(published):
+        return (
+            "consumeRate is above publishRate, so there were several subscriptions; without backlog nothing says"
+            " whether all of them kept up"
+        )
     quantiles = [value for value in (foreign.p50, foreign.p99, foreign.most) if value is not None]
     if any(value < 0 for value in quantiles) or quantiles != sorted(quantiles):
         return "its end-to-end latencies contradict themselves (negative, or p50 above p99 above the maximum)"
@@ -112,10 +131,9 @@ def _find_mistake(foreign: ForeignResult) -> str | None:
 def _store(imported: dict[Cell, tuple[Path, ForeignResult]], out: Path, command: str) -> Path:
     """Write the run as if it had been measured here; its facts say that it was imported."""
     sizes = tuple(MessageSize(size) for size in sorted({cell.message_bytes for cell in imported}))
+    costs = tuple(Seconds(cost) for cost in sorted({cell.cpu_seconds for cell in imported}))
     systems = tuple(dict.fromkeys(cell.system for cell in imported))
-    scenario = Scenario(
-        "imported", systems, Grid(sizes, (Seconds(0),)), title="Imported from the OpenMessaging Benchmark"
-    )
+    scenario = Scenario("imported", systems, Grid(sizes, costs), title="Imported from the OpenMessaging Benchmark")
     facts = {"imported": [path.name for path, _ in imported.values()], "command": command}
     with RunFolder.create(out, "imported").open(scenario, Site("unknown"), facts) as store:
         for cell, (_, foreign) in imported.items():
@@ -129,7 +147,10 @@ def make_measurement(foreign: ForeignResult) -> Measurement:
     """Return a result as the measurement of one trial at its mean rate."""
     offered = [round(STEP_S * total) for total in accumulate(foreign.published)]
     consumed = [round(STEP_S * total) for total in accumulate(foreign.consumed)]
-    processed = [min(pair) for pair in zip(offered, consumed, strict=True)]  # several subscriptions may consume more
+    grown = [max(0, round(left - foreign.backlog[0])) for left in foreign.backlog] or [0] * len(offered)
+    processed = [
+        max(0, min(total, taken, total - left)) for total, taken, left in zip(offered, consumed, grown, strict=True)
+    ]
     window = STEP_S * len(offered)
     left = (offered[-1] - processed[-1]) / max(1, offered[-1])
     seconds = [None if ms is None else ms / 1000 for ms in (foreign.p50, None, foreign.p99, foreign.most)]
@@ -156,15 +177,15 @@ def _make_result(cell: Cell, measurement: Measurement) -> Result:
 
 
 def write(run: Path) -> list[Path]:
-    """Write omb/*.json, the sustained deciding trial of each cell as a result file; return the paths."""
+    """Write omb/*.json, the sustained deciding trial of each cell of one size as a result file; return the paths."""
     run_data = read_run_data(run)
     folder, scenario = run / "omb", run_data.record.scenario
     folder.mkdir(exist_ok=True)
     written = []
     for cell_data in run_data.cells:
         deciding = cell_data.deciding
-        if deciding is None or deciding.verdict.word != "sustained":
-            continue
+        if deciding is None or deciding.verdict.word != "sustained" or cell_data.cell.sizes is not None:
+            continue  # a result file has one size
         names = {"workload": f"{scenario.name} {cell_data.point}"}
         path = folder / f"{cell_data.anchor.removeprefix('cell-')}.json"
         content = names | _make_object(cell_data, deciding.measurement, scenario)

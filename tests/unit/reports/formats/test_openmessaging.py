@@ -56,6 +56,30 @@ def test_a_rate_that_consumers_did_not_follow_is_an_upper_bound(tmp_path: Path) 
     assert (result.status, result.estimate_hz, result.high_hz) == ("upper-bound", None, 50_000)
 
 
+def test_several_subscriptions_that_lag_behind_are_an_upper_bound(tmp_path: Path) -> None:
+    """They consume more than is published, and their backlog grows."""
+    lagging = {"consumeRate": [60_000.0] * 6, "backlog": [400_000 * n for n in range(1, 7)]}
+    folder = openmessaging.read([write_result_file(tmp_path, **lagging)], tmp_path / "results", "")
+    (result,) = read_results(folder)
+    assert (result.status, result.low_hz, result.high_hz) == ("upper-bound", None, 50_000)
+
+
+def test_several_subscriptions_that_keep_up_are_a_lower_bound(tmp_path: Path) -> None:
+    """What they consume is not added up."""
+    followed = {"consumeRate": [100_000.0] * 6, "backlog": [300, 200, 500, 100, 0, 300]}
+    folder = openmessaging.read([write_result_file(tmp_path, **followed)], tmp_path / "results", "")
+    (result,) = read_results(folder)
+    assert (result.status, result.low_hz, result.high_hz) == ("lower-bound", 50_000, None)
+
+
+def test_the_cpu_cost_of_our_messages_comes_back(tmp_path: Path) -> None:
+    """A rate of costly messages is not taken for one of free messages."""
+    files = [write_result_file(tmp_path, f"{cost}.json", cpuSecondsPerMessage=cost) for cost in (0.0, 0.01)]
+    folder = openmessaging.read(files, tmp_path / "results", "")
+    assert [result.cpu_seconds for result in read_results(folder)] == [0.0, 0.01]
+    assert read_run(folder).scenario.grid.cpu_cost == (0.0, 0.01)
+
+
 def test_an_imported_run_has_a_report(tmp_path: Path) -> None:
     """Its latency counts from sent to received, in seconds."""
     folder = openmessaging.read([write_result_file(tmp_path)], tmp_path / "results", "")
@@ -73,9 +97,12 @@ def test_an_imported_run_has_a_report(tmp_path: Path) -> None:
         ({"publishRate": [0.0] * 6}, "nothing was published"),
         ({"publishRate": "fast"}, "publishRate"),
         ({"driver": None}, "driver"),
+        ({"backlog": [1]}, "backlog needs a number for each"),
+        ({"backlog": [], "consumeRate": [60_000.0] * 6}, "several subscriptions"),
+        ({"cpuSecondsPerMessage": -1.0}, "cpuSecondsPerMessage -1.0"),
         ({"aggregatedEndToEndLatency50pct": 90.0, "aggregatedEndToEndLatency99pct": 80.0}, "contradict"),
     ],
-    ids=["size", "lengths", "empty", "negative", "nothing", "type", "null", "quantiles"],
+    ids=["size", "lengths", "empty", "negative", "nothing", "type", "null", "backlog", "readers", "cost", "quantiles"],
 )  # fmt: skip
 def test_an_invalid_file_is_refused_in_one_line(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
     """The message names the file, and no run folder is created."""
