@@ -30,12 +30,15 @@ def compare(
     """Compare each cell of B with A: faster, slower or undecided. Of runs of kind elasticity, compare the policies.
 
     At most 1 in 20 maps of equal systems shows any change. A difference that the machine's speed may explain, where
-    both runs measured it, is undecided. Of policies no difference has an interval: each run has followed its load once.
+    both runs measured it, is undecided. Settings, machines and versions that differ are listed.
+    Of policies no difference has an interval: each run has followed its load once.
     """
     from bench.analysis import comparison
     from bench.analysis.intervals import name_intervals
+    from bench.elasticity.live_comparison import list_changed_settings
     from bench.plugins import registry
     from bench.storage.run_folder import read_results, read_run, read_speed
+    from bench.system import host_info
     from bench.system.machine_speed import speed_ratios
 
     if fail_if not in ("", "slower", "faster"):
@@ -52,18 +55,20 @@ def compare(
         name_intervals(read_results(folder), calibrated=known)
         for folder, known in zip((first, second), calibrated, strict=True)
     ]
-    rates = [{(r.system, r.message_bytes, r.cpu_seconds): comparison.claim_text(r) for r in found} for found in results]
+    rates = [{result.cell: comparison.claim_text(result) for result in found} for found in results]
     speeds = speed_ratios(read_speed(first), read_speed(second))
     compared = comparison.compare(results[0], results[1], speeds=tuple(speeds.values()))
     for each in compared:
-        key = (each.cell.system, each.cell.message_bytes, each.cell.cpu_seconds)
-        a, b = (known.get(key, "") for known in rates)
+        a, b = (known.get(each.cell, "") for known in rates)
         reason = f"  {each.why}" if each.why else ""
         say(f"{each.word:12} {each.cell.name:32} {a:>10} -> {b:>10}  {comparison.ratio_text(each)}{reason}")
     counts = {
         word: sum(each.word == word for each in compared) for word in ("faster", "slower", "undecided", "not compared")
     }
     say(", ".join(f"{count} {word}" for word, count in counts.items()))
+    changed = list_changed_settings(records[0].scenario, records[1].scenario)
+    for text in [*changed, *host_info.list_differences(records[0].facts, records[1].facts)]:
+        say(f"differs: {text}")
     if speeds:
         ratios = ", ".join(f"{name} {ratio:.2f} times as fast" for name, ratio in speeds.items())
         say(

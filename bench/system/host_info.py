@@ -49,6 +49,16 @@ def find_change(facts: Mapping[str, Any]) -> str | None:
     )
 
 
+def list_differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[str]:
+    """Return "name: a → b" for each fact that results depend on, where two runs recorded different values."""
+    known = [
+        {name: facts[name] for name in ("cores", "cpu", "python") if name in facts} | facts.get("versions", {})
+        for facts in (first, second)
+    ]
+    both = [name for name in known[0] if name in known[1]]
+    return [f"{name}: {known[0][name]} → {known[1][name]}" for name in both if known[0][name] != known[1][name]]
+
+
 def revision() -> str | None:
     """Return the git revision of this code; None if it does not lie in a repository."""
     return _first_output_line(
