@@ -20,7 +20,7 @@ from bench.storage.checksums import TRIAL_FOLDERS, damaged_files, is_intact
 from bench.storage.journal import FILE as JOURNAL
 from bench.storage.journal import JournalLine, raw_lines, read_line, read_line_trial
 from bench.storage.records import FORMAT, Results
-from bench.storage.run_folder import read_results_record, read_run, read_run_format
+from bench.storage.run_folder import ELASTICITY, VISITS, read_results_record, read_run, read_run_format
 from bench.storage.series_files import trial_name
 from bench.system import host_info
 
@@ -57,6 +57,7 @@ def verify_run(folder: Path, notify: Progress = lambda _done, _total: None) -> V
     """
     check = _Check(folder)
     check.find_foreign_files()
+    check.find_edited_lines()
     check.compare_results(notify)
     return check.verification()
 
@@ -67,7 +68,7 @@ def check_run(folder: Path) -> tuple[str, ...]:
     Results of another revision are not computed again: the search may have changed since. Raises UsageError if the
     folder is not a run's.
     """
-    paths = [folder / name for name in ("run.json", "cells.json", JOURNAL)]
+    paths = [folder / name for name in ("run.json", "cells.json", JOURNAL, VISITS, ELASTICITY)]
     paths += [path for name in TRIAL_FOLDERS for path in sorted((folder / name).glob("*"))]
     states = [(path.name, path.stat()) for path in paths if path.exists()]
     return _check_unchanged(folder, tuple((name, state.st_size, state.st_mtime_ns) for name, state in states))
@@ -77,6 +78,7 @@ def check_run(folder: Path) -> tuple[str, ...]:
 def _check_unchanged(folder: Path, _states: tuple[tuple[str, int, int], ...]) -> tuple[str, ...]:
     """Return what check_run returns, once for files of these sizes and times: each format of a report asks for it."""
     check = _Check(folder)
+    check.find_edited_lines()
     if check.record.facts.get("revision") == host_info.revision():
         check.compare_results(lambda _done, _total: None, seconds=REPORT_S)
     return check.verification().differences
@@ -108,6 +110,19 @@ class _Check:
         return Verification(
             self.cells, len(self.lines), len(self.files), tuple(self.differences), tuple(self.unchecked)
         )
+
+    def find_edited_lines(self) -> None:
+        """Find lines that were edited, of visits and of policies; older runs have no checksums there."""
+        for path in (self.folder / VISITS, self.folder / ELASTICITY):
+            lines = path.read_bytes().split(b"\n")[:-1] if path.exists() else []
+            intact = [is_intact(line) for line in lines]
+            self.differences += [
+                f"{path.name}:{number}: was edited after the run"
+                for number, is_so in enumerate(intact, 1)
+                if is_so is False
+            ]
+            if without := intact.count(None):
+                self.unchecked.append(f"{path.name}: {without} of {len(lines)} lines have no checksum")
 
     def find_foreign_files(self) -> None:
         """Find files beside those of the trials; a harness that was killed leaves one trial's at most."""

@@ -51,6 +51,7 @@ from bench.storage.traces import write_trace
 from bench.system.machine_speed import MachineSpeed, mean_speed
 
 ELASTICITY = "elasticity.jsonl"
+VISITS = "visits.jsonl"
 
 
 class RunFolder:
@@ -113,7 +114,7 @@ class RunFolder:
         if not begun:
             record = RunRecord(FORMAT, scenario, site, dict(facts), now_text())
             replace_file(self.folder / "run.json", encode_record(record), synced=True)
-        for journal in ("trials.jsonl", "visits.jsonl", ELASTICITY):
+        for journal in ("trials.jsonl", VISITS, ELASTICITY):
             cut_partial_line(self.folder / journal)
         recorded = read_results_record(self.folder)
         self._results = {result.cell: result for result in recorded.cells if not _is_tried_again(result)}
@@ -176,12 +177,12 @@ class RunFolder:
     def add_visit(self, visit: VisitRecord) -> None:
         """Append a visit to visits.jsonl; it is on the disk when this returns, or UsageError is raised."""
         with self._report_write_errors():
-            append_line(self.folder / "visits.jsonl", encode_record(visit))
+            append_line(self.folder / VISITS, seal(encode_record(visit)))
 
     def add_elasticity(self, record: Struct) -> None:
         """Append a record to elasticity.jsonl; it is on the disk when this returns, or UsageError is raised."""
         with self._report_write_errors():
-            append_line(self.folder / ELASTICITY, msgspec.json.encode(record))
+            append_line(self.folder / ELASTICITY, seal(msgspec.json.encode(record)))
 
     def save_result(self, cell: Cell, result: Result) -> None:
         """Write a cell's result, and the inputs of its search, to cells.json; UsageError if that fails."""
@@ -250,7 +251,7 @@ def read_trials(folder: Path, cell: Cell | None = None) -> list[JournalEntry]:
 
 def read_visits(folder: Path) -> list[VisitRecord]:
     """Return the visits of cells that have ended, in order; UsageError if a line cannot be read."""
-    path = folder / "visits.jsonl"
+    path = folder / VISITS
     lines = path.read_bytes().split(b"\n")[:-1] if path.exists() else []  # a last one without an end is incomplete
     return [decode_record(line, VisitRecord, f"{path}:{number}") for number, line in enumerate(lines, 1)]
 

@@ -125,6 +125,15 @@ def test_an_edited_line_is_found(folder: Path) -> None:
     assert len(found.unchecked) == 1
 
 
+@pytest.mark.parametrize("name", ["visits.jsonl", "elasticity.jsonl"])
+def test_an_edited_visit_or_decision_is_found(folder: Path, name: str) -> None:
+    """A report says so, too."""
+    (folder / name).write_bytes(seal(b'{"backlog":100}') + b"\n" + seal(b'{"backlog":200}') + b"\n")
+    assert verify_run(folder).differences == ()
+    edit(folder / name, lambda text: text.replace("200", "0"))
+    assert verify_run(folder).differences == check_run(folder) == (f"{name}:2: was edited after the run",)
+
+
 def test_a_line_that_is_no_trial_is_found(folder: Path) -> None:
     """The others are checked."""
     edit(folder / "trials.jsonl", lambda text: text.replace('{"format":2', '{"format":[', 1))
