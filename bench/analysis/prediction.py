@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from bench.analysis.activity_graph.participation import Participation
 from bench.analysis.activity_graph.summaries import IDLE, activities_over_time, is_message
 from bench.analysis.advice import CHANGES
-from bench.analysis.intervals import Z
+from bench.analysis.intervals import Z, has_bracket
 from bench.model.measurement import Measurement, Result
 
 TOLERANCE = 0.1
@@ -107,9 +107,9 @@ def spare_factor(measurement: Measurement) -> float:
 
 
 def rates_of(result: Result) -> Rates | None:
-    """Return the maximum rate of a cell with both ends of its interval; None where one is not known."""
+    """Return the maximum rate of a cell with its confidence interval; None where an end is not known."""
     low, middle, high = result.low_hz, result.estimate_hz, result.high_hz
-    if result.status != "measured" or low is None or middle is None or high is None:
+    if result.status != "measured" or has_bracket(result) or low is None or middle is None or high is None:
         return None
     return Rates(low, middle, high)
 

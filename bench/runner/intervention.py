@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from bench.analysis.activity_graph.summaries import busy_by_worker
 from bench.analysis.advice import Change, named_changes
 from bench.analysis.explanation import main_operators
+from bench.analysis.intervals import has_bracket, name_intervals
 from bench.analysis.prediction import (
     Factor,
     Rates,
@@ -22,6 +23,7 @@ from bench.analysis.prediction import (
 from bench.config.scenario import Grid, LatencyTrials, Scenario
 from bench.config.site import Site
 from bench.errors import UsageError
+from bench.plugins import registry
 from bench.plugins.interventions import SettingChange, change_setting
 from bench.runner.cell_plan import plan_cell
 from bench.runner.core_sets import framework_cores
@@ -63,11 +65,12 @@ def plan_intervention(folder: Path, explained: ExplainedTrial, budget: Seconds) 
     cell, record = explained.trial.cell, read_run(folder)
     if changed := host_info.find_change(record.facts):
         raise UsageError(f"{folder}: was measured with {changed}; its rates would not be comparable: run it here first")
-    result = next((one for one in read_results(folder) if one.cell == cell), None)
+    results = name_intervals(read_results(folder), calibrated=registry.is_calibrated(record.scenario.search.strategy))
+    result = next((one for one in results if one.cell == cell), None)
     before = rates_of(result) if result is not None else None
     if before is None:
-        status = result.status if result is not None else "without a result"
-        raise UsageError(f"{cell.name}: is {status} in {folder}; --try needs a cell whose maximum rate was measured")
+        status = "without a result" if result is None else "a bracket" if has_bracket(result) else result.status
+        raise UsageError(f"{cell.name}: is {status} in {folder}; --try needs a measured rate with an interval")
     advice, straggler = explained.explanation.advice, explained.explanation.straggler
     refused = []
     for change in named_changes(advice, straggler):

@@ -3,6 +3,7 @@
 import math
 
 import pytest
+from msgspec.structs import replace
 from sample_runs import make_measurement
 
 from bench.analysis.activity_graph.events import make_events
@@ -16,9 +17,10 @@ from bench.analysis.prediction import (
     predict_longer_batches,
     predict_more_workers,
     predict_rates,
+    rates_of,
     spare_factor,
 )
-from bench.model.measurement import Batches
+from bench.model.measurement import Batches, Result
 from bench.model.trace import Span, TraceMessage
 
 S = 10**9
@@ -119,3 +121,10 @@ def test_errors_of_the_rate_and_of_the_factor_add_up():
 def test_a_prediction_holds_if_it_agrees_and_the_change_shows(measured, word):
     """An interval that contains the old rate, too, decides nothing."""
     assert judge_prediction(Rates(95.0, 100.0, 105.0), Rates(145.0, 150.0, 155.0), measured) == word
+
+
+def test_a_bracket_has_no_rates_to_predict_from():
+    """Its ends are no confidence limits."""
+    measured = Result("s/k", "s", "k", 100, 0.0, "measured", estimate_hz=100.0, low_hz=99.0, high_hz=101.0)
+    assert rates_of(replace(measured, interval="bracket")) is None
+    assert rates_of(replace(measured, interval="95 %")) == Rates(99.0, 100.0, 101.0)
