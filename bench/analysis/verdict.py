@@ -71,7 +71,7 @@ def judge(measurement: Measurement, rules: Rules) -> Verdict:
     return Verdict("sustained")
 
 
-def _check_harness(measurement: Measurement, _: Rules) -> Verdict | None:
+def _check_harness(measurement: Measurement, rules: Rules) -> Verdict | None:
     """Return "invalid" if the harness or its machine, not the system, determined the result."""
     if measurement.ended == "load died":
         return Verdict("invalid", "the load died", cause="harness")
@@ -85,10 +85,10 @@ def _check_harness(measurement: Measurement, _: Rules) -> Verdict | None:
             return _blame_foreign_work(measurement)
         why = f"messages used {used / requested:.3f} of the requested CPU time"
         return Verdict("invalid", why, cause="harness")
-    sent = offered_share(measurement)
+    sent, too_many_refused = offered_share(measurement), measurement.failed > rules.objectives.loss
     if measurement.ended in DEATHS:  # what is dead takes no messages
         return None
-    if sent < MIN_OFFERED_SHARE and not pushed_back(measurement) and not measurement.failed:
+    if sent < MIN_OFFERED_SHARE and not pushed_back(measurement) and not too_many_refused:
         if 1 - sent <= explainable_loss(measurement):
             return _blame_foreign_work(measurement)
         return Verdict("invalid", GENERATOR_LATE, cause="generator")
@@ -118,7 +118,7 @@ def _check_delivery(measurement: Measurement, rules: Rules) -> Verdict | None:
             "out_of_order": measurement.out_of_order,
         }
         exact = measurement.counts_exact  # "at least 2 lost" cannot show that a limit of 5 is kept
-        allowed = {"lost": rules.objectives.loss if exact else 0}
+        allowed = {"lost": rules.objectives.loss - measurement.failed if exact else 0}  # refused ones are lost, too
         least = "" if exact else "at least "
         wrong = [f"{least}{count} {what}" for what, count in counts.items() if count > allowed.get(what, 0)]
         if wrong:

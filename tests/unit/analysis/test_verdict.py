@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from bench.analysis.stability import assess_stability
-from bench.analysis.verdict import Rules, judge
+from bench.analysis.verdict import GENERATOR_LATE, Rules, judge
 from bench.config.scenario import Objectives
 from bench.model.measurement import Latency, Measurement, PlannedTrial, Series
 from bench.units import Seconds
@@ -40,6 +40,19 @@ def word(measurement, rules=Rules()):  # noqa: B008  frozen
 def test_a_system_is_overloaded_when_its_backlog_drifts(capacity, expected, interval):
     """An overload of five percent shows within the window, and a sustained rate never shows one."""
     assert word(trial(capacity, interval))[0] == expected
+
+
+def test_refused_and_lost_messages_count_together():
+    """A limit of five allows three refused ones and two that were lost, not five of each."""
+    rules = Rules(Objectives(loss=5))
+    assert word(trial(failed=3, lost=2), rules)[0] == "sustained"
+    assert word(trial(failed=5, lost=5), rules) == ("overloaded", "5 lost")
+
+
+def test_a_refused_message_within_the_limit_does_not_excuse_a_late_generator():
+    """The source did not push back."""
+    rules = Rules(Objectives(loss=5))
+    assert word(trial(late=0.5, failed=1), rules) == word(trial(late=0.5), rules) == ("invalid", GENERATOR_LATE)
 
 
 @pytest.mark.parametrize("capacity", [300, 700, 900])
