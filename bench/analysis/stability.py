@@ -197,7 +197,9 @@ def _drain_seconds(measurement: Measurement) -> float | None:
     if not (measurement.drained and series.at and done):
         return None
     finished = next((at for at, count in zip(series.at, series.processed, strict=True) if count >= done), series.at[-1])
-    return max(0.0, finished - measurement.sent / measurement.planned.rate)
+    planned = measurement.planned
+    whole = measurement.ended == "complete"  # random arrivals are more or fewer messages than the rate gives
+    return max(0.0, finished - (planned.settle + planned.window if whole else measurement.sent / planned.rate))
 
 
 def _are_inconsistent(

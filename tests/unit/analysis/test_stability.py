@@ -115,6 +115,13 @@ def test_a_window_of_few_batches_is_too_short():
     assert not assess_stability(trial(900.0, traits, window=6.2)).too_short
 
 
+def test_random_arrivals_that_were_fewer_are_no_slow_drain():
+    """The load ends with the window, however many messages were due until then."""
+    measurement = trial(400.0, PULL)
+    planned = replace(measurement.planned, rate=1.06 * 400)
+    assert not assess_stability(replace(measurement, planned=planned)).overloaded
+
+
 def test_a_pause_is_no_growth_of_batches():
     """One batch that takes two intervals does not make the others late."""
     measurement = trial(900.0, replace(CALM, batch_interval=1.0), window=20.0)
