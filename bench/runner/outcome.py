@@ -28,7 +28,8 @@ def finish_result(result: Result, plan: CellPlan, trials: Iterable[Measurement] 
             result, status="failed", reason=reason, estimate_hz=None, low_hz=None, high_hz=None, confirmed_hz=None
         )
     if result.status == "measured" and result.generator_hz and (result.high_hz or 0) >= result.generator_hz:
-        return replace(result, status="lower-bound", reason="generator", limited_by="generator", high_hz=None)
+        bound = replace(result, status="lower-bound", reason="generator", limited_by="generator", high_hz=None)
+        return replace(bound, precision_reached=None)
     if result.bound_hz is not None and result.high_hz is not None and result.status in ("measured", "lower-bound"):
         return replace(result, high_hz=min(result.high_hz, max(result.bound_hz, result.estimate_hz or 0.0)))
     return result

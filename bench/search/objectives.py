@@ -65,7 +65,7 @@ def _observe(name: str, trial: AssessedTrial, objectives: Objectives) -> Reading
         if stability.overloaded and stability.loss > 0:
             estimate = rate * (1 - stability.loss)
             return Reading("estimate", estimate, seconds=seconds)
-        return Reading("at least", rate, seconds=seconds)
+        return Reading("at least", rate, seconds=seconds) if measurement.drained else None
     p99 = measurement.from_due.p99
     if name == "p99":
         assert objectives.p99 is not None

@@ -100,6 +100,15 @@ class Evidence:
         """The rates that the generator sent in the trials in which it was late."""
         return [sent_rate(step.measurement) for step in self.steps if step.verdict.why == GENERATOR_LATE]
 
+    @cached_property
+    def generator_rates(self) -> list[float]:
+        """The rates that the generator sent in the trials in which it was the limit; two at least, or none.
+
+        In a trial below what was sustained, and in a single one, it was disturbed.
+        """
+        limits = [rate for rate in self.late_rates if rate > self.parameters.generator_share * self.sustained]
+        return limits if len(limits) > 1 else []
+
     @property
     def lowest(self) -> float:
         """The lowest rate that is planned."""
@@ -110,9 +119,8 @@ class Evidence:
         """The highest rate that is planned: what the load generator reaches, or the scenario's or theory's end."""
         ceilings = [self.problem.generator_hz] if self.problem.generator_hz else []
         share = self.parameters.generator_share
-        limits = [rate for rate in self.late_rates if rate > share * self.sustained]  # below, it was disturbed
-        if len(limits) > 1:
-            ceilings.append(min(limits))
+        if self.generator_rates:
+            ceilings.append(min(self.generator_rates))
         return max(self.lowest, min([self.problem.highest, *(share * ceiling for ceiling in ceilings)]))
 
     @cached_property

@@ -65,7 +65,8 @@ class TwoCounter:
         evidence = Evidence(
             self.problem, self.parameters, (*known.steps, Step(short, verdict)), (*known.readings, reading)
         )
-        valid = verdict.word != "invalid" and measurement.planned.purpose != "warm-up"
+        followed = measurement.ended in ("complete", "hopeless")
+        valid = verdict.word != "invalid" and measurement.planned.purpose != "warm-up" and followed
         trials = (*self._trials, AssessedTrial(short, stability)) if valid else self._trials
         return TwoCounter(self.problem, self.parameters, self._assess, trials, evidence)
 
@@ -76,7 +77,7 @@ class TwoCounter:
     def result(self) -> Result:
         """Return the result so far: estimate, interval, confirmed rate, status and reason."""
         evidence = self.evidence
-        generator = self.problem.generator_hz or max(evidence.late_rates, default=None)
+        generator = self.problem.generator_hz or max(evidence.generator_rates, default=None)
         result = self._with_rates(result_without_rate(self.problem, self.steps, generator))
         if evidence.known:
             inflation = self.parameters.inflation
@@ -135,9 +136,9 @@ class TwoCounter:
         if self._end == "unstable":
             result = replace(result, reason="trials disagree", status="unstable")
             return replace(result, estimate_hz=middle, low_hz=low, high_hz=high, confirmed_hz=evidence.confirmed)
-        if not evidence.sustained and self.problem.batch_interval == 0:
-            why = "no rate was sustained within the budget"
-            return replace(result, status="upper-bound", reason=why, estimate_hz=middle, high_hz=high)
+        if not evidence.sustained and (self.problem.batch_interval == 0 or not evidence.estimates):
+            why, estimate = "no rate was sustained within the budget", middle if evidence.estimates else None
+            return replace(result, status="upper-bound", reason=why, estimate_hz=estimate, high_hz=high)
         return replace(
             result,
             status="measured",

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from bench.analysis.verdict import GENERATOR_LATE, Rules, Verdict, judge
+from bench.config.scenario import Objectives
 from bench.model.cell import Cell
-from bench.model.measurement import PlannedTrial
+from bench.model.measurement import Latency, Measurement, PlannedTrial, Series
 from bench.search.parameters import SearchParameters
 from bench.search.two_counter import TwoCounter
 from bench.simulation.capacity import Traits
@@ -18,6 +19,7 @@ from bench.simulation.engines import ENGINES, EngineCase
 from bench.simulation.faults import Faults
 from bench.simulation.fluid import Fluid
 from bench.simulation.micro_batches import MicroBatches
+from bench.units import Seconds
 
 CALM = Traits(1000.0, noise=0.005, pause_gap=0.0, warm_up=0.0)
 PARAMETERS = SearchParameters()
@@ -226,6 +228,49 @@ def test_two_deaths_end_a_cell_and_keep_the_rate_that_was_sustained():
     assert (result.status, result.reason) == ("failed", "source died 2 times: out of memory")
     assert result.low_hz == 500
     assert (result.estimate_hz, result.high_hz) == (None, None)
+
+
+def test_batches_of_which_nothing_was_processed_have_no_estimate():
+    """What the search assumes before its first trial is no result."""
+    search = TwoCounter(Case("never", replace(CALM, batch_interval=1.0), budget=20.0).problem)
+    while (planned := search.next_trial()) is not None:
+        at = [0.1 * number for number in range(1, 45)]
+        due = [int(planned.rate * time) for time in at]
+        measurement = Measurement(
+            planned, "", "hopeless", 1.0, 18.0, due[-1], due[-1], 0, 0, 0, 0, 0, 0, drained=False, purged=True,
+            late=0.0, blocked=0.0, cpu_requested_s=0.0, cpu_used_s=0.0, series=Series(at, due, due, [0] * len(at)),
+        )  # fmt: skip
+        search = search.after(measurement, judge(measurement, Rules()))
+    result = search.result()
+    assert (result.status, result.estimate_hz, result.low_hz) == ("upper-bound", None, None)
+    assert result.high_hz is not None
+
+
+def search_at(rates, *, changes, problem):
+    """Return a search after trials at these rates of a system with 1,000/s; `changes` are those of the last trial."""
+    search, system = TwoCounter(problem), Fluid(CALM, Faults(), 1)
+    for number, rate in enumerate(rates, 1):
+        measurement = system.run_trial(PlannedTrial(number, rate, 1.0, 5.0, "search"), 30.0)
+        measurement = replace(measurement, from_due=Latency(p99=0.4), **(changes if number == len(rates) else {}))
+        search = search.after(measurement, judge(measurement, Rules(problem.objectives)))
+    return search
+
+
+def test_a_rate_at_which_a_system_died_is_kept_by_no_objective():
+    """The few messages that passed before say nothing of it."""
+    problem = replace(Case("died", CALM).problem, objectives=Objectives(p99=Seconds(1)))
+    few = Series([0.2, 0.4], [400, 800], [400, 800], [390, 790])
+    died = {"ended": "framework died", "drained": False, "offered": 800, "sent": 800, "processed": 790, "series": few}
+    search = search_at([500.0, 2000.0], changes=died, problem=problem)
+    assert {one.name: one.kept_hz for one in search.result().objectives}["backlog"] == 500
+
+
+def test_a_generator_that_was_disturbed_once_is_no_limit():
+    """A second trial in which it is late would make it one."""
+    problem = Case("late", CALM).problem
+    once = search_at([500.0, 700.0, 500.0], changes={"late": 0.5}, problem=problem)
+    assert once.steps[-1].verdict.why == GENERATOR_LATE
+    assert once.result().generator_hz is None
 
 
 def test_three_invalid_trials_end_a_cell():
