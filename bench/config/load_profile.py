@@ -37,6 +37,15 @@ def profile_of(load: LoadSettings) -> Profile:
     return ()
 
 
+def period_of(load: LoadSettings) -> float:
+    """Return the seconds after which the profile of a load begins again; 0.0 for arrivals without one.
+
+    Raises:
+        UsageError: The trace is missing or wrong.
+    """
+    return sum(seconds for seconds, _ in profile_of(load))
+
+
 def profile_over_time(parts: Sequence[LoadPart]) -> Profile:
     """Return the load of a scenario of kind elasticity as steps of (seconds, messages/s).
 

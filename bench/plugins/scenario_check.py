@@ -4,7 +4,7 @@ import inspect
 
 from msgspec.structs import replace
 
-from bench.config.load_profile import profile_of, profile_over_time
+from bench.config.load_profile import period_of, profile_over_time
 from bench.config.scenario import Scenario
 from bench.config.site import Site
 from bench.config.validation import convert_settings, error_at
@@ -14,6 +14,7 @@ from bench.model.cell import Cell
 from bench.plugins import registry
 from bench.plugins.client_lint import ConfigWarning, in_code, warn_of_partitions
 from bench.plugins.placement import place
+from bench.units import seconds_text
 
 
 def check_scenario(document: Document, scenario: Scenario) -> None:
@@ -34,7 +35,7 @@ def check_scenario(document: Document, scenario: Scenario) -> None:
         known = registry.names(kind)
         if name not in known:
             raise error_at(document, path, name, allowed=", ".join(known) or "none", names=known)
-    profile_of(scenario.load)
+    _check_period(document, scenario)
     _check_policies(document, scenario)
     policies = scenario.elasticity.policies if scenario.elasticity is not None else ()
     for plugin, settings in scenario.settings.items():
@@ -45,6 +46,14 @@ def check_scenario(document: Document, scenario: Scenario) -> None:
             known = sorted({*registry.names("frameworks"), *registry.names("sources"), *policies})
             raise error_at(document, f"settings.{plugin}", plugin, allowed=", ".join(known), names=known)
         convert_settings(kind_of_settings, settings, f"settings.{plugin}", document)
+
+
+def _check_period(document: Document, scenario: Scenario) -> None:
+    """Raise UsageError where the profile of the load is wrong, or longer than all trials of a cell."""
+    period, budget = period_of(scenario.load), float(scenario.search.budget)
+    if period > budget:
+        allowed = f"a period of at most search.budget ({seconds_text(budget)}): a trial has whole periods"
+        raise error_at(document, f"load.{scenario.load.arrivals}", seconds_text(period), allowed=allowed)
 
 
 def _check_policies(document: Document, scenario: Scenario) -> None:

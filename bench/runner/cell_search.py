@@ -8,6 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bench.analysis.verdict import judge
+from bench.config.load_profile import period_of
 from bench.errors import HarnessError, ImpossibleMeasurementError, UsageError
 from bench.model.measurement import Measurement, PlannedTrial, Result
 from bench.model.search_inputs import SearchInputs
@@ -23,6 +24,9 @@ from bench.search.problem import Strategy
 from bench.storage.run_folder import RunFolder
 
 logger = logging.getLogger(__name__)
+
+ROUNDING_S = 1e-6
+"""By which a trial may miss a whole period of its load."""
 
 
 class Allowance(Struct, frozen=True):
@@ -125,6 +129,7 @@ class CellSearch:
     def _run_trial(self, planned: PlannedTrial, deployment: DeployedCell) -> JudgedTrial:
         """Run, store, check and judge one trial."""
         self._make_ready(deployment)
+        planned = _fill_periods(planned, period_of(self.plan.scenario.load))
         self._notify(TrialStarted(planned))
         measurement = deployment.run_trial(planned, self._notify)
         self._folder.add(self.plan.cell, measurement)  # stored before it is judged
@@ -172,3 +177,9 @@ class CellSearch:
 
 def _finish(search: Strategy, plan: CellPlan, known: list[JudgedTrial]) -> Result:
     return finish_result(search.result(), plan, (measurement for measurement, _ in known))
+
+
+def _fill_periods(planned: PlannedTrial, period: float) -> PlannedTrial:
+    """Return a trial with whole periods of its load: the rate is the mean of one, and no part of it was sent."""
+    rest = (planned.settle + planned.window) % period if period > 0 else 0.0
+    return planned if min(rest, period - rest) < ROUNDING_S else replace(planned, window=planned.window + period - rest)

@@ -3,10 +3,12 @@
 import pytest
 from scenario_files import read_scenario
 
-from bench.config.load_profile import profile_of, read_trace
+from bench.config.load_profile import period_of, profile_of, read_trace
 from bench.config.yaml_document import read_document
 from bench.errors import UsageError
 from bench.plugins.scenario_check import check_scenario
+
+LONG = "0,1\n300,5\n600,0\n"
 
 
 @pytest.fixture
@@ -61,3 +63,21 @@ def test_bursts_and_steps_are_profiles(tmp_path):
     bursts = read_scenario(path, ["load.arrivals=bursts"]).load
     assert profile_of(bursts) == ((0.5, 1.0), (1.5, 0.0))
     assert len(profile_of(read_scenario(path, ["load.arrivals=steps"]).load)) == 3
+
+
+@pytest.mark.parametrize(("change", "seconds"), [("load.arrivals=steps", 6), ("load.arrivals=bursts", 1), ("", 0)])
+def test_a_profile_has_a_period(tmp_path, change, seconds):
+    """Steps last for two seconds each; other arrivals have none."""
+    path = tmp_path / "short.yaml"
+    path.write_text("{name: short, systems: [python/tcp], grid: {message_size: [100 B]}}")
+    assert period_of(read_scenario(path, [change] if change else []).load) == seconds
+
+
+def test_a_profile_that_no_trial_can_hold_is_refused(tmp_path, trace):
+    """Its rate is the mean of the whole profile."""
+    path = tmp_path / "long.yaml"
+    load = f"load: {{arrivals: trace, trace: {trace(LONG)}}}"
+    lines = ["name: long", "systems: [python/tcp]", "grid: {message_size: [100 B]}", load, "search: {budget: 75 s}"]
+    path.write_text("\n".join(lines))
+    with pytest.raises(UsageError, match=r"long.yaml:4: load.trace: found '?10 min.*at most search.budget"):
+        check_scenario(read_document(path), read_scenario(path))

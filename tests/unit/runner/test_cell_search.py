@@ -3,16 +3,20 @@
 import contextlib
 from dataclasses import replace
 
+import msgspec
 import pytest
-from simulated_runs import SCENARIO, SimulatedBackend
+from simulated_runs import SCENARIO, SimulatedBackend, make_simulated_run
 
+from bench.config.scenario import Grid, LatencyTrials
 from bench.config.site import Site
+from bench.model.message_sizes import MessageSize
 from bench.plugins.environment import RunEnvironment
 from bench.plugins.plugin import FrameworkCapabilities
 from bench.runner.cell_plan import plan_cell
 from bench.runner.cell_search import Allowance, CellSearch
-from bench.storage.run_folder import RunFolder
+from bench.storage.run_folder import RunFolder, read_trials
 from bench.system.supervisor import Supervisor
+from bench.units import Seconds, Share
 
 
 @pytest.mark.parametrize(("warm_up_s", "warm_hz"), [(0.0, None), (2.0, 400.0), (2.0, None)])
@@ -34,3 +38,17 @@ def test_a_warm_up_tells_the_search_where_to_begin(warm_up_s, warm_hz, tmp_path)
     assert inputs.hint_hz == answer.hint_hz == warm_hz
     assert inputs.cold == (warm_up_s > 0)
     assert (trials[0].planned.rate == warm_hz) is (warm_hz is not None)
+
+
+@pytest.mark.parametrize(("arrivals", "period"), [("steps", 6.0), ("bursts", 1.0)])
+def test_each_trial_has_whole_periods_of_its_load(arrivals, period, tmp_path):
+    """The rate of a trial is the mean over a period: of a part of one, another rate would be offered."""
+    latency = LatencyTrials((Share(0.5),), Seconds(5))
+    load = msgspec.structs.replace(SCENARIO.load, arrivals=arrivals)
+    scenario = msgspec.structs.replace(
+        SCENARIO, systems=("python/kafka",), grid=Grid((MessageSize(100),)), load=load, latency=latency
+    )
+    trials = [one.measurement.planned for one in read_trials(make_simulated_run(tmp_path / "run", scenario))]
+    assert {"search", "latency"} <= {planned.purpose for planned in trials}
+    lengths = [(planned.settle + planned.window) / period for planned in trials]
+    assert lengths == pytest.approx([round(length) for length in lengths])
