@@ -184,7 +184,7 @@ class _Trial:
             late=state.lateness(self._at_end, self._end),
             blocked=self._at_end.blocked if self._at_end else 0.0,
             blocked_late=self._at_end.blocked_late if self._at_end else None,
-            stalled=self._at_end.stalled if self._at_end else None,
+            stalled=state.stalled(self._at_end, self._end) if self._at_end else None,
             cpu_requested_s=counts.cpu_requested_s,
             cpu_used_s=counts.cpu_used_s,
             unverified=counts.unverified,

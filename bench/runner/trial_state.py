@@ -15,11 +15,14 @@ from bench.model.trace import TraceEvents
 from bench.runner.trial_trace import TrialTrace
 from bench.workload.delivery_counts import DeliveryCounts, ProcessingReport
 from bench.workload.load_spec import LoadSpec, SendProgress
+from bench.workload.open_loop import IDLE_PROGRESS_INTERVAL_S
 from bench.workload.processing import NO_RUN
 
 ROW_INTERVAL_S = 0.1
 MAX_BACKLOG_S = 20.0
 """Seconds of load: a larger backlog of a source on other hosts is hopeless; what waits for its batch is no backlog."""
+MAX_SILENCE_S = 2 * IDLE_PROGRESS_INTERVAL_S
+"""Without a report, while the load generator has something to send."""
 MAX_MEMORY_SHARE = 0.25
 """Of this machine's memory: a larger backlog of a source on this machine does not fit."""
 
@@ -173,12 +176,25 @@ class TrialState:
     def lateness(self, at_end: SendProgress | None, end: float) -> float:
         """Return by how many seconds the generator was late at the end of the window.
 
-        It said so a moment earlier, and lateness grows evenly until then.
+        It said so a moment earlier, and lateness grows evenly until then. Where it then said nothing, its later reports
+        tell whether it stood still.
         """
         if at_end is None:
             return end
         since = at_end.at - self.spec.begin
-        return at_end.late * min(2.0, max(1.0, end / since)) if since > 0 else at_end.late
+        late = at_end.late * min(2.0, max(1.0, end / since)) if since > 0 else at_end.late
+        stalled = self.stalled(at_end, end)
+        return max(late, min(end - since, stalled)) if stalled > at_end.stalled else late
+
+    def stalled(self, at_end: SendProgress, end: float) -> float:
+        """Return the longest time for which the generator itself stood still until the end of the window, in seconds.
+
+        It cannot report while it does: after a silence its next report counts.
+        """
+        silence = end - (at_end.at - self.spec.begin)
+        if silence <= MAX_SILENCE_S or self.progress is None:
+            return at_end.stalled
+        return max(at_end.stalled, self.progress.stalled)
 
     def is_hopeless(self, now: float) -> bool:
         """Return whether the backlog is too large to hold, or has grown so much that the window cannot end well."""

@@ -138,7 +138,7 @@ class SendProgressSum:
         return SendProgress(
             progress.run,
             0,
-            at=latest.at if latest.late > 0 else progress.at,
+            at=latest.at if latest.late > 0 else min(one.at for one in workers),
             accepted=sum(one.accepted for one in workers),
             confirmed=sum(one.confirmed for one in workers),
             failed=sum(one.failed for one in workers),

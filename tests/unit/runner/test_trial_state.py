@@ -7,7 +7,7 @@ from bench.model.measurement import Batches, PlannedTrial
 from bench.model.trace import Span, TraceEvents
 from bench.runner.trial_state import MAX_BACKLOG_S, MAX_MEMORY_SHARE, TrialState
 from bench.workload.delivery_counts import ProcessingReport, SequenceSums, sum_range
-from bench.workload.load_spec import LoadSpec, SendProgress
+from bench.workload.load_spec import LoadSpec, SendProgress, SendProgressSum
 
 BEGIN = 1000.0
 """Monotonic seconds of the first due time."""
@@ -251,3 +251,29 @@ def test_a_framework_whose_workers_change_may_be_idle_for_long():
     trial.add_progress(sent(100, done=True))
     trial.add_report(processed(0, 90))
     assert not trial.has_settled(60.0, lambda: True)
+
+
+def test_a_generator_that_stood_still_at_the_end_of_the_window_was_late():
+    """It said nothing then; its next report tells how long it stood."""
+    trial, last = state(), sent(800, at=8.0)
+    trial.add_progress(last)
+    assert trial.lateness(last, 11.0) == 0
+    trial.add_progress(replace(sent(1100, at=12.5, done=True), stalled=4.5))
+    assert (trial.lateness(last, 11.0), trial.stalled(last, 11.0)) == (3.0, 4.5)
+
+
+@pytest.mark.parametrize(("at", "stalled"), [(8.0, 0.0), (10.9, 4.5)], ids=["on time later", "not silent"])
+def test_a_generator_that_did_not_stand_still_was_not_late(at, stalled):
+    """A report that was late on its way, and a stall after the window, say nothing of it."""
+    trial, last = state(), sent(1000, at=at)
+    trial.add_progress(last)
+    trial.add_progress(replace(sent(1100, at=12.5, done=True), stalled=stalled))
+    assert (trial.lateness(last, 11.0), trial.stalled(last, 11.0)) == (0.0, 0.0)
+
+
+def test_of_several_workers_the_one_that_is_silent_counts():
+    """The others go on to report that they are on time."""
+    together = SendProgressSum(2)
+    together.add(sent(100, at=1.0))
+    seen = [together.add(replace(sent(count, at=at), producer=1)) for count, at in ((100, 1.0), (900, 9.0))]
+    assert [one.at - BEGIN for one in seen if one is not None] == [1.0, 1.0]
