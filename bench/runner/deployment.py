@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from bench.calibration.generator_ceiling import load_spec_of
 from bench.config.load_profile import profile_of, profile_over_time
-from bench.errors import PluginError
+from bench.errors import HarnessError, PluginError, UsageError
 from bench.model.measurement import ClockOffset, Measurement
 from bench.model.message_header import ClockReference
 from bench.plugins import registry
@@ -122,10 +122,19 @@ class Deployment:
             self.redeploy()
 
     def redeploy(self) -> None:
-        """Close everything, and open it anew."""
+        """Close everything, and open it anew; a second time where that fails.
+
+        A process that is about to end may serve the first attempt only in part.
+        """
         began = time.monotonic()
         self.close()
-        self._open()
+        try:
+            self._open()
+        except UsageError:
+            raise
+        except HarnessError as problem:
+            logger.warning("%s: is deployed once more: %s", self.plan.cell.name, problem)
+            self._open()
         self.redeploy_s = time.monotonic() - began
 
     def _open(self) -> None:
