@@ -83,7 +83,7 @@ class TwoCounter:
             inflation = self.parameters.inflation
             objectives = estimate_objectives(self._trials, self.problem.objectives, evidence.lowest, inflation)
             result = replace(result, objectives=objectives)
-        if result.low_hz is not None or result.high_hz is not None:
+        if result.status != "failed" and (result.low_hz is not None or result.high_hz is not None):
             result = replace(result, interval="95 %")
         best = self._best_step(result)
         return (

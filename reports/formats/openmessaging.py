@@ -221,17 +221,29 @@ def _make_object(cell_data: CellData, measurement: Measurement, scenario: Scenar
         **({"partitions": partitions} if isinstance(partitions, int) else {}),
         "producersPerTopic": scenario.load.worker_count,
         **rates,
+        "backlog": _count_backlog(measurement),
         **{name: quantiles[share] for share, name in names.items() if share in quantiles},
         "aggregatedEndToEndLatencyQuantiles": quantiles,
         "cpuSecondsPerMessage": cell_data.cell.cpu_seconds,
     }
 
 
-def _compute_rates(measurement: Measurement, counter: str) -> list[float]:
-    """Return messages/s in each whole step of the window; over the whole window if it is shorter."""
+def _list_ends(measurement: Measurement) -> list[float]:
+    """Return the begin of the window and the end of each whole step of it; of the window if it is shorter."""
     begin, window = measurement.planned.settle, measurement.planned.window
     parts = max(1, int(window / STEP_S))
-    ends = [begin + n * (STEP_S if parts > 1 else window) for n in range(parts + 1)]
+    return [begin + n * (STEP_S if parts > 1 else window) for n in range(parts + 1)]
+
+
+def _count_backlog(measurement: Measurement) -> list[int]:
+    """Return the messages that were sent and not yet processed, at the end of each step."""
+    ends, series = _list_ends(measurement)[1:], measurement.series
+    return [max(0, _count_at(series, "sent", at) - _count_at(series, "processed", at)) for at in ends]
+
+
+def _compute_rates(measurement: Measurement, counter: str) -> list[float]:
+    """Return messages/s in each step of the window."""
+    ends = _list_ends(measurement)
     counts = [_count_at(measurement.series, counter, at) for at in ends]
     return [(after - before) / (ends[1] - ends[0]) for before, after in pairwise(counts)]
 

@@ -226,7 +226,7 @@ def test_two_deaths_end_a_cell_and_keep_the_rate_that_was_sustained():
     assert search.next_trial() is None
     result = search.result()
     assert (result.status, result.reason) == ("failed", "source died 2 times: out of memory")
-    assert result.low_hz == 500
+    assert (result.low_hz, result.interval) == (500, None)
     assert (result.estimate_hz, result.high_hz) == (None, None)
 
 

@@ -41,6 +41,16 @@ def test_our_cells_come_back_as_bounds(run: Path, tmp_path: Path) -> None:
     assert back.low_hz == pytest.approx(deciding.measurement.planned.rate, rel=0.02)
 
 
+def test_a_cell_that_catches_up_within_the_window_comes_back(run: Path, tmp_path: Path) -> None:
+    """What its batches had left before it is no second subscription: the backlog is exported, too."""
+    path = openmessaging.write(run)[0]
+    exported = json.loads(path.read_text())
+    exported["consumeRate"] = [1.2 * rate for rate in exported["publishRate"]]
+    path.write_text(json.dumps(exported))
+    assert len(exported["backlog"]) == len(exported["publishRate"])
+    assert read_results(openmessaging.read([path], tmp_path, "bench import"))[0].status == "lower-bound"
+
+
 def test_a_rate_that_consumers_followed_is_a_lower_bound(tmp_path: Path) -> None:
     """There was no search: more may be possible."""
     folder = openmessaging.read([write_result_file(tmp_path)], tmp_path / "results", "bench import result.json")
