@@ -206,6 +206,7 @@ def test_a_session_serves_many_cells(env):
 @pytest.mark.parametrize("source", ["files", "tcp"])
 def test_a_session_keeps_no_connection_of_an_earlier_cell(env, source):
     """A soak test found one more for each query, in Python and in the JVM."""
+    env.release("spark")
     open_files = []
     for run in range(1, 5):
         with reading(env, source, 100) as (_, load, framework):
