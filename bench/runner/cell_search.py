@@ -80,25 +80,7 @@ class CellSearch:
         return self._answer(known, self._first_inputs(generator_hz, budget), backend)
 
     def _answer(self, known: list[JudgedTrial], inputs: SearchInputs, backend: Backend) -> Answer:
-        """Return the answer of a search, after the trials that it still wants; store its inputs.
-
-        An error, such as of a new deployment, ends the visit, and not what its trials have shown.
-        """
-        before = len(known)
-        try:
-            return self._extend(known, inputs, backend)
-        except (UsageError, ImpossibleMeasurementError):
-            raise
-        except HarnessError as problem:
-            result = _finish(resume_search(self.plan, inputs, known), self.plan, known)
-            if len(known) == before or result.status in ("failed", "not-measured"):
-                raise
-            logger.warning("%s: its visit ended early: %s", self.plan.cell.name, problem)
-            self._folder.set_inputs(self.plan.cell, inputs)
-            return Answer(result, finished=False, budget=inputs.budget_s, hint_hz=inputs.hint_hz)
-
-    def _extend(self, known: list[JudgedTrial], inputs: SearchInputs, backend: Backend) -> Answer:
-        """Return the answer of a search, after the trials that it still wants."""
+        """Return the answer of a search, after the trials that it still wants; store its inputs."""
         search = resume_search(self.plan, inputs, known)
         result = _finish(search, self.plan, known)
         if self._next_trial(search) is not None or self._latency_trials(result):

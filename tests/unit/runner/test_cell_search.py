@@ -9,14 +9,12 @@ from simulated_runs import SCENARIO, SimulatedBackend, make_simulated_run
 
 from bench.config.scenario import Grid, LatencyTrials
 from bench.config.site import Site
-from bench.errors import PluginError
 from bench.model.message_sizes import MessageSize
 from bench.plugins.environment import RunEnvironment
 from bench.plugins.plugin import FrameworkCapabilities
 from bench.runner.cell_plan import plan_cell
 from bench.runner.cell_search import Allowance, CellSearch
-from bench.runner.verification import verify_run
-from bench.storage.run_folder import RunFolder, read_results, read_trials, read_visits
+from bench.storage.run_folder import RunFolder, read_trials
 from bench.system.supervisor import Supervisor
 from bench.units import Seconds, Share
 
@@ -54,22 +52,3 @@ def test_each_trial_has_whole_periods_of_its_load(arrivals, period, tmp_path):
     assert {"search", "latency"} <= {planned.purpose for planned in trials}
     lengths = [(planned.settle + planned.window) / period for planned in trials]
     assert lengths == pytest.approx([round(length) for length in lengths])
-
-
-def test_an_error_in_a_visit_does_not_lose_what_its_trials_showed(tmp_path):
-    """The answer is theirs, and further visits are wanted; verification computes it again."""
-    count = 0
-
-    def fail_later(measurement):
-        nonlocal count
-        count += 1
-        if count > 5:
-            raise PluginError("spark", "open", "nothing was processed within 90 s")
-        return measurement
-
-    scenario = msgspec.structs.replace(SCENARIO, systems=("spark/kafka",), grid=Grid((MessageSize(100),)))
-    run = make_simulated_run(tmp_path / "run", scenario, change=fail_later)
-    (result,) = read_results(run)
-    assert (result.status, result.trials) == ("measured", 5)
-    assert not read_visits(run)[-1].finished
-    assert verify_run(run).differences == ()
