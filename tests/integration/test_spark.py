@@ -208,15 +208,15 @@ def test_a_session_keeps_no_connection_of_an_earlier_cell(env, source):
     """A soak test found one more for each query, in Python and in the JVM."""
     env.release("spark")
     open_files = []
-    for run in range(1, 5):
+    for run in range(1, 10):
         with reading(env, source, 100) as (_, load, framework):
             send(load, run, 100, 50)
             reported(framework, 50)
             child = spark_child(env)
             open_files.append((psutil.Process(child.pid).num_fds(), jvm_of(child).num_fds()))
     first, last = open_files[1], open_files[-1]
-    assert last[0] <= first[0], open_files
-    assert last[1] <= first[1] + 1, open_files
+    for process in (0, 1):  # seven more would be one for each query; a cell has one or two while it reads
+        assert last[process] <= first[process] + 3, open_files
 
 
 @pytest.mark.real
