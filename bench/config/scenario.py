@@ -34,14 +34,14 @@ class Grid(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Bursts(Struct, frozen=True, forbid_unknown_fields=True):
-    """Bursts: all messages of a period in a share of it, none in the rest. The rate of a trial is the mean."""
+    """All messages of a period in a share of it, none in the rest. A trial has whole periods; its rate is the mean."""
 
     period: Annotated[Seconds, limits(over="0 s")] = Seconds(1)
     share: Annotated[Share, limits(least="0.1 %")] = Share(0.2)
 
 
 class Steps(Struct, frozen=True, forbid_unknown_fields=True):
-    """Relative levels one after the other, repeated. The rate of a trial is their mean."""
+    """Relative levels one after the other, repeated. A trial has all of them equally often; its rate is their mean."""
 
     every: Annotated[Seconds, limits(over="0 s")] = Seconds(2)
     levels: Annotated[tuple[Annotated[Share, limits(least="0.1 %")], ...], Meta(min_length=1, max_length=1000)] = (
@@ -60,7 +60,7 @@ class LoadSettings(Struct, frozen=True, forbid_unknown_fields=True):
     bursts: Bursts = Bursts()
     steps: Steps = Steps()
     trace: str | None = None
-    """Path of a CSV file of times (s) and rates; only the shape counts, the rate of a trial is the mean."""
+    """Path of a CSV file of times (s) and rates; only the shape counts: a trial has all of it, at its mean."""
     entropy: Share = Share(0.75)
     keys: Keys | None = None
     """Keys of messages, for sources that support them; without keys messages go to partitions in turn."""

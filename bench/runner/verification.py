@@ -112,7 +112,10 @@ class _Check:
         )
 
     def find_edited_lines(self) -> None:
-        """Find lines that were edited, of visits and of policies; older runs have no checksums there."""
+        """Find lines that were edited, of visits and of policies.
+
+        Older versions wrote no checksums there, and a newer one that goes on with their run only appends lines.
+        """
         for path in (self.folder / VISITS, self.folder / ELASTICITY):
             lines = path.read_bytes().split(b"\n")[:-1] if path.exists() else []
             intact = [is_intact(line) for line in lines]
@@ -121,8 +124,16 @@ class _Check:
                 for number, is_so in enumerate(intact, 1)
                 if is_so is False
             ]
-            if without := intact.count(None):
-                self.unchecked.append(f"{path.name}: {without} of {len(lines)} lines have no checksum")
+            old = next((number for number, is_so in enumerate(intact) if is_so is not None), len(lines))
+            self.differences += [
+                f"{path.name}:{number}: has no checksum, unlike a line before it"
+                for number, is_so in enumerate(intact, 1)
+                if is_so is None and number > old
+            ]
+            if old:
+                self.unchecked.append(
+                    f"{path.name}: {old} of {len(lines)} lines are an older version's, without checksum"
+                )
 
     def find_foreign_files(self) -> None:
         """Find files beside those of the trials; a harness that was killed leaves one trial's at most."""

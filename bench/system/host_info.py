@@ -42,7 +42,7 @@ def find_change(facts: Mapping[str, Any]) -> str | None:
         facts: The result of `describe` when the run began.
     """
     now: dict[str, Any] = {"cores": cores(), "cpu": _cpu_model(), "python": platform.python_version()}
-    recorded = {name: facts[name] for name in now if name in facts} | facts.get("versions", {})
+    recorded = _relevant(facts)
     present = now | versions(recorded)
     return next(
         (f"{name} {was}, not {present.get(name)}" for name, was in recorded.items() if present.get(name) != was), None
@@ -51,12 +51,14 @@ def find_change(facts: Mapping[str, Any]) -> str | None:
 
 def list_differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[str]:
     """Return "name: a → b" for each fact that results depend on, where two runs recorded different values."""
-    known = [
-        {name: facts[name] for name in ("cores", "cpu", "python") if name in facts} | facts.get("versions", {})
-        for facts in (first, second)
-    ]
-    both = [name for name in known[0] if name in known[1]]
-    return [f"{name}: {known[0][name]} → {known[1][name]}" for name in both if known[0][name] != known[1][name]]
+    ours, theirs = _relevant(first), _relevant(second)
+    return [f"{name}: {was} → {theirs[name]}" for name, was in ours.items() if theirs.get(name, was) != was]
+
+
+def _relevant(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the recorded facts that results depend on, by name."""
+    machine = {name: facts[name] for name in ("cores", "cpu", "python") if name in facts}
+    return {**machine, **facts.get("versions", {})}
 
 
 def revision() -> str | None:

@@ -132,6 +132,8 @@ def test_an_edited_visit_or_decision_is_found(folder: Path, name: str) -> None:
     assert verify_run(folder).differences == ()
     edit(folder / name, lambda text: text.replace("200", "0"))
     assert verify_run(folder).differences == check_run(folder) == (f"{name}:2: was edited after the run",)
+    edit(folder / name, lambda text: text.replace('"checksum"', '"checksun"').replace('"checksun"', '"checksum"', 1))
+    assert verify_run(folder).differences == (f"{name}:2: has no checksum, unlike a line before it",)
 
 
 def test_a_line_that_is_no_trial_is_found(folder: Path) -> None:
