@@ -6,6 +6,7 @@ which get their specs from it, and give their progress to it, as Locust's custom
 """
 
 import contextlib
+import time
 from argparse import ArgumentParser
 from collections import deque
 from functools import partial
@@ -81,8 +82,12 @@ def add_channel(parser: ArgumentParser) -> None:
 
 
 def connect_worker(environment: Environment, **_: object) -> None:
-    """Register a worker's listener before its master can send anything."""
+    """Register a worker's listener before its master can send anything.
+
+    Its wait for heartbeats begins here: Locust's begins with the first, which a master that ends now never sends.
+    """
     if isinstance(environment.runner, WorkerRunner):
+        environment.runner.last_heartbeat_timestamp = time.time()
         CONNECTIONS[environment] = MasterConnection(environment.runner)
         environment.runner.register_message(COMMAND_MESSAGE, CONNECTIONS[environment].take)
 

@@ -2,11 +2,15 @@
 gone.
 """
 
+import contextlib
 import signal
+import time
 
+import msgpack
 import psutil
 import pytest
 import yaml
+import zmq
 from bench_command import Harness, wait_until
 from scenario_files import read_scenario
 
@@ -165,6 +169,40 @@ def test_workers_of_a_run_that_was_killed_join_the_next(tmp_path, deployed):
     assert code == 0, said
     (folder,) = tmp_path.glob("second/hosts-*")
     assert [result.status for result in read_results(folder)] == ["lower-bound"]
+
+
+def test_a_worker_whose_master_went_after_the_greeting_joins_the_next(tmp_path, request):
+    """It had no heartbeat yet, whose absence it could notice, and its connection outlives the master's process."""
+    (port,) = free_ports(1)
+    harness = Harness(tmp_path, request.config.rootpath)
+    worker = harness.started("worker", f"127.0.0.1:{port}")
+    try:
+        with greeted(port) as first:
+            pass
+        with greeted(port) as second:
+            assert second != first
+    finally:
+        worker.send_signal(signal.SIGINT)
+        said, _ = worker.communicate(timeout=30)
+    assert said.count("waiting for a run") == 2
+
+
+@contextlib.contextmanager
+def greeted(port):
+    """The name of a worker that a master of Locust's protocol has greeted; then the master is gone."""
+    with zmq.Context() as context, context.socket(zmq.ROUTER) as master:
+        master.linger = 1000
+        master.bind(f"tcp://127.0.0.1:{port}")
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            if not master.poll(1000):
+                continue
+            name, message = master.recv_multipart()
+            if msgpack.unpackb(message)[0] == "client_ready":
+                master.send_multipart([name, msgpack.packb(("ack", {"index": 0}, name.decode()))])
+                yield name
+                return
+        pytest.fail("no worker came")
 
 
 def files(folder, bootstrap, port):
