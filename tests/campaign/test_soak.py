@@ -58,7 +58,7 @@ def test_what_was_there_for_a_moment_is_not_judged():
 @pytest.mark.campaign
 def test_all_roles_are_watched(tmp_path):
     """A cluster and a run; all that was acknowledged is processed; nothing is left."""
-    roles = {*JUDGED, "python", "disk: queue of the master", "disk: data of the run"}
+    roles = {*JUDGED, "disk: queue of the master", "disk: data of the run"}
     soak = Soak(tmp_path / "soak", 600, enough=roles.issubset)
     soak.watch()
     found = soak.end()
