@@ -116,7 +116,7 @@ def _read(measurement: Measurement, verdict: Verdict, stability: Stability) -> R
 def _read_batches(measurement: Measurement) -> Reading | None:
     """Return the reading of the batches that began under load; None without enough of them."""
     planned, interval, batches = measurement.planned, measurement.batch_interval, measurement.batches
-    end = min(planned.settle + planned.window, measurement.offered / planned.rate)
+    end = min(planned.settle + planned.window, measurement.offered_s)
     used = [
         (finish - begin, count)
         for begin, finish, count in zip(batches.begin, batches.end, batches.messages, strict=True)
@@ -193,6 +193,6 @@ def _spread(seconds: list[float], counts: list[int]) -> float | None:
 def _end_of_work(measurement: Measurement) -> float:
     """Return until when the system certainly had a full queue: under load, and in the drain but for its last part."""
     planned, series, interval = measurement.planned, measurement.series, measurement.batch_interval
-    end = min(planned.settle + planned.window, measurement.offered / planned.rate)
+    end = min(planned.settle + planned.window, measurement.offered_s)
     done = next((at for at, count in zip(series.at, series.processed, strict=True) if count >= measurement.sent), end)
     return max(end, done - 1.5 * interval - 0.2) if measurement.drained else end

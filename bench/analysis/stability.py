@@ -94,7 +94,7 @@ def assess_stability(
     begin, end = planned.settle, planned.settle + planned.window
     inside = (at >= begin - 1e-9) & (at <= end + 1e-9) & (offered <= measurement.offered)
     samples = sample_backlog(at, offered, processed, inside, interval=interval)
-    seconds = min(planned.window, max(0.0, measurement.offered / planned.rate - begin))
+    seconds = measurement.window_s
     if len(samples.at) < 3:
         stability = _assess_few_samples(offered[inside] - processed[inside], planned.rate, seconds)
     else:
@@ -132,7 +132,7 @@ def _assess_batches(
         loss = max(stability.loss, 1 - 1 / ratio)
         return replace(stability, overloaded=True, grew=not stability.overloaded, loss=min(MAX_LOSS, loss))
     if slow and keep_interval and drain is not None and not stability.overloaded:
-        loaded = measurement.sent / measurement.planned.rate
+        loaded = measurement.sent_s
         loss = max(stability.loss, 1 - loaded / (loaded + drain - measurement.batch_interval))
         return replace(stability, overloaded=True, loss=min(MAX_LOSS, loss))
     distances = _distances(measurement, samples)
@@ -199,7 +199,7 @@ def _drain_seconds(measurement: Measurement) -> float | None:
     finished = next((at for at, count in zip(series.at, series.processed, strict=True) if count >= done), series.at[-1])
     planned = measurement.planned
     whole = measurement.ended == "complete"  # random arrivals are more or fewer messages than the rate gives
-    return max(0.0, finished - (planned.settle + planned.window if whole else measurement.sent / planned.rate))
+    return max(0.0, finished - (planned.settle + planned.window if whole else measurement.sent_s))
 
 
 def _are_inconsistent(

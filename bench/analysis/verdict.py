@@ -216,7 +216,7 @@ def _loss_by_drain(measurement: Measurement) -> float | None:
         return None
     rows = zip(series.at, series.processed, strict=True)
     finished = next((at for at, processed in rows if processed >= done), series.at[-1])
-    loaded = measurement.sent / measurement.planned.rate
+    loaded = measurement.sent_s
     if finished < MIN_DRAIN_RATIO * loaded + measurement.batch_interval:
         return None
     capacity = done / (finished - measurement.batch_interval)
@@ -226,7 +226,7 @@ def _loss_by_drain(measurement: Measurement) -> float | None:
 def _loss_until_end(measurement: Measurement) -> float:
     """Return the loss that the drift shows over the offered part of an unfinished trial."""
     series, settle = measurement.series, measurement.planned.settle
-    end = measurement.offered / measurement.planned.rate  # later rows belong to the drain
+    end = measurement.offered_s  # later rows belong to the drain
     rows = [
         (at, o - p) for at, o, p in zip(series.at, series.offered, series.processed, strict=True) if at <= end + 1e-9
     ]

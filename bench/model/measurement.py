@@ -171,6 +171,8 @@ class Measurement(Struct, frozen=True):
     """stored in a file of its own, in latency/"""
     trace: TraceEvents = TraceEvents()
     """stored in files of its own, in traces/; empty if the trial was not traced"""
+    load_s: float | None = None
+    """seconds from the beginning until the load ended or was given up; None in runs of earlier versions"""
 
     @property
     def deployment_reusable(self) -> bool:
@@ -180,8 +182,17 @@ class Measurement(Struct, frozen=True):
     @property
     def window_s(self) -> float:
         """Return how many seconds of the window were measured: fewer than planned where the trial was given up."""
-        planned = self.planned
-        return max(0.0, min(planned.window, self.offered / planned.rate - planned.settle))
+        return max(0.0, min(self.planned.window, self.offered_s - self.planned.settle))
+
+    @property
+    def offered_s(self) -> float:
+        """Return how many seconds of the schedule were offered."""
+        return self.offered / self.planned.rate if self.load_s is None else self.load_s
+
+    @property
+    def sent_s(self) -> float:
+        """Return how many seconds of the schedule the sent messages are."""
+        return self.offered_s * self.sent / self.offered if self.offered else 0.0
 
 
 class ObjectiveResult(Struct, frozen=True):

@@ -201,6 +201,7 @@ class _Trial:
             series=state.rows.series(),
             batches=state.batches(),
             trace=state.trace_events(),
+            load_s=max(0.0, self._end),
         )
 
     def _poll(self, phase: str) -> float:

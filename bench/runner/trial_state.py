@@ -197,10 +197,15 @@ class TrialState:
         return max(at_end.stalled, self.progress.stalled)
 
     def is_hopeless(self, now: float) -> bool:
-        """Return whether the backlog is too large to hold, or has grown so much that the window cannot end well."""
+        """Return whether the backlog is too large to hold, or has grown so much that the window cannot end well.
+
+        Where the load follows a profile, it may grow within a period: only whole periods tell, at the trial's end.
+        """
         interval, settle, rate = self.batch_interval, self.planned.settle, self.planned.rate
         if self.rows.backlog - 2.5 * interval * rate > self._max_backlog:
             return True
+        if self.spec.profile:
+            return False
         elapsed = now - settle
         allowed = float(max_growth(elapsed, rate, interval))
         recent = self.rows.min_backlog(now - recent_seconds(interval), float("inf"))

@@ -222,7 +222,7 @@ def measurement_of(
         lost=0, duplicated=0, out_of_order=0, corrupted=0, drained=False,
         late=max(0.0, offered - sent_by_then) / planned.rate,
         blocked=0.0, cpu_requested_s=0.0, cpu_used_s=0.0,
-        series=_series(counters),
+        series=_series(counters), load_s=ticks * TICK_S,
     )  # fmt: skip
 
 

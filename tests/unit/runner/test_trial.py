@@ -6,6 +6,8 @@ from dataclasses import replace
 import pytest
 from msgspec.structs import replace as struct_replace
 
+from bench.analysis.verdict import judge
+from bench.config.scenario import Bursts
 from bench.config.site import Site
 from bench.config.validation import apply_changes, parse_scenario
 from bench.config.yaml_document import read_document
@@ -19,6 +21,7 @@ from bench.runner.trial import run_trial
 from bench.runner.warm_up import STEP_BATCHES, STEP_S, warm_up_session
 from bench.search.parameters import SearchParameters
 from bench.system.supervisor import Supervisor
+from bench.units import Seconds, Share
 
 CHANGES = ("grid.message_size=100 B", "settings.capacity.ceiling=400/s")
 
@@ -58,9 +61,28 @@ def test_what_an_overloaded_trial_left_is_dropped(deployment):
     assert (seen.drained, seen.purged) == (False, True)
     assert seen.processed < seen.sent
     assert not seen.deployment_reusable
+    assert seen.offered_s == pytest.approx(seen.offered / 4000.0, abs=0.001)
     after = measured(deployment, 100.0, 0.5)
     assert after.drained
     assert (after.processed, after.lost, after.duplicated) == (after.sent, 0, 0)
+
+
+def test_a_burst_that_is_worked_off_before_the_next_is_no_overload(plan, env):
+    """700/s for half of the time are more than the framework processes, but their mean is less."""
+    load = struct_replace(plan.scenario.load, arrivals="bursts", bursts=Bursts(Seconds(6), Share(0.5)))
+    with deployed(replace(plan, scenario=struct_replace(plan.scenario, load=load)), env) as deployment:
+        seen = measured(deployment, 350.0, 5.8)
+    assert seen.ended == "complete"
+    assert judge(seen, plan.rules).word == "sustained"
+    assert seen.window_s == pytest.approx(5.8)
+
+
+def test_the_seconds_of_a_load_are_those_of_its_schedule(deployment):
+    """A load that follows a profile offers fewer messages in its first half than the mean rate says."""
+    stopped = struct_replace(measured(deployment, 100.0, 0.3), offered=10, sent=5, load_s=0.4)
+    assert (stopped.offered_s, stopped.sent_s, stopped.window_s) == pytest.approx((0.4, 0.2, 0.2))
+    earlier = struct_replace(stopped, load_s=None)
+    assert (earlier.offered_s, earlier.sent_s, earlier.window_s) == (0.1, 0.05, 0.0)
 
 
 def test_what_could_be_sustained_is_waited_for(deployment):

@@ -15,10 +15,10 @@ BEGIN = 1000.0
 
 def state(
     rate: float = 100.0, *, batch_interval: float = 0.0, message_bytes: int = 100, memory: float | None = None,
-    window: float = 10.0,
+    window: float = 10.0, **load: object,
 ) -> TrialState:  # fmt: skip
     """Return the state of trial 7 (run 8): 1 s to settle, a window of 10 s."""
-    spec = LoadSpec(8, rate, BEGIN, 1.0 + window, message_bytes=message_bytes, cpu_seconds=0.0, entropy=0.5)
+    spec = LoadSpec(8, rate, BEGIN, 1.0 + window, message_bytes=message_bytes, cpu_seconds=0.0, entropy=0.5, **load)
     return TrialState(PlannedTrial(7, rate, 1.0, window, "search"), spec, batch_interval, memory)
 
 
@@ -174,6 +174,15 @@ def test_a_backlog_that_grows_fast_is_hopeless():
     """More than a quarter of what was offered since the window began; a smaller share may come to a good end."""
     assert followed(state(1000.0), 8.0, 500.0).is_hopeless(8.0)
     assert not followed(state(1000.0), 8.0, 850.0).is_hopeless(8.0)
+
+
+def test_a_backlog_that_a_burst_leaves_is_not_hopeless():
+    """It may be worked off before the next one."""
+    bursts = {"arrivals": "bursts", "profile": ((5.5, 0.1), (5.5, 1.9))}
+    trial = followed(state(1000.0, **bursts), 11.0, 300.0)
+    assert trial.rows.backlog > 0.25 * 10_000 + 10
+    assert not trial.is_hopeless(11.0)
+    assert followed(state(1000.0, memory=2e6, **bursts), 11.0, 300.0).is_hopeless(11.0)
 
 
 def test_nothing_is_hopeless_in_the_first_two_seconds():
