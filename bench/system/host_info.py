@@ -4,7 +4,7 @@ import os
 import platform
 import shutil
 import subprocess
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,8 @@ def describe(command: str, packages: Iterable[str] = ()) -> dict[str, Any]:
         "kernel": f"{platform.system()} {platform.release()}",
         "clock_source": _first_line(Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")),
         "python": platform.python_version(),
-        "java": _first_output_line(["java", "-version"]),
+        "java": java_version(),
+        "java_options": java_options(),
         "versions": versions(packages),
         "revision": revision(),
         "command": command,
@@ -41,8 +42,10 @@ def find_change(facts: Mapping[str, Any]) -> str | None:
     Args:
         facts: The result of `describe` when the run began.
     """
-    now: dict[str, Any] = {"cores": cores(), "cpu": _cpu_model(), "python": platform.python_version()}
     recorded = _relevant(facts)
+    now: dict[str, Any] = {"cores": cores(), "cpu": _cpu_model(), "python": platform.python_version()}
+    if recorded.keys() & _JAVA.keys():
+        now |= {name: read() for name, read in _JAVA.items()}
     present = now | versions(recorded)
     return next(
         (f"{name} {was}, not {present.get(name)}" for name, was in recorded.items() if present.get(name) != was), None
@@ -57,15 +60,30 @@ def list_differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> lis
 
 def _relevant(facts: Mapping[str, Any]) -> dict[str, Any]:
     """Return the recorded facts that results depend on, by name."""
-    machine = {name: facts[name] for name in ("cores", "cpu", "python") if name in facts}
+    machine = {name: facts[name] for name in ("cores", "cpu", "python", *_JAVA) if name in facts}
     return {**machine, **facts.get("versions", {})}
+
+
+def java_version() -> str | None:
+    """Return the version that Java says of itself, of JAVA_HOME or else of the PATH; None if there is none."""
+    home = os.environ.get("JAVA_HOME")
+    lines = _output_lines([str(Path(home, "bin", "java")) if home else "java", "-version"])
+    return next((line for line in lines if " version " in line), None)  # others say which options it has picked up
+
+
+def java_options() -> str | None:
+    """Return the options that the environment gives to every Java; None without any."""
+    options = (os.environ.get(name) for name in ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS"))
+    return " ".join(filter(None, options)) or None
+
+
+_JAVA: dict[str, Callable[[], str | None]] = {"java": java_version, "java_options": java_options}
 
 
 def revision() -> str | None:
     """Return the git revision of this code; None if it does not lie in a repository."""
-    return _first_output_line(
-        ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--abbrev=12"]
-    )
+    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--abbrev=12"]
+    return next(iter(_output_lines(command)), None)
 
 
 def cores() -> int:
@@ -123,11 +141,10 @@ def _first_line(path: Path) -> str | None:
     return path.read_text().strip() if path.exists() else None
 
 
-def _first_output_line(command: list[str]) -> str | None:
-    """Return the first line of a command's output; None if it is not installed or fails."""
+def _output_lines(command: list[str]) -> list[str]:
+    """Return the lines of a command's output; none if it is not installed or fails."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_COMMAND_TIMEOUT_S, check=True)
     except (OSError, subprocess.SubprocessError):
-        return None
-    lines = (done.stdout or done.stderr).strip().splitlines()
-    return lines[0] if lines else None
+        return []
+    return (done.stdout or done.stderr).strip().splitlines()

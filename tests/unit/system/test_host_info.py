@@ -18,6 +18,33 @@ def test_a_balloon_that_reports_free_pages_lends_memory(tmp_path, kind, features
     assert host_info.memory_is_lent(tmp_path) is lent
 
 
+@pytest.fixture
+def java(tmp_path, monkeypatch):
+    """A program that says what Java says, found by JAVA_HOME."""
+    program = tmp_path / "bin" / "java"
+    program.parent.mkdir()
+    program.write_text("""#!/bin/sh
+echo "Picked up JAVA_TOOL_OPTIONS: $JAVA_TOOL_OPTIONS" >&2
+echo 'openjdk version "17.0.15" 2025-04-15' >&2
+""")
+    program.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    monkeypatch.delenv("JDK_JAVA_OPTIONS", raising=False)
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-Xint")
+
+
+@pytest.mark.usefixtures("java")
+def test_options_of_java_are_facts_of_their_own(monkeypatch):
+    """Java says them before its version; a run with others is another one."""
+    facts = host_info.describe("bench run")
+    assert facts["java"] == 'openjdk version "17.0.15" 2025-04-15'
+    assert facts["java_options"] == "-Xint"
+    assert host_info.find_change(facts) is None
+    monkeypatch.delenv("JAVA_TOOL_OPTIONS")
+    assert host_info.find_change(facts) == "java_options -Xint, not None"
+    assert "java_options: -Xint → None" in host_info.list_differences(facts, host_info.describe("bench run"))
+
+
 def test_a_machine_without_such_devices_lends_nothing(tmp_path):
     """Such as a laptop."""
     assert not host_info.memory_is_lent(tmp_path / "missing")
