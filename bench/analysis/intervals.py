@@ -38,21 +38,24 @@ class LogRate(Struct, frozen=True):
 def name_intervals(results: Sequence[Result], *, calibrated: bool) -> list[Result]:
     """Return results of a run with the fields that older versions did not write.
 
-    Those are the kind of the interval, and the status `measured` of an interval with both ends that was called
-    `lower-bound` because the budget was spent.
+    Those are the kind of the interval, and the status `measured` of a calibrated one with both ends that was called
+    `lower-bound` because the budget was spent. The estimate of such a bracket is its low end, so that it stays a bound.
 
     Args:
         results: The results of one run.
         calibrated: Whether the intervals of its search strategy contain the truth in 95 of 100 runs; otherwise they
             are brackets.
     """
-    return [_name_interval(_with_current_status(result), calibrated=calibrated) for result in results]
+    return [
+        _name_interval(_with_current_status(result, calibrated=calibrated), calibrated=calibrated) for result in results
+    ]
 
 
-def _with_current_status(result: Result) -> Result:
+def _with_current_status(result: Result, *, calibrated: bool) -> Result:
     if result.status == "measured" and result.precision_reached is None:
         return replace(result, precision_reached=True)
-    if result.status == "lower-bound" and result.reason == "budget" and result.high_hz and result.estimate_hz:
+    bounded = result.status == "lower-bound" and result.reason == "budget"
+    if calibrated and bounded and result.high_hz and result.estimate_hz:
         return replace(result, status="measured", reason=None, precision_reached=False)
     return result
 

@@ -101,7 +101,10 @@ def predict_equal_parts(busy: Mapping[str, float], operators: Mapping[str, str],
 
 
 def spare_factor(measurement: Measurement) -> float:
-    """Return how many times as much CPU time the machine has as it used in a trial; inf where that is not known."""
+    """Return how many times as much CPU time this machine has as it used in a trial; inf where that is not known.
+
+    It limits a framework that runs on this machine.
+    """
     busy, available = measurement.cpu.get("busy", 0.0), measurement.cpu.get("available", 0.0)
     return max(1.0, available / busy) if busy > 0 and available > 0 else math.inf
 

@@ -153,11 +153,12 @@ def _stretch(times: _Times, factor: float) -> _Times:
 
 
 def _stretch_cost(times: _Times, measured: float, asked: float, cores: int) -> _Times:
-    """Return the times of messages of another cost, in seconds; what is added is spent on `cores` at best.
+    """Return the times of messages of another cost, in seconds.
 
-    From messages without any cost nothing follows about the most: the share of the cores that a cost gets is not known.
+    At best all `cores` spend the cost, and what took the time that was measured was something else. From messages
+    without any cost nothing follows about the most: the share of the cores that a cost gets is not known.
     """
     if asked < measured:
         return _stretch(times, asked / measured)
     slow = times.slow * asked / measured if times.slow is not None and measured > 0 else None
-    return _Times(slow, None, None if times.fast is None else times.fast + (asked - measured) / cores)
+    return _Times(slow, None, None if times.fast is None else max(times.fast, asked / cores))

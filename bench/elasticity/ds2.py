@@ -101,8 +101,7 @@ class Ds2:
             if found is None:
                 return None
             rates[name] = found
-        needed = required_instances(self._dataflow, rates, catch_up_rates(sample, settings))
-        return {name: x / settings.utilization_target for name, x in needed.items()}
+        return required_instances(self._dataflow, rates, target_rates(sample, settings))
 
     def _plan(
         self, needed: Mapping[str, float], samples: Sequence[Sample], running: Parallelism
@@ -136,14 +135,18 @@ class Ds2:
         return max(planned, round_up(now * (1 - settings.scale_down_max_factor))), ""
 
 
-def catch_up_rates(sample: Sample, settings: Ds2Settings) -> dict[str, float]:
-    """Return the records/s of each source: those that are offered, and those that work off the backlog in time."""
-    within, restart = settings.catch_up_duration, settings.restart_time
+def target_rates(sample: Sample, settings: Ds2Settings) -> dict[str, float]:
+    """Return the records/s of each source for which there shall be instances.
+
+    Those that are offered, at the target utilization, and those that work off the backlog in time, at any, as Flink's
+    autoscaler has it.
+    """
+    within, restart, utilization = settings.catch_up_duration, settings.restart_time, settings.utilization_target
+    rates = {name: rate / utilization for name, rate in sample.offered.items()}
     if within <= 0:
-        return dict(sample.offered)
-    return {
-        name: rate + (sample.backlog.get(name, 0.0) + rate * restart) / within for name, rate in sample.offered.items()
-    }
+        return rates
+    late = {name: sample.backlog.get(name, 0.0) + rate * restart for name, rate in sample.offered.items()}
+    return {name: rate + late[name] / within for name, rate in rates.items()}
 
 
 def _is_worth_it(settings: Ds2Settings, planned: Parallelism, running: Parallelism) -> bool:

@@ -54,7 +54,7 @@ class Score(Struct, frozen=True):
 
 
 def run_policy(simulation: JobSimulation, policy: Policy, load: Load, *, interval: float) -> list[Decision]:
-    """Return what a policy decides while a simulated job has a load.
+    """Return what a policy decides while a simulated job has a load; at its end nothing is changed any more.
 
     Args:
         simulation: The job, which runs on from where it is.
@@ -63,12 +63,18 @@ def run_policy(simulation: JobSimulation, policy: Policy, load: Load, *, interva
         interval: Seconds of an interval.
     """
     samples, decisions = list[Sample](), list[Decision]()
-    for offered in load:
+    for number, offered in enumerate(load, 1):
         running = dict(simulation.parallelism)
         samples.append(simulation.advance(interval, offered))
-        decisions.append(Decision(samples[-1], running, policy.decide(samples, running)))
+        plan = policy.decide(samples, running)
+        decisions.append(Decision(samples[-1], running, plan if number < len(load) else without_change(plan, running)))
         simulation.rescale(decisions[-1].plan.parallelism)
     return decisions
+
+
+def without_change(plan: Plan, running: Parallelism) -> Plan:
+    """Return a plan of the last interval, which changes nothing: no load is left that would need it."""
+    return plan if dict(plan.parallelism) == dict(running) else Plan(running, f"{plan.reason}; the load has ended")
 
 
 def score_run(decisions: Sequence[Decision]) -> Score:

@@ -13,7 +13,7 @@ from bench.elasticity.live_comparison import PolicyResult
 from bench.elasticity.live_run import FORMAT, LivePolicyRun, LiveRecord, policy_runs
 from bench.elasticity.live_samples import FLOW, OPERATOR, Offered, WorkerMeter
 from bench.elasticity.policy import Plan, Policy
-from bench.elasticity.policy_run import Decision, sample_profile
+from bench.elasticity.policy_run import Decision, sample_profile, without_change
 from bench.elasticity.samples import Sample
 from bench.errors import HarnessError, PluginError, UsageError
 from bench.model.measurement import Measurement, PlannedTrial
@@ -170,9 +170,10 @@ class _Follower:
         waiting = max(0, state.schedule.count(now - IN_FLIGHT_S) - state.processed)
         at, seconds = self._ended * self._interval, self._interval
         sample = self._meter.sample(workers, Offered(rate, waiting), at=at, seconds=seconds)
-        plan = self._plan(sample, len(workers))
-        self._keep(Decision(sample, {OPERATOR: self._wanted}, plan))
-        if self._ended < len(self._loads):
+        plan, wanted = self._plan(sample, len(workers)), {OPERATOR: self._wanted}
+        is_last = self._ended == len(self._loads)
+        self._keep(Decision(sample, wanted, without_change(plan, wanted) if is_last else plan))
+        if not is_last:
             self._change(plan.parallelism[OPERATOR])
         elif waiting:
             self._change(self._most)

@@ -25,6 +25,7 @@ from bench.config.site import Site
 from bench.errors import UsageError
 from bench.plugins import registry
 from bench.plugins.interventions import SettingChange, change_setting
+from bench.plugins.placement import place
 from bench.runner.cell_plan import plan_cell
 from bench.runner.core_sets import framework_cores
 from bench.runner.explanation import ExplainedTrial
@@ -104,7 +105,8 @@ def _predict(change: Change, explained: ExplainedTrial, scenario: Scenario, site
         factor = predict_equal_parts(busy_by_worker(participation), main_operators(participation), straggler)
     if factor is None:
         raise UsageError(f"{change.text}: the fixed part of a batch fills the interval, so that no rate follows")
-    return setting, factor.limited(spare_factor(measurement))
+    remote = place(explained.trial.cell.framework, explained.trial.cell.source, site, framework_cores(scenario))
+    return setting, factor if remote.framework_remote else factor.limited(spare_factor(measurement))
 
 
 def _scenario_of(explained: ExplainedTrial, scenario: Scenario, setting: SettingChange, budget: Seconds) -> Scenario:

@@ -8,4 +8,5 @@ plugin = FrameworkPlugin(
     open=BytewaxFramework,
     environment=ENVIRONMENT,
     readers=lambda settings, cores: settings.processes or cores,
+    worker_setting="processes",
 )

@@ -33,6 +33,7 @@ plugin = FrameworkPlugin(
     ),
     environment=ENVIRONMENT,
     readers=lambda settings, cores: settings.cores or cores,
+    worker_setting="cores",
     not_elastic="",
     elastic_sources=("kafka",),  # a restart reads from a checkpoint on, which a socket does not have
     site=FLINK_SITE,

@@ -3,7 +3,9 @@
 The site's, or a master and a worker of the harness's own, as child processes kept between cells.
 """
 
+import shutil
 import sys
+from functools import partial
 
 from msgspec import Struct
 
@@ -157,6 +159,11 @@ def cluster_of(env: RunEnvironment) -> EmbeddedHarmonicioCluster | SiteHarmonici
     site = HARMONICIO_SITE.read(env.site)
     if site is not None:
         return env.cached_resource(KEY, lambda: SiteHarmonicioCluster(site))
-    return env.cached_resource(
-        KEY, lambda: EmbeddedHarmonicioCluster.deployed(env.supervisor, str(env.data / "harmonicio"))
-    )
+    return env.cached_resource(KEY, partial(_deploy_anew, env))
+
+
+def _deploy_anew(env: RunEnvironment) -> EmbeddedHarmonicioCluster:
+    """Start a cluster that wants nothing: one that died would have its successor start the PEs of its last cell."""
+    state = env.data / "harmonicio"
+    shutil.rmtree(state, ignore_errors=True)
+    return EmbeddedHarmonicioCluster.deployed(env.supervisor, str(state))

@@ -17,7 +17,8 @@ Pairs = list[tuple[str, str]]
 LABELS = {
     "cpu": "Processor", "cores": "Cores", "memory_bytes": "Memory", "memory_is_lent": "Memory lent by a host",
     "kernel": "Kernel", "clock_source": "Clock",
-    "python": "Python", "java": "Java", "java_options": "Java options", "environments": "Environments", "revision": "Revision", "command": "Command",
+    "python": "Python", "java": "Java", "java_options": "Java options", "environments": "Environments",
+    "revision": "Revision", "command": "Command",
 }  # fmt: skip
 REPEAT = ("command", "revision")
 

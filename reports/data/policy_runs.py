@@ -99,7 +99,11 @@ def compare_policies(elastic: ElasticSystem) -> PolicyComparison | None:
 
 
 def summarize_policies(elastic: ElasticSystem) -> str:
-    """Return a sentence: which complete run followed the load best, which worst; what is not complete, and why."""
+    """Return a sentence: which complete run was under target for the shortest time, and which for the longest.
+
+    Times that differ by one interval at most are the same (docs/decisions/0611). It also says what is not complete, and
+    why.
+    """
     ends = [policy.run.end for policy in elastic.policies if policy.run.is_unsupported and policy.run.end is not None]
     if ends:
         return f"{elastic.system}: {ends[0].reason}."
@@ -113,10 +117,13 @@ def summarize_policies(elastic: ElasticSystem) -> str:
     ]
     if not scored:
         return f"{elastic.system}: {'; '.join(unfinished)}."
-    (best_s, best_cost, best), (worst_s, worst_cost, worst) = scored[0], scored[-1]
-    text = f"{elastic.system}: {best} was under target for {seconds_text(best_s)} at {best_cost:.0f} worker-seconds"
-    if len(scored) > 1:
-        text += f", the best; {worst} for {seconds_text(worst_s)} at {worst_cost:.0f}, the worst"
+    (shortest_s, cost, first), (longest_s, last_cost, last) = scored[0], scored[-1]
+    text = f"{elastic.system}: {first} was under target for {seconds_text(shortest_s)} at {cost:.0f} worker-seconds"
+    if longest_s - shortest_s > max(one.sample.seconds for policy in elastic.policies for one in policy.run.decisions):
+        text += f", the shortest time; {last} for {seconds_text(longest_s)} at {last_cost:.0f}, the longest"
+    elif others := scored[1:]:
+        names = ", ".join(name for _, _, name in others)
+        text += f"; {names} for as long, within one interval, at up to {max(cost for _, cost, _ in others):.0f}"
     losing = [one.run.policy for one in elastic.policies if one.measurement is not None and one.measurement.lost]
     lost = f" {', '.join(losing)} lost messages." if losing else " None lost messages." if not unfinished else ""
     return f"{'; '.join([text, *unfinished])}.{lost}"

@@ -116,7 +116,9 @@ def _write_sentences(run_data: RunData, cell_data: CellData) -> list[str]:
     if result.confirmed_hz is not None:
         sentences.append(f"Confirmed by a trial at {rate_text(result.confirmed_hz)}.")
     if bound is not None:
-        reached = f"; {share:.0%} of it was reached" if share is not None else ""
+        least = "at least " if result.status == "lower-bound" else ""
+        is_known = share is not None and result.status != "upper-bound"  # whose rate was too much
+        reached = f"; {least}{share:.0%} of it was reached" if is_known else ""
         sentences.append(f"Theory ({bound.name}) allows {rate_text(bound.hz)}{reached}.")
     if result.remark is not None:
         sentences.append(result.remark)

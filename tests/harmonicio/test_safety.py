@@ -86,6 +86,18 @@ def broken_requests(chance):
     return text.encode(errors="replace")
 
 
+def test_a_connector_that_asks_for_leases_and_reads_none_is_disconnected(running_cluster):
+    """What waits for it would fill the master's memory."""
+    running_cluster.submit(num=4)
+    running_cluster.wait_pes(4)
+    renewals = encode_control(FrameKind.RENEW) * 1_000_000
+    with socket.create_connection(("127.0.0.1", running_cluster.data_port), timeout=60) as sock:
+        sock.sendall(encode_control(FrameKind.HELLO, Hello("connector", "s", 1, "")))
+        with pytest.raises(OSError, match=r"reset|Broken pipe"):
+            sock.sendall(renewals)
+    assert "it does not read" in running_cluster.log()
+
+
 def test_ten_thousand_broken_frames_and_requests_neither_end_a_process_nor_fill_its_memory(running_cluster):
     """Master, worker and PE serve as before."""
     running_cluster.submit()

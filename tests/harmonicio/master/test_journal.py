@@ -1,5 +1,8 @@
 """The master's journal restores what is not done after a restart, and keeps nothing longer than needed."""
 
+import subprocess
+import sys
+
 import pytest
 from queues import contents, full, put
 
@@ -19,6 +22,20 @@ def test_a_new_queue_restores_waiting_and_unacknowledged_frames(journal):
     assert not put(found, 2, [b"message 2"])
     assert contents(found) == [b"message 1", b"message 2", b"message 3"]
     assert MessageQueue(QueueLimits(), journal()).messages == 0
+
+
+@pytest.mark.parametrize("durable", [True, False])
+def test_another_process_does_not_get_the_folder_of_a_journal(journal, tmp_path, durable):
+    """It would delete what is queued, or write between it."""
+    put(MessageQueue(QueueLimits(memory_bytes=0), journal(durable=durable)), 0, [b"a"])
+    code = f"""
+from pathlib import Path
+from frameworks.harmonicio.engine.master.journal import Journal
+Journal(Path({str(tmp_path / "journal")!r}), durable={durable})
+"""
+    other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert f"another master uses {tmp_path / 'journal'}" in other.stderr
+    assert len(list((tmp_path / "journal").glob("*.journal"))) == 1
 
 
 @pytest.mark.parametrize("cut", [1, 10, HEADER_BYTES + 1, 60])

@@ -8,6 +8,19 @@ from frameworks.harmonicio.engine.master.queue import MessageQueue, QueueLimits
 from frameworks.harmonicio.engine.master.registry import RegisteredPe, RegisteredWorker, Registry
 from frameworks.harmonicio.engine.wire.control_messages import NodeAddress
 from frameworks.harmonicio.engine.wire.frame import HEADER_BYTES
+from frameworks.harmonicio.engine.wire.frame_reader import BufferPool, FrameReader
+
+
+def test_a_batch_that_is_split_has_frames_that_a_pe_accepts():
+    """A frame of many empty messages and nothing else is none."""
+    queue, reader, messages = MessageQueue(QueueLimits(), None), FrameReader(BufferPool(), 2**20), [b"x", *[b""] * 40]
+    put(queue, 0, messages)
+    queue.split("s", 16)
+    found = []
+    while (frame := queue.take("s")) is not None:
+        (received,) = reader.feed(queue.data(frame))
+        found += [bytes(message) for message in received.batch()]
+    assert found == messages
 
 
 def test_a_frame_that_comes_again_is_queued_once():

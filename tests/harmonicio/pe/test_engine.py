@@ -12,6 +12,24 @@ MANY = 10_000
 """More than a pair of sockets holds bytes of."""
 
 
+def test_an_engine_that_works_on_a_long_message_is_not_idle():
+    """Its inbox is empty meanwhile, and it is long since a message was processed."""
+    began, may_end, listener = threading.Event(), threading.Event(), socket.create_server(("127.0.0.1", 0))
+    function = UserFunction("pe_functions:plain", {})
+    function.run = lambda _: (began.set(), may_end.wait(DEADLINE), 0)[-1]
+    engine = Engine(listener, function, EngineOptions(c_name="s", legacy_protocol=True, max_message_bytes=2**20))
+    assert engine.state.idle_since() is not None
+    thread = threading.Thread(target=engine.run, daemon=True)
+    thread.start()
+    engine.accept_raw_message(b"x")
+    assert began.wait(DEADLINE)
+    assert (engine.state.waiting, engine.state.idle_since()) == (0, None)
+    may_end.set()
+    engine.stop()
+    thread.join(DEADLINE)
+    assert engine.state.idle_since() is not None
+
+
 def test_accepting_many_raw_messages_never_blocks():
     """Not even in the engine's own thread, which would have to empty the wake socket."""
     listener = socket.create_server(("127.0.0.1", 0))

@@ -188,3 +188,5 @@ def test_results_of_older_runs_get_the_kind_of_their_interval():
     assert [each.interval for each in name_intervals([old, bound("b", 3)], calibrated=False)] == ["bracket", "bracket"]
     (wide,) = name_intervals([spent], calibrated=True)
     assert (wide.status, wide.reason, wide.precision_reached) == ("measured", None, False)
+    (bracket,) = name_intervals([spent], calibrated=False)
+    assert (bracket.status, bracket.interval) == ("lower-bound", "bracket")  # its estimate is its low end

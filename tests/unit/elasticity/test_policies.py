@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from bench.elasticity.dataflow import Dataflow, chain
 from bench.elasticity.dhalion import Dhalion, DhalionSettings, diagnose, is_skewed, largest_slope, scale_up
-from bench.elasticity.ds2 import Ds2, Ds2Settings, catch_up_rates
+from bench.elasticity.ds2 import Ds2, Ds2Settings, target_rates
 from bench.elasticity.fixed import Fixed, FixedSettings
 from bench.elasticity.policy_run import run_policy, score_run
 from bench.elasticity.samples import InstanceSample, Sample
@@ -90,8 +90,14 @@ def test_an_overhead_that_useful_time_does_not_show_is_corrected_by_the_target_r
 def test_a_backlog_and_the_time_of_a_restart_are_caught_up_with():
     """Of 1,000 records, and those of 10 s at 100 records/s, 20 records/s are worked off in 100 s."""
     settings = Ds2Settings(catch_up_duration=Seconds(100), restart_time=Seconds(10))
-    assert catch_up_rates(sample(10, [1.0], backlog=1000.0), settings) == {"source": 120.0}
-    assert catch_up_rates(sample(10, [1.0], backlog=1000.0), Ds2Settings()) == {"source": 100.0}
+    assert target_rates(sample(10, [1.0], backlog=1000.0), settings) == {"source": 120.0}
+    assert target_rates(sample(10, [1.0], backlog=1000.0), Ds2Settings()) == {"source": 100.0}
+
+
+def test_a_utilization_target_leaves_room_for_what_is_offered_and_not_for_the_backlog():
+    """Of 100 records/s at 50 % and 60,000 in 600 s: 200 + 100, as Flink's autoscaler computes it."""
+    settings = Ds2Settings(catch_up_duration=Seconds(600), utilization_target=Share(0.5))
+    assert target_rates(sample(10, [1.0], backlog=60_000.0), settings) == {"source": 300.0}
 
 
 def test_a_scale_up_that_did_not_help_is_not_repeated():
@@ -318,6 +324,14 @@ def test_a_score_counts_what_was_missed_and_what_it_cost():
     assert (score.under_target_s, score.changes, score.most_instances, score.settled_s) == (10.0, 1, 4, 10.0)
     assert (score.max_backlog, score.instance_s) == (pytest.approx(1000.0), 140.0)
     assert score.max_wait_s == pytest.approx(10.0)
+
+
+def test_a_plan_at_the_end_of_the_load_changes_nothing():
+    """Nothing follows that would need it; its reason is kept."""
+    job = SimulatedJob(FLOW, {"map": SimulatedOperator(50.0)})
+    (last,) = run_policy(JobSimulation(job, {"map": 2}), ds2(), [{"source": 200.0}], interval=10)
+    assert (last.is_change, score_run([last]).changes) == (False, 0)
+    assert last.plan.reason.endswith("; the load has ended")
 
 
 def test_a_pause_as_long_as_an_interval_keeps_records_waiting_for_ever():

@@ -32,7 +32,7 @@ class Connector:
     def __init__(self, *, timeout: float = 30.0, **options: object) -> None:
         self._options = Options(**options)  # type: ignore[arg-type]  # checked by Options itself
         self._timeout, self._feeder = timeout, Feeder(self._options)
-        self._lingering: list[bytes] = []
+        self._lingering: list[Buffer] = []
         self._lingering_bytes, self._oldest = 0, 0.0
 
     def __enter__(self) -> "Connector":
@@ -61,12 +61,17 @@ class Connector:
             self._oldest = now
         options = self._options
         if now >= self._oldest + options.linger or self._lingering_bytes >= options.batch_bytes:
-            self._send_lingering()
+            try:
+                self._send_lingering()
+            except BaseException:
+                if self._lingering:  # this one is not sent, as the caller is told; those before it wait
+                    self._lingering_bytes -= len(self._lingering.pop())
+                raise
 
     def send_many(self, messages: Iterable[Buffer]) -> None:
         """Send messages, which share frames; do not change mutable ones (a bytearray) until this returns."""
         self._send_lingering()
-        self._send_all(messages if isinstance(messages, list | tuple) else list(messages))
+        self._send_all(_Unsent(messages if isinstance(messages, list | tuple) else list(messages), self._feeder))
 
     def flush(self) -> None:
         """Wait until everything is acknowledged; raises UnreachableError after the timeout without progress."""
@@ -78,13 +83,19 @@ class Connector:
         self._feeder.close()
 
     def _send_lingering(self) -> None:
-        if self._lingering:
-            messages, self._lingering, self._lingering_bytes = self._lingering, [], 0
-            self._send_all(messages)
+        if not self._lingering:
+            return
+        unsent = _Unsent(self._lingering, self._feeder)
+        self._lingering, self._lingering_bytes = [], 0
+        try:
+            self._send_all(unsent)
+        except BaseException:  # `send` had taken them: the next call goes on with the rest
+            self._lingering = unsent.rest()
+            self._lingering_bytes = sum(map(len, self._lingering))
+            raise
 
-    def _send_all(self, messages: Sequence[Buffer]) -> None:
+    def _send_all(self, unsent: "_Unsent") -> None:
         self._feeder.step()
-        unsent = _Unsent(messages, self._feeder)
         if not unsent.send():
             self._wait_until(unsent.send)
 
@@ -130,3 +141,7 @@ class _Unsent:
         """Offer the rest to the feeder; return whether all messages are taken."""
         self._next = self._feeder.offer(self._messages, self._next)
         return self._next >= len(self._messages)
+
+    def rest(self) -> list[Buffer]:
+        """Return the messages that are not taken."""
+        return list(self._messages[self._next :])

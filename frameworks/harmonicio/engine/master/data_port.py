@@ -35,6 +35,8 @@ logger = logging.getLogger(__name__)
 MAX_CONNECTIONS = 4096
 _LISTEN_BACKLOG = 512
 _MAX_HELLO_BYTES = 2**16
+_MAX_UNSENT_BYTES = 8 * 2**20
+"""Of leases and acknowledgements for a connector that does not read them."""
 
 
 class DataPortOptions(Struct, frozen=True, kw_only=True):
@@ -200,7 +202,9 @@ class DataPort:
     def _send(self, connection: ConnectorConnection, data: bytes) -> None:
         try:
             connection.frames.send([data])
-            if connection.frames.unsent:
+            if connection.frames.unsent > _MAX_UNSENT_BYTES:
+                self._drop(connection, ProtocolError(f"{connection.frames.unsent} bytes wait: it does not read"))
+            elif connection.frames.unsent:
                 _loop().add_writer(connection.sock.fileno(), self._flush, connection)
         except OSError as error:
             self._drop(connection, error)

@@ -20,6 +20,8 @@ logger = logging.getLogger(__name__)
 
 START_TIMEOUT_S = 30.0
 """Time in which a started PE must have sent a heartbeat; otherwise it is started again."""
+SURPLUS_TIMEOUT_S = 10.0
+"""Time after which a PE that is one too many is ended: its operator may be about to do so."""
 REQUEST_TIMEOUT_S = 15.0
 _ID_CHARACTERS = 12
 _MAX_NAME_CHARACTERS, _MAX_PES = 999, 10_000
@@ -65,6 +67,7 @@ class Fleet:
         """PEs that were started and have sent no heartbeat yet: stream, worker, deadline"""
         self.problems: dict[str, str] = {}
         """why PEs of a stream could not be started"""
+        self._surplus_since: dict[str, float] = {}
 
     def submit(self, spec: StreamSpec) -> None:
         """Set the desired PEs of a stream."""
@@ -78,25 +81,55 @@ class Fleet:
         self._save()
 
     async def reconcile(self, now: float) -> None:
-        """Start missing PEs; those that cannot be started are in `problems`, and tried again at the next call."""
+        """Start missing PEs, and end those that are too many for long.
+
+        Those that cannot be started are in `problems`, and tried again at the next call.
+        """
         for pe_id, (_, _, deadline) in list(self.starting.items()):
             if pe_id in self._registry.pes or pe_id in self._registry.ended or now > deadline:
                 del self.starting[pe_id]
         for spec in list(self.desired.values()):
+            await self._end_surplus(spec, now)
             present = sum(pe.c_name == spec.c_name and pe.state != "draining" for pe in self._registry.pes.values())
             present += sum(c_name == spec.c_name for c_name, _, _ in self.starting.values())
             for _ in range(spec.num - present):
+                if self.desired.get(spec.c_name) is not spec:  # withdrawn or changed while a worker was asked
+                    break
                 worker = self._least_loaded()
                 if worker is None:
                     self.problems[spec.c_name] = "no worker has reported"
                     break
                 try:
-                    await self.start(spec, worker, now)
+                    pe_id = await self.start(spec, worker, now)
                     self.problems.pop(spec.c_name, None)
+                    if spec.c_name not in self.desired:
+                        await self.stop(pe_id)
                 except HarmonicError as error:
                     self.problems[spec.c_name] = str(error)
                     logger.warning("%s could not be started: %s", spec.c_name, error)
                     break
+
+    def postpone(self, seconds: float) -> None:
+        """Wait longer for PEs that were started: for so long the master itself did not run."""
+        self.starting = {
+            pe_id: (c_name, worker, until + seconds) for pe_id, (c_name, worker, until) in self.starting.items()
+        }
+
+    async def _end_surplus(self, spec: StreamSpec, now: float) -> None:
+        """End the newest PE of a stream that has had too many for a while, such as one whose heartbeats had stopped.
+
+        One after the other: it processes what it has received.
+        """
+        pes = [pe for pe in self._registry.pes.values() if pe.c_name == spec.c_name]
+        if len(pes) <= spec.num or any(pe.state == "draining" for pe in pes):
+            self._surplus_since.pop(spec.c_name, None)
+        elif now > self._surplus_since.setdefault(spec.c_name, now) + SURPLUS_TIMEOUT_S:
+            del self._surplus_since[spec.c_name]
+            logger.warning("%s has %d PEs, not %d: the newest is ended", spec.c_name, len(pes), spec.num)
+            try:
+                await self.stop(pes[-1].address.id)
+            except HarmonicError as error:
+                logger.warning("it could not be ended: %s", error)
 
     async def start(self, spec: StreamSpec, worker: RegisteredWorker, now: float) -> str:
         """Start one PE on a worker.
@@ -180,7 +213,8 @@ class Fleet:
     def _save(self) -> None:
         if self._file is not None:
             fresh = self._file.with_suffix(".new")
-            with fresh.open("wb") as file:
+            private = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)  # settings of PEs may be secret
+            with os.fdopen(private, "wb") as file:
                 file.write(msgspec.json.encode(list(self.desired.values())))
                 file.flush()
                 os.fsync(file.fileno())

@@ -8,6 +8,7 @@ nothing behind it was acknowledged.
 """
 
 import errno
+import fcntl
 import logging
 import os
 from collections.abc import Iterator
@@ -60,12 +61,16 @@ class Journal:
         durable: whether the journal outlives the master. Otherwise it has only what does not fit into memory, and
             begins empty.
         segment_bytes: size from which a new segment is begun.
+
+    Raises:
+        OSError: the folder cannot be written, or another process has its journal there.
     """
 
     def __init__(
         self, folder: Path, *, sync: bool = True, durable: bool = True, segment_bytes: int = SEGMENT_BYTES
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
+        self._lock = _lock(folder)
         self._folder, self._sync, self._segment_bytes = folder, sync and durable, segment_bytes
         self.durable = durable
         if not durable:
@@ -174,6 +179,9 @@ class Journal:
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
 
     def _append(self, kind: int, name: bytes, parts: list[Buffer], size: int) -> int:
         """Write a record; return the offset of its parts."""
@@ -221,6 +229,19 @@ class Journal:
 
     def _path(self, number: int) -> Path:
         return self._folder / f"{number:08d}.journal"
+
+
+def _lock(folder: Path) -> int:
+    """Return the open file that keeps other processes out of a folder; raises OSError where another one has it."""
+    lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(lock)
+        if error.errno in (errno.EACCES, errno.EAGAIN):
+            raise OSError(errno.EBUSY, f"another master uses {folder}") from None
+        raise
+    return lock
 
 
 def _write(fd: int, left: list[memoryview]) -> None:

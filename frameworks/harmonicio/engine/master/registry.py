@@ -86,6 +86,15 @@ class Registry:
         """Grant or renew the lease of a connector."""
         self.leases[c_name, session] = now + self.lease_seconds
 
+    def postpone(self, seconds: float) -> None:
+        """Let everything expire later: for so long the master itself did not run, and could hear nobody."""
+        for pe in self.pes.values():
+            pe.last_heartbeat += seconds
+        for worker in self.workers.values():
+            worker.last_report += seconds
+        self.leases = {key: until + seconds for key, until in self.leases.items()}
+        self.assigned = {key: (pe, until + seconds) for key, (pe, until) in self.assigned.items()}
+
     def expire(self, now: float) -> tuple[list[str], list[str]]:
         """Remove what has expired; return the (ids of PEs, names of workers) that were removed."""
         pes = [pe_id for pe_id, pe in self.pes.items() if now > pe.last_heartbeat + self.pe_seconds]

@@ -35,6 +35,8 @@ from frameworks.harmonicio.engine.tls import client_context, server_context
 logger = logging.getLogger(__name__)
 
 _CHECK_INTERVAL_S = 0.25
+_LATE_S = 1.0
+"""Delay of a check from which on the master itself had not run: what it did not hear meanwhile was perhaps said."""
 _SAMPLE_INTERVAL_S = 1.0
 _RESTART_GRACE_S = 3.0
 """Time in which PEs of an earlier master may send a heartbeat before others are started in their place."""
@@ -76,8 +78,14 @@ class Master:
     async def _maintain(self) -> None:
         """Expire what sends no sign of life, and log a sample each second."""
         registry, queue, sampled = self.coordinator.registry, self.coordinator.queue, 0.0
+        due = time.monotonic()
         while True:
             now = time.monotonic()
+            if now > due + _LATE_S:
+                logger.warning("the master did not run for %.1f s", now - due)
+                registry.postpone(now - due)
+                self.coordinator.fleet.postpone(now - due)
+            due = now + _CHECK_INTERVAL_S
             if now > sampled + _SAMPLE_INTERVAL_S and (registry.pes or queue.messages):
                 sampled = now
                 self._log_sample()

@@ -180,12 +180,14 @@ class Engine:
     def _work(self) -> None:
         """Process what waits, for a limited time."""
         state, until = self.state, time.monotonic() + _MAX_WORK_S
+        state.working = True  # before anything leaves the inbox
         while state.raw_messages:
             self._process_raw(*state.raw_messages.popleft())
         while state.inbox:
             self._process(*state.next_frames(self.function.max_messages))
             if time.monotonic() > until:
                 break
+        state.working = False
         if not state.inbox:
             self._acknowledge(list(self._connections))
 

@@ -27,6 +27,8 @@ class EngineState:
         self.draining = self.drain_announced = False
         self.last_work = now
         """monotonic time at which a message was processed last"""
+        self.working = False
+        """whether the engine is processing: what it took from the inbox is not in `waiting` any more"""
         self.duplicates = 0
 
     @property
@@ -38,6 +40,11 @@ class EngineState:
     def is_empty(self) -> bool:
         """Return whether everything that was received is processed."""
         return not self.inbox and not self.raw_messages
+
+    def idle_since(self) -> float | None:
+        """Return the monotonic time since which there is nothing to do; None if there is. Safe from any thread."""
+        since = self.last_work  # first: work that ends meanwhile makes it later
+        return None if self.working or self.waiting else since
 
     def next_frames(self, max_messages: int) -> "tuple[InboundConnection, list[Frame]]":
         """Remove the oldest frame and what can be merged with it; the inbox must not be empty."""

@@ -65,10 +65,10 @@ class Registration:
 
     def _stop_when_idle(self) -> None:
         """Stop a volatile PE that has been idle for too long."""
-        idle_seconds, state = self._config.idle_seconds, self._engine.state
-        if idle_seconds is None or self.left_idle or state.waiting:
+        idle_seconds, since = self._config.idle_seconds, self._engine.state.idle_since()
+        if idle_seconds is None or self.left_idle or since is None:
             return
-        if time.monotonic() > state.last_work + idle_seconds:
+        if time.monotonic() > since + idle_seconds:
             self.left_idle = True
             self._engine.stop()
 

@@ -17,11 +17,20 @@ from reports.data.policy_runs import (
 )
 
 
-def test_the_policy_that_was_under_target_the_least_is_the_best() -> None:
-    """Its cost stands beside it, and who lost messages is named."""
+def test_the_policies_that_were_under_target_for_the_shortest_and_the_longest_time_are_named() -> None:
+    """Their costs stand beside them, and who lost messages is named."""
+    slower = make_policy("slow", *(make_decision(at, 30.0, 1, 1) for at in (5, 10, 15)), lost=4)
+    assert summarize_policies(ElasticSystem("engine/source", (slower, QUICK_ONE))) == (
+        "engine/source: quick was under target for 5 s at 20 worker-seconds, the shortest time; slow for 15 s at 15,"
+        " the longest. slow lost messages."
+    )
+
+
+def test_times_that_differ_by_one_interval_are_the_same() -> None:
+    """One run of each does not tell them apart."""
     assert summarize_policies(BOTH) == (
-        "engine/source: quick was under target for 5 s at 20 worker-seconds, the best; slow for 10 s at 10, the worst."
-        " slow lost messages."
+        "engine/source: quick was under target for 5 s at 20 worker-seconds; slow for as long, within one interval,"
+        " at up to 10. slow lost messages."
     )
 
 

@@ -37,6 +37,23 @@ def test_a_cell_shows_its_resource_usage_and_its_message_sizes(run_data):
     assert any("90 % 100 B, 10 % 10 kB" in sentence for sentence in details.sentences)
 
 
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"status": "measured", "low_hz": 900.0, "estimate_hz": 1000.0, "high_hz": 1100.0}, "; 50% of it was reached."),
+        ({"status": "lower-bound", "low_hz": 1000.0, "estimate_hz": 1000.0, "high_hz": None}, "; at least 50%"),
+        ({"status": "upper-bound", "low_hz": None, "estimate_hz": None, "high_hz": 1000.0}, "allows 2 k/s."),
+    ],
+    ids=["measured", "at least", "at most"],
+)
+def test_only_a_rate_that_was_sustained_has_reached_a_share_of_theory(run_data, changes, said):
+    """An upper bound was too much."""
+    first, *rest = run_data.cells
+    result = replace(first.result, bound_hz=2000.0, bound="cpu", **changes)
+    details = describe_cells(replace(run_data, cells=(replace(first, result=result), *rest)))[first.anchor]
+    assert said in next(text for text in details.sentences if text.startswith("Theory"))
+
+
 def test_the_command_for_a_mixed_cell_names_its_distribution(run_data):
     """It measures the same cell again."""
     from bench.config.validation import apply_changes, parse_scenario
