@@ -23,6 +23,18 @@ def test_a_batch_that_is_split_has_frames_that_a_pe_accepts():
     assert found == messages
 
 
+def test_frames_are_limited_as_each_takes_memory():
+    """A batch takes no more of it than a message does."""
+    queue = MessageQueue(QueueLimits(frames=3), None)
+    for number in range(3):
+        assert queue.free_space()[0] == 3 - number
+        put(queue, 10 * number, [b"a"] * 10)
+    with pytest.raises(RefusedError, match="the queue is full: 30 messages"):
+        put(queue, 30, [b"a"])
+    queue.done("s", queue.take("s").key)
+    assert (queue.free_space()[0], queue.messages) == (1, 20)
+
+
 def test_a_frame_that_comes_again_is_queued_once():
     """Its acknowledgement was lost, so that the connector sent it again."""
     queue = MessageQueue(QueueLimits(), None)

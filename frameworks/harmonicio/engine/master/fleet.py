@@ -49,9 +49,10 @@ class Fleet:
         token: of workers.
         state: folder of the file; None to remember nothing.
         tls: folder of certificates; plain HTTP when None.
+        ends_surplus: whether a PE more than the desired ones is ended; not where a resource manager starts others.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  everything that it works with; there is one call
         self,
         registry: Registry,
         session: aiohttp.ClientSession,
@@ -59,6 +60,7 @@ class Fleet:
         *,
         state: str | None,
         tls: str | None = None,
+        ends_surplus: bool = True,
     ) -> None:
         self._registry, self._session, self._token, self._tls = registry, session, token, tls
         self._file = Path(state) / "wanted.json" if state is not None else None
@@ -67,6 +69,7 @@ class Fleet:
         """PEs that were started and have sent no heartbeat yet: stream, worker, deadline"""
         self.problems: dict[str, str] = {}
         """why PEs of a stream could not be started"""
+        self._ends_surplus = ends_surplus
         self._surplus_since: dict[str, float] = {}
 
     def submit(self, spec: StreamSpec) -> None:
@@ -89,7 +92,8 @@ class Fleet:
             if pe_id in self._registry.pes or pe_id in self._registry.ended or now > deadline:
                 del self.starting[pe_id]
         for spec in list(self.desired.values()):
-            await self._end_surplus(spec, now)
+            if self._ends_surplus:
+                await self._end_surplus(spec, now)
             present = sum(pe.c_name == spec.c_name and pe.state != "draining" for pe in self._registry.pes.values())
             present += sum(c_name == spec.c_name for c_name, _, _ in self.starting.values())
             for _ in range(spec.num - present):

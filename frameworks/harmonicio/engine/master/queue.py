@@ -47,7 +47,10 @@ class QueueLimits:
     messages: int = 10**7
     bytes: int = 4 * 10**9
     memory_bytes: int = 256 * 2**20
+    """of bodies"""
     stream_messages: int = 10**7
+    frames: int = 10**6
+    """each takes about 330 bytes of memory besides its body, also on the disk"""
 
 
 class MessageQueue:
@@ -61,7 +64,7 @@ class MessageQueue:
     def __init__(self, limits: QueueLimits, journal: Journal | None) -> None:
         self.limits, self._storage, self.trace = limits, FrameStorage(journal), QueueTrace()
         self.streams: dict[str, StreamQueue] = {}
-        self.messages = self.bytes = self._memory = 0
+        self.messages = self.bytes = self._frame_count = self._memory = 0
         self._session, self._next = random.SystemRandom().getrandbits(62), 0
         for c_name, frame in self._storage.recover():
             stream = self.streams.setdefault(c_name, StreamQueue())
@@ -80,9 +83,11 @@ class MessageQueue:
         return {name: stream.messages for name, stream in self.streams.items()}
 
     def free_space(self) -> tuple[int, int]:
-        """Return (messages, bytes) that are still accepted."""
-        memory = self.limits.bytes if self._storage.has_disk else min(self.limits.bytes, self.limits.memory_bytes)
-        return max(0, self.limits.messages - self.messages), max(0, memory - self.bytes)
+        """Return (messages, bytes) that are still accepted, also if each message comes in a frame of its own."""
+        limits = self.limits
+        memory = limits.bytes if self._storage.has_disk else min(limits.bytes, limits.memory_bytes)
+        messages = min(limits.messages - self.messages, limits.frames - self._frame_count)
+        return max(0, messages), max(0, memory - self.bytes)
 
     def add(self, c_name: str, head: bytes, body: Buffer, *, limited: bool = True) -> bool:
         """Add a frame.
@@ -239,9 +244,10 @@ class MessageQueue:
         return Frame(frame.header, memoryview(self.data(frame))[HEADER_BYTES:]).batch()
 
     def _check_limits(self, stream: StreamQueue, header: FrameHeader) -> None:
-        messages, size = self.free_space()
+        free, size = self.free_space()
         if (
-            header.count > messages
+            not free
+            or header.count > self.limits.messages - self.messages
             or header.size > size
             or stream.messages + header.count > self.limits.stream_messages
         ):
@@ -253,6 +259,7 @@ class MessageQueue:
         stream.bytes += frame.header.size
         self.messages += frame.header.count
         self.bytes += frame.header.size
+        self._frame_count += 1
         self._memory += frame.header.size if frame.data is not None else 0
 
     def _remove(self, c_name: str, stream: StreamQueue, frame: QueuedFrame) -> None:
@@ -265,6 +272,7 @@ class MessageQueue:
         stream.bytes -= frame.header.size
         self.messages -= frame.header.count
         self.bytes -= frame.header.size
+        self._frame_count -= 1
         self._memory -= frame.header.size if frame.data is not None else 0
 
     def _frames(self) -> Iterator[tuple[str, QueuedFrame]]:

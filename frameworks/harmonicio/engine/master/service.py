@@ -152,7 +152,9 @@ async def _open(config: MasterConfig, stack: AsyncExitStack) -> Master:
     queue = MessageQueue(QueueLimits(config.queue_messages, config.queue_bytes, config.memory_bytes), journal)
     timeout = aiohttp.ClientTimeout(total=REQUEST_TIMEOUT_S)
     session = await stack.enter_async_context(aiohttp.ClientSession(timeout=timeout))
-    fleet = Fleet(registry, session, config.tokens.worker, state=config.state, tls=config.tls)
+    fleet = Fleet(
+        registry, session, config.tokens.worker, state=config.state, tls=config.tls, ends_surplus=config.irm != "on"
+    )
     irm = IrmLoop(config, registry, queue, fleet) if config.irm == "on" else None
     dispatchers = Dispatchers(queue, registry, config.tokens.connector, tls=tls[1])
 
