@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from bench.calibration.generator_ceiling import load_spec_of
 from bench.config.load_profile import profile_of, profile_over_time
-from bench.errors import HarnessError, PluginError, UsageError
+from bench.errors import HarnessError, PluginError, ProcessDiedError, UsageError
 from bench.model.measurement import ClockOffset, Measurement
 from bench.model.message_header import ClockReference
 from bench.plugins import registry
@@ -69,7 +69,7 @@ class Deployment:
 
     def __init__(self, plan: CellPlan, env: RunEnvironment) -> None:
         self.plan, self.env = plan, env
-        self._open()
+        self._open(ProcessDiedError)
 
     @property
     def source(self) -> Source:
@@ -128,18 +128,19 @@ class Deployment:
         """
         began = time.monotonic()
         self.close()
-        try:
-            self._open()
-        except UsageError:
-            raise
-        except HarnessError as problem:
-            logger.warning("%s: is deployed once more: %s", self.plan.cell.name, problem)
-            self._open()
+        self._open(HarnessError)
         self.redeploy_s = time.monotonic() - began
 
-    def _open(self) -> None:
+    def _open(self, forgiven: type[HarnessError]) -> None:
+        """Open everything; a second time after an error of that kind."""
         began = time.monotonic()
-        self._stack, self._parts = _open_parts(self.plan, self.env)
+        try:
+            self._stack, self._parts = _open_parts(self.plan, self.env)
+        except UsageError:
+            raise
+        except forgiven as problem:
+            logger.warning("%s: is deployed once more: %s", self.plan.cell.name, problem)
+            self._stack, self._parts = _open_parts(self.plan, self.env)
         framework = self._parts.framework
         session = framework.session if isinstance(framework, SessionFramework) else object()
         self._session: Hashable = (session, self.plan.cell.source)  # the code that reads another source is cold too

@@ -10,7 +10,7 @@ from simulated_runs import SCENARIO
 
 from bench.config.scenario import Grid, LoadSettings
 from bench.config.site import Site
-from bench.errors import PluginError
+from bench.errors import NotReadyError, PluginError, ProcessDiedError
 from bench.model.message_sizes import MessageSize
 from bench.plugins.environment import RunEnvironment
 from bench.runner import deployment as module
@@ -36,6 +36,25 @@ def deployment(tmp_path: Path) -> Iterator[Deployment]:
         deployed(plan, env) as opened,
     ):
         yield opened
+
+
+def test_a_process_that_dies_while_a_cell_is_deployed_is_started_again(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The cell says nothing of what somebody else ended; any other error is the cell's."""
+    open_parts, problems = module._open_parts, [ProcessDiedError("locust ended with exit code -9")]
+
+    def open_later(*arguments: object) -> tuple[ExitStack, object]:
+        if problems:
+            raise problems.pop()
+        return open_parts(*arguments)
+
+    monkeypatch.setattr(module, "_open_parts", open_later)
+    with deployed(deployment.plan, deployment.env) as again:
+        assert again.framework is not deployment.framework
+    problems.append(NotReadyError("it is not ready"))
+    with pytest.raises(NotReadyError), deployed(deployment.plan, deployment.env):
+        pass
 
 
 @pytest.mark.parametrize("failures", [1, 2])
