@@ -40,14 +40,18 @@ END_TIMEOUT_S = 120.0
 PES = 2
 SHARE_OF_CELL = 0.45
 """Of the time, for each of the two cells of the run. All processes work in both: what an idle JVM has open says nothing
-of one that reads."""
+of one that reads. The rate is one that Spark sustains beside a campaign, and nothing is searched for: trials that other
+work disturbs would end the search."""
+TRIALS, BESIDES_S = 20, 3.0
+"""Latency trials of a cell, and the seconds of each besides its window."""
 SCENARIO = """\
 name: soak
 title: A broker, Locust and a Spark driver that run for long
 systems: [spark/kafka]
 grid: {{message_size: [1 kB, 2 kB], cpu_cost: [10 ms]}}
-search: {{strategy: two-counter, precision: 1 %, budget: {budget:.0f} s}}
+search: {{strategy: bisection, start: 20 /s, highest: 20 /s, budget: 60 s}}
 timing: {{settle: 200 ms, window: 2 s, drain: 5 s}}
+latency: {{at: [{shares}], window: {window:.0f} s}}
 settings:
   spark: {{cores: 1, batch_interval: 500 ms}}
 """
@@ -88,6 +92,12 @@ def check_roles(found: Sequence[SoakRecord], planned_s: float) -> list[str]:
     """Return the roles of which no process was there for long enough to be judged."""
     lasted = {one.role for one in found if one.seconds >= MIN_SHARE * planned_s}
     return [f"no {role} was there for long" for role in JUDGED if role not in lasted]
+
+
+def scenario_text(seconds: float) -> str:
+    """Return the scenario of a run that lasts for about 0.9 of so many seconds."""
+    window = max(1.0, SHARE_OF_CELL * seconds / TRIALS - BESIDES_S)
+    return SCENARIO.format(shares=", ".join(["100 %"] * TRIALS), window=window)
 
 
 class Soak:
@@ -158,7 +168,7 @@ class Soak:
         self._cluster.wait_pes(PES)
         words = ["-m", "tests.campaign.sender", str(self._cluster.data_port), "0", "steady", str(self._marks)]
         self._sender = self._start_process("sender", words)
-        (self._folder / "scenario.yaml").write_text(SCENARIO.format(budget=SHARE_OF_CELL * self._seconds))
+        (self._folder / "scenario.yaml").write_text(scenario_text(self._seconds))
         (self._folder / "site.yaml").write_text(SITE)
         scenario, site, out = (str(self._folder / name) for name in ("scenario.yaml", "site.yaml", "results"))
         self._bench = self._start_process("bench", ["-m", "bench", "run", scenario, "--site", site, "--out", out])
