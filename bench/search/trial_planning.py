@@ -45,19 +45,33 @@ def _plan(evidence: Evidence, rate: float, window: float | None, purpose: Purpos
 
 
 def _settle(evidence: Evidence, rate: float) -> float:
-    """Return the time before the window; a short one while no trial was overloaded and no neighbour shows the range."""
+    """Return the time before the window.
+
+    A short one while no trial was overloaded and no neighbour shows the range, and for a first trial that would have no
+    time for a longer one: it gives a bound.
+    """
     problem, parameters = evidence.problem, evidence.parameters
-    if evidence.estimates or evidence.overloaded < math.inf or problem.hint_hz is not None:
-        return settle_seconds(problem, parameters, rate)
-    return shortest_settle(problem, parameters)
+    shortest, settle = shortest_settle(problem, parameters), settle_seconds(problem, parameters, rate)
+    if not (evidence.estimates or evidence.overloaded < math.inf or problem.hint_hz is not None):
+        return shortest
+    after = AFTER_S + AFTER_BATCHES * problem.batch_interval
+    is_too_long = seconds_left(evidence) < settle + _shortest_window(evidence, settle) + after
+    return shortest if is_too_long and not evidence.steps else settle
+
+
+def _shortest_window(evidence: Evidence, settle: float) -> float:
+    """Return the shortest window of a trial with that time before it."""
+    parameters, problem = evidence.parameters, evidence.problem
+    interval, configured = problem.batch_interval, problem.timing.window
+    shortest = max(parameters.window if configured is None else float(configured), parameters.window_batches * interval)
+    return max(shortest, (parameters.window_batches + parameters.settle_batches) * interval - settle)
 
 
 def _window(evidence: Evidence, rate: float) -> float | None:
     """Return the window of a trial at `rate`; None if the time that is left is too short for it."""
     parameters, problem = evidence.parameters, evidence.problem
     interval, configured, settle = problem.batch_interval, problem.timing.window, _settle(evidence, rate)
-    shortest = max(parameters.window if configured is None else float(configured), parameters.window_batches * interval)
-    shortest = max(shortest, (parameters.window_batches + parameters.settle_batches) * interval - settle)
+    shortest = _shortest_window(evidence, settle)
     after = AFTER_S + AFTER_BATCHES * interval
     stretch = 1 + _excess(evidence, rate)
     left = (seconds_left(evidence) - after) / stretch - settle

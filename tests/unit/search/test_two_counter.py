@@ -110,6 +110,15 @@ def test_trials_of_many_bytes_settle_once_the_range_is_known():
     assert all(planned.settle * planned.rate * 1e6 >= PARAMETERS.settle_bytes for planned in near)
 
 
+@pytest.mark.parametrize(("capacity", "status"), [(500.0, "lower-bound"), (100.0, "upper-bound")])
+def test_a_first_trial_without_time_to_settle_gives_a_bound(capacity, status):
+    """Whatever the budget has room for is tried: a cell without any trial would have failed."""
+    case = Case("short", replace(CALM, mean_capacity=capacity), budget=7.0, cell=LARGE, hint=250.0 / capacity)
+    search = searched(case)[-1][0]
+    assert [step.measurement.planned.settle for step in search.steps][:1] == [PARAMETERS.settle]
+    assert search.result().status == status
+
+
 @pytest.mark.parametrize(("capacity", "cell"), [(100.0, "large"), (1000.0, "small")])
 def test_trials_of_few_bytes_do_not_settle_longer(capacity, cell):
     """New memory is a small part of their cost: below 200 MB/s, whatever the size of a message is."""
