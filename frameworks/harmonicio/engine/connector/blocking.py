@@ -7,7 +7,7 @@ from types import TracebackType
 
 from frameworks.harmonicio.engine.connector.feeder import Feeder
 from frameworks.harmonicio.engine.connector.options import Options
-from frameworks.harmonicio.engine.errors import UnreachableError
+from frameworks.harmonicio.engine.errors import HarmonicError, UnreachableError
 from frameworks.harmonicio.engine.wire.frame import Buffer
 from frameworks.harmonicio.engine.wire.tls_socket import StreamSocket
 
@@ -63,9 +63,8 @@ class Connector:
         if now >= self._oldest + options.linger or self._lingering_bytes >= options.batch_bytes:
             try:
                 self._send_lingering()
-            except BaseException:
-                if self._lingering:  # this one is not sent, as the caller is told; those before it wait
-                    self._lingering_bytes -= len(self._lingering.pop())
+            except HarmonicError:
+                self._lingering_bytes -= len(self._lingering.pop())  # its caller is told; those before it wait
                 raise
 
     def send_many(self, messages: Iterable[Buffer]) -> None:
@@ -86,13 +85,11 @@ class Connector:
         if not self._lingering:
             return
         unsent = _Unsent(self._lingering, self._feeder)
-        self._lingering, self._lingering_bytes = [], 0
         try:
             self._send_all(unsent)
-        except BaseException:  # `send` had taken them: the next call goes on with the rest
+        finally:  # after an error the next call goes on with the rest, which `send` had taken
             self._lingering = unsent.rest()
             self._lingering_bytes = sum(map(len, self._lingering))
-            raise
 
     def _send_all(self, unsent: "_Unsent") -> None:
         self._feeder.step()

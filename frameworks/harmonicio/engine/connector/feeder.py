@@ -176,8 +176,7 @@ class Feeder:
     def _encode(self, messages: Sequence[Buffer], start: int, link: Link) -> EncodedFrame:
         """Return a frame of as many of the messages from `start` on as fit the options and the link."""
         options, first_bytes, max_body_bytes = self._options, len(messages[start]), link.state.max_body_bytes
-        # a frame of nothing but empty messages is not accepted anywhere
-        fitting = max(1, min(options.batch_bytes, max_body_bytes) // first_bytes) if first_bytes else 1
+        fitting = max(1, min(options.batch_bytes, max_body_bytes) // max(1, first_bytes))
         count = min(options.batch_messages, fitting, link.available(first_bytes))
         if (pes := self.pes) > 1:  # leave some for the others
             count = min(count, max(1, -(-(len(messages) - start) // pes)))

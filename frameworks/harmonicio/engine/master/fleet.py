@@ -106,7 +106,7 @@ class Fleet:
                 try:
                     pe_id = await self.start(spec, worker, now)
                     self.problems.pop(spec.c_name, None)
-                    if spec.c_name not in self.desired:
+                    if spec.c_name not in self.desired and pe_id in self.starting:
                         await self.stop(pe_id)
                 except HarmonicError as error:
                     self.problems[spec.c_name] = str(error)

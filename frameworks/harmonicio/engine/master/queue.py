@@ -233,8 +233,7 @@ class MessageQueue:
 
     def _add_own(self, c_name: str, messages: Sequence[Buffer], max_bytes: int, *, limited: bool) -> int:
         """Add as many of the messages as fit into one frame of this queue's own session; return how many."""
-        first = 1 if not len(messages[0]) else len(messages)  # many empty messages alone are no frame that a PE accepts
-        head, *parts = encode_frame(messages[:first], self._session, self._next, 0, max_bytes=max_bytes).buffers
+        head, *parts = encode_frame(messages, self._session, self._next, 0, max_bytes=max_bytes).buffers
         count = decode_header(head).count
         self._next += count
         self.add(c_name, bytes(head), b"".join(parts), limited=limited)

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+import math
 import socket
 import ssl
 import time
@@ -51,6 +52,7 @@ class Master:
         self, config: MasterConfig, coordinator: Coordinator, dispatchers: Dispatchers, port: DataPort
     ) -> None:
         self._config, self.coordinator, self.dispatchers, self._data_port = config, coordinator, dispatchers, port
+        self._due = math.inf
 
     def view(self) -> dict[str, Any]:
         """Return everything that the dashboard, the metrics and `harmonicio status` show."""
@@ -78,14 +80,8 @@ class Master:
     async def _maintain(self) -> None:
         """Expire what sends no sign of life, and log a sample each second."""
         registry, queue, sampled = self.coordinator.registry, self.coordinator.queue, 0.0
-        due = time.monotonic()
         while True:
-            now = time.monotonic()
-            if now > due + _LATE_S:
-                logger.warning("the master did not run for %.1f s", now - due)
-                registry.postpone(now - due)
-                self.coordinator.fleet.postpone(now - due)
-            due = now + _CHECK_INTERVAL_S
+            now = self._begin_check()
             if now > sampled + _SAMPLE_INTERVAL_S and (registry.pes or queue.messages):
                 sampled = now
                 self._log_sample()
@@ -116,8 +112,18 @@ class Master:
         if fleet.desired:  # PEs of an earlier master still run, and have not sent a heartbeat yet
             await asyncio.sleep(_RESTART_GRACE_S)
         while True:
-            await fleet.reconcile(time.monotonic())
+            await fleet.reconcile(self._begin_check())
             await asyncio.sleep(_CHECK_INTERVAL_S)
+
+    def _begin_check(self) -> float:
+        """Return the monotonic time; whichever loop is the first after a pause lets nothing expire for it."""
+        now = time.monotonic()
+        if now > self._due + _LATE_S:
+            logger.warning("the master did not run for %.1f s", now - self._due)
+            self.coordinator.registry.postpone(now - self._due)
+            self.coordinator.fleet.postpone(now - self._due)
+        self._due = now + _CHECK_INTERVAL_S
+        return now
 
 
 @contextlib.asynccontextmanager

@@ -230,9 +230,11 @@ def encode_frame(  # noqa: PLR0913  lengths are looked at once, here, so the lim
         low_watermark: number below which the session has no unacknowledged message.
         memory: shared memory for large bodies; None to send them over the socket.
         max_bytes: longest body. Where lengths differ the frame has the messages that fit into it, at least one; where
-            they are equal it has all of them.
+            they are equal it has all of them, but of empty messages one: no reader takes more messages than bytes.
     """
     lengths = set(map(len, messages))
+    if lengths == {0}:
+        messages = messages[:1]
     flags, parts = EQUAL, list[Buffer]()
     size = len(messages[0]) * len(messages)
     if len(lengths) > 1:
