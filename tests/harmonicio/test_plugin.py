@@ -20,6 +20,7 @@ from bench.units import Seconds, Size
 from bench.workload.delivery_counts import DeliveryCounts
 from bench.workload.load_spec import LoadSpec
 from bench.workload.processing import MessageProcessor
+from frameworks.harmonicio.cluster import cluster_of
 
 DEADLINE = 60.0
 pytestmark = pytest.mark.real
@@ -141,3 +142,15 @@ def test_a_dead_pe_is_told(deploy, env):
     psutil.Process(worker.pid).children()[0].kill()
     with pytest.raises(ProcessDiedError, match="PE"):
         system.run(10_000_000)
+
+
+def test_a_cluster_that_replaces_a_dead_one_starts_none_of_its_pes(deploy, env):
+    """They would take CPU time from the next cell; what the dead master had on the disk is gone."""
+    deploy("stream", 100)
+    master = next(child for child in env.supervisor.children if child.name == "harmonicio-master")
+    psutil.Process(master.pid).kill()
+    while master.alive():
+        time.sleep(0.01)
+    deploy("stream", 100).run(1000)
+    (stream,) = cluster_of(env).operator.status()["streams"]
+    assert stream["wanted"] == stream["pes"] > 0

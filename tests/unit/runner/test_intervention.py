@@ -1,5 +1,7 @@
 """The advice of an explanation becomes a scenario of its own and a rate that it should give."""
 
+import json
+
 import pytest
 from msgspec.structs import replace
 from sample_runs import make_measurement, make_result, open_run_folder
@@ -40,12 +42,12 @@ def trace(activity, share):
     return TraceEvents(spans)
 
 
-def explained(path, activity="planning", share=0.4, cores=None, **result):
+def explained(path, activity="planning", share=0.4, cores=None, cpu=CPU, **result):
     """Return the folder of a run, of this machine or one with other cores, and its only traced trial, explained."""
     batches = Batches([float(n) for n in range(12)], [n + 1.0 for n in range(12)], [90] * 12)
     facts = {**host_info.describe(""), "cores": cores or host_info.cores(), "versions": {}}
     with open_run_folder(path / "run", SCENARIO, **facts) as store:
-        changes = {"batches": batches, "trace": trace(activity, share), "cpu": CPU, "ended": "complete"}
+        changes = {"batches": batches, "trace": trace(activity, share), "cpu": cpu, "ended": "complete"}
         store.add(CELL, make_measurement(0, 100.0, 90.0, batch=1.0, **changes))
         store.save_result(CELL, make_result(CELL, **({"low_hz": 80.0, "estimate_hz": 90.0, "high_hz": 100.0} | result)))
     (one,) = [choose_trial(trials) for trials in read_traced_trials(path / "run").values() if trials]
@@ -69,6 +71,17 @@ def test_the_rate_is_predicted_from_the_trace(tmp_path):
     planned = plan_intervention(*explained(tmp_path), Seconds(60))
     assert planned.predicted.estimate == pytest.approx(90.0 * 0.8 / 0.6, rel=1e-3)
     assert planned.change == "a longer batch interval"
+
+
+def test_a_framework_of_a_site_is_not_limited_by_the_cores_of_this_machine(tmp_path):
+    """They send, and are busy with that: 19 of 20 core-seconds would allow 1.05 times the rate."""
+    found = explained(tmp_path, cpu=CPU | {"busy": 19.0})
+    here = plan_intervention(*found, Seconds(60)).predicted.estimate
+    run = json.loads((found[0] / "run.json").read_text())
+    run["site"]["sections"] = {"spark": {"master": "spark://spark-1:7077", "driver_host": "10.0.0.5", "cores": 16}}
+    (found[0] / "run.json").write_text(json.dumps(run))
+    assert here == pytest.approx(90.0 * 20 / 19)
+    assert plan_intervention(*found, Seconds(60)).predicted.estimate == pytest.approx(90.0 * 0.8 / 0.6, rel=1e-3)
 
 
 @pytest.mark.parametrize(

@@ -112,7 +112,7 @@ def test_trials_of_many_bytes_settle_once_the_range_is_known():
 
 @pytest.mark.parametrize(("capacity", "status"), [(500.0, "lower-bound"), (100.0, "upper-bound")])
 def test_a_first_trial_without_time_to_settle_gives_a_bound(capacity, status):
-    """Whatever the budget has room for is tried: a cell without any trial would have failed."""
+    """What the budget allows is tried: a cell without any trial would have failed."""
     case = Case("short", replace(CALM, mean_capacity=capacity), budget=7.0, cell=LARGE, hint=250.0 / capacity)
     search = searched(case)[-1][0]
     assert [step.measurement.planned.settle for step in search.steps][:1] == [PARAMETERS.settle]
