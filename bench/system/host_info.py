@@ -39,6 +39,8 @@ def describe(command: str, packages: Iterable[str] = ()) -> dict[str, Any]:
 def find_change(facts: Mapping[str, Any]) -> str | None:
     """Return the first fact that results depend on and that differs from a run's recorded facts; None if all are equal.
 
+    A Java that was or is not there, or could not be asked, is no other Java: no cell that needs it has a result then.
+
     Args:
         facts: The result of `describe` when the run began.
     """
@@ -46,6 +48,8 @@ def find_change(facts: Mapping[str, Any]) -> str | None:
     now: dict[str, Any] = {"cores": cores(), "cpu": _cpu_model(), "python": platform.python_version()}
     if recorded.keys() & _JAVA.keys():
         now |= {name: read() for name, read in _JAVA.items()}
+    if None in (recorded.get("java"), now.get("java")):
+        recorded.pop("java", None)
     present = now | versions(recorded)
     return next(
         (f"{name} {was}, not {present.get(name)}" for name, was in recorded.items() if present.get(name) != was), None

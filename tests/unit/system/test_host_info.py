@@ -45,6 +45,16 @@ def test_options_of_java_are_facts_of_their_own(monkeypatch):
     assert "java_options: -Xint → None" in host_info.list_differences(facts, host_info.describe("bench run"))
 
 
+@pytest.mark.usefixtures("java")
+def test_a_java_that_could_not_be_asked_is_no_other_java(monkeypatch):
+    """A run whose start had hardly any memory can be gone on with, and the other way round."""
+    known = host_info.describe("bench run")
+    assert host_info.find_change(known | {"java": None}) is None
+    assert "17.0.15" in str(host_info.find_change(known | {"java": 'openjdk version "21.0.1" 2023-10-17'}))
+    monkeypatch.setenv("JAVA_HOME", "/missing")
+    assert host_info.find_change(known) is None
+
+
 def test_a_machine_without_such_devices_lends_nothing(tmp_path):
     """Such as a laptop."""
     assert not host_info.memory_is_lent(tmp_path / "missing")
