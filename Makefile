@@ -9,10 +9,13 @@ PYTHON ?= python3
 demo: setup  ## start Kafka and Spark, measure scenarios/quick.yaml, draw the maps
 	$(BIN)/bench run scenarios/quick.yaml
 
-test: setup  ## all tests that need no test hosts, with real Kafka, Pulsar and Spark
+test: setup build/spark-classes.jsa  ## all tests that need no test hosts, with real Kafka, Pulsar and Spark
 	mkdir -p build
 	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --junitxml=build/tests.xml
 	@echo "wrote build/tests.xml"
+
+build/spark-classes.jsa: requirements.lock tests/spark_classes.py | setup
+	-$(BIN)/python tests/spark_classes.py
 
 check: setup  ## lint, types, layers
 	$(BIN)/tox -q -e lint,types,layers

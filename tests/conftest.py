@@ -22,7 +22,12 @@ from producers.pulsar.server import PulsarBroker, start_pulsar
 from producers.pulsar.site import PulsarSite
 
 sys.path.insert(0, str(Path(__file__).parent))  # for sample_runs and exporter
-os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")  # servers live for seconds: C2 never pays off
+from spark_classes import ARCHIVE
+
+JAVA_OPTIONS = "-XX:TieredStopAtLevel=1"  # servers live for seconds: C2 never pays off
+os.environ.setdefault(
+    "JAVA_TOOL_OPTIONS", f'{JAVA_OPTIONS} -XX:SharedArchiveFile="{ARCHIVE}"' if ARCHIVE.exists() else JAVA_OPTIONS
+)
 
 logger = logging.getLogger(__name__)
 

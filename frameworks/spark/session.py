@@ -22,6 +22,11 @@ _START_TIMEOUT_S = 120.0
 _READ_TIMEOUT_S = 150.0
 """Within which a query reads; usually 1 to 3. A busy machine that started its first one took more than 60."""
 _STOP_TIMEOUT_S = 12.0
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+_LOGGING_FILE = "log4j2.properties"
+_CONF_FOLDER = "conf"
+"""It exists where there is a secret only: a JVM that finds a folder with files in its class path maps no archive of
+classes."""
 _LOGGING = """\
 rootLogger.level = warn
 rootLogger.appenderRef.stderr.ref = stderr
@@ -60,9 +65,10 @@ class Session:
         """unlike that of any other session of the run"""
         self._folder, self._over = folder, False
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / "log4j2.properties").write_text(_LOGGING)
+        (folder / _LOGGING_FILE).write_text(_LOGGING)
         if plan.password_file is not None:
-            write_defaults(folder, plan.password_file)
+            (folder / _CONF_FOLDER).mkdir()
+            write_defaults(folder / _CONF_FOLDER, plan.password_file)
         self._child = env.supervisor.start(
             [sys.executable, "-m", "frameworks.spark.job"],
             name="spark",
@@ -72,7 +78,7 @@ class Session:
             cwd=folder,
         )
         try:
-            self.send(StartSession(_with_jars(plan), plan.cores), seconds=_START_TIMEOUT_S)
+            self.send(StartSession(_complete_conf(plan, folder), plan.cores), seconds=_START_TIMEOUT_S)
         except HarnessError:
             self.close()
             raise
@@ -183,10 +189,13 @@ class Slot:
 _VERBS: dict[type[Command], str] = {StartSession: "start", Read: "open", Stop: "close"}
 
 
-def _with_jars(plan: SessionPlan) -> dict[str, str]:
-    if plan.jars is None:
-        return plan.conf
-    return {**plan.conf, "spark.jars": ",".join(str(jar) for jar in sorted(plan.jars.glob("*.jar")))}
+def _complete_conf(plan: SessionPlan, folder: Path) -> dict[str, str]:
+    """Return the settings with the jars, and with where the driver's settings of log messages are."""
+    options = f'-Dlog4j2.configurationFile="{folder / _LOGGING_FILE}" {plan.conf.get(_JAVA_OPTIONS, "")}'
+    conf = {**plan.conf, _JAVA_OPTIONS: options.strip()}
+    if plan.jars is not None:
+        conf["spark.jars"] = ",".join(str(jar) for jar in sorted(plan.jars.glob("*.jar")))
+    return conf
 
 
 def _environment(folder: Path, conf: Mapping[str, str]) -> dict[str, str]:
@@ -196,7 +205,7 @@ def _environment(folder: Path, conf: Mapping[str, str]) -> dict[str, str]:
         raise UsageError("spark needs the package 'pyspark', which is not installed; pip install 'stream-bench[spark]'")
     return {
         "SPARK_HOME": pyspark.submodule_search_locations[0],
-        "SPARK_CONF_DIR": str(folder),
+        "SPARK_CONF_DIR": str(folder / _CONF_FOLDER),  # first in the class path
         "PYSPARK_SUBMIT_ARGS": "pyspark-shell",
         "PYSPARK_PYTHON": conf.get("spark.pyspark.python", sys.executable),
         "SPARK_LOCAL_DIRS": str(folder / "local"),

@@ -80,17 +80,6 @@ def processed_counts(framework, count):
     return counts
 
 
-def check_three_cells(env, source):
-    """Three cells, one after the other, each count their own messages, in one process; no other is started or ended."""
-    sessions = []
-    for run in (1, 2, 3):
-        with reading(env, source, 100) as (_, load, framework):
-            send(load, run, 100, 50)
-            assert processed_counts(framework, 50).reconcile({0: 50}) == (0, 0)
-            sessions.append({child.pid for child in env.supervisor.children if child.name == "spark"})
-    assert sessions[0] == sessions[1] == sessions[2]
-
-
 def spark_child(env):
     """The one Spark that stands."""
     (child,) = (child for child in env.supervisor.children if child.name == "spark")
@@ -197,23 +186,19 @@ def test_a_killed_jvm_is_told_and_replaced(env):
 
 
 @pytest.mark.real
-def test_a_session_serves_many_cells(env):
-    """The next cell finds the process of the one before, and only its own messages."""
-    check_three_cells(env, "files")
-
-
-@pytest.mark.real
 @pytest.mark.parametrize("source", ["files", "tcp"])
-def test_a_session_keeps_no_connection_of_an_earlier_cell(env, source):
-    """A soak test found one more for each query, in Python and in the JVM."""
-    env.release("spark")
-    open_files = []
+def test_a_session_serves_many_cells_and_keeps_no_connection_of_an_earlier_one(env, source):
+    """Each counts its own messages. A soak test found one more connection for each query, in Python and in the JVM."""
+    env.release("spark")  # the one of another source stands beside it
+    open_files, sessions = [], set()
     for run in range(1, 10):
         with reading(env, source, 100) as (_, load, framework):
             send(load, run, 100, 50)
-            reported(framework, 50)
+            assert processed_counts(framework, 50).reconcile({0: 50}) == (0, 0)
             child = spark_child(env)
+            sessions.add(child.pid)
             open_files.append((psutil.Process(child.pid).num_fds(), jvm_of(child).num_fds()))
+    assert len(sessions) == 1
     first, last = open_files[1], open_files[-1]
     for process in (0, 1):  # seven more would be one for each query; a cell has one or two while it reads
         assert last[process] <= first[process] + 3, open_files
@@ -243,12 +228,6 @@ def test_batches_follow_one_another(env, kafka, system):
     assert sum(report.count for report in reports) == 120
     assert all(report.at - report.began >= report.cpu_requested_s / 2 > 0 for report in reports)
     assert all(before.at <= after.began for before, after in itertools.pairwise(reports))
-
-
-@pytest.mark.real
-def test_receivers_follow_one_another(env):
-    """Each on the same session, after the one before has let it go."""
-    check_three_cells(env, "tcp")
 
 
 def test_spark_refuses_a_source_that_it_cannot_read():
