@@ -129,10 +129,17 @@ class AttackedRun:
         return found + self._check_journals() + self._clean() + self.verify(finished=False)
 
     def finish(self) -> list[str]:
-        """Let the run go on until it has ended, and return what is wrong with its results."""
+        """Let the run go on until it has ended, and return what is wrong with its results.
+
+        A cell that an error ended is tried again: the last fault may have hit it while it was deployed for the second
+        time.
+        """
         self.start()
         found = self.end(None)
         there = self.run_folder
+        if there is not None and any(result.was_ended_by_error for result in read_results(there)):
+            self.start()
+            found += self.end(None)
         if there is None or self.code not in invariants.FINISHED:
             return found or ["the run could not be ended"]
         found += self.verify(finished=True)
