@@ -41,16 +41,17 @@ PREFERRED = "-10"
 """The nice value of its sessions: without rates that are sustained beside a campaign there is no run that lasts."""
 PES = 2
 SHARE_OF_CELL = 0.45
-"""Of the time, for each of the two cells of the run. All processes work in both: what an idle JVM has open says nothing
-of one that reads. A cell without a rate has no latency trials; so the first rate leaves Spark nine tenths of its
-interval, there are lower ones, and the site says that other work invalidates no trial."""
+"""Of the time, for each of the two cells of the run. All processes work in both, on messages of one size: what an idle
+JVM has open says nothing of one that reads, and Locust's buffers grow with the messages (150 MiB for 1 kB, 190 MiB for
+2 kB). A cell without a rate has no latency trials; so the first rate leaves Spark nine tenths of its interval, there
+are lower ones, and the site says that other work invalidates no trial."""
 TRIALS, BESIDES_S = 20, 3.0
 """Latency trials of a cell, and the seconds of each besides its window."""
 SCENARIO = """\
 name: soak
 title: A broker, Locust and a Spark driver that run for long
 systems: [spark/kafka]
-grid: {{message_size: [1 kB, 2 kB], cpu_cost: [10 ms]}}
+grid: {{message_size: [1 kB], cpu_cost: [10 ms, 11 ms]}}
 search: {{strategy: bisection, start: 5 /s, highest: 5 /s, lowest: 1 /s, budget: 150 s}}
 timing: {{settle: 200 ms, window: 2 s, drain: 20 s, warm_up: 0 s}}
 latency: {{at: [{shares}], window: {window:.0f} s}}
