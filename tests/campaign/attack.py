@@ -49,6 +49,8 @@ class AttackedRun:
         self._began = 0.0
         self._journals: dict[str, bytes] = {}
         self._hit: set[str] = set()
+        self._was_hit = False
+        """since bench was started last"""
         self.code: int | None = None
         self.last_line = ""
 
@@ -105,7 +107,7 @@ class AttackedRun:
         usual = self._harness.environment
         self._harness.environment = {**usual, **(changes or {})}
         words = ["run", str(self.folder / "scenario.yaml"), "--site", str(self.folder / "site.yaml"), *where]
-        self._process, self._began = self._harness.started(*words), time.monotonic()
+        self._process, self._began, self._was_hit = self._harness.started(*words), time.monotonic(), False
         self._harness.environment = usual
         if cgroup is not None:
             join(cgroup, self._process.pid)
@@ -131,15 +133,12 @@ class AttackedRun:
     def finish(self) -> list[str]:
         """Let the run go on until it has ended, and return what is wrong with its results.
 
-        A cell that an error ended is tried again: the last fault may have hit it while it was deployed for the second
-        time.
+        A bench whose processes were hit may end cells with an error; one more, of which nothing is hit, must not.
         """
+        found = self.end(None) if self._process is not None and self._was_hit else []
         self.start()
-        found = self.end(None)
+        found += self.end(None)
         there = self.run_folder
-        if there is not None and any(result.was_ended_by_error for result in read_results(there)):
-            self.start()
-            found += self.end(None)
         if there is None or self.code not in invariants.FINISHED:
             return found or ["the run could not be ended"]
         found += self.verify(finished=True)
@@ -151,6 +150,7 @@ class AttackedRun:
     def add_hit(self, victim: str) -> None:
         """Remember a role whose processes were hit: its cells may have any answer."""
         self._hit.add(victim)
+        self._was_hit = self._process is not None
 
     def note(self, fault: Fault, name: str) -> None:
         """Record a fault that was done."""
