@@ -1,6 +1,7 @@
 """A run's folder: everything that a run measured, written before it is judged, readable without the run.
 
-run.json            scenario, site, machine, versions, revision, command      written first
+run.json            scenario, site, machine, versions, revision, command      written first (a Java that it
+                    could not ask is added later)
 trials.jsonl        the journal: one measurement a line with the checksums of its files, appended and synced
 visits.jsonl        one visit of a cell a line, appended and synced: what its search was given, what time it took
 elasticity.jsonl    of kind elasticity: one interval of a policy a line, or its end, appended and synced
@@ -90,7 +91,7 @@ class RunFolder:
         self.close()
 
     def open(self, scenario: Scenario, site: Site, facts: Mapping[str, Any]) -> "RunFolder":
-        """Lock the folder, write run.json unless it exists, and remove a line that a killed harness wrote in part.
+        """Lock the folder, write run.json unless it is complete, and remove a line that a killed harness wrote in part.
 
         Args:
             scenario: The scenario to run.
@@ -111,9 +112,10 @@ class RunFolder:
             raise UsageError(f"{self.folder}: another bench writes to this run now")
         for name in ("series", "latency", "logs", "data", "figures"):
             (self.folder / name).mkdir(exist_ok=True)
-        if not begun:
-            record = RunRecord(FORMAT, scenario, site, dict(facts), now_text())
-            replace_file(self.folder / "run.json", encode_record(record), synced=True)
+        if begun:
+            self._record_java(facts.get("java"))
+        else:
+            self._write_record(RunRecord(FORMAT, scenario, site, dict(facts), now_text()))
         for journal in ("trials.jsonl", VISITS, ELASTICITY):
             cut_partial_line(self.folder / journal)
         recorded = read_results_record(self.folder)
@@ -122,6 +124,15 @@ class RunFolder:
         lines = read_journal(self.folder)
         self._trials = {trial_name(line.entry.cell, line.entry.measurement) for line in lines}
         return self
+
+    def _record_java(self, java: str | None) -> None:
+        """Record the version of Java that the start of the run could not ask for: another one is a change from now."""
+        record = read_run(self.folder)
+        if java is not None and record.facts.get("java", java) is None:
+            self._write_record(replace(record, facts=record.facts | {"java": java}))
+
+    def _write_record(self, record: RunRecord) -> None:
+        replace_file(self.folder / "run.json", encode_record(record), synced=True)
 
     def close(self) -> None:
         """Unlock the folder; idempotent."""

@@ -39,7 +39,8 @@ def describe(command: str, packages: Iterable[str] = ()) -> dict[str, Any]:
 def find_change(facts: Mapping[str, Any]) -> str | None:
     """Return the first fact that results depend on and that differs from a run's recorded facts; None if all are equal.
 
-    A Java that was or is not there, or could not be asked, is no other Java: no cell that needs it has a result then.
+    A Java that was or is not there, or could not be asked (with hardly any memory), is no other Java; a run records the
+    first one that it knows of.
 
     Args:
         facts: The result of `describe` when the run began.

@@ -62,6 +62,14 @@ def test_run_json_keeps_scenario_and_site_to_the_last_digit(store, scenario):
     assert (record.scenario, record.site.bandwidth, record.facts) == (scenario, 1.25e8, {"cores": 2})
 
 
+def test_a_java_that_the_start_could_not_ask_is_recorded_later(tmp_path, scenario):
+    """Then another one is a change; what the record has already stays."""
+    for java in (None, "17", "21"):
+        with RunFolder(tmp_path).open(scenario, Site(), {"java": java}):
+            pass
+    assert read_run(tmp_path).facts == {"java": "17"}
+
+
 def test_a_trial_is_read_back_as_it_was_added(store):
     """Numbers and series are equal."""
     store.add(CELL, measurement(0))
