@@ -7,8 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench.analysis.verdict import Rules, judge
-from bench.config.scenario import Scenario
+from bench.config.scenario import Grid, Scenario
 from bench.config.site import Site
+from bench.model.message_sizes import MessageSize
 from bench.search.two_counter import TwoCounter
 from bench.simulation.capacity import Traits
 from bench.simulation.driver import Case
@@ -17,12 +18,13 @@ from bench.simulation.fluid import Fluid
 from bench.storage.run_folder import RunFolder
 
 RULES = Rules(precision=0.1)
+SCENARIO = Scenario("x", ("simulated/fluid",), Grid((MessageSize(100),)))
 
 
 def resumed(problem, folder):
     """Return the search that learns its trials from a folder, and the number of its trials."""
     store = RunFolder(folder)
-    store.open(Scenario("x", ("simulated/fluid",), None), Site(), {})
+    store.open(SCENARIO, Site(), {})
     search, trials = TwoCounter(problem), store.trials(problem.cell)
     for measurement in trials:
         search = search.after(measurement, judge(measurement, RULES))
@@ -45,7 +47,7 @@ def test_the_same_journal_gives_the_same_next_trial(capacity, interval, hint, fa
     problem, system = case.problem, Fluid(case.traits, case.faults, 3)
     with tempfile.TemporaryDirectory() as folder:
         store = RunFolder(Path(folder))
-        store.open(Scenario("x", ("simulated/fluid",), None), Site(), {})
+        store.open(SCENARIO, Site(), {})
         search, plans = TwoCounter(problem), []
         while (planned := search.next_trial()) is not None:
             plans.append(planned)
