@@ -218,11 +218,26 @@ def main() -> None:
 
 
 def _serve(role: str, service: "AbstractAsyncContextManager[object]", where: str) -> None:
-    from frameworks.harmonicio.engine.logs import log_to_stderr
+    from frameworks.harmonicio.engine.logs import is_exhausted, log_to_stderr
+    from frameworks.harmonicio.engine.tasks import EXIT_CODE
+
+    code = EXIT_CODE
+
+    async def serve() -> None:
+        nonlocal code
+        await _serve_until_stopped(service)
+        code = 0
 
     log_to_stderr(role)
-    logging.getLogger(__name__).info("%s listens at %s", role, where)
-    asyncio.run(_serve_until_stopped(service))
+    logger = logging.getLogger(__name__)
+    logger.info("%s listens at %s", role, where)
+    try:
+        asyncio.run(serve())
+    except (OSError, MemoryError, RuntimeError) as error:  # also of asyncio's own clean-up, which starts a thread
+        if not is_exhausted(error):
+            raise
+        logger.error("this process ends: %r", error)  # noqa: TRY400  one line is enough
+        sys.exit(code)
 
 
 async def _serve_until_stopped(service: "AbstractAsyncContextManager[object]") -> None:

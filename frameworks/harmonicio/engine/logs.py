@@ -12,10 +12,19 @@ from typing import TextIO
 MAX_LINES, PERIOD_S = 20, 10.0
 """Warnings and errors of one kind that are logged in a period; the others are counted."""
 MAX_KINDS = 1000
-EXHAUSTED = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS))
-"""Errors of a machine that has no more of something: where they were met says nothing, and asyncio logs each one."""
+EXHAUSTED = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS, errno.EAGAIN, errno.ENOSPC))
 Kind = tuple[str, str]
 """Name of a logger, and a message before its arguments are put in."""
+
+
+def is_exhausted(error: BaseException) -> bool:
+    """Return whether an error says that a limit of the process or of the machine is reached.
+
+    Where such an error was met says nothing, and asyncio logs each one.
+    """
+    if isinstance(error, OSError):
+        return error.errno in EXHAUSTED
+    return isinstance(error, MemoryError) or "can't start new thread" in str(error)
 
 
 class LineLimits:
@@ -86,8 +95,8 @@ class JsonFormatter(logging.Formatter):
             "message": record.getMessage(),
         }
         error = record.exc_info[1] if record.exc_info else None
-        if isinstance(error, OSError) and error.errno in EXHAUSTED:
-            entry["message"] += f": {error}"
+        if error is not None and is_exhausted(error):
+            entry["message"] += f": {error}" if str(error) else f": {error!r}"
         elif record.exc_info:
             entry["exception"] = self.formatException(record.exc_info)
         return json.dumps(entry)

@@ -1,15 +1,15 @@
 """The background tasks of a master or a worker."""
 
 import asyncio
-import errno
 import logging
 import sys
+
+from frameworks.harmonicio.engine.logs import is_exhausted
 
 logger = logging.getLogger(__name__)
 
 EXIT_CODE = 3
 """Of a process that ended because one of its tasks had."""
-_OF_LIMITS = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.ENOSPC}
 
 
 def end_process_on_error(task: "asyncio.Task[None]") -> None:
@@ -19,7 +19,5 @@ def end_process_on_error(task: "asyncio.Task[None]") -> None:
     """
     if task.cancelled() or (error := task.exception()) is None:
         return
-    limited = isinstance(error, MemoryError) or "start new thread" in str(error)
-    limited |= isinstance(error, OSError) and error.errno in _OF_LIMITS
-    logger.error("this process ends: %r", error, exc_info=None if limited else error)
+    logger.error("this process ends: %r", error, exc_info=None if is_exhausted(error) else error)
     sys.exit(EXIT_CODE)  # asyncio lets it pass
