@@ -24,7 +24,9 @@ def trial_files(folder: Path, trial: str) -> list[Path]:
     """
     beginnings = (f"{trial}.", f"{trial}-")
     there = [folder / name for name in TRIAL_FOLDERS if (folder / name).is_dir()]
-    return sorted(path for parent in there for path in parent.iterdir() if path.name.startswith(beginnings))
+    return sorted(
+        parent / entry.name for parent in there for entry in os.scandir(parent) if entry.name.startswith(beginnings)
+    )
 
 
 def seal_files(folder: Path, paths: Iterable[Path]) -> dict[str, str]:

@@ -3,7 +3,6 @@
 import pytest
 
 from bench.analysis import foreign_work, late_generator
-from bench.cli.inputs import cache_folder
 from bench.cli.terminal import ignore
 from bench.config.site import Site
 from bench.config.validation import apply_changes, parse_scenario
@@ -11,6 +10,7 @@ from bench.config.yaml_document import Document
 from bench.model.message_sizes import Sizes
 from bench.runner.run import RunOptions, run
 from bench.storage.run_folder import RunFolder, read_results, read_run, read_trials
+from producers.kafka.site import KafkaSite
 
 CHOICE = Sizes(choice=((100, 0.9), (10_000, 0.1)))
 MEMORY = ["systems=capacity/memory", "load.by=inline", "settings.capacity.ceiling=4 k/s", "search.highest=1 M/s"]
@@ -29,12 +29,11 @@ def ran(tmp_path, monkeypatch):
     monkeypatch.setattr(foreign_work, "LOSS_FACTOR", 0.0)
     monkeypatch.setattr(late_generator, "STALL_FACTOR", 0.0)
 
-    def go(*changes, cache=tmp_path / "cache"):
-        scenario, store = (
-            parse_scenario(apply_changes(Document("test", WRITTEN), changes)),
-            RunFolder.create(tmp_path, "mixed"),
-        )
-        run(scenario, Site(), store, ignore, RunOptions("bench run", cache, tmp_path / "children"))
+    def go(*changes, **sections):
+        scenario = parse_scenario(apply_changes(Document("test", WRITTEN), changes))
+        store = RunFolder.create(tmp_path, "mixed")
+        options = RunOptions("bench run", tmp_path / "cache", tmp_path / "children")
+        run(scenario, Site(sections=sections), store, ignore, options)
         return store.folder
 
     return go
@@ -68,12 +67,12 @@ def test_a_mistake_among_mixed_sizes_is_found(ran, mistake, found):
 @pytest.mark.parametrize(
     "keys", ["load.keys={count: 100, choice: zipf}", "load.keys={count: 3}"], ids=["zipf", "uniform"]
 )
-def test_mixed_sizes_and_keys_pass_through_kafka(ran, keys):
+def test_mixed_sizes_and_keys_pass_through_kafka(ran, kafka, keys):
     """Two partitions, two readers: nothing lost, and each key in its order."""
-    assert exact(ran(keys, "settings.kafka.partitions=2", cache=cache_folder()))
+    assert exact(ran(keys, "settings.kafka.partitions=2", kafka=KafkaSite(kafka.address)))
 
 
 @pytest.mark.real
-def test_keys_pass_through_pulsar(ran):
+def test_keys_pass_through_pulsar(ran, pulsar):
     """Each message goes to the partition of its key."""
-    assert exact(ran("systems=python/pulsar", "load.keys={count: 100}", cache=cache_folder()))
+    assert exact(ran("systems=python/pulsar", "load.keys={count: 100}", pulsar=pulsar.address))
