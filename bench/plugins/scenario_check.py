@@ -37,7 +37,7 @@ def check_scenario(document: Document, scenario: Scenario) -> None:
             raise error_at(document, path, name, allowed=", ".join(known) or "none", names=known)
     _check_period(document, scenario)
     _check_policies(document, scenario)
-    policies = scenario.elasticity.policies if scenario.elasticity is not None else ()
+    policies = registry.names("policies") if scenario.elasticity is not None else ()
     for plugin, settings in scenario.settings.items():
         kind_of_settings = registry.settings_type(plugin)
         if plugin in policies:

@@ -8,6 +8,7 @@ from scenario_files import read_scenario
 
 from bench.config.scenario import Grid, LoadSettings, Scenario
 from bench.config.site import LoadHosts, Site
+from bench.config.validation import apply_changes, parse_scenario
 from bench.config.yaml_document import read_document
 from bench.errors import UsageError
 from bench.model.message_sizes import MessageSize
@@ -47,6 +48,16 @@ def test_a_plugin_that_is_not_installed_is_refused_with_its_line(tmp_path: Path,
     assert str(caught.value).startswith(f"{path}{message}")
     assert "did you mean" in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_settings_of_a_policy_may_stay_where_another_one_is_chosen(request: pytest.FixtureRequest) -> None:
+    """As settings of a framework that the scenario does not name; the shipped scenario can be run with one policy."""
+    path = request.config.rootpath / "scenarios" / "elasticity.yaml"
+    document = apply_changes(read_document(path), ["elasticity.policies=[fixed]"])
+    check_scenario(document, parse_scenario(document))
+    document = apply_changes(document, ["settings.ds2={warm_up: 5 s}"])
+    with pytest.raises(UsageError, match="did you mean 'warm_up_time'"):
+        check_scenario(document, parse_scenario(document))
 
 
 def test_a_scenario_has_the_workers_of_the_sites_load_hosts() -> None:
