@@ -92,7 +92,13 @@ class ChangeAdvice(Struct, frozen=True):
     """share of the critical path in which the system had nothing to do"""
 
 
-def advise(shares: Mapping[str, float], *, batches: bool, overloaded: bool) -> ChangeAdvice:
+Straggler = tuple[str, float, int]
+"""A worker, its share of the critical path, and the number of workers of its operator."""
+
+
+def advise(
+    shares: Mapping[str, float], *, batches: bool, overloaded: bool, straggler: Straggler | None = None
+) -> ChangeAdvice:
     """Return what the critical participation of the activities of a trial says about changes.
 
     Args:
@@ -100,7 +106,10 @@ def advise(shares: Mapping[str, float], *, batches: bool, overloaded: bool) -> C
         batches: whether the framework works in batches.
         overloaded: whether the trial was overloaded: then idling means that the source gives less than it has, else it
             is headroom.
+        straggler: the worker for which others wait: then equal parts help and more workers do not.
     """
+    if not any(shares.values()):  # no window has a path
+        return ChangeAdvice((), (), 0.0)
     idle = () if overloaded else ("idle(trigger)", "idle(source)")
     gains = [
         (change, Gain(change.text, sum(shares.get(name, 0.0) for name in change.activities if name not in idle)))
@@ -108,6 +117,8 @@ def advise(shares: Mapping[str, float], *, batches: bool, overloaded: bool) -> C
         if batches or not change.batches_only
     ]
     useful = sorted((gain for _, gain in gains if gain.share >= MIN_GAIN), key=lambda gain: -gain.share)
+    if straggler is not None:
+        useful = [Gain(EQUAL_PARTS.text, straggler[1])]
     useless = tuple(gain for change, gain in gains if change.common and gain.share < MAX_LOST)
     return ChangeAdvice(tuple(useful[:2]), useless, sum(shares.get(name, 0.0) for name in idle))
 
@@ -122,17 +133,15 @@ def named_changes(advice: ChangeAdvice, straggler: str | None) -> tuple[Change, 
 
 
 def find_straggler(
-    shares: Mapping[str, float], busy: Mapping[str, float], operators: Mapping[str, str]
-) -> tuple[str, float, int] | None:
+    shares: Mapping[str, float], busy: Mapping[str, float], idle: Mapping[str, float], operators: Mapping[str, str]
+) -> Straggler | None:
     """Return the worker on which the others of its operator wait, or that works while they idle; None if there is none.
 
     Args:
         shares: critical participation of each worker without idling.
         busy: time in which each worker neither idles nor waits.
+        idle: time in which each worker idles; nobody waits for one that mostly does.
         operators: what each worker mostly executes; workers of one operator do the same work.
-
-    Returns:
-        The worker, its share of the critical path, and the number of workers of its operator.
     """
     if not shares:
         return None
@@ -141,12 +150,12 @@ def find_straggler(
     together = share + sum(shares.get(one, 0.0) for one in others)
     mean = sum(busy.get(one, 0.0) for one in others) / max(1, len(others))
     carries = share >= MIN_STRAGGLER * together and share * (len(others) + 1) >= MIN_GAIN
-    if not others or not carries or busy.get(worker, 0.0) < MIN_STRETCH * mean:
+    if not others or not carries or busy.get(worker, 0.0) < max(MIN_STRETCH * mean, idle.get(worker, 0.0)):
         return None
     return worker, share, len(others) + 1
 
 
-def write_sentence(shares: Mapping[str, float], advice: ChangeAdvice, straggler: tuple[str, float, int] | None) -> str:
+def write_sentence(shares: Mapping[str, float], advice: ChangeAdvice, straggler: Straggler | None) -> str:
     """Return one sentence: what the critical path consists of, what would help, and what would not."""
     named = [(name, share) for name, share in shares.items() if share >= MIN_NAMED][:3]
     if not named:

@@ -76,8 +76,11 @@ def explain(participation: Participation, *, batches: bool, overloaded: bool) ->
     """
     shares, profile = summaries.sum_by_activity(participation), summaries.profile_by_activity(participation)
     workers = summaries.sum_by_worker(participation)
-    advice = advise(shares, batches=batches, overloaded=overloaded)
-    straggler = find_straggler(workers, summaries.busy_by_worker(participation), main_operators(participation))
+    straggler = find_straggler(
+        workers, summaries.busy_by_worker(participation), summaries.idle_by_worker(participation),
+        main_operators(participation),
+    )  # fmt: skip
+    advice = advise(shares, batches=batches, overloaded=overloaded, straggler=straggler)
     channels = summaries.sum_by_channel(participation)
     return Explanation(
         tuple(ActivityShare(name, share, profile.get(name)) for name, share in shares.items()),
@@ -95,7 +98,7 @@ def explain(participation: Participation, *, batches: bool, overloaded: bool) ->
 def main_operators(participation: Participation) -> dict[str, str]:
     """Return the operator that each worker executes for most of its time."""
     times: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
-    for group, busy in zip(participation.groups, participation.busy_ns.sum(axis=0).tolist(), strict=True):
+    for group, busy in zip(participation.groups, summaries.sum_times(participation).tolist(), strict=True):
         if group.operator:
             times[group.worker][group.operator] += busy
     return {worker: max(of_worker, key=of_worker.__getitem__) for worker, of_worker in times.items()}

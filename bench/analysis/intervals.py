@@ -18,6 +18,8 @@ NOMINAL = 0.95
 """Nominal coverage of the interval of a result."""
 Z = NormalDist().inv_cdf((1 + NOMINAL) / 2)
 """Half of the width of such an interval, in standard deviations of a normal law."""
+_STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
+"""Half of the width of such an interval of a mean with 1, 2, ... degrees of freedom, in standard errors."""
 MIN_SD = 0.01
 """Least standard deviation of ln(rate): two runs of one cell differ by more than their intervals show (a warm cache,
 another port)."""
@@ -88,3 +90,15 @@ def log_rate(result: Result) -> LogRate | None:
     if low:
         return LogRate(math.log(low), MIN_SD, None)
     return LogRate(math.log(high), None, MIN_SD) if high else None
+
+
+def student_quantile(freedom: int) -> float:
+    """Return half of the width of the interval of a mean in standard errors, by Student's law.
+
+    From eleven degrees of freedom on by the first terms of the expansion of Cornish and Fisher, which are 1 % too small
+    at most.
+
+    Args:
+        freedom: Degrees of freedom, at least 1: one less than the number of values.
+    """
+    return _STUDENT[freedom - 1] if freedom <= len(_STUDENT) else Z + (Z**3 + Z) / (4 * freedom)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from bench.analysis.activity_graph.participation import Participation
 from bench.analysis.activity_graph.summaries import IDLE, activities_over_time, is_message
 from bench.analysis.advice import CHANGES
-from bench.analysis.intervals import Z, has_bracket
+from bench.analysis.intervals import has_bracket, student_quantile
 from bench.model.measurement import Measurement, Result
 
 TOLERANCE = 0.1
@@ -65,25 +65,32 @@ def predict_longer_batches(participation: Participation, measurement: Measuremen
     interval = measurement.batch_interval
     window_s = participation.windows.length * participation.windows.count / 1e9
     begin = participation.windows.begin / 1e9
-    count = sum(begin < end <= begin + window_s for end in measurement.batches.end)
-    spacing = window_s / count if count else interval
+    batches = measurement.batches
+    within = [(at, end) for at, end in zip(batches.begin, batches.end, strict=True) if begin < end <= begin + window_s]
+    if len(within) > 1:
+        spacing = (within[-1][1] - within[0][1]) / (len(within) - 1)
+    else:
+        spacing = max([interval, *(end - at for at, end in within)])
     shares = [share * spacing / interval for share in _share_with_error(participation, PER_BATCH)]
     if shares[1] > MAX_FIXED:
         return None
     return _ordered(*((1 - share / longer) / (1 - share) for share in (min(each, MAX_FIXED) for each in shares)))
 
 
-def predict_more_workers(participation: Participation, more: float) -> Factor:
+def predict_more_workers(participation: Participation, more: float, *, overloaded: bool) -> Factor:
     """Return the factor of `more` times as many workers with a core each.
 
     Workers that never wait for each other share everything but idling. Others share the time of each message that is
-    spent on work; the part of it that a batch has anyway, and idling, count for neither.
+    spent on work; the part of it that a batch has anyway counts for nothing. Idling of an overloaded trial is a wait
+    for a source that gives no more, which nobody shares; that of a sustained one is headroom, and counts for nothing.
     """
-    if not any(is_message(group) for group in participation.groups):
-        return Factor(more, more, more)
-    fixed = _share_with_error(participation, (*PER_BATCH, *IDLE))[1]
-    per_message = max(1e-9, 1 - fixed)
-    shared = [min(1.0, share / per_message) for share in _share_with_error(participation, SHARED)]
+    idle = _share_with_error(participation, IDLE)
+    if any(is_message(group) for group in participation.groups):
+        apart = _share_with_error(participation, PER_BATCH)[1] + (0.0 if overloaded else idle[1])
+        per_message = max(1e-9, 1 - apart)
+        shared = [min(1.0, share / per_message) for share in _share_with_error(participation, SHARED)]
+    else:
+        shared = [1 - share if overloaded else 1.0 for share in reversed(idle)]
     return _ordered(*(1 / (1 - share + share / more) for share in shared))
 
 
@@ -142,7 +149,7 @@ def judge_prediction(before: Rates, predicted: Rates, measured: Rates) -> str:
 def _share_with_error(participation: Participation, activities: Collection[str]) -> tuple[float, float, float]:
     """Return the share of activities of the critical path: lower end, mean and upper end, by its spread over windows.
 
-    One window alone says nothing of the error: the share may then be anything from 0 to the mean.
+    One window alone says nothing of the error: the share may then be anything from 0 to twice the mean.
     """
     rows: Sequence[NDArray[np.float64]] = [
         row for name, row in activities_over_time(participation).items() if name in activities
@@ -151,7 +158,8 @@ def _share_with_error(participation: Participation, activities: Collection[str])
     if not len(shares):
         return 0.0, 0.0, 0.0
     mean = float(shares.mean())
-    error = Z * float(shares.std(ddof=1)) / math.sqrt(len(shares)) if len(shares) > 1 else mean
+    count = len(shares)
+    error = student_quantile(count - 1) * float(shares.std(ddof=1)) / math.sqrt(count) if count > 1 else mean
     return max(0.0, mean - error), mean, min(1.0, mean + error)
 
 

@@ -70,6 +70,10 @@ def explain(
     from bench.storage.traces import read_events, read_samples
 
     if profile:
+        others = {"--json": as_json, "--try": try_advice, "--perfetto": perfetto, "--trial": trial}
+        for option, value in others.items():
+            if value not in (None, False):
+                raise UsageError(f"{option}: --profile explains nothing; leave one of them out")
         from bench.cli.flame_graphs import profile_one
 
         profile_one(folder, name, quiet=quiet)
@@ -123,6 +127,8 @@ def try_change(folder: Path, explained: "ExplainedTrial", budget: str, out: Path
         allowed = Seconds.read(budget)
     except ValueError as allowed_texts:
         raise UsageError(f"--budget {budget}: found {budget!r}; allowed: {allowed_texts}") from None
+    if allowed <= 0:
+        raise UsageError(f"--budget {budget}: found {budget!r}; allowed: a duration over 0 s")
     planned = plan_intervention(folder, explained, allowed)
     say("")
     for line in plan_lines(planned):

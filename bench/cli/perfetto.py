@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
+import numpy as np
 
 from bench.analysis.activity_graph.events import Events
 from bench.errors import UsageError
@@ -48,7 +49,8 @@ def _make_arrows(events: Events) -> Iterator[_Event]:
     """Yield the begin and the end of an arrow for each message; each lies in the span that is there at its time."""
     messages = events.messages
     kinds, ends = messages.kind.tolist(), (messages.sender.tolist(), messages.receiver.tolist())
+    received = np.maximum(messages.sent, messages.received)  # clocks of several hosts differ
     for number, (kind, sender, receiver) in enumerate(zip(kinds, *ends, strict=True)):
         common: _Event = {"name": MESSAGE_KINDS[kind], "cat": "message", "id": number, "pid": 1}
         yield {**common, "ph": "s", "tid": sender, "ts": int(messages.sent[number]) / _US}
-        yield {**common, "ph": "f", "bp": "e", "tid": receiver, "ts": int(messages.received[number]) / _US}
+        yield {**common, "ph": "f", "bp": "e", "tid": receiver, "ts": int(received[number]) / _US}

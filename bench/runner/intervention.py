@@ -99,7 +99,8 @@ def _predict(change: Change, explained: ExplainedTrial, scenario: Scenario, site
     if change.lever == "batch interval":
         factor = predict_longer_batches(participation, measurement, setting.ratio)
     elif change.lever == "workers":
-        factor = predict_more_workers(participation, setting.ratio)
+        overloaded = explained.trial.verdict.word == "overloaded"
+        factor = predict_more_workers(participation, setting.ratio, overloaded=overloaded)
     else:
         straggler = explained.explanation.straggler or ""
         factor = predict_equal_parts(busy_by_worker(participation), main_operators(participation), straggler)

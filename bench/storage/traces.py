@@ -120,7 +120,9 @@ class _Table:
                     raise self.error(f"it has {parquet.metadata.num_rows} rows, and {MAX_ROWS} are allowed")
                 self._table = parquet.read(use_threads=False)
                 self._table.validate(full=True)
-        except (pa.ArrowException, OSError) as problem:
+        except KeyError:  # of a text column that is not there
+            raise self.error("its columns are not those of a trace") from None
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as problem:  # the last: names of columns
             raise self.error(" ".join(str(problem).split())) from None
         if any(column.null_count for column in self._table.columns):
             raise self.error("a value is missing")

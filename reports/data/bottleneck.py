@@ -238,8 +238,9 @@ def _check_cpu(measurement: Measurement, cores: int, usable: int) -> Bottleneck 
 
 def _name_busiest(used: dict[str, float], figures: str) -> Bottleneck:
     """Return the bottleneck of a machine without free cores: the role that uses most of them."""
-    if used["load"] > MIN_GENERATOR_SHARE * used["busy"]:
-        part = f"{used['load'] / used['busy']:.0%} of them" if used["load"] <= used["framework"] else "mostly"
+    busy = max(used["busy"], used["framework"] + used["source"] + used["load"])
+    if used["load"] > MIN_GENERATOR_SHARE * busy and used["source"] <= max(used["framework"], used["load"]):
+        part = "mostly" if used["load"] > busy / 2 else f"{used['load'] / busy:.0%} of them"
         sentence = f"All cores are busy, {part} with our load generator, which shares this machine with the system."
         return Bottleneck("shared CPU", sentence, figures)
     if used["source"] > used["framework"]:

@@ -54,8 +54,8 @@ def profile_by_activity(participation: Participation) -> dict[str, float]:
     """Return the conventional profile: each activity's share of the time in which workers neither wait nor idle."""
     sums = _sum_by(
         participation,
-        participation.busy_ns.sum(axis=0),
-        lambda group: None if is_message(group) or group.activity in IDLE else group.activity,
+        sum_times(participation),
+        lambda group: None if is_message(group) or group.activity in (*IDLE, "waiting") else group.activity,
     )
     total = sum(sums.values())
     return {activity: time / total for activity, time in sums.items()} if total else {}
@@ -65,9 +65,23 @@ def busy_by_worker(participation: Participation) -> dict[str, float]:
     """Return the nanoseconds in which each worker neither waits nor idles, the busiest first."""
     return _sum_by(
         participation,
-        participation.busy_ns.sum(axis=0),
+        sum_times(participation),
         lambda group: None if is_message(group) or group.activity in IDLE else group.worker,
     )
+
+
+def idle_by_worker(participation: Participation) -> dict[str, float]:
+    """Return the nanoseconds in which each worker idles, the most idle first."""
+    return _sum_by(
+        participation, sum_times(participation), lambda group: group.worker if group.activity in IDLE else None
+    )
+
+
+def sum_times(participation: Participation) -> NDArray[np.float64]:
+    """Return the nanoseconds of each group in the windows that have a path, which the shares are of; else in all."""
+    connected = participation.connected
+    times: NDArray[np.float64] = participation.busy_ns[connected if connected.any() else ~connected].sum(axis=0)
+    return times
 
 
 def activities_over_time(participation: Participation) -> dict[str, NDArray[np.float64]]:

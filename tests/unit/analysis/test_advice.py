@@ -80,8 +80,15 @@ def test_the_sentence_names_a_straggler():
     )
 
 
+def test_advice_names_equal_parts_where_the_sentence_does():
+    """More cores help nobody who waits for one worker, whatever share their activities have."""
+    advice = advise({"processing": 1.0}, batches=False, overloaded=True, straggler=("task 1", 0.9, 2))
+    assert [gain.text for gain in advice.helps] == ["equal parts for all"]
+
+
 def test_a_trace_without_a_path_says_so():
     """There is nothing to advise."""
+    assert advise({}, batches=True, overloaded=True) == ChangeAdvice((), (), 0.0)
     assert "no path" in write_sentence({}, ChangeAdvice((), (), 0.0), None)
 
 
@@ -93,10 +100,12 @@ def test_a_trace_without_a_path_says_so():
         ({"a": 0.4, "b": 0.4, "driver": 0.2}, {"a": 9.0, "b": 9.0, "driver": 2.0}, None),
         ({"driver": 0.9, "a": 0.1, "b": 0.0}, {"driver": 9.0, "a": 1.0, "b": 1.0}, None),
         ({"a": 0.05, "b": 0.0, "driver": 0.0}, {"a": 9.0, "b": 0.0, "driver": 0.0}, None),
+        ({"a": 0.3, "b": 0.0}, {"a": 3.0, "b": 0.0}, None),
         ({}, {}, None),
     ],
-    ids=["straggler", "as busy as the other", "both", "one of its kind", "too little", "nobody"],
+    ids=["straggler", "as busy as the other", "both", "one of its kind", "too little", "mostly idle", "nobody"],
 )
 def test_a_straggler_is_busier_than_others_that_do_the_same(shares, busy, found):
-    """And has most of their critical path."""
-    assert find_straggler(shares, busy, {"a": "map", "b": "map", "driver": "schedule"}) == found
+    """And has most of their critical path, and idles less than it works."""
+    idle = {worker: 10 - time for worker, time in busy.items()}
+    assert find_straggler(shares, busy, idle, {"a": "map", "b": "map", "driver": "schedule"}) == found

@@ -40,6 +40,18 @@ def test_shares_stand_beside_the_profile():
     assert "of the critical path" in found.sentence
 
 
+def test_busy_time_is_of_the_windows_that_have_a_path():
+    """As the shares: three windows of garbage collection without a path count for neither."""
+    spans = [Span("a", "processing", 0, S, "work")]
+    for number in (1, 2, 3):
+        begin, middle, end = number * S, number * S + S // 2, (number + 1) * S
+        spans += [Span("a", "gc", begin, middle, "work"), Span("a", "waiting", middle, end, "work")]
+    found = explain(compute_participation(make_events(spans), Windows(0, S, 4)), batches=False, overloaded=True)
+    rows = {row.activity: (row.critical, row.profile) for row in found.activities}
+    assert (rows["processing"], rows["gc"], rows["waiting"]) == ((1.0, 1.0), (0.0, 0.0), (0.0, None))
+    assert (found.windows, found.connected) == (4, 1)
+
+
 def test_a_trace_without_events_is_explained_as_having_no_path():
     """Nothing is shared."""
     found = explain(compute_participation(make_events([]), Windows(0, S, 3)), batches=True, overloaded=True)

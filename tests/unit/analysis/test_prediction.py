@@ -1,5 +1,6 @@
 """A prediction follows from the shares of the critical path by the models that its module states."""
 
+import dataclasses
 import math
 
 import pytest
@@ -44,6 +45,17 @@ def test_a_longer_interval_has_the_fixed_part_less_often():
     assert (factor.low, factor.estimate, factor.high) == pytest.approx((0.8 / 0.6,) * 3)
 
 
+@pytest.mark.parametrize("shift", [0.0, 0.5, 0.9])
+def test_the_time_between_batches_does_not_depend_on_where_the_window_begins(shift):
+    """Batches of 3 s in a window of 10 s: three or four of them end in it."""
+    participation, measurement = batches_of(0.4)
+    ends = [3.0 * number + shift for number in range(8)]
+    batches = Batches([end - 3 for end in ends], ends, [100] * len(ends))
+    participation = dataclasses.replace(participation, windows=Windows(0, 10 * S // 4, 4))
+    factor = predict_longer_batches(participation, replace(measurement, batches=batches, batch_interval=3.0), 2)
+    assert factor.estimate == pytest.approx(0.8 / 0.6)
+
+
 def test_nothing_is_predicted_where_the_fixed_part_fills_a_batch():
     """The model has no rate there."""
     assert predict_longer_batches(*batches_of(0.99), 2) is None
@@ -61,7 +73,19 @@ def test_workers_on_their_own_share_everything():
     """Twice as many do twice as much."""
     spans = [Span("a", "processing", 0, S, "work"), Span("b", "source-read", 0, S, "work")]
     found = compute_participation(make_events(spans, []), Windows(0, S // 4, 4))
-    assert predict_more_workers(found, 2) == Factor(2, 2, 2)
+    assert predict_more_workers(found, 2, overloaded=True) == Factor(2, 2, 2)
+
+
+@pytest.mark.parametrize(("overloaded", "factor"), [(True, 1 / 0.85), (False, 2.0)], ids=["no more", "headroom"])
+def test_workers_that_idle_in_an_overloaded_trial_wait_for_the_source(overloaded, factor):
+    """Of a second 0.3 are work: two workers save a half of that. In a sustained trial there is nothing to do."""
+    spans = [
+        Span("a", activity, number * S + begin * S // 10, number * S + end * S // 10, "work")
+        for number in range(4)
+        for activity, begin, end in (("processing", 0, 3), ("idle(source)", 3, 10))
+    ]
+    found = compute_participation(make_events(spans, []), Windows(0, S, 4))
+    assert predict_more_workers(found, 2, overloaded=overloaded).estimate == pytest.approx(factor)
 
 
 def test_workers_that_wait_for_each_other_share_the_work_on_messages():
@@ -81,7 +105,7 @@ def test_workers_that_wait_for_each_other_share_the_work_on_messages():
             TraceMessage("control", "task", "driver", begin + S - 1, begin + S),
         ]
     found = compute_participation(make_events(spans, sent), Windows(0, S, 4))
-    assert predict_more_workers(found, 2).estimate == pytest.approx(4 / 3, rel=1e-6)
+    assert predict_more_workers(found, 2, overloaded=True).estimate == pytest.approx(4 / 3, rel=1e-6)
 
 
 def test_equal_parts_make_the_busiest_as_busy_as_the_mean():

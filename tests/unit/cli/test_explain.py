@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from msgspec.structs import replace
 from sample_runs import QUICK, make_measurement, make_result, open_run_folder
 from simulated_runs import run_simulated
 
@@ -85,6 +86,19 @@ def test_a_trace_is_written_for_perfetto(tmp_path, capsys):
     assert kinds["C"][0]["args"] == {"value": 0.5}
 
 
+def test_no_arrow_of_perfetto_goes_back_in_time(tmp_path, capsys):
+    """Clocks of several hosts differ: a message that seems to arrive before it was sent takes no time."""
+    file, trace = (
+        tmp_path / "trace.json",
+        replace(TRACE, messages=[TraceMessage("data", "w 1", "driver", 5 * S, 4 * S)]),
+    )
+    with open_run_folder(tmp_path / "run", QUICK) as store:
+        store.add(CELL, make_measurement(0, 90.0, 100.0, trace=trace))
+    explain(tmp_path / "run", CELL.name, perfetto=file)
+    events = json.loads(file.read_bytes())["traceEvents"]
+    assert [event["ts"] for event in events if event["ph"] in "sf"] == [5e6, 5e6]
+
+
 def test_perfetto_takes_one_cell(tmp_path):
     """The message names the cells that there are."""
     with open_run_folder(tmp_path / "run", QUICK) as store:
@@ -126,8 +140,12 @@ def test_the_advice_is_tried_in_a_run_of_its_own(slow_batches, tmp_path, capsys)
 
 @pytest.mark.parametrize(
     ("options", "why"),
-    [({"budget": "soon"}, "allowed: a duration"), ({"as_json": True}, "leave one of them out")],
-    ids=["budget", "json"],
+    [
+        ({"budget": "soon"}, "allowed: a duration"),
+        ({"budget": "0 s"}, "allowed: a duration over 0 s"),
+        ({"as_json": True}, "leave one of them out"),
+    ],
+    ids=["budget", "no budget", "json"],
 )
 def test_options_of_a_try_are_checked_first(slow_batches, tmp_path, options, why):
     """Nothing is run."""
@@ -143,6 +161,12 @@ def test_a_try_takes_one_cell(tmp_path):
             store.add(cell, make_measurement(0, 90.0, 100.0, trace=TRACE))
     with pytest.raises(UsageError, match="--try: takes one cell, and there are 2"):
         explain(tmp_path / "run", "", try_advice=True)
+
+
+def test_a_profile_explains_nothing(folder):
+    """An option that it would ignore is refused."""
+    with pytest.raises(UsageError, match="--trial: --profile explains nothing"):
+        explain(folder, "spark-tcp-1MB-0ms", profile=True, trial=3)
 
 
 def test_a_profile_takes_one_cell(folder):

@@ -121,6 +121,18 @@ def test_a_file_that_is_no_trace_is_refused(entry, table, columns, why):
     assert f"-{table}.parquet" in str(refused.value)
 
 
+def test_a_table_without_one_of_its_columns_is_refused(entry):
+    """As one with others."""
+    folder, line = entry
+    name = next(name for name in line.files if name.endswith("-spans.parquet"))
+    table = pq.read_table(folder / name)
+    pq.write_table(
+        table.rename_columns(["task" if one == "worker" else one for one in table.column_names]), folder / name
+    )
+    with pytest.raises(UsageError, match="columns are not those of a trace"):
+        read(folder, line, **{name: hashlib.sha256((folder / name).read_bytes()).hexdigest()})
+
+
 def test_a_file_of_anything_else_is_refused(entry):
     """It is no Parquet."""
     folder, line = entry

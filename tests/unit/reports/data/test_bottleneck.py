@@ -56,10 +56,19 @@ def overloaded(batch: float = 0.0, **changes: Any) -> Measurement:
         ({"framework": 5.0, "source": 12.0, "load": 1.0, "busy": 19.0}, "broker CPU"),
         ({"framework": 6.0, "source": 1.0, "load": 12.0, "busy": 19.5}, "shared CPU"),
         ({"framework": 13.0, "source": 1.0, "load": 5.0, "busy": 19.5}, "shared CPU"),
+        ({"framework": 2.0, "source": 13.0, "load": 4.0, "busy": 19.5}, "broker CPU"),
         ({"framework": 10.0, "source": 0.2, "load": 1.0, "busy": 12.0}, "one thread"),
         ({"framework": 4.0, "source": 0.2, "load": 1.0, "busy": 6.0}, "not known"),
     ],
-    ids=["framework", "broker", "generator", "generator beside the framework", "one thread", "nobody"],
+    ids=[
+        "framework",
+        "broker",
+        "generator",
+        "generator beside the framework",
+        "broker beside the generator",
+        "one thread",
+        "nobody",
+    ],
 )
 def test_the_bottleneck_is_the_role_that_uses_the_cpu(cpu: dict[str, float], kind: str) -> None:
     """The trial just above the sustained rate decides, and the evidence has its figures."""
@@ -69,6 +78,14 @@ def test_the_bottleneck_is_the_role_that_uses_the_cpu(cpu: dict[str, float], kin
     assert bottleneck is not None
     assert bottleneck.kind == kind
     assert f"framework {cpu['framework'] / 10:.2f}" in bottleneck.evidence
+
+
+def test_less_than_half_is_not_most() -> None:
+    """Of 19.0 core-seconds the generator used 4, more than framework and broker; others used the rest."""
+    cpu = {"framework": 3.0, "source": 1.0, "load": 4.0, "busy": 19.0, "seconds": 10.0, "available": 20.0}
+    bottleneck = find_bottleneck(make_run_data(), make_cell_data(FREE, overloaded(cpu=cpu)))
+    assert bottleneck is not None
+    assert "busy, 21% of them with our load generator" in bottleneck.sentence
 
 
 def test_a_rate_near_the_bound_is_limited_by_the_work_itself() -> None:
