@@ -1,6 +1,6 @@
 """`bench explain`."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -70,12 +70,9 @@ def explain(
     from bench.storage.traces import read_events, read_samples
 
     if profile:
-        others = {"--json": as_json, "--try": try_advice, "--perfetto": perfetto, "--trial": trial}
-        for option, value in others.items():
-            if value not in (None, False):
-                raise UsageError(f"{option}: --profile explains nothing; leave one of them out")
         from bench.cli.flame_graphs import profile_one
 
+        _refuse_beside_profile({"--json": as_json, "--try": try_advice, "--perfetto": perfetto, "--trial": trial})
         profile_one(folder, name, quiet=quiet)
         return
     if as_json and try_advice:
@@ -140,6 +137,13 @@ def try_change(folder: Path, explained: "ExplainedTrial", budget: str, out: Path
         say(line)
     if result.estimate_hz is None:
         raise typer.Exit(4)
+
+
+def _refuse_beside_profile(options: Mapping[str, object]) -> None:
+    """Raise UsageError if one of these options is given: --profile explains nothing."""
+    for option, value in options.items():
+        if value not in (None, False):
+            raise UsageError(f"{option}: --profile explains nothing; leave one of them out")
 
 
 def _choose_trials(folder: Path, name: str, number: int | None) -> "Sequence[TracedTrial]":
