@@ -112,7 +112,9 @@ def correct_case(kind: type[Quantity], text: object) -> tuple[str, ...]:
     match = _NUMBER.fullmatch(str(text))
     if match is None:
         return ()
-    return tuple(f"{match[1]} {unit}" for unit in kind.scale if unit and unit.casefold() == match[2].casefold())
+    wrong = match[2]
+    near = [unit for unit in kind.scale if unit and unit != wrong and unit.casefold() == wrong.casefold()]
+    return tuple(f"{match[1]} {unit}" for unit in near)
 
 
 def limits(**bounds: str) -> Meta:

@@ -9,7 +9,7 @@ import typer
 from bench.cli.inputs import Changes, RunArgument
 from bench.cli.output import complain, say
 from bench.errors import UsageError
-from bench.units import Rate, Seconds, Share, Size, correct_case, seconds_text, size_text
+from bench.units import Rate, Seconds, Share, Size, correct_case, rate_text, seconds_text, size_text
 
 if TYPE_CHECKING:
     from bench.elasticity.advice import Advice, Question
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from bench.model.measurement import Result
     from bench.storage.records import RunRecord
 
+EVERY, PAUSE = "60 s", "0 s"
+MAX_RATE_HZ, MAX_SIZE, MAX_COST = 1e12, "1 GB", "1 h"
 QuantityT = TypeVar("QuantityT", Rate, Size, Seconds, Share)
 Value = TypeVar("Value", int, float)
 
@@ -49,10 +51,10 @@ def advise(
     ] = None,
     interval: Annotated[
         str, typer.Option("--interval", metavar="TIME", help="With --load: time between two decisions of a policy.")
-    ] = "60 s",
+    ] = EVERY,
     pause: Annotated[
         str, typer.Option("--pause", metavar="TIME", help="With --load: time for which a change stops the system.")
-    ] = "0 s",
+    ] = PAUSE,
     plot: Annotated[
         Path | None, typer.Option("--plot", metavar="FILE", help="With --load: draw load and workers (.png, .svg).")
     ] = None,
@@ -70,6 +72,10 @@ def advise(
     from bench.elasticity.advice import cheapest_first
     from bench.storage.run_folder import read_run
 
+    if load is None:
+        _refuse_without_load(
+            {"--interval": interval != EVERY, "--pause": pause != PAUSE, "--plot": plot, "--set": changes}
+        )
     record = read_run(folder)
     live = record.scenario.elasticity is not None
     results, cores = [] if live else _read_results(folder, record), _own_cores(folder, record)
@@ -104,8 +110,15 @@ def _follow(
     from bench.elasticity.policy_comparison import compare_policies, plan_following
 
     policies = make_policies(changes)
-    following = plan_following(advice, question, read_trace(trace), interval=times[0], pause=times[1])
+    following = plan_following(advice, question, read_trace(trace, "--load"), interval=times[0], pause=times[1])
     return compare_policies(following, policies)
+
+
+def _refuse_without_load(given: Mapping[str, object]) -> None:
+    """Raise UsageError if an option is given that only --load has a use for."""
+    for option, value in given.items():
+        if value:
+            raise UsageError(f"{option}: policies are simulated with --load only; give both or none")
 
 
 def _draw(compared: "PolicyComparison", file: Path) -> Path:
@@ -167,6 +180,14 @@ def _ask(cells: "Sequence[Result] | Sequence[Cell]", rate: str, *, size: str, co
     )
     if question.message_bytes < 1:
         raise UsageError(f"--size {size}: found no byte; allowed: {Size.allowed}")
+    limits = {
+        f"--rate {rate}": (question.rate_hz, MAX_RATE_HZ, rate_text(MAX_RATE_HZ)),
+        f"--size {size}": (question.message_bytes, float(Size.read(MAX_SIZE)), MAX_SIZE),
+        f"--cost {cost}": (question.cpu_seconds, float(Seconds.read(MAX_COST)), MAX_COST),
+    }
+    for option, (value, most, text) in limits.items():
+        if value > most:
+            raise UsageError(f"{option}: is too much; allowed: at most {text}")
     if question.headroom >= 1:
         raise UsageError(f"--headroom {headroom}: leaves nothing for messages; allowed: a share below 100 %")
     return question
@@ -204,7 +225,12 @@ def _advise_from_workers(question: "Question", folder: Path, record: "RunRecord"
     if not any(run.decisions for run in runs):
         raise UsageError(f"{folder}: has no interval of a policy yet; go on with: bench run --resume {folder}")
     for cell in scenario.cells():
-        decisions = [decision for run in runs if run.system == cell.system for decision in run.decisions]
+        own = [run for run in runs if run.system == cell.system]
+        decisions = [decision for run in own for decision in run.decisions]
+        refused = [run.end.reason for run in own if run.end is not None and run.is_unsupported]
+        if refused and not decisions:
+            found.append(Advice(system=cell.system, reason=f"unsupported: {refused[0]}"))
+            continue
         try:
             deployed = measured_deployment(cell.framework, cell.source, scenario, record.site, cores)
             one = replace(deployed, workers=1, cores=1)

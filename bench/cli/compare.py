@@ -81,11 +81,14 @@ def compare(
 def _compare_policies(folders: tuple[Path, Path], records: "list[RunRecord]") -> None:
     """Print the policies of two runs of kind elasticity side by side; UsageError if they had different loads."""
     from bench.cli.policy_comparison_table import print_policy_comparison
-    from bench.elasticity.live_comparison import list_changed_settings, why_not_compared
+    from bench.elasticity.live_comparison import list_changed_settings, why_not_compared, why_rates_differ
     from bench.runner.elasticity import read_policy_results
 
     first, second = (record.scenario for record in records)
     if reason := why_not_compared(first, second):
         raise UsageError(f"{folders[1]}: {reason}")
+    results = [read_policy_results(folder) for folder in folders]
+    if reason := why_rates_differ(*results):
+        raise UsageError(f"{folders[1]}: {reason}")
     complain_of_differences(folders)
-    print_policy_comparison([read_policy_results(folder) for folder in folders], list_changed_settings(first, second))
+    print_policy_comparison(results, list_changed_settings(first, second))

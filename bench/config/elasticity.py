@@ -6,6 +6,9 @@ from msgspec import Meta, Struct
 
 from bench.units import Rate, Seconds, Share, limits
 
+MAX_BURSTS = 1000
+"""In a part of a load over time."""
+
 
 class LoadPart(Struct, frozen=True, forbid_unknown_fields=True):
     """A part of a load over time."""

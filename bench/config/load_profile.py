@@ -94,7 +94,7 @@ def read_trace(path: Path, key: str = "load.trace") -> Profile:
         UsageError: The file cannot be read, or a line is wrong; with its number.
     """
     try:
-        with path.open(newline="", encoding="utf-8") as file:
+        with path.open(newline="", encoding="utf-8-sig") as file:
             rows = [(number, row) for number, row in enumerate(csv.reader(file), 1) if row]
     except (OSError, UnicodeDecodeError, csv.Error) as problem:
         raise UsageError(f"{key}: {path} cannot be read: {problem}") from None

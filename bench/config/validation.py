@@ -16,6 +16,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from bench.config.address import HostPort
+from bench.config.elasticity import MAX_BURSTS, LoadPart
 from bench.config.field_types import choices, describe_allowed, is_quantity, is_struct, unwrap
 from bench.config.scenario import Scenario
 from bench.config.yaml_document import (
@@ -110,11 +111,27 @@ def _check_kind(document: Document, scenario: Scenario) -> None:
     if elasticity.seconds < 2 * elasticity.interval:
         allowed = f"parts that last for {seconds_text(2 * elasticity.interval)} or more together, two intervals"
         raise error_at(document, "elasticity.load", seconds_text(elasticity.seconds), allowed=allowed)
+    if scenario.load.arrivals != "constant":
+        allowed = "constant, with kind: elasticity, whose load is elasticity.load"
+        raise error_at(document, "load.arrivals", scenario.load.arrivals, allowed=allowed)
     for index, part in enumerate(elasticity.load):
-        needs = {"step": None, "trace": "trace"}.get(part.shape, "to")
-        if needs is not None and getattr(part, needs) is None:
-            allowed = f"{needs}, which the shape {part.shape} needs"
-            raise error_at(document, f"elasticity.load[{index}].{needs}", None, allowed=allowed)
+        _check_load_part(document, f"elasticity.load[{index}]", part)
+
+
+def _check_load_part(document: Document, path: str, part: LoadPart) -> None:
+    """Raise UsageError where a part of a load over time lacks a key of its shape, or has one that it does not use."""
+    needs = {"step": None, "trace": "trace"}.get(part.shape, "to")
+    if needs is not None and getattr(part, needs) is None:
+        raise error_at(document, f"{path}.{needs}", None, allowed=f"{needs}, which the shape {part.shape} needs")
+    used = {needs, "period"} if part.shape == "bursts" else {needs}
+    for key in ("to", "period", "trace"):
+        value = getattr(part, key)
+        if value is not None and key not in used:
+            found = value if key == "trace" else rate_text(value) if key == "to" else seconds_text(value)
+            raise error_at(document, f"{path}.{key}", found, allowed=f"no {key} with the shape {part.shape}")
+    if part.period is not None and part.time > MAX_BURSTS * part.period:
+        allowed = f"{seconds_text(part.time / MAX_BURSTS)} or more: at most {MAX_BURSTS} periods"
+        raise error_at(document, f"{path}.period", seconds_text(part.period), allowed=allowed)
 
 
 def _with_sizes_listed(document: Document) -> Document:

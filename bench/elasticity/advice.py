@@ -118,10 +118,16 @@ def advise(question: Question, results: Sequence[Result], deployed: Deployed) ->
 def cheapest_first(advice: Sequence[Advice]) -> list[Advice]:
     """Return advice by its cores and workers; then "at least so many", then the systems without advice."""
 
-    def price(each: Advice) -> tuple[int, int, int, str]:
+    def price(each: Advice) -> tuple[bool, int, int, int, str]:
         cores, workers = each.cores, each.workers
         known = 0 if cores.enough is not None else 1 if cores.least is not None else 2
-        return known, cores.enough or cores.least or 0, workers.enough or workers.least or 0, each.system
+        return (
+            bool(each.reason),
+            known,
+            cores.enough or cores.least or 0,
+            workers.enough or workers.least or 0,
+            each.system,
+        )
 
     return sorted(advice, key=price)
 

@@ -67,7 +67,9 @@ def rates_at(results: Sequence[Result], message_bytes: float, cpu_seconds: float
         times = _stretch(times, message_bytes / next(iter(by_size)))
     if len(by_cost) == 1 and cpu_seconds not in by_cost:
         extrapolated.append("cost")
-        times = _stretch_cost(times, next(iter(by_cost)), cpu_seconds, cores)
+        times = _stretch_cost(times, next(iter(by_cost)), cpu_seconds)
+    if extrapolated and times.fast is not None:  # no core spends the cost in less time, whatever the size
+        times = _Times(times.slow, times.middle, max(times.fast, cpu_seconds / cores))
     return PointRates(
         low_hz=_inverse(times.slow),
         estimate_hz=_inverse(times.middle),
@@ -152,13 +154,13 @@ def _stretch(times: _Times, factor: float) -> _Times:
     )
 
 
-def _stretch_cost(times: _Times, measured: float, asked: float, cores: int) -> _Times:
+def _stretch_cost(times: _Times, measured: float, asked: float) -> _Times:
     """Return the times of messages of another cost, in seconds.
 
-    At best all `cores` spend the cost, and what took the time that was measured was something else. From messages
-    without any cost nothing follows about the most: the share of the cores that a cost gets is not known.
+    At best what took the time that was measured was something else. From messages without any cost nothing follows
+    about the most: the share of the cores that a cost gets is not known.
     """
     if asked < measured:
         return _stretch(times, asked / measured)
     slow = times.slow * asked / measured if times.slow is not None and measured > 0 else None
-    return _Times(slow, None, None if times.fast is None else max(times.fast, asked / cores))
+    return _Times(slow, None, times.fast)

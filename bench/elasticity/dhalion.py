@@ -98,7 +98,7 @@ class Dhalion:
         if not free:
             return Plan(running, "no back-pressure, and no operator that may lose instances")
         least = min(free, key=kept[-1].busy)
-        fewer = max(1, math.floor(running[least] * (1 - share)))
+        fewer = max(1, math.floor(running[least] * (1 - share) + ROUNDING_SLACK))
         return Plan({**running, least: fewer}, f"no back-pressure and nothing waits: {least} loses instances")
 
     def _waits(self, name: str, kept: Sequence[Sample]) -> bool:

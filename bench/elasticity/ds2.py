@@ -107,28 +107,29 @@ class Ds2:
         self, needed: Mapping[str, float], samples: Sequence[Sample], running: Parallelism
     ) -> tuple[dict[str, int], str]:
         """Return whole instances within the options, and the sentence for them."""
-        planned, ratio = {name: round_up(x) for name, x in needed.items()}, samples[-1].target_rate_ratio
+        ratio = samples[-1].target_rate_ratio
         why = "true rates ask for " + ", ".join(f"{name} {needed[name]:.2f}" for name in running)
         limit = self._settings.target_rate_ratio * (1 + RATIO_SLACK)
-        if math.isfinite(ratio) and ratio > limit and all(planned[name] <= running[name] for name in running):
-            planned = {name: round_up(x * ratio) for name, x in needed.items()}
+        if math.isfinite(ratio) and ratio > limit and all(round_up(needed[name]) <= running[name] for name in running):
+            needed = {name: x * ratio for name, x in needed.items()}
             why += f", times {ratio:.2f}: so much more is offered than taken, although nothing needs more"
-        groups, notes = split_by_parallelism(samples), list[str]()
+        planned, groups, notes = dict[str, int](), split_by_parallelism(samples), list[str]()
         for name in running:
-            planned[name], note = self._limited(name, planned[name], running[name], groups)
+            planned[name], note = self._limited(name, needed[name], running[name], groups)
             notes += [note] if note else []
         return planned, "; ".join([why, *notes])
 
-    def _limited(self, name: str, planned: int, now: int, groups: Sequence[Sequence[Sample]]) -> tuple[int, str]:
+    def _limited(self, name: str, needed: float, now: int, groups: Sequence[Sequence[Sample]]) -> tuple[int, str]:
         """Return the instances of an operator within the options, and which option changed them."""
-        settings = self._settings
+        settings, planned, note = self._settings, round_up(needed), ""
         if planned > now:
             if settings.observed_scalability:
-                planned = round_up(planned / observed_scalability(_rate_history(name, groups)))
+                share = observed_scalability(_rate_history(name, groups))
+                planned, note = round_up(needed / share), f"{name} scaled by {share:.0%} so far" if share < 1 else ""
             if _is_ineffective(name, groups, settings.scaling_effectiveness_threshold):
                 return now, f"{name} stays, since its last scale-up was not effective"
             most = settings.max_parallelism
-            return (planned, "") if most is None or planned <= most else (max(now, most), f"{name} is at its limit")
+            return (planned, note) if most is None or planned <= most else (max(now, most), f"{name} is at its limit")
         since = groups[-1][-1].at - groups[-1][0].begin
         if planned < now and since < settings.scale_down_interval:
             return now, f"{name} is not reduced within {settings.scale_down_interval:g} s of a change"

@@ -4,6 +4,7 @@ One run has no interval: how far the same policy varies from run to run is not k
 A time that differs by at most one interval between two decisions is not told apart, since times are counted in these.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -25,6 +26,8 @@ COUNTS = {"lost": "lost", "duplicated": "repeated", "processed_again": "processe
 NO_INTERVAL = "One run each: differences have no interval. Repeat both runs to see how far each policy varies."
 LOAD_KEYS = ("arrivals", "bursts", "steps", "trace", "entropy", "keys", "seed")
 """Of `Scenario.load`: what decides when which message is due."""
+MAX_RATE_DIFFERENCE = 0.1
+"""Relative difference of the offered rates of an interval up to which two runs had the same load."""
 LABELS = ("name", "title", "kind", "systems")
 """Keys of a scenario that do not change what a policy does."""
 
@@ -75,6 +78,23 @@ def why_not_compared(first: Scenario, second: Scenario) -> str:
     ]
     other = [key for key, value in loads[0].items() if loads[1][key] != value]
     return f"has another load than the other run ({', '.join(other)}); compare runs of the same load" if other else ""
+
+
+def why_rates_differ(first: Sequence[PolicyResult], second: Sequence[PolicyResult]) -> str:
+    """Return why two runs had different loads although their scenarios are equal; empty if their rates are.
+
+    A trace is a file, which may have changed between them.
+    """
+    for a, b in match_policies([first, second]).values():
+        if a is None or b is None:
+            continue
+        rates = [{one.sample.at: sum(one.sample.offered.values()) for one in each.run.decisions} for each in (a, b)]
+        for at in rates[0].keys() & rates[1].keys():
+            if not math.isclose(rates[0][at], rates[1][at], rel_tol=MAX_RATE_DIFFERENCE):
+                return (
+                    f"had another load than the other run ({a.run.policy} at {seconds_text(at)}); compare the same load"
+                )
+    return ""
 
 
 def list_changed_settings(first: Scenario, second: Scenario) -> list[str]:

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from bench.elasticity.advice import Advice, Question
 from bench.elasticity.live_samples import FLOW, OPERATOR, SOURCE
+from bench.elasticity.parallelism import ROUNDING_SLACK
 from bench.elasticity.policy import Policy
 from bench.elasticity.policy_run import Decision, Score, run_policy, sample_profile, score_run
 from bench.elasticity.simulated_job import JobSimulation, SimulatedJob, SimulatedOperator
@@ -71,12 +72,13 @@ def plan_following(
     """
     if interval <= 0:
         raise UsageError("--interval: found 0 ms; allowed: more than that")
-    load = sample_profile(profile, interval, question.rate_hz)
-    if not 0 < len(load) <= MAX_INTERVALS:
+    count = int(sum(seconds for seconds, _ in profile) / interval + ROUNDING_SLACK)
+    if not 0 < count <= MAX_INTERVALS:
         raise UsageError(
-            f"--load: has {len(load)} intervals of {seconds_text(interval)}; allowed: 1 to {MAX_INTERVALS},"
+            f"--load: has {count} intervals of {seconds_text(interval)}; allowed: 1 to {MAX_INTERVALS},"
             " change --interval"
         )
+    load = sample_profile(profile, interval, question.rate_hz)
     for each in advice:
         workers, measured = each.workers.enough, each.measured
         if workers is not None and measured is not None and measured.setting and each.low_hz is not None:

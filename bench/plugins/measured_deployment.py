@@ -28,6 +28,10 @@ def measured_deployment(framework: str, source: str, scenario: Scenario, site: S
     settings = registry.settings_of_framework(framework, scenario.settings)
     if plugin.worker_setting:
         workers = int(getattr(settings, plugin.worker_setting) or placement.cores)
+        parts = registry.source_plugin(source).parts
+        if parts is not None and _workers_read(plugin, settings, workers):  # one without a part has nothing to do
+            of_source = registry.settings_of_source(source, scenario.settings)
+            workers = min(workers, parts(of_source, _readers(plugin, settings, placement.cores)))
     else:
         workers = _readers(plugin, settings, placement.cores)
     setting = f"settings.{framework}.{plugin.worker_setting}" if plugin.worker_setting else ""
@@ -47,6 +51,14 @@ def partitions_for(framework: str, source: str, scenario: Scenario, workers: int
     if plugin.worker_setting:
         settings = replace(settings, **{plugin.worker_setting: workers})
     return default_partitions(None, _readers(plugin, settings, workers))
+
+
+def _workers_read(plugin: FrameworkPlugin[Struct], settings: Struct, workers: int) -> bool:
+    """Return whether the workers of a framework read the source's parts themselves: more of them are more readers."""
+    return all(
+        _readers(plugin, replace(settings, **{plugin.worker_setting: more}), more) == more
+        for more in (workers + 1, workers + 2)
+    )
 
 
 def _readers(plugin: FrameworkPlugin[Struct], settings: Struct, cores: int) -> int:

@@ -9,6 +9,7 @@ from bench.config.scenario import Scenario
 from bench.config.site import Site
 from bench.config.validation import convert_settings, error_at
 from bench.config.yaml_document import Document
+from bench.elasticity.live_samples import FLOW
 from bench.errors import UsageError
 from bench.model.cell import Cell
 from bench.plugins import registry
@@ -37,6 +38,11 @@ def check_scenario(document: Document, scenario: Scenario) -> None:
             raise error_at(document, path, name, allowed=", ".join(known) or "none", names=known)
     _check_period(document, scenario)
     _check_policies(document, scenario)
+    _check_settings(document, scenario)
+
+
+def _check_settings(document: Document, scenario: Scenario) -> None:
+    """Raise UsageError for settings of no plugin, of another type, or that contradict each other."""
     policies = registry.names("policies") if scenario.elasticity is not None else ()
     for plugin, settings in scenario.settings.items():
         kind_of_settings = registry.settings_type(plugin)
@@ -46,6 +52,8 @@ def check_scenario(document: Document, scenario: Scenario) -> None:
             known = sorted({*registry.names("frameworks"), *registry.names("sources"), *policies})
             raise error_at(document, f"settings.{plugin}", plugin, allowed=", ".join(known), names=known)
         convert_settings(kind_of_settings, settings, f"settings.{plugin}", document)
+    for policy in scenario.elasticity.policies if scenario.elasticity is not None else ():
+        registry.make_policy(policy, scenario.settings, FLOW)  # settings that contradict each other, before any run
 
 
 def _check_period(document: Document, scenario: Scenario) -> None:

@@ -61,9 +61,13 @@ class Irm:
         return at_sources + sum(one.queued for one in sample.operators[name])
 
     def _growth(self, name: str, samples: Sequence[Sample]) -> int:
-        """Return the growth of an operator's queue over the last interval, in whole records/s."""
-        before = int(self._queue(name, samples[-2])) if len(samples) > 1 else None
-        return growth(int(self._queue(name, samples[-1])), before, samples[-1].seconds)
+        """Return the growth of an operator's queue since the sample before, in whole records/s.
+
+        That is longer ago than an interval where a change was under way.
+        """
+        last, before = samples[-1], samples[-2] if len(samples) > 1 else None
+        queued = int(self._queue(name, before)) if before is not None else None
+        return growth(int(self._queue(name, last)), queued, last.at - before.at if before is not None else last.seconds)
 
     def _idle_pes(self, name: str, since: Sequence[Sample]) -> int:
         """Return the PEs that had no work for the idle time; one stays.

@@ -15,6 +15,7 @@ from bench.elasticity.live_comparison import (
     list_changed_settings,
     match_policies,
     why_not_compared,
+    why_rates_differ,
 )
 from bench.errors import UsageError
 from bench.plugins.plugin import ReportPlugin
@@ -49,8 +50,9 @@ def write(runs: Sequence[Path], out: Path) -> Path:
     """
     every = [read_elastic_systems(run) for run in runs]
     first, names = every[0][0], [run.resolve().name for run in runs]
-    for run, (scenario, _) in zip(runs, every, strict=True):
-        if reason := why_not_compared(first, scenario):
+    results = [[each for elastic in systems for each in elastic.policies] for _, systems in every]
+    for run, (scenario, _), own in zip(runs, every, results, strict=True):
+        if reason := why_not_compared(first, scenario) or why_rates_differ(results[0], own):
             raise UsageError(f"{run}: {reason}")
     embedders = [SvgEmbedder({}, name=f"r{number}-") for number in range(len(runs))]
     systems = [systems for _, systems in every]

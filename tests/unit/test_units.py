@@ -167,6 +167,8 @@ def test_a_number_is_displayed_with_its_unit(text: str, expected: str) -> None:
         (Seconds, "10 Min", ("10 min",)),
         (Bandwidth, "1 gbit/s", ("1 Gbit/s",)),
         (Size, "100", ()),
+        (Rate, "0 /s", ()),
+        (Share, "120 %", ()),
         (Size, "big", ()),
         (Share, "2", ()),
     ],

@@ -106,6 +106,10 @@ def test_a_system_whose_plugin_is_not_here_has_no_advice(tmp_path, capsys):
         ({"rate": "1k/s", "size": "100B"}, "--cost: found nothing, and the run has 0 ms, 10 ms"),
         ({"rate": "1k/s", "size": "0B", "cost": "0ms"}, "--size 0B: found no byte"),
         ({"rate": "1k/s", "headroom": "100%", **ONE_POINT}, "--headroom 100%: leaves nothing"),
+        ({"rate": "1e300/s", **ONE_POINT}, "--rate 1e300/s: is too much; allowed: at most"),
+        ({"rate": "1k/s", "size": "2GB", "cost": "0ms"}, "--size 2GB: is too much; allowed: at most 1 GB"),
+        ({"rate": "1k/s", "size": "1kB", "cost": "1e308s"}, "--cost 1e308s: is too much; allowed: at most 1 h"),
+        ({"rate": "1k/s", "interval": "5 s", **ONE_POINT}, "--interval: policies are simulated with --load only"),
     ],
     ids=str,
 )
@@ -192,6 +196,7 @@ def test_the_table_of_policies_says_that_it_is_simulated(capsys, run, day):
         ({"interval": "0s"}, "--interval: found 0 ms"),
         ({"interval": "2h"}, "--load: has 0 intervals of 2 h"),
         ({"interval": "1s"}, "has 3600 intervals of 1 s; allowed: 1 to 2000"),
+        ({"interval": "1us"}, "has 3600000000 intervals of 1 µs; allowed: 1 to 2000"),
     ],
     ids=str,
 )

@@ -52,6 +52,13 @@ def test_a_trace_is_scaled_to_time_and_highest_rate(tmp_path):
         ("elasticity.interval=15 s", "two intervals"),
         ("elasticity.load=[{time: 20 s, rate: 1 /s, shape: ramp}]", "which the shape ramp needs"),
         ("elasticity.load=[{time: 20 s, rate: 1 /s, shape: trace}]", "which the shape trace needs"),
+        (
+            "elasticity.load=[{time: 20 s, rate: 1 /s, to: 2 /s}]",
+            r"load\[0\]\.to: found '2 /s'; allowed: no to with the",
+        ),
+        ("elasticity.load=[{time: 20 s, rate: 1 /s, period: 2 s}]", "no period with the shape step"),
+        ("elasticity.load=[{time: 20 s, rate: 1 /s, to: 2 /s, shape: bursts, period: 1 ms}]", "at most 1000 periods"),
+        ("load.arrivals=poisson", "constant, with kind: elasticity"),
     ],
 )
 def test_what_does_not_go_together_is_refused(tmp_path, change, why):

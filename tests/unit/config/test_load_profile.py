@@ -24,6 +24,7 @@ def trace(tmp_path):
 def test_a_trace_is_read(trace):
     """Each rate holds until the next time; a header is skipped."""
     assert read_trace(trace("time,rate\n0,100\n2,300\n3,0\n")) == ((2.0, 100.0), (1.0, 300.0))
+    assert read_trace(trace("\ufeff0,100\n2,300\n3,0\n")) == ((2.0, 100.0), (1.0, 300.0))  # as spreadsheets write it
 
 
 @pytest.mark.parametrize(

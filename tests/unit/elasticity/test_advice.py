@@ -202,7 +202,7 @@ def test_a_cost_that_idle_cores_can_spend_takes_no_rate():
     ("size", "cost", "low", "high", "axis"),
     [
         (200, 0.01, 45.0, 125.0, "size"),
-        (50, 0.01, 90.0, 250.0, "size"),
+        (50, 0.01, 90.0, 200.0, "size"),
         (100, 0.02, 45.0, 100.0, "cost"),
         (100, 0.005, 90.0, 250.0, "cost"),
     ],
@@ -232,8 +232,9 @@ def test_the_cheapest_system_comes_first():
         Advice(system="least", workers=Amount(None, 1), cores=Amount(None, 1)),
         Advice(system="dear", workers=Amount(8, 6), cores=Amount(8, 6)),
         Advice(system="cheap", workers=Amount(9, 6), cores=Amount(4, 2)),
+        Advice(system="throttled", workers=Amount(9, 6)),
     ]
-    assert [each.system for each in cheapest_first(found)] == ["cheap", "dear", "least", "none"]
+    assert [each.system for each in cheapest_first(found)] == ["cheap", "dear", "least", "throttled", "none"]
 
 
 def test_a_point_of_which_nothing_follows_has_no_advice():

@@ -13,6 +13,7 @@ from bench.elasticity.live_comparison import (
     list_changed_settings,
     match_policies,
     why_not_compared,
+    why_rates_differ,
 )
 from bench.units import Rate, Seconds
 
@@ -42,6 +43,13 @@ def test_a_difference_says_in_how_many_loads_it_was_seen():
     assert describe_difference(SOON, LATE) == (
         "under target for 10 s longer (longer in 1 of 2 loads, less in 0), 20 worker-seconds fewer (-44%)"
     )
+
+
+def test_a_trace_that_has_changed_is_another_load():
+    """Its path is the same; the rates that were offered are not."""
+    changed = make_policy("slow", make_decision(5, 30.0, 1, 1), make_decision(10, 7.0, 1, 1))
+    assert "(slow at 10 s)" in why_rates_differ([SLOW_ONE, QUICK_ONE], [changed, QUICK_ONE])
+    assert why_rates_differ([SLOW_ONE, QUICK_ONE], [QUICK_ONE]) == ""
 
 
 def test_a_time_within_one_interval_is_not_told_apart():

@@ -113,7 +113,7 @@ def test_the_scalability_that_was_observed_is_used():
     """Two instances had 0.68 of what twice the first one is, by least squares."""
     samples = [sample(10, [250.0]), sample(20, [150.0] * 2)]
     assert decided(ds2(), *samples).parallelism == {"map": 7}
-    assert decided(ds2(observed_scalability=True), *samples).parallelism == {"map": 11}
+    assert decided(ds2(observed_scalability=True), *samples).parallelism == {"map": 10}
 
 
 def test_an_operator_without_any_work_stays_as_it_is():
@@ -254,6 +254,12 @@ def test_a_scale_down_after_which_back_pressure_returns_is_undone_and_blackliste
     assert decided(policy, *idle, *back).parallelism == {"map": 4}
     again = [pressed(240 + 60 * number, 4, 0, taken=100.0) for number in (1, 2, 3)]
     assert decided(policy, *idle, *back, *again).parallelism == {"map": 4}
+
+
+def test_a_share_that_leaves_a_whole_number_is_not_rounded_down():
+    """0.2 of ten are two, although 10 x (1 - 0.8) is less in binary."""
+    idle = [pressed(60, 10, 0, taken=100.0)]
+    assert decided(Dhalion(DhalionSettings(scale_down=Share(0.8)), FLOW), *idle).parallelism == {"map": 2}
 
 
 def test_dhalion_keeps_what_it_has_while_a_queue_is_long():

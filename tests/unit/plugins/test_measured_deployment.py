@@ -31,6 +31,16 @@ def test_there_is_a_worker_for_each_core_where_the_scenario_sets_none(settings, 
     assert (found.workers, found.cores, found.setting) == (workers, 4, "settings.python.processes")
 
 
+@pytest.mark.parametrize(
+    ("system", "workers"), [("python/kafka", 1), ("spark/kafka", 1), ("harmonicio/kafka", 4), ("python/files", 4)]
+)
+def test_a_worker_without_a_partition_did_not_work(system, workers):
+    """Where the workers read the partitions themselves; PEs of HarmonicIO do not."""
+    framework, _, source = system.partition("/")
+    settings = {"python": {"processes": 4}, "spark": {"cores": 4}, "harmonicio": {"pes": 4}, "kafka": {"partitions": 1}}
+    assert measured_deployment(framework, source, scenario(system, **settings), Site(), 4).workers == workers
+
+
 def test_a_framework_without_the_setting_has_as_many_workers_as_readers():
     """`capacity` is one thread, whatever the machine is."""
     found = measured_deployment("capacity", "memory", scenario("capacity/memory"), Site(), 4)

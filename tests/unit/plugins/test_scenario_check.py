@@ -60,6 +60,16 @@ def test_settings_of_a_policy_may_stay_where_another_one_is_chosen(request: pyte
         check_scenario(document, parse_scenario(document))
 
 
+def test_settings_of_a_policy_that_contradict_each_other_are_refused_before_a_run(
+    request: pytest.FixtureRequest,
+) -> None:
+    """And not when the turn of the policy comes."""
+    document = read_document(request.config.rootpath / "scenarios" / "elasticity.yaml")
+    document = apply_changes(document, ["settings.threshold={below: 90 %}"])
+    with pytest.raises(UsageError, match="threshold"):
+        check_scenario(document, parse_scenario(document))
+
+
 def test_a_scenario_has_the_workers_of_the_sites_load_hosts() -> None:
     """Its own count is of this machine; a site without load hosts changes nothing."""
     scenario = Scenario("x", ("python/kafka",), Grid((MessageSize(100),)))

@@ -2,6 +2,7 @@
 
 from bench.elasticity.dataflow import chain
 from bench.elasticity.policy_run import run_policy
+from bench.elasticity.samples import InstanceSample, Sample
 from bench.elasticity.simulated_job import JobSimulation, SimulatedJob, SimulatedOperator
 from bench.units import Seconds
 from frameworks.harmonicio.irm_policy import Irm, IrmSettings
@@ -43,3 +44,14 @@ def test_the_workers_follow_from_the_size_of_the_pes():
     assert run[0].plan.reason.endswith("8 PEs on 1 workers by first-fit, 2 with idle ones")
     small = follow([{"stream": 80.0}], start=8, packer="best-fit", worker_cores=4)
     assert "8 PEs on 2 workers by best-fit" in small[0].plan.reason
+
+
+def test_a_queue_grows_since_the_sample_before():
+    """Which is several intervals ago where a change was under way: 180 messages in 45 s are -4/s, and not -12/s."""
+    busy = InstanceSample(270.0, 270.0, 15.0)
+    samples = [
+        Sample(at, 15.0, {"stream": 40.0}, {"stream": 36.0}, {"image": (busy,) * pes}, {"stream": waiting})
+        for at, pes, waiting in ((15.0, 1, 380.0), (60.0, 2, 200.0))
+    ]
+    plan = Irm(IrmSettings(parameters="shipped"), FLOW).decide(samples, {"image": 2})
+    assert "-4/s: 4 more PEs" in plan.reason
