@@ -1,6 +1,7 @@
 """The command `bench`: its verbs, and how it ends. The exit code says which kind of error it was (see bench.errors)."""
 
 import errno
+import io
 import signal
 import sys
 from typing import NoReturn
@@ -35,6 +36,8 @@ _SYSTEM_ERRORS = {
     errno.EACCES: "give this user the right to it",
     errno.EPERM: "give this user the right to it",
     errno.EIO: "look at the disk",
+    errno.EISDIR: "put the file there that a run has",
+    errno.ENOTDIR: "put the folder there that a run has",
     errno.EMFILE: "raise the limit of open files (ulimit -n)",
     errno.ENFILE: "raise the limit of open files (fs.file-max)",
     errno.ENOMEM: "free some memory",
@@ -60,6 +63,8 @@ for register in (
 
 def main() -> NoReturn:
     """Run the command line."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # where the terminal has no such character
     try:
         catch_interrupts()
         code = app(standalone_mode=False)

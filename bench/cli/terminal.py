@@ -79,7 +79,7 @@ class Lines:
                 pass
 
     def _print(self, text: str) -> None:
-        self._console.print(text, markup=False)
+        self._console.print(text, markup=False, soft_wrap=not self._console.is_terminal)  # a line is searched for
 
 
 class Screen:

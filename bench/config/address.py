@@ -4,7 +4,8 @@ from typing import Annotated, NamedTuple
 
 from msgspec import Meta
 
-PATTERN = r"(\[[0-9a-fA-F:]+\]|[^\s,:/\[\]]+):[1-9][0-9]{0,4}"
+_PORT = "(6553[0-5]|655[0-2][0-9]|65[0-4][0-9]{2}|6[0-4][0-9]{3}|[1-5][0-9]{4}|[1-9][0-9]{0,3})"
+PATTERN = r"(\[[0-9a-fA-F:]+\]|[^\s,:/\[\]]+):" + _PORT
 HostPort = Annotated[str, Meta(pattern=rf"^{PATTERN}$(?!\n)", description="host:port")]
 """The type of a field that holds an address."""
 

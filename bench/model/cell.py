@@ -1,6 +1,8 @@
 """One cell of a scenario's grid."""
 
-from msgspec import Struct
+from typing import Annotated
+
+from msgspec import Meta, Struct
 
 from bench.model.message_sizes import Sizes
 from bench.units import Size, seconds_text, size_text
@@ -11,9 +13,9 @@ class Cell(Struct, frozen=True):
 
     framework: str
     source: str
-    message_bytes: int
+    message_bytes: Annotated[int, Meta(ge=1)]
     """the mean, if sizes differ"""
-    cpu_seconds: float
+    cpu_seconds: Annotated[float, Meta(ge=0)]
     sizes: Sizes | None = None
     """the distribution of sizes, if they differ"""
 

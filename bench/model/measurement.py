@@ -1,8 +1,8 @@
 """Records of planned trials, measurements and results: numbers only, never changed afterwards."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 
 from bench.model.cell import Cell
 from bench.model.message_sizes import Sizes
@@ -220,19 +220,22 @@ class Bound(Struct, frozen=True):
     hard: bool = True
 
 
+RecordedRate = Annotated[float, Meta(ge=0, le=1e15)]
+
+
 class Result(Struct, frozen=True):
     """The result of one cell, an object of cells.json; rates in messages/s. A missing value is None, never 0."""
 
     system: str
     framework: str
     source: str
-    message_bytes: int
-    cpu_seconds: float
+    message_bytes: Annotated[int, Meta(ge=1)]
+    cpu_seconds: Annotated[float, Meta(ge=0)]
     status: Status
     reason: str | None = None
-    estimate_hz: float | None = None
-    low_hz: float | None = None
-    high_hz: float | None = None
+    estimate_hz: RecordedRate | None = None
+    low_hz: RecordedRate | None = None
+    high_hz: RecordedRate | None = None
     interval: IntervalKind | None = None
     """meaning of [low_hz, high_hz]; None without an interval"""
     precision_reached: bool | None = None

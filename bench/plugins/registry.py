@@ -164,6 +164,8 @@ def strategy_factory(name: str) -> Callable[[SearchProblem], Strategy]:
     module, colon, attribute = name.partition(":")
     if not colon:
         return _load("search", name, SearchPlugin).make
+    if not all(part.isidentifier() for part in module.split(".")):
+        raise UsageError(f"{name}: {module!r} names no module; allowed: a strategy, or module:Class")
     try:
         found = getattr(importlib.import_module(module), attribute, None)
     except ModuleNotFoundError as problem:

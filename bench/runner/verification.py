@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from bench.elasticity.live_run import LiveRecord
 from bench.errors import HarnessError, UsageError
 from bench.model.cell import Cell
 from bench.model.measurement import Measurement, Result
@@ -19,7 +20,7 @@ from bench.runner.replay import recompute_result
 from bench.storage.checksums import TRIAL_FOLDERS, damaged_files, is_intact
 from bench.storage.journal import FILE as JOURNAL
 from bench.storage.journal import JournalLine, raw_lines, read_line, read_line_trial
-from bench.storage.records import FORMAT, Results
+from bench.storage.records import FORMAT, Results, VisitRecord, decode_record
 from bench.storage.run_folder import ELASTICITY, VISITS, read_results_record, read_run, read_run_format
 from bench.storage.series_files import trial_name
 from bench.system import host_info
@@ -125,6 +126,11 @@ class _Check:
                 if is_so is False
             ]
             old = next((number for number, is_so in enumerate(intact) if is_so is not None), len(lines))
+            self.differences += [
+                f"{path.name}:{number}: is no record of a run"
+                for number, line in enumerate(lines[:old], 1)
+                if not _is_record(line, path.name)
+            ]
             self.differences += [
                 f"{path.name}:{number}: has no checksum, unlike a line before it"
                 for number, is_so in enumerate(intact, 1)
@@ -247,6 +253,12 @@ class _Check:
                 lines.append(read_line(self.folder, number, raw))
             except UsageError as problem:
                 self.differences.append(str(problem))
+        seen = set[str]()
+        for line in lines:
+            trial = trial_name(line.entry.cell, line.entry.measurement)
+            if trial in seen:
+                self.differences.append(f"{JOURNAL}:{line.number}: has {trial} a second time")
+            seen.add(trial)
         number_of_format = read_run_format(self.folder)
         if number_of_format < FORMAT:
             self.unchecked.append(f"the run is of format {number_of_format}, which has no checksums")
@@ -282,6 +294,18 @@ class _Check:
         """Return the series file of a trial without checksums, if it is missing."""
         name = f"series/{trial_name(line.entry.cell, line.entry.measurement)}.parquet"
         return {} if line.entry.files or (self.folder / name).exists() else {name: "is missing"}
+
+
+def _is_record(line: bytes, file: str) -> bool:
+    """Return whether a line is a record of its file, of any format."""
+    try:
+        if file == VISITS:
+            decode_record(line, VisitRecord, file)
+        else:
+            msgspec.json.decode(line, type=LiveRecord)
+    except (UsageError, msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return False
+    return True
 
 
 def _differing_fields(there: Result, here: Result) -> dict[str, tuple[object, object]]:

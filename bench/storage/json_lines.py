@@ -46,6 +46,6 @@ def read_lines(path: Path, kind: type[RecordT]) -> list[RecordT]:
     for number, line in enumerate(lines, 1):
         try:
             found.append(decoder.decode(line))
-        except (msgspec.MsgspecError, UnicodeDecodeError) as problem:
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as problem:
             raise UsageError(f"{path}:{number}: cannot be read ({problem}); the run was damaged, repeat it") from None
     return found

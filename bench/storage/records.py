@@ -138,7 +138,7 @@ def decode_record(raw: bytes, kind: type[Record], source: str) -> Record:
         if read_format(raw, source) < FORMAT:
             raw = msgspec.json.encode(_UPGRADES[kind](msgspec.json.decode(raw)))
         record: Record = _DECODERS[kind].decode(raw)
-    except (msgspec.MsgspecError, UnicodeDecodeError, KeyError, TypeError, AttributeError) as problem:
+    except (msgspec.MsgspecError, UnicodeDecodeError, KeyError, TypeError, AttributeError, RecursionError) as problem:
         raise UsageError(f"{source}: not of format {FORMAT} ({problem})") from None
     return record
 
@@ -147,7 +147,7 @@ def read_format(raw: bytes, source: str) -> int:
     """Return the format of a record's JSON, 1 to FORMAT; UsageError for any other."""
     try:
         number = _HEADER_DECODER.decode(raw).format
-    except (msgspec.MsgspecError, UnicodeDecodeError) as problem:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as problem:
         raise UsageError(f"{source}: not of format {FORMAT} ({problem})") from None
     if not 1 <= number <= FORMAT:
         raise UsageError(

@@ -73,9 +73,9 @@ class RunFolder:
             folder = parent / (f"{name}-{stamp}" if number == 1 else f"{name}-{stamp}-{number}")
             try:
                 folder.mkdir(parents=True)
-            except FileExistsError:
-                continue
             except OSError as problem:
+                if isinstance(problem, FileExistsError) and folder.exists():
+                    continue
                 raise UsageError(
                     f"{folder}: cannot be created ({problem.strerror}); choose another folder with --out"
                 ) from None

@@ -66,7 +66,8 @@ def list_differences(first: Mapping[str, Any], second: Mapping[str, Any]) -> lis
 def _relevant(facts: Mapping[str, Any]) -> dict[str, Any]:
     """Return the recorded facts that results depend on, by name."""
     machine = {name: facts[name] for name in ("cores", "cpu", "python", *_JAVA) if name in facts}
-    return {**machine, **facts.get("versions", {})}
+    versions = facts.get("versions")
+    return {**machine, **(versions if isinstance(versions, Mapping) else {})}
 
 
 def java_version() -> str | None:

@@ -9,9 +9,9 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from functools import partial
-from typing import Literal
+from typing import Annotated, Literal
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from bench.model.cell import Cell
 from bench.plugins import registry
@@ -34,7 +34,7 @@ class CapacitySettings(Struct, frozen=True, forbid_unknown_fields=True):
     batch_interval: Seconds = Seconds(0)
     """interval at which results show"""
     mistake: Mistake | None = None
-    every: int = 1000
+    every: Annotated[int, Meta(ge=1)] = 1000
     """one mistake in so many messages"""
 
 

@@ -2,8 +2,9 @@
 
 import socket
 from contextlib import ExitStack
+from typing import Annotated
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from bench.config.address import Address
 from bench.errors import SiteError
@@ -19,7 +20,7 @@ class TcpSettings(Struct, frozen=True, forbid_unknown_fields=True):
 
     host: str = "127.0.0.1"
     """an address of this machine that the framework can reach"""
-    port: int = 0
+    port: Annotated[int, Meta(ge=0, le=65535)] = 0
     """0 = any that is free; several senders also take the ports that follow it"""
 
 

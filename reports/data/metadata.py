@@ -79,7 +79,10 @@ def _describe_time(started: str, measurements: Sequence[Measurement]) -> Pairs:
     if not timed:
         return []
     last = max(timed, key=lambda measurement: measurement.started)
-    wall = (datetime.fromisoformat(last.started) - datetime.fromisoformat(started)).total_seconds() + last.seconds
+    try:
+        wall = (datetime.fromisoformat(last.started) - datetime.fromisoformat(started)).total_seconds() + last.seconds
+    except (ValueError, TypeError):  # a time that was edited, or is of no time zone
+        return []
     windows = sum(measurement.window_s for measurement in measurements if measurement.planned.purpose != "warm-up")
     return [("Time", f"{seconds_text(round(wall))}, of which {windows / wall:.0%} measured")] if wall >= windows else []
 

@@ -33,6 +33,13 @@ def drawn(started: CellStarted, **result: Any) -> str:
     return out.getvalue()
 
 
+def test_a_line_of_a_file_is_not_cut() -> None:
+    """It is searched for."""
+    out, long = io.StringIO(), "a long reason " * 20
+    Lines(Console(file=out, width=80, highlight=False))(CellFinished(make_result(CELL, "failed", reason=long)))
+    assert len(out.getvalue().splitlines()) == 1
+
+
 def test_a_first_visit_without_a_total_is_only_its_cell() -> None:
     """Nothing else would be news."""
     assert lines_of(CellStarted(CELL, 2, 24)) == ["[2/24] spark/tcp  10 kB  0 ms"]

@@ -55,6 +55,13 @@ def test_only_a_strategy_that_says_so_is_calibrated() -> None:
     assert [registry.is_calibrated(name) for name in strategies] == [True, False, False, False]
 
 
+@pytest.mark.parametrize("name", [":", "..x:y", "a b:c"])
+def test_a_strategy_of_no_module_is_refused(name: str) -> None:
+    """In one line."""
+    with pytest.raises(UsageError, match="names no module"):
+        registry.strategy_factory(name)
+
+
 def test_an_ability_that_no_report_format_has_is_a_mistake_of_the_user() -> None:
     """The message is that of the caller."""
     assert callable(registry.find_report_ability(lambda plugin: plugin.compare, "none compares"))

@@ -136,6 +136,34 @@ def test_an_edited_visit_or_decision_is_found(folder: Path, name: str) -> None:
     assert verify_run(folder).differences == (f"{name}:2: has no checksum, unlike a line before it",)
 
 
+@pytest.mark.parametrize("name", ["visits.jsonl", "elasticity.jsonl"])
+@pytest.mark.parametrize(
+    "line", ['{"format":2,"cell":{"framework":"capa', "{}", '{"a":' * 100_000], ids=["cut", "empty", "deep"]
+)
+def test_a_line_that_is_no_record_is_not_taken_for_an_older_versions(folder: Path, name: str, line: str) -> None:
+    """Lines of older versions have no checksum, but are records."""
+    (folder / name).write_text(f"{line}\n")
+    assert verify_run(folder).differences == (f"{name}:1: is no record of a run",)
+
+
+def test_a_trial_that_is_twice_in_the_journal_is_found(folder: Path) -> None:
+    """The harness writes none twice."""
+    edit(folder / "trials.jsonl", lambda text: text + text.splitlines(keepends=True)[0])
+    (line, *_) = [one for one in verify_run(folder).differences if "second time" in one]
+    assert line.startswith("trials.jsonl:")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [('"message_bytes": 100', '"message_bytes": -1'), ('"low_hz": ', '"low_hz": -')],
+    ids=["size", "rate"],
+)
+def test_a_result_that_cannot_be_is_found(folder: Path, old: str, new: str) -> None:
+    """It is no traceback."""
+    edit(folder / "cells.json", lambda text: text.replace(old, new, 1))
+    assert "cells.json: not of format 2" in verify_run(folder).differences[0]
+
+
 def test_a_line_that_is_no_trial_is_found(folder: Path) -> None:
     """The others are checked."""
     edit(folder / "trials.jsonl", lambda text: text.replace('{"format":2', '{"format":[', 1))

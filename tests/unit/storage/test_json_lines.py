@@ -30,3 +30,10 @@ def test_a_wrong_line_is_named(tmp_path):
     (tmp_path / "points.jsonl").write_bytes(b'{"x":1}\n{"y":1}\n')
     with pytest.raises(UsageError, match=r"points\.jsonl:2"):
         read_lines(tmp_path / "points.jsonl", Coordinate)
+
+
+def test_a_line_of_too_many_levels_is_named(tmp_path):
+    """It is no traceback."""
+    (tmp_path / "points.jsonl").write_bytes(b'{"y":' + b"[" * 100_000 + b"\n")
+    with pytest.raises(UsageError, match=r"points\.jsonl:1: cannot be read"):
+        read_lines(tmp_path / "points.jsonl", Coordinate)

@@ -315,3 +315,10 @@ def test_a_record_with_bytes_that_are_no_text_is_named(kind):
     """The message names the line; it is no bug of ours."""
     with pytest.raises(UsageError, match="journal:3"):
         decode_record(b'{"format": 2, "cell": {"framework": "\xff"}}', kind, "journal:3")
+
+
+def test_a_link_to_nowhere_is_no_taken_name(tmp_path):
+    """The line says so."""
+    (tmp_path / "results").symlink_to(tmp_path / "gone")
+    with pytest.raises(UsageError, match="cannot be created"):
+        RunFolder.create(tmp_path / "results", "x")
