@@ -18,13 +18,15 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from bench.analysis.first_result import steady_from
 from bench.analysis.stability import FEW_MESSAGES, IDLE_RATIO, Stability
-from bench.analysis.verdict import BACKLOG_GREW, BATCHES_GREW, NOT_DRAINED, PUSHED_BACK, Verdict
+from bench.analysis.verdict import BACKLOG_GREW, BATCHES_GREW, PUSHED_BACK, Verdict
 from bench.model.measurement import Measurement
 
 ReadingKind = Literal["estimate", "at least", "at most"]
-BACKLOG_REASONS = (BACKLOG_GREW, PUSHED_BACK, NOT_DRAINED, BATCHES_GREW)
-"""Reasons of a verdict "overloaded" that concern the backlog; any other reason is a breach of another objective."""
+BACKLOG_REASONS = (BACKLOG_GREW, PUSHED_BACK, BATCHES_GREW)
+"""Reasons of a verdict "overloaded" that concern the backlog; any other reason is a breach of another objective. A
+trial that did not drain although its backlog had not grown misses a message: nothing says that the capacity is near."""
 MIN_BATCHES = 3
 MAX_ESTIMATE_LOSS = 0.75
 """With a larger loss the few messages that were processed show no capacity."""
@@ -75,6 +77,16 @@ class Reading(Struct, frozen=True):
         return math.log(self.rate * (1 - fixed_share) / (self.ratio - fixed_share))
 
 
+def is_breach(verdict: Verdict, stability: Stability) -> bool:
+    """Return whether a trial was overloaded for another reason than its backlog, such as a lost message."""
+    return verdict.word == "overloaded" and not is_of_backlog(verdict) and not stability.overloaded
+
+
+def is_of_backlog(verdict: Verdict) -> bool:
+    """Return whether the reason of a verdict is that the backlog or the batches grew."""
+    return verdict.why in BACKLOG_REASONS
+
+
 def read_capacity(
     measurement: Measurement, verdict: Verdict, stability: Stability, age: float = math.inf
 ) -> Reading | None:
@@ -100,7 +112,7 @@ def read_capacity(
 
 def _read(measurement: Measurement, verdict: Verdict, stability: Stability) -> Reading | None:
     rate, seconds = measurement.planned.rate, max(stability.seconds, 0.5)
-    if verdict.word == "overloaded" and verdict.why not in BACKLOG_REASONS and not stability.overloaded:
+    if is_breach(verdict, stability):
         return Reading("at most", rate, seconds=seconds)
     estimate = _read_batches(measurement)
     if verdict.word == "overloaded" and (estimate is None or estimate.ratio < IDLE_RATIO):
@@ -120,7 +132,7 @@ def _read_batches(measurement: Measurement) -> Reading | None:
     used = [
         (finish - begin, count)
         for begin, finish, count in zip(batches.begin, batches.end, batches.messages, strict=True)
-        if count and begin <= end and finish >= planned.settle
+        if count and begin <= end and finish >= planned.settle and finish > begin  # a clock may have been stepped
     ]
     if len(used) < MIN_BATCHES or interval <= 0:
         return None
@@ -149,8 +161,9 @@ def _read_processed(measurement: Measurement, verdict: Verdict) -> Reading:
         rows = [after for before, after in pairwise([(0.0, 0), *rows]) if after[1] > before[1]]
     first_at = max(planned.settle / 2, planned.settle - HEAD_S - interval / 2)
     rows = [(at, count) for at, count in rows if first_at <= at <= end + 1e-9]
-    enough = rows[-1][0] - rows[0][0] >= max(0.5, 1.5 * interval) if len(rows) > 1 else False
-    if not enough or rows[-1][1] <= rows[0][1]:
+    steady = [row for row in rows if row[0] >= steady_from(measurement) - HEAD_S]
+    rows = steady if _last_for(steady, interval) else rows
+    if not _last_for(rows, interval) or rows[-1][1] <= rows[0][1]:
         if not 0 < verdict.loss < MAX_ESTIMATE_LOSS:
             return Reading("at most", planned.rate, seconds=max(1.0, interval))
         rate = planned.rate * (1 - verdict.loss)
@@ -161,6 +174,11 @@ def _read_processed(measurement: Measurement, verdict: Verdict) -> Reading:
     rate = messages / seconds * (ratio if interval > 0 else 1.0)
     excess = max(0.0, math.log(planned.rate * seconds / messages))
     return Reading("estimate", rate, ratio, seconds, excess, spread=_spread_of_rows(rows))
+
+
+def _last_for(rows: Sequence[tuple[float, int]], interval: float) -> bool:
+    """Return whether rows of a counter last for long enough to show a rate."""
+    return len(rows) > 1 and rows[-1][0] - rows[0][0] >= max(0.5, 1.5 * interval)
 
 
 def _spread_of_batches(batches: list[tuple[float, int]]) -> float | None:

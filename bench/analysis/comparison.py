@@ -86,8 +86,13 @@ def ratio_text(each: CellComparison) -> str:
     """Return the ratio with its interval as text; an open end stays empty."""
     if each.low is None and each.high is None:
         return ""
-    low, high = ("" if end is None else f"{end:.2f}" for end in (each.low, each.high))
-    return f"x{each.ratio:.2f} [{low}, {high}]" if each.ratio is not None else f"[{low} .. {high}]"
+    low, high = ("" if end is None else _factor_text(end) for end in (each.low, each.high))
+    return f"x{_factor_text(each.ratio)} [{low}, {high}]" if each.ratio is not None else f"[{low} .. {high}]"
+
+
+def _factor_text(factor: float) -> str:
+    """Return a factor with two decimals, a small one with three digits."""
+    return f"{factor:.2f}" if factor >= 0.1 else f"{factor:.3g}"
 
 
 def _compare_cell(cell: Cell, before: Result, after: Result) -> CellComparison:

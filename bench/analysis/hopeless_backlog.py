@@ -10,6 +10,8 @@ HOPELESS_SHARE, HOPELESS_MESSAGES = 0.25, 10.0
 """Largest growth: a share of the messages due since settling, and messages besides."""
 MIN_ELAPSED_S, MIN_ELAPSED_BATCHES = 2.0, 3.0
 """Seconds and batch intervals since settling, whichever are longer, before which no trial is given up."""
+FALLING_SHARE = 0.9
+"""Of the largest recent backlog; below it a continuous system is working its backlog off, as after a pause."""
 RECENT_S, RECENT_BATCHES = 0.5, 1.5
 """Seconds and batch intervals, whichever are longer, whose smallest backlog is the recent one."""
 

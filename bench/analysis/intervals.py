@@ -78,7 +78,10 @@ def has_bracket(result: Result) -> bool:
 
 
 def log_rate(result: Result) -> LogRate | None:
-    """Return the logarithm of a measured rate or of a bound; None if there is none, or only a bracket."""
+    """Return the logarithm of a measured rate or of a bound; None if there is none, or only a bracket.
+
+    A bound is the limit of an interval, too: where its estimate is known, the error follows from both.
+    """
     if result.status not in ("measured", "lower-bound", "upper-bound") or has_bracket(result):
         return None
     low, high = result.low_hz, result.high_hz
@@ -88,8 +91,12 @@ def log_rate(result: Result) -> LogRate | None:
             math.log(middle), max(MIN_SD, math.log(middle / low) / Z), max(MIN_SD, math.log(high / middle) / Z)
         )
     if low:
-        return LogRate(math.log(low), MIN_SD, None)
-    return LogRate(math.log(high), None, MIN_SD) if high else None
+        middle = max(result.estimate_hz or low, low)
+        return LogRate(math.log(middle), max(MIN_SD, math.log(middle / low) / Z), None)
+    if high:
+        middle = min(result.estimate_hz or high, high)
+        return LogRate(math.log(middle), None, max(MIN_SD, math.log(high / middle) / Z))
+    return None
 
 
 def student_quantile(freedom: int) -> float:

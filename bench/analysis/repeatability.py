@@ -23,8 +23,6 @@ MIN_RUNS = 3
 Spread = Literal["as promised", "wider than promised", "narrower than promised"]
 LEVEL = 0.05
 """Level of the test on each side: the chance that correct intervals are called too narrow, or too wide."""
-MAX_ITERATIONS = 50
-"""Of the weighted least squares; it converges in a few where all cells have similar intervals."""
 _NORMAL = NormalDist()
 
 
@@ -121,10 +119,11 @@ def run_factors(runs: Sequence[Sequence[Result]]) -> RunFactors | None:
         return None
     logs = np.log([[of_run[cell].estimate_hz or 1.0 for of_run in by_cell] for cell in cells])
     weights = np.array([[_sd(of_run[cell]) ** -2 for of_run in by_cell] for cell in cells])
-    effects = np.zeros(len(runs))
-    for _ in range(MAX_ITERATIONS):
-        of_cells = (weights * (logs - effects)).sum(axis=1, keepdims=True) / weights.sum(axis=1, keepdims=True)
-        effects = (weights * (logs - of_cells)).sum(axis=0) / weights.sum(axis=0)
+    of_cell = weights.sum(axis=1, keepdims=True)
+    normal = np.diag(weights.sum(axis=0)) - weights.T @ (weights / of_cell)  # the effects of the cells are eliminated
+    middle = (weights * logs).sum(axis=1, keepdims=True) / of_cell
+    effects = np.linalg.lstsq(normal, (weights * (logs - middle)).sum(axis=0), rcond=None)[0]
+    of_cells = (weights * (logs - effects)).sum(axis=1, keepdims=True) / of_cell
     q = float((weights * (logs - of_cells - effects) ** 2).sum())
     factors = np.exp(effects - effects.mean())
     return RunFactors(tuple(factors.tolist()), q, _chi_square_tail(q, (len(cells) - 1) * (len(runs) - 1)))

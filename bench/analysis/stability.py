@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from bench.analysis.backlog_samples import BacklogSamples, sample_backlog, sample_waiting
+from bench.analysis.first_result import FILL_FACTOR, latency_of, steady_from
 from bench.model.measurement import Measurement
 
 DEFAULT_PRECISION = 0.10
@@ -39,6 +40,8 @@ interval."""
 MIN_GROWTH, MIN_DRIFT = 0.004, 0.002
 """Overloaded only above both: growth of the minimum as a share of the window's messages, drift as a share of the
 rate."""
+MIN_STEADY_SHARE = 0.5
+"""Share of a window that must lie behind the time in which a system's latency fills up."""
 LATE_SHARE = 0.6
 """The final share of the samples, in which a sustained backlog returns to its initial minimum."""
 FEW_MESSAGES = 2
@@ -77,7 +80,8 @@ def assess_stability(
     third by more than 0.4 % of the window's messages, *and* the backlog drifts by more than 0.2 % of the rate (more at
     a coarser precision); if batches outgrew the interval that they were asked to keep; if the system went on for
     longer after the load than it could have with batches of that interval; or if the trial was given up. The loss is
-    drift / rate. A window without six completed batches is too short to be called sustained.
+    drift / rate. A window without six completed batches is too short to be called sustained, and one that has hardly
+    begun when a continuous system shows its first result is too short to tell anything.
 
     Source of the criterion: Karimov et al. (ICDE 2018).
 
@@ -91,10 +95,14 @@ def assess_stability(
     at, offered, processed = (np.asarray(column, dtype=np.float64) for column in columns)
     if _are_inconsistent(at, offered, processed, planned.rate):
         return Stability(overloaded=False, loss=0.0, seconds=0.0, inconsistent=True)
-    begin, end = planned.settle, planned.settle + planned.window
+    begin, end = steady_from(measurement), planned.settle + planned.window
+    seconds = measurement.window_s - (begin - planned.settle)
+    if seconds < MIN_STEADY_SHARE * measurement.window_s and measurement.ended != "hopeless":
+        if _drains_within_latency(measurement):
+            return Stability(overloaded=False, loss=0.0, seconds=max(0.0, seconds), too_short=True)
+        begin, seconds = planned.settle, measurement.window_s  # what takes so long to drain did not keep up
     inside = (at >= begin - 1e-9) & (at <= end + 1e-9) & (offered <= measurement.offered)
     samples = sample_backlog(at, offered, processed, inside, interval=interval)
-    seconds = measurement.window_s
     if len(samples.at) < 3:
         stability = _assess_few_samples(offered[inside] - processed[inside], planned.rate, seconds)
     else:
@@ -179,7 +187,7 @@ def _mean_batch(measurement: Measurement) -> float:
     took = [
         finish - start
         for start, finish, count in zip(batches.begin, batches.end, batches.messages, strict=True)
-        if count and start <= end and finish >= begin
+        if count and start <= end and finish >= begin and finish > start
     ]
     return sum(took) / len(took) / measurement.batch_interval if len(took) >= MIN_BATCHES // 2 else math.inf
 
@@ -200,6 +208,12 @@ def _drain_seconds(measurement: Measurement) -> float | None:
     planned = measurement.planned
     whole = measurement.ended == "complete"  # random arrivals are more or fewer messages than the rate gives
     return max(0.0, finished - (planned.settle + planned.window if whole else measurement.sent_s))
+
+
+def _drains_within_latency(measurement: Measurement) -> bool:
+    """Return whether a trial was done as soon after the load as its first result came after its beginning."""
+    drain = _drain_seconds(measurement)
+    return drain is not None and drain <= FILL_FACTOR * latency_of(measurement) + DRAIN_SLACK_S
 
 
 def _are_inconsistent(

@@ -2,6 +2,7 @@
 
 from array import array
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
 
 from bench.model.measurement import Series
 
@@ -12,9 +13,21 @@ class TimeSeries:
     def __init__(self) -> None:
         self._at = array("d")
         self._offered, self._sent, self._processed = array("q"), array("q"), array("q")
+        self.first_offered: tuple[float, int] | None = None
+        """time and count of the first row with an offered message"""
+        self.nothing_until: float | None = None
+        """time of the last row before the first result; None without a result"""
+        self.moved_at = 0.0
+        """time of the last row in which more was processed than before"""
 
     def add(self, at: float, offered: int, sent: int, processed: int) -> None:
         """Append a row; `at` in seconds, the counters in messages since the start of the trial."""
+        if offered and self.first_offered is None:
+            self.first_offered = at, offered
+        if processed and self.nothing_until is None:
+            self.nothing_until = max(0.0, self.last_at)
+        if processed > (self._processed[-1] if self._processed else 0):
+            self.moved_at = at
         self._at.append(at)
         self._offered.append(offered)
         self._sent.append(sent)
@@ -32,11 +45,16 @@ class TimeSeries:
 
     def min_backlog(self, begin: float, end: float) -> int | None:
         """Return the smallest backlog in messages from `begin` to `end` seconds, inclusive; None without rows."""
+        return min(self._backlogs(begin, end), default=None)
+
+    def max_backlog(self, begin: float, end: float) -> int | None:
+        """Return the largest backlog in messages from `begin` to `end` seconds, inclusive; None without rows."""
+        return max(self._backlogs(begin, end), default=None)
+
+    def _backlogs(self, begin: float, end: float) -> Iterator[int]:
         rows = slice(bisect_left(self._at, begin), bisect_right(self._at, end))
-        backlogs = (
-            offered - processed for offered, processed in zip(self._offered[rows], self._processed[rows], strict=True)
-        )
-        return min(backlogs, default=None)
+        for offered, processed in zip(self._offered[rows], self._processed[rows], strict=True):
+            yield offered - processed
 
     def series(self) -> Series:
         """Return all rows in the form that a measurement stores."""

@@ -192,20 +192,28 @@ def _decide(tested: _PointTests, lead: _Test, tie: _Test) -> PointDecision:
 
 
 def _is_beaten(rate: LogRate, logs: Sequence[LogRate], level: float) -> bool:
-    """Return True if another system is certainly faster, with a Bonferroni factor for the others."""
-    return any((len(logs) - 1) * _p_above(other, rate) <= level for other in logs if other is not rate)
+    """Return True if another system is certainly faster, with a Bonferroni factor for all ordered pairs.
+
+    Of equal systems each may be called so, and of two it is the test of a lead.
+    """
+    pairs = len(logs) * (len(logs) - 1)
+    return any(pairs * _p_above(other, rate) <= level for other in logs if other is not rate)
 
 
 def _ratio_limits(logs: Sequence[LogRate], level: float) -> tuple[float | None, float | None]:
-    """Return the confidence limits of the first rate divided by the best of the others; None where a side is open."""
+    """Return the confidence limits of the first rate divided by the best of the others; None where a side is open.
+
+    The upper one is the lowest of several, each of which may be wrong.
+    """
     z, first = _NORMAL.inv_cdf(1 - level / 2), logs[0]
+    z_high = _NORMAL.inv_cdf(1 - level / (2 * (len(logs) - 1)))
     lows, highs = [], []
     for other in logs[1:]:
         distance = first.middle - other.middle
         if first.down is not None and other.up is not None:
             lows.append(distance - z * math.hypot(first.down, other.up))
         if first.up is not None and other.down is not None:
-            highs.append(distance + z * math.hypot(first.up, other.down))
+            highs.append(distance + z_high * math.hypot(first.up, other.down))
     known = len(lows) == len(logs) - 1
     return math.exp(min(lows)) if known else None, math.exp(min(highs)) if highs else None
 

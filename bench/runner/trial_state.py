@@ -6,8 +6,9 @@ framework reports.
 
 from collections.abc import Callable
 
+from bench.analysis.first_result import FILL_FACTOR, MAX_WAIT_S
 from bench.analysis.histogram import KINDS, HistogramsPerSecond
-from bench.analysis.hopeless_backlog import max_growth, recent_seconds
+from bench.analysis.hopeless_backlog import FALLING_SHARE, max_growth, recent_seconds
 from bench.analysis.time_series import TimeSeries
 from bench.model.arrivals import Schedule
 from bench.model.measurement import Batches, EndReason, PlannedTrial
@@ -201,15 +202,35 @@ class TrialState:
 
         Where the load follows a profile, it may grow within a period: only whole periods tell, at the trial's end.
         """
-        interval, settle, rate = self.batch_interval, self.planned.settle, self.planned.rate
+        interval, rate = self.batch_interval, self.planned.rate
         if self.rows.backlog - 2.5 * interval * rate > self._max_backlog:
             return True
         if self.spec.profile:
             return False
-        elapsed = now - settle
+        begin = self._steady_from()
+        elapsed = now - begin
         allowed = float(max_growth(elapsed, rate, interval))
         recent = self.rows.min_backlog(now - recent_seconds(interval), float("inf"))
         if recent is None or recent <= allowed:  # early ones are hardly below zero: there is nothing to look up
             return False
-        early = self.rows.min_backlog(settle, settle + elapsed / 3)
-        return early is not None and recent - early > allowed
+        early = self.rows.min_backlog(begin, begin + elapsed / 3)
+        return early is not None and recent - early > allowed and not self._may_recover(now)
+
+    def _steady_from(self) -> float:
+        """Return the seconds from which on the backlog of a continuous system tells; those of settling for batches."""
+        settle, first, due = self.planned.settle, self.rows.nothing_until, self.rows.first_offered
+        if self.batch_interval > 0 or due is None:
+            return settle
+        if first is None:
+            return settle + MAX_WAIT_S
+        return max(settle, FILL_FACTOR * (first - max(0.0, due[0] - due[1] / self.planned.rate)))
+
+    def _may_recover(self, now: float) -> bool:
+        """Return whether a continuous system stands still for the moment, or works its backlog off."""
+        span = recent_seconds(self.batch_interval)
+        if self.batch_interval > 0:
+            return False
+        most = self.rows.max_backlog(now - span, now)
+        return (
+            most is not None and self.rows.backlog < FALLING_SHARE * most
+        ) or span < now - self.rows.moved_at < MAX_WAIT_S

@@ -21,6 +21,8 @@ class AssessedTrial(Struct, frozen=True):
 
     measurement: Measurement
     stability: Stability
+    backlogged: bool = False
+    """whether the verdict is that its backlog or its batches grew, or that the source pushed back"""
 
 
 def estimate_objectives(
@@ -65,6 +67,8 @@ def _observe(name: str, trial: AssessedTrial, objectives: Objectives) -> Reading
         if stability.overloaded and stability.loss > 0:
             estimate = rate * (1 - stability.loss)
             return Reading("estimate", estimate, seconds=seconds)
+        if trial.backlogged:
+            return Reading("at most", rate, seconds=seconds)
         return Reading("at least", rate, seconds=seconds) if measurement.drained else None
     p99 = measurement.from_due.p99
     if name == "p99":

@@ -4,7 +4,7 @@ import math
 from functools import cached_property
 from statistics import median
 
-from bench.analysis.capacity_reading import BACKLOG_REASONS, Reading, read_capacity, without_light_batches
+from bench.analysis.capacity_reading import Reading, is_breach, is_of_backlog, read_capacity, without_light_batches
 from bench.analysis.foreign_work import DEATHS
 from bench.analysis.stability import Stability
 from bench.analysis.verdict import GENERATOR_LATE, Verdict
@@ -44,7 +44,7 @@ class Evidence:
         if measurement.planned.purpose not in SEARCH_PURPOSES:
             return None
         rate, last = measurement.planned.rate, self.steps[-1] if self.steps else None
-        if _is_breach(verdict, stability) and not (last and _breaches(last) and last.measurement.planned.rate == rate):
+        if is_breach(verdict, stability) and not (last and _breaches(last) and last.measurement.planned.rate == rate):
             return None
         before = sum(step.measurement.seconds for step in self.steps)
         known = measurement.warm_s if measurement.warm_s is not None else before
@@ -262,9 +262,5 @@ class Evidence:
         return distance > margin if reading.kind == "at least" else -distance > margin
 
 
-def _is_breach(verdict: Verdict, stability: Stability) -> bool:
-    return verdict.word == "overloaded" and verdict.why not in BACKLOG_REASONS and not stability.overloaded
-
-
 def _breaches(step: Step) -> bool:
-    return step.verdict.word == "overloaded" and step.verdict.why not in BACKLOG_REASONS
+    return step.verdict.word == "overloaded" and not is_of_backlog(step.verdict)

@@ -59,6 +59,8 @@ class Step(Struct, frozen=True):
 
     measurement: Measurement
     verdict: Verdict
+    latency_s: float = 0.0
+    """seconds until the first result of a continuous system; 0 where it is not known"""
 
 
 class Strategy(Protocol):

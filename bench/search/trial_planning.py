@@ -2,6 +2,7 @@
 
 import math
 
+from bench.analysis.first_result import FILL_FACTOR
 from bench.analysis.verdict import GENERATOR_LATE, TOO_SHORT
 from bench.model.measurement import PlannedTrial, Purpose
 from bench.search.observations import Evidence
@@ -52,6 +53,9 @@ def _settle(evidence: Evidence, rate: float) -> float:
     """
     problem, parameters = evidence.problem, evidence.parameters
     shortest, settle = shortest_settle(problem, parameters), settle_seconds(problem, parameters, rate)
+    if problem.timing.settle is None:  # until the latency has filled up
+        latency = min((step.latency_s for step in evidence.steps if step.latency_s), default=0.0)
+        shortest, settle = (max(each, math.ceil(10 * FILL_FACTOR * latency) / 10) for each in (shortest, settle))
     if not (evidence.estimates or evidence.overloaded < math.inf or problem.hint_hz is not None):
         return shortest
     after = AFTER_S + AFTER_BATCHES * problem.batch_interval
@@ -133,7 +137,8 @@ def _next_rate(evidence: Evidence) -> float:
 def _retry_rate(last: Step, parameters: SearchParameters) -> float:
     """Return the rate after a trial that shows nothing: a lower one where batches were too long to complete six."""
     rate = last.measurement.planned.rate
-    return parameters.shorter_batches * rate if last.verdict.why == TOO_SHORT else rate
+    in_batches = last.measurement.batch_interval > 0
+    return parameters.shorter_batches * rate if last.verdict.why == TOO_SHORT and in_batches else rate
 
 
 def _probe_rate(evidence: Evidence) -> float:

@@ -15,7 +15,8 @@ from typing import Literal
 from msgspec.structs import replace
 
 from bench.analysis.bounds import infer_limit
-from bench.analysis.capacity_reading import Reading
+from bench.analysis.capacity_reading import Reading, is_of_backlog
+from bench.analysis.first_result import latency_of
 from bench.analysis.stability import Stability, assess_stability
 from bench.analysis.verdict import GENERATOR_LATE, Verdict
 from bench.model.measurement import Batches, Measurement, PlannedTrial, Result, Series
@@ -62,12 +63,12 @@ class TwoCounter:
         if stability.inconsistent and verdict.word != "invalid":
             verdict = Verdict("invalid", "the counters contradict themselves", cause="harness")
         short = replace(measurement, series=Series(), batches=Batches())
-        evidence = Evidence(
-            self.problem, self.parameters, (*known.steps, Step(short, verdict)), (*known.readings, reading)
-        )
+        step = Step(short, verdict, latency_of(measurement))
+        evidence = Evidence(self.problem, self.parameters, (*known.steps, step), (*known.readings, reading))
         followed = measurement.ended in ("complete", "hopeless")
+        backlogged = verdict.word == "overloaded" and is_of_backlog(verdict)
         valid = verdict.word != "invalid" and measurement.planned.purpose != "warm-up" and followed
-        trials = (*self._trials, AssessedTrial(short, stability)) if valid else self._trials
+        trials = (*self._trials, AssessedTrial(short, stability, backlogged=backlogged)) if valid else self._trials
         return TwoCounter(self.problem, self.parameters, self._assess, trials, evidence)
 
     def next_trial(self) -> PlannedTrial | None:

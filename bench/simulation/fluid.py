@@ -9,7 +9,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from bench.analysis.hopeless_backlog import max_growth, recent_seconds
+from bench.analysis.first_result import FILL_FACTOR, MAX_WAIT_S
+from bench.analysis.hopeless_backlog import FALLING_SHARE, max_growth, recent_seconds
 from bench.model.measurement import EndReason, Measurement, PlannedTrial, Series
 from bench.simulation.capacity import TICK_S, Capacity, Ticks, Traits
 from bench.simulation.faults import Counters, Faults
@@ -194,6 +195,8 @@ def _lindley(growth: Ticks, queue: float) -> Ticks:
 def hopeless_after(planned: PlannedTrial, counters: Counters, interval: float) -> int | None:
     """Return the ticks after which the harness gives the trial up (bench.analysis.hopeless_backlog), or None."""
     settled = round(planned.settle / TICK_S)
+    if interval == 0:
+        settled = max(settled, _filled(counters, settled))
     backlog = (counters.offered - counters.processed)[settled:]
     elapsed = np.arange(1, len(backlog) + 1) * TICK_S
     limits = max_growth(elapsed, planned.rate, interval)
@@ -202,8 +205,31 @@ def hopeless_after(planned: PlannedTrial, counters: Counters, interval: float) -
     early = np.minimum.accumulate(backlog)[((elapsed / 3) / TICK_S).astype(int)]
     span = min(len(backlog), round(recent_seconds(interval) / TICK_S))
     recent = np.lib.stride_tricks.sliding_window_view(backlog, span).min(axis=1)
-    hopeless = np.flatnonzero(recent - early[span - 1 :] > limits[span - 1 :])
+    grown = recent - early[span - 1 :] > limits[span - 1 :]
+    if interval == 0:
+        grown &= ~_may_recover(counters.processed[settled:], backlog, span)
+    hopeless = np.flatnonzero(grown)
     return settled + span + int(hopeless[0]) if len(hopeless) else None
+
+
+def _filled(counters: Counters, settled: int) -> int:
+    """Return the tick from which on the backlog of a continuous system tells (bench.analysis.first_result)."""
+    done, due = (np.flatnonzero(column > 0) for column in (counters.processed, counters.offered))
+    if len(done) == 0:
+        return settled + round(MAX_WAIT_S / TICK_S)
+    return int(FILL_FACTOR * max(0, done[0] - 1 - due[0])) if len(due) else settled
+
+
+def _may_recover(processed: Ticks, backlog: Ticks, span: int) -> NDArray[np.bool_]:
+    """Return, from the end of the first span on, whether a system stands still for the moment, or works off backlog."""
+    ticks = np.arange(len(processed))
+    moved = np.maximum.accumulate(np.where(np.diff(processed, prepend=-1.0) > 0, ticks, 0))
+    still = (ticks - moved)[span - 1 :]
+    most = np.lib.stride_tricks.sliding_window_view(backlog, span).max(axis=1)
+    recovers: NDArray[np.bool_] = (backlog[span - 1 :] < FALLING_SHARE * most) | (
+        (still > span) & (still < MAX_WAIT_S / TICK_S)
+    )
+    return recovers
 
 
 def measurement_of(

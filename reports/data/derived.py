@@ -29,9 +29,14 @@ def cpu_bound(run_data: RunData, framework: str, cost: float) -> float | None:
 
 
 def network_bound(run_data: RunData, size: float) -> float | None:
-    """Return the network bound in messages/s: bandwidth (bytes/s) / message size (bytes); None within one machine."""
-    bandwidth = run_data.record.site.bandwidth
-    return float(bandwidth) / size if bandwidth is not None else None
+    """Return the network bound in messages/s: bandwidth (bytes/s) / message size (bytes).
+
+    None where no system's messages cross a network, or where several hosts send them: then it is a soft bound.
+    """
+    site = run_data.record.site
+    systems = [system.partition("/") for system in run_data.systems] if site.load is None else []
+    links = [place(framework, source, site, 1).link for framework, _, source in systems]
+    return max((float(link) / size for link in links if link is not None), default=None)
 
 
 def find_bound(run_data: RunData, cell_data: CellData) -> Bound | None:
@@ -39,7 +44,8 @@ def find_bound(run_data: RunData, cell_data: CellData) -> Bound | None:
     cell, result = cell_data.cell, cell_data.result
     if result is not None and result.bound_hz is not None:
         return Bound("network" if result.bound == "network" else "cpu", result.bound_hz)
-    link = place(cell.framework, cell.source, run_data.record.site, 1).link
+    site = run_data.record.site
+    link = place(cell.framework, cell.source, site, 1).link if site.load is None else None  # with load hosts it is soft
     rates = {
         "cpu": cpu_bound(run_data, cell.framework, cell.cpu_seconds),
         "network": float(link) / cell.message_bytes if link is not None else None,

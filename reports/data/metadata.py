@@ -35,7 +35,7 @@ def describe_subject(run_data: RunData) -> Pairs:
         ("Message sizes", "; ".join(dict.fromkeys(_format_size(cell_data.cell) for cell_data in run_data.cells))),
     ]
     if run_data.imported:
-        return [*grid, ("Measured", f"by another tool, which did not count losses; {len(run_data.cells)} files")]
+        return [*grid, ("Measured", f"by another tool, which did not count losses; {_count_imported(run_data)} files")]
     return [
         *grid,
         ("CPU costs", ", ".join(seconds_text(cost) for cost in run_data.costs)),
@@ -67,6 +67,12 @@ def describe_elasticity(record: RunRecord) -> Pairs:
         *_describe_settings(scenario),
         ("Started", record.started),
     ]
+
+
+def _count_imported(run_data: RunData) -> int:
+    """Return the number of files of another tool that a run was made of."""
+    files = run_data.record.facts.get("imported")
+    return len(files) if isinstance(files, list) else len(run_data.cells)
 
 
 def _describe_settings(scenario: Scenario) -> Pairs:

@@ -52,11 +52,8 @@ class CellData(Struct, frozen=True):
 
     @property
     def anchor(self) -> str:
-        """The id of the cell's row in the HTML page."""
-        cell = self.cell
-        return re.sub(
-            r"[^A-Za-z0-9-]+", "-", f"cell-{cell.system}-{cell.message_bytes}B-{cell.cpu_seconds * 1e6:.0f}us"
-        )
+        """The id of the cell's row in the HTML page, unique in a run as its name is."""
+        return re.sub(r"[^A-Za-z0-9-]+", "-", f"cell-{self.cell.name}")
 
     @property
     def point(self) -> str:

@@ -125,7 +125,7 @@ def _describe_winners(rankings: Sequence[Ranking]) -> str:
         return f"No system is certainly the fastest at any of {total}{f': {rest}' if rest else ''}."
     parts = [f"{system} at {number}{_describe_margin(decisions, system)}" for system, number in won]
     (first, count) = won[0]
-    share = f"all {total}" if count == len(decisions) else f"{count} of {total}"
+    share = f"all {total}" if count == len(decisions) > 1 else f"{count} of {total}"
     parts[0] = f"{first} is the fastest at {share}{_describe_margin(decisions, first)}"
     sentence = parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
     return f"{sentence}{f'; {rest}' if rest else ''}."

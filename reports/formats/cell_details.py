@@ -7,7 +7,7 @@ from msgspec import Struct
 from bench.model.measurement import REASONS
 from bench.units import rate_text, seconds_text, size_text
 from reports.data.bottleneck import find_bottleneck
-from reports.data.derived import compute_bound_share, find_bound, get_cpu_seconds
+from reports.data.derived import compute_bound_share, find_bound, get_cpu_seconds, rate_of
 from reports.data.labels import format_claim, format_duration, format_latency, format_result_interval, status_of
 from reports.data.log_excerpt import LogExcerpt, Logs
 from reports.data.metadata import make_cell_command
@@ -143,7 +143,7 @@ def _write_limits(run_data: RunData, cell_data: CellData) -> list[str]:
 
 def _list_latencies(cell_data: CellData) -> tuple[tuple[str, ...], ...]:
     """Return a row of quantiles for each sustained rate, lowest first."""
-    top = cell_data.result.estimate_hz or cell_data.result.low_hz if cell_data.result is not None else None
+    top = rate_of(cell_data.result)
     trials = {
         trial.measurement.planned.rate: trial
         for trial in cell_data.trials

@@ -82,7 +82,7 @@ def write(run: Path) -> list[Path]:
 
 
 def list_columns(roles: tuple[str, ...], objectives: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the columns; nested fields of cells.json have a dot, and bound_share is estimate_hz / bound_hz."""
+    """Return the columns; nested fields of cells.json have a dot, and bound_share is the rate shown / bound_hz."""
     return (
         *FIELDS,
         "bound_share",
@@ -119,8 +119,8 @@ def make_record(
         return dict.fromkeys(list_columns(roles, objectives)) | point | {"status": MISSING, "trials": trials}
     record: dict[str, Value] = {name: getattr(result, name) for name in FIELDS}
     record |= {"sizes": sizes, "remark": result.remark}
-    estimate, bound = result.estimate_hz, result.bound_hz
-    record["bound_share"] = estimate / bound if estimate is not None and bound else None
+    rate, bound = get_shown_rate(result), result.bound_hz
+    record["bound_share"] = rate / bound if rate is not None and bound else None
     record |= {f"latency_s.{q}": getattr(result.latency_s, q) for q in QUANTILES}
     record |= {
         f"objectives.{objective.name}.{field}": getattr(objective, field)

@@ -111,8 +111,8 @@ def _find_mistake(foreign: ForeignResult) -> str | None:
         return f"{lengths}; as many of both are needed, and one at least"
     if not all(math.isfinite(rate) and 0 <= rate < 1e12 for rate in (*published, *consumed)):
         return "a rate is negative or not a number"
-    if sum(published) == 0:
-        return "nothing was published"
+    if round(STEP_S * sum(published)) == 0:
+        return "nothing was published: publishRate gives no whole message"
     if not 0 <= foreign.cpu_seconds < MAX_CPU_S:
         return f"cpuSecondsPerMessage {foreign.cpu_seconds} is no time from 0 to {MAX_CPU_S:g} s"
     if foreign.backlog and (len(foreign.backlog) != len(published) or not all(map(math.isfinite, foreign.backlog))):

@@ -203,7 +203,9 @@ def test_an_interrupted_run_goes_on_where_it_stopped(tmp_path, smoke):
     before = (store.folder / "trials.jsonl").read_bytes()
     run(whole, Site(), RunFolder(store.folder), ignore, options_in(tmp_path))
     assert (store.folder / "trials.jsonl").read_bytes().startswith(before)
-    assert [result.status for result in read_results(store.folder)] == ["measured", "measured"]
+    results = read_results(store.folder)  # of a busy machine they may be unstable
+    assert [result.message_bytes for result in results] == [100, 1000]
+    assert all(result.trials and result.status != "failed" for result in results)
     numbers = [(entry.cell, entry.measurement.planned.number) for entry in read_trials(store.folder)]
     assert len(numbers) == len(set(numbers))
 

@@ -190,3 +190,32 @@ def test_results_of_older_runs_get_the_kind_of_their_interval():
     assert (wide.status, wide.reason, wide.precision_reached) == ("measured", None, False)
     (bracket,) = name_intervals([spent], calibrated=False)
     assert (bracket.status, bracket.interval) == ("lower-bound", "bracket")  # its estimate is its low end
+
+
+def test_bounds_keep_the_error_of_the_map():
+    """The end of a bound may be wrong, too: its error follows from its estimate. All systems are equal."""
+    rng, false = random.Random(4), 0
+    for _ in range(MAPS):
+        results = []
+        for size in range(30):
+            middle = 100 * math.exp(rng.gauss(0, 0.2))
+            results.append(
+                result("a", middle * math.exp(-1.96 * 0.2), estimate=middle, status="lower-bound", size=100 + size)
+            )
+            other = 100 * math.exp(rng.gauss(0, 0.02))
+            results.append(result("b", other * math.exp(-1.96 * 0.02), other * math.exp(1.96 * 0.02), size=100 + size))
+        false += any(decision.kind == "leads" for decision in decide_points(results))
+    assert false <= MAX_FALSE
+
+
+@pytest.mark.parametrize("systems", [2, 6])
+def test_equal_systems_are_seldom_called_slower(systems):
+    """Nor is one of two called certainly slower where the other one does not lead."""
+    rng, false = random.Random(5), 0
+    for _ in range(MAPS):
+        middles = [100 * math.exp(rng.gauss(0, 0.05)) for _ in range(systems)]
+        ends = math.exp(1.96 * 0.05)
+        decision = decide(*(result(f"s{n}", middle / ends, middle * ends) for n, middle in enumerate(middles)))
+        false += len(decision.candidates) < systems
+        assert systems > 2 or len(decision.candidates) == (1 if decision.kind == "leads" else 2)
+    assert false <= MAX_FALSE

@@ -187,8 +187,39 @@ def test_a_backlog_that_a_burst_leaves_is_not_hopeless():
 
 def test_nothing_is_hopeless_in_the_first_two_seconds():
     """There is too little to look at."""
-    assert not followed(state(1000.0), 2.9, 0.0).is_hopeless(2.9)
-    assert followed(state(1000.0), 3.5, 0.0).is_hopeless(3.5)
+    assert not followed(state(1000.0), 2.9, 100.0).is_hopeless(2.9)
+    assert followed(state(1000.0), 3.5, 100.0).is_hopeless(3.5)
+
+
+def test_a_system_without_any_result_is_given_ten_seconds_more():
+    """It may have a long latency; its backlog tells nothing until then."""
+    trial, hopeless = state(1000.0), []
+    for row in range(1, 200):
+        trial.rows.add(row / 10, 100 * row, 100 * row, 0)
+        hopeless.append(trial.is_hopeless(row / 10))
+    assert not any(hopeless[:119])
+    assert all(hopeless[160:])
+
+
+@pytest.mark.parametrize("latency", [1.5, 3.0, 6.0])
+def test_a_latency_is_no_growth(latency):
+    """The backlog is rate x latency, whatever the capacity is."""
+    trial = state(1000.0)
+    for row in range(1, 300):
+        at = row / 10
+        trial.rows.add(at, int(1000 * at), int(1000 * at), max(0, int(1000 * (at - latency))))
+        assert not trial.is_hopeless(at)
+
+
+@pytest.mark.parametrize(("begin", "seconds"), [(2.5, 1.5), (5.0, 3.0), (10.0, 5.0)])
+def test_a_pause_that_a_system_makes_up_for_is_no_growth(begin, seconds):
+    """While it lasts nothing is known, and then the backlog falls: here ten times as fast as messages come."""
+    trial = state(1000.0)
+    for row in range(1, 300):
+        at = row / 10
+        done = min(at, begin) + max(0.0, 10 * (at - begin - seconds))
+        trial.rows.add(at, int(1000 * at), int(1000 * at), int(1000 * min(at, done)))
+        assert not trial.is_hopeless(at)
 
 
 def test_messages_that_wait_for_their_batch_are_no_backlog():

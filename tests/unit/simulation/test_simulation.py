@@ -188,6 +188,16 @@ def test_a_strategy_that_needs_no_series_runs_as_well():
 # --- the acceptance criteria
 
 
+@pytest.mark.parametrize("latency", [1.0, 2.0])
+def test_a_long_latency_is_no_overload(latency):
+    """Its messages wait, and are rate x latency; the interval holds the capacity as it does without."""
+    case = replace(SCENARIOS[0], traits=Traits(1000.0, latency=latency, warm_up=0.0), budget=75.0)
+    results = [run_search(case, seed, TwoCounter).result for seed in range(6)]
+    assert all(result.status == "measured" for result in results)
+    assert sum(result.low_hz <= 1000 <= result.high_hz for result in results) >= 5
+    assert all(result.low_hz > 800 for result in results)
+
+
 @pytest.mark.parametrize("case", SCENARIOS, ids=lambda case: case.name)
 def test_a_scenario_is_measured_within_its_bounds(case):
     """A few seeds of each scenario are measured; `bench certify` runs more."""
