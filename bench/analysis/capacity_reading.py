@@ -20,13 +20,12 @@ from msgspec.structs import replace
 
 from bench.analysis.first_result import steady_from
 from bench.analysis.stability import FEW_MESSAGES, IDLE_RATIO, Stability
-from bench.analysis.verdict import BACKLOG_GREW, BATCHES_GREW, PUSHED_BACK, Verdict
+from bench.analysis.verdict import BACKLOG_GREW, BATCHES_GREW, NOT_DRAINED, PUSHED_BACK, Verdict
 from bench.model.measurement import Measurement
 
 ReadingKind = Literal["estimate", "at least", "at most"]
 BACKLOG_REASONS = (BACKLOG_GREW, PUSHED_BACK, BATCHES_GREW)
-"""Reasons of a verdict "overloaded" that concern the backlog; any other reason is a breach of another objective. A
-trial that did not drain although its backlog had not grown misses a message: nothing says that the capacity is near."""
+"""Reasons of a verdict "overloaded" that concern the backlog; any other reason is a breach of another objective."""
 MIN_BATCHES = 3
 MAX_ESTIMATE_LOSS = 0.75
 """With a larger loss the few messages that were processed show no capacity."""
@@ -77,14 +76,18 @@ class Reading(Struct, frozen=True):
         return math.log(self.rate * (1 - fixed_share) / (self.ratio - fixed_share))
 
 
-def is_breach(verdict: Verdict, stability: Stability) -> bool:
+def is_breach(measurement: Measurement, verdict: Verdict, stability: Stability) -> bool:
     """Return whether a trial was overloaded for another reason than its backlog, such as a lost message."""
-    return verdict.word == "overloaded" and not is_of_backlog(verdict) and not stability.overloaded
+    return verdict.word == "overloaded" and not is_of_backlog(verdict, measurement) and not stability.overloaded
 
 
-def is_of_backlog(verdict: Verdict) -> bool:
-    """Return whether the reason of a verdict is that the backlog or the batches grew."""
-    return verdict.why in BACKLOG_REASONS
+def is_of_backlog(verdict: Verdict, measurement: Measurement) -> bool:
+    """Return whether the reason of a verdict is that the backlog or the batches grew.
+
+    A continuous system whose backlog did not grow misses a message where it did not drain: nothing says that its
+    capacity is near. The last batches of others take longer.
+    """
+    return verdict.why in BACKLOG_REASONS or (verdict.why == NOT_DRAINED and measurement.batch_interval > 0)
 
 
 def read_capacity(
@@ -112,7 +115,7 @@ def read_capacity(
 
 def _read(measurement: Measurement, verdict: Verdict, stability: Stability) -> Reading | None:
     rate, seconds = measurement.planned.rate, max(stability.seconds, 0.5)
-    if is_breach(verdict, stability):
+    if is_breach(measurement, verdict, stability):
         return Reading("at most", rate, seconds=seconds)
     estimate = _read_batches(measurement)
     if verdict.word == "overloaded" and (estimate is None or estimate.ratio < IDLE_RATIO):

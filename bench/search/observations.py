@@ -44,7 +44,9 @@ class Evidence:
         if measurement.planned.purpose not in SEARCH_PURPOSES:
             return None
         rate, last = measurement.planned.rate, self.steps[-1] if self.steps else None
-        if is_breach(verdict, stability) and not (last and _breaches(last) and last.measurement.planned.rate == rate):
+        if is_breach(measurement, verdict, stability) and not (
+            last and _breaches(last) and last.measurement.planned.rate == rate
+        ):
             return None
         before = sum(step.measurement.seconds for step in self.steps)
         known = measurement.warm_s if measurement.warm_s is not None else before
@@ -263,4 +265,4 @@ class Evidence:
 
 
 def _breaches(step: Step) -> bool:
-    return step.verdict.word == "overloaded" and not is_of_backlog(step.verdict)
+    return step.verdict.word == "overloaded" and not is_of_backlog(step.verdict, step.measurement)

@@ -66,7 +66,7 @@ class TwoCounter:
         step = Step(short, verdict, latency_of(measurement))
         evidence = Evidence(self.problem, self.parameters, (*known.steps, step), (*known.readings, reading))
         followed = measurement.ended in ("complete", "hopeless")
-        backlogged = verdict.word == "overloaded" and is_of_backlog(verdict)
+        backlogged = verdict.word == "overloaded" and is_of_backlog(verdict, measurement)
         valid = verdict.word != "invalid" and measurement.planned.purpose != "warm-up" and followed
         trials = (*self._trials, AssessedTrial(short, stability, backlogged=backlogged)) if valid else self._trials
         return TwoCounter(self.problem, self.parameters, self._assess, trials, evidence)

@@ -1,6 +1,8 @@
 """The functions that the PEs of the tests run."""
 
+import asyncio
 import os
+import time
 from pathlib import Path
 from typing import ClassVar
 
@@ -69,3 +71,19 @@ class Describe:
 
 def plain(message):
     """Do nothing."""
+
+
+class Hold:
+    """Waits with each message until there is a file `go`."""
+
+    def __init__(self, settings):
+        self._go = Path(settings["folder"]) / "go"
+
+    def __call__(self, message):
+        while not self._go.exists():
+            time.sleep(0.01)
+
+
+def cancel(message):
+    """Raise what does not derive from Exception."""
+    raise asyncio.CancelledError

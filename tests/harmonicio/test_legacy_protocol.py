@@ -4,6 +4,7 @@ import ast
 import http.client
 import json
 import socket
+import time
 from pathlib import Path
 
 import pytest
@@ -159,3 +160,28 @@ def test_a_worker_answers_as_the_legacy_ones_do(running_cluster):
         running_cluster.worker_port, "GET", "/docker?token=None&command=finished&c_name=x&short_id=0123456789ab"
     )
     assert status == 404
+
+
+def test_an_empty_message_is_not_lost_at_a_legacy_pe(cluster):
+    """It waits for a PE of ours; what is behind it is delivered."""
+    cluster.start_master()
+    pe = LegacyPe(cluster.port, "img")
+    with Connector(c_name="img", port=cluster.data_port) as connector:
+        for message in (b"", b"second"):
+            connector.send(message)
+            connector.flush()
+    wait_until(lambda: pe.received == [b"second"], "the message")
+    assert pe.registered.acquire(timeout=10)
+    verbose = json.loads(request(cluster.port, "GET", "/messagesQuery?token=None&command=verbose")[1])
+    assert verbose["MSG"] == {"img": 1}
+    pe.close()
+
+
+def test_the_time_of_an_idle_legacy_pe_is_in_unix_seconds(cluster):
+    """As that of the other entries."""
+    cluster.start_master()
+    pe = LegacyPe(cluster.port, "img")
+    assert pe.registered.acquire(timeout=10)
+    verbose = json.loads(request(cluster.port, "GET", "/messagesQuery?token=None&command=verbose")[1])
+    assert abs(verbose["CONTAINERS"]["img"][0]["last_upd"] - time.time()) < 60
+    pe.close()

@@ -16,6 +16,8 @@ from processes import LocalCluster, numbered, wait_until
 
 from frameworks.harmonicio.engine.connector import AsyncConnector, Connector
 from frameworks.harmonicio.engine.errors import UnreachableError
+from frameworks.harmonicio.engine.wire.control_messages import Hello
+from frameworks.harmonicio.engine.wire.frame import FrameKind, encode_control, encode_frame
 
 pytestmark = pytest.mark.real
 
@@ -252,3 +254,36 @@ def test_a_restarted_master_remembers_the_submitted_streams(running_cluster):
     (after,) = running_cluster.wait_pes(1)
     assert after["id"] == before["id"]
     assert running_cluster.operator.status()["streams"][0]["wanted"] == 1
+
+
+def test_a_pe_that_drains_is_shown_as_draining(running_cluster):
+    """Connectors get no lease of it any more; it ends once its message is processed."""
+    running_cluster.submit("Hold")
+    running_cluster.wait_pes(1)
+    with Connector(c_name="s", port=running_cluster.data_port, overflow="never") as connector:
+        connector.send(b"x")
+        running_cluster.operator.withdraw("s")
+        wait_until(lambda: [pe["state"] for pe in running_cluster.pes()] == ["draining"], "the state")
+        (running_cluster.numbers / "go").touch()
+    running_cluster.wait_pes(0)
+
+
+def test_a_frame_that_comes_again_is_counted_once(cluster):
+    """The total of queued messages is that of the queue."""
+    cluster.start_master()
+    frame = b"".join(encode_frame([b"x"], 1, 0, 0).buffers)
+    with socket.create_connection(("127.0.0.1", cluster.data_port), timeout=10) as sock:
+        sock.sendall(encode_control(FrameKind.HELLO, Hello("connector", "s", 1)) + 3 * frame)
+        wait_until(lambda: cluster.operator.status()["totals"]["queued_total"], "the message")
+        other = b"".join(encode_frame([b"y"], 1, 1, 0).buffers)
+        sock.sendall(other)
+        wait_until(lambda: cluster.operator.status()["streams"][0]["queued"] == 2, "the other message")
+    assert cluster.operator.status()["totals"]["queued_total"] == 2
+
+
+def test_a_worker_finds_its_master_by_the_environment(cluster):
+    """No file is needed for it."""
+    cluster.start_master()
+    cluster.environment |= {"HARMONICIO_MASTER_HOST": "127.0.0.1", "HARMONICIO_MASTER_PORT": str(cluster.port)}
+    cluster._start("worker", ["worker", "--port", str(cluster.worker_port)])
+    wait_until(lambda: cluster.operator.status()["workers"], "the worker")

@@ -40,6 +40,7 @@ TlsFolder = Annotated[
     typer.Option("--tls", metavar="FOLDER", help="Folder of certificates for mutual TLS.", envvar="HARMONICIO_TLS"),
 ]
 DEFAULT_MASTER = "127.0.0.1:8080"
+_MAX_DIGITS = 5
 
 
 @app.command(epilog="Example:  harmonicio master --state /var/lib/harmonicio --irm on")
@@ -78,7 +79,12 @@ def worker(
     config: ConfigFile = None,
     host: Annotated[str | None, typer.Option(help="Address to listen at; loopback when left out.")] = None,
     port: Annotated[int | None, typer.Option(help="Port of the control plane.")] = None,
-    master: MasterAddress = DEFAULT_MASTER,
+    master: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT", help=f"The master; {DEFAULT_MASTER} when left out.", envvar="HARMONICIO_MASTER"
+        ),
+    ] = None,
     tls: TlsFolder = None,
     allow: Annotated[
         list[str] | None, typer.Option(metavar="IMAGE", help="An image that may run here; * matches anything.")
@@ -93,11 +99,10 @@ def worker(
     from frameworks.harmonicio.engine.config import WorkerConfig, read_config
     from frameworks.harmonicio.engine.worker.service import run_worker
 
-    master_host, master_port = _address(master)
     flags: dict[str, Any] = {"host": host, "port": port, "runtime": runtime, "logs": logs, "allow": allow, "tls": tls,
                              "data_ports": data_ports.split(",") if data_ports else None}  # fmt: skip
-    if config is None or master != DEFAULT_MASTER:
-        flags |= {"master_host": master_host, "master_port": master_port}
+    if master is not None:
+        flags["master_host"], flags["master_port"] = _address(master)
     chosen = read_config(WorkerConfig, config, os.environ, flags)
     _serve("worker", run_worker(chosen), f"{chosen.host}:{chosen.port}")
 
@@ -257,7 +262,7 @@ def _operator(address: str, token: str, tls: str | None) -> "OperatorClient":
 
 def _address(text: str) -> tuple[str, int]:
     host, _, port = text.rpartition(":")
-    if not host or not port.isdigit() or not 0 < int(port) < 65536:
+    if not host or not port.isdecimal() or len(port) > _MAX_DIGITS or not 0 < int(port) < 65536:
         raise ConfigError(f"{text!r} is not an address; write host:port")
     return host.strip("[]"), int(port)
 

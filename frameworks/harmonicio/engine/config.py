@@ -15,12 +15,14 @@ import yaml
 from msgspec import Meta, Struct, field
 
 from frameworks.harmonicio.engine.errors import ConfigError
+from frameworks.harmonicio.engine.master.credit_policy import min_free_bytes
 from frameworks.harmonicio.engine.tls import server_context
 
 PREFIX = "HARMONICIO_"
 Port = Annotated[int, Meta(ge=0, le=65535)]
 Positive = Annotated[int, Meta(ge=1)]
 Seconds = Annotated[float, Meta(gt=0)]
+_SWITCHES = {"compat", "irm"}
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
@@ -152,6 +154,9 @@ def read_config(
         ConfigError: a setting is unknown or wrong; the text has its name, its value and what is allowed.
     """
     values: dict[str, Any] = _from_file(file) if file is not None else {}
+    for name in _SWITCHES & values.keys():
+        if isinstance(values[name], bool):  # YAML's on and off
+            values[name] = "on" if values[name] else "off"
     names = {one.name for one in msgspec.structs.fields(kind)}
     for name in names - {"tokens"}:
         if (text := environment.get(PREFIX + name.upper())) is not None:
@@ -169,11 +174,12 @@ def read_config(
         config = msgspec.convert(values, kind, strict=False)
     except msgspec.ValidationError as error:
         raise ConfigError(f"{file or 'configuration'}: {error}") from None
+    _check_tokens(config.tokens)
     _check_tls(config)
-    if isinstance(config, WorkerConfig) and config.pe_user is not None:
-        _check_pe_user(config.pe_user, config.runtime)
-    if isinstance(config, MasterConfig) and config.state is not None and config.spill is not None:
-        raise ConfigError("a master with a state keeps its queue there; leave spill out")
+    if isinstance(config, MasterConfig):
+        _check_queue(config)
+    else:
+        _check_pes(config)
     return config
 
 
@@ -192,6 +198,39 @@ def _from_file(file: Path) -> dict[str, Any]:
     if not isinstance(settings, dict | None):
         raise ConfigError(f"{file} is not a mapping of settings")
     return settings or {}
+
+
+def _check_tokens(tokens: Tokens) -> None:
+    """Raise ConfigError for tokens that no HTTP header can carry unchanged."""
+    for role in tokens.__struct_fields__:
+        token: str = getattr(tokens, role)
+        if not (token.isascii() and token.isprintable()) or token != token.strip():
+            raise ConfigError(
+                f"tokens: that of {role} has a line break, a space at an end, or another character than printable ASCII"
+            )
+
+
+def _check_queue(config: MasterConfig) -> None:
+    """Raise ConfigError for two folders of the queue, and for limits with which it would never give credit."""
+    if config.state is not None and config.spill is not None:
+        raise ConfigError("a master with a state keeps its queue there; leave spill out")
+    least = min_free_bytes(config.message_bytes)
+    in_memory = config.state is None and config.spill is None
+    for name in ("queue_bytes", "memory_bytes") if in_memory else ("queue_bytes",):
+        if (size := getattr(config, name)) < least:
+            raise ConfigError(
+                f"{name} is {size}, but at least {least} with a message_bytes of {config.message_bytes}: "
+                "nothing would ever be queued"
+            )
+
+
+def _check_pes(config: WorkerConfig) -> None:
+    """Raise ConfigError for a user or for ports that PEs cannot have."""
+    if config.pe_user is not None:
+        _check_pe_user(config.pe_user, config.runtime)
+    first, end = config.data_ports
+    if (first, end) != (0, 0) and not 0 < first < end:
+        raise ConfigError(f"data_ports {first},{end} has no port: the end is above the first; 0,0 stands for any port")
 
 
 def _check_tls(config: MasterConfig | WorkerConfig) -> None:

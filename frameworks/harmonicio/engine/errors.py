@@ -21,5 +21,9 @@ class RefusedError(HarmonicError):
     """A request that the other side understood and refused."""
 
 
+class MessageTooLongError(RefusedError):
+    """A message that is longer than every receiver accepts."""
+
+
 class UnreachableError(HarmonicError):
     """An address at which nothing answers."""

@@ -5,7 +5,7 @@ import json
 from typing import Any
 from urllib.parse import urlencode
 
-from frameworks.harmonicio.engine.errors import RefusedError, UnreachableError
+from frameworks.harmonicio.engine.errors import ConfigError, RefusedError, UnreachableError
 from frameworks.harmonicio.engine.tls import http_connection
 
 _TIMEOUT_S = 30.0
@@ -44,24 +44,41 @@ class OperatorClient:
 
     def withdraw(self, c_name: str, *, purge: bool = False) -> dict[str, Any]:
         """Drain the PEs of a stream; `purge` deletes its queued messages."""
-        return self._request("DELETE", "/v1/streams?" + urlencode({"c_name": c_name, "purge": int(purge)}))
+        return self._request("DELETE", "/v1/streams", query={"c_name": c_name, "purge": str(int(purge))})
 
     def stop(self, pe_id: str) -> dict[str, Any]:
         """Drain one PE."""
-        return self._request("DELETE", "/v1/pes?" + urlencode({"id": pe_id}))
+        return self._request("DELETE", "/v1/pes", query={"id": pe_id})
 
-    def _request(self, verb: str, path: str, body: object = None) -> dict[str, Any]:
+    def _request(
+        self, verb: str, path: str, body: object = None, *, query: dict[str, str] | None = None
+    ) -> dict[str, Any]:
+        where = f"{self._host}:{self._port}"
         headers = {"Authorization": f"Bearer {self._token}"} if self._token else {}
         connection = http_connection(self._host, self._port, _TIMEOUT_S, self._tls)
         try:
+            path = f"{path}?{urlencode(query)}" if query is not None else path
             connection.request(verb, path, json.dumps(body) if body is not None else None, headers)
             answer = connection.getresponse()
             data = answer.read()
         except (OSError, http.client.HTTPException) as error:
-            raise UnreachableError(f"no master answers at {self._host}:{self._port}: {error}; is it running?") from None
+            raise UnreachableError(f"no master answers at {where}: {error}; is it running?") from None
+        except ValueError:  # its text may have the token
+            text = f"no request to {where} can be made: its host, the token or a name has characters that do not fit"
+            raise ConfigError(text) from None
         finally:
             connection.close()
         if answer.status != 200:
             raise RefusedError(f"the master said {answer.status}: {data.decode(errors='replace')[:500]}")
-        decoded: dict[str, Any] = json.loads(data)
-        return decoded
+        return _decode(data, where)
+
+
+def _decode(data: bytes, where: str) -> dict[str, Any]:
+    """Return an answer; raises UnreachableError when it is none of a master."""
+    try:
+        decoded = json.loads(data)
+    except (ValueError, RecursionError):
+        decoded = None
+    if not isinstance(decoded, dict):
+        raise UnreachableError(f"what answers at {where} is no master, whose answers are JSON: {data[:60]!r}")
+    return decoded

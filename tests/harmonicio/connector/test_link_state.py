@@ -129,3 +129,12 @@ def test_the_time_between_attempts_grows_to_a_limit():
         waits.append(schedule.next_at - now)
         now = schedule.next_at
     assert waits == pytest.approx([*RETRY_INTERVALS_S, RETRY_INTERVALS_S[-1], RETRY_INTERVALS_S[-1]])
+
+
+def test_an_ack_of_a_part_of_a_frame_settles_nothing(state):
+    """The connection ends as after any invalid frame, and all its frames are sent again."""
+    for first in (0, 2):
+        state.unacked.add(sent(first))
+    with pytest.raises(ProtocolError, match="an ACK ends at 3, within the frame of messages 2 to 3"):
+        state.receive(decode(encode_ack(1, 0, 3, failed=0, credit=(3, 1000))))
+    assert (len(state.unacked), state.unacked.messages, state.unacked.bytes) == (2, 4, 200)

@@ -11,6 +11,7 @@ from stubs import ReceivedFrames, Stub
 from frameworks.harmonicio.engine.connector import Feeder, Options
 from frameworks.harmonicio.engine.connector.link import Link
 from frameworks.harmonicio.engine.connector.link_state import ANSWER_TIMEOUT_S, SILENCE_TIMEOUT_S
+from frameworks.harmonicio.engine.errors import MessageTooLongError
 from frameworks.harmonicio.engine.wire.connection import FrameConnection
 from frameworks.harmonicio.engine.wire.control_messages import Hello, Leases
 from frameworks.harmonicio.engine.wire.frame import FrameKind, encode_control
@@ -126,3 +127,45 @@ def test_a_pe_that_is_reached_again_is_sent_what_it_did_not_acknowledge(stubs):
         wait_until(lambda: (feeder.step(), came.look())[1], "the frame")
         assert [bytes(message) for message in came.frames[0].batch()] == [MESSAGE]
         assert (feeder.failed, feeder.redelivered) == (0, 0)
+
+
+def reach_all(feeder, master, *stubs, limits):
+    """Lease several PEs, which accept frames of these lengths; return the PEs' ends of their connections."""
+    known = len(feeder.watched_sockets())
+    master.sendall(encode_control(FrameKind.LEASES, Leases(10.0, [stub.address for stub in stubs])))
+    wait_until(lambda: (feeder.step(), len(feeder.watched_sockets()) == known + len(stubs))[1], "the connections")
+    socks = [stub.welcome(max_body_bytes=limit) for stub, limit in zip(stubs, limits, strict=True)]
+    wait_until(lambda: (feeder.step(), feeder.pes == len(stubs))[1], "the welcomes")
+    return socks
+
+
+def test_a_message_goes_to_a_pe_that_accepts_it(stubs, feeder):
+    """Another one has fewer unacknowledged messages, and a lower limit; what none accepts is refused."""
+    feeder.step()
+    with contextlib.ExitStack() as opened:
+        master = opened.enter_context(stubs[0].welcome())
+        socks = reach_all(feeder, master, *stubs[1:], limits=(10, 1000))
+        for sock in socks:
+            opened.enter_context(sock)
+        for _ in range(3):
+            assert feeder.offer([MESSAGE]) == 1
+        came = [ReceivedFrames(sock) for sock in socks]
+        wait_until(lambda: (feeder.step(), len(came[1].look()) == 3)[1], "three frames")
+        assert came[0].look() == []
+        with pytest.raises(MessageTooLongError, match="1000 at most"):
+            feeder.offer([bytes(1001)])
+
+
+def test_a_frame_is_sent_again_only_to_who_accepts_it(stubs):
+    """The other PE accepts each of its messages, and not the frame: the queue takes it."""
+    options = Options(c_name="s", port=stubs[0].address.port, credit_timeout=0.0, shared_memory=False)
+    with contextlib.closing(Feeder(options)) as feeder:
+        feeder.step()
+        with stubs[0].welcome() as master:
+            lost, other = reach_all(feeder, master, *stubs[1:], limits=(1000, len(MESSAGE)))
+            assert feeder.offer([MESSAGE] * 4) == 4
+            lost.close()
+            queued, came = ReceivedFrames(master), ReceivedFrames(other)
+            wait_until(lambda: (feeder.step(), queued.look() or len(came.look()) > 2)[1], "the frame")
+            assert [[frame.header.count for frame in one.look()] for one in (queued, came)] == [[2], [1, 1]]
+            other.close()

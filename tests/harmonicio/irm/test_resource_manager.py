@@ -63,3 +63,14 @@ def test_a_growing_queue_requests_volatile_pes():
     manager.predict({"s": 50}, 1.0)
     requests = [(one.c_name, one.image, one.volatile) for one in manager.requests.drain()]
     assert requests == [("s", "i", True)] * PAPER.large_scaleup_amount
+
+
+def test_a_forgotten_stream_has_no_requests_and_gets_none():
+    """Its packed requests leave their bins, and its queue requests nothing."""
+    manager = manage()
+    manager.request("s", image="i", volatile=False, num=2, size=0.5)
+    manager.pack()
+    manager.request("s", image="i", volatile=False, num=2, size=0.5)
+    manager.forget("s")
+    manager.predict({"s": 50}, 1.0)
+    assert (place(manager), manager.view()["waiting"], manager.packing.bins) == ([], 0, [])

@@ -168,3 +168,14 @@ def test_a_name_without_idle_legacy_pes_is_forgotten():
         registry.register_idle(pe("a", stream=str(number)))
         registry.remove_idle(pe("a", stream=str(number)))
     assert (registry.idle, registry.assigned) == ({}, {})
+
+
+def test_empty_messages_wait_for_a_pe_of_ours(caplog):
+    """A legacy PE cannot get them, and takes what is behind them; the log says so once."""
+    queue = MessageQueue(QueueLimits(), None)
+    for first, messages in ((0, [b""]), (1, [b"", b"a"]), (3, [b"b"])):
+        put(queue, first, messages)
+    assert contents(queue) == [b"a", b"b"]
+    assert contents(queue) == []
+    assert (queue.length("s"), caplog.text.count("an empty message of s waits")) == (2, 1)
+    assert [queue.take("s").header.size for _ in range(2)] == [0, 0]

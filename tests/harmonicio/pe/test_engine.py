@@ -3,10 +3,13 @@
 import socket
 import threading
 
+import pytest
 from processes import DEADLINE
 
 from frameworks.harmonicio.engine.pe.engine import Engine, EngineOptions
 from frameworks.harmonicio.engine.pe.function import UserFunction
+from frameworks.harmonicio.engine.wire.control_messages import Hello
+from frameworks.harmonicio.engine.wire.frame import FrameKind, encode_control
 
 MANY = 10_000
 """More than a pair of sockets holds bytes of."""
@@ -47,3 +50,22 @@ def test_accepting_many_raw_messages_never_blocks():
     engine.stop()
     engine.run()
     assert engine.function.processed == MANY
+
+
+@pytest.mark.parametrize(("c_name", "token"), [("other", "right"), ("s", "wrong")])
+def test_the_reason_of_a_refused_hello_is_logged(caplog, c_name, token):
+    """The token is not."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    options = EngineOptions(c_name="s", token="right", max_message_bytes=2**20)
+    engine = Engine(listener, UserFunction("pe_functions:plain", {}), options)
+    thread = threading.Thread(target=engine.run)
+    thread.start()
+    with socket.create_connection(listener.getsockname(), timeout=DEADLINE) as sock:
+        sock.sendall(encode_control(FrameKind.HELLO, Hello("connector", c_name, 1, token)))
+        while sock.recv(4096):
+            pass
+    engine.stop()
+    thread.join(DEADLINE)
+    reason = "token" if c_name == "s" else "this PE serves s, not other"
+    assert f"a Hello was refused: {reason}" in caplog.text
+    assert "wrong" not in caplog.text

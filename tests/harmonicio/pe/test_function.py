@@ -62,3 +62,8 @@ def test_an_idle_that_raises_is_not_called_again():
     function = UserFunction("pe_functions:Busy", {"wish": "raise"})
     assert [function.idle(), function.idle()] == [math.inf, math.inf]
     assert Busy.calls == ["idle"]
+
+
+def test_a_cancelled_error_does_not_end_the_pe():
+    """Its message has failed, as with any exception."""
+    assert UserFunction("pe_functions:cancel", {}).run(Batch(memoryview(b"x"), None, 1)) == 1

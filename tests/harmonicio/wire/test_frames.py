@@ -1,6 +1,7 @@
 """Frames arrive as they were sent, in pieces of any size; invalid data is an error of its connection only."""
 
 import socket
+from array import array
 
 import pytest
 from hypothesis import given
@@ -10,7 +11,14 @@ from frameworks.harmonicio.engine.connector.low_watermark import LowWatermark
 from frameworks.harmonicio.engine.errors import ProtocolError
 from frameworks.harmonicio.engine.wire.connection import FrameConnection
 from frameworks.harmonicio.engine.wire.control_messages import Hello
-from frameworks.harmonicio.engine.wire.frame import FrameKind, decode_ack, encode_ack, encode_control, encode_frame
+from frameworks.harmonicio.engine.wire.frame import (
+    FrameKind,
+    as_buffers,
+    decode_ack,
+    encode_ack,
+    encode_control,
+    encode_frame,
+)
 from frameworks.harmonicio.engine.wire.frame_reader import BufferPool, FrameReader
 from frameworks.harmonicio.engine.wire.handshake import Handshake
 from frameworks.harmonicio.engine.wire.literal import MAX_BYTES, read_literal, write_literal
@@ -173,3 +181,22 @@ def test_the_low_watermark_is_the_oldest_frame_that_is_not_settled(counts, chanc
             low_watermark.settle(first)
             open_firsts.discard(first)
         assert low_watermark.lowest(beyond) == min(open_firsts, default=beyond)
+
+
+def test_a_low_watermark_above_the_first_message_is_an_error():
+    """Its receiver would take the messages for old ones, and acknowledge and drop them."""
+    assert fed(b"".join(encode_frame([b"x"], 1, 5, 5).buffers), 100)
+    with pytest.raises(ProtocolError, match="a low watermark of 6 above the first message, 5"):
+        fed(b"".join(encode_frame([b"x"], 1, 5, 6).buffers), 100)
+
+
+def test_the_length_of_a_buffer_is_its_number_of_bytes():
+    """Whatever its items are; what has no buffer is no message."""
+    numbers = array("d", [1.0, 2.0])
+    buffers = [b"x", bytearray(b"y"), memoryview(numbers), memoryview(b"abcd")[::2], memoryview(array("d"))]
+    assert [len(one) for one in as_buffers(buffers)] == [1, 1, 16, 2, 0]
+    (frame,) = fed(b"".join(encode_frame(as_buffers([memoryview(numbers)]), 1, 0, 0).buffers), 100)
+    assert bytes(frame.body) == numbers.tobytes()
+    for wrong in (5, "text", None):
+        with pytest.raises(TypeError):
+            as_buffers([wrong])

@@ -49,12 +49,25 @@ def test_a_report_that_cannot_be_written_does_not_end_the_master(cluster):
 
 @pytest.mark.real
 def test_a_port_is_given_again_after_a_failed_start(cluster):
-    """After an invalid name and invalid settings the worker's only port is still free."""
+    """After settings that no process can be given, and invalid ones, the worker's only port is still free."""
     port = free_port()
     cluster.start_master()
     cluster.start_worker("--data-ports", f"{port},{port + 1}")
     create = "/docker?token=None&command=create"
-    asked_for = {"c_name": "a\0b", "image": "python:pe_functions:Record", "settings": {"folder": str(cluster.numbers)}}
-    assert request(cluster.worker_port, "POST", create, json.dumps(asked_for))[0] == 500
+    asked_for = {"c_name": "s", "image": "python:pe_functions:Record", "settings": {"folder": str(cluster.numbers)}}
+    too_long = {**asked_for, "settings": {"folder": "x" * 200_000}}
+    assert request(cluster.worker_port, "POST", create, json.dumps(too_long))[0] == 400
     assert request(cluster.worker_port, "POST", create, "{'c_name': 's', 'settings': {'a': {1}}}")[0] == 400
-    assert request(cluster.worker_port, "POST", create, json.dumps({**asked_for, "c_name": "s"}))[0] == 200
+    assert request(cluster.worker_port, "POST", create, json.dumps(asked_for))[0] == 200
+
+
+@pytest.mark.real
+def test_a_name_with_a_nul_is_refused(running_cluster):
+    """No process can be given it; master and worker say so in one line, and nothing is wanted."""
+    asked_for = json.dumps({"c_name": "a\0b", "image": "python:pe_functions:plain"})
+    create = "/docker?token=None&command=create"
+    status, said = request(running_cluster.port, "POST", "/v1/streams", asked_for)
+    assert (status, said) == (409, rb"'a\x00b' is no name of a stream or an image: it has a NUL")
+    status, said = request(running_cluster.worker_port, "POST", create, asked_for)
+    assert (status, b"it has a NUL" in said) == (400, True)
+    assert (running_cluster.operator.status()["streams"], "Traceback" in running_cluster.log()) == ([], False)

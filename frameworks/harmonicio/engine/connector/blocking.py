@@ -7,8 +7,8 @@ from types import TracebackType
 
 from frameworks.harmonicio.engine.connector.feeder import Feeder
 from frameworks.harmonicio.engine.connector.options import Options
-from frameworks.harmonicio.engine.errors import HarmonicError, UnreachableError
-from frameworks.harmonicio.engine.wire.frame import Buffer
+from frameworks.harmonicio.engine.errors import HarmonicError, MessageTooLongError, UnreachableError
+from frameworks.harmonicio.engine.wire.frame import Buffer, as_buffer, as_buffers
 from frameworks.harmonicio.engine.wire.tls_socket import StreamSocket
 
 _MAX_WAIT_S, _UNCONNECTED_WAIT_S = 0.05, 0.01
@@ -53,8 +53,14 @@ class Connector:
         return self._feeder
 
     def send(self, message: Buffer) -> None:
-        """Send one message; raises UnreachableError when it could not be sent within the timeout."""
-        self._lingering.append(bytes(message))
+        """Send one message.
+
+        Raises:
+            MessageTooLongError: it, or one before it that waited within `linger`, is too long, and is dropped alone.
+            UnreachableError: it could not be sent within the timeout.
+        """
+        message = bytes(as_buffer(message))
+        self._lingering.append(message)
         self._lingering_bytes += len(message)
         now = time.monotonic()
         if len(self._lingering) == 1:
@@ -63,6 +69,8 @@ class Connector:
         if now >= self._oldest + options.linger or self._lingering_bytes >= options.batch_bytes:
             try:
                 self._send_lingering()
+            except MessageTooLongError:
+                raise
             except HarmonicError:
                 self._lingering_bytes -= len(self._lingering.pop())  # its caller is told; those before it wait
                 raise
@@ -70,7 +78,7 @@ class Connector:
     def send_many(self, messages: Iterable[Buffer]) -> None:
         """Send messages, which share frames; do not change mutable ones (a bytearray) until this returns."""
         self._send_lingering()
-        self._send_all(_Unsent(messages if isinstance(messages, list | tuple) else list(messages), self._feeder))
+        self._send_all(_Unsent(as_buffers(messages), self._feeder))
 
     def flush(self) -> None:
         """Wait until everything is acknowledged; raises UnreachableError after the timeout without progress."""
@@ -87,6 +95,9 @@ class Connector:
         unsent = _Unsent(self._lingering, self._feeder)
         try:
             self._send_all(unsent)
+        except MessageTooLongError:
+            unsent.skip()
+            raise
         finally:  # after an error the next call goes on with the rest, which `send` had taken
             self._lingering = unsent.rest()
             self._lingering_bytes = sum(map(len, self._lingering))
@@ -138,6 +149,10 @@ class _Unsent:
         """Offer the rest to the feeder; return whether all messages are taken."""
         self._next = self._feeder.offer(self._messages, self._next)
         return self._next >= len(self._messages)
+
+    def skip(self) -> None:
+        """Drop the first message that is not taken."""
+        self._next += 1
 
     def rest(self) -> list[Buffer]:
         """Return the messages that are not taken."""

@@ -9,7 +9,7 @@ from types import TracebackType
 from frameworks.harmonicio.engine.connector.feeder import Feeder
 from frameworks.harmonicio.engine.connector.options import Options
 from frameworks.harmonicio.engine.errors import RefusedError, UnreachableError
-from frameworks.harmonicio.engine.wire.frame import Buffer
+from frameworks.harmonicio.engine.wire.frame import Buffer, as_buffers
 from frameworks.harmonicio.engine.wire.tls_socket import StreamSocket
 
 _MAX_WAIT_S = 0.05
@@ -86,7 +86,7 @@ class AsyncConnector:
 
     async def send_many(self, messages: Iterable[Buffer]) -> None:
         """Send messages, which share frames; raises UnreachableError after the timeout without progress."""
-        waiting, at, since = list(map(bytes, messages)), 0, time.monotonic()
+        waiting, at, since = list(map(bytes, as_buffers(messages))), 0, time.monotonic()
         while True:
             at = self._feeder.offer(waiting, at)
             if at >= len(waiting):

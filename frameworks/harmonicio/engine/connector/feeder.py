@@ -16,7 +16,7 @@ from frameworks.harmonicio.engine.connector.link import Link
 from frameworks.harmonicio.engine.connector.link_set import LinkSet, TakenBack
 from frameworks.harmonicio.engine.connector.link_state import Settled
 from frameworks.harmonicio.engine.connector.options import Options
-from frameworks.harmonicio.engine.errors import RefusedError
+from frameworks.harmonicio.engine.errors import MessageTooLongError, RefusedError
 from frameworks.harmonicio.engine.observer import Hop, Observer, ack_transfer, data_transfer, lease_transfer
 from frameworks.harmonicio.engine.tls import client_context
 from frameworks.harmonicio.engine.wire.control_messages import Hello, Leases, NodeAddress
@@ -105,21 +105,24 @@ class Feeder:
             The index of the first message that was not taken.
 
         Raises:
-            RefusedError: the first message is longer than its receiver accepts; no message is taken then.
+            MessageTooLongError: the first message is longer than any receiver accepts; no message is taken then.
         """
         state, taken = self._state, start
         while (
             taken < len(messages) and not state.to_resend and self._unacked_bytes() < self._options.max_in_flight_bytes
         ):
             size = len(messages[taken])
-            link = self._choose_link(size, time.monotonic())
-            if link is None:
-                break
-            if size > link.state.max_body_bytes:
+            link = self._choose_link(size, size, time.monotonic())
+            most = self._most_accepting() or link if link is None or link is self._master else link
+            if most is not None and size > most.state.max_body_bytes:
                 if taken > start:
                     break  # the next call refuses it: the caller must learn first what was taken
-                where, limit = f"{link.address.host}:{link.address.port}", link.state.max_body_bytes
-                raise RefusedError(f"a message of {size} bytes: {where} accepts {limit} at most (its message_bytes)")
+                where, limit = f"{most.address.host}:{most.address.port}", most.state.max_body_bytes
+                raise MessageTooLongError(
+                    f"a message of {size} bytes: {where} accepts {limit} at most (its message_bytes)"
+                )
+            if link is None:
+                break
             frame = self._encode(messages, taken, link)
             state.add(frame)
             self._send(link, frame)
@@ -163,15 +166,27 @@ class Feeder:
         if self._memory is not None:
             self._memory.close()
 
-    def _choose_link(self, message_bytes: int, now: float) -> Link | None:
-        """Return the link with credit and the fewest unacknowledged messages; the master's on overflow."""
-        free = [link for link in self._links if link.available(message_bytes) > 0]
+    def _choose_link(self, size: int, message_bytes: int, now: float) -> Link | None:
+        """Return the link with credit and the fewest unacknowledged messages; the master's on overflow.
+
+        Args:
+            size: length of the body, which a PE must accept; that the master does is for the caller to see.
+            message_bytes: length of each message in it.
+            now: monotonic seconds.
+        """
+        able = [link for link in self._links if link.ready and size <= link.state.max_body_bytes]
+        free = [link for link in able if link.available(message_bytes) > 0]
         if free:
             self._overflow.last_credit = now
             return min(free, key=lambda link: link.state.unacked.messages)
-        if not self._overflow.allows(now, self.pes):
+        if not self._overflow.allows(now, len(able)):
             return None
         return self._master if self._master.available(message_bytes) else None
+
+    def _most_accepting(self) -> Link | None:
+        """Return the link to the PE that accepts the longest messages; None where there is no PE."""
+        ready = (link for link in self._links if link.ready)
+        return max(ready, key=lambda link: link.state.max_body_bytes, default=None)
 
     def _encode(self, messages: Sequence[Buffer], start: int, link: Link) -> EncodedFrame:
         """Return a frame of as many of the messages from `start` on as fit the options and the link."""
@@ -202,8 +217,9 @@ class Feeder:
     def _resend(self, now: float) -> None:
         to_resend = self._state.to_resend
         while to_resend:
-            link = self._choose_link(to_resend[0].size // to_resend[0].count, now)
-            if link is None:
+            size, count = to_resend[0].size, to_resend[0].count
+            link = self._choose_link(size, size // count, now)
+            if link is None or size > link.state.max_body_bytes:
                 break
             self._send(link, to_resend.popleft())
 

@@ -48,13 +48,21 @@ class UnackedFrames:
         self.bytes += frame.size
 
     def settle(self, session: int, first: int, count: int) -> list[EncodedFrame]:
-        """Remove the frames of an acknowledged range, and return them."""
-        at, settled = first, list[EncodedFrame]()
-        while at < first + count and (frame := self._frames.pop((session, at), None)) is not None:
+        """Remove the frames of an acknowledged range, and return them.
+
+        Raises:
+            ProtocolError: the range ends within a frame; none is removed then.
+        """
+        at, end, settled = first, first + count, list[EncodedFrame]()
+        while at < end and (frame := self._frames.get((session, at))) is not None:
             at += frame.count
+            settled.append(frame)
+        if at > end:
+            raise ProtocolError(f"an ACK ends at {end}, within the frame of messages {settled[-1].first} to {at - 1}")
+        for frame in settled:
+            del self._frames[session, frame.first]
             self.bytes -= frame.size
             self.messages -= frame.count
-            settled.append(frame)
         return settled
 
     def frames(self) -> Iterable[EncodedFrame]:
@@ -152,7 +160,7 @@ class LinkState:
             The frames that an ACK settles, or Leases, or a Welcome: then all unacknowledged frames must be sent again.
 
         Raises:
-            ProtocolError: the frame does not belong here.
+            ProtocolError: the frame does not belong here, or acknowledges a part of a frame.
             EOFError: another instance answers at the address, which does not know the unacknowledged frames.
         """
         match frame.header.kind:

@@ -45,6 +45,10 @@ class RequestQueue:
         self._waiting.append(replace(request, ttl=request.ttl - 1))
         return True
 
+    def forget(self, c_name: str) -> None:
+        """Remove the requests for PEs of a stream."""
+        self._waiting = deque(request for request in self._waiting if request.c_name != c_name)
+
     def drain(self) -> list[PeRequest]:
         """Remove and return all requests."""
         drained, self._waiting = list(self._waiting), deque()

@@ -59,6 +59,19 @@ class ResourceManager:
         for _ in range(num):
             self.requests.add(c_name, image=image, volatile=volatile, size=size or self.profiler.size(c_name))
 
+    def forget(self, c_name: str) -> None:
+        """Drop a stream and the requests for its PEs; those that run leave their bins when they end."""
+        self._images.pop(c_name, None)
+        self._predictors.pop(c_name, None)
+        self.requests.forget(c_name)
+        for request in [one for one, _ in self._packed if one.c_name == c_name]:
+            self.forget_request(request)
+        self._packed = [(one, index) for one, index in self._packed if one.c_name != c_name]
+
+    def forget_request(self, request: PeRequest) -> None:
+        """Take a request out of its bin without a retry."""
+        self.packing.remove(request.key)
+
     def follow(
         self, registered: list[str], busy: set[str], pes: Collection[str], ended: Collection[str], now: float
     ) -> None:

@@ -11,7 +11,7 @@ from itertools import count
 
 from msgspec import Struct
 
-from frameworks.harmonicio.engine.errors import RefusedError
+from frameworks.harmonicio.engine.errors import HarmonicError, RefusedError, UnreachableError
 from frameworks.harmonicio.engine.http import can_be_host
 from frameworks.harmonicio.engine.master.fleet import Fleet, StreamSpec
 from frameworks.harmonicio.engine.master.irm_loop import IrmLoop
@@ -64,9 +64,12 @@ class Coordinator:
         if pe.state == "gone":
             self.record_pe_end(pe.address.id, pe.c_name)
             return False
+        withdrawn = self.fleet.started_for(pe.address.id) == pe.c_name and not self.was_requested(pe.c_name)
+        if withdrawn:  # it was silent when its stream was, and nobody could end it
+            pe.state = "draining"
         if self.registry.record_heartbeat(pe, time.monotonic()):
             self._on_pes_changed(pe.c_name)
-        return pe.address.id not in self.registry.ended
+        return not withdrawn and pe.address.id not in self.registry.ended
 
     def record_report(self, worker: RegisteredWorker) -> None:
         """Record the report of a worker; PEs whose containers have exited have ended."""
@@ -108,12 +111,25 @@ class Coordinator:
         return c_name in self.fleet.desired or (self.irm is not None and self.irm.knows(c_name))
 
     async def withdraw(self, c_name: str, *, purge: bool) -> dict[str, int]:
-        """Drain and end the PEs of a stream; `purge` deletes its queued messages. Return how many of each."""
+        """Drain and end the PEs of a stream; `purge` deletes its queued messages. Return how many of each.
+
+        Raises:
+            UnreachableError: some PEs could not be told to end; the messages are deleted all the same.
+        """
         self.fleet.forget(c_name)
+        if self.irm is not None:
+            self.irm.forget(c_name)
         pes = [pe.address.id for pe in self.registry.pes.values() if pe.c_name == c_name]
         pes += [pe_id for pe_id, (name, _, _) in self.fleet.starting.items() if name == c_name]
-        await asyncio.gather(*(self.fleet.stop(pe_id) for pe_id in pes))
-        return {"stopped": len(pes), "purged": self.queue.purge(c_name) if purge else 0}
+        purged = self.queue.purge(c_name) if purge else 0
+        results = await asyncio.gather(*(self.fleet.stop(pe_id) for pe_id in pes), return_exceptions=True)
+        failed = [result for result in results if result is not None]
+        if failed:
+            if (bug := next((one for one in failed if not isinstance(one, HarmonicError)), None)) is not None:
+                raise bug
+            deleted = f"; {purged} messages were deleted" if purge else ""
+            raise UnreachableError(f"{len(failed)} of {len(pes)} PEs were not told to end: {failed[0]}{deleted}")
+        return {"stopped": len(pes), "purged": purged}
 
 
 def _number(value: object) -> float | None:

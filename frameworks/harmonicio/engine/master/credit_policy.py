@@ -6,11 +6,16 @@ PAUSE_S = 1.0
 """Time without credit after the journal failed: a rejected connector reconnects at once and sends everything again."""
 
 
+def min_free_bytes(max_message_bytes: int) -> int:
+    """Return the free bytes of a queue below which it gives no credit."""
+    return min(max_message_bytes, MAX_CREDIT[1])
+
+
 class CreditPolicy:
     """Shares the free space of the queue out to the connections, and knows what was announced to them."""
 
     def __init__(self, max_message_bytes: int) -> None:
-        self._min_bytes = min(max_message_bytes, MAX_CREDIT[1])
+        self._min_bytes = min_free_bytes(max_message_bytes)
         self._announced_bytes = 0
         self._paused_until = 0.0
 

@@ -159,7 +159,7 @@ class Dispatcher:
 
     async def _deliver_to_legacy_pes(self) -> None:
         """Contact legacy PEs that wait for a connection: they poll only after a message."""
-        while self._queue.peek(self._c_name) is not None and not self._registry.addresses(self._c_name):
+        while not self._registry.addresses(self._c_name) and self._queue.peek_message(self._c_name) is not None:
             pe = self._registry.assign_idle(self._c_name, time.monotonic())
             if pe is None:
                 return

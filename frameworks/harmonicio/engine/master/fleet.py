@@ -2,6 +2,7 @@
 
 import json
 import logging
+import math
 import os
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,9 @@ from msgspec import Struct
 from frameworks.harmonicio.engine.errors import HarmonicError, RefusedError, UnreachableError
 from frameworks.harmonicio.engine.http import base_url
 from frameworks.harmonicio.engine.master.registry import RegisteredWorker, Registry
+from frameworks.harmonicio.engine.master.restart_delay import RestartDelay
 from frameworks.harmonicio.engine.tls import client_context
+from frameworks.harmonicio.engine.wire.control_messages import check_names
 from frameworks.harmonicio.engine.wire.literal import read_literal
 
 logger = logging.getLogger(__name__)
@@ -69,49 +72,68 @@ class Fleet:
         """PEs that were started and have sent no heartbeat yet: stream, worker, deadline"""
         self.problems: dict[str, str] = {}
         """why PEs of a stream could not be started"""
+        self._restarts = RestartDelay()
         self._ends_surplus = ends_surplus
         self._surplus_since: dict[str, float] = {}
 
     def submit(self, spec: StreamSpec) -> None:
         """Set the desired PEs of a stream."""
         self.desired[spec.c_name] = spec
+        self._restarts.forget(spec.c_name)
         self._save()
 
     def forget(self, c_name: str) -> None:
         """Want no PEs of a stream any more."""
         self.desired.pop(c_name, None)
+        self._restarts.forget(c_name)
         self.problems.pop(c_name, None)
         self._save()
 
     async def reconcile(self, now: float) -> None:
         """Start missing PEs, and end those that are too many for long.
 
-        Those that cannot be started are in `problems`, and tried again at the next call.
+        Those that cannot be started are in `problems`, and tried again at the next call; those that end soon after
+        their start are started again after a delay.
         """
         for pe_id, (_, _, deadline) in list(self.starting.items()):
             if pe_id in self._registry.pes or pe_id in self._registry.ended or now > deadline:
                 del self.starting[pe_id]
+        for c_name in self._restarts.record_ends(self._registry.ended, now):
+            logger.warning("%s: %s", c_name, self._restarts.problem(c_name, now))
+        self._restarts.record_running(self._registry.pes, now)
         for spec in list(self.desired.values()):
             if self._ends_surplus:
                 await self._end_surplus(spec, now)
-            present = sum(pe.c_name == spec.c_name and pe.state != "draining" for pe in self._registry.pes.values())
-            present += sum(c_name == spec.c_name for c_name, _, _ in self.starting.values())
-            for _ in range(spec.num - present):
-                if self.desired.get(spec.c_name) is not spec:  # withdrawn or changed while a worker was asked
-                    break
-                worker = self._least_loaded()
-                if worker is None:
-                    self.problems[spec.c_name] = "no worker has reported"
-                    break
-                try:
-                    pe_id = await self.start(spec, worker, now)
-                    self.problems.pop(spec.c_name, None)
-                    if spec.c_name not in self.desired and pe_id in self.starting:
-                        await self.stop(pe_id)
-                except HarmonicError as error:
-                    self.problems[spec.c_name] = str(error)
-                    logger.warning("%s could not be started: %s", spec.c_name, error)
-                    break
+            if self._restarts.may_start(spec.c_name, now):
+                await self._start_missing(spec, now)
+
+    async def _start_missing(self, spec: StreamSpec, now: float) -> None:
+        present = sum(pe.c_name == spec.c_name and pe.state != "draining" for pe in self._registry.pes.values())
+        present += sum(c_name == spec.c_name for c_name, _, _ in self.starting.values())
+        for _ in range(spec.num - present):
+            if self.desired.get(spec.c_name) is not spec:  # withdrawn or changed while a worker was asked
+                break
+            worker = self._least_loaded()
+            if worker is None:
+                self.problems[spec.c_name] = "no worker has reported"
+                break
+            try:
+                pe_id = await self.start(spec, worker, now)
+                self.problems.pop(spec.c_name, None)
+                if spec.c_name not in self.desired and pe_id in self.starting:
+                    await self.stop(pe_id)
+            except HarmonicError as error:
+                self.problems[spec.c_name] = str(error)
+                logger.warning("%s could not be started: %s", spec.c_name, error)
+                break
+
+    def problem(self, c_name: str, now: float) -> str:
+        """Return why PEs of a stream are missing; an empty text where nothing is known to be wrong."""
+        return self.problems.get(c_name) or self._restarts.problem(c_name, now)
+
+    def started_for(self, pe_id: str) -> str:
+        """Return the stream for which this fleet has started a PE; an empty text for others, or once told to end."""
+        return self._restarts.stream_of(pe_id)
 
     def postpone(self, seconds: float) -> None:
         """Wait longer for PEs that were started: for so long the master itself did not run."""
@@ -164,6 +186,8 @@ class Fleet:
         pe_id = (await self._request(worker, "POST", "create", body=body)).strip()
         if len(pe_id) == _ID_CHARACTERS:  # a legacy worker answers Okay: its PE registers itself
             self.starting[pe_id] = (spec.c_name, f"{worker.node_addr}:{worker.node_port}", now + START_TIMEOUT_S)
+            # a volatile PE may end at any time
+            self._restarts.record_start(pe_id, spec.c_name, -math.inf if spec.volatile else now)
         return pe_id
 
     async def stop(self, pe_id: str) -> None:
@@ -175,6 +199,7 @@ class Fleet:
             raise UnreachableError(f"the worker of {pe_id} is not known; is {pe_id} one of the list?")
         await self._request(worker, "DELETE", "remove", short_id=pe_id)
         self.starting.pop(pe_id, None)
+        self._restarts.record_stop(pe_id)
 
     def _least_loaded(self) -> RegisteredWorker | None:
         """Return the worker with the fewest PEs."""
@@ -202,7 +227,8 @@ class Fleet:
                     raise RefusedError(f"worker {worker.node_name} said {answer.status}: {text[:500]}")
                 return text
         except (aiohttp.ClientError, TimeoutError) as error:
-            raise UnreachableError(f"worker {worker.node_name} at {url} does not answer: {error}") from None
+            reason = str(error) or type(error).__name__  # that of a timeout is empty
+            raise UnreachableError(f"worker {worker.node_name} at {url} does not answer: {reason}") from None
 
     def _load(self) -> dict[str, StreamSpec]:
         if self._file is None or not self._file.exists():
@@ -229,7 +255,8 @@ def read_stream_spec(text: bytes) -> StreamSpec:
     """Return the spec in the body of a request; raises RefusedError when it is not valid."""
     try:
         spec = msgspec.convert(read_literal(text), StreamSpec, strict=False)
-    except (HarmonicError, msgspec.ValidationError) as error:
+        check_names(spec.c_name, spec.image)
+    except (HarmonicError, ValueError) as error:  # a ValidationError is a ValueError
         raise RefusedError(str(error)) from None
     if not 0 < len(spec.c_name) <= _MAX_NAME_CHARACTERS or not 0 <= spec.num <= _MAX_PES:
         raise RefusedError("c_name has 1 to 999 characters, num is 0 to 10000")

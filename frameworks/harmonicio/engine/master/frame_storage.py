@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from frameworks.harmonicio.engine.master.journal import Journal, RecordLocation
-from frameworks.harmonicio.engine.wire.frame import Buffer, FrameHeader
+from frameworks.harmonicio.engine.wire.frame import EQUAL, Buffer, FrameHeader
 
 logger = logging.getLogger(__name__)
 
@@ -25,6 +25,11 @@ class QueuedFrame:
     def key(self) -> tuple[int, int]:
         """Return the session and the first number, by which an acknowledgement names it."""
         return self.header.session, self.header.first
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether all its messages are empty: the legacy protocol cannot carry them."""
+        return self.header.size == (0 if self.header.flags & EQUAL else 4 * self.header.count)
 
 
 class FrameStorage:

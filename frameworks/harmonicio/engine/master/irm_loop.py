@@ -33,8 +33,13 @@ class IrmLoop:
             spec.c_name, image=spec.image, volatile=spec.volatile, num=spec.num, size=spec.cpu_share or None
         )
 
+    def forget(self, c_name: str) -> None:
+        """Start no PEs of a stream any more."""
+        self._specs.pop(c_name, None)
+        self._manager.forget(c_name)
+
     def knows(self, c_name: str) -> bool:
-        """Return whether PEs of a stream were ever requested."""
+        """Return whether PEs of a stream were requested, and it was not withdrawn since."""
         return c_name in self._specs
 
     def view(self) -> dict[str, Any]:
@@ -82,7 +87,10 @@ class IrmLoop:
     async def _start(self, placement: PePlacement, now: float) -> None:
         """Start a PE on its worker; otherwise its request is retried."""
         request, worker = placement.request, self._registry.workers.get(placement.worker)
-        spec = self._specs[request.c_name]
+        spec = self._specs.get(request.c_name)
+        if spec is None:  # withdrawn while another PE was started
+            self._manager.forget_request(request)
+            return
         if worker is not None:
             with contextlib.suppress(HarmonicError):
                 started = StreamSpec(

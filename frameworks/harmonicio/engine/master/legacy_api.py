@@ -99,7 +99,7 @@ class LegacyApi:
         address = NodeAddress(pe_id, query["batch_addr"], int(port))
         pe = RegisteredPe(address, c_name, worker="", last_heartbeat=time.monotonic(), state="idle")
         queue, registry = self._coordinator.queue, self._coordinator.registry
-        if queue.peek(c_name) is None:
+        if queue.peek_message(c_name) is None:
             registry.register_idle(pe)
             return text("No item in queue")
         if int(status) != 0:
@@ -191,5 +191,5 @@ def _describe_idle(c_name: str, pe: RegisteredPe) -> dict[str, Any]:
         "batch_port": pe.address.port,
         "batch_status": 0,
         "c_name": c_name,
-        "last_upd": int(pe.last_heartbeat),
+        "last_upd": int(time.time() - time.monotonic() + pe.last_heartbeat),
     }

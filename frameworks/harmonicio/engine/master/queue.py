@@ -4,6 +4,7 @@ A frame waits, or is out (and waits again when it is not acknowledged), or is do
 bodies beyond the memory limit are left on the disk and read when their turn comes (`frame_storage`).
 """
 
+import logging
 import random
 from collections import OrderedDict, deque
 from collections.abc import Iterator, Sequence
@@ -26,6 +27,8 @@ from frameworks.harmonicio.engine.wire.frame import (
 )
 from frameworks.harmonicio.engine.wire.sequence_ranges import SequenceRanges
 
+logger = logging.getLogger(__name__)
+
 MAX_STREAMS, MAX_SESSIONS = 10_000, 4096
 
 
@@ -38,6 +41,8 @@ class StreamQueue:
     received: "OrderedDict[int, SequenceRanges]" = field(default_factory=OrderedDict)
     messages: int = 0
     bytes: int = 0
+    empty_logged: bool = False
+    """whether the log says that an empty message cannot go to a legacy PE"""
 
 
 @dataclass(slots=True)
@@ -162,13 +167,13 @@ class MessageQueue:
         self._add_own(c_name, [message], MAX_BODY_BYTES, limited=limited)
 
     def take_message(self, c_name: str) -> tuple[QueuedFrame, bytes] | None:
-        """Return the oldest message alone, for a legacy PE, with its frame; a batch is split first.
+        """Return the oldest message that is not empty, for a legacy PE, with its frame; a batch is split first.
 
         The frame is out until `done` or `put_back`.
         """
-        if (oldest := self.peek(c_name)) is not None and oldest.header.count > 1:
+        while (oldest := self.peek_message(c_name)) is not None and oldest.header.count > 1:
             self.split(c_name, 1)
-        frame = self.take(c_name)
+        frame = self.take(c_name) if oldest is not None else None
         if frame is None:
             return None
         try:
@@ -176,6 +181,24 @@ class MessageQueue:
         except OSError:  # of the journal
             self.put_back(c_name, frame.key)
             raise
+
+    def peek_message(self, c_name: str) -> QueuedFrame | None:
+        """Return the oldest waiting frame that has a message for a legacy PE: one that is not empty.
+
+        Empty messages before it, which wait for a PE of ours, wait behind it from now on. None when there is no other.
+        """
+        while (oldest := self.peek(c_name)) is not None and oldest.is_empty:
+            stream = self.streams[c_name]
+            index = next((at for at, frame in enumerate(stream.waiting) if not frame.is_empty), None)
+            if index is None:
+                if not stream.empty_logged:
+                    logger.warning("an empty message of %s waits for a PE of ours: legacy PEs cannot get it", c_name)
+                stream.empty_logged = True
+                return None
+            frame = stream.waiting[index]
+            del stream.waiting[index]
+            stream.waiting.appendleft(frame)
+        return oldest
 
     def split(self, c_name: str, max_messages: int, max_bytes: int = MAX_BODY_BYTES) -> None:
         """Split the oldest frame into several, which wait in its position.

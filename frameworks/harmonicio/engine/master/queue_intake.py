@@ -39,12 +39,12 @@ class QueueIntake:
         )  # fmt: skip
         frame.batch()  # raises ProtocolError when lengths and body do not agree
         try:
-            self._queue.add(c_name, head, frame.body)
+            added = self._queue.add(c_name, head, frame.body)
         except RefusedError as error:
             raise ProtocolError(f"a frame cannot be queued: {error}") from None
         except OSError as error:
             raise RefusedError(f"the journal takes nothing: {error}") from None
-        self.accepted += header.count
+        self.accepted += header.count if added else 0
 
     def add_raw(self, data: bytes) -> str:
         """Add a message of the legacy protocol: three digits, the length of the name; the name; the message.

@@ -136,7 +136,7 @@ async def run_master(config: MasterConfig) -> AsyncIterator[Master]:
     async with AsyncExitStack() as stack:
         try:
             master = await _open(config, stack)
-        except OSError as error:
+        except (OSError, UnicodeError) as error:  # UnicodeError: of a host such as a..b
             ports = f"{config.host}:{config.port} and {config.data_port}"
             raise ConfigError(f"the master cannot listen at {ports}: {error}") from None
         stack.push_async_callback(master.dispatchers.close)

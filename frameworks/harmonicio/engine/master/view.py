@@ -19,7 +19,7 @@ def build_tables(registry: Registry, queue: MessageQueue, fleet: Fleet, now: flo
                 "wanted": fleet.desired[name].num if name in fleet.desired else 0,
                 "pes": sum(pe.c_name == name for pe in registry.pes.values()),
                 "queued": lengths.get(name, 0),
-                "problem": fleet.problems.get(name, ""),
+                "problem": fleet.problem(name, now),
             }
             for name in names
         ],

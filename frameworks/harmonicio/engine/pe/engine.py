@@ -171,7 +171,7 @@ class Engine:
             reason = "refused: token"
         if reason:
             connection.frames.send([encode_control(FrameKind.BYE, Bye(reason))])
-            raise ProtocolError("a Hello was refused")
+            raise ProtocolError(f"a Hello was {reason}")
         credit = self.state.window.share(len(self._connections))
         connection.welcome(hello, self._instance, credit, options.max_message_bytes)
 

@@ -76,7 +76,7 @@ class UserFunction:
         try:
             seconds = self._idle()
             return math.inf if seconds is None else max(0.0, float(seconds))
-        except (Exception, SystemExit):
+        except BaseException:  # also SystemExit and CancelledError: nothing that a function raises ends its PE
             self._idle = _do_nothing
             logger.exception("the function's idle() raised an exception, and is not called any more")
             return math.inf
@@ -85,13 +85,13 @@ class UserFunction:
         """Call its `close`, once everything is processed."""
         try:
             self._close()
-        except (Exception, SystemExit):
+        except BaseException:  # also SystemExit and CancelledError: nothing that a function raises ends its PE
             logger.exception("the function's close() raised an exception")
 
     def _succeeds(self, argument: Batch | memoryview) -> bool:
         try:
             self._call(argument)
-        except (Exception, SystemExit):
+        except BaseException:  # also SystemExit and CancelledError: nothing that a function raises ends its PE
             if self.failed < _MAX_LOGGED:
                 logger.exception("the function raised an exception")
             return False

@@ -45,7 +45,7 @@ class Registration:
         reached = True
         while not self._stopped.is_set():
             try:
-                status, answer = self._send("draining" if self.left_idle else "running")
+                status, answer = self._send("draining" if self._engine.state.draining else "running")
                 reached = True
             except (OSError, http.client.HTTPException, ValueError) as error:
                 self._disconnect()

@@ -14,6 +14,13 @@ Name = Annotated[str, Meta(min_length=1, max_length=999)]
 """Name of an image or stream; the legacy protocol cannot carry a longer one."""
 
 
+def check_names(*names: str) -> None:
+    """Raise ValueError unless streams and images with these names can be passed to a process."""
+    for name in names:
+        if "\0" in name:
+            raise ValueError(f"{name[:40]!a} is no name of a stream or an image: it has a NUL")
+
+
 class Hello(Struct, frozen=True):
     """The first frame of a connection, sent by the side that opened it."""
 

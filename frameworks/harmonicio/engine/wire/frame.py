@@ -5,16 +5,18 @@ messages.
     header CRC 4
 
 All fields are little-endian, checksums are CRC-32C. The messages of a DATA frame are numbered first, first + 1, ...
-within their session (the life of one connector); below the low watermark the session has no unacknowledged message.
+within their session (the life of one connector); below the low watermark the session has no unacknowledged message,
+so that it is never above `first`.
 With EQUAL set the body is `count` messages of one length, otherwise it begins with `count` lengths of 4 bytes. With
 SHARED set the body is a reference: offset, length and checksum of the messages in the connector's shared memory
-(`shared_memory`). An ACK names such a range; its body has the number of messages that failed and the new credit.
-Every other kind has a JSON body (`control_messages`).
+(`shared_memory`). An ACK names such a range, of whole frames: one that ends within a frame settles nothing, and its
+connection is closed. Its body has the number of messages that failed and the new credit. Every other kind has a JSON
+body (`control_messages`).
 """
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from itertools import accumulate
@@ -41,6 +43,20 @@ COPIED_BYTES = 16 * 1024
 
 Buffer = bytes | bytearray | memoryview
 Message = TypeVar("Message", bound=msgspec.Struct)
+
+
+def as_buffer(message: Buffer) -> Buffer:
+    """Return a message whose length is its number of bytes; raises TypeError for what has no buffer."""
+    if isinstance(message, bytes | bytearray):
+        return message
+    view = memoryview(message)
+    return view.cast("B") if view.c_contiguous and view.nbytes else view.tobytes()
+
+
+def as_buffers(messages: Iterable[Buffer]) -> Sequence[Buffer]:
+    """Return messages as of `as_buffer`."""
+    listed = messages if isinstance(messages, list | tuple) else list(messages)
+    return listed if set(map(type, listed)) <= {bytes} else [as_buffer(message) for message in listed]
 
 
 class FrameKind(IntEnum):
@@ -88,6 +104,8 @@ def decode_header(data: Buffer, at: int = 0) -> FrameHeader:
         raise ProtocolError("no valid frame header where one should begin")
     if version != VERSION or number not in _KINDS:
         raise ProtocolError(f"frame of version {version} and kind {number}: this side speaks version {VERSION}")
+    if low > first:
+        raise ProtocolError(f"a low watermark of {low} above the first message, {first}: nothing tells what is new")
     (body_crc,) = _SUM.unpack_from(data, end - _SUM.size)
     return FrameHeader(_KINDS[number], flags, count, session, first, low, size, body_crc)
 

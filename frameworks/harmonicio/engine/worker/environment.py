@@ -6,6 +6,7 @@ from typing import Any
 from msgspec import Struct
 
 from frameworks.harmonicio.engine.config import WorkerConfig
+from frameworks.harmonicio.engine.wire.control_messages import check_names
 
 
 class CreateRequest(Struct, frozen=True, kw_only=True):
@@ -18,6 +19,10 @@ class CreateRequest(Struct, frozen=True, kw_only=True):
     image: str = ""
     memory_bytes: int | None = None
     settings: dict[str, Any] = {}
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for names that no environment can carry, which msgspec makes a ValidationError."""
+        check_names(self.c_name, self.image)
 
 
 def pe_environment(request: CreateRequest, config: WorkerConfig, port: int, rest_port: int) -> dict[str, str]:

@@ -39,7 +39,7 @@ async def run_worker(config: WorkerConfig) -> AsyncIterator[PeHost]:
     async with AsyncExitStack() as stack:
         try:
             listener = socket.create_server((config.host, config.port), family=address_family(config.host))
-        except OSError as error:
+        except (OSError, UnicodeError) as error:  # UnicodeError: of a host such as a..b
             raise ConfigError(f"the worker cannot listen at {config.host}:{config.port}: {error}") from None
         stack.callback(listener.close)
         timeout = aiohttp.ClientTimeout(total=REQUEST_TIMEOUT_S)
