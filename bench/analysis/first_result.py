@@ -27,10 +27,13 @@ def first_result_s(at: Sequence[float], offered: Sequence[int], processed: Seque
         rate: Offered messages/s.
     """
     done = next((before for before, count in zip([0.0, *at], processed, strict=False) if count), None)
-    due = next(((time, count) for time, count in zip(at, offered, strict=True) if count), None)
-    if done is None or due is None:
-        return None
-    return max(0.0, done - max(0.0, due[0] - due[1] / rate))
+    due = next((row for row in zip([0.0, *at], at, offered, strict=False) if row[2]), None)
+    return None if done is None or due is None else max(0.0, done - first_due_s(*due, rate))
+
+
+def first_due_s(before: float, at: float, offered: int, rate: float) -> float:
+    """Return when the first message was due, of the first row with any: after the row before, in seconds."""
+    return max(before, at - offered / rate)
 
 
 def latency_of(measurement: Measurement) -> float:

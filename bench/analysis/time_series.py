@@ -13,8 +13,8 @@ class TimeSeries:
     def __init__(self) -> None:
         self._at = array("d")
         self._offered, self._sent, self._processed = array("q"), array("q"), array("q")
-        self.first_offered: tuple[float, int] | None = None
-        """time and count of the first row with an offered message"""
+        self.first_offered: tuple[float, float, int] | None = None
+        """time of the row before the first one with offered messages, its own, and their number"""
         self.nothing_until: float | None = None
         """time of the last row before the first result; None without a result"""
         self.moved_at = 0.0
@@ -23,7 +23,7 @@ class TimeSeries:
     def add(self, at: float, offered: int, sent: int, processed: int) -> None:
         """Append a row; `at` in seconds, the counters in messages since the start of the trial."""
         if offered and self.first_offered is None:
-            self.first_offered = at, offered
+            self.first_offered = max(0.0, self.last_at), at, offered
         if processed and self.nothing_until is None:
             self.nothing_until = max(0.0, self.last_at)
         if processed > (self._processed[-1] if self._processed else 0):

@@ -6,7 +6,7 @@ framework reports.
 
 from collections.abc import Callable
 
-from bench.analysis.first_result import FILL_FACTOR, MAX_WAIT_S
+from bench.analysis.first_result import FILL_FACTOR, MAX_WAIT_S, first_due_s
 from bench.analysis.histogram import KINDS, HistogramsPerSecond
 from bench.analysis.hopeless_backlog import FALLING_SHARE, max_growth, recent_seconds
 from bench.analysis.time_series import TimeSeries
@@ -223,7 +223,7 @@ class TrialState:
             return settle
         if first is None:
             return settle + MAX_WAIT_S
-        return max(settle, FILL_FACTOR * (first - max(0.0, due[0] - due[1] / self.planned.rate)))
+        return max(settle, FILL_FACTOR * (first - first_due_s(*due, self.planned.rate)))
 
     def _may_recover(self, now: float) -> bool:
         """Return whether a continuous system stands still for the moment, or works its backlog off."""
