@@ -31,7 +31,7 @@ expect.set_options(timeout=30_000)
 NO_FRAGMENT = re.compile(r"^[^#]*#?$")
 """`wait_for_function` waits within the page, whose security policy allows it only where it need not wait."""
 RULES = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]}}
-FRAGMENT = "#cell-spark-tcp-100B-0us"
+FRAGMENT = "#cell-spark-tcp-100B-0ms"
 
 
 @pytest.fixture(scope="module")
