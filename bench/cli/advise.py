@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from bench.cli.inputs import Changes, RunArgument
+from bench.cli.inputs import Changes, RunArgument, refuse_options
 from bench.cli.output import complain, say
 from bench.errors import UsageError
 from bench.units import Rate, Seconds, Share, Size, correct_case, rate_text, seconds_text, size_text
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from bench.storage.records import RunRecord
 
 EVERY, PAUSE = "60 s", "0 s"
-MAX_RATE_HZ, MAX_SIZE, MAX_COST = 1e12, "1 GB", "1 h"
+MAX_RATE_HZ, MAX_COST = 1e12, "1 h"
 QuantityT = TypeVar("QuantityT", Rate, Size, Seconds, Share)
 Value = TypeVar("Value", int, float)
 
@@ -73,9 +73,8 @@ def advise(
     from bench.storage.run_folder import read_run
 
     if load is None:
-        _refuse_without_load(
-            {"--interval": interval != EVERY, "--pause": pause != PAUSE, "--plot": plot, "--set": changes}
-        )
+        given = {"--interval": interval != EVERY, "--pause": pause != PAUSE, "--plot": plot, "--set": changes}
+        refuse_options(given, "policies are simulated with --load only; give both or none")
     record = read_run(folder)
     live = record.scenario.elasticity is not None
     results, cores = [] if live else _read_results(folder, record), _own_cores(folder, record)
@@ -112,13 +111,6 @@ def _follow(
     policies = make_policies(changes)
     following = plan_following(advice, question, read_trace(trace, "--load"), interval=times[0], pause=times[1])
     return compare_policies(following, policies)
-
-
-def _refuse_without_load(given: Mapping[str, object]) -> None:
-    """Raise UsageError if an option is given that only --load has a use for."""
-    for option, value in given.items():
-        if value:
-            raise UsageError(f"{option}: policies are simulated with --load only; give both or none")
 
 
 def _draw(compared: "PolicyComparison", file: Path) -> Path:
@@ -169,6 +161,7 @@ def _take_only(option: str, values: Mapping[Value, str]) -> Value:
 def _ask(cells: "Sequence[Result] | Sequence[Cell]", rate: str, *, size: str, cost: str, headroom: str) -> "Question":
     """Return the question that the options ask; UsageError for one that is wrong."""
     from bench.elasticity.advice import Question
+    from bench.model.message_sizes import MAX_MESSAGE_SIZE
 
     sizes = {each.message_bytes: size_text(each.message_bytes) for each in cells}
     costs = {each.cpu_seconds: seconds_text(each.cpu_seconds) for each in cells}
@@ -182,7 +175,7 @@ def _ask(cells: "Sequence[Result] | Sequence[Cell]", rate: str, *, size: str, co
         raise UsageError(f"--size {size}: found no byte; allowed: {Size.allowed}")
     limits = {
         f"--rate {rate}": (question.rate_hz, MAX_RATE_HZ, rate_text(MAX_RATE_HZ)),
-        f"--size {size}": (question.message_bytes, float(Size.read(MAX_SIZE)), MAX_SIZE),
+        f"--size {size}": (question.message_bytes, float(Size.read(MAX_MESSAGE_SIZE)), MAX_MESSAGE_SIZE),
         f"--cost {cost}": (question.cpu_seconds, float(Seconds.read(MAX_COST)), MAX_COST),
     }
     for option, (value, most, text) in limits.items():

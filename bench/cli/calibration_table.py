@@ -54,10 +54,10 @@ def table_lines(request: CalibrationRequest, folder: Path, site: Site, cache: Pa
     Raises:
         UsageError: before anything starts.
     """
+    installed = registry.names("sources")
     for name in request.names:
-        source = name.rpartition("/")[2]
-        if name != CODEC and source not in (known_sources := registry.names("sources")):
-            raise UsageError(f"{name!r}: no such source; installed: {', '.join(known_sources)}")
+        if name != CODEC and name.rpartition("/")[2] not in installed:
+            raise UsageError(f"{name!r}: no such source; installed: {', '.join(installed)}")
     scenarios = [scenario_on_site(_scenario(name, request), site) for name in request.names if name != CODEC]
     sources = {cell.source for scenario in scenarios for cell in scenario.cells()}
     known = {baseline for source in sources for baseline in registry.source_plugin(source).baselines}

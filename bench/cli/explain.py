@@ -1,13 +1,13 @@
 """`bench explain`."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bench.cli.inputs import DEFAULT_RESULTS, Results, RunArgument
+from bench.cli.inputs import DEFAULT_RESULTS, Results, RunArgument, refuse_options
 from bench.cli.output import complain, say
 from bench.errors import UsageError
 
@@ -72,7 +72,8 @@ def explain(
     if profile:
         from bench.cli.flame_graphs import profile_one
 
-        _refuse_beside_profile({"--json": as_json, "--try": try_advice, "--perfetto": perfetto, "--trial": trial})
+        given = {"--json": as_json, "--try": try_advice, "--perfetto": perfetto, "--trial": trial is not None}
+        refuse_options(given, "--profile explains nothing; leave one of them out")
         profile_one(folder, name, quiet=quiet)
         return
     if as_json and try_advice:
@@ -137,13 +138,6 @@ def try_change(folder: Path, explained: "ExplainedTrial", budget: str, out: Path
         say(line)
     if result.estimate_hz is None:
         raise typer.Exit(4)
-
-
-def _refuse_beside_profile(options: Mapping[str, object]) -> None:
-    """Raise UsageError if one of these options is given: --profile explains nothing."""
-    for option, value in options.items():
-        if value not in (None, False):
-            raise UsageError(f"{option}: --profile explains nothing; leave one of them out")
 
 
 def _choose_trials(folder: Path, name: str, number: int | None) -> "Sequence[TracedTrial]":

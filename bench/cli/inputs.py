@@ -3,6 +3,7 @@
 import os
 import shlex
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -80,3 +81,10 @@ def cache_folder() -> Path:
 def children_folder() -> Path:
     """Return the folder with the records of child processes."""
     return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local/state") / "stream-bench" / "children"
+
+
+def refuse_options(given: Mapping[str, object], why: str) -> None:
+    """Raise UsageError for the first of these options that is given, as its value says."""
+    for option, value in given.items():
+        if value:
+            raise UsageError(f"{option}: {why}")

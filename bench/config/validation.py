@@ -83,11 +83,13 @@ def parse_scenario(document: Document) -> Scenario:
             found = f"a mean of {size_text(size)}, which is another size of the grid"
             line = _Mistake(f"grid.message_size[{index}]", found, "sizes and means of which no two are the same")
             raise UsageError(_line(document, line))
-    names = [cell.name for cell in scenario.cells()]
-    for index, cost in enumerate(scenario.grid.cpu_cost):
-        if len(set(names)) < len(names) and seconds_text(cost) in map(seconds_text, scenario.grid.cpu_cost[:index]):
-            found = f"a second cost of about {seconds_text(cost)}"
-            allowed = "costs that differ in their first three digits, which name files"
+    costs = [seconds_text(cost) for cost in scenario.grid.cpu_cost]
+    for index, cost in enumerate(costs):
+        if cost in costs[:index]:
+            found, allowed = (
+                f"a second cost of about {cost}",
+                "costs that differ in their first three digits, which name files",
+            )
             raise UsageError(_line(document, _Mistake(f"grid.cpu_cost[{index}]", found, allowed)))
     search = scenario.search
     lowest, highest = rate_text(search.lowest), rate_text(search.highest)

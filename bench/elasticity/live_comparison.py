@@ -89,11 +89,11 @@ def why_rates_differ(first: Sequence[PolicyResult], second: Sequence[PolicyResul
         if a is None or b is None:
             continue
         rates = [{one.sample.at: sum(one.sample.offered.values()) for one in each.run.decisions} for each in (a, b)]
-        for at in rates[0].keys() & rates[1].keys():
-            if not math.isclose(rates[0][at], rates[1][at], rel_tol=MAX_RATE_DIFFERENCE):
-                return (
-                    f"had another load than the other run ({a.run.policy} at {seconds_text(at)}); compare the same load"
-                )
+        both = sorted(rates[0].keys() & rates[1].keys())
+        other = [at for at in both if not math.isclose(rates[0][at], rates[1][at], rel_tol=MAX_RATE_DIFFERENCE)]
+        if other:
+            where = f"{a.run.policy} at {seconds_text(other[0])}"
+            return f"had another load than the other run ({where}); compare runs of the same load"
     return ""
 
 

@@ -263,9 +263,9 @@ def test_a_pe_that_drains_is_shown_as_draining(running_cluster):
     with Connector(c_name="s", port=running_cluster.data_port, overflow="never") as connector:
         connector.send(b"x")
         running_cluster.operator.withdraw("s")
-        wait_until(lambda: [pe["state"] for pe in running_cluster.pes()] == ["draining"], "the state")
+        assert wait_until(lambda: [pe["state"] for pe in running_cluster.pes()] == ["draining"], "the state")
         (running_cluster.numbers / "go").touch()
-    running_cluster.wait_pes(0)
+    assert wait_until(lambda: not running_cluster.pes(), "the end")
 
 
 def test_a_frame_that_comes_again_is_counted_once(cluster):
@@ -286,4 +286,5 @@ def test_a_worker_finds_its_master_by_the_environment(cluster):
     cluster.start_master()
     cluster.environment |= {"HARMONICIO_MASTER_HOST": "127.0.0.1", "HARMONICIO_MASTER_PORT": str(cluster.port)}
     cluster._start("worker", ["worker", "--port", str(cluster.worker_port)])
-    wait_until(lambda: cluster.operator.status()["workers"], "the worker")
+    (worker,) = wait_until(lambda: cluster.operator.status()["workers"], "the worker")
+    assert str(cluster.worker_port) in str(worker)
