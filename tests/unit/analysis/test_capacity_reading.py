@@ -97,3 +97,14 @@ def test_the_answer_does_not_depend_on_the_window(traits):
         intervals.append(posterior.interval(1.1))
     assert max(low for low, _, _ in intervals) < min(high for _, _, high in intervals)
     assert all(low < traits.truth < high for low, _, high in intervals)
+
+
+@pytest.mark.parametrize("took", [0.0, -0.5])
+def test_a_batch_that_ends_before_it_begins_is_left_out(took):
+    """A clock may have been stepped; the other batches have a reading."""
+    measurement = MicroBatches(PULL, 1).run_trial(PlannedTrial(0, 500.0, 1.0, 20.0, "search"), 60.0)
+    batches = measurement.batches
+    odd = replace(batches, end=[batches.begin[0] + took if at == 8 else end for at, end in enumerate(batches.end)])
+    seen = replace(measurement, batches=replace(odd, begin=[*batches.begin[:8], batches.begin[0], *batches.begin[9:]]))
+    readings = [read_capacity(one, judge(one, Rules()), assess_stability(one)) for one in (measurement, seen)]
+    assert readings[1].ratio == pytest.approx(readings[0].ratio, rel=0.05)

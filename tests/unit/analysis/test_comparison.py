@@ -7,7 +7,7 @@ import itertools
 import pytest
 from msgspec.structs import replace
 
-from bench.analysis.comparison import compare
+from bench.analysis.comparison import compare, ratio_text
 from bench.analysis.intervals import name_intervals
 from bench.model.measurement import Result
 from bench.search.two_counter import TwoCounter
@@ -120,3 +120,9 @@ def test_a_map_of_equals_seldom_shows_a_change():
     ]
     changed = sum(any(each.word != "undecided" for each in compare(a, b)) for a, b in itertools.pairwise(maps))
     assert changed <= 0.05 * comparisons
+
+
+def test_a_small_ratio_is_no_zero():
+    """A thousandth has three digits, as a factor of 1000 has."""
+    text = ratio_text(compare([result(99e3, 101e3)], [result(99, 101)])[0])
+    assert text.startswith("x0.001 [0.0009")

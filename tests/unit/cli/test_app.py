@@ -58,3 +58,14 @@ def test_a_character_that_a_terminal_lacks_is_shown_by_its_number(tmp_path: Path
         check=True,
     )
     assert "\\u2013" in done.stdout
+
+
+def test_a_folder_in_place_of_a_file_is_one_line(tmp_path: Path) -> None:
+    """It says which, and is no traceback."""
+    run = make_run(tmp_path / "run")
+    (run / "trials.jsonl").unlink()
+    (run / "trials.jsonl").mkdir()
+    command = [sys.executable, "-m", "bench", "verify", str(run)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stderr.count("\n")) == (3, 1)
+    assert "trials.jsonl" in done.stderr

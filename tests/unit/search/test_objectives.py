@@ -1,10 +1,13 @@
 """Each objective has its own result from the same trials."""
 
 from msgspec.structs import replace
+from sample_runs import make_measurement
 
+from bench.analysis.stability import Stability
 from bench.analysis.verdict import Rules, judge
 from bench.config.scenario import Objectives
 from bench.model.measurement import Latency
+from bench.search.objectives import AssessedTrial, estimate_objectives
 from bench.search.two_counter import TwoCounter
 from bench.simulation.capacity import Traits
 from bench.simulation.driver import Case
@@ -42,3 +45,14 @@ def test_an_objective_that_was_always_met_is_a_lower_bound():
     loss = next(each for each in searched(600.0).objectives if each.name == "loss")
     assert (loss.estimate_hz, loss.high_hz) == (None, None)
     assert loss.low_hz == loss.kept_hz > 600
+
+
+def test_a_rate_whose_backlog_grew_is_not_kept():
+    """Also where the trial drained, and its counters show no loss."""
+    measurement = replace(make_measurement(0, 100.0, 200.0), drained=True)
+    stability = Stability(overloaded=False, loss=0.0, seconds=10.0)
+    kept, grown = (
+        estimate_objectives([AssessedTrial(measurement, stability, backlogged=word)], Objectives(), 1.0, 1.0)[0]
+        for word in (False, True)
+    )
+    assert (kept.name, kept.kept_hz, grown.kept_hz) == ("backlog", 100.0, None)

@@ -3,9 +3,12 @@
 from msgspec.structs import replace
 from sample_runs import QUICK, make_result
 
+from bench.config.site import LoadHosts, Site
 from bench.model.cell import Cell
 from bench.model.measurement import Bound
-from reports.data.derived import compute_bound_share, find_bound, get_shown_rate
+from bench.units import Bandwidth
+from producers.kafka.site import KafkaSite
+from reports.data.derived import compute_bound_share, find_bound, get_shown_rate, network_bound
 from reports.data.run_data import CellData, read_run_data
 
 
@@ -28,3 +31,18 @@ def test_an_upper_bound_is_shown_by_its_upper_end(run):
     cell_data = CellData(bound.cell, replace(bound, bound="cpu", bound_hz=2212.0), ())
     assert compute_bound_share(read_run_data(run), cell_data) == 0.5
     assert get_shown_rate(replace(bound, status="failed", low_hz=900.0)) is None
+
+
+def test_the_network_of_several_load_hosts_is_no_hard_bound(run):
+    """Each has a card of its own; and within one machine messages cross no network."""
+    run_data = read_run_data(run)
+    cell = CellData(Cell("python", "kafka", 1000, 0.0), None, ())
+    sections = {"kafka": KafkaSite("b1:9092")}
+    sites = [
+        Site(bandwidth=Bandwidth(1e6)),
+        Site(bandwidth=Bandwidth(1e6), sections=sections),
+        Site(bandwidth=Bandwidth(1e6), sections=sections, load=LoadHosts("127.0.0.1:5557", 3)),
+    ]
+    found = [replace(run_data, record=replace(run_data.record, site=site)) for site in sites]
+    assert [network_bound(one, 1000) for one in found] == [None, 1000.0, None]
+    assert [getattr(find_bound(one, cell), "hz", None) for one in found] == [None, 1000.0, None]

@@ -9,10 +9,8 @@ import csv
 from pathlib import Path
 
 import pytest
-from sample_runs import (
-    MIXED,
-    make_run,
-)
+from msgspec.structs import replace
+from sample_runs import MIXED, make_result, make_run
 
 from bench.analysis.comparison import claim_text
 from bench.model.measurement import Result
@@ -66,3 +64,12 @@ def test_bounds_keep_their_sign(run: Path) -> None:
     bounds = [(row, one.result) for row, one in rows if one.result is not None and one.result.status == "lower-bound"]
     assert bounds
     assert all(row.volume.startswith("≥ ") and claim_text(result).startswith("≥ ") for row, result in bounds)
+
+
+def test_the_share_of_a_bound_is_that_of_the_rate_shown(run: Path) -> None:
+    """As in the page: of a lower bound that is its lower end, and not its estimate."""
+    (cell_data, *_) = read_run_data(run).cells
+    result = replace(
+        make_result(cell_data.cell, "lower-bound"), estimate_hz=180.0, low_hz=150.0, high_hz=None, bound_hz=200.0
+    )
+    assert csv_table.make_record(replace(cell_data, result=result), (), ())["bound_share"] == 0.75

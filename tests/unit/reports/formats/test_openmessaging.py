@@ -151,3 +151,10 @@ def test_the_same_cell_twice_is_refused(tmp_path: Path) -> None:
     files = [write_result_file(tmp_path, f"{n}.json") for n in range(3)]
     with pytest.raises(UsageError, match="import it by itself"):
         openmessaging.read(files, tmp_path / "results", "")
+
+
+def test_less_than_a_message_is_refused(tmp_path: Path) -> None:
+    """It would become a bound of 0 messages/s."""
+    file = write_result_file(tmp_path, publishRate=[0.04], consumeRate=[0.04])
+    with pytest.raises(UsageError, match="no whole message"):
+        openmessaging.read([file], tmp_path / "results", "")
