@@ -19,7 +19,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bench.analysis.first_result import steady_from
-from bench.analysis.stability import FEW_MESSAGES, IDLE_RATIO, Stability
+from bench.analysis.stability import FEW_MESSAGES, IDLE_RATIO, MAX_LOSS, Stability
 from bench.analysis.verdict import BACKLOG_GREW, BATCHES_GREW, NOT_DRAINED, PUSHED_BACK, Verdict
 from bench.model.measurement import Measurement
 
@@ -27,8 +27,9 @@ ReadingKind = Literal["estimate", "at least", "at most"]
 BACKLOG_REASONS = (BACKLOG_GREW, PUSHED_BACK, BATCHES_GREW)
 """Reasons of a verdict "overloaded" that concern the backlog; any other reason is a breach of another objective."""
 MIN_BATCHES = 3
+"""Batches that show a capacity, or fewer that are as long as so many intervals: one with a large backlog tells, too."""
 MAX_ESTIMATE_LOSS = 0.75
-"""With a larger loss the few messages that were processed show no capacity."""
+"""With a larger loss the few messages that were processed show no capacity, unless all of the drain was followed."""
 NEAR_RATIO = 0.8
 """Batches that take at least this share of their interval show the capacity, nearly whatever their fixed cost is."""
 UNSEEN_MESSAGES = 1.5 * FEW_MESSAGES
@@ -137,9 +138,9 @@ def _read_batches(measurement: Measurement) -> Reading | None:
         for begin, finish, count in zip(batches.begin, batches.end, batches.messages, strict=True)
         if count and begin <= end and finish >= planned.settle and finish > begin  # a clock may have been stepped
     ]
-    if len(used) < MIN_BATCHES or interval <= 0:
-        return None
     busy, messages = sum(took for took, _ in used), sum(count for _, count in used)
+    if interval <= 0 or (len(used) < MIN_BATCHES and busy < MIN_BATCHES * interval):
+        return None
     rate, ratio = messages / len(used) / interval, busy / len(used) / interval
     excess = max(0.0, math.log(planned.rate / rate * max(1.0, ratio)))
     return Reading("estimate", rate, ratio, busy, excess, spread=_spread_of_batches(used))
@@ -161,13 +162,16 @@ def _read_processed(measurement: Measurement, verdict: Verdict) -> Reading:
     rows = list(zip(series.at, series.processed, strict=True))
     end = _end_of_work(measurement)
     if interval > 0:
-        rows = [after for before, after in pairwise([(0.0, 0), *rows]) if after[1] > before[1]]
+        rows = completed = [after for before, after in pairwise([(0.0, 0), *rows]) if after[1] > before[1]]
     first_at = max(planned.settle / 2, planned.settle - HEAD_S - interval / 2)
     rows = [(at, count) for at, count in rows if first_at <= at <= end + 1e-9]
     steady = [row for row in rows if row[0] >= steady_from(measurement) - HEAD_S]
     rows = steady if _last_for(steady, interval) else rows
+    if not _last_for(rows, interval) and interval > 0 and measurement.purged:  # it was busy for as long as it was seen
+        rows = completed
     if not _last_for(rows, interval) or rows[-1][1] <= rows[0][1]:
-        if not 0 < verdict.loss < MAX_ESTIMATE_LOSS:
+        followed = measurement.drained or measurement.purged
+        if not 0 < verdict.loss < (MAX_LOSS if followed else MAX_ESTIMATE_LOSS):
             return Reading("at most", planned.rate, seconds=max(1.0, interval))
         rate = planned.rate * (1 - verdict.loss)
         return Reading("estimate", rate, 1.0, max(0.5, interval), -math.log1p(-verdict.loss))

@@ -75,6 +75,8 @@ class MicroBatches:
             measurement = replace(measurement, batches=_columns(batches))
         if done:
             return replace(measurement, drained=True, processed=measurement.sent)
+        if ended == "hopeless":
+            return replace(measurement, purged=True)
         return replace(measurement, lost=max(0, measurement.sent - measurement.processed))
 
     def _batches(self, planned: PlannedTrial, load: int, count: int) -> list[_Batch]:

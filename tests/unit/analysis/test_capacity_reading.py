@@ -52,6 +52,41 @@ def test_batches_show_the_capacity_at_any_rate(traits, share):
     assert math.exp(reading.log_capacity(0.4)) == pytest.approx(traits.truth, rel=0.03)
 
 
+def reading_far_beyond(traits):
+    """Return the reading of a short trial at 20 times the capacity, which was given up and purged."""
+    system, rate = MicroBatches(traits, 1), 20 * traits.truth
+    measurement = system.run_trial(PlannedTrial(0, rate, 1.0, 6.2, "search"), 30.0)
+    assert measurement.purged
+    return read_capacity(measurement, judge(measurement, Rules()), assess_stability(measurement))
+
+
+@pytest.mark.parametrize("traits", [PULL, RECEIVER], ids=["pull", "receiver"])
+def test_one_batch_far_beyond_the_capacity_shows_it(traits):
+    """A probe at 2000/s of a system that takes 100/s completes one batch, of 12 s: it gave no estimate."""
+    reading = reading_far_beyond(traits)
+    assert (reading.kind, reading.near) == ("estimate", True)
+    assert math.exp(reading.log_capacity(0.4)) == pytest.approx(traits.truth, rel=0.03)
+
+
+def test_the_counter_of_a_purged_trial_shows_batches_after_its_load():
+    """The system was busy until the trial was given up, which is long after the load had ended."""
+    reading = reading_far_beyond(replace(RECEIVER, reports_batches=False))
+    assert (reading.kind, reading.near) == ("estimate", True)
+    assert math.exp(reading.log_capacity(0.4)) == pytest.approx(RECEIVER.truth, rel=0.05)
+
+
+def test_a_drain_that_was_followed_shows_a_capacity_far_below_the_rate():
+    """Two batches at 2000/s of a system that takes 250/s: the second had all that was left, and was the last one."""
+    system = MicroBatches(replace(PULL, mean_capacity=400.0, reports_batches=False), 1)
+    measurement = system.run_trial(PlannedTrial(0, 2000.0, 1.0, 6.2, "search"), 30.0)
+    verdict = judge(measurement, Rules())
+    reading = read_capacity(measurement, verdict, assess_stability(measurement))
+    assert measurement.drained
+    assert verdict.loss > 0.75
+    assert reading.kind == "estimate"
+    assert reading.rate == pytest.approx(400.0, rel=0.1)
+
+
 def test_what_a_receiver_takes_in_is_its_capacity_where_batches_have_time_left():
     """1 MB through Spark's socket: batches of 0.2 s showed 1317/s where the receiver took in 430/s."""
     starved = replace(RECEIVER, intake=0.3)
