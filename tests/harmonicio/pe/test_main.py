@@ -47,3 +47,15 @@ def test_a_pe_that_may_not_start_a_thread_says_so_in_one_line(tmp_path):
     assert ended.returncode == 3
     assert "can't start new thread: the limit of memory or of processes is too low" in ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+def test_a_pe_that_may_open_no_more_files_says_so_in_one_line(tmp_path):
+    """The campaign found a traceback: there was no number left for its own sockets; the master starts another PE."""
+
+    def limit():
+        resource.setrlimit(resource.RLIMIT_NOFILE, (6, 6))
+
+    ended = end_of_pe(tmp_path, port=free_port(), limit=limit)
+    assert ended.returncode == 2
+    assert "Too many open files" in ended.stderr
+    assert "Traceback" not in ended.stderr

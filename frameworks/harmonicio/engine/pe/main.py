@@ -1,6 +1,6 @@
 """The process of a PE, as a worker starts it: its settings are in its environment; it ends when its worker does.
 
-Exit codes: 0 drained, 1 the environment or the function is not valid, 2 no socket, 3 no thread, 4 idle for too long.
+Exit codes: 0 drained, 1 the environment or the function is not valid, 2 no sockets, 3 no thread, 4 idle for too long.
 """
 
 import contextlib
@@ -60,7 +60,11 @@ def serve(config: PeConfig, listener: socket.socket, function: UserFunction) -> 
         c_name=config.c_name, token=config.connector_token, legacy_protocol=config.legacy_protocol,
         max_message_bytes=config.message_bytes,
     )  # fmt: skip
-    engine = Engine(listener, function, options, server_context(config.tls) if config.tls is not None else None)
+    try:
+        engine = Engine(listener, function, options, server_context(config.tls) if config.tls is not None else None)
+    except OSError as error:  # such as: too many open files
+        logger.error("no sockets: %s", error)  # noqa: TRY400
+        return 2
     signal.signal(signal.SIGTERM, lambda *_: engine.stop())
     signal.signal(signal.SIGINT, lambda *_: engine.stop())
     registration = Registration(config, engine)
