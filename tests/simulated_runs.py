@@ -64,6 +64,8 @@ class SimulatedBackend:
 
     def __init__(self, change: Change | None = None, *, warm_hz: float | None = None) -> None:
         self._change, self._warm_hz = change, warm_hz
+        self.times_left: list[float] = []
+        """that each trial was told, in seconds"""
 
     def prepare(self, plans: Iterable[CellPlan], env: RunEnvironment) -> None:
         """Start nothing."""
@@ -74,7 +76,7 @@ class SimulatedBackend:
     @contextmanager
     def deployed(self, plan: CellPlan, env: RunEnvironment) -> Iterator["SimulatedCell"]:
         """Yield a queue whose capacity follows from size and CPU cost."""
-        yield SimulatedCell(plan, self._change, self._warm_hz)
+        yield SimulatedCell(plan, self._change, self._warm_hz, self.times_left)
 
 
 class SimulatedCell:
@@ -82,8 +84,8 @@ class SimulatedCell:
 
     is_new = False
 
-    def __init__(self, plan: CellPlan, change: Change | None, warm_hz: float | None) -> None:
-        self._cell, self._change, self._warm_hz = plan.cell, change, warm_hz
+    def __init__(self, plan: CellPlan, change: Change | None, warm_hz: float | None, times_left: list[float]) -> None:
+        self._cell, self._change, self._warm_hz, self._times_left = plan.cell, change, warm_hz, times_left
         capacity = 1 / (1 / 30_000 + plan.cell.message_bytes / 50e6 + plan.cell.cpu_seconds)
         traits = Traits(capacity, batch_interval=plan.batch_interval)
         self._system = Fluid(traits, Faults(), seed=plan.cell.message_bytes)
@@ -92,9 +94,10 @@ class SimulatedCell:
         """Return what a warm-up is to show: its processes are warm."""
         return self._warm_hz
 
-    def run_trial(self, planned: PlannedTrial, notify: Notify) -> Measurement:
+    def run_trial(self, planned: PlannedTrial, notify: Notify, time_left: float) -> Measurement:
         """Return the measurement of a trial of the queue."""
-        measured = self._system.run_trial(planned, 30.0)
+        self._times_left.append(time_left)
+        measured = self._system.run_trial(planned, 30.0, time_left)
         cost = measured.processed * self._cell.cpu_seconds
         measured = replace(measured, cpu_requested_s=cost, cpu_used_s=cost)
         return self._change(measured) if self._change is not None else measured

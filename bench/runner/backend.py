@@ -30,8 +30,8 @@ class DeployedCell(Protocol):
             The messages/s that the framework kept up with; None where the warm-up does not show it.
         """
 
-    def run_trial(self, planned: PlannedTrial, notify: Notify) -> Measurement:
-        """Run one trial, and return its measurement."""
+    def run_trial(self, planned: PlannedTrial, notify: Notify, time_left: float) -> Measurement:
+        """Run one trial, and return its measurement; after `time_left` seconds the deployment is of no further use."""
 
     def make_ready(self, last: Measurement) -> None:
         """Empty the deployment after its last trial; replace it where messages were left in it or a process died."""
@@ -84,8 +84,8 @@ class _DeployedPlugins:
     def warm_up(self, notify: Notify) -> float | None:
         return warm_up_session(self._deployment, notify)
 
-    def run_trial(self, planned: PlannedTrial, notify: Notify) -> Measurement:
-        return run_trial(self._deployment, planned, notify)
+    def run_trial(self, planned: PlannedTrial, notify: Notify, time_left: float) -> Measurement:
+        return run_trial(self._deployment, planned, notify, time_left=time_left)
 
     def make_ready(self, last: Measurement) -> None:
         self._deployment.make_ready(last)

@@ -90,7 +90,7 @@ class CellSearch:
                     inputs = replace(inputs, hint_hz=kept)
                     search = resume_search(self.plan, inputs, known)
                 try:
-                    result = self._search(search, deployment, known)
+                    result = self._search(search, deployment, known, inputs.budget_s)
                     self._measure_latency(result, deployment)
                 except ImpossibleMeasurementError:
                     self._folder.set_inputs(self.plan.cell, inputs)  # the trials give this failure again
@@ -100,12 +100,13 @@ class CellSearch:
         self._folder.set_inputs(self.plan.cell, inputs)
         return Answer(result, finished, inputs.budget_s, inputs.hint_hz)
 
-    def _search(self, search: Strategy, deployment: DeployedCell, known: list[JudgedTrial]) -> Result:
+    def _search(self, search: Strategy, deployment: DeployedCell, known: list[JudgedTrial], budget: float) -> Result:
         """Try rates until the search has its answer or its time is over; add the trials to the known ones."""
         while (planned := self._next_trial(search)) is not None:
             if self._last is None and planned.number > 0 and planned.purpose != "warm-up" and deployment.is_new:
                 self._warm_up(planned, deployment)
-            known.append(self._run_trial(planned, deployment))
+            left = budget - sum(measurement.seconds for measurement, _ in known)
+            known.append(self._run_trial(planned, deployment, math.inf if self.plan.scenario.latency.at else left))
             search = search.after(*known[-1])
         return _finish(search, self.plan, known)
 
@@ -120,18 +121,18 @@ class CellSearch:
             for planned in self._latency_trials(result):
                 if self._last is None or not self._last.deployment_reusable:
                     self._warm_up(planned, deployment)
-                self._run_trial(planned, deployment)
+                self._run_trial(planned, deployment, math.inf)
         except (UsageError, ImpossibleMeasurementError):
             raise
         except HarnessError as problem:
             logger.warning("%s: its latency is not measured: %s", self.plan.cell.name, problem)
 
-    def _run_trial(self, planned: PlannedTrial, deployment: DeployedCell) -> JudgedTrial:
-        """Run, store, check and judge one trial."""
+    def _run_trial(self, planned: PlannedTrial, deployment: DeployedCell, time_left: float) -> JudgedTrial:
+        """Run, store, check and judge one trial; the deployment is of use for so many seconds from now on."""
         self._make_ready(deployment)
         planned = _fill_periods(planned, period_of(self.plan.scenario.load))
         self._notify(TrialStarted(planned))
-        measurement = deployment.run_trial(planned, self._notify)
+        measurement = deployment.run_trial(planned, self._notify, time_left)
         self._folder.add(self.plan.cell, measurement)  # stored before it is judged
         measurement = self._last = replace(measurement, trace=TraceEvents())  # it would fill the memory
         self._trials.append(measurement)
@@ -145,7 +146,7 @@ class CellSearch:
         self._make_ready(deployment)
         half = replace(planned, rate=planned.rate / 2, purpose="warm-up")
         self._notify(TrialStarted(half))
-        measurement = self._last = deployment.run_trial(half, self._notify)
+        measurement = self._last = deployment.run_trial(half, self._notify, math.inf)
         self._notify(TrialFinished(measurement, judge(measurement, self.plan.rules)))
 
     def _make_ready(self, deployment: DeployedCell) -> None:

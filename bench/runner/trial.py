@@ -43,12 +43,25 @@ as these are looked at. The counts of such a trial must be exact, however far th
 
 
 def run_trial(
-    deployment: Deployment, planned: PlannedTrial, notify: Notify, control: Control | None = None
+    deployment: Deployment,
+    planned: PlannedTrial,
+    notify: Notify,
+    control: Control | None = None,
+    *,
+    time_left: float = math.inf,
 ) -> Measurement:
-    """Run one trial on an idle deployment and return its measurement."""
+    """Run one trial on an idle deployment and return its measurement.
+
+    Args:
+        deployment: Of the cell.
+        planned: The trial.
+        notify: Gets its progress.
+        control: Changes the framework meanwhile.
+        time_left: Seconds from the trial's begin on in which the deployment is of use.
+    """
     trial = _Trial(deployment, planned, notify, control)
     ended = trial.measure_window()
-    trial.drain(float(deployment.plan.scenario.timing.drain), max_wait=trial.worth_waiting(ended))
+    trial.drain(float(deployment.plan.scenario.timing.drain), max_wait=trial.worth_waiting(ended, time_left))
     trial.check_site(ended)
     measurement = trial.measurement(ended)
     deployment.add_load(trial.load_seconds)  # after the measurement, which has the load before this trial
@@ -101,16 +114,17 @@ class _Trial:
         """Return for how long the framework was under load: until the load's end, or its last progress after it."""
         return max(0.0, self._end, self._worked)
 
-    def worth_waiting(self, ended: EndReason) -> float:
-        """Return for how many seconds a drain is worth waiting: no longer than a new deployment of the cell takes.
+    def worth_waiting(self, ended: EndReason, time_left: float) -> float:
+        """Return for how many seconds a drain is worth waiting, `time_left` being those since the trial's begin.
 
-        Only of a trial that is overloaded in any case: the counts of any other one must be exact.
+        No longer than a new deployment of the cell takes, and than one is of use. Only of a trial that is overloaded in
+        any case: the counts of any other one must be exact.
         """
         if self._state.death or self._control is not None:
             return math.inf
         hopeless = ended == "hopeless"
         if hopeless or judge(self.measurement(ended), self._deployment.plan.rules).why == BACKLOG_GREW:
-            return self._deployment.redeploy_s
+            return min(self._deployment.redeploy_s, max(0.0, time_left - self._end))
         return math.inf
 
     def drain(self, seconds: float, max_wait: float = math.inf) -> None:

@@ -82,7 +82,7 @@ class SearchOutcome(Struct, frozen=True):
     ended: bool
     """the strategy ended by itself"""
     longest: float = 0.0
-    """seconds of the longest trial, with the restart after it"""
+    """seconds of the longest trial, with the restart before it"""
     hinted: bool = False
 
     @property
@@ -124,20 +124,23 @@ def run_search(case: Case, seed: int, strategy: StrategyFactory, trials: JudgedT
         else Fluid(case.traits, case.faults, seed, drains=case.drains, age=case.age)
     )
     search = strategy(problem)
-    drain, ended, longest = float(problem.timing.drain), False, 0.0
+    drain, ended, longest, spent = float(problem.timing.drain), False, 0.0, 0.0
+    must_restart = False  # as the harness does: not after the last trial
     for _ in range(MAX_TRIALS):
         planned = search.next_trial()
         if planned is None:
             ended = True
             break
         began = system.seconds
-        measurement = system.run_trial(planned, drain)
+        if must_restart:
+            system.restart()
+        measurement = system.run_trial(planned, drain, case.budget - spent)
+        spent += measurement.seconds
         verdict = judge(measurement, rules)
         search = search.after(measurement, verdict)
         if trials is not None:
             trials.append((measurement, verdict))
-        if not (measurement.drained and measurement.lost == 0):
-            system.restart()
+        must_restart = not (measurement.drained and measurement.lost == 0)
         longest = max(longest, system.seconds - began)
     return SearchOutcome(
         case.name, seed, case.traits.truth, search.result(), system.seconds, case.budget, ended, longest,

@@ -4,6 +4,8 @@ A trial is computed in one vectorised pass: the queue is the sum of arrivals les
 minimum below zero (Lindley's recursion; Lindley 1952, "The theory of queues with a single server").
 """
 
+import math
+
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
@@ -11,6 +13,7 @@ from numpy.typing import NDArray
 
 from bench.analysis.first_result import FILL_FACTOR, MAX_WAIT_S
 from bench.analysis.hopeless_backlog import FALLING_SHARE, max_growth, recent_seconds
+from bench.analysis.verdict import BACKLOG_GREW, Rules, judge
 from bench.model.measurement import EndReason, Measurement, PlannedTrial, Series
 from bench.simulation.capacity import TICK_S, Capacity, Ticks, Traits
 from bench.simulation.faults import Counters, Faults
@@ -66,12 +69,13 @@ class Fluid:
         self.clock += round(RESTART_S / TICK_S)
         self._started, self._queue = self.clock, 0.0
 
-    def run_trial(self, planned: PlannedTrial, drain: float) -> Measurement:
+    def run_trial(self, planned: PlannedTrial, drain: float, time_left: float = math.inf) -> Measurement:
         """Run a trial and return the harness's measurement of it.
 
         Args:
             planned: The trial.
             drain: Deadline of the drain in seconds, to which two batch intervals are added.
+            time_left: Of the search, in seconds from the trial's begin.
         """
         begin, count = self.clock, round((planned.settle + planned.window) / TICK_S)
         rate = 0.0 if self._faults.rejects else min(planned.rate, self.traits.generator)
@@ -80,15 +84,21 @@ class Fluid:
         ended, ticks = self._ending(planned, self._counters(planned, flow, begin, carried), begin)
         flow = flow.head(ticks)
         self.clock, self._queue = begin + ticks, float(flow.queue[-1])
+        interval = self.traits.batch_interval
+        loaded = measurement_of(
+            planned, self._counters(planned, flow, begin, carried), interval, ended=ended, ticks=ticks
+        )
+        wait = worth_waiting(loaded, drain, time_left)
         if ended in ("complete", "hopeless") and self._drains:
-            flow = flow.append(self._drain(drain + 2 * self.traits.batch_interval))
+            flow = flow.append(self._drain(wait + 2 * interval))
         self.clock = begin + len(flow.arrived)
         empty = ended != "framework died" and (self._queue <= MAX_DRAINED_QUEUE or not self._drains)
         self._queue = self._queue if self._queue > MAX_DRAINED_QUEUE else 0.0
         counters = self._counters(planned, flow, begin, carried)
-        measurement = measurement_of(planned, counters, self.traits.batch_interval, ended=ended, ticks=ticks)
+        measurement = measurement_of(planned, counters, interval, ended=ended, ticks=ticks)
         measurement = replace(measurement, warm_s=(begin - self._started) * TICK_S)
-        return self._faults.distort_totals(_with_drain(measurement, empty=empty), begin * TICK_S)
+        measurement = with_drain(measurement, empty=empty, purged=wait < drain)
+        return self._faults.distort_totals(measurement, begin * TICK_S)
 
     def _flow(self, rate: float, count: int, queue: float, quick: float = 0.0) -> Flow:
         """Return the flow of the next `count` ticks at `rate` messages/s.
@@ -261,8 +271,23 @@ def _series(counters: Counters) -> Series:
     return Series(counters.at[keep].tolist(), *columns)
 
 
-def _with_drain(measurement: Measurement, *, empty: bool) -> Measurement:
-    """Return the measurement with the outcome of its drain: all sent messages processed, or the rest lost."""
+def worth_waiting(measurement: Measurement, drain: float, time_left: float) -> float:
+    """Return for how many seconds the harness waits for a drain (bench.runner.trial).
+
+    Args:
+        measurement: At the end of the load.
+        drain: The deadline, in seconds.
+        time_left: Of the search, in seconds from the trial's begin.
+    """
+    if measurement.ended == "hopeless" or judge(measurement, Rules()).why == BACKLOG_GREW:
+        return min(drain, RESTART_S, max(0.0, time_left - measurement.seconds))
+    return drain
+
+
+def with_drain(measurement: Measurement, *, empty: bool, purged: bool) -> Measurement:
+    """Return the measurement with the outcome of its drain: all processed, or the rest dropped on purpose, or lost."""
     if empty:
         return replace(measurement, drained=True, processed=measurement.sent)
+    if purged:
+        return replace(measurement, purged=True)
     return replace(measurement, lost=max(0, measurement.sent - measurement.processed))

@@ -5,6 +5,7 @@ A batch of n messages is work of `fixed_cost` seconds and n messages at the capa
 interval if that is later. A receiver (Spark's DStreams) cuts a batch at each multiple of the interval.
 """
 
+import math
 from collections.abc import Generator
 
 import numpy as np
@@ -14,7 +15,7 @@ from msgspec.structs import replace
 from bench.model.measurement import Batches, EndReason, Measurement, PlannedTrial
 from bench.simulation.capacity import TICK_S, Capacity, Ticks, Traits
 from bench.simulation.faults import Counters
-from bench.simulation.fluid import MIN_SHARE, RESTART_S, hopeless_after, measurement_of
+from bench.simulation.fluid import MIN_SHARE, RESTART_S, hopeless_after, measurement_of, with_drain, worth_waiting
 
 MIN_BATCH = 1e-6
 """Messages below which nothing waits."""
@@ -46,12 +47,13 @@ class MicroBatches:
         self.clock += round(RESTART_S / TICK_S)
         self._started = self.clock
 
-    def run_trial(self, planned: PlannedTrial, drain: float) -> Measurement:
+    def run_trial(self, planned: PlannedTrial, drain: float, time_left: float = math.inf) -> Measurement:
         """Run a trial and return the harness's measurement of it.
 
         Args:
             planned: The trial.
             drain: Deadline of the drain in seconds, to which two batch intervals are added.
+            time_left: Of the search, in seconds from the trial's begin.
         """
         interval, load = self.traits.batch_interval, round((planned.settle + planned.window) / TICK_S)
         count = load + round((drain + 2 * interval) / TICK_S)
@@ -63,6 +65,10 @@ class MicroBatches:
             ended, load = "hopeless", hopeless
             count = load + round((drain + 2 * interval) / TICK_S)
             batches = self._batches(planned, load, count)
+            counters = self._counters(planned, batches, load, load)
+        wait = worth_waiting(measurement_of(planned, counters, interval, ended=ended, ticks=load), drain, time_left)
+        count = load + round((wait + 2 * interval) / TICK_S)
+        batches = [batch for batch in batches if batch.end <= count * TICK_S]
         offered = min(planned.rate, self.traits.generator) * load * TICK_S
         done = sum(batch.messages for batch in batches) >= offered - 1
         last = batches[-1].end if batches and done else count * TICK_S
@@ -73,11 +79,7 @@ class MicroBatches:
         self.clock += ticks
         if self.traits.reports_batches:
             measurement = replace(measurement, batches=_columns(batches))
-        if done:
-            return replace(measurement, drained=True, processed=measurement.sent)
-        if ended == "hopeless":
-            return replace(measurement, purged=True)
-        return replace(measurement, lost=max(0, measurement.sent - measurement.processed))
+        return with_drain(measurement, empty=done, purged=wait < drain)
 
     def _batches(self, planned: PlannedTrial, load: int, count: int) -> list[_Batch]:
         """Return the batches that are completed within `count` ticks, when the load ends after `load` ticks."""

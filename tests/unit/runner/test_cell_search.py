@@ -19,25 +19,44 @@ from bench.system.supervisor import Supervisor
 from bench.units import Seconds, Share
 
 
+@pytest.fixture
+def open_search(tmp_path):
+    """Opens the search of a plan's cell with a budget of 60 s; returns it with its folder."""
+    with contextlib.ExitStack() as stack:
+
+        def opened(plan):
+            supervisor = Supervisor(tmp_path / "children", tmp_path / "logs")
+            env = RunEnvironment(Site(), supervisor, tmp_path / "data", tmp_path / "cache", cores=1)
+            folder = stack.enter_context(contextlib.closing(RunFolder.create(tmp_path, "search")))
+            folder.open(plan.scenario, Site(), {})
+            allowance = Allowance(budget=60.0)
+            return CellSearch(plan, stack.enter_context(env), folder, lambda _: None, allowance=allowance), folder
+
+        yield opened
+
+
 @pytest.mark.parametrize(("warm_up_s", "warm_hz"), [(0.0, None), (2.0, 400.0), (2.0, None)])
-def test_a_warm_up_tells_the_search_where_to_begin(warm_up_s, warm_hz, tmp_path):
+def test_a_warm_up_tells_the_search_where_to_begin(warm_up_s, warm_hz, open_search):
     """The estimate is stored with the inputs of the result; there is none where the warm-up shows nothing."""
     plan = plan_cell(SCENARIO.cells()[0], SCENARIO, Site(), 1)
     warming = FrameworkCapabilities(in_process=True, warm_up_s=warm_up_s)
-    plan = replace(plan, framework=replace(plan.framework, capabilities=warming))
-    supervisor = Supervisor(tmp_path / "children", tmp_path / "logs")
-    with (
-        RunEnvironment(Site(), supervisor, tmp_path / "data", tmp_path / "cache", cores=1) as env,
-        contextlib.closing(RunFolder.create(tmp_path, "search")) as folder,
-    ):
-        folder.open(SCENARIO, Site(), {})
-        search = CellSearch(plan, env, folder, lambda _: None, allowance=Allowance(budget=60.0))
-        answer = search.answer(SimulatedBackend(warm_hz=warm_hz))
-        inputs, trials = folder.inputs(plan.cell), folder.trials(plan.cell)
+    search, folder = open_search(replace(plan, framework=replace(plan.framework, capabilities=warming)))
+    answer = search.answer(SimulatedBackend(warm_hz=warm_hz))
+    inputs, trials = folder.inputs(plan.cell), folder.trials(plan.cell)
     assert inputs is not None
     assert inputs.hint_hz == answer.hint_hz == warm_hz
     assert inputs.cold == (warm_up_s > 0)
     assert (trials[0].planned.rate == warm_hz) is (warm_hz is not None)
+
+
+def test_a_trial_is_told_what_is_left_of_the_budget(open_search):
+    """Of an overloaded one nothing is waited for after that: the deployment ends then, in any case."""
+    plan, backend = plan_cell(SCENARIO.cells()[0], SCENARIO, Site(), 1), SimulatedBackend()
+    search, folder = open_search(plan)
+    search.answer(backend)
+    trials = folder.trials(plan.cell)
+    spent = [sum(trial.seconds for trial in trials[:number]) for number in range(len(trials))]
+    assert backend.times_left == pytest.approx([60.0 - seconds for seconds in spent])
 
 
 @pytest.mark.parametrize(("arrivals", "period"), [("steps", 6.0), ("bursts", 1.0)])
