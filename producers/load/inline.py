@@ -23,7 +23,7 @@ class InlineLoadGenerator:
 
     def __init__(self, endpoint: Endpoint, env: RunEnvironment, workers: int = 1) -> None:  # noqa: ARG002  one thread
         self._thread: Thread | None = None
-        self._progress: SimpleQueue[SendProgress | HarnessError] = SimpleQueue()
+        self._progress: SimpleQueue[SendProgress | HarnessError | MemoryError] = SimpleQueue()
         self._cancelled = Event()
         self._sender = registry.open_sender(endpoint)
 
@@ -42,11 +42,14 @@ class InlineLoadGenerator:
 
         Raises:
             ProcessDiedError: the thread of the load ended by an error.
+            MemoryError: that of the thread.
         """
         progress: list[SendProgress] = []
         try:
             while True:
                 item = self._progress.get_nowait()
+                if isinstance(item, MemoryError):
+                    raise item
                 if isinstance(item, HarnessError):
                     raise ProcessDiedError(f"the inline load ended: {item}")
                 progress.append(item)
@@ -68,5 +71,5 @@ class InlineLoadGenerator:
                 self._cancelled.is_set,
                 clock=clock.make_reader(spec.clock),
             )
-        except HarnessError as problem:
+        except (HarnessError, MemoryError) as problem:
             self._progress.put(problem)

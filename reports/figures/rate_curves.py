@@ -27,6 +27,8 @@ DASHES = ((0, (5, 2)), (0, (1, 1.5)), (0, (5, 2, 1, 2)), (0, (3, 1, 1, 1, 1, 1))
 """Of the bounds, so that they can be distinguished."""
 MAX_DODGE, MAX_SPREAD = 0.008, 0.03
 """Distance of two systems at one size, and of all of them, as shares of the range of sizes (logarithms)."""
+MIN_RANGE = 1.2
+"""Of the rates of a figure: where all are equal, there is as much below and above them."""
 MARKS = {"lower-bound": "↑", "upper-bound": "↓", "unstable": "?"}
 """By status, if a point is not measured."""
 
@@ -174,6 +176,8 @@ def draw_curves(ax: Axes, curves: Curves, systems: Sequence[str]) -> list[Artist
         )
     ax.margins(y=0.13)
     low, high = ax.get_ylim()
+    if high < MIN_RANGE * low:
+        low, high = ax.set_ylim(low / MIN_RANGE, high * MIN_RANGE)
     ax.yaxis.set_major_locator(LogLocator(subs=(1.0,) if high > 100 * low else (1.0, 2.0, 5.0), numticks=9))
     ax.yaxis.set_major_formatter(FuncFormatter(lambda rate, _: rate_text(rate)))
     ax.yaxis.set_minor_formatter(NullFormatter())
