@@ -83,9 +83,9 @@ name: instrumentation
 title: More messages than HarmonicIO takes, with a sample every second or every 13 s
 kind: elasticity
 systems: [harmonicio/stream]
-grid: {message_size: [1 kB], cpu_cost: [0 ms]}
+grid: {message_size: [1 kB], cpu_cost: [100 us]}
 elasticity:
-  load: [{time: 26 s, rate: 400 k/s}]
+  load: [{time: 26 s, rate: 40 k/s}]
   policies: [ds2]
   interval: 13 s
   start: 2
@@ -106,7 +106,7 @@ def add_verbs(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
     advice.set_defaults(run=measure_advice)
     instrumentation = verbs.add_parser("instrumentation", help="live samples do not lower the maximum rate")
     instrumentation.add_argument("--runs", type=int, default=10, help="pairs of runs")
-    instrumentation.add_argument("--set", nargs="+", default=[], help="changes, such as grid.cpu_cost=[100 us]")
+    instrumentation.add_argument("--set", nargs="+", default=[], help="changes, such as grid.cpu_cost=[1 ms]")
     instrumentation.set_defaults(run=measure_instrumentation)
 
 
