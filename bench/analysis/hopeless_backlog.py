@@ -1,10 +1,17 @@
-"""The growth of the backlog at which a trial is given up, for the harness and for its simulation alike.
+"""The growth of the backlog at which a trial is given up, and the time for which its drain is worth waiting.
+
+For the harness and for its simulation alike.
 
 Two minima of the backlog are compared: the recent one, and that of the first third of the time since settling.
 """
 
+import math
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from bench.analysis.verdict import BACKLOG_GREW, Rules, judge
+from bench.model.measurement import Measurement
 
 HOPELESS_SHARE, HOPELESS_MESSAGES = 0.25, 10.0
 """Largest growth: a share of the messages due since settling, and messages besides."""
@@ -32,3 +39,19 @@ def max_growth(elapsed: ArrayLike, rate: float, interval: float) -> NDArray[np.f
 def recent_seconds(interval: float) -> float:
     """Return the length of the time whose smallest backlog is the recent one; `interval` as in max_growth."""
     return max(RECENT_S, RECENT_BATCHES * interval)
+
+
+def worth_waiting(measurement: Measurement, rules: Rules, redeploy_s: float, time_left: float) -> float:
+    """Return for how many seconds a drain is worth waiting: no longer than a new deployment takes, or one is of use.
+
+    Only of a trial that is overloaded in any case, else inf: the counts of any other one must be exact.
+
+    Args:
+        measurement: At the end of the load.
+        rules: Of its verdict.
+        redeploy_s: Seconds that a new deployment of the cell takes.
+        time_left: Seconds from the end of the load on, in which a deployment is of use.
+    """
+    if measurement.ended == "hopeless" or judge(measurement, rules).why == BACKLOG_GREW:
+        return min(redeploy_s, max(0.0, time_left))
+    return math.inf

@@ -75,8 +75,7 @@ class CellSearch:
         """Return the cell's result; the backend deploys the cell where a further trial is due."""
         allowance, generator_hz = self._allowance, backend.generator_hz(self.plan, self._env)
         known = judge_trials(self.plan, self._trials, ignored=allowance.ignored)
-        spent = sum(measurement.seconds for measurement, _ in known)
-        budget = spent + allowance.seconds if allowance.budget is None else allowance.budget
+        budget = _spent_seconds(known) + allowance.seconds if allowance.budget is None else allowance.budget
         return self._answer(known, self._first_inputs(generator_hz, budget), backend)
 
     def _answer(self, known: list[JudgedTrial], inputs: SearchInputs, backend: Backend) -> Answer:
@@ -105,8 +104,9 @@ class CellSearch:
         while (planned := self._next_trial(search)) is not None:
             if self._last is None and planned.number > 0 and planned.purpose != "warm-up" and deployment.is_new:
                 self._warm_up(planned, deployment)
-            left = budget - sum(measurement.seconds for measurement, _ in known)
-            known.append(self._run_trial(planned, deployment, math.inf if self.plan.scenario.latency.at else left))
+            follows = bool(self.plan.scenario.latency.at)  # trials that need the deployment after the search
+            left = math.inf if follows else budget - _spent_seconds(known)
+            known.append(self._run_trial(planned, deployment, left))
             search = search.after(*known[-1])
         return _finish(search, self.plan, known)
 
@@ -174,6 +174,10 @@ class CellSearch:
             ignored=allowance.ignored,
             generator_hz=generator_hz,
         )
+
+
+def _spent_seconds(known: list[JudgedTrial]) -> float:
+    return sum(measurement.seconds for measurement, _ in known)
 
 
 def _finish(search: Strategy, plan: CellPlan, known: list[JudgedTrial]) -> Result:

@@ -13,7 +13,7 @@ from typing import Literal
 from msgspec.structs import asdict
 
 from bench.analysis.histogram import Histogram
-from bench.analysis.verdict import BACKLOG_GREW, judge
+from bench.analysis.hopeless_backlog import worth_waiting
 from bench.errors import HarnessError
 from bench.model.measurement import EndReason, Latency, Measurement, PlannedTrial
 from bench.plugins.site_preflight import missing_endpoints, part_of
@@ -115,17 +115,11 @@ class _Trial:
         return max(0.0, self._end, self._worked)
 
     def worth_waiting(self, ended: EndReason, time_left: float) -> float:
-        """Return for how many seconds a drain is worth waiting, `time_left` being those since the trial's begin.
-
-        No longer than a new deployment of the cell takes, and than one is of use. Only of a trial that is overloaded in
-        any case: the counts of any other one must be exact.
-        """
+        """Return for how many seconds a drain is worth waiting, `time_left` being those since the trial's begin."""
         if self._state.death or self._control is not None:
             return math.inf
-        hopeless = ended == "hopeless"
-        if hopeless or judge(self.measurement(ended), self._deployment.plan.rules).why == BACKLOG_GREW:
-            return min(self._deployment.redeploy_s, max(0.0, time_left - self._end))
-        return math.inf
+        rules, redeploy_s = self._deployment.plan.rules, self._deployment.redeploy_s
+        return worth_waiting(self.measurement(ended), rules, redeploy_s, time_left - self._end)
 
     def drain(self, seconds: float, max_wait: float = math.inf) -> None:
         """Poll until everything sent was processed exactly, nothing moves any more, or the deadline is over.

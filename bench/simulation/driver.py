@@ -125,22 +125,21 @@ def run_search(case: Case, seed: int, strategy: StrategyFactory, trials: JudgedT
     )
     search = strategy(problem)
     drain, ended, longest, spent = float(problem.timing.drain), False, 0.0, 0.0
-    must_restart = False  # as the harness does: not after the last trial
+    last: Measurement | None = None
     for _ in range(MAX_TRIALS):
         planned = search.next_trial()
         if planned is None:
             ended = True
             break
         began = system.seconds
-        if must_restart:
-            system.restart()
-        measurement = system.run_trial(planned, drain, case.budget - spent)
+        if last is not None and not last.deployment_reusable:
+            system.restart()  # as the harness does: not after the last trial
+        measurement = last = system.run_trial(planned, drain, case.budget - spent)
         spent += measurement.seconds
         verdict = judge(measurement, rules)
         search = search.after(measurement, verdict)
         if trials is not None:
             trials.append((measurement, verdict))
-        must_restart = not (measurement.drained and measurement.lost == 0)
         longest = max(longest, system.seconds - began)
     return SearchOutcome(
         case.name, seed, case.traits.truth, search.result(), system.seconds, case.budget, ended, longest,

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from bench.analysis.first_result import FILL_FACTOR, MAX_WAIT_S
-from bench.analysis.hopeless_backlog import FALLING_SHARE, max_growth, recent_seconds
-from bench.analysis.verdict import BACKLOG_GREW, Rules, judge
+from bench.analysis.hopeless_backlog import FALLING_SHARE, max_growth, recent_seconds, worth_waiting
+from bench.analysis.verdict import Rules
 from bench.model.measurement import EndReason, Measurement, PlannedTrial, Series
 from bench.simulation.capacity import TICK_S, Capacity, Ticks, Traits
 from bench.simulation.faults import Counters, Faults
@@ -88,7 +88,7 @@ class Fluid:
         loaded = measurement_of(
             planned, self._counters(planned, flow, begin, carried), interval, ended=ended, ticks=ticks
         )
-        wait = worth_waiting(loaded, drain, time_left)
+        wait = drain_seconds(loaded, drain, time_left)
         if ended in ("complete", "hopeless") and self._drains:
             flow = flow.append(self._drain(wait + 2 * interval))
         self.clock = begin + len(flow.arrived)
@@ -271,17 +271,15 @@ def _series(counters: Counters) -> Series:
     return Series(counters.at[keep].tolist(), *columns)
 
 
-def worth_waiting(measurement: Measurement, drain: float, time_left: float) -> float:
-    """Return for how many seconds the harness waits for a drain (bench.runner.trial).
+def drain_seconds(measurement: Measurement, drain: float, time_left: float) -> float:
+    """Return for how many seconds the harness waits for a drain, without two batch intervals.
 
     Args:
         measurement: At the end of the load.
         drain: The deadline, in seconds.
         time_left: Of the search, in seconds from the trial's begin.
     """
-    if measurement.ended == "hopeless" or judge(measurement, Rules()).why == BACKLOG_GREW:
-        return min(drain, RESTART_S, max(0.0, time_left - measurement.seconds))
-    return drain
+    return min(drain, worth_waiting(measurement, Rules(), RESTART_S, time_left - measurement.seconds))
 
 
 def with_drain(measurement: Measurement, *, empty: bool, purged: bool) -> Measurement:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from bench.model.measurement import Batches, EndReason, Measurement, PlannedTrial
 from bench.simulation.capacity import TICK_S, Capacity, Ticks, Traits
 from bench.simulation.faults import Counters
-from bench.simulation.fluid import MIN_SHARE, RESTART_S, hopeless_after, measurement_of, with_drain, worth_waiting
+from bench.simulation.fluid import MIN_SHARE, RESTART_S, drain_seconds, hopeless_after, measurement_of, with_drain
 
 MIN_BATCH = 1e-6
 """Messages below which nothing waits."""
@@ -66,7 +66,7 @@ class MicroBatches:
             count = load + round((drain + 2 * interval) / TICK_S)
             batches = self._batches(planned, load, count)
             counters = self._counters(planned, batches, load, load)
-        wait = worth_waiting(measurement_of(planned, counters, interval, ended=ended, ticks=load), drain, time_left)
+        wait = drain_seconds(measurement_of(planned, counters, interval, ended=ended, ticks=load), drain, time_left)
         count = load + round((wait + 2 * interval) / TICK_S)
         batches = [batch for batch in batches if batch.end <= count * TICK_S]
         offered = min(planned.rate, self.traits.generator) * load * TICK_S

@@ -10,8 +10,8 @@ import sys
 from processes import HERE, PE_ENVIRONMENT, free_port
 
 
-def end_of_pe(folder, *, port, limit=None):
-    """Start a PE that ends by itself."""
+def end_of_pe(folder, *, port, limit=None, **more):
+    """Start a PE that ends by itself, with more variables."""
     environment = {
         **os.environ,
         **PE_ENVIRONMENT,
@@ -20,6 +20,7 @@ def end_of_pe(folder, *, port, limit=None):
         "HARMONICIO_SETTINGS": json.dumps({"folder": str(folder)}),
         "OPENBLAS_NUM_THREADS": "1",
         "PYTHONPATH": str(HERE),
+        **more,
     }
     command = [sys.executable, "-m", "frameworks.harmonicio.engine.pe.main"]
     return subprocess.run(
@@ -58,4 +59,12 @@ def test_a_pe_that_may_open_no_more_files_says_so_in_one_line(tmp_path):
     ended = end_of_pe(tmp_path, port=free_port(), limit=limit)
     assert ended.returncode == 2
     assert "Too many open files" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_a_pe_without_its_certificate_says_so_in_one_line(tmp_path):
+    """The folder of its settings is not there."""
+    ended = end_of_pe(tmp_path, port=free_port(), HARMONICIO_TLS=str(tmp_path / "none"))
+    assert ended.returncode == 1
+    assert "none needs certificate.pem" in ended.stderr
     assert "Traceback" not in ended.stderr

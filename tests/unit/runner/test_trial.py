@@ -81,6 +81,7 @@ def test_a_burst_that_is_worked_off_before_the_next_is_no_overload(plan, env):
         seen = measured(deployment, 350.0, 5.8)
     assert seen.ended == "complete"
     assert judge(seen, plan.rules).word != "overloaded"  # beside other work the generator may be late
+    assert (seen.drained, seen.purged, seen.lost, seen.duplicated) == (True, False, 0, 0)
     assert seen.window_s == pytest.approx(5.8)
 
 

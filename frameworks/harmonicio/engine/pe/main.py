@@ -38,10 +38,11 @@ def main() -> None:
         _limit(os.environ)
         listener = _listen(config)  # first: a function may tell others that this PE runs
         function = UserFunction(config.spec, config.settings)
+        code = serve(config, listener, function)
     except ConfigError as error:
         logger.error("%s", error)  # noqa: TRY400  one line is enough
         sys.exit(1)
-    sys.exit(serve(config, listener, function))
+    sys.exit(code)
 
 
 def _listen(config: PeConfig) -> socket.socket:
