@@ -19,6 +19,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bench.analysis.first_result import steady_from
+from bench.analysis.foreign_work import explainable_loss
 from bench.analysis.stability import FEW_MESSAGES, IDLE_RATIO, MAX_LOSS, Stability
 from bench.analysis.verdict import BACKLOG_GREW, BATCHES_GREW, NOT_DRAINED, PUSHED_BACK, Verdict
 from bench.model.measurement import Measurement
@@ -29,9 +30,13 @@ BACKLOG_REASONS = (BACKLOG_GREW, PUSHED_BACK, BATCHES_GREW)
 MIN_BATCHES = 3
 """Batches that show a capacity, or fewer that are as long as so many intervals: one with a large backlog tells, too."""
 MAX_ESTIMATE_LOSS = 0.75
-"""With a larger loss the few messages that were processed show no capacity, unless all of the drain was followed."""
+"""With a larger loss the few messages that were processed show no capacity, unless all of them were, or batches as long
+as MIN_BATCHES intervals."""
 NEAR_RATIO = 0.8
 """Batches that take at least this share of their interval show the capacity, nearly whatever their fixed cost is."""
+MAX_DOUBT = 0.15
+"""Largest loss that other work explains at which the time of sustained batches is still an estimate: they take longer,
+and the fixed part of it, too, so that an estimate would be too low by more than that."""
 UNSEEN_MESSAGES = 1.5 * FEW_MESSAGES
 """Messages by which the backlog of a sustained trial may have grown: FEW_MESSAGES from its first third to its end."""
 HEAD_S = 0.25
@@ -106,12 +111,21 @@ def read_capacity(
         reading = _read(measurement, replace(verdict, word="overloaded", why=BACKLOG_GREW), stability)
         if reading is None or not reading.near:
             return None
-        reading = Reading("at least", math.exp(reading.log_capacity(0.0)), seconds=reading.seconds)
-    else:
-        reading = _read(measurement, verdict, stability)
+        return replace(_as_bound(reading), age=age)
+    reading = _read(measurement, verdict, stability)
     if reading is None:
         return None
-    return replace(reading, age=age, doubt=verdict.explained)
+    doubt = verdict.explained
+    if verdict.word == "sustained" and reading.kind == "estimate":
+        doubt = explainable_loss(measurement)
+        if doubt > MAX_DOUBT:
+            return replace(_as_bound(reading), age=age)
+    return replace(reading, age=age, doubt=doubt)
+
+
+def _as_bound(reading: Reading) -> Reading:
+    """Return what remains of an estimate beside other work: the system does so well at least."""
+    return Reading("at least", math.exp(reading.log_capacity(0.0)), seconds=reading.seconds)
 
 
 def _read(measurement: Measurement, verdict: Verdict, stability: Stability) -> Reading | None:
@@ -159,19 +173,19 @@ def without_light_batches(readings: Sequence[Reading]) -> list[Reading]:
 def _read_processed(measurement: Measurement, verdict: Verdict) -> Reading:
     """Return the reading of the processed counter in an overloaded trial."""
     planned, interval, series = measurement.planned, measurement.batch_interval, measurement.series
-    rows = list(zip(series.at, series.processed, strict=True))
+    every = list(zip(series.at, series.processed, strict=True))
     end = _end_of_work(measurement)
     if interval > 0:
-        rows = completed = [after for before, after in pairwise([(0.0, 0), *rows]) if after[1] > before[1]]
+        every = [after for before, after in pairwise([(0.0, 0), *every]) if after[1] > before[1]]
     first_at = max(planned.settle / 2, planned.settle - HEAD_S - interval / 2)
-    rows = [(at, count) for at, count in rows if first_at <= at <= end + 1e-9]
+    rows = [(at, count) for at, count in every if first_at <= at <= end + 1e-9]
     steady = [row for row in rows if row[0] >= steady_from(measurement) - HEAD_S]
     rows = steady if _last_for(steady, interval) else rows
-    if not _last_for(rows, interval) and interval > 0 and measurement.purged:  # it was busy for as long as it was seen
-        rows = completed
+    purged_batches = measurement.purged and interval > 0  # it was busy for as long as it was seen
+    rows = rows if _last_for(rows, interval) or not purged_batches else every
     if not _last_for(rows, interval) or rows[-1][1] <= rows[0][1]:
-        followed = measurement.drained or measurement.purged
-        if not 0 < verdict.loss < (MAX_LOSS if followed else MAX_ESTIMATE_LOSS):
+        long = purged_batches and bool(every) and every[-1][0] >= (MIN_BATCHES + 1) * interval
+        if not 0 < verdict.loss < (MAX_LOSS if measurement.drained or long else MAX_ESTIMATE_LOSS):
             return Reading("at most", planned.rate, seconds=max(1.0, interval))
         rate = planned.rate * (1 - verdict.loss)
         return Reading("estimate", rate, 1.0, max(0.5, interval), -math.log1p(-verdict.loss))
