@@ -175,9 +175,11 @@ def draw_curves(ax: Axes, curves: Curves, systems: Sequence[str]) -> list[Artist
             ax, line, assign_colours(systems)[line.system], MARKERS[number % len(MARKERS)], shift=shift
         )
     ax.margins(y=0.13)
+    low, high = ax.dataLim.intervaly
+    if 0 < high < MIN_RANGE * low:  # before matplotlib looks for a range, and warns where there is none
+        ax.set_autoscaley_on(False)
+        ax.set_ylim(low / MIN_RANGE, high * MIN_RANGE)
     low, high = ax.get_ylim()
-    if high < MIN_RANGE * low:
-        low, high = ax.set_ylim(low / MIN_RANGE, high * MIN_RANGE)
     ax.yaxis.set_major_locator(LogLocator(subs=(1.0,) if high > 100 * low else (1.0, 2.0, 5.0), numticks=9))
     ax.yaxis.set_major_formatter(FuncFormatter(lambda rate, _: rate_text(rate)))
     ax.yaxis.set_minor_formatter(NullFormatter())
