@@ -7,7 +7,7 @@ that they can share (Amdahl's law). No factor exceeds what the cores of the mach
 """
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 from msgspec import Struct
@@ -21,6 +21,8 @@ from bench.model.measurement import Measurement, Result
 
 TOLERANCE = 0.1
 """Relative difference of two rates up to which a prediction counts as right, however narrow the intervals are."""
+MIN_SIMILAR = 0.9
+"""Share of a trial's rate at which another trial shows how much CPU time others than the framework need."""
 MAX_FIXED = 0.95
 """Share of an interval that the fixed part of a batch may take; above it no rate can be predicted."""
 _BY_LEVER = {change.lever: change.activities for change in CHANGES if change.lever is not None}
@@ -37,9 +39,9 @@ class Factor(Struct, frozen=True):
     estimate: float
     high: float
 
-    def limited(self, most: float) -> "Factor":
+    def limited(self, most: "Factor") -> "Factor":
         """Return the factor where no more than `most` is possible."""
-        return Factor(*(max(1.0, min(each, most)) for each in (self.low, self.estimate, self.high)))
+        return Factor(min(self.low, most.low), min(self.estimate, most.estimate), min(self.high, most.high))
 
 
 class Rates(Struct, frozen=True):
@@ -107,13 +109,30 @@ def predict_equal_parts(busy: Mapping[str, float], operators: Mapping[str, str],
     return Factor(factor, factor, factor)
 
 
-def spare_factor(measurement: Measurement) -> float:
-    """Return how many times as much CPU time this machine has as it used in a trial; inf where that is not known.
+def spare_factor(measurement: Measurement, others: Iterable[Measurement] = ()) -> Factor:
+    """Return by what factor this machine has CPU time for more messages; inf where that is not known.
 
-    It limits a framework that runs on this machine.
+    It limits a framework that runs on this machine. What the others need (source, load, harness) grows with the rate at
+    most, and not at all at least; between the two is the estimate. They need the least that trials of such a rate show:
+    a JVM needs less each minute.
+
+    Args:
+        measurement: of the trial whose rate grows.
+        others: of the same cell.
     """
-    busy, available = measurement.cpu.get("busy", 0.0), measurement.cpu.get("available", 0.0)
-    return max(1.0, available / busy) if busy > 0 and available > 0 else math.inf
+    cpu = measurement.cpu
+    framework, available = cpu.get("framework", 0.0), cpu.get("available", 0.0)
+    if framework <= 0 or available <= 0:
+        return Factor(math.inf, math.inf, math.inf)
+    similar = [one.cpu for one in others if one.planned.rate >= MIN_SIMILAR * measurement.planned.rate]
+    beside = min((_share_beside(one) for one in [cpu, *similar] if one.get("available")), default=0.0) * available
+    low, high = available / (framework + beside), (available - beside) / framework
+    return Factor(*(max(1.0, each) for each in (low, math.sqrt(low * high), high)))
+
+
+def _share_beside(cpu: Mapping[str, float]) -> float:
+    """Return the share of a machine's CPU time that others than the framework used."""
+    return max(0.0, cpu["busy"] - cpu.get("framework", 0.0)) / cpu["available"]
 
 
 def rates_of(result: Result) -> Rates | None:

@@ -29,7 +29,7 @@ from bench.plugins.placement import place
 from bench.runner.cell_plan import plan_cell
 from bench.runner.core_sets import framework_cores
 from bench.runner.explanation import ExplainedTrial
-from bench.storage.run_folder import read_results, read_run
+from bench.storage.run_folder import read_results, read_run, read_trials
 from bench.system import host_info
 from bench.units import Rate, Seconds
 
@@ -73,10 +73,11 @@ def plan_intervention(folder: Path, explained: ExplainedTrial, budget: Seconds) 
         status = "without a result" if result is None else "a bracket" if has_bracket(result) else result.status
         raise UsageError(f"{cell.name}: is {status} in {folder}; --try needs a measured rate with an interval")
     advice, straggler = explained.explanation.advice, explained.explanation.straggler
+    spare = spare_factor(explained.trial.measurement, (trial.measurement for trial in read_trials(folder, cell)))
     refused = []
     for change in named_changes(advice, straggler):
         try:
-            setting, factor = _predict(change, explained, record.scenario, record.site)
+            setting, factor = _predict(change, explained, record.scenario, record.site, spare)
         except UsageError as reason:
             refused.append(str(reason))
             continue
@@ -89,8 +90,13 @@ def plan_intervention(folder: Path, explained: ExplainedTrial, budget: Seconds) 
     raise UsageError(f"{cell.name}: there is nothing to try: {why}")
 
 
-def _predict(change: Change, explained: ExplainedTrial, scenario: Scenario, site: Site) -> tuple[SettingChange, Factor]:
-    """Return the settings that make a change, and the factor of the rate; UsageError if there are none."""
+def _predict(
+    change: Change, explained: ExplainedTrial, scenario: Scenario, site: Site, spare: Factor
+) -> tuple[SettingChange, Factor]:
+    """Return the settings that make a change, and the factor of the rate; UsageError if there are none.
+
+    `spare` is the factor for which this machine has CPU time.
+    """
     participation, measurement = explained.participation, explained.trial.measurement
     if change.lever is None:
         raise UsageError(f"{change.text}: no setting makes it")
@@ -107,7 +113,7 @@ def _predict(change: Change, explained: ExplainedTrial, scenario: Scenario, site
     if factor is None:
         raise UsageError(f"{change.text}: the fixed part of a batch fills the interval, so that no rate follows")
     remote = place(explained.trial.cell.framework, explained.trial.cell.source, site, framework_cores(scenario))
-    return setting, factor if remote.framework_remote else factor.limited(spare_factor(measurement))
+    return setting, factor if remote.framework_remote else factor.limited(spare)
 
 
 def _scenario_of(explained: ExplainedTrial, scenario: Scenario, setting: SettingChange, budget: Seconds) -> Scenario:

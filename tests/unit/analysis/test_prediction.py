@@ -115,12 +115,27 @@ def test_equal_parts_make_the_busiest_as_busy_as_the_mean():
 
 
 @pytest.mark.parametrize(
-    ("cpu", "factor"), [({"busy": 8.0, "available": 20.0}, 2.5), ({}, math.inf)], ids=["known", "a remote site"]
+    ("cpu", "factor"),
+    [
+        ({"framework": 5.0, "busy": 8.0, "available": 20.0}, (2.5, math.sqrt(2.5 * 3.4), 3.4)),
+        ({"framework": 17.0, "busy": 20.0, "available": 20.0}, (1.0, 1.0, 1.0)),
+        ({}, (math.inf,) * 3),
+    ],
+    ids=["known", "all in use", "a remote site"],
 )
 def test_no_factor_exceeds_the_cores_that_are_left(cpu, factor):
-    """20 core-seconds for 8 that were used are enough for 2.5 times the rate."""
-    assert spare_factor(make_measurement(0, 90.0, 80.0, cpu=cpu)) == factor
-    assert Factor(1.5, 4.0, 5.0).limited(factor).estimate == min(4.0, factor)
+    """Of 20 core-seconds others used 3: they need as much for a higher rate, or more in proportion to it."""
+    spare = spare_factor(make_measurement(0, 90.0, 80.0, cpu=cpu))
+    assert (spare.low, spare.estimate, spare.high) == pytest.approx(factor)
+    assert Factor(1.5, 4.0, 5.0).limited(spare).estimate == pytest.approx(min(4.0, factor[1]))
+
+
+def test_what_others_need_is_the_least_that_trials_of_the_rate_show():
+    """The broker's JVM was cold in the trial; a slower trial says nothing of this rate."""
+    cpu = {"framework": 5.0, "busy": 8.0, "available": 20.0}
+    trial = make_measurement(0, 90.0, 80.0, cpu=cpu)
+    warm, slow = (make_measurement(n, rate, rate, cpu=cpu | {"busy": 6.0 - n}) for n, rate in ((0, 85.0), (1, 50.0)))
+    assert spare_factor(trial, [trial, warm, slow]) == spare_factor(warm)
 
 
 def test_errors_of_the_rate_and_of_the_factor_add_up():
