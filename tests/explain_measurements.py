@@ -84,7 +84,7 @@ SITUATIONS = (
     Situation(
         name="one partition for two workers",
         scenario=f"{TWO_WORKERS}  kafka: {{partitions: 1}}\n",
-        activities=("processing",),
+        activities=("processing", "idle(source)"),  # one works and the other idles: each has half of the path
         straggler="",
         kinds=("one thread",),
     ),

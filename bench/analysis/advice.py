@@ -74,6 +74,9 @@ MIN_STRAGGLER = 0.75
 """Share that one of several workers must have of what all of them have, to be called a straggler."""
 MIN_STRETCH = 1.25
 """Factor by which a straggler must be busier than the mean of the others; some worker always ends last."""
+MAX_BUSY_IDLE, MIN_OTHERS_IDLE = 0.05, 0.2
+"""Or: largest share of its time that a straggler idles, and least mean share that the others do. Workers that never
+wait for each other share the critical path by their busy time, however long all have to wait for the last one."""
 
 
 class Gain(Struct, frozen=True):
@@ -149,8 +152,13 @@ def find_straggler(
     others = [one for one, operator in operators.items() if operator == operators.get(worker) and one != worker]
     together = share + sum(shares.get(one, 0.0) for one in others)
     mean = sum(busy.get(one, 0.0) for one in others) / max(1, len(others))
-    carries = share >= MIN_STRAGGLER * together and share * (len(others) + 1) >= MIN_GAIN
-    if not others or not carries or busy.get(worker, 0.0) < max(MIN_STRETCH * mean, idle.get(worker, 0.0)):
+    if not others or share * (len(others) + 1) < MIN_GAIN:
+        return None
+    if busy.get(worker, 0.0) < max(MIN_STRETCH * mean, idle.get(worker, 0.0)):
+        return None
+    idles = {one: idle.get(one, 0.0) / max(1.0, busy.get(one, 0.0) + idle.get(one, 0.0)) for one in (worker, *others)}
+    others_idle = sum(idles[one] for one in others) / len(others)
+    if share < MIN_STRAGGLER * together and not (idles[worker] <= MAX_BUSY_IDLE and others_idle >= MIN_OTHERS_IDLE):
         return None
     return worker, share, len(others) + 1
 

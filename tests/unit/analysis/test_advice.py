@@ -101,11 +101,25 @@ def test_a_trace_without_a_path_says_so():
         ({"driver": 0.9, "a": 0.1, "b": 0.0}, {"driver": 9.0, "a": 1.0, "b": 1.0}, None),
         ({"a": 0.05, "b": 0.0, "driver": 0.0}, {"a": 9.0, "b": 0.0, "driver": 0.0}, None),
         ({"a": 0.3, "b": 0.0}, {"a": 3.0, "b": 0.0}, None),
+        ({"a": 0.5, "b": 0.28}, {"a": 9.9, "b": 5.6}, ("a", 0.5, 2)),
+        ({"a": 0.5, "b": 0.43}, {"a": 9.9, "b": 8.6}, None),
+        ({"a": 0.4, "b": 0.22}, {"a": 8.0, "b": 4.4}, None),
         ({}, {}, None),
     ],
-    ids=["straggler", "as busy as the other", "both", "one of its kind", "too little", "mostly idle", "nobody"],
+    ids=[
+        "straggler",
+        "as busy as the other",
+        "both",
+        "one of its kind",
+        "too little",
+        "mostly idle",
+        "never idle while the other is",
+        "nearly as busy",
+        "both idle",
+        "nobody",
+    ],
 )
 def test_a_straggler_is_busier_than_others_that_do_the_same(shares, busy, found):
-    """And has most of their critical path, and idles less than it works."""
+    """And has most of their critical path, and idles less than it works; or it never idles while the others do."""
     idle = {worker: 10 - time for worker, time in busy.items()}
     assert find_straggler(shares, busy, idle, {"a": "map", "b": "map", "driver": "schedule"}) == found
