@@ -13,6 +13,7 @@ from statistics import fmean, stdev
 
 from msgspec import Struct
 
+from bench.analysis.activity_graph import summaries
 from bench.runner.explanation import ExplainedTrial, choose_trial, explain_trial, read_traced_trials
 from bench.storage.run_folder import read_results
 from reports.data.bottleneck import find_bottleneck
@@ -55,7 +56,8 @@ class Situation(Struct, frozen=True, kw_only=True):
     straggler: str | None = None
     """the end of the name of the worker that must be called a straggler; "" for any"""
     verdict: str = "overloaded"
-    """that the explained trial must have; idling in a sustained one is no limit, unless too little is sent"""
+    """that the explained trial must have where idling is named: in a sustained one it is no limit, unless too little is
+    sent"""
 
 
 TWO_WORKERS = (
@@ -107,7 +109,7 @@ SITUATIONS = (
     Situation(
         name="a broker with a tenth of a core",
         scenario="systems: [python/kafka]\ngrid: {message_size: [10 kB], cpu_cost: [0 ms]}\n",
-        plant=lambda folder: throttle(folder, "kafka", 0.1),
+        plant=lambda folder: throttle(folder, "kafka", 0.1, after=10.0),
         activities=("source-read", "idle(source)"),
         kinds=("broker CPU", "source"),
     ),
@@ -191,7 +193,7 @@ def measure_planted(asked: argparse.Namespace) -> bool:
 def _is_named(situation: Situation, verdict: str, top: str, straggler: str | None) -> bool:
     if situation.straggler is not None and (straggler is None or not straggler.endswith(situation.straggler)):
         return False
-    return verdict == situation.verdict and top in situation.activities
+    return top in situation.activities and (verdict == situation.verdict or top not in summaries.IDLE)
 
 
 def _explain(folder: Path) -> Iterator[ExplainedTrial]:

@@ -6,6 +6,8 @@ import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+import psutil
+
 from bench.system.orphans import records
 from tests.cgroups import cpu_cgroup, join
 
@@ -14,13 +16,14 @@ _SLOW_RENAME = Path(__file__).with_name("slow_rename.c")
 
 
 @contextlib.contextmanager
-def throttle(folder: Path, name: str, share: float) -> Iterator[Mapping[str, str]]:
+def throttle(folder: Path, name: str, share: float, after: float = 0.0) -> Iterator[Mapping[str, str]]:
     """Give a child of each run in the block a share of a core, by a cgroup (root).
 
     Args:
         folder: For the records of these runs, so that no other run is throttled.
         name: Of the child, as the harness records it, such as "kafka" or "python-1".
         share: Of one core.
+        after: CPU seconds that it may use before: a broker would start for minutes.
 
     Yields:
         The variables that the runs need.
@@ -33,8 +36,9 @@ def throttle(folder: Path, name: str, share: float) -> Iterator[Mapping[str, str
             while not ended.wait(_POLL_INTERVAL_S):
                 for record in records(registry):
                     for pid in record.running() if record.name == name else ():
-                        with contextlib.suppress(OSError):  # it has ended
-                            join(cgroup, pid)
+                        with contextlib.suppress(OSError, psutil.Error):  # it has ended
+                            if sum(psutil.Process(pid).cpu_times()[:2]) >= after:
+                                join(cgroup, pid)
 
         watcher = threading.Thread(target=watch, name="throttle")
         watcher.start()
