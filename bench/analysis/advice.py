@@ -150,17 +150,21 @@ def find_straggler(
         return None
     worker, share = max(shares.items(), key=lambda item: item[1])
     others = [one for one, operator in operators.items() if operator == operators.get(worker) and one != worker]
-    together = share + sum(shares.get(one, 0.0) for one in others)
-    mean = sum(busy.get(one, 0.0) for one in others) / max(1, len(others))
     if not others or share * (len(others) + 1) < MIN_GAIN:
         return None
+    mean = sum(busy.get(one, 0.0) for one in others) / len(others)
     if busy.get(worker, 0.0) < max(MIN_STRETCH * mean, idle.get(worker, 0.0)):
         return None
-    idles = {one: idle.get(one, 0.0) / max(1.0, busy.get(one, 0.0) + idle.get(one, 0.0)) for one in (worker, *others)}
-    others_idle = sum(idles[one] for one in others) / len(others)
-    if share < MIN_STRAGGLER * together and not (idles[worker] <= MAX_BUSY_IDLE and others_idle >= MIN_OTHERS_IDLE):
-        return None
-    return worker, share, len(others) + 1
+    carries = share >= MIN_STRAGGLER * (share + sum(shares.get(one, 0.0) for one in others))
+    others_idle = sum(_idle_share(one, busy, idle) for one in others) / len(others)
+    alone_is_busy = _idle_share(worker, busy, idle) <= MAX_BUSY_IDLE and others_idle >= MIN_OTHERS_IDLE
+    return (worker, share, len(others) + 1) if carries or alone_is_busy else None
+
+
+def _idle_share(worker: str, busy: Mapping[str, float], idle: Mapping[str, float]) -> float:
+    """Return the share of a worker's time, without waits, in which it idles."""
+    idles = idle.get(worker, 0.0)
+    return idles / (busy.get(worker, 0.0) + idles) if idles else 0.0
 
 
 def write_sentence(shares: Mapping[str, float], advice: ChangeAdvice, straggler: Straggler | None) -> str:

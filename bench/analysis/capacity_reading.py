@@ -182,7 +182,8 @@ def _read_processed(measurement: Measurement, verdict: Verdict) -> Reading:
     steady = [row for row in rows if row[0] >= steady_from(measurement) - HEAD_S]
     rows = steady if _last_for(steady, interval) else rows
     purged_batches = measurement.purged and interval > 0  # it was busy for as long as it was seen
-    rows = rows if _last_for(rows, interval) or not purged_batches else every
+    if purged_batches and not _last_for(rows, interval):
+        rows = every
     if not _last_for(rows, interval) or rows[-1][1] <= rows[0][1]:
         long = purged_batches and bool(every) and every[-1][0] >= (MIN_BATCHES + 1) * interval
         if not 0 < verdict.loss < (MAX_LOSS if measurement.drained or long else MAX_ESTIMATE_LOSS):
