@@ -149,7 +149,9 @@ def _choose_trials(folder: Path, name: str, number: int | None) -> "Sequence[Tra
     if not cells:
         raise UsageError(f"{name}: no cell of {folder}; there are {', '.join(cell.name for cell in traced)}")
     if not any(traced[cell] for cell in cells):
-        raise UsageError(f"{folder}: {HOW_TO_TRACE}")
+        raise UsageError(f"{folder}: no trial of it was traced; {HOW_TO_TRACE}")
+    if untraced := sum(not traced[cell] for cell in cells):
+        complain(f"{untraced} of {len(cells)} cells were not traced; {HOW_TO_TRACE}")
     if number is None:
         return [one for one in (choose_trial(traced[cell]) for cell in cells) if one is not None]
     return [_find_trial(traced[cell], cell, number) for cell in cells if traced[cell]]

@@ -22,6 +22,9 @@ SystemName = Annotated[
 ]
 MessageSize = Annotated[AnySize, limits(least=f"{MIN_MESSAGE_BYTES} B", most="1 GB")]
 CpuCost = Annotated[Seconds, limits(most="1 h")]
+LEAST_TRACED_COST_S = 0.002
+"""CPU cost of a message from which cells are traced unless a scenario says otherwise: a batch takes that long at least,
+and its trace 17 µs at most."""
 _ONCE_EACH = Meta(min_length=1, max_length=1000, extra={"unique": True}, extra_json_schema={"uniqueItems": True})
 
 
@@ -134,10 +137,15 @@ class Scenario(Struct, frozen=True, forbid_unknown_fields=True):
     timing: Timing = Timing()
     objectives: Objectives = Objectives()
     latency: LatencyTrials = LatencyTrials()
-    trace: bool = False
-    """Whether traces of the workers are kept, which `bench explain` reads; see docs/explain.md for what they cost."""
+    trace: bool | None = None
+    """Whether traces of the workers are kept, which `bench explain` reads; nothing: of cells with 2 ms of CPU cost or
+    more, where they cost less than 1 %"""
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """By plugin; each plugin publishes the type of its settings."""
+
+    def is_traced(self, cell: Cell) -> bool:
+        """Return whether traces of a cell are kept: what the scenario says, else where they cost hardly anything."""
+        return cell.cpu_seconds >= LEAST_TRACED_COST_S if self.trace is None else self.trace
 
     def cells(self) -> tuple[Cell, ...]:
         """Return every cell: by system, so that services start once, then by CPU cost and size, ascending."""

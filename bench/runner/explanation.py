@@ -14,8 +14,8 @@ from bench.storage.journal import read_journal, read_line_trial
 from bench.storage.run_folder import read_run
 from bench.storage.traces import has_trace, read_events
 
-HOW_TO_TRACE = "no trial of it was traced; run it with `bench run --trace`, or with `trace: true` in the scenario"
-"""What to do about a run without traces."""
+HOW_TO_TRACE = "`bench run --trace` or `trace: true` in the scenario traces all cells"
+"""What to do about cells without traces: unless a scenario says otherwise, those of little CPU cost have none."""
 
 
 class TracedTrial(Struct, frozen=True):

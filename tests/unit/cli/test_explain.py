@@ -47,9 +47,11 @@ def test_a_cell_is_explained_in_a_sentence_and_tables(folder, capsys):
 
 
 def test_cells_without_a_trace_are_left_out_where_others_have_one(folder, capsys):
-    """All cells are explained when none is named."""
+    """All cells are explained when none is named; a line says which are not."""
     explain(folder, "", as_json=True)
-    (only,) = json.loads(capsys.readouterr().out)
+    printed = capsys.readouterr()
+    (only,) = json.loads(printed.out)
+    assert "cells were not traced; `bench run --trace`" in printed.err
     assert (only["cell"], only["trial"], only["straggler"]) == (CELL.name, 0, None)
     assert {row["activity"]: round(row["critical"], 3) for row in only["activities"]} == {
         "processing": 0.7, "idle(source)": 0.3,
