@@ -51,6 +51,8 @@ class AttackedRun:
         self._hit: set[str] = set()
         self._was_hit = False
         """since bench was started last"""
+        self.done: list[Fault] = []
+        """by signals"""
         self.code: int | None = None
         self.last_line = ""
 
@@ -81,6 +83,7 @@ class AttackedRun:
             self.start()
             if not self.send(fault):
                 break  # it has ended by itself, before the moment of the fault
+            self.done.append(fault)
             if fault.victim != "harness":
                 self.add_hit(fault.victim)
             if fault.ends_harness:

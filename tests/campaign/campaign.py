@@ -13,12 +13,14 @@ from pathlib import Path
 from msgspec import Struct
 
 from bench.model.measurement import Result
+from bench.storage.journal import read_journal
 from bench.storage.run_folder import read_results
 from tests.campaign import clocks, disks
 from tests.campaign.attack import AttackedRun
 from tests.campaign.circumstances import attack_by_circumstance
 from tests.campaign.faults import SIGNALS, Attempt, Fault, plan_attempts
 from tests.campaign.histories import History
+from tests.campaign.invariants import check_deliveries, count_deliveries
 from tests.campaign.outcomes import AttemptRecord, FaultRecord, HistoryRecord, Log
 from tests.campaign.subjects import SUBJECTS, Subject, installed
 
@@ -99,13 +101,25 @@ class Campaign:
             code, last_line = None, ""
         else:
             with AttackedRun(folder, subject, self._references[subject.name], self._note(attempt)) as run:
-                signals = attempt.faults[0].kind in SIGNALS
                 try:
-                    found = run.attack(attempt.faults) if signals else attack_by_circumstance(run, attempt.faults[0])
+                    if attempt.faults[0].kind in SIGNALS:
+                        found = run.attack(attempt.faults) + self._check_deliveries(attempt.number, run)
+                    else:
+                        found = attack_by_circumstance(run, attempt.faults[0])
                 except subprocess.TimeoutExpired as hang:
                     found = [f"{' '.join(map(str, hang.cmd[2:4]))} did not end within {hang.timeout:g} s"]
             code, last_line = run.code, run.last_line
         return AttemptRecord(attempt.number, subject.name, time.monotonic() - began, code, last_line, tuple(found))
+
+    def _check_deliveries(self, attempt: int, run: AttackedRun) -> list[str]:
+        """Record what arrived in the trials of a run that has ended, and return what is wrong with it."""
+        there = run.run_folder
+        if there is None:
+            return []
+        delivered = count_deliveries(attempt, [line.entry for line in read_journal(there)])
+        for record in delivered:
+            self._log.add(record)
+        return check_deliveries(delivered, run.done)
 
     def _run_undisturbed(self, subject: Subject) -> list[str]:
         """Run a scenario once without any fault, for its results; return what did not hold."""

@@ -5,7 +5,9 @@ from collections.abc import Collection, Mapping, Sequence
 
 from bench.model.cell import Cell
 from bench.model.measurement import Result
+from bench.storage.records import JournalEntry
 from tests.campaign.faults import Fault
+from tests.campaign.outcomes import DeliveryRecord
 from tests.campaign.subjects import KNOWN_SYSTEM, Subject
 from tests.measurements import overlap
 
@@ -125,6 +127,45 @@ def check_deaths(endings: Sequence[tuple[Cell, str]], hit: Collection[str]) -> l
         for cell, ended in deaths
         if cell.system == KNOWN_SYSTEM or not hit
     ]
+
+
+def count_deliveries(attempt: int, trials: Sequence[JournalEntry]) -> list[DeliveryRecord]:
+    """Return the messages of each system in the whole trials of a run that are drained.
+
+    Args:
+        attempt: Its number.
+        trials: Of all cells of the run.
+    """
+    drained = [one for one in trials if one.measurement.drained and one.measurement.ended == "complete"]
+    found = []
+    for system in sorted({one.cell.system for one in drained}):
+        own = [one.measurement for one in drained if one.cell.system == system]
+        lost = sum(max(0, one.lost - one.failed) for one in own)  # what the source refused is lost, too
+        duplicated = sum(one.duplicated for one in own)
+        found.append(DeliveryRecord(attempt, system, len(own), sum(one.sent for one in own), lost, duplicated))
+    return found
+
+
+def check_deliveries(delivered: Sequence[DeliveryRecord], faults: Collection[Fault]) -> list[str]:
+    """Return what is wrong with the counts of messages.
+
+    Without a fault each message is processed once. No message that the source confirmed is lost, unless a process was
+    stopped: the harness takes it for one that has nothing to do any more.
+
+    Args:
+        delivered: In the run.
+        faults: That were done.
+    """
+    hit = any(fault.victim != "harness" for fault in faults)
+    stopped = any(fault.kind == "stop" for fault in faults)
+    found = []
+    for one in delivered:
+        known = one.system == KNOWN_SYSTEM
+        if one.lost and (known or not stopped):
+            found.append(f"{one.system}: {one.lost} confirmed messages were lost")
+        if one.duplicated and (known or not hit):
+            found.append(f"{one.system}: {one.duplicated} messages were processed twice, and nothing of it was hit")
+    return found
 
 
 def last_line(output: str) -> str:

@@ -39,6 +39,18 @@ class AttemptRecord(Struct, frozen=True, tag="attempt"):
     violations: tuple[str, ...]
 
 
+class DeliveryRecord(Struct, frozen=True, tag="delivery"):
+    """Messages of one system in a run under attack that has ended, of the trials in which all of them arrived."""
+
+    attempt: int
+    system: str
+    trials: int
+    confirmed: int
+    """messages that the source took"""
+    lost: int
+    duplicated: int
+
+
 class HistoryRecord(Struct, frozen=True, tag="history"):
     """A history of HarmonicIO that has ended; counts of messages."""
 
@@ -108,7 +120,7 @@ class Figures(Struct, frozen=True):
     violations: int
 
 
-Record = FaultRecord | AttemptRecord | HistoryRecord | FuzzRecord | SoakRecord
+Record = FaultRecord | AttemptRecord | DeliveryRecord | HistoryRecord | FuzzRecord | SoakRecord
 _DECODER: msgspec.json.Decoder[Record] = msgspec.json.Decoder(Record)
 
 
@@ -138,7 +150,7 @@ def violations_of(records: Iterable[Record]) -> list[str]:
     """Return all violations, with the attempt or the target in front."""
     found = []
     for record in records:
-        if isinstance(record, FaultRecord):
+        if isinstance(record, FaultRecord | DeliveryRecord):
             continue
         match record:
             case FuzzRecord():
@@ -195,6 +207,10 @@ def summary(records: Sequence[Record]) -> str:
     faults = Counter((one.hit, one.kind) for one in records if isinstance(one, FaultRecord))
     lines = _table(("what was hit", "how", "times"), [(*key, f"{number:,}") for key, number in sorted(faults.items())])
     lines += ["", *_table(("", "number", "an hour at this pace", "bar for an hour"), _figure_rows(figures_of(records)))]
+    delivered = [one for one in records if isinstance(one, DeliveryRecord)]
+    if delivered:
+        head = ("system under attack", "trials", "messages confirmed", "lost", "processed twice")
+        lines += ["", *_table(head, _delivery_rows(delivered))]
     fuzzed = [one for one in records if isinstance(one, FuzzRecord)]
     if fuzzed:
         lines += ["", *_table(("fuzzing target", "inputs", "inputs/s", "failures"), _fuzz_rows(fuzzed))]
@@ -222,6 +238,15 @@ def _figure_rows(figures: Figures) -> list[tuple[str, str, str, str]]:
         ("hours", f"{figures.hours:.2f}", "", ""),
         ("violations", f"{figures.violations:,}", "", "0"),
     ]
+
+
+def _delivery_rows(records: Sequence[DeliveryRecord]) -> list[tuple[str, ...]]:
+    rows = []
+    for system in sorted({record.system for record in records}):
+        own = [record for record in records if record.system == system]
+        columns = ("trials", "confirmed", "lost", "duplicated")
+        rows.append((system, *(f"{sum(getattr(record, column) for record in own):,}" for column in columns)))
+    return rows
 
 
 def _fuzz_rows(records: Sequence[FuzzRecord]) -> list[tuple[str, str, str, str]]:

@@ -10,6 +10,7 @@ from bench.config.yaml_document import read_document
 from bench.model.cell import Cell
 from bench.plugins.scenario_check import check_scenario
 from bench.runner.outcome import without_rate
+from bench.storage.records import JournalEntry
 from tests.campaign import invariants, report
 from tests.campaign.faults import Fault, plan_attempts
 from tests.campaign.histories import MESSAGES
@@ -28,8 +29,10 @@ from tests.campaign.outcomes import (
     violations_of,
 )
 from tests.campaign.subjects import KNOWN_SYSTEM, SUBJECTS
+from tests.sample_runs import make_measurement
 
 KILL, TERMINATE = Fault("kill", "harness", 1, 0.5), Fault("terminate", "harness", 9, 0.5)
+WORKER_KILL = Fault("kill", "framework", 1, 0.5)
 EARLY = Fault("terminate", "harness", 0.5, 0.5)
 FULL, CGROUP = Fault("disk full", "run folder", 1, 0.5), Fault("small cgroup", "machine", 1, 0.5)
 
@@ -134,6 +137,27 @@ def test_a_death_belongs_to_a_cell_whose_process_was_hit():
     assert invariants.check_deaths([(other, "source died"), (known, "complete")], {"source"}) == []
     assert invariants.check_deaths([(known, "source died")], {"source"})
     assert invariants.check_deaths([(other, "source died")], ())
+
+
+@pytest.mark.parametrize(
+    ("lost", "failed", "duplicated", "faults", "violations"),
+    [
+        (2, 2, 0, (), 0),
+        (2, 1, 0, (WORKER_KILL,), 1),
+        (2, 1, 0, (replace(WORKER_KILL, kind="stop"),), 0),
+        (0, 0, 3, (), 1),
+        (0, 0, 3, (WORKER_KILL,), 0),
+        (0, 0, 3, (KILL,), 1),
+    ],
+    ids=["refused", "lost", "stopped", "twice", "twice after a kill", "twice after one of the harness"],
+)
+def test_messages_are_processed_once_unless_a_process_was_hit(lost, failed, duplicated, faults, violations):
+    """What the source refused is no loss, and a process that is stopped seems to have nothing left."""
+    measurement = make_measurement(0, 90.0, 90.0, lost=lost, failed=failed, duplicated=duplicated)
+    cell = Cell("spark", "kafka", 1000, 0.01)
+    delivered = invariants.count_deliveries(7, [JournalEntry(2, cell, measurement)])
+    assert [(one.system, one.lost, one.duplicated) for one in delivered] == [("spark/kafka", lost - failed, duplicated)]
+    assert len(invariants.check_deliveries(delivered, faults)) == violations
 
 
 def test_a_log_is_read_without_its_torn_end_and_summed_up(tmp_path):
