@@ -145,7 +145,9 @@ class Scenario(Struct, frozen=True, forbid_unknown_fields=True):
 
     def is_traced(self, cell: Cell) -> bool:
         """Return whether traces of a cell are kept: what the scenario says, else where they cost hardly anything."""
-        return cell.cpu_seconds >= LEAST_TRACED_COST_S if self.trace is None else self.trace
+        if self.trace is not None:
+            return self.trace
+        return self.elasticity is None and cell.cpu_seconds >= LEAST_TRACED_COST_S
 
     def cells(self) -> tuple[Cell, ...]:
         """Return every cell: by system, so that services start once, then by CPU cost and size, ascending."""
