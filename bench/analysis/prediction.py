@@ -2,8 +2,9 @@
 
 All start from the shares of the critical path. A framework in batches sustains R messages/s while a batch of its
 interval T takes T at most: T = o + s R T, with a part o that every batch has, however many messages are in it, and a
-time s for each message. So R = (1 - o/T) / s. A longer interval changes only o/T. More workers change the part of s
-that they can share (Amdahl's law). No factor exceeds what the cores of the machine have left.
+time s for each message. So R = (1 - o/T) / s. A longer interval changes only o/T, which the search may know better: an
+activity that depends on the messages may have a fixed part, too, such as the start of a task. More workers change the
+part of s that they can share (Amdahl's law). No factor exceeds what the cores of the machine have left.
 """
 
 import math
@@ -25,6 +26,8 @@ MIN_SIMILAR = 0.9
 """Share of a trial's rate at which another trial shows how much CPU time others than the framework need."""
 MAX_FIXED = 0.95
 """Share of an interval that the fixed part of a batch may take; above it no rate can be predicted."""
+SEARCH_ERROR = 0.15
+"""Half of a 95 % interval of the fixed share of a batch that a search found."""
 _BY_LEVER = {change.lever: change.activities for change in CHANGES if change.lever is not None}
 PER_BATCH = _BY_LEVER["batch interval"]
 """Activities whose time does not depend on the number of messages in a batch."""
@@ -56,14 +59,28 @@ class Rates(Struct, frozen=True):
         return self.low <= other.high and other.low <= self.high
 
 
-def predict_longer_batches(participation: Participation, measurement: Measurement, longer: float) -> Factor | None:
+def predict_longer_batches(
+    participation: Participation, measurement: Measurement, longer: float, found: float | None = None
+) -> Factor | None:
     """Return the factor of a batch interval that is `longer` times as long; None if the fixed part fills a batch.
 
     Args:
         participation: of the trial.
         measurement: of the trial, which worked in batches.
         longer: new interval divided by the old one.
+        found: the fixed share of a batch by the search of the cell; None if it knows none.
     """
+    if found is not None:
+        shares = [max(0.0, found - SEARCH_ERROR), found, found + SEARCH_ERROR]
+    else:
+        shares = _fixed_shares(participation, measurement)
+    if shares[1] > MAX_FIXED:
+        return None
+    return _ordered(*((1 - share / longer) / (1 - share) for share in (min(each, MAX_FIXED) for each in shares)))
+
+
+def _fixed_shares(participation: Participation, measurement: Measurement) -> list[float]:
+    """Return the part of a batch interval that the fixed activities of a trace take, with the ends of its interval."""
     interval = measurement.batch_interval
     window_s = participation.windows.length * participation.windows.count / 1e9
     begin = participation.windows.begin / 1e9
@@ -73,10 +90,7 @@ def predict_longer_batches(participation: Participation, measurement: Measuremen
         spacing = (within[-1][1] - within[0][1]) / (len(within) - 1)
     else:
         spacing = max([interval, *(end - at for at, end in within)])
-    shares = [share * spacing / interval for share in _share_with_error(participation, PER_BATCH)]
-    if shares[1] > MAX_FIXED:
-        return None
-    return _ordered(*((1 - share / longer) / (1 - share) for share in (min(each, MAX_FIXED) for each in shares)))
+    return [share * spacing / interval for share in _share_with_error(participation, PER_BATCH)]
 
 
 def predict_more_workers(participation: Participation, more: float, *, overloaded: bool) -> Factor:

@@ -277,6 +277,16 @@ class Result(Struct, frozen=True):
         return Cell(self.framework, self.source, self.message_bytes, self.cpu_seconds, self.sizes)
 
     @property
+    def fixed_share(self) -> float | None:
+        """Return the part of a batch's interval that does not depend on its messages.
+
+        None if it is not known, and where the rate would not rise if batches grew: they are not its limit.
+        """
+        if not self.estimate_hz or self.growing_hz is None or self.growing_hz <= self.estimate_hz:
+            return None
+        return 1 - self.estimate_hz / self.growing_hz
+
+    @property
     def was_ended_by_error(self) -> bool:
         """Return whether an error ended the cell before its search had an answer, which has trials."""
         return self.status == "failed" and not self.trials

@@ -23,6 +23,7 @@ from bench.analysis.prediction import (
 from bench.config.scenario import Grid, LatencyTrials, Scenario
 from bench.config.site import Site
 from bench.errors import UsageError
+from bench.model.measurement import Result
 from bench.plugins import registry
 from bench.plugins.interventions import SettingChange, change_setting
 from bench.plugins.placement import place
@@ -69,7 +70,7 @@ def plan_intervention(folder: Path, explained: ExplainedTrial, budget: Seconds) 
     results = name_intervals(read_results(folder), calibrated=registry.is_calibrated(record.scenario.search.strategy))
     result = next((one for one in results if one.cell == cell), None)
     before = rates_of(result) if result is not None else None
-    if before is None:
+    if result is None or before is None:
         status = "without a result" if result is None else "a bracket" if has_bracket(result) else result.status
         raise UsageError(f"{cell.name}: is {status} in {folder}; --try needs a measured rate with an interval")
     advice, straggler = explained.explanation.advice, explained.explanation.straggler
@@ -77,7 +78,7 @@ def plan_intervention(folder: Path, explained: ExplainedTrial, budget: Seconds) 
     refused = []
     for change in named_changes(advice, straggler):
         try:
-            setting, factor = _predict(change, explained, record.scenario, record.site, spare)
+            setting, factor = _predict(change, explained, result, (record.scenario, record.site), spare)
         except UsageError as reason:
             refused.append(str(reason))
             continue
@@ -91,19 +92,20 @@ def plan_intervention(folder: Path, explained: ExplainedTrial, budget: Seconds) 
 
 
 def _predict(
-    change: Change, explained: ExplainedTrial, scenario: Scenario, site: Site, spare: Factor
+    change: Change, explained: ExplainedTrial, result: Result, where: tuple[Scenario, Site], spare: Factor
 ) -> tuple[SettingChange, Factor]:
     """Return the settings that make a change, and the factor of the rate; UsageError if there are none.
 
     `spare` is the factor for which this machine has CPU time.
     """
+    scenario, site = where
     participation, measurement = explained.participation, explained.trial.measurement
     if change.lever is None:
         raise UsageError(f"{change.text}: no setting makes it")
     setting = change_setting(change.lever, explained.trial.cell, scenario, site, framework_cores(scenario))
     factor: Factor | None
     if change.lever == "batch interval":
-        factor = predict_longer_batches(participation, measurement, setting.ratio)
+        factor = predict_longer_batches(participation, measurement, setting.ratio, result.fixed_share)
     elif change.lever == "workers":
         overloaded = explained.trial.verdict.word == "overloaded"
         factor = predict_more_workers(participation, setting.ratio, overloaded=overloaded)

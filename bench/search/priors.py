@@ -44,12 +44,8 @@ def fixed_share_of(cell: Cell, results: Sequence[Result]) -> float | None:
         cell: The cell to be measured.
         results: Results of other cells; those of other systems are ignored.
     """
-    shares = [
-        1 - other.estimate_hz / other.growing_hz
-        for other in results
-        if other.system == cell.system and other.cell != cell and other.estimate_hz and other.growing_hz
-        if other.growing_hz > other.estimate_hz
-    ]
+    others = [other for other in results if other.system == cell.system and other.cell != cell]
+    shares = [other.fixed_share for other in others if other.fixed_share is not None]
     return median(shares) if shares else None
 
 

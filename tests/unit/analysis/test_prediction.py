@@ -56,6 +56,24 @@ def test_the_time_between_batches_does_not_depend_on_where_the_window_begins(shi
     assert factor.estimate == pytest.approx(0.8 / 0.6)
 
 
+def test_what_a_search_found_of_batches_counts_more_than_the_trace():
+    """Of the fixed part 0.5, which a task has too, the trace shows 0.3; the rate was 1.44 times as high."""
+    factor = predict_longer_batches(*batches_of(0.3), 2, 0.5)
+    assert factor.estimate == pytest.approx(0.75 / 0.5)
+    assert (factor.low, factor.high) == pytest.approx((0.825 / 0.65, 0.675 / 0.35))
+
+
+@pytest.mark.parametrize(
+    ("estimate", "growing", "share"),
+    [(810.0, 1620.0, 0.5), (810.0, None, None), (810.0, 810.0, None), (None, None, None)],
+    ids=["known", "unknown", "no limit", "no rate"],
+)
+def test_the_fixed_share_is_what_growing_batches_would_gain(estimate, growing, share):
+    """It is known where a search has both rates."""
+    result = Result("spark/kafka", "spark", "kafka", 1000, 0.001, "measured", None, estimate, growing_hz=growing)
+    assert result.fixed_share == share
+
+
 def test_nothing_is_predicted_where_the_fixed_part_fills_a_batch():
     """The model has no rate there."""
     assert predict_longer_batches(*batches_of(0.99), 2) is None

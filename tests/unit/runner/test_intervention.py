@@ -73,6 +73,13 @@ def test_the_rate_is_predicted_from_the_trace(tmp_path):
     assert planned.change == "a longer batch interval"
 
 
+def test_the_rate_is_predicted_from_the_search_where_it_knows_the_batches(tmp_path):
+    """A fixed part of 0.5 gives 0.75 / 0.5 times the rate, whatever the trace shows."""
+    found = explained(tmp_path, cpu=CPU | {"framework": 2.0, "busy": 2.0}, growing_hz=180.0)
+    planned = plan_intervention(*found, Seconds(60))
+    assert planned.predicted.estimate == pytest.approx(90.0 * 0.75 / 0.5)
+
+
 def test_a_framework_of_a_site_is_not_limited_by_the_cores_of_this_machine(tmp_path):
     """They send, and are busy with that: 12 and 7 of 20 core-seconds would allow 1.05 to 1.08 times the rate."""
     found = explained(tmp_path, cpu=CPU | {"busy": 19.0})
