@@ -122,7 +122,7 @@ def slow_batches(tmp_path):
     changes |= {"trace": TraceEvents(spans), "cpu": {"framework": 10.0, "busy": 10.0, "steal": 0.0, "available": 20.0}}
     with open_run_folder(tmp_path / "run", scenario, **{**host_info.describe(""), "versions": {}}) as store:
         store.add(OTHER, make_measurement(0, 120.0, 90.0, batch=1.0, **changes))
-        store.save_result(OTHER, make_result(OTHER, low_hz=80.0, estimate_hz=90.0, high_hz=100.0))
+        store.save_result(OTHER, make_result(OTHER, low_hz=80.0, estimate_hz=90.0, high_hz=100.0, growing_hz=None))
     return tmp_path / "run"
 
 

@@ -27,6 +27,7 @@ SCENARIO = Scenario(
     latency=LatencyTrials((Share(0.5),)),
     settings={"spark": {"preset": "shipped"}},
 )
+RATES = {"low_hz": 80.0, "estimate_hz": 90.0, "high_hz": 100.0, "growing_hz": None}
 CPU = {"framework": 12.0, "busy": 12.0, "steal": 0.0, "available": 20.0}
 
 
@@ -49,7 +50,7 @@ def explained(path, activity="planning", share=0.4, cores=None, cpu=CPU, **resul
     with open_run_folder(path / "run", SCENARIO, **facts) as store:
         changes = {"batches": batches, "trace": trace(activity, share), "cpu": cpu, "ended": "complete"}
         store.add(CELL, make_measurement(0, 100.0, 90.0, batch=1.0, **changes))
-        store.save_result(CELL, make_result(CELL, **({"low_hz": 80.0, "estimate_hz": 90.0, "high_hz": 100.0} | result)))
+        store.save_result(CELL, make_result(CELL, **(RATES | result)))
     (one,) = [choose_trial(trials) for trials in read_traced_trials(path / "run").values() if trials]
     return path / "run", explain_trial(path / "run", replace(one, verdict=Verdict("overloaded")))
 
