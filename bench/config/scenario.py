@@ -138,16 +138,22 @@ class Scenario(Struct, frozen=True, forbid_unknown_fields=True):
     objectives: Objectives = Objectives()
     latency: LatencyTrials = LatencyTrials()
     trace: bool | None = None
-    """Whether traces of the workers are kept, which `bench explain` reads; nothing: of cells with 2 ms of CPU cost or
-    more, where they cost less than 1 %"""
+    """Whether traces of the workers are kept, which `bench explain` reads; nothing: of continuous frameworks, in
+    cells with 2 ms of CPU cost or more, where they cost less than 1 %"""
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """By plugin; each plugin publishes the type of its settings."""
 
-    def is_traced(self, cell: Cell) -> bool:
-        """Return whether traces of a cell are kept: what the scenario says, else where they cost hardly anything."""
+    def is_traced(self, cell: Cell, batch_interval: float) -> bool:
+        """Return whether traces of a cell are kept: what the scenario says, else where they cost hardly anything.
+
+        Args:
+            cell: Of this scenario.
+            batch_interval: Seconds; 0 for a continuous framework. What a trace costs the driver of batches is not
+                known well enough.
+        """
         if self.trace is not None:
             return self.trace
-        return self.elasticity is None and cell.cpu_seconds >= LEAST_TRACED_COST_S
+        return self.elasticity is None and batch_interval == 0 and cell.cpu_seconds >= LEAST_TRACED_COST_S
 
     def cells(self) -> tuple[Cell, ...]:
         """Return every cell: by system, so that services start once, then by CPU cost and size, ascending."""

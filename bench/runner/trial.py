@@ -77,8 +77,7 @@ class _Trial:
         end = planned.settle + planned.window
         spec = deployment.load_spec(planned.number % 65535 + 1, planned.rate, time.monotonic() + START_DELAY_S, end)
         memory = None if deployment.plan.placement.source_remote else memory_bytes()
-        traced = deployment.plan.scenario.is_traced(deployment.plan.cell)
-        self._state = TrialState(planned, spec, deployment.plan.batch_interval, memory, traced=traced)
+        self._state = TrialState(planned, spec, deployment.plan.batch_interval, memory, traced=spec.traced)
         self._probe, self._usage = CpuProbe(deployment.env.supervisor), ResourceUsage()
         self._hosts: HostMeter | None = None
         self._at_end: SendProgress | None = None
