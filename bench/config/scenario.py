@@ -22,9 +22,6 @@ SystemName = Annotated[
 ]
 MessageSize = Annotated[AnySize, limits(least=f"{MIN_MESSAGE_BYTES} B", most="1 GB")]
 CpuCost = Annotated[Seconds, limits(most="1 h")]
-LEAST_TRACED_COST_S = 0.002
-"""CPU cost of a message from which cells are traced unless a scenario says otherwise: a batch takes that long at least,
-and its trace 17 µs at most."""
 _ONCE_EACH = Meta(min_length=1, max_length=1000, extra={"unique": True}, extra_json_schema={"uniqueItems": True})
 
 
@@ -139,21 +136,9 @@ class Scenario(Struct, frozen=True, forbid_unknown_fields=True):
     latency: LatencyTrials = LatencyTrials()
     trace: bool | None = None
     """Whether traces of the workers are kept, which `bench explain` reads; nothing: of continuous frameworks, in
-    cells with 2 ms of CPU cost or more, where they cost less than 1 %"""
+    cells with 5 ms of CPU cost or more, where they cost less than 1 %"""
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """By plugin; each plugin publishes the type of its settings."""
-
-    def is_traced(self, cell: Cell, batch_interval: float) -> bool:
-        """Return whether traces of a cell are kept: what the scenario says, else where they cost hardly anything.
-
-        Args:
-            cell: Of this scenario.
-            batch_interval: Seconds; 0 for a continuous framework. What a trace costs the driver of batches is not
-                known well enough.
-        """
-        if self.trace is not None:
-            return self.trace
-        return self.elasticity is None and batch_interval == 0 and cell.cpu_seconds >= LEAST_TRACED_COST_S
 
     def cells(self) -> tuple[Cell, ...]:
         """Return every cell: by system, so that services start once, then by CPU cost and size, ascending."""

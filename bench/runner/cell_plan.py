@@ -23,6 +23,10 @@ from bench.plugins.split_source import SplitSource
 from bench.services.python_environments import missing_reason
 from bench.system import host_info
 
+LEAST_TRACED_COST_S = 0.005
+"""CPU cost of a message from which cells are traced unless a scenario says otherwise. A batch takes that long at least;
+a trace took 42 µs of each, in worker and harness together, on the slowest machine that was tried."""
+
 
 @dataclass(frozen=True)
 class CellPlan:
@@ -59,6 +63,17 @@ class CellPlan:
         """Return the seconds of load on new processes before anything is measured; 0 if they do not become faster."""
         usual, asked = self.framework.capabilities.warm_up_s, self.scenario.timing.warm_up
         return usual if asked is None or usual == 0 else float(asked)
+
+    @property
+    def traced(self) -> bool:
+        """Return whether traces of the cell's trials are kept: what the scenario says, else where that costs little.
+
+        What a trace costs the driver of batches is not known well enough, and nothing explains a run of policies.
+        """
+        if self.scenario.trace is not None:
+            return self.scenario.trace
+        continuous = self.batch_interval == 0 and self.scenario.elasticity is None
+        return continuous and self.cell.cpu_seconds >= LEAST_TRACED_COST_S
 
     @property
     def workers(self) -> int:

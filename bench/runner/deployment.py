@@ -179,7 +179,7 @@ def message_work(plan: CellPlan, stamped: ClockReference) -> MessageProcessor:
         stamped,
         create_size_sequence(cell, scenario),
         create_key_sequence(scenario),
-        traced=scenario.is_traced(cell, plan.batch_interval),
+        traced=plan.traced,
         duty=float(scenario.elasticity.duty) if scenario.elasticity is not None else 1.0,
     )
 
@@ -245,6 +245,6 @@ def _load_spec(plan: CellPlan, run: int, rate: float, begin: float, seconds: flo
         cpu_seconds=plan.cell.cpu_seconds,
         arrivals=load.arrivals if elasticity is None else "trace",
         seed=load.seed * 2**16 + run,
-        traced=plan.scenario.is_traced(plan.cell, plan.batch_interval),
+        traced=plan.traced,
         profile=tuple(profile_of(load) if elasticity is None else profile_over_time(elasticity.load)),
     )

@@ -15,7 +15,7 @@ from bench.storage.run_folder import read_run
 from bench.storage.traces import has_trace, read_events
 
 HOW_TO_TRACE = "`bench run --trace` or `trace: true` in the scenario traces all cells"
-"""What to do about cells without traces: unless a scenario says otherwise, those of little CPU cost have none."""
+"""What to do about cells without traces: unless a scenario says otherwise, only some have one (`CellPlan.traced`)."""
 
 
 class TracedTrial(Struct, frozen=True):

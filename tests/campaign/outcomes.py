@@ -40,7 +40,7 @@ class AttemptRecord(Struct, frozen=True, tag="attempt"):
 
 
 class DeliveryRecord(Struct, frozen=True, tag="delivery"):
-    """Messages of one system in a run under attack that has ended, of the trials in which all of them arrived."""
+    """Messages of one system in a run under attack that has ended, of the trials that are drained."""
 
     attempt: int
     system: str

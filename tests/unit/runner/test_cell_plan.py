@@ -168,3 +168,29 @@ def test_a_framework_that_is_not_installed_makes_a_cell_unsupported(tmp_path: Pa
         pytest.skip("there is no Python here with which Bytewax could be installed")
     assert plan_cell(cell, scenario, Site(), 2, tmp_path).unsupported_reason == missing_reason(ENVIRONMENT, tmp_path)
     assert plan_cell(cell, scenario, Site(), 2).unsupported_reason is None
+
+
+@pytest.mark.parametrize(
+    ("system", "trace", "cost", "traced"),
+    [
+        ("python/kafka", None, 0.005, True), ("python/kafka", None, 0.004, False), ("python/kafka", False, 0.005, False),
+        ("python/kafka", True, 0.0, True), ("spark/kafka", None, 0.005, False), ("spark/kafka", True, 0.005, True),
+    ],
+)  # fmt: skip
+def test_cells_are_traced_where_it_costs_little(system: str, trace: bool | None, cost: float, *, traced: bool) -> None:
+    """Unless the scenario says otherwise: what it costs the driver of batches is not known well enough."""
+    scenario = Scenario("x", (system,), Grid((MessageSize(1000),), (Seconds(cost),)), trace=trace)
+    assert plan_cell(scenario.cells()[0], scenario, Site(), 2).traced == traced
+
+
+def test_a_run_of_policies_is_not_traced_unless_the_scenario_says_so() -> None:
+    """It lasts for minutes, and nothing explains it."""
+    elasticity = Elasticity((LoadPart(Seconds(10), Rate(8)),), ("ds2",))
+    scenario = Scenario(
+        "x",
+        ("harmonicio/stream",),
+        Grid((MessageSize(1000),), (Seconds(0.01),)),
+        kind="elasticity",
+        elasticity=elasticity,
+    )
+    assert not plan_cell(scenario.cells()[0], scenario, Site(), 2).traced
