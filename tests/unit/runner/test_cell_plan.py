@@ -173,8 +173,9 @@ def test_a_framework_that_is_not_installed_makes_a_cell_unsupported(tmp_path: Pa
 @pytest.mark.parametrize(
     ("system", "trace", "cost", "traced"),
     [
-        ("python/kafka", None, 0.005, True), ("python/kafka", None, 0.004, False), ("python/kafka", False, 0.005, False),
-        ("python/kafka", True, 0.0, True), ("spark/kafka", None, 0.005, False), ("spark/kafka", True, 0.005, True),
+        ("python/kafka", None, 0.005, True), ("python/kafka", None, 0.004, False),
+        ("python/kafka", False, 0.005, False), ("python/kafka", True, 0.0, True),
+        ("spark/kafka", None, 0.005, False), ("spark/kafka", True, 0.005, True),
     ],
 )  # fmt: skip
 def test_cells_are_traced_where_it_costs_little(system: str, trace: bool | None, cost: float, *, traced: bool) -> None:
