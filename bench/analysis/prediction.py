@@ -4,7 +4,8 @@ All start from the shares of the critical path. A framework in batches sustains 
 interval T takes T at most: T = o + s R T, with a part o that every batch has, however many messages are in it, and a
 time s for each message. So R = (1 - o/T) / s. A longer interval changes only o/T, which the search may know better: an
 activity that depends on the messages may have a fixed part, too, such as the start of a task. More workers change the
-part of s that they can share (Amdahl's law). No factor exceeds what the cores of the machine have left.
+part of s that they can share (Amdahl's law). No factor exceeds what the cores of the machine have left; in batches, o/T
+is also the share of the framework's CPU time that each batch takes, and that longer ones take less often.
 """
 
 import math
@@ -47,6 +48,10 @@ class Factor(Struct, frozen=True):
         return Factor(min(self.low, most.low), min(self.estimate, most.estimate), min(self.high, most.high))
 
 
+Shares = tuple[float, float, float]
+"""A share between the ends of its 95 % interval."""
+
+
 class Rates(Struct, frozen=True):
     """A rate in messages/s with its interval."""
 
@@ -59,28 +64,33 @@ class Rates(Struct, frozen=True):
         return self.low <= other.high and other.low <= self.high
 
 
-def predict_longer_batches(
-    participation: Participation, measurement: Measurement, longer: float, found: float | None = None
-) -> Factor | None:
-    """Return the factor of a batch interval that is `longer` times as long; None if the fixed part fills a batch.
+def fixed_shares(participation: Participation, measurement: Measurement, found: float | None = None) -> Shares:
+    """Return the share of a batch interval that does not depend on the messages in a batch, o/T.
 
     Args:
         participation: of the trial.
         measurement: of the trial, which worked in batches.
-        longer: new interval divided by the old one.
-        found: the fixed share of a batch by the search of the cell; None if it knows none.
+        found: the share by the search of the cell; None if it knows none, and the trace must do.
     """
     if found is not None:
-        shares = [max(0.0, found - SEARCH_ERROR), found, found + SEARCH_ERROR]
-    else:
-        shares = _fixed_shares(participation, measurement)
+        return max(0.0, found - SEARCH_ERROR), found, found + SEARCH_ERROR
+    return _fixed_shares_of_trace(participation, measurement)
+
+
+def predict_longer_batches(shares: Shares, longer: float) -> Factor | None:
+    """Return the factor of a batch interval that is `longer` times as long; None if the fixed part fills a batch.
+
+    Args:
+        shares: the fixed share of a batch.
+        longer: new interval divided by the old one.
+    """
     if shares[1] > MAX_FIXED:
         return None
     return _ordered(*((1 - share / longer) / (1 - share) for share in (min(each, MAX_FIXED) for each in shares)))
 
 
-def _fixed_shares(participation: Participation, measurement: Measurement) -> list[float]:
-    """Return the part of a batch interval that the fixed activities of a trace take, with the ends of its interval."""
+def _fixed_shares_of_trace(participation: Participation, measurement: Measurement) -> Shares:
+    """Return the share of a batch interval that the fixed activities of a trace take."""
     interval = measurement.batch_interval
     window_s = participation.windows.length * participation.windows.count / 1e9
     begin = participation.windows.begin / 1e9
@@ -90,7 +100,8 @@ def _fixed_shares(participation: Participation, measurement: Measurement) -> lis
         spacing = (within[-1][1] - within[0][1]) / (len(within) - 1)
     else:
         spacing = max([interval, *(end - at for at, end in within)])
-    return [share * spacing / interval for share in _share_with_error(participation, PER_BATCH)]
+    low, mean, high = (share * spacing / interval for share in _share_with_error(participation, PER_BATCH))
+    return low, mean, high
 
 
 def predict_more_workers(participation: Participation, more: float, *, overloaded: bool) -> Factor:
@@ -123,16 +134,20 @@ def predict_equal_parts(busy: Mapping[str, float], operators: Mapping[str, str],
     return Factor(factor, factor, factor)
 
 
-def spare_factor(measurement: Measurement, others: Iterable[Measurement] = ()) -> Factor:
+def spare_factor(
+    measurement: Measurement, others: Iterable[Measurement] = (), shares: Shares = (0.0, 0.0, 0.0), longer: float = 1.0
+) -> Factor:
     """Return by what factor this machine has CPU time for more messages; inf where that is not known.
 
     It limits a framework that runs on this machine. What the others need (source, load, harness) grows with the rate at
     most, and not at all at least; between the two is the estimate. They need the least that trials of such a rate show:
-    a JVM needs less each minute.
+    a JVM needs less each minute. What the framework needs for each batch, it needs less often in longer ones.
 
     Args:
         measurement: of the trial whose rate grows.
         others: of the same cell.
+        shares: of the framework's CPU time, for each batch.
+        longer: new batch interval divided by the old one.
     """
     cpu = measurement.cpu
     framework, available = cpu.get("framework", 0.0), cpu.get("available", 0.0)
@@ -140,8 +155,12 @@ def spare_factor(measurement: Measurement, others: Iterable[Measurement] = ()) -
         return Factor(math.inf, math.inf, math.inf)
     similar = [one.cpu for one in others if one.planned.rate >= MIN_SIMILAR * measurement.planned.rate]
     beside = min((_share_beside(one) for one in [cpu, *similar] if one.get("available")), default=0.0) * available
-    low, high = available / (framework + beside), (available - beside) / framework
-    return Factor(*(max(1.0, each) for each in (low, math.sqrt(low * high), high)))
+    ends = []
+    for share in (min(each, MAX_FIXED) for each in shares):
+        left, growing = available - share * framework / longer, (1 - share) * framework
+        ends.append((left / (growing + beside), (left - beside) / growing))
+    (low, _), (below, above), (_, high) = ends
+    return _ordered(low, math.sqrt(below * above), high)
 
 
 def _share_beside(cpu: Mapping[str, float]) -> float:
@@ -179,7 +198,7 @@ def judge_prediction(before: Rates, predicted: Rates, measured: Rates) -> str:
     return "undecided" if measured.overlaps(before) else "held"
 
 
-def _share_with_error(participation: Participation, activities: Collection[str]) -> tuple[float, float, float]:
+def _share_with_error(participation: Participation, activities: Collection[str]) -> Shares:
     """Return the share of activities of the critical path: lower end, mean and upper end, by its spread over windows.
 
     One window alone says nothing of the error: the share may then be anything from 0 to twice the mean.

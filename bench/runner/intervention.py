@@ -13,6 +13,7 @@ from bench.analysis.intervals import has_bracket, name_intervals
 from bench.analysis.prediction import (
     Factor,
     Rates,
+    fixed_shares,
     predict_equal_parts,
     predict_longer_batches,
     predict_more_workers,
@@ -23,7 +24,7 @@ from bench.analysis.prediction import (
 from bench.config.scenario import Grid, LatencyTrials, Scenario
 from bench.config.site import Site
 from bench.errors import UsageError
-from bench.model.measurement import Result
+from bench.model.measurement import Measurement, Result
 from bench.plugins import registry
 from bench.plugins.interventions import SettingChange, change_setting
 from bench.plugins.placement import place
@@ -74,11 +75,11 @@ def plan_intervention(folder: Path, explained: ExplainedTrial, budget: Seconds) 
         status = "without a result" if result is None else "a bracket" if has_bracket(result) else result.status
         raise UsageError(f"{cell.name}: is {status} in {folder}; --try needs a measured rate with an interval")
     advice, straggler = explained.explanation.advice, explained.explanation.straggler
-    spare = spare_factor(explained.trial.measurement, (trial.measurement for trial in read_trials(folder, cell)))
+    others = [trial.measurement for trial in read_trials(folder, cell)]
     refused = []
     for change in named_changes(advice, straggler):
         try:
-            setting, factor = _predict(change, explained, result, (record.scenario, record.site), spare)
+            setting, factor = _predict(change, explained, result, (record.scenario, record.site), others)
         except UsageError as reason:
             refused.append(str(reason))
             continue
@@ -92,11 +93,11 @@ def plan_intervention(folder: Path, explained: ExplainedTrial, budget: Seconds) 
 
 
 def _predict(
-    change: Change, explained: ExplainedTrial, result: Result, where: tuple[Scenario, Site], spare: Factor
+    change: Change, explained: ExplainedTrial, result: Result, where: tuple[Scenario, Site], others: list[Measurement]
 ) -> tuple[SettingChange, Factor]:
     """Return the settings that make a change, and the factor of the rate; UsageError if there are none.
 
-    `spare` is the factor for which this machine has CPU time.
+    `others` are the cell's measurements: they show for which factor this machine has CPU time.
     """
     scenario, site = where
     participation, measurement = explained.participation, explained.trial.measurement
@@ -104,8 +105,11 @@ def _predict(
         raise UsageError(f"{change.text}: no setting makes it")
     setting = change_setting(change.lever, explained.trial.cell, scenario, site, framework_cores(scenario))
     factor: Factor | None
+    spare = spare_factor(measurement, others)
     if change.lever == "batch interval":
-        factor = predict_longer_batches(participation, measurement, setting.ratio, result.fixed_share)
+        shares = fixed_shares(participation, measurement, result.fixed_share)
+        factor = predict_longer_batches(shares, setting.ratio)
+        spare = spare_factor(measurement, others, shares, setting.ratio)
     elif change.lever == "workers":
         overloaded = explained.trial.verdict.word == "overloaded"
         factor = predict_more_workers(participation, setting.ratio, overloaded=overloaded)

@@ -13,6 +13,7 @@ from bench.analysis.activity_graph.windows import Windows
 from bench.analysis.prediction import (
     Factor,
     Rates,
+    fixed_shares,
     judge_prediction,
     predict_equal_parts,
     predict_longer_batches,
@@ -41,7 +42,7 @@ def batches_of(fixed: float, interval: float = 1.0, count: int = 4):
 
 def test_a_longer_interval_has_the_fixed_part_less_often():
     """(1 - o/2T) / (1 - o/T) with o = 0.4 T is 0.8 / 0.6."""
-    factor = predict_longer_batches(*batches_of(0.4), 2)
+    factor = predict_longer_batches(fixed_shares(*batches_of(0.4)), 2)
     assert (factor.low, factor.estimate, factor.high) == pytest.approx((0.8 / 0.6,) * 3)
 
 
@@ -52,13 +53,15 @@ def test_the_time_between_batches_does_not_depend_on_where_the_window_begins(shi
     ends = [3.0 * number + shift for number in range(8)]
     batches = Batches([end - 3 for end in ends], ends, [100] * len(ends))
     participation = dataclasses.replace(participation, windows=Windows(0, 10 * S // 4, 4))
-    factor = predict_longer_batches(participation, replace(measurement, batches=batches, batch_interval=3.0), 2)
+    factor = predict_longer_batches(
+        fixed_shares(participation, replace(measurement, batches=batches, batch_interval=3.0)), 2
+    )
     assert factor.estimate == pytest.approx(0.8 / 0.6)
 
 
 def test_what_a_search_found_of_batches_counts_more_than_the_trace():
     """Of the fixed part 0.5, which a task has too, the trace shows 0.3; the rate was 1.44 times as high."""
-    factor = predict_longer_batches(*batches_of(0.3), 2, 0.5)
+    factor = predict_longer_batches(fixed_shares(*batches_of(0.3), 0.5), 2)
     assert factor.estimate == pytest.approx(0.75 / 0.5)
     assert (factor.low, factor.high) == pytest.approx((0.825 / 0.65, 0.675 / 0.35))
 
@@ -76,12 +79,12 @@ def test_the_fixed_share_is_what_growing_batches_would_gain(estimate, growing, s
 
 def test_nothing_is_predicted_where_the_fixed_part_fills_a_batch():
     """The model has no rate there."""
-    assert predict_longer_batches(*batches_of(0.99), 2) is None
+    assert predict_longer_batches(fixed_shares(*batches_of(0.99)), 2) is None
 
 
 def test_one_window_gives_no_error_of_a_share():
     """The factor may then be anything from 1 on."""
-    factor = predict_longer_batches(*batches_of(0.4, count=1), 2)
+    factor = predict_longer_batches(fixed_shares(*batches_of(0.4, count=1)), 2)
     assert factor.low == 1
     assert factor.estimate == pytest.approx(0.8 / 0.6)
     assert factor.high > factor.estimate
@@ -146,6 +149,15 @@ def test_no_factor_exceeds_the_cores_that_are_left(cpu, factor):
     spare = spare_factor(make_measurement(0, 90.0, 80.0, cpu=cpu))
     assert (spare.low, spare.estimate, spare.high) == pytest.approx(factor)
     assert Factor(1.5, 4.0, 5.0).limited(spare).estimate == pytest.approx(min(4.0, factor[1]))
+
+
+def test_longer_batches_need_the_cpu_time_of_each_batch_less_often():
+    """Of the framework's 10 core-seconds 4 are for batches, then 2; the 6 others, and 4 or more beside it, have 18."""
+    trial = make_measurement(0, 90.0, 80.0, cpu={"framework": 10.0, "busy": 14.0, "available": 20.0})
+    spare = spare_factor(trial, shares=(0.2, 0.4, 0.4), longer=2)
+    assert spare.low == pytest.approx(19 / 12)
+    assert spare.estimate == pytest.approx(math.sqrt(18 / 10 * 14 / 6))
+    assert spare.high == pytest.approx(14 / 6)
 
 
 def test_what_others_need_is_the_least_that_trials_of_the_rate_show():
