@@ -13,17 +13,21 @@ from statistics import fmean, stdev
 
 from msgspec import Struct
 
+from bench.analysis.stability import assess_stability
 from bench.runner.explanation import ExplainedTrial, choose_trial, explain_trial, read_traced_trials
 from bench.storage.run_folder import read_results
 from reports.data.bottleneck import find_bottleneck
 from reports.data.run_data import read_run_data
-from tests.measurements import run_once
+from tests.measurements import one_trial, run_once
 from tests.planted import slow_checkpoints, throttle
 
 MAX_COST = 0.03
 """Share of the maximum rate that tracing may cost."""
 T_95 = (12.71, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.16, 2.145, 2.131)
 """97.5 % quantiles of Student's t with 1, 2, ... degrees of freedom; the normal one beyond."""
+OVERLOAD = 1.2
+"""Factor on the maximum rate: enough to keep a system busy, and too little for a trial to be given up as hopeless."""
+SETTLE_S, DRAIN_S = 10.0, 60.0
 TRACING = """\
 name: tracing
 title: One cell, with and without traces
@@ -118,9 +122,10 @@ HEAD = "name: planted\nsearch: {strategy: two-counter, precision: 20 %}\n"
 
 def add_verbs(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the verbs to a command line."""
-    tracing = verbs.add_parser("tracing", help="runs with and without traces in turn have the same rate")
+    tracing = verbs.add_parser("tracing", help="overloaded trials with and without traces process the same rate")
     tracing.add_argument("systems", nargs="+")
     tracing.add_argument("--runs", type=int, default=10, help="pairs of runs")
+    tracing.add_argument("--seconds", type=float, default=30, help="of a trial")
     tracing.set_defaults(run=measure_tracing)
     names = [situation.name for situation in SITUATIONS]
     planted = verbs.add_parser("planted", help="explain names a limit that was planted")
@@ -135,25 +140,46 @@ def add_verbs(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
 
 
 def measure_tracing(asked: argparse.Namespace) -> bool:
-    """Run pairs with tracing on and off in turn; return True unless tracing certainly costs more than MAX_COST."""
+    """Compare the rates that a system processes while more is sent; return True unless tracing costs over MAX_COST.
+
+    A search finds the maximum rate of each system. Then pairs of long overloaded trials, with and without traces, show
+    what it can process: they scatter by far less than searches do.
+    """
     cheap = True
     for system in asked.systems:
+        begin = asked.out / f"tracing-{system.replace('/', '-')}"
+        changes = [f"systems=[{system}]", *asked.set]
+        search = [*changes, f"search.budget={asked.budget}", "trace=false"]
+        found = read_results(run_once(begin.with_name(f"{begin.name}-search"), TRACING, search))[0]
+        if found.estimate_hz is None:
+            print(f"{system}: no maximum rate found: {found.status} {found.reason or ''}")
+            return False
+        trial = one_trial(OVERLOAD * found.estimate_hz, asked.seconds, SETTLE_S, DRAIN_S)
         ratios = []
         for number in range(asked.runs):
             rates = {}
             for traced in (number % 2 == 0, number % 2 == 1):  # the order changes, so that drift favours neither
                 word = "on" if traced else "off"
-                changes = [f"systems=[{system}]", f"search.budget={asked.budget}", f"trace={word == 'on'}".lower()]
-                out = asked.out / f"tracing-{system.replace('/', '-')}-{number}-{word}"
-                result = read_results(run_once(out, TRACING, [*changes, *asked.set]))[0]
-                rates[word] = result.estimate_hz if result.status == "measured" else None
-            print(f"{system} pair {number}: {_rate(rates['on'])} with traces, {_rate(rates['off'])} without")
+                out = begin.with_name(f"{begin.name}-{number}-{word}")
+                folder = run_once(out, TRACING, [*changes, *trial, f"trace={traced}".lower()])
+                rates[word] = _read_processed_hz(folder)
+            shown = f"{_rate(rates['on'])} with traces, {_rate(rates['off'])} without"
+            print(f"{system} pair {number}: {shown}", flush=True)
             if rates["on"] and rates["off"]:
                 ratios.append(rates["on"] / rates["off"])
         low, middle, high = interval_of(ratios)
         print(f"{system}: ratio {middle:.4f} [{low:.4f} .. {high:.4f}], 95 %, {len(ratios)} pairs of {asked.runs}")
         cheap &= bool(ratios) and high >= 1 - MAX_COST
     return cheap
+
+
+def _read_processed_hz(folder: Path) -> float | None:
+    """Return the rate that a run's cell processed in its overloaded trial, in messages/s; None if it had none."""
+    for trial in read_run_data(folder).cells[0].trials:
+        measurement = trial.measurement
+        if measurement.planned.purpose == "search" and trial.verdict.word == "overloaded":
+            return measurement.planned.rate * (1 - assess_stability(measurement).loss)
+    return None
 
 
 def interval_of(ratios: Sequence[float]) -> tuple[float, float, float]:
