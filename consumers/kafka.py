@@ -3,7 +3,7 @@
 import logging
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from confluent_kafka import Consumer as Client
 from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
@@ -13,6 +13,7 @@ from bench.plugins.plugin import ConsumerPlugin
 from bench.plugins.protocols import Endpoint
 from consumers.partition_batches import take_batch
 from producers.kafka import security
+from producers.kafka.statistics import ClientStatistics
 
 logger = logging.getLogger(__name__)
 
@@ -35,7 +36,8 @@ class KafkaConsumer:
     def __init__(self, endpoint: Endpoint, member: int, members: int) -> None:
         self._batches: deque[list[bytes]] = deque()
         self._closed = False
-        self._client = Client(_configuration(endpoint), logger=logger)
+        self._statistics = ClientStatistics()
+        self._client = Client({**_configuration(endpoint), **self._statistics.configuration()}, logger=logger)
         try:
             shares = [TopicPartition(endpoint.name, part) for part in range(member, endpoint.parts, members)]
             for share in shares:
@@ -56,6 +58,10 @@ class KafkaConsumer:
         if not self._batches:
             self._batches.extend(_by_partition(self._client.consume(max_messages, timeout)))
         return take_batch(self._batches, max_messages)
+
+    def statistics(self) -> Mapping[str, float]:
+        """Return what the client said last, at most a second ago."""
+        return self._statistics.values()
 
     def close(self) -> None:
         """Disconnect."""

@@ -1,6 +1,7 @@
 """The explanation of a trial: its critical path by activity, operator, worker and channel, and one sentence."""
 
 from collections import defaultdict
+from collections.abc import Iterable
 
 from msgspec import Struct
 
@@ -9,6 +10,7 @@ from bench.analysis.activity_graph.participation import Participation
 from bench.analysis.activity_graph.windows import Windows
 from bench.analysis.advice import ChangeAdvice, advise, find_straggler, write_sentence
 from bench.model.measurement import Measurement
+from bench.model.trace import TraceSample
 
 MIN_WINDOW_S, MIN_WINDOW_BATCHES = 0.25, 1.0
 """Seconds of a window, and batch intervals in it, whichever takes longer."""
@@ -31,6 +33,15 @@ class MessageShare(Struct, frozen=True):
     sender: str
     receiver: str
     critical: float
+
+
+class SampleMean(Struct, frozen=True):
+    """The mean of what was sampled of an entity within the windows: counters of clients, and of Flink's tasks."""
+
+    entity: str
+    metric: str
+    """with its unit; a share without one"""
+    mean: float
 
 
 class Explanation(Struct, frozen=True):
@@ -64,6 +75,16 @@ def analysis_windows(measurement: Measurement) -> Windows:
     shortest = max(MIN_WINDOW_S, MIN_WINDOW_BATCHES * measurement.batch_interval, span / MAX_WINDOWS)
     count = max(1, int(span / shortest + 1e-9))
     return Windows(round(begin * _NS), max(1, round(span * _NS / count)), count)
+
+
+def mean_samples(samples: Iterable[TraceSample], windows: Windows) -> tuple[SampleMean, ...]:
+    """Return the mean of each metric of each entity within the windows, by entity."""
+    end = windows.begin + windows.length * windows.count
+    values: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for one in samples:
+        if windows.begin <= one.at <= end:
+            values[one.entity, one.metric].append(one.value)
+    return tuple(SampleMean(*key, sum(each) / len(each)) for key, each in sorted(values.items()))
 
 
 def explain(participation: Participation, *, batches: bool, overloaded: bool) -> Explanation:

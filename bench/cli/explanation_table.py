@@ -32,6 +32,10 @@ def table_lines(explained: ExplainedTrial) -> Iterator[str]:
     yield from _shares("worker", explanation.workers)
     channels = {f"{one.sender} > {one.receiver}": one.critical for one in explanation.channels}
     yield from _shares("messages", channels)
+    if explained.samples:
+        yield f"{'sampled, not a part of any path':{WIDTH}}{'mean':>14}"
+    for one in explained.samples:
+        yield f"{f'{one.entity}: {one.metric}':{WIDTH}}{one.mean:14.3g}"
 
 
 def describe_trial(explained: ExplainedTrial) -> str:
@@ -52,6 +56,7 @@ def encode_explained(explained: Sequence[ExplainedTrial]) -> str:
             "rate_hz": one.trial.measurement.planned.rate,
             "verdict": one.trial.verdict.word,
             **msgspec.to_builtins(one.explanation),
+            "samples": msgspec.to_builtins(one.samples),
         }
         for one in explained
     ]

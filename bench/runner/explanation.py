@@ -6,13 +6,13 @@ from pathlib import Path
 from msgspec import Struct
 
 from bench.analysis.activity_graph.participation import Participation, compute_participation
-from bench.analysis.explanation import Explanation, analysis_windows, explain
+from bench.analysis.explanation import Explanation, SampleMean, analysis_windows, explain, mean_samples
 from bench.analysis.verdict import Rules, Verdict, judge
 from bench.model.cell import Cell
 from bench.model.measurement import Measurement
 from bench.storage.journal import read_journal, read_line_trial
 from bench.storage.run_folder import read_run
-from bench.storage.traces import has_trace, read_events
+from bench.storage.traces import has_trace, read_events, read_samples
 
 HOW_TO_TRACE = "`bench run --trace` or `trace: true` in the scenario traces all cells"
 """What to do about cells without traces: unless a scenario says otherwise, only some have one (`CellPlan.traced`)."""
@@ -34,6 +34,7 @@ class ExplainedTrial(Struct, frozen=True):
     trial: TracedTrial
     participation: Participation
     explanation: Explanation
+    samples: tuple[SampleMean, ...] = ()
 
 
 def read_traced_trials(folder: Path) -> dict[Cell, list[TracedTrial]]:
@@ -75,8 +76,9 @@ def choose_trial(trials: Sequence[TracedTrial]) -> TracedTrial | None:
 
 def explain_trial(folder: Path, trial: TracedTrial) -> ExplainedTrial:
     """Return what the trace of a trial says; UsageError if it cannot be read."""
-    events = read_events(folder, trial.cell, trial.measurement, dict(trial.files))
-    participation = compute_participation(events, analysis_windows(trial.measurement))
+    place = folder, trial.cell, trial.measurement, dict(trial.files)
+    windows = analysis_windows(trial.measurement)
+    participation = compute_participation(read_events(*place), windows)
     batches = trial.measurement.batch_interval > 0
     explanation = explain(participation, batches=batches, overloaded=trial.verdict.word == "overloaded")
-    return ExplainedTrial(trial, participation, explanation)
+    return ExplainedTrial(trial, participation, explanation, mean_samples(read_samples(*place), windows))

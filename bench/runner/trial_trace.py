@@ -28,7 +28,7 @@ class TrialTrace:
 
     def add(self, events: TraceEvents) -> None:
         """Take in what a process of the framework or of the load generator did."""
-        if len(self._spans) + len(self._messages) > MAX_EVENTS:
+        if len(self._spans) + len(self._messages) + len(self._samples) > MAX_EVENTS:
             return
         begin = self._begin_ns
         for span in events.spans:
@@ -37,6 +37,9 @@ class TrialTrace:
                 self._spans.append(Span(span.worker, span.activity, first, last, span.operator, span.messages))
         for one in events.messages:
             self._add_message(one)
+        for sample in events.samples:
+            if sample.at >= begin:
+                self._samples.append(TraceSample(sample.at - begin, sample.entity, sample.metric, sample.value))
         for end in events.ends:
             self._pair(end)
 

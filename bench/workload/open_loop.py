@@ -6,8 +6,11 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from bench.model.trace import TraceEvents
+from bench.system import clock as clocks
 from bench.workload.batch_writer import BatchWriter, BlockingClient, SourceClient, start_recorder
+from bench.workload.client_statistics import StatisticsSampler
 from bench.workload.load_spec import LoadSpec, SendProgress
+from bench.workload.span_recorder import join_events
 
 STALL_TIMEOUT_S = 10.0
 """A source that takes or confirms nothing for so long will not do so any more."""
@@ -49,6 +52,10 @@ class OpenLoopSender:
         self._blocked = _BlockedTime(client if isinstance(client, BlockingClient) else None)
         self._lateness = _Lateness(self._blocked)
         self._spans = start_recorder(spec, client)
+        self._statistics: StatisticsSampler | None = None
+        if spec.traced:
+            name = f"sender {spec.producer}"
+            self._statistics = StatisticsSampler(client, name, ahead_s=clocks.seconds_ahead(spec.clock))
 
     def step(self, now: float) -> bool:
         """Offer the source what it left before, or else the next batch due; return False if there was nothing."""
@@ -115,8 +122,10 @@ class OpenLoopSender:
         )
 
     def take_trace(self) -> TraceEvents | None:
-        """Return what the client has recorded since the last call; None if it records nothing."""
-        return self._spans.take()
+        """Return what the client has recorded since the last call, and its statistics; None if there is nothing."""
+        if self._statistics is None:
+            return self._spans.take()
+        return join_events((self._spans.take(), self._statistics.take()))
 
     def _write_due(self, now: float) -> None:
         """Write the next batch of what is due."""

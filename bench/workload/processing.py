@@ -19,6 +19,7 @@ from bench.model.message_filler import Filler, make_filler
 from bench.model.message_header import Bytes, ClockReference, Headers
 from bench.model.message_keys import KeySequence
 from bench.model.message_sizes import SizeSequence
+from bench.model.trace import TraceEvents
 from bench.system import clock, procfs
 from bench.workload.delivery_counts import ProcessingReport, sum_sequence
 from bench.workload.span_recorder import SLOT_S, NoRecorder, SpanRecorder
@@ -199,8 +200,12 @@ class MessageProcessor(Struct, frozen=True):
 
 def report_idle(recorder: SpanRecorder | NoRecorder) -> list[ProcessingReport]:
     """Return a report of no messages, with the spans of a thread that has none to report; empty if none is due."""
-    trace = recorder.take_idle()
-    return [ProcessingReport(time.monotonic(), NO_RUN, [], trace=trace)] if trace is not None else []
+    return report_events(recorder.take_idle())
+
+
+def report_events(events: TraceEvents | None) -> list[ProcessingReport]:
+    """Return a report of no messages with events of a trace; empty where there are none."""
+    return [ProcessingReport(time.monotonic(), NO_RUN, [], trace=events)] if events is not None else []
 
 
 def burn(seconds: float) -> float:

@@ -7,20 +7,25 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 
+from msgspec.structs import replace
+
 from bench.elasticity.live_samples import WorkerCounters
 from bench.errors import NotReadyError, PluginError, ProcessDiedError, ServiceError
 from bench.model.cell import Cell
+from bench.model.trace import TraceEvents
 from bench.plugins.environment import RunEnvironment
 from bench.plugins.protocols import Endpoint
 from bench.units import size_text
 from bench.workload.delivery_counts import ProcessingReport
 from bench.workload.processing import MessageProcessor
+from bench.workload.span_recorder import join_events
 from frameworks.flink.cluster import EmbeddedFlinkCluster, SiteFlinkCluster, cluster_of, slots_of
 from frameworks.flink.commands import SubmitJob, Submitted, Work
 from frameworks.flink.conf import MAX_LINE_BYTES, FlinkSettings, job_conf, max_messages, source_options
 from frameworks.flink.installation import job_jars
-from frameworks.flink.rest import ENDED, FlinkRest
+from frameworks.flink.rest import ENDED, FlinkRest, JobStatus
 from frameworks.flink.scaling import JobScaling
+from frameworks.flink.task_shares import TaskShares
 from frameworks.report_server import ReportServer
 
 __all__ = ["FlinkFramework", "FlinkSettings"]
@@ -88,17 +93,24 @@ class FlinkFramework:
             opening.callback(_end_job, job, cluster)
             _wait_until_it_reads(job, cluster, endpoint)
             opening.pop_all()  # it stays open
-        return RunningJob(cluster, reports, JobScaling(cluster.rest, job, min(slots, endpoint.parts)))
+        scaling = JobScaling(cluster.rest, job, min(slots, endpoint.parts))
+        return RunningJob(cluster, reports, scaling, traced=work.traced)
 
 
 class RunningJob:
     """The job of one cell, all of whose tasks run; its cluster outlives it."""
 
     def __init__(
-        self, cluster: EmbeddedFlinkCluster | SiteFlinkCluster, reports: ReportServer, scaling: JobScaling
+        self,
+        cluster: EmbeddedFlinkCluster | SiteFlinkCluster,
+        reports: ReportServer,
+        scaling: JobScaling,
+        *,
+        traced: bool,
     ) -> None:
         self.cluster, self._reports, self._scaling, self._closed = cluster, reports, scaling, False
-        self._watch = JobWatch(cluster.rest, scaling.job, scaling.look)
+        self._shares = TaskShares() if traced else None
+        self._watch = JobWatch(cluster.rest, scaling.job, self._look)
 
     @property
     def session(self) -> str:
@@ -114,13 +126,27 @@ class RunningJob:
         failure, ended = self._watch.failure, self._reports.ended()  # first: what was said last is still heard
         reports = self._reports.received()
         if reports:
-            return reports
+            return self._with_shares(reports)
         self.cluster.check()
         if failure is not None:
             raise ProcessDiedError(f"the job of Flink ended: {failure}", self.cluster.log)
         if ended and not self._scaling.has_begun:
             raise ProcessDiedError("a Python worker of Flink ended", self.cluster.log)
         return reports
+
+    def _with_shares(self, reports: list[ProcessingReport]) -> list[ProcessingReport]:
+        """Return reports, of which the first one carries what the subtasks did, too, if the job is traced."""
+        samples = self._shares.take() if self._shares is not None else []
+        if not samples:
+            return reports
+        first, *others = reports
+        return [replace(first, trace=join_events((first.trace, TraceEvents(samples=samples)))), *others]
+
+    def _look(self, view: JobStatus) -> None:
+        self._scaling.look()
+        if self._shares is not None:
+            rest, job = self.cluster.rest, self._scaling.job
+            self._shares.look(view.vertices, lambda vertex: rest.subtasks(job, vertex), time.monotonic())
 
     @property
     def max_workers(self) -> int:
@@ -196,10 +222,10 @@ class JobWatch:
     Args:
         rest: of the cluster.
         job: its id.
-        look: called each time; it may raise ServiceError.
+        look: called each time with that state; it may raise ServiceError.
     """
 
-    def __init__(self, rest: FlinkRest, job: str, look: Callable[[], None]) -> None:
+    def __init__(self, rest: FlinkRest, job: str, look: Callable[[JobStatus], None]) -> None:
         self.failure: str | None = None
         """why the job ended; None while it runs"""
         self._rest, self._job, self._look, self._closed = rest, job, look, threading.Event()
@@ -215,7 +241,7 @@ class JobWatch:
                 view = self._rest.job(self._job)
                 if view.failing:
                     self.failure = failure_of(self._rest, self._job, view.state)
-                self._look()
+                self._look(view)
             except ServiceError as problem:
                 logger.debug("%s", problem)
 

@@ -42,6 +42,10 @@ class SubtaskMetrics(Struct, frozen=True, rename="kebab"):
     read_records: int
     accumulated_busy_time: float | str
     """milliseconds; "NaN" while it is not known"""
+    accumulated_idle_time: float | str = "NaN"
+    """likewise"""
+    accumulated_backpressured_time: float | str = "NaN"
+    """likewise"""
 
 
 class Subtask(Struct, frozen=True, rename="kebab"):

@@ -9,8 +9,9 @@ from bench.plugins import registry
 from bench.plugins.protocols import Consumer, Endpoint
 from bench.system.child_main import serve_command
 from bench.system.ipc import Channel, Ready
+from bench.workload.client_statistics import StatisticsSampler
 from bench.workload.delivery_counts import ProcessingReport, merge_reports
-from bench.workload.processing import MessageProcessor, report_idle
+from bench.workload.processing import MessageProcessor, report_events, report_idle
 
 REPORT_INTERVAL_S = 0.05
 """Between two reports at high rates; at low ones every batch is reported at once."""
@@ -41,7 +42,9 @@ def _read(channel: Channel[ReadSource], reading: ReadSource) -> None:
 
 def _work(channel: Channel[ReadSource], reading: ReadSource, consumer: Consumer) -> None:
     """Take, process, report; EOFError ends it."""
-    spans = reading.work.record_spans(f"worker {reading.member}")
+    name = f"worker {reading.member}"
+    spans = reading.work.record_spans(name)
+    statistics = StatisticsSampler(consumer if reading.work.traced else None, name)
     reports: list[ProcessingReport] = []
     reported = 0.0
     while True:
@@ -54,7 +57,7 @@ def _work(channel: Channel[ReadSource], reading: ReadSource, consumer: Consumer)
         if not messages and not reports:
             reports = report_idle(spans)
         if not messages or now >= reported + REPORT_INTERVAL_S:
-            for report in merge_reports(reports):
+            for report in [*merge_reports(reports), *report_events(statistics.take())]:
                 channel.send(report)
             channel.receive(timeout=0)
             reports, reported = [], now

@@ -2,10 +2,11 @@
 
 Structured Streaming gives the durations of a trigger's phases; Spark Streaming only its begin and end. Both come with
 the next batch. The Python workers record themselves (tasks.py): a batch begins for them with a control message from the
-driver, and ends with one to it.
+driver, and ends with one to it. While the JVM collects garbage, nothing of it goes on: such a part of the driver's
+spans, and where the tasks run in the same JVM, of their waits for it, is `gc`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 
 from msgspec import Struct
@@ -15,6 +16,7 @@ from bench.model.trace import Activity, Span, TraceEvents, TraceMessage
 from bench.system.clock import epoch
 from bench.workload.delivery_counts import ProcessingReport
 from bench.workload.span_recorder import join_events
+from frameworks.spark.gc_log import GcLog, Pause, split_spans
 
 DRIVER, OPERATOR = "driver", "map"
 _BEFORE: dict[str, Activity] = {
@@ -22,6 +24,9 @@ _BEFORE: dict[str, Activity] = {
 }  # fmt: skip
 """Phases of a trigger before its jobs run, in Spark's order."""
 _COMMIT = "commitOffsets"
+_OF_DRIVER: frozenset[Activity] = frozenset(("planning", "wal-commit", "scheduling", "offset-commit"))
+_OF_TASK: frozenset[Activity] = frozenset(("source-read", "scheduling"))
+"""What a Python worker waits for the JVM in."""
 
 
 class BatchTimes(Struct, frozen=True):
@@ -36,9 +41,16 @@ class BatchTimes(Struct, frozen=True):
 
 
 class DriverTrace:
-    """The driver's part of the trace of one stream, whose batches follow one another."""
+    """The driver's part of the trace of one stream, whose batches follow one another.
 
-    def __init__(self) -> None:
+    Args:
+        pauses: returns those of the driver's JVM since it was called last.
+        same_jvm: whether the tasks run in the driver's JVM.
+    """
+
+    def __init__(self, pauses: Callable[[], Sequence[Pause]] = tuple, *, same_jvm: bool = True) -> None:
+        self._new_pauses, self._same_jvm = pauses, same_jvm
+        self._pauses: list[Pause] = []
         self._last: BatchTimes | None = None
         self._number = 0
 
@@ -55,11 +67,26 @@ class DriverTrace:
         """
         self._number += 1
         waits = Span(DRIVER, "waiting", _ns(batch.called), _ns(batch.at))
-        spans = [*workers, *_fill_gaps(workers), waits]
+        self._pauses += self._new_pauses()
+        of_tasks = [*workers, *_fill_gaps(workers)]
+        if self._same_jvm:
+            of_tasks = split_spans(of_tasks, self._pauses, _OF_TASK)
+        spans = [*of_tasks, waits]
         if self._last is not None:
-            spans += _driver_spans(self._last, last_ended, last_phases, batch.started)
+            of_driver = _driver_spans(self._last, last_ended, last_phases, batch.started)
+            spans += split_spans(of_driver, self._pauses, _OF_DRIVER)
+            self._pauses = [pause for pause in self._pauses if pause[1] > _ns(batch.started)]
         self._last = batch
         return TraceEvents(spans, _messages(batch, workers, self._number))
+
+
+def start_trace(master: str | None) -> DriverTrace:
+    """Return the trace of a stream that begins now, with the pauses that the driver's JVM logs.
+
+    Args:
+        master: Spark's; of a local one the tasks run in the driver's JVM.
+    """
+    return DriverTrace(GcLog().read, same_jvm=(master or "").startswith("local"))
 
 
 def add_driver(

@@ -16,7 +16,7 @@ from bench.config.address import Address
 from bench.workload.delivery_counts import ProcessingReport
 from frameworks.spark.batch_clock import BatchClock
 from frameworks.spark.commands import Read, first_line
-from frameworks.spark.driver_trace import DriverTrace, add_driver
+from frameworks.spark.driver_trace import add_driver, start_trace
 from frameworks.spark.tasks import merge_rows, on_lines
 
 _START_TIMEOUT_S = 20.0
@@ -33,7 +33,7 @@ class Receiver:
         _warm(spark, read, cores)
         self._done, self._work, self._failure = done, on_lines(read.work), ""
         self._clock = BatchClock()
-        self._trace = DriverTrace() if read.work.traced else None
+        self._trace = start_trace(spark.master) if read.work.traced else None
         self._context = StreamingContext(spark, read.interval)  # type: ignore[arg-type]  # a float is right
         self._watch = _Watch(receivers=len(read.addresses))
         self._context.addStreamingListener(self._watch)

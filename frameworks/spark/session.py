@@ -14,6 +14,7 @@ from bench.errors import HarnessError, NotReadyError, PluginError, ProcessDiedEr
 from bench.plugins.environment import RunEnvironment
 from bench.system.ipc import Failure, Ready
 from bench.workload.delivery_counts import ProcessingReport
+from frameworks.spark import gc_log
 from frameworks.spark.commands import Command, Read, StartSession, Stop
 from frameworks.spark.secrets import write_defaults
 
@@ -190,8 +191,9 @@ _VERBS: dict[type[Command], str] = {StartSession: "start", Read: "open", Stop: "
 
 
 def _complete_conf(plan: SessionPlan, folder: Path) -> dict[str, str]:
-    """Return the settings with the jars, and with where the driver's settings of log messages are."""
-    options = f'-Dlog4j2.configurationFile="{folder / _LOGGING_FILE}" {plan.conf.get(_JAVA_OPTIONS, "")}'
+    """Return the settings with the jars, and with where the driver's settings of log messages and its pauses are."""
+    log = f'-Dlog4j2.configurationFile="{folder / _LOGGING_FILE}" {gc_log.OPTION}'
+    options = f"{log} {plan.conf.get(_JAVA_OPTIONS, '')}"
     conf = {**plan.conf, _JAVA_OPTIONS: options.strip()}
     if plan.jars is not None:
         conf["spark.jars"] = ",".join(str(jar) for jar in sorted(plan.jars.glob("*.jar")))

@@ -22,7 +22,7 @@ from bench.config.address import Address
 from bench.workload.delivery_counts import ProcessingReport
 from frameworks.spark.batch_clock import BatchClock
 from frameworks.spark.commands import Read, first_line
-from frameworks.spark.driver_trace import DriverTrace, add_driver, parse_phases
+from frameworks.spark.driver_trace import add_driver, parse_phases, start_trace
 from frameworks.spark.tasks import merge_rows, on_arrow
 
 _FILE = "path string, modificationTime timestamp, length long, content binary"
@@ -41,7 +41,7 @@ class Query:
         _warm(session, read)
         self._done, self._failure, self._stopping = done, "", threading.Event()
         self._clock, self._triggers = BatchClock(), _Triggers(traced=read.work.traced)
-        self._trace = DriverTrace() if read.work.traced else None
+        self._trace = start_trace(spark.sparkContext.master) if read.work.traced else None
         tallies = _mapped(_READERS[read.reader](session, read), on_arrow(read.work))
         writer = tallies.writeStream.foreachBatch(self._finish).option("checkpointLocation", read.checkpoint)
         self._query = writer.trigger(processingTime=f"{round(read.interval * 1000)} milliseconds").start()

@@ -1,8 +1,9 @@
 """The two libraries that can write to Kafka, behind one protocol."""
 
 import logging
+import math
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,6 +17,7 @@ from bench.model.message_header import HEADER_BYTES
 from bench.plugins.protocols import Endpoint
 from bench.workload.batch_writer import Filler
 from producers.kafka import security
+from producers.kafka.statistics import ClientStatistics
 
 logger = logging.getLogger(__name__)
 
@@ -52,6 +54,9 @@ class Client(Protocol):
     def write_keyed(self, messages: Sequence[bytes], keys: Sequence[bytes]) -> None:
         """Write each message to the partition of its key, which is the one that Kafka's own client would choose."""
 
+    def statistics(self) -> Mapping[str, float]:
+        """Return what the library says of itself: messages that wait, seconds in its queue and until an answer."""
+
     def close(self) -> None:
         """Disconnect; what waits is given up."""
 
@@ -76,7 +81,10 @@ class Confluent:
             "on_delivery": self._count_failure,
             "throttle_cb": _warn_of_quota,
         }
-        self._producer = Producer({**configuration(endpoint), **errors_only}, logger=logger)
+        self._statistics = ClientStatistics()
+        self._producer = Producer(
+            {**configuration(endpoint), **errors_only, **self._statistics.configuration()}, logger=logger
+        )
         self._producer.list_topics(self._topic, timeout=TIMEOUT_S)
 
     def waiting(self) -> int:
@@ -132,6 +140,10 @@ class Confluent:
             self._arrays.clear()
         self._arrays[id(rest)] = rest, memory, memory[:HEADER_BYTES].data
         return self._arrays[id(rest)]
+
+    def statistics(self) -> Mapping[str, float]:
+        """Return what the library said last, at most a second ago."""
+        return self._statistics.values()
 
     def close(self) -> None:
         """Disconnect; what waits is given up.
@@ -216,6 +228,13 @@ class KafkaPython:
         except KafkaError as problem:
             raise PluginError("kafka", "send", f"{problem!r}") from problem
         self._pending[-1].extend(sent)
+
+    def statistics(self) -> Mapping[str, float]:
+        """Return means of the last 30 s, as far as the library has any."""
+        metrics = self._producer.metrics()["producer-metrics"]
+        seconds = {"round_trip_s": "request-latency-avg", "queued_s": "record-queue-time-avg"}
+        known = {name: float(metrics.get(metric, math.nan)) / 1e3 for name, metric in seconds.items()}
+        return {name: value for name, value in known.items() if math.isfinite(value)}
 
     def close(self) -> None:
         """Disconnect; what waits is given up."""

@@ -1,6 +1,6 @@
 """Kafka's sender: writes the partitions in turn and counts what Kafka confirms."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from confluent_kafka import KafkaException
 from kafka.errors import KafkaError
@@ -68,6 +68,10 @@ class KafkaSender:
         waiting, failed = self._client.waiting(), self._client.failed()
         self._confirmed = max(self._confirmed, self._taken - waiting - failed)
         return self._confirmed, failed
+
+    def statistics(self) -> Mapping[str, float]:
+        """Return what the client says of itself."""
+        return self._client.statistics()
 
     def close(self) -> None:
         """Disconnect; what is not confirmed is given up."""

@@ -6,7 +6,7 @@ many, and only the last message of each step has a callback, for failures.
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 from zlib import crc32
 
@@ -83,6 +83,10 @@ class PulsarSender:
             logger.warning("Pulsar refused a message: %s", why)
             self._has_warned = True
         return sum(confirmed for confirmed, _ in settled), sum(failed for _, failed in settled)
+
+    def statistics(self) -> Mapping[str, float]:
+        """Return how many messages wait: the client shows Python nothing else."""
+        return {"waiting_messages": self._taken - sum(self.confirmed())}
 
     def close(self) -> None:
         """Disconnect; what is not confirmed is given up."""

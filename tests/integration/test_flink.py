@@ -17,12 +17,14 @@ from msgspec.structs import replace
 from bench.config.site import Site
 from bench.errors import HarnessError, PluginError, ProcessDiedError
 from bench.model.cell import Cell
+from bench.model.trace import TraceEvents
 from bench.plugins import registry
 from bench.plugins.environment import RunEnvironment
 from bench.services.python_environments import interpreter, missing_reason
 from bench.workload.delivery_counts import DeliveryCounts
 from bench.workload.load_spec import LoadSpec
 from bench.workload.processing import MessageProcessor
+from bench.workload.span_recorder import join_events
 from frameworks.flink.cluster import cluster_of
 from frameworks.flink.conf import FlinkSettings
 from frameworks.flink.installation import ENVIRONMENT
@@ -45,7 +47,7 @@ def installed(env):
 
 
 @contextmanager
-def reading(env, size=100, settings=None, cost=0.0, *, source_name="kafka"):
+def reading(env, size=100, settings=None, cost=0.0, *, source_name="kafka", traced=False):
     """A source, a load that writes to it, and a job of Flink that reads it: (endpoint, load, job)."""
     cell = Cell("flink", source_name, size, cost)
     source = registry.make_source(source_name, {})
@@ -54,7 +56,7 @@ def reading(env, size=100, settings=None, cost=0.0, *, source_name="kafka"):
         endpoint = source.open(cell, env)
         load = opened.enter_context(closing(registry.load_generator_plugin("inline").open(endpoint, env, 1)))
         framework = registry.make_framework("flink", {"flink": settings or {}})
-        job = framework.open(cell, endpoint, MessageProcessor(size, ENTROPY), env)
+        job = framework.open(cell, endpoint, MessageProcessor(size, ENTROPY, traced=traced), env)
         yield endpoint, load, opened.enter_context(closing(job))
 
 
@@ -117,6 +119,24 @@ def test_the_cost_is_burnt(env):
 
     with reading(env, cost=0.01) as (_, load, job):
         assert_spent(spend, least=LEAST_SHARE)
+
+
+def test_a_traced_job_says_what_its_subtasks_do(env):
+    """Shares of the time since the last look, as samples of the trace; the Python workers record their own spans."""
+    trace = TraceEvents()
+    with reading(env, 1000, traced=True) as (_, load, job):
+        begin, deadline = time.monotonic() + 0.05, time.monotonic() + DEADLINE
+        load.start(LoadSpec(1, 200, begin, 4.0, message_bytes=1000, cpu_seconds=0.0, entropy=ENTROPY))
+        while not (trace.samples and trace.spans):
+            assert time.monotonic() < deadline, f"{len(trace.samples)} samples, {len(trace.spans)} spans"
+            trace = join_events((trace, *(report.trace for report in job.poll()))) or trace
+            time.sleep(0.02)
+    of_entity = {(one.at, one.entity): {} for one in trace.samples}
+    for one in trace.samples:
+        of_entity[one.at, one.entity][one.metric] = one.value
+    for shares in of_entity.values():
+        assert shares.keys() == {"busy", "idle", "back-pressured"}
+        assert sum(shares.values()) == pytest.approx(1)
 
 
 def test_a_cluster_serves_many_cells(env):

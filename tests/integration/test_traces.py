@@ -86,6 +86,41 @@ def test_the_shares_of_a_real_trace_add_up_to_one(env, framework, source):
     assert sum_by_activity(found)["processing"] > 0.1
 
 
+@pytest.mark.real
+def test_pauses_of_sparks_jvm_are_in_its_trace(env):
+    """The young generation is so small that it is collected every second."""
+    small = {"spark": {"conf": {"spark.driver.extraJavaOptions": "-Xmn8m"}}}
+    events = trace_load(env, "spark", "files", settings=small)
+    assert any(span.activity == "gc" and span.worker == "driver" for span in events.spans)
+
+
+@pytest.mark.real
+@pytest.mark.parametrize(
+    ("source", "settings", "sender", "worker"),
+    [
+        (
+            "kafka",
+            {},
+            {"round_trip_s", "queued_s", "waiting_messages", "throttled_s"},
+            {"round_trip_s", "lag_messages"},
+        ),
+        ("kafka", {"kafka": {"client": "kafka-python"}}, {"round_trip_s", "queued_s"}, {"round_trip_s"}),
+        ("pulsar", {}, {"waiting_messages"}, set()),
+    ],
+    ids=["librdkafka", "kafka-python", "pulsar"],
+)
+def test_the_clients_of_a_source_say_what_they_measure(env, source, settings, sender, worker):
+    """As samples of the trace."""
+    events = trace_load(env, "python", source, settings=settings)
+    found = {
+        entity: {one.metric for one in events.samples if one.entity == entity} for entity in ("sender 0", "worker 0")
+    }
+    assert found["sender 0"] >= sender
+    assert found["worker 0"] >= worker
+    trips = [one.value for one in events.samples if one.metric == "round_trip_s"]
+    assert all(0 <= seconds < DEADLINE_S for seconds in trips)
+
+
 @pytest.mark.parametrize(
     ("source", "sender"), [("stream", "sender 0"), ("files", "bridge 0")], ids=["connector", "bridge"]
 )

@@ -46,6 +46,18 @@ def test_a_cell_is_explained_in_a_sentence_and_tables(folder, capsys):
     assert any(row.startswith("w 1") for row in rows)
 
 
+def test_what_was_sampled_is_in_a_table_of_its_own(tmp_path, capsys):
+    """The means in the measured time; in the JSON, too."""
+    sampled = [TraceSample(5 * S, "sender 0", "round_trip_s", 0.25)]
+    with open_run_folder(tmp_path / "run", QUICK) as store:
+        store.add(CELL, make_measurement(0, 90.0, 100.0, trace=replace(TRACE, samples=sampled)))
+    explain(tmp_path / "run", CELL.name)
+    assert capsys.readouterr().out.splitlines()[-1].split() == ["sender", "0:", "round_trip_s", "0.25"]
+    explain(tmp_path / "run", CELL.name, as_json=True)
+    (only,) = json.loads(capsys.readouterr().out)
+    assert only["samples"] == [{"entity": "sender 0", "metric": "round_trip_s", "mean": 0.25}]
+
+
 def test_cells_without_a_trace_are_left_out_where_others_have_one(folder, capsys):
     """All cells are explained when none is named; a line says which are not."""
     explain(folder, "", as_json=True)

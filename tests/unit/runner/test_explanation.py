@@ -3,10 +3,11 @@
 import pytest
 from sample_runs import QUICK, make_measurement, open_run_folder
 
+from bench.analysis.explanation import SampleMean
 from bench.analysis.verdict import Verdict
 from bench.errors import UsageError
 from bench.model.cell import Cell
-from bench.model.trace import Span, TraceEvents
+from bench.model.trace import Span, TraceEvents, TraceSample
 from bench.runner.explanation import TracedTrial, choose_trial, explain_trial, read_traced_trials
 
 CELL = Cell("python", "kafka", 100, 0.01)
@@ -52,6 +53,15 @@ def test_traced_trials_are_read_and_judged(folder):
     assert [one.measurement.planned.number for one in traced[CELL]] == [1]
     assert traced[CELL][0].verdict.word == "sustained"
     assert sum(map(len, traced.values())) == 1
+
+
+def test_samples_of_the_measured_time_are_averaged(tmp_path):
+    """From 2 s to 12 s; what was sampled before or afterwards does not count."""
+    samples = [TraceSample(at * S, "sender 0", "round_trip_s", value) for at, value in ((1, 9.0), (3, 1.0), (5, 2.0))]
+    with open_run_folder(tmp_path / "run", QUICK) as store:
+        store.add(CELL, make_measurement(0, 90.0, 100.0, trace=TraceEvents(TRACE.spans, samples=samples)))
+    (one,) = read_traced_trials(tmp_path / "run")[CELL]
+    assert explain_trial(tmp_path / "run", one).samples == (SampleMean("sender 0", "round_trip_s", 1.5),)
 
 
 def test_a_traced_trial_is_explained(folder):

@@ -44,6 +44,13 @@ def test_the_load_generator_is_sampled_a_few_times_a_second():
     assert [sample.at for sample in trace.events().samples] == pytest.approx([0, 0, 2e8, 2e8], abs=1e3)
 
 
+def test_samples_of_others_count_from_the_first_due_time():
+    """Earlier ones are left out."""
+    trace = TrialTrace(BEGIN)
+    trace.add(TraceEvents(samples=[TraceSample(NS + at, "task", "busy", 0.5) for at in (-1, 5)]))
+    assert trace.events().samples == [TraceSample(5, "task", "busy", 0.5)]
+
+
 def sent(at, number=1):
     return TraceEvents(ends=[MessageEnd("a", "data", "c", number, NS + at, is_sent=True, messages=3)])
 

@@ -32,6 +32,19 @@ def traced(batches: int = 3) -> TraceEvents:
     return TraceEvents([s for each in found for s in each.spans], [m for each in found for m in each.messages])
 
 
+@pytest.mark.parametrize("same_jvm", [True, False], ids=["local", "executors elsewhere"])
+def test_pauses_of_the_jvm_are_garbage_collection(same_jvm):
+    """Of the driver, and of tasks that wait for the same JVM; a pause is told once, in whichever batch."""
+    told = iter([[], [(round(1.01 * S), round(1.02 * S)), (round(1.16 * S), round(1.2 * S))], []])
+    trace, spans = DriverTrace(lambda: next(told), same_jvm=same_jvm), []
+    for n in range(3):
+        batch = BatchTimes(n, n + 0.1, n + 0.7)
+        workers = [task(0, n + 0.15, n + 0.3, "source-read"), task(0, n + 0.3, n + 0.65)]
+        spans += trace.next_batch(batch, workers, last_ended=n - 0.2, last_phases=PHASES).spans
+    collected = [(span.worker, round((span.end - span.begin) / S, 3)) for span in spans if span.activity == "gc"]
+    assert sorted(collected) == [("driver", 0.01)] + [("task 0", 0.04)] * same_jvm
+
+
 def test_phases_are_read_from_the_text_of_a_java_map():
     """In any order."""
     assert parse_phases("{addBatch=120, walCommit=31}") == {"addBatch": 120, "walCommit": 31}

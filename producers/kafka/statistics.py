@@ -1,0 +1,79 @@
+"""The statistics that librdkafka keeps of a client: the newest ones, by metric."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+INTERVAL_MS = 1000
+
+
+class _Average(Struct, frozen=True):
+    """Of the last interval: microseconds, but for `throttle`, which has milliseconds."""
+
+    avg: float = 0.0
+    cnt: int = 0
+
+
+class _Broker(Struct, frozen=True):
+    rtt: _Average = _Average()
+    int_latency: _Average = _Average()
+    throttle: _Average = _Average()
+
+
+class _Partition(Struct, frozen=True):
+    consumer_lag: int = -1
+    """-1 while it is not known"""
+    fetchq_cnt: int = 0
+
+
+class _Topic(Struct, frozen=True):
+    partitions: dict[str, _Partition] = {}
+
+
+class _Statistics(Struct, frozen=True):
+    """The part that is used; see STATISTICS.md of librdkafka."""
+
+    type: str
+    msg_cnt: int = 0
+    brokers: dict[str, _Broker] = {}
+    topics: dict[str, _Topic] = {}
+
+
+class ClientStatistics:
+    """The newest statistics of one client, which gives them as JSON while it is polled."""
+
+    def __init__(self) -> None:
+        self._newest: str | None = None
+
+    def configuration(self) -> dict[str, Any]:
+        """Return the settings with which a client gives its statistics to this object."""
+        return {"statistics.interval.ms": INTERVAL_MS, "stats_cb": self.add}
+
+    def add(self, text: str) -> None:
+        """Take in what the client says; it is read only if it is asked for."""
+        self._newest = text
+
+    def values(self) -> Mapping[str, float]:
+        """Return the newest statistics; empty while there are none.
+
+        Seconds are averages of the last interval, of the slowest broker: from a request to its answer, of a message
+        until it is sent, and of the broker's quotas.
+        """
+        if self._newest is None:
+            return {}
+        found = msgspec.json.decode(self._newest, type=_Statistics)
+        brokers = found.brokers.values()
+        values = {"round_trip_s": max((one.rtt.avg for one in brokers if one.rtt.cnt), default=0.0) / 1e6}
+        if found.type == "producer":
+            queued_us = max((one.int_latency.avg for one in brokers if one.int_latency.cnt), default=0.0)
+            throttled_ms = max((one.throttle.avg for one in brokers if one.throttle.cnt), default=0.0)
+            return values | {
+                "waiting_messages": found.msg_cnt, "queued_s": queued_us / 1e6, "throttled_s": throttled_ms / 1e3,
+            }  # fmt: skip
+        parts = [part for topic in found.topics.values() for part in topic.partitions.values()]
+        return values | {
+            "fetched_messages": sum(part.fetchq_cnt for part in parts),
+            "lag_messages": sum(max(0, part.consumer_lag) for part in parts),
+        }

@@ -1,0 +1,35 @@
+"""Statistics of librdkafka become metrics with units."""
+
+import json
+
+from producers.kafka.statistics import ClientStatistics
+
+BROKER = {"rtt": {"avg": 2000, "cnt": 5}, "int_latency": {"avg": 500, "cnt": 5}, "throttle": {"avg": 3, "cnt": 1}}
+SILENT = {"rtt": {"avg": 9_000_000, "cnt": 0}}
+
+
+def told(**fields):
+    """Return the values of a client that has said this."""
+    statistics = ClientStatistics()
+    statistics.configuration()["stats_cb"](json.dumps({"brokers": {"a": BROKER, "b": SILENT}, **fields}))
+    return statistics.values()
+
+
+def test_nothing_is_known_before_the_client_has_said_something():
+    """It does after a second."""
+    assert ClientStatistics().values() == {}
+
+
+def test_a_producer_says_how_long_messages_wait():
+    """In seconds; a broker that was not asked says nothing."""
+    assert told(type="producer", msg_cnt=7) == {
+        "round_trip_s": 0.002, "waiting_messages": 7, "queued_s": 0.0005, "throttled_s": 0.003,
+    }  # fmt: skip
+
+
+def test_a_consumer_says_how_far_behind_it_is():
+    """Over all partitions; -1 is a lag that is not known."""
+    parts = {"0": {"consumer_lag": 40, "fetchq_cnt": 3}, "-1": {"consumer_lag": -1, "fetchq_cnt": 0}}
+    assert told(type="consumer", topics={"t": {"partitions": parts}}) == {
+        "round_trip_s": 0.002, "fetched_messages": 3, "lag_messages": 40,
+    }  # fmt: skip
