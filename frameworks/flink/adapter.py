@@ -7,8 +7,6 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 
-from msgspec.structs import replace
-
 from bench.elasticity.live_samples import WorkerCounters
 from bench.errors import NotReadyError, PluginError, ProcessDiedError, ServiceError
 from bench.model.cell import Cell
@@ -17,8 +15,7 @@ from bench.plugins.environment import RunEnvironment
 from bench.plugins.protocols import Endpoint
 from bench.units import size_text
 from bench.workload.delivery_counts import ProcessingReport
-from bench.workload.processing import MessageProcessor
-from bench.workload.span_recorder import join_events
+from bench.workload.processing import MessageProcessor, report_events
 from frameworks.flink.cluster import EmbeddedFlinkCluster, SiteFlinkCluster, cluster_of, slots_of
 from frameworks.flink.commands import SubmitJob, Submitted, Work
 from frameworks.flink.conf import MAX_LINE_BYTES, FlinkSettings, job_conf, max_messages, source_options
@@ -132,15 +129,12 @@ class RunningJob:
             raise ProcessDiedError(f"the job of Flink ended: {failure}", self.cluster.log)
         if ended and not self._scaling.has_begun:
             raise ProcessDiedError("a Python worker of Flink ended", self.cluster.log)
-        return reports
+        return self._with_shares(reports)
 
     def _with_shares(self, reports: list[ProcessingReport]) -> list[ProcessingReport]:
-        """Return reports, of which the first one carries what the subtasks did, too, if the job is traced."""
+        """Return reports, and one of what the subtasks did, if the job is traced."""
         samples = self._shares.take() if self._shares is not None else []
-        if not samples:
-            return reports
-        first, *others = reports
-        return [replace(first, trace=join_events((first.trace, TraceEvents(samples=samples)))), *others]
+        return reports + report_events(TraceEvents(samples=samples) if samples else None)
 
     def _look(self, view: JobStatus) -> None:
         self._scaling.look()
