@@ -11,7 +11,7 @@ INTERVAL_S = 1.0
 
 
 @runtime_checkable
-class CountingClient(Protocol):
+class ClientWithStatistics(Protocol):
     """A sender or a consumer whose library keeps statistics."""
 
     def statistics(self) -> Mapping[str, float]:
@@ -31,7 +31,7 @@ class StatisticsSampler:
     """
 
     def __init__(self, client: object, entity: str, *, ahead_s: float = 0.0) -> None:
-        self._client = client if isinstance(client, CountingClient) else None
+        self._client = client if isinstance(client, ClientWithStatistics) else None
         self._entity, self._ahead_s, self._next_s = entity, ahead_s, 0.0
 
     def take(self) -> TraceEvents | None:

@@ -10,7 +10,7 @@ INTERVAL_MS = 1000
 
 
 class _Average(Struct, frozen=True):
-    """Of the last interval: microseconds, but for `throttle`, which has milliseconds."""
+    """An average of the last interval: microseconds, but for `throttle`, which has milliseconds."""
 
     avg: float = 0.0
     cnt: int = 0
