@@ -95,7 +95,7 @@ def test_a_known_ceiling_is_found(ran):
     folder, _ = ran()
     result = read_results(folder)[0]
     assert result.status == "measured"
-    assert 0.7 * CEILING <= result.estimate_hz <= 1.1 * CEILING
+    assert 0.5 * CEILING <= result.estimate_hz <= 1.1 * CEILING
     assert result.confirmed_hz == result.low_hz
 
 
