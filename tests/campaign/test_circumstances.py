@@ -47,7 +47,7 @@ def test_a_full_disk_below_a_broker_is_named(tmp_path):
     data = tmp_path / "data"
     with (
         Supervisor(tmp_path / "registry", tmp_path / "logs") as supervisor,
-        disks.mounted(data, 1_300_000),
+        disks.mounted(data, 600_000),
         pytest.raises(ServiceError, match=r"^Kafka at .* serves nobody: .*: No space left on device \("),
     ):
         start_kafka(supervisor, cache=ROOT / ".cache", data=data, note=lambda _: None)
