@@ -15,6 +15,8 @@ from bench.model.trace import TraceSample
 MIN_WINDOW_S, MIN_WINDOW_BATCHES = 0.25, 1.0
 """Seconds of a window, and batch intervals in it, whichever takes longer."""
 MAX_WINDOWS = 40
+SUMS = frozenset({"blocked_s"})
+"""Sampled metrics that only grow, so that their mean says nothing."""
 _NS = 10**9
 
 
@@ -78,11 +80,11 @@ def analysis_windows(measurement: Measurement) -> Windows:
 
 
 def mean_samples(samples: Iterable[TraceSample], windows: Windows) -> tuple[SampleMean, ...]:
-    """Return the mean of each metric of each entity within the windows, by entity."""
+    """Return the mean of each metric of each entity within the windows, by entity; not of those that only grow."""
     end = windows.begin + windows.length * windows.count
     values: dict[tuple[str, str], list[float]] = defaultdict(list)
     for one in samples:
-        if windows.begin <= one.at <= end:
+        if windows.begin <= one.at <= end and one.metric not in SUMS:
             values[one.entity, one.metric].append(one.value)
     return tuple(SampleMean(*key, sum(each) / len(each)) for key, each in sorted(values.items()))
 

@@ -52,10 +52,9 @@ class OpenLoopSender:
         self._blocked = _BlockedTime(client if isinstance(client, BlockingClient) else None)
         self._lateness = _Lateness(self._blocked)
         self._spans = start_recorder(spec, client)
-        self._statistics: StatisticsSampler | None = None
-        if spec.traced:
-            name = f"sender {spec.producer}"
-            self._statistics = StatisticsSampler(client, name, ahead_s=clocks.seconds_ahead(spec.clock))
+        self._statistics = StatisticsSampler(
+            client if spec.traced else None, f"sender {spec.producer}", ahead_s=clocks.seconds_ahead(spec.clock)
+        )
 
     def step(self, now: float) -> bool:
         """Offer the source what it left before, or else the next batch due; return False if there was nothing."""
@@ -123,8 +122,6 @@ class OpenLoopSender:
 
     def take_trace(self) -> TraceEvents | None:
         """Return what the client has recorded since the last call, and its statistics; None if there is nothing."""
-        if self._statistics is None:
-            return self._spans.take()
         return join_events((self._spans.take(), self._statistics.take()))
 
     def _write_due(self, now: float) -> None:

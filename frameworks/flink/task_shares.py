@@ -8,7 +8,6 @@ import math
 import threading
 from collections.abc import Callable, Sequence
 
-from bench.errors import ServiceError
 from bench.model.trace import TraceSample
 from frameworks.flink.rest import RUNNING, Subtask, Vertex
 
@@ -32,15 +31,11 @@ class TaskShares:
 
         Args:
             vertices: of the job.
-            read: returns the subtasks of a vertex by its id; it may raise ServiceError.
+            read: returns the subtasks of a vertex by its id; what it raises is raised.
             at: CLOCK_MONOTONIC seconds.
         """
         for vertex in vertices:
-            try:
-                subtasks = read(vertex.id)
-            except ServiceError:
-                continue  # it does not answer now
-            for subtask in subtasks:
+            for subtask in read(vertex.id):
                 self._add(vertex, subtask, round(at * 1e9))
 
     def take(self) -> list[TraceSample]:

@@ -1,6 +1,6 @@
 """The statistics that librdkafka keeps of a client: the newest ones, by metric."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -59,21 +59,24 @@ class ClientStatistics:
         """Return the newest statistics; empty while there are none.
 
         Seconds are averages of the last interval, of the slowest broker: from a request to its answer, of a message
-        until it is sent, and of the broker's quotas.
+        until it is sent, and of the broker's quotas. What the client does not know is left out.
         """
         if self._newest is None:
             return {}
         found = msgspec.json.decode(self._newest, type=_Statistics)
         brokers = found.brokers.values()
-        values = {"round_trip_s": max((one.rtt.avg for one in brokers if one.rtt.cnt), default=0.0) / 1e6}
+        values = _slowest("round_trip_s", (one.rtt for one in brokers), 1e6)
         if found.type == "producer":
-            queued_us = max((one.int_latency.avg for one in brokers if one.int_latency.cnt), default=0.0)
-            throttled_ms = max((one.throttle.avg for one in brokers if one.throttle.cnt), default=0.0)
-            return values | {
-                "waiting_messages": found.msg_cnt, "queued_s": queued_us / 1e6, "throttled_s": throttled_ms / 1e3,
-            }  # fmt: skip
+            values |= _slowest("queued_s", (one.int_latency for one in brokers), 1e6)
+            values |= _slowest("throttled_s", (one.throttle for one in brokers), 1e3)
+            return values | {"waiting_messages": found.msg_cnt}
         parts = [part for topic in found.topics.values() for part in topic.partitions.values()]
-        return values | {
-            "fetched_messages": sum(part.fetchq_cnt for part in parts),
-            "lag_messages": sum(max(0, part.consumer_lag) for part in parts),
-        }
+        lags = [part.consumer_lag for part in parts if part.consumer_lag >= 0]
+        values |= {"lag_messages": sum(lags)} if lags else {}
+        return values | {"fetched_messages": sum(part.fetchq_cnt for part in parts)}
+
+
+def _slowest(name: str, averages: Iterable[_Average], per_second: float) -> dict[str, float]:
+    """Return the largest average of brokers in seconds, by its name; nothing if none of them has one."""
+    known = [one.avg for one in averages if one.cnt]
+    return {name: max(known) / per_second} if known else {}

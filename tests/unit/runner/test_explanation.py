@@ -56,8 +56,9 @@ def test_traced_trials_are_read_and_judged(folder):
 
 
 def test_samples_of_the_measured_time_are_averaged(tmp_path):
-    """From 2 s to 12 s; what was sampled before or afterwards does not count."""
-    samples = [TraceSample(at * S, "sender 0", "round_trip_s", value) for at, value in ((1, 9.0), (3, 1.0), (5, 2.0))]
+    """From 2 s to 12 s; what was sampled before or afterwards does not count, and no sum since the begin does."""
+    samples = [TraceSample(5 * S, "load generator", "blocked_s", 7.0)]
+    samples += [TraceSample(at * S, "sender 0", "round_trip_s", value) for at, value in ((1, 9.0), (3, 1.0), (5, 2.0))]
     with open_run_folder(tmp_path / "run", QUICK) as store:
         store.add(CELL, make_measurement(0, 90.0, 100.0, trace=TraceEvents(TRACE.spans, samples=samples)))
     (one,) = read_traced_trials(tmp_path / "run")[CELL]

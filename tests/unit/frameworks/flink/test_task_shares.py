@@ -1,6 +1,5 @@
 """What the subtasks of Flink did between two looks follows from the milliseconds that it counts."""
 
-from bench.errors import ServiceError
 from bench.model.trace import TraceSample
 from frameworks.flink.rest import Subtask, SubtaskMetrics, Vertex
 from frameworks.flink.task_shares import TaskShares
@@ -33,15 +32,3 @@ def test_counters_that_are_not_known_or_not_new_say_nothing() -> None:
     shares = TaskShares()
     counters = [subtask("NaN", "NaN", "NaN"), subtask(9, 9, 9), subtask(9, 9, 9), subtask(1, 0, 0, attempt=1)]
     assert [look(shares, float(at), one) for at, one in enumerate(counters)] == [[]] * 4
-
-
-def test_a_cluster_that_does_not_answer_is_asked_again() -> None:
-    """The job goes on meanwhile."""
-    shares = TaskShares()
-
-    def refuse(_: str) -> list[Subtask]:
-        raise ServiceError("no answer")
-
-    look(shares, 1.0, subtask(100, 0, 0))
-    shares.look([VERTEX], refuse, 1.5)
-    assert len(look(shares, 2.0, subtask(200, 0, 0))) == 3
