@@ -23,8 +23,6 @@ class _Broker(Struct, frozen=True):
 
 
 class _Partition(Struct, frozen=True):
-    consumer_lag: int = -1
-    """-1 while it is not known"""
     fetchq_cnt: int = 0
 
 
@@ -71,8 +69,6 @@ class ClientStatistics:
             values |= _slowest("throttled_s", (one.throttle for one in brokers), 1e3)
             return values | {"waiting_messages": found.msg_cnt}
         parts = [part for topic in found.topics.values() for part in topic.partitions.values()]
-        lags = [part.consumer_lag for part in parts if part.consumer_lag >= 0]
-        values |= {"lag_messages": sum(lags)} if lags else {}
         return values | {"fetched_messages": sum(part.fetchq_cnt for part in parts)}
 
 

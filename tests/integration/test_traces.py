@@ -102,7 +102,7 @@ def test_pauses_of_sparks_jvm_are_in_its_trace(env):
             "kafka",
             {},
             {"round_trip_s", "queued_s", "waiting_messages"},
-            {"round_trip_s", "lag_messages"},
+            {"round_trip_s", "fetched_messages"},
         ),
         ("kafka", {"kafka": {"client": "kafka-python"}}, {"round_trip_s", "queued_s"}, {"round_trip_s"}),
         ("pulsar", {}, {"waiting_messages"}, set()),
