@@ -3,12 +3,12 @@
 import os
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from threading import Thread
 from typing import Any
 
 import bytewax.operators as op
-from bytewax.connectors.kafka import KafkaSource, KafkaSourceMessage
+from bytewax.connectors.kafka import BYTEWAX_CONSUMER_LAG_GAUGE, KafkaSource, KafkaSourceMessage
 from bytewax.dataflow import Dataflow
 from bytewax.outputs import DynamicSink, StatelessSinkPartition
 from bytewax.run import cli_main
@@ -19,7 +19,9 @@ from msgspec import Struct
 from bench.errors import PluginError
 from bench.system.child_main import serve_command
 from bench.system.ipc import Channel
+from bench.workload.client_statistics import StatisticsSampler
 from bench.workload.delivery_counts import ProcessingReport, merge_reports
+from bench.workload.processing import report_events
 from frameworks.bytewax.commands import PartitionOpened, RunDataflow
 
 REPORT_INTERVAL_S = 0.05
@@ -45,6 +47,15 @@ class _Source(KafkaSource):  # type: ignore[misc]  # Bytewax is not installed wh
         return part
 
 
+class _Lag:
+    """The gauge of each partition that Bytewax's own source renews every second."""
+
+    def statistics(self) -> Mapping[str, float]:
+        """Return the messages of this process's partitions that it has not taken; empty before Bytewax knows."""
+        found = [sample.value for metric in BYTEWAX_CONSUMER_LAG_GAUGE.collect() for sample in metric.samples]
+        return {"lag_messages": sum(found)} if found else {}
+
+
 class _Sink(DynamicSink[ProcessingReport]):  # type: ignore[misc]
     def build(self, step_id: str, worker_index: int, worker_count: int) -> "_SinkPart":  # noqa: ARG002
         return _SinkPart()
@@ -62,7 +73,8 @@ def main() -> None:
 
 def _run(channel: Channel[RunDataflow], command: RunDataflow) -> None:
     _check_broker(command)
-    Thread(target=_serve, args=(channel,), daemon=True, name="channel").start()
+    lag = StatisticsSampler(_Lag() if command.work.traced else None, f"process {command.process}")
+    Thread(target=_serve, args=(channel, lag), daemon=True, name="channel").start()
     scaling: dict[str, Any] = {}
     if command.addresses:
         scaling = {"process_id": command.process, "addresses": list(command.addresses)}
@@ -102,14 +114,15 @@ def _group_values(messages: list[KafkaSourceMessage]) -> Iterable[list[bytes]]:
     return values.values()
 
 
-def _serve(channel: Channel[RunDataflow]) -> None:
+def _serve(channel: Channel[RunDataflow], lag: StatisticsSampler) -> None:
     """Send what waits, again and again, until the harness closes the channel; then end this process at once."""
     try:
         while True:
             sending = [_waiting.popleft() for _ in range(len(_waiting))]
             for message in (one for one in sending if not isinstance(one, ProcessingReport)):
                 channel.send(message)
-            for report in merge_reports([one for one in sending if isinstance(one, ProcessingReport)]):
+            reports = merge_reports([one for one in sending if isinstance(one, ProcessingReport)])
+            for report in [*reports, *report_events(lag.take())]:
                 channel.send(report)
             began = time.monotonic()
             channel.receive(timeout=REPORT_INTERVAL_S)

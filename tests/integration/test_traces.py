@@ -15,12 +15,15 @@ from bench.analysis.activity_graph.windows import Windows
 from bench.model.cell import Cell
 from bench.model.trace import TraceEvents
 from bench.plugins import registry
+from bench.plugins.environments import environments
 from bench.runner.trial_trace import TrialTrace
+from bench.services.python_environments import missing_reason
 from bench.workload.load_spec import LoadSpec
 from bench.workload.processing import MessageProcessor
 
 SIZE, ENTROPY, COST = 1000, 0.5, 0.004
 RATE, SECONDS = 200.0, 6
+PROCESSES = ("process 0", "process 1")  # of Bytewax, on two cores
 DEADLINE_S = 120.0
 WINDOWS = 4
 
@@ -119,6 +122,18 @@ def test_the_clients_of_a_source_say_what_they_measure(env, source, settings, se
     assert found["worker 0"] >= worker
     trips = [one.value for one in events.samples if one.metric == "round_trip_s"]
     assert all(0 <= seconds < DEADLINE_S for seconds in trips)
+
+
+@pytest.mark.real
+def test_bytewax_says_how_far_it_lags(env):
+    """As samples of each of its processes; it reads what is sent, so that little of it is left."""
+    if (reason := missing_reason(environments()["bytewax"], env.cache)) is not None:
+        pytest.skip(reason)
+    events = trace_load(env, "bytewax", "kafka")
+    lags = {entity: [one.value for one in events.samples if one.entity == entity] for entity in PROCESSES}
+    assert all(lags.values())
+    assert all({one.metric for one in events.samples if one.entity == entity} == {"lag_messages"} for entity in lags)
+    assert all(0 <= value < RATE * DEADLINE_S for values in lags.values() for value in values)
 
 
 @pytest.mark.parametrize(
