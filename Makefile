@@ -18,7 +18,7 @@ build/spark-classes.jsa: requirements.lock tests/spark_classes.py | setup
 	-$(BIN)/python tests/spark_classes.py
 
 check: setup  ## lint, types, layers
-	$(BIN)/tox -q -e lint,types,layers
+	$(BIN)/tox -q --parallel -e lint,types,layers
 
 setup:  ## install everything that is missing into .venv
 	PYTHON=$(PYTHON) infra/setup.sh
