@@ -28,6 +28,7 @@ def main() -> None:
     ARCHIVE.unlink(missing_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         os.environ |= {"SPARK_CONF_DIR": f"{folder}/missing", "SPARK_LOCAL_DIRS": folder}
+        os.environ["PYSPARK_PYTHON"] = sys.executable  # the workers' own Python may lack pyarrow: no batch would end
         conf = {
             "spark.ui.enabled": "false",
             "spark.driver.bindAddress": "127.0.0.1",
