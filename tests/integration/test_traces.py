@@ -81,7 +81,11 @@ def participate(events: TraceEvents) -> Participation:
 )
 def test_the_shares_of_a_real_trace_add_up_to_one(env, framework, source):
     """Of every window that has a path; the messages' CPU cost has a part of it."""
-    found = participate(trace_load(env, framework, source))
+    check_shares(trace_load(env, framework, source))
+
+
+def check_shares(events: TraceEvents) -> None:
+    found = participate(events)
     sums = found.critical.sum(axis=1)
     assert found.connected.any()
     assert np.abs(sums[found.connected] - 1).max() < 1e-6
@@ -125,11 +129,12 @@ def test_the_clients_of_a_source_say_what_they_measure(env, source, settings, se
 
 
 @pytest.mark.real
-def test_bytewax_says_how_far_it_lags(env):
-    """As samples of each of its processes; it reads what is sent, so that little of it is left."""
+def test_the_shares_of_bytewax_add_up_to_one_and_it_says_how_far_it_lags(env):
+    """The lag is a sample of each of its processes."""
     if (reason := missing_reason(environments()["bytewax"], env.cache)) is not None:
         pytest.skip(reason)
     events = trace_load(env, "bytewax", "kafka")
+    check_shares(events)
     lags = {entity: [one.value for one in events.samples if one.entity == entity] for entity in PROCESSES}
     assert all(lags.values())
     assert all({one.metric for one in events.samples if one.entity == entity} == {"lag_messages"} for entity in lags)
