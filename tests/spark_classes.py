@@ -27,8 +27,11 @@ def main() -> None:
     ARCHIVE.parent.mkdir(exist_ok=True)
     ARCHIVE.unlink(missing_ok=True)
     with tempfile.TemporaryDirectory() as folder:
-        os.environ |= {"SPARK_CONF_DIR": f"{folder}/missing", "SPARK_LOCAL_DIRS": folder}
-        os.environ["PYSPARK_PYTHON"] = sys.executable  # the workers' own Python may lack pyarrow: no batch would end
+        os.environ |= {
+            "PYSPARK_PYTHON": sys.executable,  # python3 of the path may lack pyarrow: no batch would end
+            "SPARK_CONF_DIR": f"{folder}/missing",
+            "SPARK_LOCAL_DIRS": folder,
+        }
         conf = {
             "spark.ui.enabled": "false",
             "spark.driver.bindAddress": "127.0.0.1",

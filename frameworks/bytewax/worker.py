@@ -51,8 +51,12 @@ class _Lag:
     """The gauge of each partition that Bytewax's own source renews every second."""
 
     def statistics(self) -> Mapping[str, float]:
-        """Return the messages of this process's partitions that it has not taken; empty before Bytewax knows."""
-        found = [sample.value for metric in BYTEWAX_CONSUMER_LAG_GAUGE.collect() for sample in metric.samples]
+        """Return the messages of this process's partitions that it has not taken; empty before Bytewax knows.
+
+        Bytewax subtracts its position of now from an end that the broker told a moment ago, which may be the smaller.
+        """
+        samples = [sample for metric in BYTEWAX_CONSUMER_LAG_GAUGE.collect() for sample in metric.samples]
+        found = [max(0.0, sample.value) for sample in samples]
         return {"lag_messages": sum(found)} if found else {}
 
 
