@@ -17,7 +17,9 @@ from bench.plugins.environment import RunEnvironment
 from bench.services.embedded_server import EmbeddedServer
 from bench.services.ports import free_ports
 from bench.system.supervisor import Supervisor
+from producers.kafka import server as kafka_server
 from producers.kafka.server import KafkaBroker, start_kafka
+from producers.pulsar import server as pulsar_server
 from producers.pulsar.server import PulsarBroker, start_pulsar
 from producers.pulsar.site import PulsarSite
 
@@ -28,6 +30,8 @@ JAVA_OPTIONS = "-XX:TieredStopAtLevel=1"  # servers live for seconds: C2 never p
 os.environ.setdefault(
     "JAVA_TOOL_OPTIONS", f'{JAVA_OPTIONS} -XX:SharedArchiveFile="{ARCHIVE}"' if ARCHIVE.exists() else JAVA_OPTIONS
 )
+
+kafka_server.WARM_UP_S = pulsar_server.WARM_UP_S = 0.3  # warm enough for messages that are counted, not timed
 
 logger = logging.getLogger(__name__)
 

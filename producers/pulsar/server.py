@@ -25,8 +25,8 @@ FRAME_OVERHEAD = 2**20
 refused by the bookie and sent to it again for ever, which looks like a slow broker."""
 
 
-WARM_UP_TIMEOUT_S = 100.0
-"""For the warm-up, which lasts a few seconds; its requests have 30 s each."""
+WARM_UP_S, WARM_UP_TIMEOUT_S = 3.0, 100.0
+"""The warm-up's messages, and all of it: each of its requests has 30 s."""
 
 
 class PulsarBroker(Struct, frozen=True, forbid_unknown_fields=True):
@@ -108,7 +108,7 @@ def _warm(supervisor: Supervisor, site: PulsarSite, server: Child) -> None:
 
     In a process of its own: destroying a client of a broker that has just started crashed the harness (decision 0218).
     """
-    command = [sys.executable, "-m", "producers.pulsar.warm_up", site.service_url, site.admin_url]
+    command = [sys.executable, "-m", "producers.pulsar.warm_up", site.service_url, site.admin_url, str(WARM_UP_S)]
     child = supervisor.start(command, name="pulsar-warm-up", role="source")
     try:
         if child.wait_end(WARM_UP_TIMEOUT_S) != 0:

@@ -15,17 +15,15 @@ from producers.pulsar.admin import Admin
 from producers.pulsar.connection import make_client
 from producers.pulsar.site import PulsarSite
 
-SECONDS = 3.0
 
-
-def warm(site: PulsarSite) -> None:
-    """Send and fetch single messages for a while, so that the JVM compiles what every request needs.
+def warm(site: PulsarSite, seconds: float) -> None:
+    """Send and fetch single messages for so many seconds, so that the JVM compiles what every request needs.
 
     Raises:
         pulsar.PulsarException: Pulsar refuses, or does not answer in time.
         HarnessError: Its admin interface does.
     """
-    admin, topic, deadline = Admin(site), "warming-up", time.monotonic() + SECONDS
+    admin, topic, deadline = Admin(site), "warming-up", time.monotonic() + seconds
     admin.make_topic(topic, 1)
     client = make_client(site.service_url, {})
     consumer = client.subscribe(topic, topic)
@@ -38,10 +36,10 @@ def warm(site: PulsarSite) -> None:
 
 
 def main() -> None:
-    """Warm up the Pulsar whose service URL and admin URL are the arguments; exit code 1 and a line if that fails."""
-    service_url, admin_url = sys.argv[1:]
+    """Warm up the Pulsar of two URLs (service, admin) for so many seconds; exit code 1 and a line if that fails."""
+    service_url, admin_url, seconds = sys.argv[1:]
     try:
-        warm(PulsarSite(service_url, admin_url))
+        warm(PulsarSite(service_url, admin_url), float(seconds))
         code = 0
     except (pulsar.PulsarException, HarnessError) as problem:
         code = 1
