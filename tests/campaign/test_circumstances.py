@@ -15,6 +15,7 @@ import pytest
 from bench.errors import ServiceError
 from bench.storage.run_folder import read_results
 from bench.system.supervisor import Supervisor
+from producers.kafka import server as kafka_server
 from producers.kafka.server import start_kafka
 from tests.bench_command import Harness, wait_until
 from tests.campaign import clocks, disks, invariants, limits
@@ -42,9 +43,10 @@ def test_a_host_without_an_address_is_named(tmp_path):
 
 @pytest.mark.campaign
 @pytest.mark.skipif(not disks.can_mount(), reason="only root may mount a small disk")
-def test_a_full_disk_below_a_broker_is_named(tmp_path):
+def test_a_full_disk_below_a_broker_is_named(tmp_path, monkeypatch):
     """The first line, which becomes the reason of its cells, says so; the broker itself only stops to answer."""
     data = tmp_path / "data"
+    monkeypatch.setattr(kafka_server, "WARM_UP_S", 3.0)  # as for users: its messages fill the disk
     with (
         Supervisor(tmp_path / "registry", tmp_path / "logs") as supervisor,
         disks.mounted(data, 600_000),
