@@ -48,6 +48,13 @@ Preflight = Callable[[Site, Path], Sequence[str]]
 a PendingDownload."""
 
 
+FILES_STAY = (
+    "Files that it has read stay in the folder while a trial runs, and it lists them again and again. The longer a "
+    "stream lasts, the lower is the rate that it sustains."
+)
+"""The `remark` of a framework that deletes no files."""
+
+
 def _nothing_missing(_site: Site, _cache: Path) -> Sequence[str]:
     return ()
 
@@ -160,6 +167,8 @@ class FrameworkPlugin(Generic[Settings]):
     ElasticFramework"""
     elastic_sources: Sequence[str] | None = None
     """sources that it reads while workers come and go; None for all"""
+    remark: Callable[[Settings, str], str | None] | None = None
+    """(settings, source) -> what a reader of its results there must know, in a sentence; None where that is nothing"""
     site: Section | None = None
     """its part of the site file; a framework without one runs on this machine only"""
     preflight: Preflight = _nothing_missing

@@ -86,6 +86,14 @@ class CellPlan:
         return replace_field(self, scenario=replace(self.scenario, load=load))
 
     @property
+    def remark(self) -> str | None:
+        """Return what the framework says to a reader of the cell's result; None where that is nothing."""
+        if self.framework.remark is None:
+            return None
+        settings = registry.settings_of_framework(self.cell.framework, self.scenario.settings)
+        return self.framework.remark(settings, self.cell.source)
+
+    @property
     def rules(self) -> Rules:
         """Return what the scenario judges its trials by."""
         return Rules(self.scenario.objectives, float(self.scenario.search.precision))

@@ -19,7 +19,8 @@ def finish_result(result: Result, plan: CellPlan, trials: Iterable[Measurement] 
     load generator can do says only that the system does at least so much.
     """
     result = mask_remote_cpu(with_soft_bounds(result, plan), plan.placement.remote_roles)
-    result = replace(result, remark=own_work_remark(plan.cell, trials))
+    remarks = filter(None, (plan.remark, own_work_remark(plan.cell, trials)))
+    result = replace(result, remark=" ".join(remarks) or None)
     if result.bound_hz is not None and (result.low_hz or 0) > BOUND_TOLERANCE * result.bound_hz:
         reason = (
             f"impossible: {result.low_hz:g} /s sustained, but theory allows {result.bound_hz:g} /s ({result.bound})"

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bench.config.site import Site
-from bench.plugins.plugin import FrameworkCapabilities, FrameworkPlugin
+from bench.plugins.plugin import FILES_STAY, FrameworkCapabilities, FrameworkPlugin
 from bench.services.preflight import missing_jars, missing_java
 from bench.services.python_environments import missing_reason
 from frameworks.flink.adapter import FlinkFramework, prepare
@@ -39,4 +39,5 @@ plugin = FrameworkPlugin(
     site=FLINK_SITE,
     preflight=missing,
     prepare=prepare,
+    remark=lambda _settings, source: FILES_STAY if source == "files" else None,
 )

@@ -65,7 +65,7 @@ class SparkFramework:
             endpoint.name,
             interval=self.batch_interval,
             work=work,
-            options=reader_options(settings, reader, endpoint, work.message_bytes),
+            options=reader_options(settings, reader, endpoint),
             conf=query_conf(settings, reader, work.message_bytes),
             storage=storage_level(settings),
             checkpoint=str(checkpoint),

@@ -26,9 +26,6 @@ POLL_TIMEOUT_MS, API_TIMEOUT_MS = 40_000, 30_000
 60 s, longer than the next query may take to start."""
 AHEAD_BYTES, AHEAD_MESSAGES = 64 * 10**6, 10_000
 """That each task of the Pulsar source fetches ahead: 1,000 messages as shipped are 10 GB where a message has 10 MB."""
-DELETE_FROM_BYTES = 100_000
-"""Size of messages from which Spark deletes the files that it has read. If they are kept, a long stream always needs
-new memory, and a short trial does not show what that costs (decision 0216). Spark deletes one by one."""
 COMPACTED_BATCHES = 1000
 """Between two rewrites of the list of all files that a query has ever read; as shipped 10. A rewrite takes 5 ms for
 every 1,000 files, and no task runs meanwhile (decision 0219)."""
@@ -49,9 +46,10 @@ class SparkSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """4g when competent, 1g as shipped."""
     tcp: Literal["receiver", "socket"] = "receiver"
     """Spark Streaming's socket receiver, or the socket source of Structured Streaming; one for each sender."""
-    clean: Literal["by size", "between trials", "delete"] = "by size"
-    """Who removes files that were read: the source when a trial is over, or Spark itself all the time (delete). By
-    size, Spark does where a message has at least 100 kB, unless the preset is `shipped`."""
+    clean: Literal["delete", "between trials"] | None = None
+    """Who removes files that were read: Spark itself all the time (delete), or the source when a trial is over. Left
+    out, Spark does, unless the preset is `shipped`. What a folder of old files costs grows with the length of a trial
+    (decision 0220)."""
     conf: Mapping[str, Value] = {}
     """More Spark settings, such as {"spark.python.worker.reuse": false}."""
     options: Mapping[str, Value] = {}
@@ -113,10 +111,10 @@ def query_conf(settings: SparkSettings, reader: Reader, message_bytes: int) -> d
     return _texts({key: value for key, value in conf.items() if key not in settings.conf})
 
 
-def reader_options(settings: SparkSettings, reader: Reader, endpoint: Endpoint, message_bytes: int) -> dict[str, str]:
+def reader_options(settings: SparkSettings, reader: Reader, endpoint: Endpoint) -> dict[str, str]:
     """Return the options of the stream's reader."""
     options: dict[str, Value] = {}
-    if reader == "files" and _deletes(settings, message_bytes):
+    if reader == "files" and deletes_files(settings):
         options["cleanSource"] = "delete"
     if reader == "kafka":
         options |= {f"kafka.{key}": value for key, value in kafka_secrets.kafka_settings(endpoint.client).items()}
@@ -131,11 +129,9 @@ def reader_options(settings: SparkSettings, reader: Reader, endpoint: Endpoint, 
     return _texts({**options, **settings.options})
 
 
-def _deletes(settings: SparkSettings, message_bytes: int) -> bool:
+def deletes_files(settings: SparkSettings) -> bool:
     """Return whether Spark deletes the files that it has read."""
-    if settings.clean == "by size":
-        return settings.preset == "competent" and message_bytes >= DELETE_FROM_BYTES
-    return settings.clean == "delete"
+    return (settings.clean or ("delete" if settings.preset == "competent" else "between trials")) == "delete"
 
 
 def storage_level(settings: SparkSettings) -> str:

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bench.config.site import Site
-from bench.plugins.plugin import FrameworkCapabilities, FrameworkPlugin
+from bench.plugins.plugin import FILES_STAY, FrameworkCapabilities, FrameworkPlugin
 from bench.services.preflight import missing_jars, missing_java
 from frameworks.spark.adapter import CONNECTOR_JARS, SparkFramework, prepare
-from frameworks.spark.conf import SparkSettings
+from frameworks.spark.conf import SparkSettings, deletes_files
 from frameworks.spark.site import SPARK_SITE
 
 WARM_UP_S = 30.0
@@ -30,6 +30,11 @@ def max_receivers(settings: SparkSettings, source: str, site: Site) -> int | Non
     return max(1, cores - 1) if cores is not None and settings.reader(source) == "receiver" else None
 
 
+def remark(settings: SparkSettings, source: str) -> str | None:
+    """Return what a reader of results must know: whether a folder becomes fuller with time."""
+    return FILES_STAY if source == "files" and not deletes_files(settings) else None
+
+
 plugin = FrameworkPlugin(
     settings=SparkSettings,
     open=SparkFramework,
@@ -42,5 +47,6 @@ plugin = FrameworkPlugin(
     site=SPARK_SITE,
     preflight=missing,
     prepare=prepare,
+    remark=remark,
     packages=("pyspark",),
 )

@@ -115,10 +115,11 @@ def test_the_cost_is_burnt(env):
 
 
 @pytest.mark.real
-@pytest.mark.parametrize(("size", "deleted"), [(1000, False), (100_000, True)], ids=["kept", "deleted"])
-def test_large_files_that_were_read_are_deleted_in_the_trial(env, size, deleted):
-    """Each message counts once; Spark deletes the files of a batch when a later one is done."""
-    with reading(env, "files", size) as (endpoint, load, framework):
+@pytest.mark.parametrize("deleted", [False, True], ids=["kept", "deleted"])
+def test_files_that_were_read_are_deleted_in_the_trial(env, deleted):
+    """Each message counts once; Spark deletes the files of a batch when a later one is done, unless asked not to."""
+    settings, size = {} if deleted else {"clean": "between trials"}, 1000
+    with reading(env, "files", size, settings) as (endpoint, load, framework):
         for run in (1, 2, 3):
             send(load, run, size, 40)
             assert processed_counts(framework, 40).reconcile({0: 40}) == (0, 0)
@@ -265,8 +266,8 @@ def test_a_scenario_can_ask_for_what_spark_ships(tmp_path):
         shipped, cores=2, receivers=1, site=None, folder=tmp_path
     )
     assert query_conf(shipped, "files", 100) == {}
-    assert reader_options(shipped, "kafka", Endpoint("kafka", "h:1", "t"), 100) == {}
-    assert reader_options(shipped, "files", Endpoint("files", "/x"), 10**6) == {}
+    assert reader_options(shipped, "kafka", Endpoint("kafka", "h:1", "t")) == {}
+    assert reader_options(shipped, "files", Endpoint("files", "/x")) == {}
 
 
 def test_the_last_word_is_the_scenarios(tmp_path):
@@ -276,7 +277,12 @@ def test_the_last_word_is_the_scenarios(tmp_path):
     )
     assert session_conf(settings, cores=2, receivers=0, site=None, folder=tmp_path)["spark.driver.memory"] == "2g"
     assert "spark.sql.files.openCostInBytes" not in query_conf(settings, "files", 100)
-    assert reader_options(settings, "files", Endpoint("files", "/x"), 100) == {"maxFilesPerTrigger": "9"}
+    assert reader_options(settings, "files", Endpoint("files", "/x")) == {
+        "cleanSource": "delete",
+        "maxFilesPerTrigger": "9",
+    }
+    between = SparkSettings(clean="between trials")
+    assert reader_options(between, "files", Endpoint("files", "/x")) == {}
 
 
 def test_an_external_master_is_a_site_away(tmp_path):
@@ -297,7 +303,7 @@ def test_what_a_client_needs_to_be_let_in_reaches_sparks_consumer(tmp_path):
     (tmp_path / "ca.crt").write_text("CERTIFICATE\n")
     client = {"user": "bench", "password_file": str(tmp_path / "password"), "ca_file": str(tmp_path / "ca.crt")}
     endpoint = Endpoint("kafka", "h:1", "t", client={"acks": 1, **client})
-    options = reader_options(SparkSettings(preset="shipped"), "kafka", endpoint, 100)
+    options = reader_options(SparkSettings(preset="shipped"), "kafka", endpoint)
     assert options["kafka.security.protocol"] == "SASL_SSL"
     assert {key.split(".")[1] for key in options} == {"security", "sasl", "ssl"}
 
@@ -316,7 +322,7 @@ def test_the_secret_of_a_cluster_stands_in_no_argument_of_a_process(tmp_path, re
 def test_pulsars_reader_fetches_no_more_ahead_than_memory_takes():
     """Few messages where they are large; and it is let in as the endpoint says."""
     client = {"message_bytes": 10**7, "token_file": "/t", "ca_file": ""}
-    options = reader_options(SparkSettings(), "pulsar", Endpoint("pulsar", "pulsar://h:1", "t", client=client), 100)
+    options = reader_options(SparkSettings(), "pulsar", Endpoint("pulsar", "pulsar://h:1", "t", client=client))
     assert options == {"tokenFile": "/t", "caFile": "", "receiverQueueSize": "6"}
 
 

@@ -10,6 +10,7 @@ from bench.config.site import LoadHosts, Site
 from bench.errors import ImpossibleMeasurementError
 from bench.model.measurement import Bound, Measurement, PlannedTrial, Result
 from bench.model.message_sizes import MessageSize, Sizes
+from bench.plugins.plugin import FILES_STAY
 from bench.runner.cell_plan import CellPlan, plan_cell
 from bench.runner.outcome import (
     check_sanity,
@@ -34,6 +35,21 @@ def plan(*bounds: Bound, scenario: Scenario = SCENARIO, site: Site | None = None
     """Return the plan of the only cell on two cores; with these bounds where any are given."""
     planned = plan_cell(scenario.cells()[0], scenario, site or Site(), 2)
     return with_fields(planned, bounds=bounds) if bounds else planned
+
+
+def test_a_framework_may_say_what_its_readers_must_know() -> None:
+    """What Spark deletes, a longer stream does not find again; what Flink keeps, it does."""
+    for system, settings, said in (
+        ("spark/files", {}, False),
+        ("spark/files", {"spark": {"clean": "between trials"}}, True),
+        ("spark/files", {"spark": {"preset": "shipped"}}, True),
+        ("spark/kafka", {"spark": {"preset": "shipped"}}, False),
+        ("flink/files", {}, True),
+        ("python/files", {}, False),
+    ):
+        scenario = replace(SCENARIO, systems=(system,), settings=settings)
+        remark = finish_result(replace(RESULT, system=system), plan(scenario=scenario)).remark
+        assert remark == (FILES_STAY if said else None), (system, settings)
 
 
 def test_a_cell_near_a_bound_carries_its_name() -> None:
