@@ -4,14 +4,18 @@ import http.client
 import json
 import ssl
 from collections.abc import Mapping
-from typing import Any
-from urllib.parse import quote, urlsplit
+from http import HTTPStatus
+from typing import Any, NamedTuple
+from urllib.parse import SplitResult, quote, urlsplit
 
 from msgspec import Struct
 
 from bench.errors import PluginError
 from bench.services.credentials import read_secret
 from producers.pulsar.site import PulsarSite
+
+BROKERS_ASKED = 4
+"""One after the other, for one request: each may say that another one has the topic now."""
 
 
 class Backlog(Struct, frozen=True):
@@ -21,11 +25,18 @@ class Backlog(Struct, frozen=True):
     stored_bytes: int
 
 
+class _Answer(NamedTuple):
+    status: int
+    text: str
+    location: str
+    """where else to ask; empty unless the status says so"""
+
+
 class Admin:
     """A client of a Pulsar's administration; each request is a connection of its own and takes at most `seconds`."""
 
     def __init__(self, site: PulsarSite, *, seconds: float = 30) -> None:
-        self._site, self._url, self._seconds = site, urlsplit(site.admin_url), seconds
+        self._site, self._seconds = site, seconds
 
     def has_namespace(self) -> bool:
         """Return whether the namespace of the topics exists."""
@@ -54,28 +65,52 @@ class Admin:
         return f"persistent/{self._site.namespace}/{quote(name, safe='')}"
 
     def _request(self, method: str, path: str, content: object = None) -> Any:
-        """Return the answer to a request. Raises PluginError with what the administration says where it refuses."""
+        """Return the answer to a request, of the broker that has the topic: another one says which that is.
+
+        Raises PluginError with what the administration says where it refuses.
+        """
         body = None if content is None else json.dumps(content)
+        url = urlsplit(f"{self._site.admin_url.rstrip('/')}/admin/v2/{path}")
+        for _ in range(BROKERS_ASKED):
+            answer = self._ask(method, url, body)
+            if answer.status != HTTPStatus.TEMPORARY_REDIRECT:
+                break
+            url = self._other_broker(answer.location)
+        if answer.status >= HTTPStatus.MULTIPLE_CHOICES:
+            why = f"{url.scheme}://{url.netloc} refuses {method} {path}: {answer.status} {_reason(answer.text)}"
+            raise PluginError("pulsar", "ask", why)
+        return json.loads(answer.text) if answer.text else None
+
+    def _ask(self, method: str, url: SplitResult, body: str | None) -> _Answer:
+        target = f"{url.path}?{url.query}" if url.query else url.path
         try:
-            connection = self._connection()
+            connection = self._connection(url)
             try:
-                connection.request(method, f"{self._url.path.rstrip('/')}/admin/v2/{path}", body, self._headers())
+                connection.request(method, target, body, self._headers())
                 response = connection.getresponse()
                 text = response.read().decode(errors="replace")
+                return _Answer(response.status, text, response.getheader("Location") or "")
             finally:
                 connection.close()
         except (OSError, http.client.HTTPException) as problem:
             why = str(problem) or type(problem).__name__
-            raise PluginError("pulsar", "ask", f"no answer from {self._site.admin_url}: {why}") from problem
-        if response.status >= 300:
-            raise PluginError(
-                "pulsar", "ask", f"{self._site.admin_url} refuses {method} {path}: {response.status} {_reason(text)}"
-            )
-        return json.loads(text) if text else None
+            at = f"{url.scheme}://{url.netloc}"
+            raise PluginError("pulsar", "ask", f"no answer from {at}: {why}") from problem
 
-    def _connection(self) -> http.client.HTTPConnection:
-        host, port = self._url.hostname or "", self._url.port
-        if self._url.scheme == "http":
+    def _other_broker(self, location: str) -> SplitResult:
+        """Return where a broker sends us. The token goes there, too: only to one that is as well protected."""
+        try:
+            url = urlsplit(location)
+            known = url.scheme == urlsplit(self._site.admin_url).scheme and bool(url.hostname) and url.port is not None
+        except ValueError:
+            known = False
+        if not known:
+            raise PluginError("pulsar", "ask", f"{self._site.admin_url} sends us to {location[:200]!r}: not followed")
+        return url
+
+    def _connection(self, url: SplitResult) -> http.client.HTTPConnection:
+        host, port = url.hostname or "", url.port
+        if url.scheme == "http":
             return http.client.HTTPConnection(host, port, timeout=self._seconds)
         trusted = ssl.create_default_context(cafile=self._site.ca_file)
         return http.client.HTTPSConnection(host, port, timeout=self._seconds, context=trusted)
