@@ -131,7 +131,7 @@ def reader_options(settings: SparkSettings, reader: Reader, endpoint: Endpoint) 
 
 def deletes_files(settings: SparkSettings) -> bool:
     """Return whether Spark deletes the files that it has read."""
-    return (settings.clean or ("delete" if settings.preset == "competent" else "between trials")) == "delete"
+    return settings.clean == "delete" or (settings.clean is None and settings.preset == "competent")
 
 
 def storage_level(settings: SparkSettings) -> str:

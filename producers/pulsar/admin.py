@@ -33,7 +33,10 @@ class _Answer(NamedTuple):
 
 
 class Admin:
-    """A client of a Pulsar's administration; each request is a connection of its own and takes at most `seconds`."""
+    """A client of a Pulsar's administration.
+
+    Each broker that is asked gets a connection of its own, which waits at most `seconds` for it.
+    """
 
     def __init__(self, site: PulsarSite, *, seconds: float = 30) -> None:
         self._site, self._seconds = site, seconds

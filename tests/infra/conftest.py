@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -217,6 +218,57 @@ def restart_services(
         }
 
     return restart
+
+
+@pytest.fixture(scope="module")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of the controller with a site's certificates and secrets."""
+    return tmp_path_factory.mktemp("secured")
+
+
+@pytest.fixture
+def play_site(request: pytest.FixtureRequest, play: Play, secured: Path) -> Play:
+    """Return a function that runs a playbook, by mitogen, on the secured site of the module's INVENTORY."""
+    folders = {"certificates_authority": str(secured / "tls"), "site_secrets": str(secured / "secrets")}
+    variables = json.dumps({"site_secured": True, **folders})
+    return lambda playbook, *arguments: play(playbook, request.module.INVENTORY, "-e", variables, *arguments, fast=True)
+
+
+@pytest.fixture
+def run_python(hosts: Hosts) -> Callable[..., str]:
+    """Return a function that runs Python code on load-1 with the harness's packages.
+
+    It returns the last line of the output: Pulsar's client writes before it that a broker does not answer.
+    """
+
+    def run(script: str, *arguments: object) -> str:
+        process = hosts("exec", "load-1", "/opt/stream-bench/venv/bin/python", "-c", script, *map(str, arguments))
+        assert process.returncode == 0, process.stderr
+        return process.stdout.strip().rpartition("\n")[2]
+
+    return run
+
+
+@pytest.fixture
+def play_while_sending(
+    request: pytest.FixtureRequest, play_site: Play, run_python: Callable[..., str]
+) -> Callable[[str, int], int]:
+    """Return a function that runs a playbook while the module's SEND sends numbers, three every two seconds.
+
+    It takes the first number, and returns the one after the last.
+    """
+
+    def run(playbook: str, first: int) -> int:
+        with ThreadPoolExecutor(1) as pool:
+            playing = pool.submit(play_site, playbook)
+            while not playing.done():
+                run_python(request.module.SEND, *range(first, first + 3))
+                first += 3
+                time.sleep(2)
+            playing.result()
+        return first
+
+    return run
 
 
 @pytest.fixture(scope="session")

@@ -6,9 +6,7 @@ They need root and tests/hosts.sh. The tests build on each other: each one conti
 import ast
 import json
 import subprocess
-import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -79,37 +77,9 @@ Hosts = Callable[..., subprocess.CompletedProcess[str]]
 NewestCells = Callable[[], list[dict[str, Any]]]
 RunningUnits = Callable[[], dict[str, set[str]]]
 RunPython = Callable[..., str]
+PlayWhileSending = Callable[[str, int], int]
 
 pytestmark = [pytest.mark.hosts, pytest.mark.timeout(1800), pytest.mark.usefixtures("new_hosts")]
-
-
-@pytest.fixture(scope="module")
-def secured(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the controller with the site's certificates and secrets."""
-    return tmp_path_factory.mktemp("secured")
-
-
-@pytest.fixture
-def play_site(play: Play, secured: Path) -> Play:
-    """A function that runs a playbook on the secured site."""
-    folders = {"certificates_authority": str(secured / "tls"), "site_secrets": str(secured / "secrets")}
-    variables = json.dumps({"site_secured": True, **folders})
-    return lambda playbook, *arguments: play(playbook, INVENTORY, "-e", variables, *arguments, fast=True)
-
-
-@pytest.fixture
-def run_python(hosts: Hosts) -> RunPython:
-    """A function that runs Python code on load-1 with the harness's packages and returns the last line of its output.
-
-    Pulsar's client writes before it that a broker does not answer.
-    """
-
-    def run(script: str, *arguments: object) -> str:
-        process = hosts("exec", "load-1", "/opt/stream-bench/venv/bin/python", "-c", script, *map(str, arguments))
-        assert process.returncode == 0, process.stderr
-        return process.stdout.strip().rpartition("\n")[2]
-
-    return run
 
 
 def test_site_yml_installs_three_nodes(play_site: Play, running_units: RunningUnits, run_python: RunPython) -> None:
@@ -158,17 +128,10 @@ def test_no_confirmed_message_is_lost_with_a_node(hosts: Hosts, run_python: RunP
 
 
 def test_restart_yml_restarts_one_node_after_the_other(
-    play_site: Play, running_units: RunningUnits, run_python: RunPython
+    play_while_sending: PlayWhileSending, running_units: RunningUnits, run_python: RunPython
 ) -> None:
     """The killed node is back, messages are confirmed meanwhile, and none of them is lost."""
-    with ThreadPoolExecutor(1) as pool:
-        restart = pool.submit(play_site, "restart.yml")
-        sent = 18
-        while not restart.done():
-            run_python(SEND, *range(sent, sent + 3))
-            sent += 3
-            time.sleep(2)
-        restart.result()
+    sent = play_while_sending("restart.yml", 18)
     assert running_units() == dict.fromkeys(HOSTS, UNITS)
     assert ast.literal_eval(run_python(RECEIVE)) == list(range(sent))
 

@@ -8,9 +8,7 @@ where the previous one has ended. Those of check mode, of a second worker and of
 import ast
 import json
 import subprocess
-import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -102,28 +100,10 @@ Checksums = dict[str, dict[str, str]]
 NewestCells = Callable[[], list[dict[str, Any]]]
 RunningUnits = Callable[[], dict[str, set[str]]]
 RunPython = Callable[..., str]
+PlayWhileSending = Callable[[str, int], int]
 SearchSecrets = Callable[[Mapping[str, str]], AbstractContextManager[set[str]]]
 
 pytestmark = [pytest.mark.hosts, pytest.mark.timeout(1800), pytest.mark.usefixtures("new_hosts")]
-
-
-@pytest.fixture(scope="module")
-def secured(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the controller with the site's certificates and secrets."""
-    return tmp_path_factory.mktemp("secured")
-
-
-@pytest.fixture
-def site_arguments(secured: Path) -> tuple[str, ...]:
-    """The arguments of a playbook that secure the site."""
-    folders = {"certificates_authority": str(secured / "tls"), "site_secrets": str(secured / "secrets")}
-    return "-e", json.dumps({"site_secured": True, **folders})
-
-
-@pytest.fixture
-def play_site(play: Play, site_arguments: tuple[str, ...]) -> Play:
-    """A function that runs a playbook on the secured site."""
-    return lambda playbook, *arguments: play(playbook, INVENTORY, *site_arguments, *arguments, fast=True)
 
 
 @pytest.fixture(scope="module")
@@ -140,18 +120,6 @@ def checksums(hosts: Hosts) -> Checksums:
         host: {path: checksum for checksum, path in (line.split("  ", 1) for line in text.splitlines())}
         for host, text in found.items()
     }
-
-
-@pytest.fixture
-def run_python(hosts: Hosts) -> RunPython:
-    """A function that runs Python code on load-1 with the harness's packages and returns its output."""
-
-    def run(script: str, *arguments: object) -> str:
-        process = hosts("exec", "load-1", "/opt/stream-bench/venv/bin/python", "-c", script, *map(str, arguments))
-        assert process.returncode == 0, process.stderr
-        return process.stdout.strip()
-
-    return run
 
 
 def test_check_mode_works_on_new_hosts(play_site: Play, before: Checksums, hosts: Hosts) -> None:
@@ -240,18 +208,13 @@ def test_a_second_worker_doubles_the_rate(hosts: Hosts, newest_cells: NewestCell
     assert results[2]["high_hz"] >= 0.9 * 2 * results[1]["low_hz"]
 
 
-def test_upgrade_yml_replaces_one_broker_after_the_other(play_site: Play, hosts: Hosts, run_python: RunPython) -> None:
+def test_upgrade_yml_replaces_one_broker_after_the_other(
+    play_while_sending: PlayWhileSending, hosts: Hosts, run_python: RunPython
+) -> None:
     """Jars of another version are replaced, and messages are confirmed meanwhile; none of them is lost."""
     for host in HOSTS:
         hosts("exec", host, "touch", "/opt/stream-bench/jars/kafka/kafka_2.13-4.1.0.jar")
-    with ThreadPoolExecutor(1) as pool:
-        upgrade = pool.submit(play_site, "upgrade.yml")
-        sent = 0
-        while not upgrade.done():
-            run_python(SEND, *range(sent, sent + 3))
-            sent += 3
-            time.sleep(2)
-        upgrade.result()
+    sent = play_while_sending("upgrade.yml", 0)
     assert ast.literal_eval(run_python(RECEIVE)) == list(range(sent))
     for host in HOSTS:
         assert hosts("exec", host, "ls", "/opt/stream-bench/jars/kafka/kafka_2.13-4.1.0.jar").returncode != 0
