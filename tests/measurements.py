@@ -27,7 +27,8 @@ from typing import Any
 from bench.analysis.verdict import Verdict
 from bench.model.measurement import Result
 from bench.plugins import registry
-from bench.storage.run_folder import read_results, read_run
+from bench.storage.run_folder import read_results, read_run, read_speed
+from bench.system.machine_speed import speed_ratios
 from frameworks.capacity.adapter import CapacitySettings
 from frameworks.python.adapter import PythonSettings
 from reports.data.run_data import read_run_data
@@ -81,7 +82,8 @@ def main() -> None:
     beside.set_defaults(run=measure_beside)
     explain_measurements.add_verbs(verbs)
     elasticity_measurements.add_verbs(verbs)
-    parser.add_argument("--out", type=Path, default=Path("results"))
+    for verb in verbs.choices.values():
+        verb.add_argument("--out", type=Path, default=Path("results"))
     asked = parser.parse_args()
     run: Callable[[argparse.Namespace], bool] = asked.run
     sys.exit(0 if run(asked) else 1)
@@ -139,7 +141,9 @@ def measure_soaks(asked: argparse.Namespace) -> bool:
             words = [verdict.word for verdict in search_verdicts(folder)]
             wrong = EXPECTED[end] is not None and EXPECTED[end] not in words
             right &= not wrong
-            print(f"{cell} {end} {rate:.4g}/s: {', '.join(words)}{' WRONG' if wrong else ''}")
+            speeds = speed_ratios(read_speed(asked.folder), read_speed(folder))
+            machine = "".join(f", {kind} {ratio:.2f} times as fast" for kind, ratio in speeds.items())
+            print(f"{cell} {end} {rate:.4g}/s: {', '.join(words)}{' WRONG' if wrong else ''}{machine}")
     return right
 
 
