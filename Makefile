@@ -4,6 +4,9 @@
 BIN := .venv/bin
 PYTHON ?= python3
 
+# Where bytecode is not written, each of the hundreds of processes of a test run compiles our modules again: 0.2 s each.
+export PYTHONDONTWRITEBYTECODE =
+
 .PHONY: demo test check setup clean
 
 demo: setup  ## start Kafka and Spark, measure scenarios/quick.yaml, draw the maps
