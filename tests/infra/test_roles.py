@@ -60,6 +60,16 @@ def test_every_role_of_a_playbook_has_its_name_as_a_tag(playbook: Path) -> None:
             assert set(role["tags"]) >= always.get(name, {name}), playbook
 
 
+@pytest.mark.parametrize("playbook", PLAYBOOKS, ids=lambda path: path.stem)
+def test_roles_have_the_facts_that_their_defaults_name(playbook: Path) -> None:
+    """A play gathers facts if the defaults of one of its roles come from them, whatever the role does there."""
+    for play in read(playbook):
+        for role in play.get("roles", []):
+            folder = ANSIBLE / "roles" / role["role"]
+            named = [path for path in folder.glob("[dv]*/main.yml") if "ansible_facts" in path.read_text()]
+            assert not named or play.get("gather_facts", True), f"{playbook.name}: {play['name']}"
+
+
 def test_a_tag_selects_one_role(play: Callable[..., Any]) -> None:
     """The others only look at their variables; the inventory and the hosts are checked."""
     inventory = ANSIBLE / "inventories" / "existing" / "hosts.yml"
