@@ -69,6 +69,8 @@ class Reading(Struct, frozen=True):
     """whether the backlog grew while batches had time left: messages reach them no faster, and batches are no limit"""
     age: float = math.inf
     """seconds of load that the system had worked off by the middle of the trial; inf if it is known to be warm"""
+    disturbed: bool = False
+    """whether it is what a system processed beside other work that explains why it was not more"""
 
     @property
     def near(self) -> bool:
@@ -125,7 +127,7 @@ def read_capacity(
 
 def _as_bound(reading: Reading) -> Reading:
     """Return what remains of an estimate beside other work: the system does so well at least."""
-    return Reading("at least", math.exp(reading.log_capacity(0.0)), seconds=reading.seconds)
+    return Reading("at least", math.exp(reading.log_capacity(0.0)), seconds=reading.seconds, disturbed=True)
 
 
 def _read(measurement: Measurement, verdict: Verdict, stability: Stability) -> Reading | None:
@@ -168,6 +170,21 @@ def without_light_batches(readings: Sequence[Reading]) -> list[Reading]:
         replace(each, kind="at least", ratio=1.0) if each.kind == "estimate" and each.ratio < IDLE_RATIO else each
         for each in readings
     ]
+
+
+def merge_disturbed(readings: Sequence[Reading]) -> list[Reading]:
+    """Return readings with one lower bound in place of all disturbed ones: their mean rate, over all of their time.
+
+    A system that works all the time processes its capacity, less what other work takes. That it did so in many trials
+    shows the bound better, and never that the capacity is higher.
+    """
+    disturbed = [each for each in readings if each.disturbed]
+    if len(disturbed) < 2:
+        return list(readings)
+    seconds = sum(each.seconds for each in disturbed)
+    mean = math.exp(sum(each.seconds * math.log(each.rate) for each in disturbed) / seconds)
+    merged = replace(disturbed[-1], rate=mean, seconds=seconds, age=max(each.age for each in disturbed))
+    return [*(each for each in readings if not each.disturbed), merged]
 
 
 def _read_processed(measurement: Measurement, verdict: Verdict) -> Reading:

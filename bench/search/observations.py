@@ -4,7 +4,14 @@ import math
 from functools import cached_property
 from statistics import median
 
-from bench.analysis.capacity_reading import Reading, is_breach, is_of_backlog, read_capacity, without_light_batches
+from bench.analysis.capacity_reading import (
+    Reading,
+    is_breach,
+    is_of_backlog,
+    merge_disturbed,
+    read_capacity,
+    without_light_batches,
+)
 from bench.analysis.foreign_work import DEATHS
 from bench.analysis.stability import Stability
 from bench.analysis.verdict import GENERATOR_LATE, Verdict
@@ -62,9 +69,9 @@ class Evidence:
         """
         settled = self._settled
         if any(reading.near for reading in settled):
-            return without_light_batches(settled)
+            return merge_disturbed(without_light_batches(settled))
         rough = [bound_of(reading, self.parameters) for reading in self._unsettled]
-        return without_light_batches([*settled, *rough])
+        return merge_disturbed(without_light_batches([*settled, *rough]))
 
     @property
     def is_starved(self) -> bool:

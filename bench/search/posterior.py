@@ -1,8 +1,9 @@
 """Posterior of the capacity from readings.
 
-A grid over ln(capacity), the noise, the fixed share of a batch's time, and the time until a system that was started
-cold reaches its speed. Every likelihood has a floor, so that no single trial can exclude a capacity. The readings and
-the fixed share are described in bench.analysis.capacity_reading.
+A grid over ln(capacity), the noise, the fixed share of a batch's time, the time until a system that was started cold
+reaches its speed, and the part of the explainable loss that other work really caused. Every likelihood has a floor, so
+that no single trial can exclude a capacity. The readings and the fixed share are described in
+bench.analysis.capacity_reading.
 """
 
 import math
@@ -45,6 +46,11 @@ STARVED_EXCESS_SD = 0.5
 than one that is offered what it can just take (1 MB through Spark's: 104/s to 394/s, where 280/s was sustained)."""
 LENIENCE = 0.5
 """Shift of a lower bound in standard deviations: at the capacity itself 7 of 10 trials are sustained."""
+LOSS_SHARES, LOSS_WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0), (0.3, 0.13, 0.14, 0.13, 0.3)
+"""Part of the loss that other work explains which it did cause, and its prior. It is one for all trials of a cell: work
+that takes nothing from a system that waits takes nothing in each of them, and no number of trials shows which it is."""
+LOSS_SHARE_SD = 0.15
+"""Standard deviation of this part between the trials of a cell."""
 OUTLIER_DENSITY = 0.02
 POOL_CELLS, POOL_STEPS = 3.0, 50
 """Cells that the prior of the noise weighs as much as, where cells share their noise; steps of the iteration."""
@@ -149,14 +155,24 @@ def _probabilities(
         of_shares = np.exp(-0.5 * ((shares - prior.fixed_share) / SHARE_SD) ** 2) + PRIOR_FLOOR
     sigmas = np.log(_noise_weights(prior)) + _log_likelihood_of_noise(readings)
     base = np.log(density)[None, None, :] + sigmas[None, :, None] + np.log(of_shares)[:, None, None]
-    weights = []
-    for warm_up, known in zip(warm_ups, _warm_up_weights(prior, warm_ups), strict=True):
-        likelihoods = (
-            _log_likelihood(thetas, each, shares, _speed(each, warm_up, prior.requested_s)) for each in readings
+    doubtful = any(each.doubt for each in readings)
+    losses = zip(LOSS_SHARES, LOSS_WEIGHTS, strict=True) if doubtful else [(0.0, 1.0)]
+
+    def add_up(warm_up: float, caused: float) -> Grid:
+        speeds = [_speed(each, warm_up, prior.requested_s) for each in readings]
+        each_one = (
+            _log_likelihood(thetas, each, shares, speed, caused) for each, speed in zip(readings, speeds, strict=True)
         )
-        weights.append(sum(likelihoods, base) + math.log(known))
-    stacked = np.stack(weights)
-    return np.asarray(np.exp(stacked - stacked.max()))
+        return np.asarray(sum(each_one, base))
+
+    cases = list(zip(warm_ups, _warm_up_weights(prior, warm_ups), strict=True))
+    stacked = np.stack(
+        [
+            np.stack([add_up(warm_up, caused) + math.log(known * weight) for warm_up, known in cases])
+            for caused, weight in losses
+        ]
+    )
+    return np.asarray(np.exp(stacked - stacked.max()).sum(axis=0))
 
 
 def pool_noise(
@@ -223,9 +239,10 @@ def _log_likelihood_of_noise(readings: Sequence[Reading]) -> Grid:
     return np.asarray(-0.5 * (beyond / SPREAD_SD) ** 2)
 
 
-def _log_likelihood(thetas: Grid, reading: Reading, shares: Grid, speed: float) -> Grid:
+def _log_likelihood(thetas: Grid, reading: Reading, shares: Grid, speed: float, caused: float) -> Grid:
     """Return ln L of shape (fixed shares, noises, capacities), of a system at `speed`, as a share of its full speed.
 
+    Other work caused the part `caused` of the loss that it explains.
     At full speed the same messages would have taken `speed` times as long. Whether this is true of the fixed part of a
     batch, too, is not known: the estimate lies between both, as far from one as from the other.
     """
@@ -243,7 +260,7 @@ def _log_likelihood(thetas: Grid, reading: Reading, shares: Grid, speed: float) 
     step = SHARE_STEP / math.sqrt(12) * np.abs(1 - ratio) / (above_fixed * (1 - shares)) if len(shares) > 1 else 0.0
     beyond = STARVED_EXCESS_SD if reading.starved else EXCESS_SD
     far = beyond * reading.excess * (1 + reading.excess) + EXTRAPOLATION_SD * max(0.0, -math.log(reading.ratio))
-    middles, far = middles + reading.doubt / 2, far + reading.doubt / 2
+    middles, far = middles + caused * reading.doubt, far + LOSS_SHARE_SD * reading.doubt
     cold = COLD_SD * (1 - speed)
     other = np.reshape(step**2 + far**2 + between**2 + cold**2, (-1, 1, 1))
     wide = np.sqrt((sd * (ratio / above_fixed)[:, None, None]) ** 2 + other)

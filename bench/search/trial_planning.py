@@ -124,6 +124,8 @@ def _next_rate(evidence: Evidence) -> float:
         return last.measurement.planned.rate
     if not evidence.sustained and evidence.overloaded == math.inf and not evidence.estimates:  # nothing that counts yet
         return _clamp_rate(evidence, evidence.problem.start if last is None else _retry_rate(last, parameters))
+    if last is not None and last.verdict.cause == "other work":
+        return _clamp_rate(evidence, parameters.below_disturbed * last.measurement.planned.rate)
     if not evidence.estimates:
         return _clamp_rate(evidence, _probe_rate(evidence))
     middle, share = evidence.posterior.quantiles(0.5)[0], parameters.next_share

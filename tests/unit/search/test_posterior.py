@@ -28,6 +28,13 @@ def test_an_outlier_cannot_exclude_the_capacity():
     assert interval(*good, Reading("estimate", 500.0, seconds=30.0))[1] == pytest.approx(1000.0, rel=0.05)
 
 
+def test_what_other_work_may_have_caused_is_common_to_all_trials():
+    """Twenty trials that lost up to 12 % to other work leave both possible: that it took all of this, and nothing."""
+    low, _, high = interval(*[Reading("estimate", 1000.0, seconds=15.0, doubt=0.12)] * 20)
+    assert low < 1000.0
+    assert high > 1110.0
+
+
 @pytest.mark.parametrize(("kind", "side"), [("at least", 1), ("at most", -1)])
 def test_a_bound_moves_the_posterior_to_its_side(kind, side):
     """Bounds at the centre of the prior leave one side of it."""

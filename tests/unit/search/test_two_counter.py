@@ -302,13 +302,33 @@ def test_other_work_on_the_machine_is_not_the_systems_failure():
     assert search.result().status == "not-measured"
 
 
-def test_trials_beside_other_work_do_not_lead_to_another_rate():
+def test_a_first_trial_beside_other_work_does_not_lead_to_another_rate():
     """A trial that other work disturbed is made again at its rate; what it processed is no sustained rate."""
     search, system = TwoCounter(Case("shared", CALM).problem), Fluid(CALM, Faults(), 1)
     planned = search.next_trial()
     verdict = Verdict("invalid", "other work took 30% of this machine", cause="other work")
     search = search.after(system.run_trial(planned, 30.0), verdict)
     assert search.next_trial().rate == planned.rate
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("taken", [0.0, 0.05, 0.12])
+def test_the_interval_holds_the_capacity_whatever_other_work_took(taken, seed):
+    """Of the 12 % that it explains it took none, some or all, in every trial; sustained ones count all the same."""
+    traits = replace(CALM, mean_capacity=(1 - taken) * CALM.mean_capacity)
+    search, system = TwoCounter(Case("shared", traits, budget=360.0).problem), Fluid(traits, Faults(), seed)
+    while (planned := search.next_trial()) is not None:
+        measurement = system.run_trial(planned, 30.0)
+        verdict = judge(measurement, Rules())
+        if verdict.word == "overloaded" and verdict.loss <= 0.12:
+            verdict = Verdict("invalid", "other work took 5% of a machine", cause="other work")
+        elif verdict.word == "overloaded":
+            verdict = replace(verdict, explained=0.12)
+        search = search.after(measurement, verdict)
+    result = search.result()
+    assert any(step.verdict.word == "invalid" for step in search.steps)
+    assert result.status == "measured"
+    assert result.low_hz < CALM.mean_capacity < result.high_hz
 
 
 def test_a_search_without_a_trial_has_no_rate():
