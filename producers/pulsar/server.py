@@ -190,6 +190,9 @@ def _properties(broker: PulsarBroker, port: int, web_port: int) -> str:
         # the bookie
         "readBufferSizeBytes": broker.read_bytes,
         "journalSyncData": broker.synced,
+        # A group of entries in one write. The journal has no checksums: a bookie that was killed between two writes of
+        # an entry takes what is there for a whole one, and the topic cannot be opened.
+        "journalWriteBufferSizeKB": 2048,
         "journalMaxSizeMB": 4 * segment_mb,
         "journalMaxBackups": 0,
         "dbStorage_writeCacheMaxSizeMb": 128,
