@@ -69,8 +69,10 @@ class Reading(Struct, frozen=True):
     """whether the backlog grew while batches had time left: messages reach them no faster, and batches are no limit"""
     age: float = math.inf
     """seconds of load that the system had worked off by the middle of the trial; inf if it is known to be warm"""
-    disturbed: bool = False
-    """whether it is what a system processed beside other work that explains why it was not more"""
+    beside: Literal["", "processed", "sustained"] = ""
+    """of a lower bound beside other work that explains a loss: whether this was processed, or sustained"""
+    tries: int = 1
+    """of a lower bound: of how many trials it is the highest"""
 
     @property
     def near(self) -> bool:
@@ -122,12 +124,13 @@ def read_capacity(
         doubt = explainable_loss(measurement)
         if doubt > MAX_DOUBT:
             return replace(_as_bound(reading), age=age)
-    return replace(reading, age=age, doubt=doubt)
+    beside = reading.kind == "at least" and explainable_loss(measurement) > 0
+    return replace(reading, age=age, doubt=doubt, beside="sustained" if beside else "")
 
 
 def _as_bound(reading: Reading) -> Reading:
     """Return what remains of an estimate beside other work: the system does so well at least."""
-    return Reading("at least", math.exp(reading.log_capacity(0.0)), seconds=reading.seconds, disturbed=True)
+    return Reading("at least", math.exp(reading.log_capacity(0.0)), seconds=reading.seconds, beside="processed")
 
 
 def _read(measurement: Measurement, verdict: Verdict, stability: Stability) -> Reading | None:
@@ -173,18 +176,25 @@ def without_light_batches(readings: Sequence[Reading]) -> list[Reading]:
 
 
 def merge_disturbed(readings: Sequence[Reading]) -> list[Reading]:
-    """Return readings with one lower bound in place of all disturbed ones: their mean rate, over all of their time.
+    """Return readings with one lower bound of each kind in place of all those beside other work.
 
     A system that works all the time processes its capacity, less what other work takes. That it did so in many trials
-    shows the bound better, and never that the capacity is higher.
+    shows their mean rate better, and never that the capacity is higher.
+
+    Of the trials beside other work near the capacity, those that were overloaded are invalid. What is left of them are
+    the sustained ones, by chance among them: they show no more than that the highest was sustained in so many tries.
     """
-    disturbed = [each for each in readings if each.disturbed]
-    if len(disturbed) < 2:
-        return list(readings)
-    seconds = sum(each.seconds for each in disturbed)
-    mean = math.exp(sum(each.seconds * math.log(each.rate) for each in disturbed) / seconds)
-    merged = replace(disturbed[-1], rate=mean, seconds=seconds, age=max(each.age for each in disturbed))
-    return [*(each for each in readings if not each.disturbed), merged]
+    processed = [each for each in readings if each.beside == "processed"]
+    sustained = [each for each in readings if each.beside == "sustained"]
+    merged = [each for each in readings if not each.beside]
+    if sustained:
+        highest = max(sustained, key=lambda each: each.log_capacity(0.0))
+        merged.append(replace(highest, tries=len(sustained) + len(processed)))
+    if processed:
+        seconds = sum(each.seconds for each in processed)
+        mean = math.exp(sum(each.seconds * math.log(each.rate) for each in processed) / seconds)
+        merged.append(replace(processed[-1], rate=mean, seconds=seconds, age=max(each.age for each in processed)))
+    return merged
 
 
 def _read_processed(measurement: Measurement, verdict: Verdict) -> Reading:

@@ -48,7 +48,7 @@ def account_cpu(measurement: Measurement) -> list[CpuAccount]:
     so that nothing is known of this machine after a death.
     """
     cpu, accounts = measurement.cpu, []
-    if cpu.get("available") and measurement.ended not in DEATHS:
+    if cpu.get("available") and "steal" in cpu and measurement.ended not in DEATHS:
         ours = sum(cpu.get(role, 0.0) for role in OUR_ROLES)
         # time stolen from an idle core counts as idle, too: then `busy` is too small by it
         accounts.append(CpuAccount(max(cpu["steal"], cpu["busy"] + cpu["steal"] - ours), cpu["available"]))

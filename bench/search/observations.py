@@ -174,7 +174,7 @@ class Evidence:
     def is_precise(self) -> bool:
         """True if there are enough readings and the interval is as narrow as the scenario asks."""
         least = self.parameters.min_readings
-        if min(len(self.known), len(self._settled)) < least or not self.estimates or not self.sustained:
+        if len(self._settled) < least or not self.estimates or not self.sustained:
             return False
         low, _, high = self.interval
         return math.log(high / low) <= 2 * math.log1p(float(self.problem.search.precision) / 2)

@@ -255,7 +255,8 @@ def _log_likelihood(thetas: Grid, reading: Reading, shares: Grid, speed: float, 
     between = np.log(without_fixed / above_fixed) / 2
     if reading.kind != "estimate":
         z = (thetas[None, None, :] - middles[:, None, None]) / (sd * (ratio / above_fixed)[:, None, None])
-        probability = _phi(z + LENIENCE) if reading.kind == "at least" else _phi(-z)
+        sustained = 1 - (1 - _phi(z + LENIENCE)) ** reading.tries
+        probability = sustained if reading.kind == "at least" else _phi(-z)
         return np.asarray(np.log(probability + OUTLIER_DENSITY))
     step = SHARE_STEP / math.sqrt(12) * np.abs(1 - ratio) / (above_fixed * (1 - shares)) if len(shares) > 1 else 0.0
     beyond = STARVED_EXCESS_SD if reading.starved else EXCESS_SD
