@@ -149,8 +149,9 @@ class Measurement(Struct, frozen=True):
     """the longest lateness in seconds that the source did not cause, by the end of the window; None if unknown"""
     hosts: dict[str, dict[str, float]] = field(default_factory=dict)
     """by host of the site, in the window: seconds, CPU seconds (busy, steal, available), bytes of all network cards and
-    disks (received_bytes, sent_bytes, read_bytes, written_bytes), memory_bytes in use at its end; what an exporter does
-    not serve, and a host that did not answer, is missing"""
+    disks (received_bytes, sent_bytes, read_bytes, written_bytes), memory_bytes in use at its end, gc_seconds of the
+    site's JVMs there, in windows of about 30 s and more; what an exporter does not serve, and a host that did not
+    answer, is missing"""
     note: str = ""
     """one line if something died or failed"""
     series: Series = Series()

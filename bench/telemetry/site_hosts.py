@@ -19,13 +19,17 @@ VOLUMES = {
 """Counters of devices: our name, and the exporter's."""
 VIRTUAL_DEVICES = ("lo", "veth", "docker", "br-", "virbr", "dm-", "md", "loop", "zram")
 """How the names of devices begin whose bytes cross another device, too, or none."""
+MIN_COVERED_SHARE = 2 / 3
+"""The hosts read the counters of their JVMs every few seconds. Garbage collection between two of these readings counts
+if this share of the time between them lies in the window, and if they cover this share of the window."""
 
 
 class HostCounters(Struct, frozen=True):
     """The counters of one host since it started.
 
     `at` is its own clock; `steal` and `busy` are CPU seconds of all cores; `volumes` are bytes by name, as far as the
-    exporter serves them; `memory` is in use at that moment, in bytes.
+    exporter serves them; `memory` is in use at that moment, in bytes. `gc` are seconds that each JVM of the site's
+    services has paused for garbage collection, by service and pid, until `collected`.
     """
 
     at: float
@@ -34,6 +38,8 @@ class HostCounters(Struct, frozen=True):
     busy: float
     volumes: dict[str, float]
     memory: float | None
+    gc: dict[str, float] = {}
+    collected: float = 0.0
 
 
 class HostMeter:
@@ -71,7 +77,18 @@ def usage_between(begin: HostCounters, end: HostCounters) -> dict[str, float]:
         "busy": max(0.0, end.busy - begin.busy),
     }
     used |= {name: max(0.0, end.volumes[name] - start) for name, start in begin.volumes.items() if name in end.volumes}
+    gc = _gc_seconds(begin, end)
+    used |= {} if gc is None else {"gc_seconds": gc}
     return used if end.memory is None else {**used, "memory_bytes": end.memory}
+
+
+def _gc_seconds(begin: HostCounters, end: HostCounters) -> float | None:
+    """Return the pauses of all JVMs in the window, in the proportion of the readings that cover it; None if none do."""
+    window, between, covered = end.at - begin.at, end.collected - begin.collected, end.collected - begin.at
+    if not end.gc or not begin.collected or between <= 0 or covered < MIN_COVERED_SHARE * max(between, window):
+        return None
+    paused = sum(max(0.0, total - begin.gc.get(jvm, 0.0)) for jvm, total in end.gc.items())
+    return paused * window / between
 
 
 def _read_host(address: str) -> HostCounters | None:
@@ -98,6 +115,12 @@ def host_counters(metrics: HostMetrics) -> HostCounters | None:
         busy=sum(sample.value for sample in cpu if sample.labels.get("mode") not in IDLE_MODES),
         volumes=volumes,
         memory=None if memory is None or free is None else memory - free,
+        gc={
+            f"{sample.labels.get('name')} {sample.labels.get('pid')}": sample.value
+            for sample in metrics.samples
+            if sample.name == "stream_bench_gc_seconds_total"
+        },
+        collected=metrics.value("stream_bench_collected_seconds") or 0.0,
     )
 
 

@@ -4,10 +4,14 @@ import base64
 import hashlib
 import importlib.util
 import json
+import os
+import subprocess
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+
+from bench.services.java import java
 
 ANSIBLE = Path(__file__).parents[2] / "infra" / "ansible"
 LOCK = Path(__file__).parents[2] / "bench" / "services" / "jars.lock"
@@ -108,6 +112,33 @@ def test_the_version_of_a_python_package_is_that_of_its_metadata(tmp_path: Path)
     for name in ("pyspark-4.2.0.dist-info", "pyspark-client-4.0.0.dist-info"):
         (tmp_path / name).mkdir()
     assert metrics.installed_version(str(tmp_path / "pyspark"), None) == "4.2.0"
+
+
+def test_the_pauses_of_a_jvm_are_read_by_root_and_no_other_file_is(tmp_path: Path) -> None:
+    """A JVM that collects garbage has paused; a process that is none has not, and links and other files are refused."""
+    metrics = load_module("roles/node_exporter/files/collect_service_metrics.py")
+    program = tmp_path / "Collect.java"
+    program.write_text("""
+        public class Collect {
+            public static void main(String[] arguments) throws Exception {
+                System.gc();
+                System.out.println("ready");
+                System.in.read();
+            }
+        }""")
+    with subprocess.Popen([java(), program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as jvm:
+        try:
+            assert jvm.stdout is not None
+            assert jvm.stdout.readline() == "ready\n"
+            assert metrics.gc_seconds(jvm.pid) > 0
+        finally:
+            jvm.kill()
+    assert metrics.gc_seconds(os.getpid()) is None
+    (link := tmp_path / "link").symlink_to(program)
+    for wrong in (link, tmp_path):
+        with pytest.raises((OSError, ValueError)):
+            metrics.read_file_of(os.getpid(), wrong)
+    assert b"Collect" in metrics.read_file_of(os.getpid(), program)
 
 
 def test_versions_come_from_the_files_that_pin_them() -> None:

@@ -4,6 +4,7 @@ from concurrent.futures import wait
 
 import pytest
 from exporter import Exporter
+from msgspec.structs import replace
 
 from bench.config.site import HostSite, Site
 from bench.telemetry.node_exporter import HostMetrics, parse_samples
@@ -81,3 +82,18 @@ def test_usage_is_the_difference_of_two_readings() -> None:
         "read_bytes": 0.0,
         "memory_bytes": 2.0,
     }
+
+
+def test_garbage_collection_counts_where_the_readings_cover_the_window() -> None:
+    """A host reads its JVMs' counters every 15 s: in 60 s the pauses are known, in 15 s they are not."""
+    served = SERVED + 'stream_bench_gc_seconds_total{name="kafka",pid="7"} 1.5\nstream_bench_collected_seconds 3\n'
+    begin = counters(served)
+    assert (begin.gc, begin.collected) == ({"kafka 7": 1.5}, 3.0)
+    new = {"kafka 7": 2.5, "spark-worker 9": 0.5}
+    assert usage_between(begin, replace(begin, at=65.0, collected=63.0, gc=new))["gc_seconds"] == pytest.approx(1.5)
+    for end in (
+        replace(begin, at=20.0, collected=18.0 - 15.0, gc=new),
+        replace(begin, at=20.0, collected=12.0, gc=new),
+        replace(begin, at=65.0, collected=63.0, gc={}),
+    ):
+        assert "gc_seconds" not in usage_between(begin, end)

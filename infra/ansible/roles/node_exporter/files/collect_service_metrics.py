@@ -1,16 +1,26 @@
-"""Collector of metrics about the services of stream-bench on this host, their limits and the clock.
+"""Collector of metrics about the services of stream-bench on this host, their limits, their JVMs and the clock.
 
 It writes them for the textfile collector of the Prometheus node exporter.
 """
 
 import json
+import os
 import re
+import stat
+import struct
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 SERVICES = Path("/etc/stream-bench/services")
 """Folder with one JSON file for each installed service, written by the role `service`."""
+CONTROL_GROUPS = (Path("/sys/fs/cgroup"), Path("/sys/fs/cgroup/systemd"))
+"""Where the control groups of systemd are, in version 2 and version 1."""
+COUNTERS_MAGIC, MAX_COUNTERS_BYTES = b"\xca\xfe\xc0\xc0", 2**20
+PROLOGUE, ENTRY, LONG = struct.Struct("<4sBBBBiiqii"), struct.Struct("<iiiBBBBi"), ord("J")
+"""Layout of the counters that a JVM keeps in a file for jstat (hsperfdata 2, little-endian)."""
 
 
 def main() -> None:
@@ -19,15 +29,16 @@ def main() -> None:
     lines = [line for record in records for line in service_metrics(record)]
     target = Path(sys.argv[1]) / "stream-bench.prom"
     part = target.with_suffix(".part")
-    part.write_text("".join(f"{line}\n" for line in [*lines, *clock_metrics()]))
+    lines += [*clock_metrics(), f"stream_bench_collected_seconds {time.time():.3f}"]
+    part.write_text("".join(f"{line}\n" for line in lines))
     part.chmod(0o644)
     part.rename(target)
 
 
 def service_metrics(record: dict[str, str]) -> list[str]:
-    """Return the metrics of one service: whether it runs, its version, and its limit of open files."""
+    """Return the metrics of one service: whether it runs, its version, its limit of open files, its JVMs' pauses."""
     name = record["name"]
-    asked = ["--property=MainPID,ExecMainStartTimestamp", "--timestamp=unix"]
+    asked = ["--property=MainPID,ControlGroup,ExecMainStartTimestamp", "--timestamp=unix"]
     shown = run(["systemctl", "show", *asked, f"{name}.service"]).splitlines()
     state = dict(line.split("=", 1) for line in shown if "=" in line)
     pid = state.get("MainPID", "0")
@@ -40,7 +51,58 @@ def service_metrics(record: dict[str, str]) -> list[str]:
         files = next(line.split()[3] for line in limits.read_text().splitlines() if line.startswith("Max open files"))
         lines.append(f'stream_bench_files{{name="{name}"}} {files}')
         lines.append(f'stream_bench_files_wanted{{name="{name}"}} {record["nofile"]}')
+    for jvm in pids_of(state.get("ControlGroup", "")):
+        paused = gc_seconds(jvm)
+        if paused is not None:
+            lines.append(f'stream_bench_gc_seconds_total{{name="{name}",pid="{jvm}"}} {paused:.4f}')
     return lines
+
+
+def pids_of(group: str) -> list[int]:
+    """Return the processes of a service's control group, such as the executors that a worker has started."""
+    members = [root / group.lstrip("/") / "cgroup.procs" for root in CONTROL_GROUPS if group.strip("/")]
+    return [int(pid) for pid in next((path.read_text().split() for path in members if path.exists()), [])]
+
+
+def gc_seconds(pid: int) -> float | None:
+    """Return the seconds that a JVM has paused its program for its collectors so far; None if it is not a JVM."""
+    try:
+        files = list(Path(f"/proc/{pid}/root/tmp").glob(f"hsperfdata_*/{pid}"))
+        counters = dict(read_counters(read_file_of(pid, files[0]))) if files else {}
+    except (OSError, struct.error, ValueError):  # it has ended, or the file is another one
+        return None
+    if not counters.get("sun.os.hrt.frequency"):
+        return None
+    ticks = sum(value for name, value in counters.items() if re.fullmatch(r"sun\.gc\.collector\..*\.time", name))
+    return ticks / counters["sun.os.hrt.frequency"]
+
+
+def read_file_of(pid: int, path: Path) -> bytes:
+    """Return a small regular file of the account of a process; ValueError for any other: this program is root."""
+    opened = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        found, owner = os.fstat(opened), Path(f"/proc/{pid}").stat().st_uid
+        if not stat.S_ISREG(found.st_mode) or found.st_uid != owner or found.st_size > MAX_COUNTERS_BYTES:
+            raise ValueError(path)
+        return os.read(opened, MAX_COUNTERS_BYTES)
+    finally:
+        os.close(opened)
+
+
+def read_counters(content: bytes) -> Iterator[tuple[str, int]]:
+    """Yield the name and value of each integer counter of a JVM."""
+    magic, little, major, _, _, _, _, _, position, count = PROLOGUE.unpack_from(content)
+    if (magic, little, major) != (COUNTERS_MAGIC, 1, 2):
+        return
+    for _ in range(count):
+        length, name_at, vector, kind, _, _, _, data_at = ENTRY.unpack_from(content, position)
+        if kind == LONG and vector == 0:
+            end = content.index(b"\0", position + name_at)
+            yield (
+                content[position + name_at : end].decode("ascii"),
+                struct.unpack_from("<q", content, position + data_at)[0],
+            )
+        position += length
 
 
 def installed_version(artifact: str, started: float | None) -> str:
