@@ -26,13 +26,14 @@ def run_role(play: Callable[..., Any], tmp_path: Path) -> RunRole:
     folders = {"certificates_authority": str(tmp_path / "authority"), "certificates_folder": str(tmp_path / "host")}
     defaults = {
         "site_name": "test",
-        "certificates_key": "rsa:2048",
+        "certificates_key_bits": 2048,
         "ansible_python_interpreter": sys.executable,
         **folders,
     }
 
-    def run(**variables: object) -> int:
-        return int(play(str(playbook), "host-1,", "-e", json.dumps(defaults | variables)).changed["host-1"])
+    def run(*options: str, **variables: object) -> int:
+        played = play(str(playbook), "host-1,", *options, "-e", json.dumps(defaults | variables))
+        return int(played.changed["host-1"])
 
     return run
 
@@ -62,3 +63,23 @@ def test_certificates_that_expire_soon_are_renewed(run_role: RunRole, tmp_path: 
     for name in ("ca.crt", "host.crt"):
         assert (tmp_path / "host" / name).read_text() != (before / name).read_text()
     openssl("verify", "-CAfile", before / "ca.crt", tmp_path / "host" / "host.crt")
+
+
+def test_check_mode_writes_nothing(run_role: RunRole, tmp_path: Path) -> None:
+    """It ends well on a new controller, and finds nothing to change after a run."""
+    run_role("--check")
+    assert not list(tmp_path.glob("*/*"))
+    run_role()
+    assert run_role("--check") == 0
+
+
+def test_an_authority_of_an_earlier_version_stays(run_role: RunRole, tmp_path: Path) -> None:
+    """Its certificate, made by openssl, is not replaced, and signs the hosts' certificates."""
+    authority = tmp_path / "authority"
+    authority.mkdir()
+    new = ("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=stream-bench test", "-days", 825)
+    openssl(*new, "-keyout", authority / "ca.key", "-out", authority / "ca.crt")
+    before = (authority / "ca.crt").read_text()
+    run_role()
+    assert (tmp_path / "host" / "ca.crt").read_text() == before
+    openssl("verify", "-CAfile", authority / "ca.crt", tmp_path / "host" / "host.crt")
