@@ -10,7 +10,7 @@ a receiver; the rate at which they are processed is the capacity then, and the t
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from statistics import fmean, stdev
 from typing import Literal
@@ -37,6 +37,8 @@ NEAR_RATIO = 0.8
 MAX_DOUBT = 0.15
 """Largest loss that other work explains at which the time of sustained batches is still an estimate: they take longer,
 and the fixed part of it, too, so that an estimate would be too low by more than that."""
+MIN_LEFT = 0.05
+"""Least share of the capacity that other work leaves."""
 UNSEEN_MESSAGES = 1.5 * FEW_MESSAGES
 """Messages by which the backlog of a sustained trial may have grown: FEW_MESSAGES from its first third to its end."""
 HEAD_S = 0.25
@@ -78,6 +80,10 @@ class Reading(Struct, frozen=True):
     def near(self) -> bool:
         """True for an estimate that hardly depends on the fixed cost of batches."""
         return self.kind == "estimate" and self.ratio >= NEAR_RATIO
+
+    def left(self, caused: float) -> float:
+        """Return the share of the capacity that is left if other work took the part `caused` of what it may take."""
+        return max(MIN_LEFT, 1 - caused * self.doubt)
 
     def log_capacity(self, fixed_share: float) -> float:
         """Return ln(capacity) if a batch has a fixed cost of `fixed_share` of the interval; inf where it cannot."""
@@ -130,7 +136,7 @@ def read_capacity(
 
 def _as_bound(reading: Reading) -> Reading:
     """Return what remains of an estimate beside other work: the system does so well at least."""
-    return Reading("at least", math.exp(reading.log_capacity(0.0)), seconds=reading.seconds, beside="processed")
+    return Reading("at least", reading.rate, reading.ratio, reading.seconds, beside="processed")
 
 
 def _read(measurement: Measurement, verdict: Verdict, stability: Stability) -> Reading | None:
@@ -192,8 +198,14 @@ def merge_disturbed(readings: Sequence[Reading]) -> list[Reading]:
         merged.append(replace(highest, tries=len(sustained) + len(processed)))
     if processed:
         seconds = sum(each.seconds for each in processed)
-        mean = math.exp(sum(each.seconds * math.log(each.rate) for each in processed) / seconds)
-        merged.append(replace(processed[-1], rate=mean, seconds=seconds, age=max(each.age for each in processed)))
+
+        def mean(values: Iterable[float]) -> float:
+            weighed = zip(processed, values, strict=True)
+            return math.exp(sum(each.seconds * math.log(value) for each, value in weighed) / seconds)
+
+        rate, ratio = mean(each.rate for each in processed), mean(each.ratio for each in processed)
+        age = max(each.age for each in processed)
+        merged.append(Reading("at least", rate, ratio, seconds, age=age, beside="processed"))
     return merged
 
 

@@ -146,7 +146,7 @@ class Evidence:
     @cached_property
     def posterior(self) -> CapacityPosterior:
         """The posterior of the capacity."""
-        rates = sorted(math.exp(reading.log_capacity(0.0)) for reading in self.estimates)
+        rates = sorted(math.exp(reading.log_capacity(0.0)) / reading.left(0.5) for reading in self.estimates)
         centre, sd = self.problem.hint_hz, self.parameters.hint_sd
         if centre is None and rates:
             centre, sd = median(rates), self.parameters.reading_sd
@@ -240,7 +240,8 @@ class Evidence:
     def _contrary_pairs(self, readings: list[Reading]) -> int:
         """Return how many sustained trials have an own overloaded one that shows a clearly lower capacity.
 
-        The noise is that within the trials: a system that changes between two capacities is calm within most of them.
+        Clearly lower, whatever other work took. The noise is that within the trials: a system that changes between two
+        capacities is calm within most of them.
         """
         spreads = [each.spread for each in readings if each.spread is not None]
         noise = max(self.parameters.typical_noise, 2 * median(spreads) if spreads else 0.0)
@@ -250,7 +251,7 @@ class Evidence:
 
         def is_contrary(high: Reading, low: Reading) -> bool:
             margin = noise * math.sqrt(1 / high.seconds + 1 / low.seconds)
-            return math.log(high.rate / low.rate * low.ratio / high.ratio) > margin
+            return math.log(high.rate / low.rate * low.ratio / high.ratio) > margin - math.log(low.left(1.0))
 
         sustained = sum(any(is_contrary(high, low) for low in shown) for high in kept)
         overloaded = sum(any(is_contrary(high, low) for high in kept) for low in shown)
@@ -266,7 +267,7 @@ class Evidence:
         if reading.kind == "estimate":
             if not reading.near or reading.excess > self.parameters.reading_sd:
                 return False
-            return abs(reading.log_capacity(self.posterior.fixed_share) - middle) > margin
+            return abs(reading.log_capacity(self.posterior.fixed_share) - middle) > margin - math.log(reading.left(1.0))
         distance = reading.log_capacity(self.posterior.fixed_share) - middle
         return distance > margin if reading.kind == "at least" else -distance > margin
 

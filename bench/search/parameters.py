@@ -21,7 +21,13 @@ class SearchParameters(Struct, frozen=True):
     shorter_batches: float = 0.7
     """factor on the rate after a trial in which too few batches were completed to judge it"""
     below_disturbed: float = 0.9
-    """the same after a trial that other work made invalid: only sustained trials count whatever else runs"""
+    """the same below all trials that other work made invalid: sustained trials count whatever else runs"""
+    far_below_disturbed: float = 0.5
+    """the same after two such trials at one rate while nothing is known"""
+    beyond_disturbed: float = 1.3
+    """factor on the rate from which on other work does not explain an overload"""
+    max_explained: float = 0.85
+    """largest loss that other work explains at which such a rate is tried"""
     step_down: float = 8.0
     """divisor of the rate after a trial that was too far beyond the capacity to show it"""
     hint_sd: float = 0.5

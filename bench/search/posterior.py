@@ -47,8 +47,9 @@ than one that is offered what it can just take (1 MB through Spark's: 104/s to 3
 LENIENCE = 0.5
 """Shift of a lower bound in standard deviations: at the capacity itself 7 of 10 trials are sustained."""
 LOSS_SHARES, LOSS_WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0), (0.3, 0.13, 0.14, 0.13, 0.3)
-"""Part of the loss that other work explains which it did cause, and its prior. It is one for all trials of a cell: work
-that takes nothing from a system that waits takes nothing in each of them, and no number of trials shows which it is."""
+"""Part of the loss that other work explains which it did cause, and its weight. It is one for all trials of a cell:
+work that takes nothing from a system that waits takes nothing in each of them. The weights are those of the posterior,
+too: the trials that are left beside other work are no fair sample, and do not show which part it is."""
 LOSS_SHARE_SD = 0.15
 """Standard deviation of this part between the trials of a cell."""
 OUTLIER_DENSITY = 0.02
@@ -156,7 +157,7 @@ def _probabilities(
     sigmas = np.log(_noise_weights(prior)) + _log_likelihood_of_noise(readings)
     base = np.log(density)[None, None, :] + sigmas[None, :, None] + np.log(of_shares)[:, None, None]
     doubtful = any(each.doubt for each in readings)
-    losses = zip(LOSS_SHARES, LOSS_WEIGHTS, strict=True) if doubtful else [(0.0, 1.0)]
+    losses = list(zip(LOSS_SHARES, LOSS_WEIGHTS, strict=True)) if doubtful else [(0.0, 1.0)]
 
     def add_up(warm_up: float, caused: float) -> Grid:
         speeds = [_speed(each, warm_up, prior.requested_s) for each in readings]
@@ -167,12 +168,11 @@ def _probabilities(
 
     cases = list(zip(warm_ups, _warm_up_weights(prior, warm_ups), strict=True))
     stacked = np.stack(
-        [
-            np.stack([add_up(warm_up, caused) + math.log(known * weight) for warm_up, known in cases])
-            for caused, weight in losses
-        ]
+        [np.stack([add_up(warm_up, caused) + math.log(known) for warm_up, known in cases]) for caused, _ in losses]
     )
-    return np.asarray(np.exp(stacked - stacked.max()).sum(axis=0))
+    of_each = np.exp(stacked - stacked.max(axis=(1, 2, 3, 4), keepdims=True))
+    of_each /= of_each.sum(axis=(1, 2, 3, 4), keepdims=True)
+    return np.asarray((of_each * np.reshape([weight for _, weight in losses], (-1, 1, 1, 1, 1))).sum(axis=0))
 
 
 def pool_noise(
@@ -243,14 +243,16 @@ def _log_likelihood(thetas: Grid, reading: Reading, shares: Grid, speed: float, 
     """Return ln L of shape (fixed shares, noises, capacities), of a system at `speed`, as a share of its full speed.
 
     Other work caused the part `caused` of the loss that it explains.
-    At full speed the same messages would have taken `speed` times as long. Whether this is true of the fixed part of a
-    batch, too, is not known: the estimate lies between both, as far from one as from the other.
+    At full speed and without other work the same messages would have taken less time by these factors. Whether this is
+    true of the fixed part of a batch, too, is not known: the estimate lies between both, as far from one as from the
+    other.
     """
+    left = reading.left(caused)
     sd = np.sqrt(SIGMAS**2 / reading.seconds + MIN_SD**2)[None, :, None]
-    ratio = reading.ratio * speed
+    ratio = reading.ratio * speed * left
     possible = shares < ratio
     above_fixed = np.where(possible, ratio - shares, 1.0)
-    without_fixed = np.where(possible, (reading.ratio - shares) * speed, 1.0)
+    without_fixed = np.where(possible, (reading.ratio - shares) * speed * left, 1.0)
     middles = np.where(possible, np.log(reading.rate * (1 - shares) / np.sqrt(above_fixed * without_fixed)), math.inf)
     between = np.log(without_fixed / above_fixed) / 2
     if reading.kind != "estimate":
@@ -261,7 +263,7 @@ def _log_likelihood(thetas: Grid, reading: Reading, shares: Grid, speed: float, 
     step = SHARE_STEP / math.sqrt(12) * np.abs(1 - ratio) / (above_fixed * (1 - shares)) if len(shares) > 1 else 0.0
     beyond = STARVED_EXCESS_SD if reading.starved else EXCESS_SD
     far = beyond * reading.excess * (1 + reading.excess) + EXTRAPOLATION_SD * max(0.0, -math.log(reading.ratio))
-    middles, far = middles + caused * reading.doubt, far + LOSS_SHARE_SD * reading.doubt
+    far += LOSS_SHARE_SD * reading.doubt / left
     cold = COLD_SD * (1 - speed)
     other = np.reshape(step**2 + far**2 + between**2 + cold**2, (-1, 1, 1))
     wide = np.sqrt((sd * (ratio / above_fixed)[:, None, None]) ** 2 + other)

@@ -3,6 +3,7 @@
 import math
 
 from bench.analysis.first_result import FILL_FACTOR
+from bench.analysis.foreign_work import explainable_loss
 from bench.analysis.verdict import GENERATOR_LATE, TOO_SHORT
 from bench.model.measurement import PlannedTrial, Purpose
 from bench.search.observations import Evidence
@@ -123,9 +124,9 @@ def _next_rate(evidence: Evidence) -> float:
     if last is not None and (_is_first_lateness(evidence) or _is_first_breach(evidence)):
         return last.measurement.planned.rate
     if not evidence.sustained and evidence.overloaded == math.inf and not evidence.estimates:  # nothing that counts yet
-        return _clamp_rate(evidence, evidence.problem.start if last is None else _retry_rate(last, parameters))
+        return _clamp_rate(evidence, evidence.problem.start if last is None else _retry_rate(evidence, last))
     if last is not None and last.verdict.cause == "other work":
-        return _clamp_rate(evidence, parameters.below_disturbed * last.measurement.planned.rate)
+        return _clamp_rate(evidence, _rate_beside_other_work(evidence, last))
     if not evidence.estimates:
         return _clamp_rate(evidence, _probe_rate(evidence))
     middle, share = evidence.posterior.quantiles(0.5)[0], parameters.next_share
@@ -136,11 +137,33 @@ def _next_rate(evidence: Evidence) -> float:
     return _clamp_rate(evidence, min(evidence.posterior.quantiles(share)[0], parameters.max_jump * evidence.sustained))
 
 
-def _retry_rate(last: Step, parameters: SearchParameters) -> float:
-    """Return the rate after a trial that shows nothing: a lower one where batches were too long to complete six."""
-    rate = last.measurement.planned.rate
-    in_batches = last.measurement.batch_interval > 0
-    return parameters.shorter_batches * rate if last.verdict.why == TOO_SHORT and in_batches else rate
+def _rate_beside_other_work(evidence: Evidence, last: Step) -> float:
+    """Return the rate after a trial that other work made invalid, at which it hardly decides the next one.
+
+    That is one below all of these trials, where the system keeps up whatever else runs. Where this was sustained, it is
+    one so far beyond the capacity that other work does not explain the loss: such a trial shows the capacity.
+    """
+    parameters, sustained = evidence.parameters, evidence.sustained
+    explained = explainable_loss(last.measurement)
+    lowest = min(step.measurement.planned.rate for step in evidence.steps if step.verdict.cause == "other work")
+    below = parameters.below_disturbed * lowest
+    if sustained < below or explained > parameters.max_explained:
+        return below if below > sustained else parameters.below_disturbed * last.measurement.planned.rate
+    capacity = evidence.posterior.quantiles(0.5)[0] if evidence.estimates else sustained
+    return parameters.beyond_disturbed * capacity / (1 - explained)
+
+
+def _retry_rate(evidence: Evidence, last: Step) -> float:
+    """Return the rate after a trial that shows nothing.
+
+    A lower one where batches were too long to complete six, and where other work made two trials invalid at this rate.
+    """
+    rate, parameters = last.measurement.planned.rate, evidence.parameters
+    if last.verdict.why == TOO_SHORT and last.measurement.batch_interval > 0:
+        return parameters.shorter_batches * rate
+    disturbed = [step for step in evidence.steps[-2:] if step.verdict.cause == "other work"]
+    again = len(disturbed) > 1 and disturbed[0].measurement.planned.rate == rate
+    return parameters.far_below_disturbed * rate if again else rate
 
 
 def _probe_rate(evidence: Evidence) -> float:

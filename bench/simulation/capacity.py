@@ -6,6 +6,8 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from bench.analysis.foreign_work import LOSS_FACTOR
+
 TICK_S = 0.1
 HORIZON_S = 40_000.0
 Ticks = NDArray[np.float64]
@@ -20,6 +22,7 @@ COLD_SHARE = 0.6
 """Capacity of a system that has just started, as a share of the mean."""
 DRIFT_PERIOD_S = 1200.0
 """Period of a slow drift of the capacity."""
+CORES = 2
 _BLOCK, _CHUNK = 64, 1024
 
 
@@ -51,6 +54,10 @@ class Traits(Struct, frozen=True):
     """the generator's limit"""
     shared: float = 0.0
     """capacity that each message/s of the load costs, since the load generator uses the same cores"""
+    other_work: float = 0.0
+    """mean share of the machine that other work takes, more or less of it in each second"""
+    other_effect: float = 0.0
+    """part of the loss that this work explains which it does cause: 0 for a system that waits"""
     drift: float = 0.0
     """amplitude of a slow oscillation of the capacity, as a share of the mean"""
     poisson: bool = False
@@ -79,7 +86,9 @@ class Capacity:
 
     def __init__(self, traits: Traits, seed: int) -> None:
         self._traits = traits
-        self._noise_random, self._pause_random, self._mode_random = np.random.default_rng(seed).spawn(3)
+        randoms = np.random.default_rng(seed).spawn(4)
+        self._noise_random, self._pause_random, self._mode_random, self._other_random = randoms
+        self._other_work = np.empty(0)
         self._phase = float(np.random.default_rng([seed, 2]).uniform())
         self._noise = np.empty(0)
         self._last_noise: float | None = None
@@ -97,11 +106,30 @@ class Capacity:
             rates *= COLD_SHARE + (1 - COLD_SHARE) * age
         if traits.drift:
             rates *= 1 + traits.drift * np.sin(2 * np.pi * (ticks * TICK_S / DRIFT_PERIOD_S + self._phase))
+        if traits.other_work:
+            lost = traits.other_effect * LOSS_FACTOR * self._other_work_at(ticks)
+            rates *= np.maximum(1 - lost, MIN_CAPACITY)
         if traits.step_at < HORIZON_S:
             rates[ticks * TICK_S >= traits.step_at] *= traits.step_factor
         if traits.mode_dwell:
             rates[self._modes_at(ticks) == 1] *= traits.mode_factor
         return rates
+
+    def cpu_beside(self, first: int, count: int) -> dict[str, float]:
+        """Return the CPU account of `count` ticks from tick `first` on for `Measurement.cpu`; empty without any."""
+        if not self._traits.other_work:
+            return {}
+        seconds, share = count * TICK_S, float(self._other_work_at(np.arange(first, first + count)).mean())
+        account = dict.fromkeys(("framework", "source", "load", "harness", "steal"), 0.0)
+        return {**account, "seconds": seconds, "available": CORES * seconds, "busy": CORES * seconds * share}
+
+    def _other_work_at(self, ticks: NDArray[np.int_]) -> Ticks:
+        """Return the share of the machine that other work takes, with one value a second: bursts of random strength."""
+        seconds = ticks // round(1 / TICK_S)
+        while len(self._other_work) <= seconds[-1]:
+            drawn = self._other_random.exponential(self._traits.other_work, _CHUNK)
+            self._other_work = np.concatenate([self._other_work, np.minimum(drawn, 1.0)])
+        return np.asarray(self._other_work[seconds])
 
     def _noise_at(self, ticks: NDArray[np.int_]) -> Ticks:
         """Return 1 + a first-order autoregressive process, with one value a second."""

@@ -73,6 +73,11 @@ _PULL = replace(_SECOND, reader="pull", fixed_cost=0.4)
 _RECEIVER = replace(_SECOND, reader="receiver", fixed_cost=0.2)
 
 
+def _beside_other_work(traits: Traits, name: str, share: float, effect: float) -> SimulatedEngine:
+    name = f"{name}, {share:.0%} other work, effect {effect:.0%}"
+    return SimulatedEngine(name, replace(traits, other_work=share, other_effect=effect), budgets=(600.0,))
+
+
 def _of_five_seconds(name: str, traits: Traits) -> SimulatedEngine:
     fixed = 5 * traits.fixed_cost
     return SimulatedEngine(name, replace(traits, batch_interval=5.0, fixed_cost=fixed), budgets=LARGE_BATCH_BUDGETS)
@@ -86,6 +91,11 @@ ENGINES = (
     SimulatedEngine("noisy, pauses", replace(_CALM, noise=0.10, pause_gap=10.0)),
     SimulatedEngine("1 MB, quick at first", _QUICK, lowest=250.0, highest=1000.0, message_bytes=1_000_000),
     SimulatedEngine("shared CPU", replace(_CALM, shared=0.3), "continuous"),
+    *(
+        _beside_other_work(traits, name, share, effect)
+        for traits, name, share in ((_CALM, "continuous", 0.2), (_PULL, "pull 1 s", 0.05))
+        for effect in (0.0, 0.67)
+    ),
     SimulatedEngine("slow drift", replace(_CALM, drift=0.03), "continuous"),
     SimulatedEngine("Poisson, slow", replace(_CALM, poisson=True), lowest=10.0, highest=100.0, bound=2.0),
     SimulatedEngine("batch 1 s, counters", _SECOND, "counters"),

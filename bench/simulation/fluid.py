@@ -96,7 +96,9 @@ class Fluid:
         self._queue = self._queue if self._queue > MAX_DRAINED_QUEUE else 0.0
         counters = self._counters(planned, flow, begin, carried)
         measurement = measurement_of(planned, counters, interval, ended=ended, ticks=ticks)
-        measurement = replace(measurement, warm_s=(begin - self._started) * TICK_S)
+        settled = min(round(planned.settle / TICK_S), ticks - 1)
+        cpu = self._capacity.cpu_beside(begin + settled, ticks - settled)
+        measurement = replace(measurement, warm_s=(begin - self._started) * TICK_S, cpu=cpu)
         measurement = with_drain(measurement, empty=empty, purged=wait < drain)
         return self._faults.distort_totals(measurement, begin * TICK_S)
 

@@ -75,7 +75,9 @@ class MicroBatches:
         ticks = max(load, int(np.ceil(last / TICK_S)) + 1)
         counters = self._counters(planned, batches, load, ticks)
         measurement = measurement_of(planned, counters, interval, ended=ended, ticks=load)
-        measurement = replace(measurement, warm_s=(self.clock - self._started) * TICK_S)
+        settled = min(round(planned.settle / TICK_S), load - 1)
+        cpu = self._capacity.cpu_beside(self.clock + settled, load - settled)
+        measurement = replace(measurement, warm_s=(self.clock - self._started) * TICK_S, cpu=cpu)
         self.clock += ticks
         if self.traits.reports_batches:
             measurement = replace(measurement, batches=_columns(batches))

@@ -35,6 +35,20 @@ def test_what_other_work_may_have_caused_is_common_to_all_trials():
     assert high > 1110.0
 
 
+def test_work_that_takes_most_of_the_machine_may_hide_most_of_the_capacity():
+    """Where it explains a loss of 75 %, the capacity may be four times what was processed."""
+    high = interval(*[Reading("estimate", 1000.0, seconds=15.0, doubt=0.75)] * 5, prior=CapacityPrior(1.0, 1e6))[2]
+    assert high > 4000.0
+
+
+def test_a_batch_longer_than_its_interval_is_no_bound_without_its_fixed_cost():
+    """Batches with a fixed cost process more when they are large than what keeps the interval."""
+    bound = Reading("at least", 1000.0, ratio=1.5, seconds=60.0, beside="processed")
+    other = Reading("estimate", 400.0, 0.95, 60.0)
+    known = replace(PRIOR, fixed_share=0.6)
+    assert interval(bound, other, prior=known, batches=True)[0] < 450.0
+
+
 def test_sustained_trials_that_are_left_of_many_beside_other_work_are_one_bound():
     """At the capacity half of the trials are invalid; the others, sustained 1 or 2 % above it, do not exclude it."""
     others = [Reading("estimate", 1000.0, seconds=10.0)] * 2
