@@ -86,6 +86,8 @@ class CapacityPosterior(Struct, frozen=True, eq=False):
 
     thetas: Grid
     mass: Grid
+    masses: Grid
+    """the same for each part of the explainable loss that other work may have caused"""
     noise: float
     noise_likelihood: tuple[float, ...]
     """of each of SIGMAS, the highest 1: the trials' evidence without the prior of the noise"""
@@ -99,13 +101,23 @@ class CapacityPosterior(Struct, frozen=True, eq=False):
 
     def quantiles(self, *shares: float) -> tuple[float, ...]:
         """Return the capacities in messages/s below which the probability is each of `shares` (0 to 1)."""
-        cumulated = np.cumsum(self.mass)
-        return tuple(float(np.exp(np.interp(share * cumulated[-1], cumulated, self.thetas))) for share in shares)
+        return _quantiles(self.thetas, self.mass, shares)
 
     def interval(self, inflation: float) -> tuple[float, float, float]:
-        """Return (low, median, high): the 95 % interval, its half-widths of ln(rate) times `inflation`."""
-        low, middle, high = self.quantiles(0.025, 0.5, 0.975)
+        """Return (low, median, high): the 95 % interval, its half-widths of ln(rate) times `inflation`.
+
+        It holds whichever part of the explainable loss other work caused.
+        """
+        middle = self.quantiles(0.5)[0]
+        lows, highs = zip(*(_quantiles(self.thetas, mass, (0.025, 0.975)) for mass in self.masses), strict=True)
+        low, high = min(lows), max(highs)
         return middle * (low / middle) ** inflation, middle, middle * (high / middle) ** inflation
+
+
+def _quantiles(thetas: Grid, mass: Grid, shares: Sequence[float]) -> tuple[float, ...]:
+    """Return the capacities below which these shares of a mass over ln(capacity) are."""
+    cumulated = np.cumsum(mass)
+    return tuple(float(np.exp(np.interp(share * cumulated[-1], cumulated, thetas))) for share in shares)
 
 
 def capacity_posterior(prior: CapacityPrior, readings: Sequence[Reading], *, batches: bool) -> CapacityPosterior:
@@ -120,12 +132,12 @@ def capacity_posterior(prior: CapacityPrior, readings: Sequence[Reading], *, bat
     youngest = min((reading.age for reading in readings), default=0.0)
     warm_ups = [each for each in WARM_UPS_S if each == 0 or each > youngest]
     thetas = np.linspace(math.log(prior.lowest), math.log(prior.highest), COARSE_POINTS)
-    mass = _probabilities(thetas, prior, readings, shares, warm_ups).sum(axis=(0, 1, 2))
+    mass = _probabilities(thetas, prior, readings, shares, warm_ups).sum(axis=(0, 1, 2, 3))
     inside = np.flatnonzero(mass > NEGLIGIBLE * mass.max())
     low, high = thetas[max(0, inside[0] - 1)], thetas[min(len(thetas) - 1, inside[-1] + 1)]
     thetas = np.linspace(low, high, FINE_POINTS)
-    joint = _probabilities(thetas, prior, readings, shares, warm_ups)
-    joint = joint / joint.sum()
+    of_losses = _probabilities(thetas, prior, readings, shares, warm_ups)
+    joint = of_losses.sum(axis=0) / of_losses.sum()
     by_share, by_noise = joint.sum(axis=(0, 2, 3)), joint.sum(axis=(0, 1, 3))
     likelihood = by_noise / _noise_weights(prior)
     by_warm_up = joint.sum(axis=(1, 2, 3)) / _warm_up_weights(prior, warm_ups)
@@ -135,6 +147,7 @@ def capacity_posterior(prior: CapacityPrior, readings: Sequence[Reading], *, bat
     return CapacityPosterior(
         thetas,
         joint.sum(axis=(0, 1, 2)),
+        of_losses.sum(axis=(1, 2, 3)),
         noise=float((by_noise * SIGMAS).sum()),
         noise_likelihood=tuple(np.round(likelihood / likelihood.max(), 4).tolist()),
         warm_up_likelihood=tuple((of_warm_ups / by_warm_up.max()).round(4).tolist()),
@@ -147,7 +160,7 @@ def capacity_posterior(prior: CapacityPrior, readings: Sequence[Reading], *, bat
 def _probabilities(
     thetas: Grid, prior: CapacityPrior, readings: Sequence[Reading], shares: Grid, warm_ups: Sequence[float]
 ) -> Grid:
-    """Return probabilities of shape (warm-ups, fixed shares, noises, capacities), not normalised."""
+    """Return probabilities of shape (LOSS_SHARES or 1, warm-ups, fixed shares, noises, capacities), not normalised."""
     density = np.ones_like(thetas)
     if prior.centre is not None:
         density = np.exp(-0.5 * ((thetas - math.log(prior.centre)) / prior.sd) ** 2) + PRIOR_FLOOR
@@ -172,7 +185,7 @@ def _probabilities(
     )
     of_each = np.exp(stacked - stacked.max(axis=(1, 2, 3, 4), keepdims=True))
     of_each /= of_each.sum(axis=(1, 2, 3, 4), keepdims=True)
-    return np.asarray((of_each * np.reshape([weight for _, weight in losses], (-1, 1, 1, 1, 1))).sum(axis=0))
+    return np.asarray(of_each * np.reshape([weight for _, weight in losses], (-1, 1, 1, 1, 1)))
 
 
 def pool_noise(

@@ -75,7 +75,7 @@ _RECEIVER = replace(_SECOND, reader="receiver", fixed_cost=0.2)
 
 def _beside_other_work(traits: Traits, name: str, share: float, effect: float) -> SimulatedEngine:
     name = f"{name}, {share:.0%} other work, effect {effect:.0%}"
-    return SimulatedEngine(name, replace(traits, other_work=share, other_effect=effect), budgets=(600.0,))
+    return SimulatedEngine(name, replace(traits, other_work=share, other_effect=effect), budgets=(300.0,))
 
 
 def _of_five_seconds(name: str, traits: Traits) -> SimulatedEngine:
