@@ -47,6 +47,7 @@ def openssl(*arguments: object) -> str:
 def test_a_new_address_gets_a_new_certificate(run_role: RunRole, tmp_path: Path) -> None:
     """A second run changes nothing, and a run with another address creates a certificate for it."""
     assert run_role(certificates_address="10.0.0.1") > 0
+    assert (tmp_path / "host" / "host.key").read_text().startswith("-----BEGIN PRIVATE KEY-----")  # as Kafka reads it
     assert run_role(certificates_address="10.0.0.1") == 0
     assert run_role(certificates_address="10.0.0.2") > 0
     assert "IP Address:10.0.0.2" in openssl(
