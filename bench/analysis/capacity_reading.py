@@ -125,13 +125,14 @@ def read_capacity(
     reading = _read(measurement, verdict, stability)
     if reading is None:
         return None
-    doubt = verdict.explained
-    if verdict.word == "sustained" and reading.kind == "estimate":
-        doubt = explainable_loss(measurement)
-        if doubt > MAX_DOUBT:
-            return replace(_as_bound(reading), age=age)
-    beside = reading.kind == "at least" and explainable_loss(measurement) > 0
-    return replace(reading, age=age, doubt=doubt, beside="sustained" if beside else "")
+    if verdict.word != "sustained":
+        return replace(reading, age=age, doubt=verdict.explained)
+    explained = explainable_loss(measurement)
+    if reading.kind == "at least":
+        return replace(reading, age=age, beside="sustained" if explained else "")
+    if explained > MAX_DOUBT:
+        return replace(_as_bound(reading), age=age)
+    return replace(reading, age=age, doubt=explained)
 
 
 def _as_bound(reading: Reading) -> Reading:
@@ -181,7 +182,7 @@ def without_light_batches(readings: Sequence[Reading]) -> list[Reading]:
     ]
 
 
-def merge_disturbed(readings: Sequence[Reading]) -> list[Reading]:
+def merge_beside_other_work(readings: Sequence[Reading]) -> list[Reading]:
     """Return readings with one lower bound of each kind in place of all those beside other work.
 
     A system that works all the time processes its capacity, less what other work takes. That it did so in many trials

@@ -8,7 +8,7 @@ from bench.analysis.capacity_reading import (
     Reading,
     is_breach,
     is_of_backlog,
-    merge_disturbed,
+    merge_beside_other_work,
     read_capacity,
     without_light_batches,
 )
@@ -69,9 +69,9 @@ class Evidence:
         """
         settled = self._settled
         if any(reading.near for reading in settled):
-            return merge_disturbed(without_light_batches(settled))
+            return merge_beside_other_work(without_light_batches(settled))
         rough = [bound_of(reading, self.parameters) for reading in self._unsettled]
-        return merge_disturbed(without_light_batches([*settled, *rough]))
+        return merge_beside_other_work(without_light_batches([*settled, *rough]))
 
     @property
     def is_starved(self) -> bool:

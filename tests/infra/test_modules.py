@@ -12,6 +12,7 @@ from types import ModuleType
 import pytest
 
 from bench.services.java import java
+from bench.telemetry.jvm_gc import gc_seconds
 
 ANSIBLE = Path(__file__).parents[2] / "infra" / "ansible"
 LOCK = Path(__file__).parents[2] / "bench" / "services" / "jars.lock"
@@ -131,9 +132,13 @@ def test_the_pauses_of_a_jvm_are_read_by_root_and_no_other_file_is(tmp_path: Pat
             assert jvm.stdout is not None
             assert "ready\n" in iter(jvm.stdout.readline, "")  # after what the JVM says of its options
             assert metrics.gc_seconds(jvm.pid) > 0
+            assert metrics.gc_seconds(jvm.pid) <= gc_seconds(jvm.pid)  # as the harness reads them a moment later
         finally:
             jvm.kill()
     assert metrics.gc_seconds(os.getpid()) is None
+    endless = metrics.PROLOGUE.pack(metrics.COUNTERS_MAGIC, 1, 2, 0, 0, 0, 0, 0, metrics.PROLOGUE.size, 2**31 - 1)
+    with pytest.raises(ValueError, match="no file of a JVM"):
+        list(metrics.read_counters(endless + bytes(metrics.ENTRY.size)))
     (link := tmp_path / "link").symlink_to(program)
     for wrong in (link, tmp_path):
         with pytest.raises((OSError, ValueError)):

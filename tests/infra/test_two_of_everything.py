@@ -90,6 +90,18 @@ while len(parts) < 3 and time.monotonic() < deadline:  # a broker may hear of th
 print(sorted(sorted(part.replicas) for part in parts.values()))
 """
 )
+WITHOUT_GC = """
+import sys, time
+from bench.telemetry.node_exporter import read_metrics
+from bench.telemetry.site_hosts import host_counters
+deadline, missing = time.monotonic() + 60, set(sys.argv[1:])
+while missing and time.monotonic() < deadline:  # the collector runs every 15 s
+    jvms = {host: host_counters(read_metrics(host + ":9100")).gc for host in missing}
+    missing = {host for host, names in jvms.items() if not any(name.startswith("kafka ") for name in names)}
+    time.sleep(1)
+print(sorted(missing))
+"""
+"""Python, for load-1: prints the addresses of hosts whose exporter does not serve the pauses of Kafka's JVM."""
 OPEN_CLIENT = (
     "from confluent_kafka.admin import AdminClient;"
     " AdminClient({'bootstrap.servers': '172.30.99.11:9092'}).list_topics(timeout=5)"
@@ -138,10 +150,11 @@ def changed(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:
 
 @pytest.mark.usefixtures("before")
 def test_site_yml_installs_all_services(play_site: Play, running_units: RunningUnits, run_python: RunPython) -> None:
-    """Every service runs, none as root, and Kafka keeps three replicas of each partition."""
+    """Every service runs, none as root, Kafka keeps three replicas of each partition, and its JVMs are measured."""
     play_site("site.yml")
     assert running_units() == UNITS
     assert run_python(CREATE_TOPIC) == "[[1, 2, 3], [1, 2, 3], [1, 2, 3]]"
+    assert run_python(WITHOUT_GC, *HOSTS.values()) == "[]"
 
 
 def test_check_mode_finds_nothing_to_change(play_site: Play) -> None:

@@ -5,7 +5,7 @@ import math
 import pytest
 from msgspec.structs import replace
 
-from bench.analysis.capacity_reading import Reading, merge_disturbed
+from bench.analysis.capacity_reading import Reading, merge_beside_other_work
 from bench.search.posterior import COLD_WEIGHTS, WARM_UPS_S, CapacityPrior, capacity_posterior, pool_warm_ups
 
 PRIOR = CapacityPrior(1.0, 1e6, 1000.0, 0.5)
@@ -54,7 +54,7 @@ def test_sustained_trials_that_are_left_of_many_beside_other_work_are_one_bound(
     others = [Reading("estimate", 1000.0, seconds=10.0)] * 2
     left = [Reading("at least", rate, seconds=10.0, beside="sustained") for rate in (1010.0, 1020.0)] * 5
     invalid = [Reading("at least", 990.0, seconds=10.0, beside="processed")] * 10
-    low, _, high = interval(*merge_disturbed([*others, *left, *invalid]))
+    low, _, high = interval(*merge_beside_other_work([*others, *left, *invalid]))
     assert low < 1000.0 < high
     assert interval(*others, *left, *invalid)[0] > 1000.0
 

@@ -60,8 +60,12 @@ def service_metrics(record: dict[str, str]) -> list[str]:
 
 def pids_of(group: str) -> list[int]:
     """Return the processes of a service's control group, such as the executors that a worker has started."""
-    members = [root / group.lstrip("/") / "cgroup.procs" for root in CONTROL_GROUPS if group.strip("/")]
-    return [int(pid) for pid in next((path.read_text().split() for path in members if path.exists()), [])]
+    for root in CONTROL_GROUPS if group.strip("/") else ():
+        try:
+            return [int(pid) for pid in (root / group.lstrip("/") / "cgroup.procs").read_text().split()]
+        except OSError:  # the other version, or the service has ended
+            continue
+    return []
 
 
 def gc_seconds(pid: int) -> float | None:
@@ -96,6 +100,8 @@ def read_counters(content: bytes) -> Iterator[tuple[str, int]]:
         return
     for _ in range(count):
         length, name_at, vector, kind, _, _, _, data_at = ENTRY.unpack_from(content, position)
+        if length < ENTRY.size:
+            raise ValueError("this is no file of a JVM")
         if kind == LONG and vector == 0:
             end = content.index(b"\0", position + name_at)
             yield (
