@@ -16,8 +16,6 @@ from pathlib import Path
 
 SERVICES = Path("/etc/stream-bench/services")
 """Folder with one JSON file for each installed service, written by the role `service`."""
-CONTROL_GROUPS = (Path("/sys/fs/cgroup"), Path("/sys/fs/cgroup/systemd"))
-"""Where the control groups of systemd are, in version 2 and version 1."""
 COUNTERS_MAGIC, MAX_COUNTERS_BYTES = b"\xca\xfe\xc0\xc0", 2**20
 PROLOGUE, ENTRY, LONG = struct.Struct("<4sBBBBiiqii"), struct.Struct("<iiiBBBBi"), ord("J")
 """Layout of the counters that a JVM keeps in a file for jstat (hsperfdata 2, little-endian)."""
@@ -38,7 +36,7 @@ def main() -> None:
 def service_metrics(record: dict[str, str]) -> list[str]:
     """Return the metrics of one service: whether it runs, its version, its limit of open files, its JVMs' pauses."""
     name = record["name"]
-    asked = ["--property=MainPID,ControlGroup,ExecMainStartTimestamp", "--timestamp=unix"]
+    asked = ["--property=MainPID,ExecMainStartTimestamp", "--timestamp=unix"]
     shown = run(["systemctl", "show", *asked, f"{name}.service"]).splitlines()
     state = dict(line.split("=", 1) for line in shown if "=" in line)
     pid = state.get("MainPID", "0")
@@ -51,21 +49,24 @@ def service_metrics(record: dict[str, str]) -> list[str]:
         files = next(line.split()[3] for line in limits.read_text().splitlines() if line.startswith("Max open files"))
         lines.append(f'stream_bench_files{{name="{name}"}} {files}')
         lines.append(f'stream_bench_files_wanted{{name="{name}"}} {record["nofile"]}')
-    for jvm in pids_of(state.get("ControlGroup", "")):
+    for jvm in pids_of(f"{name}.service"):
         paused = gc_seconds(jvm)
         if paused is not None:
             lines.append(f'stream_bench_gc_seconds_total{{name="{name}",pid="{jvm}"}} {paused:.4f}')
     return lines
 
 
-def pids_of(group: str) -> list[int]:
-    """Return the processes of a service's control group, such as the executors that a worker has started."""
-    for root in CONTROL_GROUPS if group.strip("/") else ():
+def pids_of(unit: str) -> list[int]:
+    """Return the processes in the control group of a unit, such as the executors that a worker has started."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cgroup"):
         try:
-            return [int(pid) for pid in (root / group.lstrip("/") / "cgroup.procs").read_text().split()]
-        except OSError:  # the other version, or the service has ended
+            groups = path.read_text().splitlines()
+        except OSError:  # it has ended
             continue
-    return []
+        if any(unit in group.split("/") for group in groups):
+            found.append(int(path.parent.name))
+    return found
 
 
 def gc_seconds(pid: int) -> float | None:
