@@ -2,6 +2,7 @@
 
 import contextlib
 import socket
+from collections.abc import Callable
 from threading import Event, Lock, Thread
 
 from msgspec import Struct
@@ -36,14 +37,21 @@ class ReportConnection:
     Args:
         address: of the server.
         at_once: whether reports are sent when they are added: nothing is unsent if the process is killed after that.
+        flush: returns the reports of work that waits for more; called by the thread, before it sends.
     """
 
-    def __init__(self, address: ReportAddress, *, at_once: bool = False) -> None:
+    def __init__(
+        self,
+        address: ReportAddress,
+        *,
+        at_once: bool = False,
+        flush: Callable[[], list[ProcessingReport]] = list,
+    ) -> None:
         sock = socket.create_connection((address.host, address.port), timeout=_TIMEOUT_S)
         self._channel: Channel[Ready] = Channel(sock, Ready)
         self._channel.send(ReportHello(address.secret))
         self._channel.send(Ready())
-        self._at_once = at_once
+        self._at_once, self._flush = at_once, flush
         self._reports: list[ProcessingReport] = []
         self._lock, self._closed = Lock(), Event()
         self._sender = Thread(target=self._send_regularly, daemon=True, name="reports")
@@ -73,9 +81,10 @@ class ReportConnection:
             self._send(self._take())
 
     def _take(self) -> list[ProcessingReport]:
+        flushed = self._flush()
         with self._lock:
             reports, self._reports = self._reports, []
-        return reports
+        return reports + flushed
 
     def _send(self, reports: list[ProcessingReport]) -> None:
         for report in merge_reports(reports):

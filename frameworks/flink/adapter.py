@@ -18,7 +18,14 @@ from bench.workload.delivery_counts import ProcessingReport
 from bench.workload.processing import MessageProcessor, report_events
 from frameworks.flink.cluster import EmbeddedFlinkCluster, SiteFlinkCluster, cluster_of, slots_of
 from frameworks.flink.commands import SubmitJob, Submitted, Work
-from frameworks.flink.conf import MAX_LINE_BYTES, FlinkSettings, job_conf, max_messages, source_options
+from frameworks.flink.conf import (
+    MAX_LINE_BYTES,
+    FlinkSettings,
+    gathered_messages,
+    job_conf,
+    max_messages,
+    source_options,
+)
 from frameworks.flink.installation import job_jars
 from frameworks.flink.rest import ENDED, FlinkRest, JobStatus
 from frameworks.flink.scaling import JobScaling
@@ -84,7 +91,7 @@ class FlinkFramework:
                 modules=str(cluster.modules or ""),
                 conf=job_conf(settings, cell, parallelism=1 if elastic else slots, python=cluster.python),
                 source=source_options(settings, endpoint, max_messages(settings, cell)),
-                work=Work(work, reports.address, at_once=elastic),
+                work=Work(work, reports.address, at_once=elastic, gathered=1 if elastic else gathered_messages(cell)),
             )
             job = _submit(command, cluster, env)
             opening.callback(_end_job, job, cluster)

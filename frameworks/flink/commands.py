@@ -20,6 +20,8 @@ class Work(Struct, frozen=True):
     at_once: bool = False
     """whether a report is sent before Flink gets the results, so that no checkpoint has messages that are not reported
     """
+    gathered: int = 1
+    """messages that a function which gets them one by one processes at once"""
 
 
 class SubmitJob(Struct, frozen=True, tag="submit_job"):

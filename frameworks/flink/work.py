@@ -10,6 +10,7 @@ from pyflink.datastream import FlatMapFunction
 from pyflink.table.udf import ScalarFunction
 
 from frameworks.flink.commands import Work
+from frameworks.flink.gathered_work import GatheredWork
 from frameworks.report_connection import ReportConnection
 
 
@@ -42,7 +43,7 @@ class PandasWork(ScalarFunction):  # type: ignore[misc]  # PyFlink is not instal
 
 
 class MessageWork(FlatMapFunction):  # type: ignore[misc]
-    """A function of the DataStream API: processes one message after the other, and returns nothing."""
+    """A function of the DataStream API: takes one message after the other, and returns nothing."""
 
     def __init__(self, work: Work) -> None:
         self._given = msgspec.json.encode(work)
@@ -50,13 +51,17 @@ class MessageWork(FlatMapFunction):  # type: ignore[misc]
     def open(self, runtime_context: Any) -> None:  # noqa: ARG002  PyFlink's signature
         """Connect to the harness."""
         given = msgspec.json.decode(self._given, type=Work)
-        self._work, self._reports = given.work, ReportConnection(given.reports, at_once=given.at_once)
+        self._work = GatheredWork(given.work.process, given.gathered)
+        self._reports = ReportConnection(given.reports, at_once=given.at_once, flush=self._work.flush_waiting)
 
     def flat_map(self, value: str) -> list[int]:
-        """Process a message, which PyFlink gives as a text of Latin-1."""
-        self._reports.add(self._work.process([value.encode("latin-1", "replace")]))
+        """Take a message, which PyFlink gives as a text of Latin-1."""
+        reports = self._work.add(value.encode("latin-1", "replace"))
+        if reports:
+            self._reports.add(reports)
         return []
 
     def close(self) -> None:
         """Report the rest."""
+        self._reports.add(self._work.flush())
         self._reports.close()
