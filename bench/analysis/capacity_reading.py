@@ -74,7 +74,7 @@ class Reading(Struct, frozen=True):
     beside: Literal["", "processed", "sustained"] = ""
     """of a lower bound beside other work that explains a loss: whether this was processed, or sustained"""
     tries: int = 1
-    """of a lower bound: of how many trials it is the highest"""
+    """of a lower bound: how many trials could have been sustained in its place"""
 
     @property
     def near(self) -> bool:
@@ -176,10 +176,13 @@ def without_light_batches(readings: Sequence[Reading]) -> list[Reading]:
     """Return readings in which light batches show no capacity if any shows that batches are not the limit."""
     if not any(reading.starved for reading in readings):
         return list(readings)
-    return [
-        replace(each, kind="at least", ratio=1.0) if each.kind == "estimate" and each.ratio < IDLE_RATIO else each
-        for each in readings
-    ]
+    return [_as_sustained(each) if each.kind != "at most" and each.ratio < IDLE_RATIO else each for each in readings]
+
+
+def _as_sustained(reading: Reading) -> Reading:
+    """Return the lower bound that the rate of light batches is; of those beside other work one is left in the end."""
+    beside = reading.beside or ("sustained" if reading.doubt else "")
+    return replace(reading, kind="at least", ratio=1.0, doubt=0.0, beside=beside)
 
 
 def merge_beside_other_work(readings: Sequence[Reading]) -> list[Reading]:

@@ -1,8 +1,9 @@
 """Work other than ours in the window of a trial, and the loss that it may have caused.
 
 Foreign work is the CPU time of this machine that went neither to the system, the load generator and the harness nor to
-the kernel's threads, and the time that a hypervisor stole, here or on a host of the site. It never makes a sustained
-rate doubtful, only an overload that it could explain.
+the kernel's threads, and the time that a hypervisor stole, here or on a host of the site. It never changes the verdict
+of a sustained trial, only of an overload that it could explain. How much less a sustained trial shows beside it is in
+bench.analysis.capacity_reading.
 """
 
 from msgspec import Struct

@@ -5,6 +5,7 @@ from functools import cached_property
 from statistics import median
 
 from bench.analysis.capacity_reading import (
+    MAX_DOUBT,
     Reading,
     is_breach,
     is_of_backlog,
@@ -227,12 +228,14 @@ class Evidence:
     def _is_scattered(self, readings: list[Reading]) -> bool:
         """Return True if long trials differ by far more than the noise within them: the capacity changes slowly.
 
-        Not after a death: a framework that was started again is slow at first.
+        Not after a death: a framework that was started again is slow at first. Not beside much other work, which
+        changes what is left of the capacity.
         """
         parameters = self.parameters
         spreads = [each.spread for each in readings if each.spread is not None]
         long = sum(each.seconds >= parameters.long_trial for each in readings)
-        if self.deaths or long < parameters.min_long_trials or not spreads:
+        disturbed = any(each.beside == "processed" or each.doubt > MAX_DOUBT for each in readings)
+        if self.deaths or disturbed or long < parameters.min_long_trials or not spreads:
             return False
         noise = self.posterior.noise
         return noise > max(parameters.max_noise, parameters.max_noise_ratio * median(spreads))

@@ -21,7 +21,8 @@ class SearchParameters(Struct, frozen=True):
     shorter_batches: float = 0.7
     """factor on the rate after a trial in which too few batches were completed to judge it"""
     below_disturbed: float = 0.9
-    """the same below all trials that other work made invalid: sustained trials count whatever else runs"""
+    """the same below all trials that other work made invalid, or below the last one where that was sustained: sustained
+    trials count whatever else runs"""
     far_below_disturbed: float = 0.5
     """the same after two such trials at one rate while nothing is known"""
     beyond_disturbed: float = 1.3

@@ -48,8 +48,8 @@ LENIENCE = 0.5
 """Shift of a lower bound in standard deviations: at the capacity itself 7 of 10 trials are sustained."""
 LOSS_SHARES, LOSS_WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0), (0.3, 0.13, 0.14, 0.13, 0.3)
 """Part of the loss that other work explains which it did cause, and its weight. It is one for all trials of a cell:
-work that takes nothing from a system that waits takes nothing in each of them. The weights are those of the posterior,
-too: the trials that are left beside other work are no fair sample, and do not show which part it is."""
+work that takes nothing from a system that waits takes nothing in each of them. No trial changes the weights: the trials
+that are left beside other work are no fair sample, and do not show which part it is."""
 LOSS_SHARE_SD = 0.15
 """Standard deviation of this part between the trials of a cell."""
 OUTLIER_DENSITY = 0.02
@@ -125,7 +125,7 @@ def capacity_posterior(prior: CapacityPrior, readings: Sequence[Reading], *, bat
 
     Args:
         prior: The prior.
-        readings: One for each trial, in their order.
+        readings: Of the trials; those of several trials beside other work are merged.
         batches: True for a system that works in batches, whose fixed share is unknown.
     """
     shares = FIXED_SHARES if batches and any(each.ratio != 1 for each in readings) else (FIXED_SHARES[:1])

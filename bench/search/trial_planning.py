@@ -138,19 +138,23 @@ def _next_rate(evidence: Evidence) -> float:
 
 
 def _rate_beside_other_work(evidence: Evidence, last: Step) -> float:
-    """Return the rate after a trial that other work made invalid, at which it hardly decides the next one.
+    """Return the rate after a trial that other work made invalid, at which other work hardly affects the next verdict.
 
     That is one below all of these trials, where the system keeps up whatever else runs. Where this was sustained, it is
-    one so far beyond the capacity that other work does not explain the loss: such a trial shows the capacity.
+    one so far beyond the capacity that other work does not explain the loss: such a trial shows the capacity. Where
+    that is not possible, it is one below the last trial.
     """
     parameters, sustained = evidence.parameters, evidence.sustained
     explained = explainable_loss(last.measurement)
     lowest = min(step.measurement.planned.rate for step in evidence.steps if step.verdict.cause == "other work")
-    below = parameters.below_disturbed * lowest
-    if sustained < below or explained > parameters.max_explained:
-        return below if below > sustained else parameters.below_disturbed * last.measurement.planned.rate
+    if sustained < parameters.below_disturbed * lowest:
+        return parameters.below_disturbed * lowest
+    lower = parameters.below_disturbed * last.measurement.planned.rate
+    if explained > parameters.max_explained:
+        return lower
     capacity = evidence.posterior.quantiles(0.5)[0] if evidence.estimates else sustained
-    return parameters.beyond_disturbed * capacity / (1 - explained)
+    beyond = parameters.beyond_disturbed * capacity / (1 - explained)
+    return beyond if beyond <= evidence.highest and _window(evidence, beyond) is not None else lower
 
 
 def _retry_rate(evidence: Evidence, last: Step) -> float:

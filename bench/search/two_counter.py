@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from bench.analysis.bounds import infer_limit
 from bench.analysis.capacity_reading import Reading, is_of_backlog
 from bench.analysis.first_result import latency_of
+from bench.analysis.foreign_work import explainable_loss
 from bench.analysis.stability import Stability, assess_stability
 from bench.analysis.verdict import GENERATOR_LATE, Verdict
 from bench.model.measurement import Batches, Measurement, PlannedTrial, Result, Series
@@ -172,10 +173,18 @@ class TwoCounter:
         return without_valid_trial(result, verdicts[-1] if verdicts else Verdict("invalid", "nothing was read"))
 
     def _lower_bound(self) -> float:
-        """Return the lower end of a one-sided interval around the highest sustained rate."""
+        """Return the lower end of a one-sided interval around the highest sustained rate.
+
+        Of the trials beside other work the longest one counts: the overloaded ones among them are invalid, so that how
+        many were sustained shows nothing.
+        """
         top = self.evidence.sustained
-        planned = [step.measurement.planned for step in self.evidence.sustained_steps]
-        seconds = sum(each.window for each in planned if each.rate >= 0.999 * top)
+        measured = [step.measurement for step in self.evidence.sustained_steps]
+        windows = [
+            (each.planned.window, explainable_loss(each)) for each in measured if each.planned.rate >= 0.999 * top
+        ]
+        beside = max((window for window, explained in windows if explained), default=0.0)
+        seconds = beside + sum(window for window, explained in windows if not explained)
         return top * math.exp(-Z * self.parameters.typical_noise / math.sqrt(max(seconds, 1.0)))
 
     def _best_step(self, result: Result) -> Step | None:

@@ -73,9 +73,11 @@ _PULL = replace(_SECOND, reader="pull", fixed_cost=0.4)
 _RECEIVER = replace(_SECOND, reader="receiver", fixed_cost=0.2)
 
 
-def _beside_other_work(traits: Traits, name: str, share: float, effect: float) -> SimulatedEngine:
+def _beside_other_work(
+    traits: Traits, name: str, share: float, effect: float, bound: float | None = None
+) -> SimulatedEngine:
     name = f"{name}, {share:.0%} other work, effect {effect:.0%}"
-    return SimulatedEngine(name, replace(traits, other_work=share, other_effect=effect), budgets=(300.0,))
+    return SimulatedEngine(name, replace(traits, other_work=share, other_effect=effect), budgets=(300.0,), bound=bound)
 
 
 def _of_five_seconds(name: str, traits: Traits) -> SimulatedEngine:
@@ -96,6 +98,7 @@ ENGINES = (
         for traits, name, share in ((_CALM, "continuous", 0.2), (_PULL, "pull 1 s", 0.05))
         for effect in (0.0, 0.67)
     ),
+    _beside_other_work(_CALM, "continuous, near its bound", 0.2, 0.0, bound=1.05),
     SimulatedEngine("slow drift", replace(_CALM, drift=0.03), "continuous"),
     SimulatedEngine("Poisson, slow", replace(_CALM, poisson=True), lowest=10.0, highest=100.0, bound=2.0),
     SimulatedEngine("batch 1 s, counters", _SECOND, "counters"),

@@ -20,8 +20,8 @@ VOLUMES = {
 VIRTUAL_DEVICES = ("lo", "veth", "docker", "br-", "virbr", "dm-", "md", "loop", "zram")
 """How the names of devices begin whose bytes cross another device, too, or none."""
 MIN_COVERED_SHARE = 2 / 3
-"""The hosts read the counters of their JVMs every few seconds. Garbage collection between two of these readings counts
-if this share of the time between them lies in the window, and if they cover this share of the window."""
+"""The hosts read the counters of their JVMs every 15 s as installed. Garbage collection between two of these readings
+counts if this share of the time between them lies in the window, and if they cover this share of the window."""
 
 
 class HostCounters(Struct, frozen=True):
@@ -83,9 +83,14 @@ def usage_between(begin: HostCounters, end: HostCounters) -> dict[str, float]:
 
 
 def _gc_seconds(begin: HostCounters, end: HostCounters) -> float | None:
-    """Return the pauses of all JVMs in the window, in the proportion of the readings that cover it; None if none do."""
+    """Return the pauses of all JVMs in the window, in the proportion of the readings that cover it.
+
+    None if none do, and where a JVM ended: its last pauses are not known.
+    """
     window, between, covered = end.at - begin.at, end.collected - begin.collected, end.collected - begin.at
     if not end.gc or not begin.collected or between <= 0 or covered < MIN_COVERED_SHARE * max(between, window):
+        return None
+    if begin.gc.keys() - end.gc.keys():
         return None
     paused = sum(max(0.0, total - begin.gc.get(jvm, 0.0)) for jvm, total in end.gc.items())
     return paused * window / between

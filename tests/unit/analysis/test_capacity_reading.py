@@ -98,6 +98,19 @@ def test_what_a_receiver_takes_in_is_its_capacity_where_batches_have_time_left()
     assert (bound.kind, bound.log_capacity(0.4)) == ("at least", math.log(sustained.rate))
 
 
+def test_light_batches_beside_other_work_are_one_bound_where_a_receiver_is_the_limit():
+    """They have time left, with or without other work: their rate is all that they show."""
+    starved = replace(RECEIVER, intake=0.3)
+    overloaded, sustained = (reading_at(share * starved.truth, starved) for share in (1.4, 0.9))
+    doubtful = replace(sustained, doubt=0.1)
+    processed = replace(sustained, kind="at least", beside="processed")
+    bounds = without_light_batches([sustained, doubtful, processed, overloaded])[:3]
+    assert {(each.kind, each.log_capacity(0.4), each.doubt) for each in bounds} == {
+        ("at least", math.log(sustained.rate), 0.0)
+    }
+    assert [each.beside for each in bounds] == ["", "sustained", "processed"]
+
+
 def test_the_counter_of_stretching_batches_shows_the_same_capacity():
     """Without reported batches the distance of completed batches is the time that they take."""
     reading = reading_at(1.2 * PULL.truth, replace(PULL, reports_batches=False), window=60.0)

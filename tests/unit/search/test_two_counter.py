@@ -364,6 +364,28 @@ def test_after_trials_beside_other_work_the_rate_leaves_the_capacity():
     assert search.next_trial().rate > 900.0 / (1 - explained)
 
 
+def disturbed_at_990(case):
+    """Return a search after an overloaded trial, a sustained one at 900/s and an invalid one beside other work."""
+    search, system = TwoCounter(case.problem), Fluid(case.traits, Faults(), 1)
+    for rate in (1300.0, 900.0):
+        measured = system.run_trial(PlannedTrial(0, rate, 0.5, 3.0, "search"), 30.0)
+        search = search.after(measured, judge(measured, Rules()))
+    measured = system.run_trial(PlannedTrial(2, 990.0, 0.5, 6.0, "search"), 30.0)
+    measured = replace(measured, cpu={"available": 100.0, "busy": 21.0, "steal": 0.0})
+    verdict = Verdict("invalid", "other work took 20% of this machine", cause="other work")
+    return search.after(measured, verdict)
+
+
+@pytest.mark.parametrize(
+    "limits", [{"bound": 1.0}, {"highest": 1400.0}, {"budget": 19.0}], ids=["hard bound", "highest", "time"]
+)
+def test_a_rate_beyond_doubt_that_is_not_possible_is_not_planned(limits):
+    """Near the highest rate each trial would be explained again; without the time for it the search would end."""
+    free, limited = (disturbed_at_990(Case("shared", CALM, **more)) for more in ({}, limits))
+    assert free.next_trial().rate > 2500.0
+    assert limited.next_trial().rate == pytest.approx(0.9 * 990.0)
+
+
 def test_a_search_without_a_trial_has_no_rate():
     """The budget may be too small for any."""
     result = TwoCounter(Case("none", CALM, budget=0.5).problem).result()

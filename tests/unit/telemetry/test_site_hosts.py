@@ -95,5 +95,6 @@ def test_garbage_collection_counts_where_the_readings_cover_the_window() -> None
         replace(begin, at=20.0, collected=18.0 - 15.0, gc=new),
         replace(begin, at=20.0, collected=12.0, gc=new),
         replace(begin, at=65.0, collected=63.0, gc={}),
+        replace(begin, at=65.0, collected=63.0, gc={"spark-worker 9": 0.5}),  # the other one ended
     ):
         assert "gc_seconds" not in usage_between(begin, end)
