@@ -76,6 +76,8 @@ class SearchParameters(Struct, frozen=True):
     min_readings: int = 2
     confirmation_budget: float = 120.0
     """budget from which on a trial at the lower end of the interval confirms it"""
+    longest_confirmation: float = 40.0
+    """longest window of that trial"""
     confirmed_share: float = 0.1
     """quantile of the posterior up to which a sustained rate is called confirmed"""
     max_share_sd: float = 0.15

@@ -36,7 +36,9 @@ def _plan_confirmation(evidence: Evidence) -> PlannedTrial | None:
     if budget < parameters.confirmation_budget or confirmed >= 0.98 * low or tried:
         return None
     rate = _clamp_rate(evidence, low)
-    return _plan(evidence, rate, _window(evidence, rate), "confirm")
+    window, shortest = _window(evidence, rate), _shortest_window(evidence, _settle(evidence, rate))
+    confirming = None if window is None else min(window, max(shortest, parameters.longest_confirmation))
+    return _plan(evidence, rate, confirming, "confirm")
 
 
 def _plan(evidence: Evidence, rate: float, window: float | None, purpose: Purpose) -> PlannedTrial | None:
