@@ -90,7 +90,7 @@ class SearchParameters(Struct, frozen=True):
     """standard deviations by which a trial must differ from the posterior's median to contradict it"""
     contrary_sds: float = 3.0
     """standard deviations of their difference by which a sustained and an overloaded trial contradict each other"""
-    max_contrary_excess: float = 0.2
+    max_contrary_excess: float = 0.3
     """largest ln(offered / processed rate) of an overloaded trial that can contradict a sustained one: farther beyond
     its capacity a system may collapse"""
     max_contradictions: int = 2
