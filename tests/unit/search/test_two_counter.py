@@ -339,12 +339,13 @@ def test_the_interval_holds_the_capacity_whatever_other_work_took(taken, seed):
 def test_bursts_of_other_work_widen_the_interval_and_do_not_move_it(case, seed):
     """Of the kit's engines beside other work, which takes nothing from them or two thirds of what it may.
 
-    How often an interval holds the capacity is a criterion of the kit; here it misses it by little.
+    How often an interval holds the capacity is a criterion of the kit; here it misses it by little. Near a hard bound
+    there may be no rate that other work does not explain.
     """
     outcome = run_search(case.draw_case(seed), seed, TwoCounter)
-    assert outcome.result.status == "measured"
+    assert outcome.result.status in (("lower-bound", "measured") if case.engine.bound else ("measured",))
     assert outcome.result.low_hz < 1.05 * outcome.truth
-    assert outcome.result.high_hz > outcome.truth / 1.05
+    assert (outcome.result.high_hz or math.inf) > outcome.truth / 1.05
 
 
 def test_after_trials_beside_other_work_the_rate_leaves_the_capacity():
