@@ -4,6 +4,7 @@ The site's, or a JobManager and a TaskManager of the harness's own, as child pro
 """
 
 import shutil
+import time
 from collections.abc import Mapping
 from itertools import count
 from pathlib import Path
@@ -28,6 +29,8 @@ from frameworks.flink.site import FLINK_SITE, FlinkSite
 
 START_TIMEOUT_S = 120.0
 """For each of the two processes; usually 5 s, and 25 s on a busy machine."""
+SLOTS_TIMEOUT_S, _POLL_INTERVAL_S = 30.0, 0.5
+"""For the free task slots of a site's cluster: after a restart TaskManagers come one after the other."""
 OPEN_PORTS = "Flink: while a job runs, Apache Beam has ports for its Python workers open on every interface"
 _JAVA_OPTIONS = "env.java.opts.all"
 _NUMBERS = count(1)
@@ -93,9 +96,20 @@ class SiteFlinkCluster:
             _write_files(self._folder, flink_home(env.cache), {})
             _pack_modules(self._folder)
         self.modules: Path | None = self._folder / _MODULES
-        free = self.rest.overview().slots_available
-        if free < slots:
-            raise PluginError("flink", "open", f"{site.rest} has {free} task slots free, and {slots} are needed")
+        self._wait_for_slots(slots, env)
+
+    def _wait_for_slots(self, slots: int, env: RunEnvironment) -> None:
+        """Wait for so many free task slots. Raises PluginError where there are fewer after SLOTS_TIMEOUT_S."""
+        deadline, noted = time.monotonic() + SLOTS_TIMEOUT_S, False
+        while (free := self.rest.overview().slots_available) < slots:
+            if time.monotonic() > deadline:
+                raise PluginError(
+                    "flink", "open", f"{self.rest.address} has {free} task slots free, and {slots} are needed"
+                )
+            if not noted:
+                env.note(f"Flink: {free} of {slots} task slots are free; waiting for the others")
+            noted = True
+            time.sleep(_POLL_INTERVAL_S)
 
     def alive(self) -> bool:
         """Return True: a cell after this one may use it, too."""
