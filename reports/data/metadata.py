@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from bench.analysis.foreign_work import account_cpu, foreign_share
 from bench.config.scenario import Scenario
 from bench.model.cell import Cell
 from bench.model.measurement import Measurement
@@ -46,6 +47,7 @@ def describe_subject(run_data: RunData) -> Pairs:
         ("Measured", f"{finished} of {len(run_data.cells)} cells, {len(measurements)} trials, {spent}"),
         ("Started", run_data.record.started),
         *_describe_time(run_data.record.started, measurements),
+        *_describe_other_work(measurements),
     ]
 
 
@@ -91,6 +93,17 @@ def _describe_time(started: str, measurements: Sequence[Measurement]) -> Pairs:
         return []
     windows = sum(measurement.window_s for measurement in measurements if measurement.planned.purpose != "warm-up")
     return [("Time", f"{seconds_text(round(wall))}, of which {windows / wall:.0%} measured")] if wall >= windows else []
+
+
+def _describe_other_work(measurements: Sequence[Measurement]) -> Pairs:
+    """Return which share of a machine other work and its hypervisor took while trials were measured, if it is known."""
+    known = [(foreign_share(each), each.window_s) for each in measurements if account_cpu(each)]
+    seconds = sum(window for _, window in known)
+    if not seconds:
+        return []
+    mean = sum(share * window for share, window in known) / seconds
+    took = f"took {mean:.1%} of a machine on average, {max(known)[0]:.0%} in one trial"
+    return [("Other work", f"{took}; the more it takes, the wider intervals are")]
 
 
 def _describe_load(scenario: Scenario) -> str:
