@@ -14,10 +14,10 @@ from tests.campaign.subjects import SUBJECTS
 pytestmark = [pytest.mark.campaign, pytest.mark.timeout(900)]
 SEED, KNOWN = 1, [subject for subject in SUBJECTS if subject.name == "known"]
 MAX_FAULTS = 6
-"""Of each attempt, so that the slice takes less than five minutes."""
+"""Of each attempt, so that the slice takes less than four minutes."""
 ATTEMPTS = [
     replace(attempt, faults=attempt.faults[:MAX_FAULTS])
-    for attempt in islice(plan_attempts(SEED, KNOWN, is_root=True), 6)
+    for attempt in islice(plan_attempts(SEED, KNOWN, is_root=True), 4)
     if disks.can_mount() or all(fault.kind not in ("disk full", "read only") for fault in attempt.faults)
 ]  # fmt: skip
 

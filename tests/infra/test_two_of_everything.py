@@ -2,7 +2,7 @@
 
 Three brokers of Kafka, one Pulsar, two workers of Spark and of HarmonicIO, and two load hosts with two processes each;
 one host has somebody else's Kafka. They need root and tests/hosts.sh. The tests build on each other: each one continues
-where the previous one has ended. Those of check mode, of a second worker and of an upgrade may be left out.
+where the previous one has ended.
 """
 
 import ast
@@ -201,24 +201,37 @@ def test_a_client_without_a_password_is_refused(hosts: Hosts) -> None:
     assert hosts("exec", "load-1", "/opt/stream-bench/venv/bin/python", "-c", OPEN_CLIENT).returncode != 0
 
 
-def test_a_second_worker_doubles_the_rate(hosts: Hosts, newest_cells: NewestCells) -> None:
+def test_a_second_worker_doubles_the_rate(hosts: Hosts, rate_of_workers: Callable[[int], dict[str, Any]]) -> None:
     """Two Spark workers on hosts with a CPU limit sustain twice the rate of one, within a tenth and the intervals."""
     for host in ("node-1", "node-2"):
         assert hosts("limit", host, WORKER_CPUS).returncode == 0
-    results = {}
-    for workers in (1, 2):
-        site = f"/var/lib/stream-bench/site-{workers}.yaml"
-        only = f"sed -e /^load:/d -e 's/^  cores: 2$/  cores: {workers}/' /etc/stream-bench/site.yaml > {site}"
-        changes = " ".join(f"--set '{one}'" for one in CPU_BOUND)
-        run = f"bench run scenarios/site-smoke.yaml --site {site} {changes}"
-        done = hosts("exec", "load-1", "sh", "-c", f"{only} && {run}")
-        assert done.returncode == 0, done.stdout + done.stderr
-        (results[workers],) = newest_cells()
+    results = {workers: rate_of_workers(workers) for workers in (1, 2)}
     for host in ("node-1", "node-2"):
         assert hosts("limit", host, "2").returncode == 0
     print(results)  # noqa: T201  the rates, for the record of the run
     assert {cell["status"] for cell in results.values()} == {"measured"}
     assert results[2]["high_hz"] >= 0.9 * 2 * results[1]["low_hz"]
+
+
+@pytest.fixture
+def rate_of_workers(hosts: Hosts, newest_cells: NewestCells) -> Callable[[int], dict[str, Any]]:
+    """Measure a cell with some of the workers; again where other work of this machine left no estimate."""
+
+    def measure(workers: int) -> dict[str, Any]:
+        site = f"/var/lib/stream-bench/site-{workers}.yaml"
+        only = f"sed -e /^load:/d -e 's/^  cores: 2$/  cores: {workers}/' /etc/stream-bench/site.yaml > {site}"
+        changes = " ".join(f"--set '{one}'" for one in CPU_BOUND)
+        run = f"bench run scenarios/site-smoke.yaml --site {site} {changes}"
+        cell: dict[str, Any] = {}
+        for _ in range(3):
+            done = hosts("exec", "load-1", "sh", "-c", f"{only} && {run}")
+            assert done.returncode in (0, 4), done.stdout + done.stderr
+            (cell,) = newest_cells()
+            if cell["status"] == "measured":
+                break
+        return cell
+
+    return measure
 
 
 def test_upgrade_yml_replaces_one_broker_after_the_other(
