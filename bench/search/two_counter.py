@@ -130,8 +130,9 @@ class TwoCounter:
             return self._invalid(result) if self.steps else replace(result, reason="no trial within the budget")
         if self._end == "highest rate" or (evidence.overloaded == math.inf and not evidence.estimates):
             reason = "budget" if not self._end else ("generator" if evidence.generator_limited else "highest")
-            rates = {"estimate_hz": evidence.sustained, "low_hz": self._lower_bound()}
-            return replace(result, status="lower-bound", reason=reason, confirmed_hz=evidence.sustained, **rates)
+            low = self._lower_bound()
+            rates = {"estimate_hz": evidence.sustained, "low_hz": low, "confirmed_hz": self._confirmed_bound(low)}
+            return replace(result, status="lower-bound", reason=reason, **rates)
         low, middle, high = evidence.interval
         if self.problem.bound_hz is not None:
             high = min(high, max(middle, self.problem.bound_hz))
@@ -179,13 +180,26 @@ class TwoCounter:
         many were sustained shows nothing.
         """
         top = self.evidence.sustained
-        measured = [step.measurement for step in self.evidence.sustained_steps]
-        windows = [
-            (each.planned.window, explainable_loss(each)) for each in measured if each.planned.rate >= 0.999 * top
-        ]
+        windows = self._highest_windows()
         beside = max((window for window, explained in windows if explained), default=0.0)
         seconds = beside + sum(window for window, explained in windows if not explained)
         return top * math.exp(-Z * self.parameters.typical_noise / math.sqrt(max(seconds, 1.0)))
+
+    def _highest_windows(self) -> list[tuple[float, float]]:
+        """Return the windows at the highest sustained rate in seconds, each with the loss that other work explains."""
+        measured = [step.measurement for step in self.evidence.sustained_steps]
+        top = self.evidence.sustained
+        return [(each.planned.window, explainable_loss(each)) for each in measured if each.planned.rate >= 0.999 * top]
+
+    def _confirmed_bound(self, low: float) -> float | None:
+        """Return the highest sustained rate; that up to the lower end of its interval where it was beside other work.
+
+        None without one.
+        """
+        if all(not explained for _, explained in self._highest_windows()):
+            return self.evidence.sustained
+        rates = [step.measurement.planned.rate for step in self.evidence.sustained_steps]
+        return max((rate for rate in rates if rate <= low), default=None)
 
     def _best_step(self, result: Result) -> Step | None:
         """Return the sustained trial behind the result: at the confirmed rate, else the one of the highest rate."""

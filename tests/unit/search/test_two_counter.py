@@ -335,17 +335,18 @@ def test_the_interval_holds_the_capacity_whatever_other_work_took(taken, seed):
 @pytest.mark.parametrize(
     "case", [each for each in ENGINE_CASES if "other work" in each.name], ids=lambda each: each.name
 )
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [*range(3), 11])
 def test_bursts_of_other_work_widen_the_interval_and_do_not_move_it(case, seed):
     """Of the kit's engines beside other work, which takes nothing from them or two thirds of what it may.
 
     How often an interval holds the capacity is a criterion of the kit; here it misses it by little. Near a hard bound
-    there may be no rate that other work does not explain.
+    there may be no rate that other work does not explain; the confirmed one is one of the bound's interval then.
     """
-    outcome = run_search(case.draw_case(seed), seed, TwoCounter)
-    assert outcome.result.status in (("lower-bound", "measured") if case.engine.bound else ("measured",))
-    assert outcome.result.low_hz < 1.05 * outcome.truth
-    assert (outcome.result.high_hz or math.inf) > outcome.truth / 1.05
+    result = (outcome := run_search(case.draw_case(seed), seed, TwoCounter)).result
+    assert result.status in (("lower-bound", "measured") if case.engine.bound else ("measured",))
+    assert result.status == "measured" or (result.confirmed_hz or 0.0) <= result.low_hz
+    assert result.low_hz < 1.05 * outcome.truth
+    assert (result.high_hz or math.inf) > outcome.truth / 1.05
 
 
 def test_after_trials_beside_other_work_the_rate_leaves_the_capacity():
