@@ -90,6 +90,14 @@ def test_controllers_may_have_hosts_of_their_own(configurations: Configurations)
     assert "advertised.listeners" not in nodes["c1"]
 
 
+def test_ipv6_addresses_have_brackets(configurations: Configurations) -> None:
+    """Those of listeners, and those of the voters."""
+    node = configurations({"kafka": ["b1"]}, b1={"site_address": "fd00::1"})["b1"]
+    assert node["listeners"] == "CLIENTS://[fd00::1]:9092,CONTROLLER://[fd00::1]:9093"
+    assert node["advertised.listeners"] == "CLIENTS://[fd00::1]:9092"
+    assert node["controller.quorum.voters"] == "1@[fd00::1]:9093"
+
+
 def test_messages_may_lie_on_several_disks(configurations: Configurations) -> None:
     """Kafka places partitions on them in turn."""
     nodes = configurations({"kafka": ["b1"]}, b1={"kafka_data_folders": ["/disk1/kafka", "/disk2/kafka"]})

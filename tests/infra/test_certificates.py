@@ -49,10 +49,10 @@ def test_a_new_address_gets_a_new_certificate(run_role: RunRole, tmp_path: Path)
     assert run_role(certificates_address="10.0.0.1") > 0
     assert (tmp_path / "host" / "host.key").read_text().startswith("-----BEGIN PRIVATE KEY-----")  # as Kafka reads it
     assert run_role(certificates_address="10.0.0.1") == 0
-    assert run_role(certificates_address="10.0.0.2") > 0
-    assert "IP Address:10.0.0.2" in openssl(
-        "x509", "-noout", "-ext", "subjectAltName", "-in", tmp_path / "host" / "host.crt"
-    )
+    assert run_role(certificates_address="fd00::2") > 0
+    assert run_role(certificates_address="fd00::2") == 0
+    names = openssl("x509", "-noout", "-ext", "subjectAltName", "-in", tmp_path / "host" / "host.crt")
+    assert "IP Address:FD00:0:0:0:0:0:0:2, DNS:host-1" in names
 
 
 def test_certificates_that_expire_soon_are_renewed(run_role: RunRole, tmp_path: Path) -> None:

@@ -170,3 +170,19 @@ def test_other_sizes_of_memory_are_rejected(text: str) -> None:
     """The message has the value."""
     with pytest.raises(ValueError, match="is not a size of memory"):
         load_module("filter_plugins/megabytes.py").megabytes(text)
+
+
+@pytest.mark.parametrize(
+    ("host", "rest", "text"),
+    [
+        ("b1", [9092], "b1:9092"),
+        ("10.0.0.1", ["9092"], "10.0.0.1:9092"),
+        ("fd00::1", [9092], "[fd00::1]:9092"),
+        ("fd00::1", ["/srv/stream"], "[fd00::1]:/srv/stream"),
+        ("fd00::1", [], "[fd00::1]"),
+        ("b1", [], "b1"),
+    ],
+)
+def test_an_endpoint_has_an_ipv6_address_in_brackets(host: str, rest: list[int | str], text: str) -> None:
+    """Names and IPv4 addresses have none."""
+    assert load_module("filter_plugins/endpoint.py").endpoint(host, *rest) == text

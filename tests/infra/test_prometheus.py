@@ -26,10 +26,10 @@ COLLECTORS = {
 
 @pytest.fixture
 def configuration(play: Callable[..., Any], tmp_path: Path) -> Path:
-    """Return the configuration that the role's template makes for two hosts, the second with a port of its own."""
+    """Return the configuration of two hosts, the second with a port of its own and an IPv6 address."""
     defaults = yaml.safe_load((ROLES / "prometheus" / "defaults" / "main.yml").read_text())
     local = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable, "site_name": "lab"}
-    hosts = {"b-1": {"site_address": "10.0.0.1"}, "m-1": {"ansible_host": "10.0.0.2", "node_exporter_port": 19100}}
+    hosts = {"b-1": {"site_address": "10.0.0.1"}, "m-1": {"ansible_host": "fd00::2", "node_exporter_port": 19100}}
     template = {"src": str(ROLES / "prometheus/templates/prometheus.yml.j2"), "dest": str(tmp_path / "prometheus.yml")}
     playbook = [{"hosts": "m-1", "gather_facts": False, "tasks": [{"ansible.builtin.template": template}]}]
     (tmp_path / "hosts.json").write_text(json.dumps({"all": {"vars": {**defaults, **local}, "hosts": hosts}}))
@@ -42,7 +42,7 @@ def test_prometheus_reads_each_host(configuration: Path) -> None:
     """At the address and port of its node exporter, and with its name."""
     (job,) = yaml.safe_load(configuration.read_text())["scrape_configs"]
     targets = {target["labels"]["host"]: target["targets"] for target in job["static_configs"]}
-    assert targets == {"b-1": ["10.0.0.1:9100"], "m-1": ["10.0.0.2:19100"]}
+    assert targets == {"b-1": ["10.0.0.1:9100"], "m-1": ["[fd00::2]:19100"]}
 
 
 def test_prometheus_accepts_its_configuration(configuration: Path) -> None:

@@ -62,7 +62,7 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="the role needs root t
 def write_site_file(play: Play, tmp_path: Path) -> Callable[..., Any]:
     """Return a function that runs the role with the given inventory variables and returns the playbook's result."""
 
-    def run(*, expect_failure: bool = False, **variables: Any) -> Any:
+    def run(*, expect_failure: bool = False, subnet: str = "10.0.0.", **variables: Any) -> Any:
         names = sorted({host for hosts in GROUPS.values() for host in hosts})
         inventory_variables = {
             "site_name": "lab",
@@ -75,7 +75,7 @@ def write_site_file(play: Play, tmp_path: Path) -> Callable[..., Any]:
             "ansible_python_interpreter": sys.executable,
             **variables,
         }
-        hosts = {name: {"site_address": f"10.0.0.{number}"} for number, name in enumerate(names, 1)}
+        hosts = {name: {"site_address": f"{subnet}{number}"} for number, name in enumerate(names, 1)}
         children = {group: {"hosts": {name: {} for name in members}} for group, members in GROUPS.items()}
         inventory, playbook = tmp_path / "hosts.json", tmp_path / "playbook.yml"
         inventory.write_text(json.dumps({"all": {"vars": inventory_variables, "hosts": hosts, "children": children}}))
@@ -106,6 +106,25 @@ def test_the_site_file_has_a_section_for_every_group(write_site_file: Callable[.
     services = {"spark-worker": "4.2.0", "flink-taskmanager": "2.3.0", "harmonicio-worker": "0.1.0"}
     assert site.hosts["f-2"].services == services
     assert write_site_file().changed == {"l-1": 0}
+
+
+def test_ipv6_addresses_have_brackets(
+    write_site_file: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At all endpoints, in URLs, and where this machine listens."""
+    monkeypatch.setitem(GROUPS, "load_workers", ["l-2"])
+    monkeypatch.delitem(GROUPS, "pulsar")
+    write_site_file(subnet="fd00::", load_generator_processes=1)
+    site = read_site_file(tmp_path / "site.yaml")
+    spark, harmonicio, flink = (site.sections[name] for name in ("spark", "harmonicio", "flink"))
+    assert site.sections["kafka"].bootstrap == "[fd00::1]:9092"
+    assert (spark.master, spark.driver_host) == ("spark://[fd00::2]:7077", "[fd00::4]")
+    assert (harmonicio.master, harmonicio.listen) == ("[fd00::2]:8090", "[fd00::4]:7215")
+    assert (flink.rest, flink.listen) == ("[fd00::2]:8083", "[fd00::4]:7214")
+    assert site.sections["tcp"] == TcpSite("[fd00::4]:7200", load_hosts=("[fd00::5]:7200",))
+    assert site.load is not None
+    assert site.load.listen == "[fd00::4]:5557"
+    assert site.hosts["b-1"].probes == "[fd00::1]:9100"
 
 
 def test_load_workers_get_an_address_of_their_host_for_each_process(
