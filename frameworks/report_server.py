@@ -12,6 +12,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from bench.config.address import Address
 from bench.errors import SiteError
 from bench.services.ports import LOOPBACK
 from bench.system.ipc import Inbox, Ready
@@ -33,10 +34,11 @@ class ReportServer:
     """
 
     def __init__(self, host: str = LOOPBACK, port: int = 0, *, key: str = "listen", restarts: bool = False) -> None:
+        listen = Address(host, port)
         try:
-            self._listener = socket.create_server((host, port), backlog=64)
+            self._listener = socket.create_server(listen, family=listen.family, backlog=64)
         except OSError as problem:
-            raise SiteError(f"site.{key}: cannot listen at {host}:{port}: {problem.strerror}") from problem
+            raise SiteError(f"site.{key}: cannot listen at {listen}: {problem.strerror}") from problem
         self.address = ReportAddress(host, int(self._listener.getsockname()[1]), token_hex(16))
         self._restarts = restarts
         self._inboxes: list[Inbox[Any]] = []

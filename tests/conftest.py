@@ -3,6 +3,7 @@
 import logging
 import os
 import signal
+import socket
 import sys
 import threading
 from collections.abc import Iterator
@@ -48,6 +49,16 @@ def pytest_configure(config: pytest.Config) -> None:
     signal.signal(
         signal.SIGINT, signal.default_int_handler
     )  # a shell that runs the tests in its background ignores it, for us too
+
+
+@pytest.fixture
+def ipv6_address() -> str:
+    """An address of this machine, [::1]:port, at which nobody listens; a machine without IPv6 has none."""
+    try:
+        with socket.create_server(("::1", 0), family=socket.AF_INET6) as server:
+            return f"[::1]:{server.getsockname()[1]}"
+    except OSError as problem:
+        pytest.skip(f"no IPv6 on this machine: {problem}")
 
 
 @pytest.fixture(scope="session")

@@ -1,13 +1,17 @@
 """Network addresses, host:port, as site files and endpoints have them."""
 
+import socket
 from typing import Annotated, NamedTuple
 
 from msgspec import Meta
 
 _PORT = "(6553[0-5]|655[0-2][0-9]|65[0-4][0-9]{2}|6[0-4][0-9]{3}|[1-5][0-9]{4}|[1-9][0-9]{0,3})"
-PATTERN = r"(\[[0-9a-fA-F:]+\]|[^\s,:/\[\]]+):" + _PORT
+_HOST = r"(\[[0-9a-fA-F:]+\]|[^\s,:/\[\]]+)"
+PATTERN = f"{_HOST}:{_PORT}"
 HostPort = Annotated[str, Meta(pattern=rf"^{PATTERN}$(?!\n)", description="host:port")]
 """The type of a field that holds an address."""
+Host = Annotated[str, Meta(pattern=rf"^{_HOST}$(?!\n)", description="a host, an IPv6 address in brackets")]
+"""The type of a field that holds an address without its port."""
 
 
 class Address(NamedTuple):
@@ -26,6 +30,11 @@ class Address(NamedTuple):
         """
         host, _, port = text.rpartition(":")
         return cls(host.strip("[]"), int(port))
+
+    @property
+    def family(self) -> socket.AddressFamily:
+        """Return the family of a socket that listens there."""
+        return socket.AF_INET6 if ":" in self.host else socket.AF_INET
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"

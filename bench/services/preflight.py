@@ -72,7 +72,8 @@ def _readable(path: str) -> bool:
 
 def _listen_error(address: str) -> str | None:
     try:
-        socket.create_server(Address.parse(address)).close()
+        listen = Address.parse(address)
+        socket.create_server(listen, family=listen.family).close()
     except (OSError, ValueError, OverflowError) as problem:
         return f"cannot listen at {address} ({getattr(problem, 'strerror', None) or problem})"
     return None

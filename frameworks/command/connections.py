@@ -50,7 +50,7 @@ class Connections:
         self._token, self._refusals = token, _Refusals()
         self._selector = selectors.DefaultSelector()
         try:
-            self._listener = socket.create_server(listen, backlog=64)
+            self._listener = socket.create_server(listen, family=listen.family, backlog=64)
         except (OSError, OverflowError) as problem:
             raise ServiceError(f"settings.command.listen: cannot listen at {listen}: {problem}") from problem
         self._listener.settimeout(0)

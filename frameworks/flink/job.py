@@ -42,13 +42,12 @@ def _submit(channel: Channel[SubmitJob], command: SubmitJob) -> None:
 def _remote_environment(command: SubmitJob) -> StreamExecutionEnvironment:
     """Return the environment of a job for the cluster; `get_execution_environment` would start one in this client."""
     gateway, conf = get_gateway(), Configuration()
-    for key, value in command.conf.items():
+    host, _, port = command.rest.rpartition(":")  # Flink makes a URL of it: an IPv6 address keeps its brackets
+    remote = {"execution.target": "remote", "execution.attached": "true", "rest.address": host, "rest.port": port}
+    for key, value in {**command.conf, **remote}.items():
         conf.set_string(key, value)
-    host, port = Address.parse(command.rest)
-    environments = gateway.jvm.org.apache.flink.streaming.api.environment.StreamExecutionEnvironment
-    no_jars = gateway.new_array(gateway.jvm.String, 0)
-    made = environments.createRemoteEnvironment(host, port, conf._j_configuration, no_jars)  # noqa: SLF001  there is no other way
-    environment = StreamExecutionEnvironment(made)
+    environments = gateway.jvm.org.apache.flink.streaming.api.environment
+    environment = StreamExecutionEnvironment(environments.StreamExecutionEnvironment(conf._j_configuration))  # noqa: SLF001  there is no other way
     environment.add_jars(*(Path(jar).as_uri() for jar in command.jars))  # to this client, too
     if command.modules:
         environment.add_python_file(command.modules)

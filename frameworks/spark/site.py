@@ -5,6 +5,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
+from bench.config.address import Host
 from bench.plugins.site_section import ExternalService, SiteSection
 
 MasterUrl = Annotated[
@@ -21,7 +22,7 @@ class SparkSite(Struct, frozen=True, forbid_unknown_fields=True):
     """A Spark that exists already."""
 
     master: MasterUrl
-    driver_host: str | None = None
+    driver_host: Host | None = None
     """The address under which Spark's executors reach this machine."""
     conf: Mapping[str, str] = {}
     """Spark settings that this cluster needs, such as ports that its firewall allows, or an executor's memory."""

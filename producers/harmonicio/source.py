@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 from msgspec import Struct
 
+from bench.config.address import Address
 from bench.model.cell import Cell
 from bench.plugins.environment import RunEnvironment
 from bench.plugins.protocols import Endpoint
@@ -65,7 +66,7 @@ class StreamSource:
             "elsewhere": HARMONICIO_SITE.read(env.site) is not None,
         }
         name = f"stream-{token_hex(4)}"  # never used before: a master may have a queue of an earlier run
-        return Endpoint("stream", f"{reach.data_host}:{reach.data_port}", name, ordered=False, client=client)
+        return Endpoint("stream", str(Address(reach.data_host, reach.data_port)), name, ordered=False, client=client)
 
     def reset(self) -> None:
         """Do nothing: a trial leaves nothing behind."""

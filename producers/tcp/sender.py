@@ -184,7 +184,8 @@ def _listen(addresses: Sequence[str]) -> socket.socket:
     refusals: list[str] = []
     for address in addresses:
         try:
-            return socket.create_server(Address.parse(address), backlog=8)
+            listen = Address.parse(address)
+            return socket.create_server(listen, family=listen.family, backlog=8)
         except OSError as problem:
             refusals.append(f"{address}: {str(problem.strerror).partition(' (')[0]}")  # Python adds the address
     raise SiteError(f"tcp cannot listen at {', '.join(refusals)}")

@@ -78,10 +78,10 @@ def _free_addresses(host: str, port: int, count: int) -> list[str]:
     free: list[str] = []
     with ExitStack() as probes:
         for number in range(count):
-            wanted = port + number if port else 0
+            wanted = Address(host, port + number if port else 0)
             try:
-                probe = probes.enter_context(socket.create_server((host, wanted)))
+                probe = probes.enter_context(socket.create_server(wanted, family=wanted.family))
             except OSError as problem:
-                raise SiteError(f"tcp cannot listen at {host}:{wanted}: {problem.strerror}") from problem
-            free.append(f"{host}:{probe.getsockname()[1]}")
+                raise SiteError(f"tcp cannot listen at {wanted}: {problem.strerror}") from problem
+            free.append(str(Address(host, probe.getsockname()[1])))
     return free

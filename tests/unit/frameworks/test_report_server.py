@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from msgspec.structs import replace
 
+from bench.config.address import Address
 from bench.errors import SiteError
 from bench.workload.delivery_counts import ProcessingReport, SequenceSums
 from frameworks.report_connection import ReportConnection
@@ -72,6 +73,15 @@ def test_garbage_is_refused(server: ReportServer, caplog: pytest.LogCaptureFixtu
     wait_until(lambda: server.ready() == 1)
     connection.close()
     assert len(caplog.records) == 1
+
+
+def test_workers_report_over_ipv6(ipv6_address: str) -> None:
+    """The server listens at the address, and a worker connects to it."""
+    server = ReportServer(*Address.parse(ipv6_address))
+    connection = ReportConnection(server.address)
+    wait_until(lambda: server.ready() == 1)
+    connection.close()
+    server.close()
 
 
 def test_an_address_that_is_taken_is_told(server: ReportServer) -> None:

@@ -4,6 +4,7 @@ import socket
 
 import pytest
 
+from bench.config.address import Address
 from bench.services import preflight
 
 
@@ -27,6 +28,14 @@ def test_an_address_where_nobody_listens_can_be_listened_at_but_not_reached(list
         free = f"127.0.0.1:{server.getsockname()[1]}"
     assert isinstance(preflight.connection_error(free), ConnectionRefusedError)
     assert preflight.unavailable_addresses({"listen": free}) == []
+
+
+def test_an_ipv6_address_can_be_listened_at(ipv6_address):
+    """As one of IPv4, until somebody listens there."""
+    assert preflight.unavailable_addresses({"listen": ipv6_address}) == []
+    with socket.create_server(Address.parse(ipv6_address), family=socket.AF_INET6):
+        assert preflight.connection_error(ipv6_address) is None
+        assert preflight.unavailable_addresses({"listen": ipv6_address}) != []
 
 
 def test_an_address_of_another_machine_cannot_be_listened_at():

@@ -146,6 +146,13 @@ def test_a_connection_that_ends_makes_no_noise(port: Connections, caplog: pytest
     assert caplog.messages == []
 
 
+def test_programs_connect_over_ipv6(ipv6_address: str) -> None:
+    """The address that they get is the one at which the port listens."""
+    with Connections(Address.parse(ipv6_address), TOKEN) as port, connect(port, TOKEN + b"\n" + b"a" * 64):
+        assert port.address == ipv6_address
+        assert len(receive(port, 1)) == 1
+
+
 def test_an_address_of_somebody_else_is_an_error(port: Connections) -> None:
     """The line names the setting and the address."""
     with pytest.raises(ServiceError, match=rf"settings\.command\.listen: cannot listen at {port.address}"):

@@ -4,12 +4,14 @@ import socket
 from types import SimpleNamespace
 from typing import cast
 
+from bench.config.address import Address
 from bench.config.site import LoadHosts, Site
 from bench.model.cell import Cell
 from bench.plugins import registry
 from bench.plugins.environment import RunEnvironment
 from bench.plugins.split_source import open_endpoint
 from bench.services.ports import LOOPBACK, free_ports
+from producers.tcp.sender import TcpSender
 from producers.tcp.site import TcpSite
 
 
@@ -32,6 +34,18 @@ def test_tcp_listens_where_the_site_says(env: RunEnvironment, unused_address: st
     cell, site = Cell("spark", "tcp", 1000, 0.0), Site(sections={"tcp": TcpSite(unused_address)})
     assert registry.make_source("tcp", {}).open(cell, on_site(site)).address == unused_address
     assert registry.make_source("tcp", {}).open(cell, env).address.startswith("127.0.0.1:")
+
+
+def test_tcp_serves_readers_over_ipv6(ipv6_address: str) -> None:
+    """The endpoint has the address as the site file writes it, and the sender listens there."""
+    cell, site = Cell("spark", "tcp", 1000, 0.0), Site(sections={"tcp": TcpSite(ipv6_address)})
+    endpoint = registry.make_source("tcp", {}).open(cell, on_site(site))
+    assert endpoint.address == ipv6_address
+    sender = TcpSender(endpoint)
+    with socket.create_connection(Address.parse(endpoint.address)) as reader:
+        assert sender.send([b"a message"]) == 1
+        assert reader.recv(100) == b"a message\n"
+    sender.close()
 
 
 def test_several_tcp_senders_take_the_ports_that_follow() -> None:
