@@ -10,7 +10,7 @@ from typing import Any
 
 VARIABLES = {
     "site_name": "a name of letters, digits, dots and dashes",
-    "site_networks": "a list of networks such as 10.0.0.0/24",
+    "site_networks": "a list of networks such as 10.0.0.0/24 or fd00::/64",
     "site_address": "an address or name at which the other hosts reach this one",
     "site_secured": "true or false",
     "site_secrets": "a folder on the controller",
@@ -57,7 +57,7 @@ def variable_errors(groups: Mapping[str, Sequence[str]], hostvars: Mapping[str, 
         One message for each error, with what was found and what is allowed; an empty list if there is none.
     """
     hosts = {str(host): hostvars[host] for host in groups.get("all", [])}
-    return [*_check_variables(hosts), *_check_addresses(hosts)]
+    return [*_check_variables(hosts), *_check_addresses(hosts, groups.get("pulsar", []))]
 
 
 def _check_variables(hosts: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
@@ -82,9 +82,7 @@ def _check_host_variables(variables: Mapping[str, Any]) -> Iterator[str]:
             yield f"{name}: found {'nothing' if value is None else repr(value)}; allowed: {allowed}"
     yield from _invalid_secrets(variables)
     for network in _networks(variables):
-        if network.version != 4:
-            yield f"site_networks: found {str(network)!r}, which is IPv6; allowed: IPv4 networks"
-        elif network.prefixlen == 0:
+        if network.prefixlen == 0:
             yield (
                 f"site_networks: found {str(network)!r}, which is the whole internet;"
                 " name the networks of the site's hosts"
@@ -128,22 +126,34 @@ def _is_secret(value: Any, min_characters: int) -> bool:
     return is_plain and len(text) >= min_characters
 
 
-def _check_addresses(hosts: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+def _check_addresses(hosts: Mapping[str, Mapping[str, Any]], pulsar: Sequence[str]) -> Iterator[str]:
     taken: dict[str, str] = {}
     for host, variables in sorted(hosts.items()):
         address = str(variables.get("site_address") or variables.get("ansible_host") or host)
-        if address in taken:
-            yield (
-                f"host {host}: has the same address {address} as host {taken[address]}; give each host its own address"
-            )
-        taken.setdefault(address, host)
-        number, networks = _address(address), [network for network in _networks(variables) if network.version == 4]
+        number, networks = _address(address), _networks(variables)
+        owner = taken.setdefault(str(number or address), host)
+        if owner != host:
+            yield f"host {host}: has the same address {address} as host {owner}; give each host its own address"
         if len(hosts) > 1 and (address == "localhost" or (number and number.is_loopback)):
             yield f"host {host}: site_address is {address}, which other hosts cannot reach"
-        elif number and number.version != 4:
-            yield f"host {host}: its address {address} is IPv6; allowed: an IPv4 address"
+        elif ":" in address and (refusal := _ipv6_refusal(address, number, is_pulsar=host in pulsar)):
+            yield f"host {host}: {refusal}"
         elif number and networks and not any(number in network for network in networks):
             yield f"host {host}: its address {address} is in none of site_networks ({', '.join(map(str, networks))})"
+
+
+def _ipv6_refusal(address: str, number: Any, *, is_pulsar: bool) -> str:
+    """Return why no service can have an address with a colon; an empty text if it can."""
+    if number is None:
+        return f"found the address {address}; allowed: an address without brackets and port, or a name"
+    if number.is_link_local:
+        return f"its address {address} is link-local, which URLs cannot name; use another one"
+    if is_pulsar:
+        return (
+            f"its address {address} is IPv6, which Pulsar's BookKeeper cannot read (apache/bookkeeper, issue 1513);"
+            " set site_address to a name of the host"
+        )
+    return ""
 
 
 def _networks(variables: Mapping[str, Any]) -> list[ipaddress.IPv4Network | ipaddress.IPv6Network]:
