@@ -44,7 +44,7 @@ def resources(**by_kind: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]
 
 
 def server(name: str, address: str, *groups: str, site: str = "lab", outside: str = "") -> dict[str, Any]:
-    addresses = [{"addr": address, "version": 4, "OS-EXT-IPS:type": "fixed"}]
+    addresses = [{"addr": address, "version": 6 if ":" in address else 4, "OS-EXT-IPS:type": "fixed"}]
     addresses += [{"addr": outside, "version": 4, "OS-EXT-IPS:type": "floating"}] if outside else []
     metadata = {"stream_bench_site": site, "stream_bench_groups": "+".join(groups)}
     return {
@@ -197,12 +197,13 @@ def preflight_rules() -> ModuleType:
         {},
         {"image": "3", "external_network": "4", "kind": {"flavor": "1"}},
         {"external_network": "", "network": "lab-net"},
+        {"network": "six", "cidr": "fd00::/56"},
         {"kind": {"flavor": "diskless", "boot_volume_gb": 10, "volume_gb": 40}},
         {"zone": "nova:host-1"},
         {"kind": {"count": 12}, "spread": False, "offer": {"left": {}}},
         {"offer": {"has_volumes": False}},
     ],
-    ids=["names", "ids", "network", "boot volume", "zone", "no spreading", "no volume service"],
+    ids=["names", "ids", "network", "IPv6", "boot volume", "zone", "no spreading", "no volume service"],
 )
 def test_a_plan_that_the_cloud_can_create_has_no_problem(preflight_rules: ModuleType, change: dict[str, Any]) -> None:
     """Names and ids are accepted, and a quota that is exactly large enough."""
@@ -236,7 +237,19 @@ def test_a_plan_that_the_cloud_can_create_has_no_problem(preflight_rules: Module
             "openstack_network: farr does not exist; did you mean far? existing: far, lab-net, public",
         ),
         ({"network": "twin"}, "openstack_network: found 2 named twin; give the id"),
-        ({"network": "six"}, "openstack_network: network six has no IPv4 subnet; IPv6 alone is not supported"),
+        ({"network": "public"}, "openstack_network: network public has no subnet; its servers would have no address"),
+        (
+            {"network": "six"},
+            "openstack_network: network six has the addresses fd00::/64, which are not in 10.0.0.0/24",
+        ),
+        (
+            {"network": "lab-net", "cidr": "fd00::/64"},
+            "openstack_network: network lab-net has the addresses 10.0.0.0/25, which are not in fd00::/64",
+        ),
+        (
+            {"cidr": "fd00::/64", "kind": {"count": 1, "floating_ip": True}},
+            "floating_ip: floating IP addresses are IPv4, but the site's network is IPv6; remove it from all kinds",
+        ),
         (
             {"network": "far"},
             "openstack_network: network far has the addresses 10.9.0.0/24, which are not in 10.0.0.0/24",
@@ -257,7 +270,8 @@ def test_a_plan_that_the_cloud_can_create_has_no_problem(preflight_rules: Module
         ({"offer": {"left": {"routers": 0}}}, "quota of routers: 1 more needed, 0 left in the project"),
     ],
     ids=[
-        *("flavor", "no disk", "small volume", "image", "zone", "external", "no external", "network", "twins", "IPv6"),
+        *("flavor", "no disk", "small volume", "image", "zone", "external", "no external", "network", "twins"),
+        *("no subnet", "IPv6", "IPv4 and IPv6", "floating IPv6"),
         *("addresses", "volume service", "group", "floating IPs", "storage", "routers"),
     ],
 )
@@ -334,8 +348,19 @@ def test_servers_without_a_floating_ip_use_the_load_generator_as_jump_host(inven
 def test_a_server_without_an_address_is_an_error(inventory: ModuleType) -> None:
     """A server that the cloud failed to create is reported with its status."""
     broken = {**server("b", "10.0.0.1", "kafka"), "addresses": {}, "status": "ERROR"}
-    with pytest.raises(Exception, match="server b: has no IPv4 address, its status is ERROR"):
+    with pytest.raises(Exception, match="server b: has no address, its status is ERROR"):
         inventory.build_hosts([broken], [], {}, site="lab")
+
+
+def test_a_server_has_its_ipv6_address_only_without_an_ipv4_one(inventory: ModuleType) -> None:
+    """Whatever the order in which the cloud lists them."""
+    six, both = server("a", "fd00::1", "kafka"), server("b", "fd00::2", "load_master")
+    both["addresses"]["net"] += server("", "10.0.0.2")["addresses"]["net"]
+    hosts = inventory.build_hosts([six, both], [], {}, site="lab")
+    assert {name: variables["site_address"] for name, (_, variables) in hosts.items()} == {
+        "a": "fd00::1",
+        "b": "10.0.0.2",
+    }
 
 
 def test_a_volume_has_the_device_paths_of_its_id(inventory: ModuleType) -> None:
@@ -352,8 +377,9 @@ def test_a_volume_has_the_device_paths_of_its_id(inventory: ModuleType) -> None:
     ("change", "line"),
     [
         ({"site_name": "a/b"}, "site_name: found 'a/b'; allowed:"),
-        ({"openstack_operators": "203.0.113.7"}, "openstack_operators: found '203.0.113.7'; allowed: an IPv4 network"),
+        ({"openstack_operators": "203.0.113.7"}, "openstack_operators: found '203.0.113.7'; allowed: a network"),
         ({"openstack_operators": "203.0.113.7/32"}, "openstack_operators: found 203.0.113.7/32, which is an example"),
+        ({"openstack_operators": "2001:db8::7/128"}, "openstack_operators: found 2001:db8::7/128, which is an example"),
         (
             {"openstack_groups": [*PLAN["openstack_groups"], PLAN["openstack_groups"][1]]},
             "found 2 kinds named load; give each kind its own name",
@@ -376,7 +402,7 @@ def test_a_volume_has_the_device_paths_of_its_id(inventory: ModuleType) -> None:
             "host lab-load-1: its address 10.1.0.1 is in none of site_networks",
         ),
     ],
-    ids=["name", "operators", "example", "kinds", "brokers", "group", "address"],
+    ids=["name", "operators", "example", "IPv6 example", "kinds", "brokers", "group", "address"],
 )
 def test_an_invalid_plan_is_rejected(play: Play, change: dict[str, Any], line: str) -> None:
     """The error is reported before any request is sent to the cloud."""

@@ -308,3 +308,41 @@ def test_absent_keeps_the_existing_network(play: Play, arguments: list[str]) -> 
     kinds = [kind for kind in SMALL_SITE["openstack_groups"] if kind["name"] != "master"]
     play("openstack.yml", Path("localhost,"), *arguments, *small_site(openstack_groups=kinds, openstack_state="absent"))
     assert {kind: names for kind, names in list_resources().items() if names} == OTHER_RESOURCES
+
+
+IPV6_SITE = {
+    "site_name": "ipv6-test",
+    "site_networks": ["fd30:98::/64"],
+    "openstack_operators": "fd30:99::/64",
+    "openstack_fixed_ips": {},
+    "openstack_groups": [
+        {"name": "broker", "count": 1, "flavor": "m1.medium", "groups": ["kafka"]},
+        {"name": "load", "count": 1, "flavor": "m1.medium", "groups": ["load_master"]},
+    ],
+}
+"""A site whose network has IPv6 alone."""
+LIST_RULES = """
+import json, openstack
+network = openstack.connect().network
+rules = network.security_group_rules(security_group_id=network.find_security_group("ipv6-test").id, direction="ingress")
+print(json.dumps(sorted([rule.ether_type, rule.protocol, rule.remote_ip_prefix] for rule in rules)))
+"""
+
+
+def test_a_site_may_have_ipv6_addresses(play: Play, arguments: list[str]) -> None:
+    """Servers and rules have no others, a second run changes nothing, and absent removes everything."""
+    site = ["-e", json.dumps(IPV6_SITE)]
+    play("openstack.yml", Path("localhost,"), *arguments, *site)
+    assert play("openstack.yml", Path("localhost,"), *arguments, *site).changed == {"localhost": 0}
+    hosts = read_inventory("ipv6-test")["_meta"]["hostvars"].values()
+    addresses = {host[name]["__ansible_unsafe"] for host in hosts for name in ("site_address", "ansible_host")}
+    assert len(addresses) == len(hosts) == 2
+    assert all(address.startswith("fd30:98::") for address in addresses), addresses
+    assert json.loads(run(sys.executable, "-c", LIST_RULES).stdout) == [
+        ["IPv6", "ipv6-icmp", "fd30:98::/64"],
+        ["IPv6", "tcp", "fd30:98::/64"],
+        ["IPv6", "tcp", "fd30:99::/64"],
+        ["IPv6", "udp", "fd30:98::/64"],
+    ]
+    play("openstack.yml", Path("localhost,"), *arguments, *site, "-e", "openstack_state=absent")
+    assert {kind: names for kind, names in list_resources().items() if names} == OTHER_RESOURCES

@@ -72,14 +72,14 @@ def build_hosts(
         site: Name of the site.
 
     Raises:
-        AnsibleParserError: A server has no IPv4 address: it is still being created, or its creation failed.
+        AnsibleParserError: A server has no address: it is still being created, or its creation failed.
     """
     by_name = {one["name"]: one for one in servers if (one["metadata"] or {}).get("stream_bench_site") == site}
     fixed = {name: _address(server, "fixed") for name, server in by_name.items()}
     for name in sorted(by_name):
         if not fixed[name]:
             raise AnsibleParserError(
-                f"server {name}: has no IPv4 address, its status is {by_name[name]['status']}; check it in the cloud"
+                f"server {name}: has no address, its status is {by_name[name]['status']}; check it in the cloud"
             )
     external = {
         name: _address(server, "floating") or floating_ips.get(fixed[name], "") or server["access_ipv4"]
@@ -142,9 +142,10 @@ def _query_cloud(cloud: str | None, site: str) -> tuple[list[Resource], list[Res
 
 
 def _address(server: Resource, kind: str) -> str:
-    """Return a server's first IPv4 address of a kind (fixed or floating), or an empty text."""
-    addresses = [address for network in (server["addresses"] or {}).values() for address in network]
-    return next((str(one["addr"]) for one in addresses if one["version"] == 4 and one["OS-EXT-IPS:type"] == kind), "")
+    """Return a server's first address of a kind (fixed or floating), IPv4 before IPv6, or an empty text."""
+    addresses = [one for network in (server["addresses"] or {}).values() for one in network]
+    of_kind = [one for one in addresses if one["OS-EXT-IPS:type"] == kind]
+    return next((str(one["addr"]) for one in sorted(of_kind, key=lambda one: int(one["version"]))), "")
 
 
 def _device_paths(volume_id: str) -> list[str]:

@@ -136,11 +136,12 @@ def _check_network(plan: Mapping[str, Any], offer: Mapping[str, Any]) -> Iterato
     if len(found) != 1:
         yield f"openstack_network: {_not_unique(plan['network'], found, offer['networks'])}"
         return
-    subnets = [network for network in map(ipaddress.ip_network, found[0]["cidrs"]) if network.version == 4]
+    cidrs = list(map(ipaddress.ip_network, found[0]["cidrs"]))
+    subnets = [one for one in cidrs if one.version == min(cidr.version for cidr in cidrs)]  # hosts prefer IPv4
     site = ipaddress.ip_network(plan["cidr"])
     if not subnets:
-        yield f"openstack_network: network {plan['network']} has no IPv4 subnet; IPv6 alone is not supported"
-    elif not all(site.version == 4 and subnet.subnet_of(site) for subnet in subnets):
+        yield f"openstack_network: network {plan['network']} has no subnet; its servers would have no address"
+    elif not all(subnet.version == site.version and subnet.subnet_of(site) for subnet in subnets):
         yield (
             f"openstack_network: network {plan['network']} has the addresses {', '.join(map(str, subnets))}, which are"
             f" not in {site}; set site_networks to them"
@@ -152,6 +153,8 @@ def _check_external_network(plan: Mapping[str, Any], offer: Mapping[str, Any]) -
     found = find_named(external, name)
     if name and len(found) != 1:
         yield f"openstack_external_network: {_not_unique(name, found, external)}"
+    elif any(one["kind"].get("floating_ip") for one in plan["servers"]) and ":" in plan["cidr"]:
+        yield "floating_ip: floating IP addresses are IPv4, but the site's network is IPv6; remove it from all kinds"
     elif not name and any(one["kind"].get("floating_ip") for one in plan["servers"]):
         yield f"openstack_external_network: is empty, but floating_ip needs one; existing: {_list_names(external)}"
 

@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-EXAMPLE_NETWORKS = tuple(map(ipaddress.IPv4Network, ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24")))
-"""Networks that exist in documentation only (RFC 5737)."""
+EXAMPLE_NETWORKS = ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24", "2001:db8::/32")
+"""Networks that exist in documentation only (RFC 5737, RFC 3849)."""
 
 
 class FilterModule:
@@ -63,13 +63,13 @@ def _check_kinds(kinds: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 def _check_operators(operators: str) -> Iterator[str]:
     try:
-        network = ipaddress.IPv4Network(operators) if "/" in operators else None
+        network = ipaddress.ip_network(operators) if "/" in operators else None
     except ValueError:
         network = None
     if network is None:
-        yield f"openstack_operators: found {operators!r}; allowed: an IPv4 network such as 203.0.113.7/32"
-    elif any(network.subnet_of(example) for example in EXAMPLE_NETWORKS):
+        yield f"openstack_operators: found {operators!r}; allowed: a network such as 203.0.113.7/32"
+    elif any(network[0] in ipaddress.ip_network(example) for example in EXAMPLE_NETWORKS):
         yield (
             f"openstack_operators: found {operators}, which is an example; give the public address that you connect"
-            " from (curl -s ifconfig.me), such as ADDRESS/32"
+            " from (curl -s ifconfig.me), such as ADDRESS/32, or ADDRESS/128 for IPv6"
         )
