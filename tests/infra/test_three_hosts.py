@@ -1,4 +1,4 @@
-"""Tests of a site with Kafka and Spark on three new hosts, from installation to a map.
+"""Tests of a site with Kafka and Spark on three new hosts with IPv6 addresses, from installation to a map.
 
 They need root and tests/hosts.sh. The tests build on each other: each one continues where the previous one has ended.
 """
@@ -19,7 +19,7 @@ import pytest
 ANSIBLE = Path(__file__).parents[2] / "infra" / "ansible"
 SCENARIO = Path(__file__).parents[2] / "scenarios" / "site-smoke.yaml"
 INVENTORY = ANSIBLE / "tests" / "inventories" / "three-hosts.yml"
-HOSTS = {"broker-1": "172.30.99.11", "framework-1": "172.30.99.12", "load-1": "172.30.99.13"}
+HOSTS = {"broker-1": "fd30:99::11", "framework-1": "fd30:99::12", "load-1": "fd30:99::13"}
 Process = subprocess.CompletedProcess[str]
 Play = Callable[..., Any]
 Hosts = Callable[..., Process]
@@ -46,7 +46,7 @@ def test_a_second_run_changes_nothing(play: Play) -> None:
 def test_check_yml_finds_no_problem(play: Play) -> None:
     """A message passes through Kafka, a job runs on Spark, and the doctor reports no problem."""
     result = play("check.yml", INVENTORY)
-    assert "a message of 1000 B went through 172.30.99.11:9092" in result.output
+    assert "a message of 1000 B went through [fd30:99::11]:9092" in result.output
     assert "8 Python tasks ran on framework-1" in result.output
     assert "ok   broker-1: kafka 4.1.1 runs" in result.output
 
@@ -58,12 +58,12 @@ def test_the_firewall_opens_only_the_ports_of_the_roles(hosts: Hosts) -> None:
         script = f"import socket; socket.create_connection(('{address}', {port}), 2)"
         return hosts("exec", host, "python3", "-c", script).returncode == 0
 
-    hosts("exec", "-d", "broker-1", "python3", "-m", "http.server", "8123")
+    hosts("exec", "-d", "broker-1", "python3", "-m", "http.server", "--bind", "::", "8123")
     deadline = time.monotonic() + 30
     while not accepts_connection("broker-1", "127.0.0.1", 8123):
         assert time.monotonic() < deadline, "no server answers at 127.0.0.1:8123 of broker-1 within 30 s"
-    assert accepts_connection("load-1", "172.30.99.11", 9092)
-    assert not accepts_connection("load-1", "172.30.99.11", 8123)
+    assert accepts_connection("load-1", "fd30:99::11", 9092)
+    assert not accepts_connection("load-1", "fd30:99::11", 8123)
 
 
 def test_run_yml_measures_a_map(play: Play, hosts: Hosts, newest_cells: NewestCells, tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_one_variable_secures_the_site(
         play("run.yml", INVENTORY, "-e", secured, "-e", json.dumps(run))
     assert found <= {"spark in the environment of spark"}
     assert [cell for cell in newest_cells() if cell["status"] in ("failed", "unsupported")] == []
-    open_client = "AdminClient({'bootstrap.servers': '172.30.99.11:9092'}).list_topics(timeout=5)"
+    open_client = "AdminClient({'bootstrap.servers': '[fd30:99::11]:9092'}).list_topics(timeout=5)"
     script = f"from confluent_kafka.admin import AdminClient; {open_client}"
     assert hosts("exec", "load-1", "/opt/stream-bench/venv/bin/python", "-c", script).returncode != 0
     play("site.yml", INVENTORY)
@@ -124,7 +124,7 @@ def test_restart_yml_restarts_all_services(play: Play, restart_services: Restart
 
 def test_collect_yml_fetches_the_logs_of_all_services(play: Play, tmp_path: Path) -> None:
     """The controller has the journal of every service in a folder for each host."""
-    play("collect.yml", INVENTORY, "-e", f"service_logs={tmp_path}", "-e", f"load_generator_results={tmp_path}")
+    play("collect.yml", INVENTORY, "-e", f"service_logs={tmp_path}", "-e", f"load_generator_results={tmp_path}/runs")
     assert {path.relative_to(tmp_path).as_posix() for path in tmp_path.glob("*/*.log")} == {
         "broker-1/kafka.log",
         "framework-1/spark-master.log",
@@ -151,11 +151,11 @@ def test_cells_fail_when_the_broker_is_lost(hosts: Hosts, newest_cells: NewestCe
     assert run.returncode == 4, output
     cells = newest_cells()
     assert [cell["status"] for cell in cells] == ["failed", "failed"], output
-    assert all("kafka at 172.30.99.11:9092: no connection" in str(cell["reason"]) for cell in cells), cells
+    assert all("kafka at [fd30:99::11]:9092: no connection" in str(cell["reason"]) for cell in cells), cells
     doctor = hosts("exec", "load-1", "bench", "doctor", "--site", "/etc/stream-bench/site.yaml")
     assert doctor.returncode == 3
-    assert "BAD  kafka at 172.30.99.11:9092: no connection" in doctor.stdout
-    assert "BAD  broker-1: no metrics from 172.30.99.11:9100" in doctor.stdout
+    assert "BAD  kafka at [fd30:99::11]:9092: no connection" in doctor.stdout
+    assert "BAD  broker-1: no metrics from [fd30:99::11]:9100" in doctor.stdout
 
 
 def test_teardown_yml_removes_everything_it_installed(play: Play, hosts: Hosts) -> None:

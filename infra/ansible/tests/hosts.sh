@@ -2,7 +2,8 @@
 # Starts test hosts: containers that boot systemd and answer SSH. It needs no image registry, no cloud and no KVM.
 #
 #   hosts.sh engine                starts the container engine, or prints why it cannot start
-#   hosts.sh up NAME=ADDRESS...    builds the image if it is missing, starts the hosts and waits until they have booted
+#   hosts.sh up NAME=ADDRESS...    builds the image if it is missing, starts the hosts and waits until they have booted;
+#                                  addresses are of 172.30.99.0/24 or of fd30:99::/64
 #   hosts.sh kill NAME             stops a host without a shutdown, like a power failure
 #   hosts.sh limit NAME CPUS       limits the CPUs of a host, such as 0.6
 #   hosts.sh down                  stops the hosts and the engine
@@ -14,7 +15,7 @@
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 home=${STREAM_BENCH_HOSTS:-${XDG_CACHE_HOME:-$HOME/.cache}/stream-bench/hosts}
-network=172.30.99.0/24
+networks=(--subnet 172.30.99.0/24)
 socket=$home/engine.sock
 export DOCKER_HOST=unix://$socket
 . "$here/debian.sh"
@@ -59,13 +60,15 @@ up() {
   make_key
   image=bench-host:$(fingerprint build_image)
   build_image
-  docker network inspect bench-net >/dev/null 2>&1 || docker network create --subnet "$network" bench-net >/dev/null
-  local cache host name address
+  [[ $* != *:* ]] || networks+=(--ipv6 --subnet fd30:99::/64)
+  docker network inspect bench-net >/dev/null 2>&1 || docker network create "${networks[@]}" bench-net >/dev/null
+  local cache host name address option
   cache=$(python3 -m pip cache dir 2>/dev/null || true)
   for host in "$@"; do
-    name=${host%%=*} address=${host#*=}
+    name=${host%%=*} address=${host#*=} option=--ip
+    [[ $address != *:* ]] || option=--ip6
     docker rm -f "$name" >/dev/null 2>&1 || true
-    docker run -d --name "$name" --hostname "$name" --network bench-net --ip "$address" --stop-signal SIGRTMIN+3 --cgroupns=private \
+    docker run -d --name "$name" --hostname "$name" --network bench-net "$option" "$address" --stop-signal SIGRTMIN+3 --cgroupns=private \
       --cap-add SYS_ADMIN --cap-add NET_ADMIN --cap-add SYS_NICE --cap-add SYS_PTRACE --cap-add IPC_LOCK --cap-add SYSLOG \
       --cap-add DAC_READ_SEARCH --security-opt seccomp=unconfined --security-opt apparmor=unconfined \
       --tmpfs /run --tmpfs /run/lock --tmpfs /tmp:exec ${cache:+-v "$cache:/root/.cache/pip"} "$image" >/dev/null
@@ -107,5 +110,5 @@ case ${1:-} in
   limit) docker update --cpus "$3" "$2" >/dev/null ;;
   exec) shift; exec docker exec "$@" ;;
   down) down ;;
-  *) sed -n '2,9s/^# \{0,1\}//p' "$here/$(basename "$0")"; exit 2 ;;
+  *) sed -n '2,10s/^# \{0,1\}//p' "$here/$(basename "$0")"; exit 2 ;;
 esac
