@@ -47,7 +47,8 @@ def _remote_environment(command: SubmitJob) -> StreamExecutionEnvironment:
     for key, value in {**command.conf, **remote}.items():
         conf.set_string(key, value)
     environments = gateway.jvm.org.apache.flink.streaming.api.environment
-    environment = StreamExecutionEnvironment(environments.StreamExecutionEnvironment(conf._j_configuration))  # noqa: SLF001  there is no other way
+    made = environments.StreamExecutionEnvironment(conf._j_configuration)  # noqa: SLF001  there is no other way
+    environment = StreamExecutionEnvironment(made)
     environment.add_jars(*(Path(jar).as_uri() for jar in command.jars))  # to this client, too
     if command.modules:
         environment.add_python_file(command.modules)
