@@ -2,7 +2,7 @@
 
 Three brokers of Kafka, one Pulsar, two workers of Spark and of HarmonicIO, and two load hosts with two processes each;
 one host has somebody else's Kafka. They need root and tests/hosts.sh. The tests build on each other: each one continues
-where the previous one has ended. Those of check mode may be left out.
+where the previous one has ended. Those of check mode and of a second worker may be left out.
 """
 
 import ast
