@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from bench.config.address import Address
 from bench.errors import SiteError
-from bench.services.ports import LOOPBACK
+from bench.services.ports import LOOPBACK, listen_at
 from bench.system.ipc import Inbox, Ready
 from bench.workload.delivery_counts import ProcessingReport
 from frameworks.report_connection import ReportAddress, ReportHello
@@ -36,7 +36,7 @@ class ReportServer:
     def __init__(self, host: str = LOOPBACK, port: int = 0, *, key: str = "listen", restarts: bool = False) -> None:
         listen = Address(host, port)
         try:
-            self._listener = socket.create_server(listen, family=listen.family, backlog=64)
+            self._listener = listen_at(listen, backlog=64)
         except OSError as problem:
             raise SiteError(f"site.{key}: cannot listen at {listen}: {problem.strerror}") from problem
         self.address = ReportAddress(host, int(self._listener.getsockname()[1]), token_hex(16))

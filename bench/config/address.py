@@ -1,6 +1,5 @@
 """Network addresses, host:port, as site files and endpoints have them."""
 
-import socket
 from typing import Annotated, NamedTuple
 
 from msgspec import Meta
@@ -30,11 +29,6 @@ class Address(NamedTuple):
         """
         host, _, port = text.rpartition(":")
         return cls(host.strip("[]"), int(port))
-
-    @property
-    def family(self) -> socket.AddressFamily:
-        """Return the family of a socket that listens there."""
-        return socket.AF_INET6 if ":" in self.host else socket.AF_INET
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"

@@ -1,8 +1,10 @@
-"""Free ports of the loopback interface."""
+"""Listening at an address, and free ports of the loopback interface."""
 
 import os
 import socket
 from collections import deque
+
+from bench.config.address import Address
 
 LOOPBACK = "127.0.0.1"
 
@@ -11,6 +13,16 @@ _MAX_RESERVED = 64
 
 _reserved: deque[int] = deque()
 """File descriptors of the reserved sockets."""
+
+
+def listen_at(address: Address, backlog: int | None = None) -> socket.socket:
+    """Return a socket that listens at an address; for a name that has addresses of both versions at its IPv4 one.
+
+    Raises:
+        OSError: nobody can listen there, or the host is not known.
+    """
+    family, *_, place = min(socket.getaddrinfo(*address, type=socket.SOCK_STREAM))  # AF_INET is less than AF_INET6
+    return socket.create_server(place, family=family, backlog=backlog)
 
 
 def free_ports(count: int) -> list[int]:

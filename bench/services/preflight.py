@@ -9,6 +9,7 @@ from bench.config.address import Address
 from bench.errors import HarnessError
 from bench.services.java import java
 from bench.services.maven_jars import LOCK, has_jars
+from bench.services.ports import listen_at
 
 CONNECT_TIMEOUT_S = 2.0
 """For a connection to an endpoint of the site."""
@@ -72,8 +73,7 @@ def _readable(path: str) -> bool:
 
 def _listen_error(address: str) -> str | None:
     try:
-        listen = Address.parse(address)
-        socket.create_server(listen, family=listen.family).close()
+        listen_at(Address.parse(address)).close()
     except (OSError, ValueError, OverflowError) as problem:
         return f"cannot listen at {address} ({getattr(problem, 'strerror', None) or problem})"
     return None

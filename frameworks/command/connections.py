@@ -17,6 +17,7 @@ from bench.config.address import Address
 from bench.errors import ServiceError
 from bench.model.message_header import Bytes
 from bench.model.report_record import LONG_BYTES, SHORT_BYTES
+from bench.services.ports import listen_at
 
 logger = logging.getLogger(__name__)
 
@@ -50,7 +51,7 @@ class Connections:
         self._token, self._refusals = token, _Refusals()
         self._selector = selectors.DefaultSelector()
         try:
-            self._listener = socket.create_server(listen, family=listen.family, backlog=64)
+            self._listener = listen_at(listen, backlog=64)
         except (OSError, OverflowError) as problem:
             raise ServiceError(f"settings.command.listen: cannot listen at {listen}: {problem}") from problem
         self._listener.settimeout(0)

@@ -19,6 +19,7 @@ from bench.config.address import Address
 from bench.errors import SiteError
 from bench.model.message_header import HEADER_BYTES
 from bench.plugins.protocols import Endpoint
+from bench.services.ports import listen_at
 from bench.workload.batch_writer import Filler
 
 JOINED_BYTES, JOINED_BELOW = 2**18, 4096
@@ -184,8 +185,7 @@ def _listen(addresses: Sequence[str]) -> socket.socket:
     refusals: list[str] = []
     for address in addresses:
         try:
-            listen = Address.parse(address)
-            return socket.create_server(listen, family=listen.family, backlog=8)
+            return listen_at(Address.parse(address), backlog=8)
         except OSError as problem:
             refusals.append(f"{address}: {str(problem.strerror).partition(' (')[0]}")  # Python adds the address
     raise SiteError(f"tcp cannot listen at {', '.join(refusals)}")

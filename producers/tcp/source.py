@@ -1,6 +1,5 @@
 """A TCP socket as a source: the source listens, the framework connects and reads a line for each message."""
 
-import socket
 from contextlib import ExitStack
 from typing import Annotated
 
@@ -12,6 +11,7 @@ from bench.model.cell import Cell
 from bench.model.message_filler import MAX_TEXT_ENTROPY
 from bench.plugins.environment import RunEnvironment
 from bench.plugins.protocols import Endpoint
+from bench.services.ports import listen_at
 from producers.tcp.site import TCP_SITE
 
 
@@ -80,7 +80,7 @@ def _free_addresses(host: str, port: int, count: int) -> list[str]:
         for number in range(count):
             wanted = Address(host, port + number if port else 0)
             try:
-                probe = probes.enter_context(socket.create_server(wanted, family=wanted.family))
+                probe = probes.enter_context(listen_at(wanted))
             except OSError as problem:
                 raise SiteError(f"tcp cannot listen at {wanted}: {problem.strerror}") from problem
             free.append(str(Address(host, probe.getsockname()[1])))

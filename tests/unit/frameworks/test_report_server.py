@@ -79,7 +79,8 @@ def test_workers_report_over_ipv6(ipv6_address: str) -> None:
     """The server listens at the address, and a worker connects to it."""
     server = ReportServer(*Address.parse(ipv6_address))
     connection = ReportConnection(server.address)
-    wait_until(lambda: server.ready() == 1)
+    wait_until(lambda: server.ready() or server.ended())
+    assert (server.ready(), server.ended()) == (1, False)
     connection.close()
     server.close()
 

@@ -1,10 +1,32 @@
-"""Reserved ports."""
+"""Listening at an address, and reserved ports."""
 
 import socket
 
 import pytest
 
-from bench.services.ports import LOOPBACK, free_ports
+from bench.config.address import Address
+from bench.services.ports import LOOPBACK, free_ports, listen_at
+
+
+@pytest.mark.parametrize("host", [LOOPBACK, "localhost"])
+def test_addresses_and_names_of_ipv4_are_listened_at(host):
+    """A name that has addresses of both versions as well, since many clients try IPv4 only."""
+    with listen_at(Address(host, 0)) as listener:
+        assert listener.getsockname()[0] == LOOPBACK
+
+
+def test_a_name_of_ipv6_is_listened_at(ipv6_address, monkeypatch):
+    """A host may have a name in place of an IPv6 address that a service cannot read."""
+    address, resolve = Address.parse(ipv6_address), socket.getaddrinfo
+    monkeypatch.setattr(socket, "getaddrinfo", lambda host, port, **more: resolve("::1", port, **more))
+    with listen_at(address._replace(host="six.example")) as listener:
+        assert listener.family == socket.AF_INET6
+
+
+def test_a_host_that_is_not_known_cannot_be_listened_at():
+    """The error is an OSError, as that of a port that is taken."""
+    with pytest.raises(socket.gaierror):
+        listen_at(Address("missing.invalid", 0))
 
 
 def test_nobody_else_gets_a_reserved_port():

@@ -6,6 +6,7 @@ import pytest
 
 from bench.config.address import Address
 from bench.services import preflight
+from bench.services.ports import listen_at
 
 
 @pytest.fixture
@@ -33,7 +34,7 @@ def test_an_address_where_nobody_listens_can_be_listened_at_but_not_reached(list
 def test_an_ipv6_address_can_be_listened_at(ipv6_address):
     """As one of IPv4, until somebody listens there."""
     assert preflight.unavailable_addresses({"listen": ipv6_address}) == []
-    with socket.create_server(Address.parse(ipv6_address), family=socket.AF_INET6):
+    with listen_at(Address.parse(ipv6_address)):
         assert preflight.connection_error(ipv6_address) is None
         assert preflight.unavailable_addresses({"listen": ipv6_address}) != []
 
