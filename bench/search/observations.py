@@ -1,11 +1,11 @@
 """Observations from the trials of one cell: their readings, the rates that were sustained, and the posterior."""
 
 import math
+from collections.abc import Callable
 from functools import cached_property
 from statistics import median
 
 from bench.analysis.capacity_reading import (
-    MAX_DOUBT,
     Reading,
     is_breach,
     is_of_backlog,
@@ -18,7 +18,12 @@ from bench.analysis.stability import Stability
 from bench.analysis.verdict import GENERATOR_LATE, Verdict
 from bench.model.measurement import Measurement
 from bench.search.parameters import SearchParameters
-from bench.search.posterior import WARM_UPS_S, CapacityPosterior, CapacityPrior, capacity_posterior
+from bench.search.posterior import (
+    CapacityPosterior,
+    CapacityPrior,
+    capacity_posterior,
+    expected_speed,
+)
 from bench.search.problem import SearchProblem, Step
 from bench.search.settling import bound_of, is_settled
 from bench.search.trial_summary import sent_rate
@@ -147,10 +152,15 @@ class Evidence:
     @cached_property
     def posterior(self) -> CapacityPosterior:
         """The posterior of the capacity."""
-        rates = sorted(math.exp(reading.log_capacity(0.0)) / reading.left(0.5) for reading in self.estimates)
+        cold, warm_ups = self.problem.cold, self.problem.warm_ups
+        speeds = [expected_speed(reading, warm_ups) if cold else 1.0 for reading in self.estimates]
+        rates = [
+            math.exp(reading.log_capacity(0.0)) / reading.left(0.5) / speed
+            for reading, speed in zip(self.estimates, speeds, strict=True)
+        ]
         centre, sd = self.problem.hint_hz, self.parameters.hint_sd
         if centre is None and rates:
-            centre, sd = median(rates), self.parameters.reading_sd
+            centre, sd = median(rates), self.parameters.cold_reading_sd if cold else self.parameters.reading_sd
         top = self.problem.bound_hz or 8 * max([self.highest, *rates])
         lowest = min([self.lowest, *rates]) / 2
         prior = CapacityPrior(
@@ -158,10 +168,10 @@ class Evidence:
             max(1.02 * top, 2 * lowest),
             centre,
             sd,
-            self.problem.cold,
+            cold,
             self.problem.fixed_share,
             self.problem.noise,
-            self.problem.warm_ups,
+            warm_ups,
             self.problem.requested_s,
         )
         return capacity_posterior(prior, self.known, batches=self.problem.batch_interval > 0)
@@ -194,17 +204,10 @@ class Evidence:
         """The number of trials in which the framework or the source died."""
         return sum(step.measurement.ended in DEATHS for step in self.steps)
 
-    @cached_property
-    def is_contradictory(self) -> bool:
-        """True if trials disagree by far more than their noise: the capacity is not one number."""
-        warm = self._warm
-        if len(warm) <= self.parameters.max_contradictions:
-            return False
-        if self._contrary_pairs(warm) > self.parameters.max_contradictions or self._is_scattered(warm):
-            return True
-        middle = math.log(self.interval[1])
-        wrong = sum(self._contradicts(reading, middle) for reading in warm)
-        return wrong > self.parameters.max_contradictions and 3 * wrong > len(warm)
+    def with_only(self, accepts: Callable[[Reading], bool]) -> "Evidence":
+        """Return the evidence of the readings that `accepts` returns True for; rates and deaths are those of all."""
+        readings = tuple(each if each is not None and accepts(each) else None for each in self.readings)
+        return Evidence(self.problem, self.parameters, self.steps, readings)
 
     @cached_property
     def _settled(self) -> list[Reading]:
@@ -222,57 +225,8 @@ class Evidence:
         ]
 
     @property
-    def _warm(self) -> list[Reading]:
-        return [each for each in self.known if not self.problem.cold or each.age > max(WARM_UPS_S)]
-
-    def _is_scattered(self, readings: list[Reading]) -> bool:
-        """Return True if long trials differ by far more than the noise within them: the capacity changes slowly.
-
-        Not after a death: a framework that was started again is slow at first. Not beside much other work, which
-        changes what is left of the capacity.
-        """
-        parameters = self.parameters
-        spreads = [each.spread for each in readings if each.spread is not None]
-        long = sum(each.seconds >= parameters.long_trial for each in readings)
-        disturbed = any(each.beside == "processed" or each.doubt > MAX_DOUBT for each in readings)
-        if self.deaths or disturbed or long < parameters.min_long_trials or not spreads:
-            return False
-        noise = self.posterior.noise
-        return noise > max(parameters.max_noise, parameters.max_noise_ratio * median(spreads))
-
-    def _contrary_pairs(self, readings: list[Reading]) -> int:
-        """Return how many sustained trials have an own overloaded one that shows a clearly lower capacity.
-
-        Clearly lower, whatever other work took. The noise is that within the trials: a system that changes between two
-        capacities is calm within most of them.
-        """
-        spreads = [each.spread for each in readings if each.spread is not None]
-        noise = max(self.parameters.typical_noise, 2 * median(spreads) if spreads else 0.0)
-        noise *= self.parameters.contrary_sds
-        kept = [each for each in readings if each.kind == "at least"]
-        shown = [each for each in readings if each.near and each.excess <= self.parameters.max_contrary_excess]
-
-        def is_contrary(high: Reading, low: Reading) -> bool:
-            margin = noise * math.sqrt(1 / high.seconds + 1 / low.seconds)
-            return math.log(high.rate / low.rate * low.ratio / high.ratio) > margin - math.log(low.left(1.0))
-
-        sustained = sum(any(is_contrary(high, low) for low in shown) for high in kept)
-        overloaded = sum(any(is_contrary(high, low) for high in kept) for low in shown)
-        return min(sustained, overloaded)
-
-    @property
     def _search_steps(self) -> list[Step]:
         return [step for step in self.steps if step.measurement.planned.purpose in SEARCH_PURPOSES]
-
-    def _contradicts(self, reading: Reading, middle: float) -> bool:
-        noise = max(self.parameters.typical_noise, self.posterior.noise)
-        margin = self.parameters.contradiction_sds * noise / math.sqrt(reading.seconds)
-        if reading.kind == "estimate":
-            if not reading.near or reading.excess > self.parameters.reading_sd:
-                return False
-            return abs(reading.log_capacity(self.posterior.fixed_share) - middle) > margin - math.log(reading.left(1.0))
-        distance = reading.log_capacity(self.posterior.fixed_share) - middle
-        return distance > margin if reading.kind == "at least" else -distance > margin
 
 
 def _breaches(step: Step) -> bool:

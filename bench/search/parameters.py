@@ -35,6 +35,8 @@ class SearchParameters(Struct, frozen=True):
     """standard deviation of ln(capacity) around a neighbour's estimate"""
     reading_sd: float = 0.7
     """the same around the first reading of the capacity, without a neighbour's estimate"""
+    cold_reading_sd: float = 1.0
+    """the same of a system that was started cold, around what the reading shows when it is warm"""
     inflation: float = 1.1
     """factor on the half-widths of ln(interval), calibrated on simulated systems"""
     next_share: float = 0.85

@@ -221,6 +221,17 @@ def pool_warm_ups(likelihoods: Sequence[Sequence[float]]) -> tuple[float, ...]:
     return tuple(np.round(floored / floored.sum(), 6).tolist())
 
 
+def expected_speed(reading: Reading, warm_ups: Sequence[float]) -> float:
+    """Return the mean speed at a reading of a system that was started cold, as a share of its speed when warm.
+
+    Args:
+        reading: Of one trial.
+        warm_ups: Probabilities of WARM_UPS_S that other cells show; empty if there are none.
+    """
+    weights = warm_ups if len(warm_ups) == len(WARM_UPS_S) else COLD_WEIGHTS
+    return sum(weight * _speed(reading, each, 0.0) for weight, each in zip(weights, WARM_UPS_S, strict=True))
+
+
 def _warm_up_weights(prior: CapacityPrior, warm_ups: Sequence[float]) -> Grid:
     """Return the prior of each of `warm_ups`; those that were over before the first trial count as none."""
     usual = COLD_WEIGHTS if prior.cold else WARM_UP_WEIGHTS

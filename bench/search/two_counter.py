@@ -21,6 +21,7 @@ from bench.analysis.foreign_work import explainable_loss
 from bench.analysis.stability import Stability, assess_stability
 from bench.analysis.verdict import GENERATOR_LATE, Verdict
 from bench.model.measurement import Batches, Measurement, PlannedTrial, Result, Series
+from bench.search.agreement import is_contradictory
 from bench.search.objectives import AssessedTrial, estimate_objectives
 from bench.search.observations import Evidence
 from bench.search.parameters import SearchParameters
@@ -113,7 +114,7 @@ class TwoCounter:
         contrary = sum(reading.seconds for reading in evidence.estimates)
         if evidence.seconds_at_highest >= max(enough, parameters.highest_factor * contrary):
             return "highest rate"
-        return "unstable" if evidence.is_contradictory else ""
+        return "unstable" if is_contradictory(evidence) else ""
 
     def _with_rates(self, result: Result) -> Result:
         evidence = self.evidence

@@ -41,6 +41,8 @@ HALF_WIDTHS = {
 with a neighbour's estimate: without one, the first trials of batches only look for the range."""
 MAX_HINTED_BUDGET_S = 30.0
 """Up to this budget the width is required only of the searches with a neighbour's estimate."""
+MAX_WITHOUT_ESTIMATE = 0.05
+"""Largest share of searches of batches in a short budget that end with an upper bound alone."""
 MAX_MEAN_BUDGET, MAX_BUDGET, MIN_WITHIN_BUDGET = 1.1, 1.5, 0.95
 """Largest mean duration as a share of a short budget; largest duration of 95 % of the searches."""
 MAX_CHANGED_MAPS, MIN_ORDERED = 0.05, 0.99
@@ -152,7 +154,7 @@ def engine_criteria(summary: CaseSummary, case: EngineCase) -> list[Criterion]:
     criteria = [
         _coverage_criterion(summary),
         _above_criterion(summary),
-        Criterion(summary.case, "no estimate", summary.zeros, 0),
+        _estimate_criterion(summary, case),
         *_ending_criteria(summary, short=case.budget < LONG_BUDGET_S),
     ]
     widest = HALF_WIDTHS.get((case.budget, case.engine.progress))
@@ -233,6 +235,17 @@ def max_share(runs: int, share: float, level: float = CASE_LEVEL) -> float:
 
 def _coverage_criterion(summary: CaseSummary) -> Criterion:
     return Criterion(summary.case, "coverage", summary.coverage, min_share(summary.runs, MIN_COVERAGE), at_least=True)
+
+
+def _estimate_criterion(summary: CaseSummary, case: EngineCase) -> Criterion:
+    """Return the criterion of results without an estimate: an upper bound, which the coverage asks to be true.
+
+    A short budget may end before the first batch of a rate that is far too high.
+    """
+    without = summary.zeros / summary.runs
+    may_lack = case.budget < LONG_BUDGET_S and case.engine.traits.batch_interval > 0
+    limit = max_share(summary.runs, MAX_WITHOUT_ESTIMATE) if may_lack else 0.0
+    return Criterion(summary.case, "no estimate", without, limit)
 
 
 def _above_criterion(summary: CaseSummary) -> Criterion:

@@ -15,6 +15,7 @@ from bench.model.measurement import Latency, Measurement, PlannedTrial, Series
 from bench.search.parameters import SearchParameters
 from bench.search.two_counter import TwoCounter
 from bench.simulation.capacity import Traits
+from bench.simulation.cases import ADVERSARIES
 from bench.simulation.driver import Case, run_search
 from bench.simulation.engines import ENGINE_CASES, ENGINES, EngineCase
 from bench.simulation.faults import Faults
@@ -44,6 +45,11 @@ def searched(case, seed=0):
 def engine(name, budget):
     """Return the case of an engine with a budget."""
     return EngineCase(next(each for each in ENGINES if each.name == name), budget)
+
+
+def adversary(name):
+    """Return the case of an adversary."""
+    return next(each.case for each in ADVERSARIES if each.case.name == name)
 
 
 # --- plans
@@ -175,6 +181,27 @@ def test_a_cold_system_has_a_wide_interval():
     case = engine("JIT 120 s", 25.0)
     outcomes = [run_search(case.draw_case(seed), seed, TwoCounter) for seed in range(8)]
     assert sum(outcome.covered for outcome in outcomes) >= 7
+
+
+@pytest.mark.parametrize("seed", [54, 62, 118])
+def test_a_first_reading_of_a_cold_system_does_not_hold_the_estimate_down(seed):
+    """The prior around the first reading allows for a system that was slow because it was cold."""
+    case = engine("JIT 60 s, pull 1 s", 20.0).draw_case(seed)
+    assert case.hint is None
+    assert run_search(case, seed, TwoCounter).covered
+
+
+@pytest.mark.parametrize("seed", [25, 66])
+def test_a_single_counter_that_stood_still_does_not_make_a_cell_unstable(seed):
+    """One trial, in a part of which nothing was processed, is no second capacity."""
+    outcome = run_search(adversary("counter stalls"), seed, TwoCounter)
+    assert (outcome.result.status, outcome.covered) == ("measured", True)
+
+
+@pytest.mark.parametrize("seed", [95, 119])
+def test_a_system_with_two_capacities_has_no_estimate_between_them(seed):
+    """Calm trials tell the capacities apart, although most trials hold a change from one to the other."""
+    assert run_search(adversary("two modes"), seed, TwoCounter).result.status == "unstable"
 
 
 @pytest.mark.parametrize("share", ["95%", "100%", "105%", "115%"])
