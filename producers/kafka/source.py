@@ -207,6 +207,9 @@ def _admin_client(bootstrap: str, client: Mapping[str, security.Value], verb: st
         opened = KafkaAdminClient(
             bootstrap_servers=bootstrap.split(","), bootstrap_timeout_ms=5000, **security.for_kafka_python(client)
         )
+    except KafkaError as problem:
+        raise PluginError("kafka", verb, f"no connection to {bootstrap}: {problem!r}") from problem
+    try:
         with contextlib.closing(opened) as admin:
             yield admin
     except KafkaError as problem:
