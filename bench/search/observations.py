@@ -152,8 +152,8 @@ class Evidence:
     @cached_property
     def posterior(self) -> CapacityPosterior:
         """The posterior of the capacity."""
-        cold, warm_ups = self.problem.cold, self.problem.warm_ups
-        speeds = [expected_speed(reading, warm_ups) if cold else 1.0 for reading in self.estimates]
+        cold, warm_ups, requested_s = self.problem.cold, self.problem.warm_ups, self.problem.requested_s
+        speeds = [expected_speed(reading, warm_ups, requested_s) if cold else 1.0 for reading in self.estimates]
         rates = [
             math.exp(reading.log_capacity(0.0)) / reading.left(0.5) / speed
             for reading, speed in zip(self.estimates, speeds, strict=True)
@@ -172,7 +172,7 @@ class Evidence:
             self.problem.fixed_share,
             self.problem.noise,
             warm_ups,
-            self.problem.requested_s,
+            requested_s,
         )
         return capacity_posterior(prior, self.known, batches=self.problem.batch_interval > 0)
 

@@ -221,15 +221,16 @@ def pool_warm_ups(likelihoods: Sequence[Sequence[float]]) -> tuple[float, ...]:
     return tuple(np.round(floored / floored.sum(), 6).tolist())
 
 
-def expected_speed(reading: Reading, warm_ups: Sequence[float]) -> float:
+def expected_speed(reading: Reading, warm_ups: Sequence[float], requested_s: float) -> float:
     """Return the mean speed at a reading of a system that was started cold, as a share of its speed when warm.
 
     Args:
         reading: Of one trial.
         warm_ups: Probabilities of WARM_UPS_S that other cells show; empty if there are none.
+        requested_s: Seconds on all cores that the requested work on one message takes, at any speed.
     """
     weights = warm_ups if len(warm_ups) == len(WARM_UPS_S) else COLD_WEIGHTS
-    return sum(weight * _speed(reading, each, 0.0) for weight, each in zip(weights, WARM_UPS_S, strict=True))
+    return sum(weight * _speed(reading, each, requested_s) for weight, each in zip(weights, WARM_UPS_S, strict=True))
 
 
 def _warm_up_weights(prior: CapacityPrior, warm_ups: Sequence[float]) -> Grid:

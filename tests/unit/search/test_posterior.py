@@ -6,7 +6,15 @@ import pytest
 from msgspec.structs import replace
 
 from bench.analysis.capacity_reading import Reading, merge_beside_other_work
-from bench.search.posterior import COLD_WEIGHTS, WARM_UPS_S, CapacityPrior, capacity_posterior, pool_warm_ups
+from bench.search.posterior import (
+    COLD_SHARE,
+    COLD_WEIGHTS,
+    WARM_UPS_S,
+    CapacityPrior,
+    capacity_posterior,
+    expected_speed,
+    pool_warm_ups,
+)
 
 PRIOR = CapacityPrior(1.0, 1e6, 1000.0, 0.5)
 
@@ -128,6 +136,13 @@ def test_the_work_that_a_scenario_asks_for_does_not_become_faster():
     prior = CapacityPrior(1.0, 200.0, 100.0, 0.5, cold=True)
     free, costly = (interval(*readings, prior=replace(prior, requested_s=seconds)) for seconds in (0.0, 0.009))
     assert free[2] > 130.0 > costly[2]
+
+
+def test_the_speed_that_is_expected_of_a_cold_system_rises_with_its_age():
+    """It is one once the system is warm, and where all of the time is work that the scenario asks for."""
+    young, older, old = (Reading("estimate", 100.0, seconds=5.0, age=age) for age in (2.0, 30.0, 300.0))
+    assert COLD_SHARE < expected_speed(young, (), 0.0) < expected_speed(older, (), 0.0) < expected_speed(old, (), 0.0)
+    assert expected_speed(old, (), 0.0) == pytest.approx(expected_speed(young, (), 0.01)) == pytest.approx(1.0)
 
 
 def test_the_warm_up_shows_in_trials_of_different_ages():
