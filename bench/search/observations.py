@@ -18,12 +18,7 @@ from bench.analysis.stability import Stability
 from bench.analysis.verdict import GENERATOR_LATE, Verdict
 from bench.model.measurement import Measurement
 from bench.search.parameters import SearchParameters
-from bench.search.posterior import (
-    CapacityPosterior,
-    CapacityPrior,
-    capacity_posterior,
-    expected_speed,
-)
+from bench.search.posterior import CapacityPosterior, CapacityPrior, capacity_posterior, expected_speed
 from bench.search.problem import SearchProblem, Step
 from bench.search.settling import bound_of, is_settled
 from bench.search.trial_summary import sent_rate

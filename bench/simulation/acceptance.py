@@ -41,8 +41,8 @@ HALF_WIDTHS = {
 with a neighbour's estimate: without one, the first trials of batches only look for the range."""
 MAX_HINTED_BUDGET_S = 30.0
 """Up to this budget the width is required only of the searches with a neighbour's estimate."""
-MAX_WITHOUT_ESTIMATE = 0.05
-"""Largest share of searches of batches in a short budget that end with an upper bound alone."""
+MAX_BOUNDED = 0.05
+"""Largest share of searches of batches in a short budget that end with an upper bound and no estimate."""
 MAX_MEAN_BUDGET, MAX_BUDGET, MIN_WITHIN_BUDGET = 1.1, 1.5, 0.95
 """Largest mean duration as a share of a short budget; largest duration of 95 % of the searches."""
 MAX_CHANGED_MAPS, MIN_ORDERED = 0.05, 0.99
@@ -80,6 +80,8 @@ class CaseSummary(Struct, frozen=True):
     """share of the runs whose confirmed rate is above the truth"""
     zeros: int
     """runs whose estimate is zero or missing"""
+    bounded: int
+    """those of them that ended with an upper bound, which is true"""
     over_budget: int
     """runs that exceeded the budget by more than one trial"""
     far_over_budget: int
@@ -121,6 +123,7 @@ def summarise(outcomes: Sequence[SearchOutcome]) -> CaseSummary:
         confirmed=float(np.median(confirmed)) if confirmed else None,
         above=sum(share > 1 for share in confirmed) / runs,
         zeros=sum(not o.result.estimate_hz for o in outcomes),
+        bounded=sum(not o.result.estimate_hz and o.result.status == "upper-bound" and o.covered for o in outcomes),
         over_budget=sum(o.seconds > o.budget + o.longest for o in outcomes),
         far_over_budget=sum(o.seconds > MAX_BUDGET * o.budget for o in outcomes),
         unfinished=sum(not o.ended for o in outcomes),
@@ -154,7 +157,7 @@ def engine_criteria(summary: CaseSummary, case: EngineCase) -> list[Criterion]:
     criteria = [
         _coverage_criterion(summary),
         _above_criterion(summary),
-        _estimate_criterion(summary, case),
+        *_estimate_criteria(summary, case),
         *_ending_criteria(summary, short=case.budget < LONG_BUDGET_S),
     ]
     widest = HALF_WIDTHS.get((case.budget, case.engine.progress))
@@ -237,15 +240,19 @@ def _coverage_criterion(summary: CaseSummary) -> Criterion:
     return Criterion(summary.case, "coverage", summary.coverage, min_share(summary.runs, MIN_COVERAGE), at_least=True)
 
 
-def _estimate_criterion(summary: CaseSummary, case: EngineCase) -> Criterion:
-    """Return the criterion of results without an estimate: an upper bound, which the coverage asks to be true.
+def _estimate_criteria(summary: CaseSummary, case: EngineCase) -> list[Criterion]:
+    """Return the criteria of results without an estimate.
 
-    A short budget may end before the first batch of a rate that is far too high.
+    A short budget may end before the first batch of a rate that is far too high. The upper bound that is left must be
+    true, and seldom.
     """
-    without = summary.zeros / summary.runs
-    may_lack = case.budget < LONG_BUDGET_S and case.engine.traits.batch_interval > 0
-    limit = max_share(summary.runs, MAX_WITHOUT_ESTIMATE) if may_lack else 0.0
-    return Criterion(summary.case, "no estimate", without, limit)
+    name, runs = summary.case, summary.runs
+    if case.budget >= LONG_BUDGET_S or case.engine.traits.batch_interval == 0:
+        return [Criterion(name, "no estimate", summary.zeros, 0)]
+    return [
+        Criterion(name, "no estimate and no true bound", summary.zeros - summary.bounded, 0),
+        Criterion(name, "an upper bound alone", summary.bounded / runs, max_share(runs, MAX_BOUNDED)),
+    ]
 
 
 def _above_criterion(summary: CaseSummary) -> Criterion:
