@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from statistics import mean
 
 from bench.analysis.winners import decide_points
@@ -27,6 +27,8 @@ DEFAULT_OVERHEAD_S = 2.0
 """Of a visit to a system that was not visited yet."""
 MAX_LATENCY_SHARE = 0.5
 """Greatest share of a total that is kept for latency trials."""
+PASS_SHARE = 0.5
+"""Of the time that was left when a pass ended, after which the next one ends."""
 MAX_BUSY_SHARE = 0.9
 """Up to this share of a machine's cores in use, more workers of the load generator may send more."""
 
@@ -73,6 +75,8 @@ class MapVisits:
         unrecorded = sum(max(0.0, seconds - recorded.get(cell, 0.0)) for cell, (_, seconds) in self._sums.items())
         self._used_s = sum(visit.seconds for visit in visits)
         self._mark = clock() - unrecorded
+        self._pass_s = math.inf
+        self._updated: set[Cell] = set()
 
     def __iter__(self) -> Iterator[Visit]:
         """Yield the visits to make; each is recorded by `end` before the next one is asked for."""
@@ -122,7 +126,7 @@ class MapVisits:
                 seconds=sum(record.seconds for record in own),
                 trials=trials,
                 trial_s=trial_s,
-                finished=bool(own) and own[-1].finished,
+                finished=bool(own) and own[-1].finished and cell not in self._updated,
                 decides=cell in decisive,
                 refused_s=_refused_seconds(own),
                 min_s=self._min_s.get(cell, MIN_VISIT_S),
@@ -184,13 +188,25 @@ class MapVisits:
         )
         self._folder.add_visit(record)
         self._records.append(record)
+        self._updated.discard(visit.cell)
         self._used_s, self._mark = self._used_s + record.seconds, now
         self._folder.save_result(visit.cell, answer.result)
 
-    def ends_first_pass(self, visit: Visit) -> bool:
-        """Return True for the visit after which every cell has a result, where more visits may follow."""
+    def ends_pass(self) -> bool:
+        """Return True if every cell has a result, and half of the time is used that was left after the last pass.
+
+        Without a total there are no passes.
+        """
+        left = self.remaining_s()
         every = all(self._folder.has_result(cell) for cell in self.cells)
-        return self.total_s is not None and visit.number == 1 and every
+        if left is None or left <= 0 or left > PASS_SHARE * self._pass_s or not every:
+            return False
+        self._pass_s = left
+        return True
+
+    def go_on_with(self, cells: Iterable[Cell]) -> None:
+        """Visit cells again whose results were computed with other inputs, though their searches had ended."""
+        self._updated.update(cells)
 
     def _next_visit(self) -> Visit | None:
         remaining = self.remaining_s()

@@ -63,7 +63,8 @@ def run(scenario: Scenario, site: Site, folder: RunFolder, notify: Notify, optio
           it to the search.
        d. Measure latency where the scenario asks for it; with a total, on a last visit.
        e. Compare the answer with the bounds, and store the visit and the result, which a later visit may replace.
-    5. After the first pass, and at the end, compute the results again with what all cells have shown.
+    5. After each pass, and at the end, compute the results again with what all cells have shown. The first pass visits
+       every cell, a later one lasts half of the time that is left.
     6. However it ends: close what was deployed, end every child process, delete the data, unlock the run folder.
 
     A scenario of kind elasticity has policies follow a load in place of steps 4 and 5 (bench.runner.elasticity).
@@ -89,8 +90,8 @@ def run(scenario: Scenario, site: Site, folder: RunFolder, notify: Notify, optio
             answer = measure_cell(search, backend, earlier)
             visits.end(visit, allowance, answer)
             notify(CellFinished(answer.result, visit.number, earlier))
-            if visits.ends_first_pass(visit):
-                update_results(folder, plans)
+            if visits.ends_pass():
+                visits.go_on_with(update_results(folder, plans))
         update_results(folder, plans)
     return [result for result in folder.results() if result.status]
 

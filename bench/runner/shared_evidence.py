@@ -11,7 +11,7 @@ from bench.search.priors import fixed_share_of, noise_of, warm_ups_of
 from bench.storage.run_folder import RunFolder
 
 
-def update_results(folder: RunFolder, plans: Mapping[Cell, CellPlan]) -> int:
+def update_results(folder: RunFolder, plans: Mapping[Cell, CellPlan]) -> list[Cell]:
     """Compute every measured result again with the noise, fixed cost of batches and warm-up that other cells show.
 
     No trial is made. Inputs and result of a cell are stored together, so that the result follows from the journal.
@@ -21,9 +21,9 @@ def update_results(folder: RunFolder, plans: Mapping[Cell, CellPlan]) -> int:
         plans: of its cells.
 
     Returns:
-        The number of results whose inputs have changed.
+        The cells whose inputs have changed: their intervals may be wider than before, or narrower.
     """
-    changed = 0
+    changed = []
     for result in folder.results():
         cell, inputs = result.cell, folder.inputs(result.cell)
         if result.status != "measured" or inputs is None:
@@ -39,5 +39,5 @@ def update_results(folder: RunFolder, plans: Mapping[Cell, CellPlan]) -> int:
             folder.set_inputs(cell, shared)
             trials = folder.trials(cell)
             folder.save_result(cell, recompute_result(plans[cell], shared, trials))
-            changed += 1
+            changed.append(cell)
     return changed

@@ -172,6 +172,39 @@ def test_a_cell_that_the_generator_limits_may_have_more_workers(store: RunFolder
     assert state_of(visits, cell).more_workers is None
 
 
+def test_a_pass_lasts_half_of_the_time_that_is_left(store: RunFolder) -> None:
+    """The first one ends when every cell has a result; after the end of the total there is no other one."""
+    clock = ManualClock()
+    visits = MapVisits(SCENARIO, store, clock=clock)
+    ends = []
+    for cell in visits.cells:
+        make_visit(visits, Visit(cell), clock, store, trials=0)
+        ends.append(visits.ends_pass())
+    assert ends == [False] * 23 + [True]
+    left = visits.remaining_s()
+    assert left == TOTAL_S - 24 * 5.0
+    clock.now += 0.4 * left
+    assert not visits.ends_pass()
+    clock.now += 0.2 * left
+    assert [visits.ends_pass(), visits.ends_pass()] == [True, False]
+    clock.now += left
+    assert not visits.ends_pass()
+
+
+def test_a_result_with_other_inputs_opens_its_search_again(store: RunFolder) -> None:
+    """Until its next visit has ended, in which the search may want no trial."""
+    clock = ManualClock()
+    visits = MapVisits(SCENARIO, store, clock=clock)
+    visit = next(iter(visits))
+    visits.end(visit, visits.allowance(visit), Answer(make_result(visit.cell)))
+    assert state_of(visits, visit.cell).finished
+    visits.go_on_with([visit.cell])
+    assert not state_of(visits, visit.cell).finished
+    again = Visit(visit.cell, 2, 10.0)
+    visits.end(again, visits.allowance(again), Answer(make_result(visit.cell)))
+    assert state_of(visits, visit.cell).finished
+
+
 def test_latency_trials_have_their_part_of_the_total(store: RunFolder) -> None:
     """They get half of it at most, on last visits of the cells with a confirmed rate."""
     latency = LatencyTrials((Share(0.5),), Seconds(2))
