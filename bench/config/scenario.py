@@ -99,7 +99,8 @@ class Timing(Struct, frozen=True, forbid_unknown_fields=True):
     window: Annotated[Seconds, limits(over="0 s")] | None = None
     drain: Annotated[Seconds, limits(over="0 s")] = Seconds(30)
     warm_up: Seconds | None = None
-    """Seconds of load on new processes before the first measurement; the framework's own default when left out."""
+    """Seconds of load on new processes before the first measurement, of a framework that declares a warm-up, whose
+    own default it replaces; not used for other frameworks."""
 
 
 class Objectives(Struct, frozen=True, forbid_unknown_fields=True):

@@ -32,8 +32,8 @@ GLOSSARY = {
     "sustained": "A trial’s verdict: over the window the backlog did not grow and returned to its minimum, all "
     "messages were processed after the load stopped, and none was lost, duplicated, reordered or corrupted.",
     "overloaded": "A trial’s verdict: the system did not keep up with the offered rate, or died under it.",
-    "invalid": "A trial’s verdict: the harness was at fault (for example, the load generator was late). The trial "
-    "says nothing about the system and is not used.",
+    "invalid": "A trial’s verdict: the harness was at fault (for example, the load generator was late), or other "
+    "work on the machine could explain the overload. The trial says nothing about the system and is not used.",
     "leads by 1.4 to 1.9 times": "The system is the fastest at this point, and its rate divided by that of the next "
     "one lies between these ends. A map whose systems are all equal shows any leader in at most one of 20 runs.",
     "tie": "The two best systems are certainly within 15 % of each other.",
@@ -49,7 +49,7 @@ LIMITATIONS = {
     "The load generator may share the machine with the system.": "Then they compete for the CPU, and the map of "
     "bottlenecks says “shared CPU”.",
     "A trial may be too short to show rare events.": "Examples are compactions, long garbage collections and a full "
-    "disk. The length of the window is given above.",
+    "disk. The measured window of a trial is shaded in its timeline.",
     "Noise differs between machines.": "Intervals describe what this run can distinguish, not what another machine "
     "would show.",
     "Intervals may be too narrow.": "bench certify shows how often they contain the truth on simulated systems of "
@@ -58,7 +58,8 @@ LIMITATIONS = {
     "A limit of the load generator is not a limit of the system.": "Such cells are lower bounds (≥), never rates; the "
     "truth may be far above a lower bound.",
     "Bottlenecks are found from measurements.": "CPU and garbage collection are measured by role; network and disk "
-    "only if the site file gives their bandwidth. If none was at its limit, the bottleneck is “not known”.",
+    "only if the site file gives their bandwidth. For a cell with a trace, the critical path of an overloaded trial "
+    "names the bottleneck, too. If nothing was at its limit, it is “not known”.",
 }
 """How a result can be wrong: a heading and its explanation."""
 MAX_LABEL_LENGTH = 24

@@ -44,7 +44,7 @@ def describe_subject(run_data: RunData) -> Pairs:
         ("Search", _describe_search(scenario)),
         ("Objectives", _describe_objectives(scenario)),
         *_describe_settings(scenario),
-        ("Measured", f"{finished} of {len(run_data.cells)} cells, {len(measurements)} trials, {spent}"),
+        ("Finished", f"{finished} of {len(run_data.cells)} cells; {len(measurements)} trials took {spent}"),
         ("Started", run_data.record.started),
         *_describe_time(run_data.record.started, measurements),
         *_describe_other_work(measurements),
@@ -92,7 +92,9 @@ def _describe_time(started: str, measurements: Sequence[Measurement]) -> Pairs:
     except (ValueError, TypeError):  # a time that was edited, or is of no time zone
         return []
     windows = sum(measurement.window_s for measurement in measurements if measurement.planned.purpose != "warm-up")
-    return [("Time", f"{seconds_text(round(wall))}, of which {windows / wall:.0%} measured")] if wall >= windows else []
+    if wall < windows:
+        return []
+    return [("Time", f"{seconds_text(round(wall))}, {windows / wall:.0%} of it in measured windows")]
 
 
 def _describe_other_work(measurements: Sequence[Measurement]) -> Pairs:
@@ -109,6 +111,8 @@ def _describe_other_work(measurements: Sequence[Measurement]) -> Pairs:
 def _describe_load(scenario: Scenario) -> str:
     load = scenario.load
     senders = f", {load.worker_count} sender{'s' if load.worker_count > 1 else ''}"
+    if load.workers is None:
+        senders += " (more for a cell that one limits)"
     limit = f", limited on purpose to {rate_text(load.limit)}" if load.limit is not None else ""
     by = f", by {load.by}" if load.by is not None else ""
     return f"open loop, {load.arrivals} arrivals{by}{senders}, entropy {float(load.entropy):g}{limit}"
@@ -174,6 +178,8 @@ def _format_size(cell: Cell) -> str:
 def _format_fact(name: str, fact: Any) -> str:
     if name.endswith("_bytes") and isinstance(fact, int | float):
         return size_text(fact)
+    if isinstance(fact, bool):
+        return "yes" if fact else "no"
     if isinstance(fact, Mapping):
         return _join_settings(fact)
     if isinstance(fact, Iterable) and not isinstance(fact, str):

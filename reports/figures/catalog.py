@@ -23,7 +23,7 @@ class Group(Struct, frozen=True):
 
 BOTTLENECKS = (
     "What limits each cell, found from its trials: the overloaded one just above the sustained rate, and the CPU time "
-    "of each role in it. If no measured resource was at its limit, the cell says “not known”."
+    "of each role in it, or its critical path if it was traced. If nothing was at its limit, the cell says “not known”."
 )
 CURVES = (
     "The same rates over message size, one figure for each CPU cost. Bars are 95 % intervals; dotted bars are "
