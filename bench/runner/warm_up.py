@@ -10,7 +10,7 @@ from bench.runner.trial import run_trial
 
 FIRST_HZ, FIRST_BYTES_HZ = 200.0, 20e6
 """Messages/s and bytes/s at which it begins, whichever are fewer."""
-GROWTH = 1.5
+GROWTH = 2.0
 """From one step to the next, as long as the framework keeps up: after an overload it must be emptied or replaced."""
 MAX_LOAD = 0.8
 """Highest rate, as a share of what a step has shown to be the capacity, or of the hard bound."""
