@@ -10,13 +10,15 @@ from bench.errors import ImpossibleMeasurementError
 from bench.model.cell import Cell
 from bench.model.measurement import Measurement, PlannedTrial, Result, Status
 from bench.runner.cell_plan import CellPlan
+from bench.search.map_budget import LIMITED_SHARE
 
 
 def finish_result(result: Result, plan: CellPlan, trials: Iterable[Measurement] = ()) -> Result:
     """Return a search's result with what theory says of it, and with what a reader of it must know of its trials.
 
     A result above a hard bound fails its cell, an interval ends where theory does, and one that reaches what our own
-    load generator can do says only that the system does at least so much.
+    load generator can do says only that the system does at least so much: the generator is the reason where the
+    estimate is near its limit, too few trials where only the interval is that wide.
     """
     result = mask_remote_cpu(with_soft_bounds(result, plan), plan.placement.remote_roles)
     remarks = filter(None, (plan.remark, own_work_remark(plan.cell, trials)))
@@ -29,8 +31,9 @@ def finish_result(result: Result, plan: CellPlan, trials: Iterable[Measurement] 
             result, status="failed", reason=reason, estimate_hz=None, low_hz=None, high_hz=None, confirmed_hz=None
         )
     if result.status == "measured" and result.generator_hz and (result.high_hz or 0) >= result.generator_hz:
-        bound = replace(result, status="lower-bound", reason="generator", limited_by="generator", high_hz=None)
-        return replace(bound, precision_reached=None)
+        bound = replace(result, status="lower-bound", reason="budget", high_hz=None, precision_reached=None)
+        near = (result.estimate_hz or 0.0) >= LIMITED_SHARE * result.generator_hz
+        return replace(bound, reason="generator", limited_by="generator") if near else bound
     if result.bound_hz is not None and result.high_hz is not None and result.status in ("measured", "lower-bound"):
         return replace(result, high_hz=min(result.high_hz, max(result.bound_hz, result.estimate_hz or 0.0)))
     return result
@@ -49,7 +52,7 @@ def own_work_remark(cell: Cell, trials: Iterable[Measurement]) -> str | None:
     if not unknown:
         return None
     what = " and ".join(unknown)
-    return f"What the program did with the {what} of messages was its own affair: it did not report it."
+    return f"The program did not report what it did with the {what} of messages."
 
 
 def with_soft_bounds(result: Result, plan: CellPlan) -> Result:

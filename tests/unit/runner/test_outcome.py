@@ -107,6 +107,8 @@ def test_an_interval_that_reaches_the_generators_limit_is_a_lower_bound() -> Non
     assert (found.status, found.reason, found.limited_by) == ("lower-bound", "generator", "generator")
     assert (found.low_hz, found.high_hz) == (1924.0, None)
     assert finish_result(replace(result, generator_hz=2100.0), plan(Bound("cpu", 10_000.0))).status == "measured"
+    wide = finish_result(replace(result, estimate_hz=1500.0, low_hz=900.0), plan(Bound("cpu", 10_000.0)))
+    assert (wide.status, wide.reason, wide.limited_by, wide.high_hz) == ("lower-bound", "budget", None, None)
 
 
 def test_a_cell_that_was_not_searched_has_no_rate() -> None:

@@ -111,13 +111,13 @@ def test_a_point_that_only_one_of_them_has_is_left_out(tmp_path: Path) -> None:
 
 def test_reports_show_the_table_and_remarks(tmp_path: Path) -> None:
     """The page and the PDF of a run, and the page of several."""
-    remark = "What the program did <was> its own affair."
+    remark = "The program did <not> report it."
     for cores, name in ((1, "one"), (2, "two")):
         make_run(tmp_path / name, cores, {"spark/kafka": 60.0 * cores, "python/kafka": 100.0 * cores}, remark=remark)
     (page,) = html_page.write(tmp_path / "one")
     text = page.read_text(encoding="utf-8")
     assert text.count('<section id="cost">') == 1
-    assert "spark/kafka, python/kafka: What the program did &lt;was&gt; its own affair." in text
+    assert "spark/kafka, python/kafka: The program did &lt;not&gt; report it." in text
     assert pdf.write(tmp_path / "one")[0].stat().st_size > 0
     several = comparison.write([tmp_path / "one", tmp_path / "two"], tmp_path)
     assert "spark/kafka 2 at 2 points" in several.read_text(encoding="utf-8")
