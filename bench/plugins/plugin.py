@@ -136,9 +136,10 @@ class FrameworkCapabilities:
     """runs the common work function, which records what a trace holds of it"""
     plain: bool = False
     """no framework at all, but plain processes: COST is the cores with which another system outdoes one of them"""
-    warm_up_s: float = 0.0
+    warm_up_s: float | None = None
     """seconds of load that a run spends once on new processes which become faster, such as those of a JVM, for each
-    source, before it measures; above 0, the search expects that they become faster for longer"""
+    source, before it measures; above 0, the search expects that they become faster for longer. 0: new processes are as
+    fast as old ones. None: not known; a trial at half the rate comes before those of a later visit to a cell"""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -60,8 +60,8 @@ class CellPlan:
 
     @property
     def warm_up_s(self) -> float:
-        """Return the seconds of load on new processes before anything is measured; 0 if they do not become faster."""
-        usual, asked = self.framework.capabilities.warm_up_s, self.scenario.timing.warm_up
+        """Return the seconds of load on new processes before anything is measured; 0 if none is known to be needed."""
+        usual, asked = self.framework.capabilities.warm_up_s or 0.0, self.scenario.timing.warm_up
         return usual if asked is None or usual == 0 else float(asked)
 
     @property

@@ -102,7 +102,7 @@ class CellSearch:
     def _search(self, search: Strategy, deployment: DeployedCell, known: list[JudgedTrial], budget: float) -> Result:
         """Try rates until the search has its answer or its time is over; add the trials to the known ones."""
         while (planned := self._next_trial(search)) is not None:
-            if self._last is None and planned.number > 0 and planned.purpose != "warm-up" and deployment.is_new:
+            if self._may_become_faster(deployment) and planned.number > 0 and planned.purpose != "warm-up":
                 self._warm_up(planned, deployment)
             follows = bool(self.plan.scenario.latency.at)  # trials that need the deployment after the search
             left = math.inf if follows else budget - _spent_seconds(known)
@@ -141,6 +141,10 @@ class CellSearch:
         self._notify(TrialFinished(measurement, verdict))
         return measurement, verdict
 
+    def _may_become_faster(self, deployment: DeployedCell) -> bool:
+        """Return True for new processes of which the plugin does not say that they are at full speed."""
+        return self._last is None and deployment.is_new and self.plan.framework.capabilities.warm_up_s != 0
+
     def _warm_up(self, planned: PlannedTrial, deployment: DeployedCell) -> None:
         """Warm up a new deployment at half the next rate; the measurement is neither stored nor given to the search."""
         self._make_ready(deployment)
@@ -160,7 +164,7 @@ class CellSearch:
 
     def _first_inputs(self, generator_hz: float | None, budget: float) -> SearchInputs:
         bound, allowance = self.plan.hard_bound, self._allowance
-        hint, cold = allowance.hint_hz, self.plan.framework.capabilities.warm_up_s > 0
+        hint, cold = allowance.hint_hz, (self.plan.framework.capabilities.warm_up_s or 0.0) > 0
         if allowance.first:
             hint = hint_of(self.plan.cell, self._folder.results(), bound.hz if bound is not None else None)
         return SearchInputs(

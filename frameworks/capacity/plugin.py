@@ -6,6 +6,6 @@ from frameworks.capacity.adapter import CapacityFramework, CapacitySettings
 plugin = FrameworkPlugin(
     settings=CapacitySettings,
     open=CapacityFramework,
-    capabilities=FrameworkCapabilities(in_process=True),
+    capabilities=FrameworkCapabilities(in_process=True, warm_up_s=0.0),
     readers=lambda _settings, _cores: 1,
 )

@@ -8,7 +8,7 @@ from frameworks.harmonicio.site import HARMONICIO_SITE
 plugin = FrameworkPlugin(
     settings=HarmonicioSettings,
     open=HarmonicioFramework,
-    capabilities=FrameworkCapabilities(ordered=False),  # a bridge offers one part of its source after the other
+    capabilities=FrameworkCapabilities(ordered=False, warm_up_s=0.0),  # bridges read one part after another
     readers=lambda settings, _cores: settings.bridges,
     worker_setting="pes",
     not_elastic="",

@@ -6,7 +6,7 @@ from frameworks.python.adapter import PythonFramework, PythonSettings
 plugin = FrameworkPlugin(
     settings=PythonSettings,
     open=PythonFramework,
-    capabilities=FrameworkCapabilities(plain=True),
+    capabilities=FrameworkCapabilities(plain=True, warm_up_s=0.0),
     readers=lambda settings, cores: settings.processes or cores,
     worker_setting="processes",
 )

@@ -73,6 +73,6 @@ consumer = ConsumerPlugin(open=RedisConsumer)
 framework = FrameworkPlugin(
     settings=OneThreadSettings,
     open=OneThreadFramework,
-    capabilities=FrameworkCapabilities(in_process=True),
+    capabilities=FrameworkCapabilities(in_process=True, warm_up_s=0.0),
     readers=lambda _settings, _cores: 1,
 )

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import msgspec
 import pytest
-from simulated_runs import SCENARIO, SimulatedBackend, make_simulated_run
+from simulated_runs import SCENARIO, SimulatedBackend, SimulatedCell, make_simulated_run
 
 from bench.config.scenario import Grid, LatencyTrials
 from bench.config.site import Site
@@ -21,15 +21,15 @@ from bench.units import Seconds, Share
 
 @pytest.fixture
 def open_search(tmp_path):
-    """Opens the search of a plan's cell with a budget of 60 s; returns it with its folder."""
+    """Opens the search of a plan's cell with a budget in seconds; returns it with its folder."""
     with contextlib.ExitStack() as stack:
 
-        def opened(plan):
+        def opened(plan, budget=60.0):
             supervisor = Supervisor(tmp_path / "children", tmp_path / "logs")
             env = RunEnvironment(Site(), supervisor, tmp_path / "data", tmp_path / "cache", cores=1)
             folder = stack.enter_context(contextlib.closing(RunFolder.create(tmp_path, "search")))
             folder.open(plan.scenario, Site(), {})
-            allowance = Allowance(budget=60.0)
+            allowance = Allowance(budget=budget)
             return CellSearch(plan, stack.enter_context(env), folder, lambda _: None, allowance=allowance), folder
 
         yield opened
@@ -47,6 +47,22 @@ def test_a_warm_up_tells_the_search_where_to_begin(warm_up_s, warm_hz, open_sear
     assert inputs.hint_hz == answer.hint_hz == warm_hz
     assert inputs.cold == (warm_up_s > 0)
     assert (trials[0].planned.rate == warm_hz) is (warm_hz is not None)
+
+
+@pytest.mark.parametrize(("warm_up_s", "warm_ups"), [(None, 1), (0.0, 0)], ids=["not known", "at full speed"])
+def test_a_later_visit_warms_up_new_processes_of_unknown_speed(warm_up_s, warm_ups, open_search, monkeypatch):
+    """With one trial, which is not stored; not those of which the plugin says that they are at full speed."""
+    monkeypatch.setattr(SimulatedCell, "is_new", True)
+    plan, backend = plan_cell(SCENARIO.cells()[0], SCENARIO, Site(), 1), SimulatedBackend()
+    capabilities = FrameworkCapabilities(in_process=True, warm_up_s=warm_up_s)
+    plan = replace(plan, framework=replace(plan.framework, capabilities=capabilities))
+    search, folder = open_search(plan, 10.0)
+    search.answer(backend)
+    first = len(folder.trials(plan.cell))
+    later = Allowance(budget=60.0, first=False)
+    CellSearch(plan, search._env, folder, lambda _: None, allowance=later).answer(backend)
+    assert len(folder.trials(plan.cell)) > first > 0
+    assert len(backend.times_left) == len(folder.trials(plan.cell)) + warm_ups
 
 
 def test_a_trial_is_told_what_is_left_of_the_budget(open_search):
