@@ -4,6 +4,7 @@ import os
 import signal
 
 import psutil
+from uncalibrated import Uncalibrated
 
 from bench.analysis.verdict import Rules, judge
 from bench.config.scenario import Grid, LoadSettings, Scenario, Search, Timing
@@ -33,7 +34,7 @@ class Killer:
                     return
 
 
-def run_with_death(system, sizes, is_victim, folder, env, *, load=None, settings=None):
+def run_with_death(system, sizes, is_victim, folder, env, *, site=None, load=None, settings=None):
     """Run a cell of each size; return the folder of the run once a victim was killed."""
     scenario = Scenario(
         "death",
@@ -47,7 +48,8 @@ def run_with_death(system, sizes, is_victim, folder, env, *, load=None, settings
         settings=settings or {},
     )
     killer, store = Killer(is_victim), RunFolder.create(folder, "death")
-    run(scenario, Site(shared_machine=True), store, killer, RunOptions("bench run", env.cache, folder / "children"))
+    options = RunOptions("bench run", env.cache, folder / "children", backend=Uncalibrated)
+    run(scenario, site or Site(shared_machine=True), store, killer, options)
     assert killer.killed is not None
     return store.folder
 

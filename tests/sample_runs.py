@@ -1,8 +1,12 @@
 """Invented runs of any size, to look at and to test reports: `python -m sample_runs DIR SYSTEMS SIZES COSTS TRIALS`."""
 
+import atexit
+import shutil
 import sys
+import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -129,6 +133,12 @@ QUICK = Scenario(
     systems=("spark/tcp", "spark/files", "spark/kafka", "python/kafka"),
     grid=Grid((MessageSize(100), MessageSize(10_000), MessageSize(1_000_000)), (Seconds(0), Seconds(0.01))),
 )
+SMALL = replace(
+    QUICK,
+    systems=("spark/tcp", "python/kafka"),
+    grid=Grid((MessageSize(100), MessageSize(1_000_000)), QUICK.grid.cpu_cost),
+)
+"""Eight cells, of which there is every kind of figure."""
 MIXED_SIZE = MessageSize.read({"choice": {"100 B": "90 %", "10 kB": "10 %"}})
 MIXED = replace(QUICK, systems=("python/kafka",), grid=Grid((MessageSize(100), MIXED_SIZE)))
 UNFINISHED = Cell("python", "kafka", 1_000_000, 0.01)
@@ -138,15 +148,35 @@ def make_run(
     folder: Path, scenario: Scenario = QUICK, *, unfinished: Iterable[Cell] = (UNFINISHED,), trials: int = 6
 ) -> Path:
     """Write a run folder with every status, and with cells that are not finished; return it."""
+    if scenario is not QUICK:
+        return write_run(folder, scenario, frozenset(unfinished), trials)
+    return Path(shutil.copytree(make_template(frozenset(unfinished), trials), folder))
+
+
+@cache
+def make_template(unfinished: frozenset[Cell], trials: int) -> Path:
+    """Write a run of the scenario QUICK once, to be copied by every test of this process; return its folder."""
+    parent = tempfile.mkdtemp(prefix="sample-run-")
+    atexit.register(shutil.rmtree, parent, ignore_errors=True)
+    return write_run(Path(parent) / "run", QUICK, unfinished, trials)
+
+
+def write_run(folder: Path, scenario: Scenario, unfinished: frozenset[Cell], trials: int) -> Path:
+    """Write a run folder; return it."""
     with open_run_folder(folder, scenario) as store:
         for cell in scenario.cells():
             if cell in unfinished:
                 continue
-            status = STATUSES.get((cell.system, cell.message_bytes, cell.cpu_seconds), "measured")
+            status = status_of(cell)
             for trial in make_trials(cell, trials) if status != "unsupported" else ():
                 store.add(cell, trial)
             store.save_result(cell, make_result(cell, status))
     return folder
+
+
+def status_of(cell: Cell) -> str:
+    """Return the status of a finished cell."""
+    return STATUSES.get((cell.system, cell.message_bytes, cell.cpu_seconds), "measured")
 
 
 @contextmanager
@@ -155,6 +185,12 @@ def open_run_folder(folder: Path, scenario: Scenario, **facts: Any) -> Iterator[
     folder.mkdir()
     with RunFolder(folder).open(scenario, Site(), FACTS | facts) as store:
         yield store
+
+
+def make_single_scenario(cell: Cell) -> Scenario:
+    """Return a scenario of one cell."""
+    grid = Grid((MessageSize(cell.message_bytes),), (Seconds(cell.cpu_seconds),))
+    return replace(QUICK, systems=(cell.system,), grid=grid)
 
 
 def make_large_scenario(systems: int, sizes: int, costs: int) -> Scenario:

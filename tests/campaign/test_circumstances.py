@@ -31,7 +31,7 @@ def test_a_host_without_an_address_is_named(tmp_path):
     """The cell that needs it fails with its name; nothing is printed that only a developer reads."""
     (tmp_path / "scenario.yaml").write_text(KAFKA.scenario)
     (tmp_path / "site.yaml").write_text(SITE)
-    words = ["--site", str(tmp_path / "site.yaml"), "--out", str(tmp_path / "results")]
+    words = ["--site", str(tmp_path / "site.yaml"), "--out", str(tmp_path / "results"), "--set", "systems=python/kafka"]
     code, output = Harness(tmp_path, ROOT).done("run", str(tmp_path / "scenario.yaml"), *words)
     assert code == 4
     assert invariants.TRACEBACK not in output

@@ -12,8 +12,8 @@ pytestmark = pytest.mark.real
 SCENARIO = """
 name: crash
 systems: [python/kafka]
-grid: {message_size: [100 B, 1 kB], cpu_cost: [10 ms]}
-search: {precision: 40 %, budget: 12 s}
+grid: {message_size: [100 B, 1 kB]}
+search: {precision: 40 %, start: 100 /s, highest: 200 /s, budget: 12 s}
 timing: {settle: 200 ms, window: 1 s}
 """
 

@@ -1,6 +1,7 @@
 """Cells whose messages differ in size, or have keys, are measured like any other, and every message is verified."""
 
 import pytest
+from uncalibrated import Uncalibrated
 
 from bench.analysis import foreign_work, late_generator
 from bench.cli.terminal import ignore
@@ -32,7 +33,7 @@ def ran(tmp_path, monkeypatch):
     def go(*changes, **sections):
         scenario = parse_scenario(apply_changes(Document("test", WRITTEN), changes))
         store = RunFolder.create(tmp_path, "mixed")
-        options = RunOptions("bench run", tmp_path / "cache", tmp_path / "children")
+        options = RunOptions("bench run", tmp_path / "cache", tmp_path / "children", backend=Uncalibrated)
         run(scenario, Site(sections=sections), store, ignore, options)
         return store.folder
 

@@ -1,9 +1,11 @@
 """The harness measures itself: known ceilings are found, mistakes are seen, and a run can be interrupted anywhere."""
 
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from functools import cache, partial
 from pathlib import Path
 
 import pytest
@@ -59,6 +61,8 @@ USUAL = (
     "grid.message_size=100 B", "settings.capacity.ceiling=4 k/s", "search.strategy=bisection", "search.precision=10 %",
     "search.start=3 k/s", "search.highest=8 k/s", "search.budget=5 min", "timing.window=600 ms",
 )  # fmt: skip
+LATENCY = ("latency.at=50 %", "latency.window=1 s")
+MISTAKEN = ("settings.capacity.every=500", "search.start=1 k/s", "search.budget=2 s", "timing.window=1 s")
 
 
 @pytest.fixture
@@ -76,23 +80,28 @@ def smoke(request):
 @pytest.fixture
 def ran(tmp_path, request):
     """Runs the changed scenario; its folder, and the rules of its verdicts."""
-
-    def go(*changes):
-        command = [sys.executable, "-c", ALONE, str(tmp_path), "scenarios/smoke.yaml", *USUAL, *changes]
-        done = subprocess.run(
-            command, cwd=request.config.rootpath, capture_output=True, text=True, timeout=200, check=False
-        )
-        assert done.returncode == 0, done.stderr
-        folder = Path(done.stdout.splitlines()[-1])
-        scenario = read_run(folder).scenario
-        return folder, Rules(scenario.objectives, float(scenario.search.precision))
-
-    return go
+    return partial(run_alone, request.config.rootpath, tmp_path)
 
 
-def test_a_known_ceiling_is_found(ran):
+@pytest.fixture(scope="module")
+def ran_once(tmp_path_factory, request):
+    """Runs a changed scenario once for all tests, which only read its folder; the folder, and the rules of verdicts."""
+    return cache(lambda *changes: run_alone(request.config.rootpath, tmp_path_factory.mktemp("run"), *changes))
+
+
+def run_alone(root, folder, *changes):
+    """Run the changed scenario in a process of its own; return the run's folder, and the rules of its verdicts."""
+    command = [sys.executable, "-c", ALONE, str(folder), "scenarios/smoke.yaml", *USUAL, *changes]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=200, check=False)
+    assert done.returncode == 0, done.stderr
+    run_folder = Path(done.stdout.splitlines()[-1])
+    scenario = read_run(run_folder).scenario
+    return run_folder, Rules(scenario.objectives, float(scenario.search.precision))
+
+
+def test_a_known_ceiling_is_found(ran_once):
     """The estimate is not above the ceiling, and below it only by what a busy machine takes."""
-    folder, _ = ran()
+    folder, _ = ran_once(*LATENCY)
     result = read_results(folder)[0]
     assert result.status == "measured"
     assert 0.5 * CEILING <= result.estimate_hz <= 1.1 * CEILING
@@ -116,9 +125,9 @@ def test_micro_batches_find_the_same_ceiling(ran):
     assert read_results(folder)[0].estimate_hz == pytest.approx(CEILING, rel=0.15)
 
 
-def test_in_every_sustained_trial_all_that_was_sent_was_processed(ran):
+def test_in_every_sustained_trial_all_that_was_sent_was_processed(ran_once):
     """Nothing lost, duplicated or corrupted, by the tallies."""
-    folder, rules = ran()
+    folder, rules = ran_once(*LATENCY)
     sustained = [
         entry.measurement for entry in read_trials(folder) if judge(entry.measurement, rules).word == "sustained"
     ]
@@ -132,20 +141,18 @@ def test_in_every_sustained_trial_all_that_was_sent_was_processed(ran):
     ("mistake", "found"),
     [("lose", "lost"), ("duplicate", "duplicated"), ("swap", "out_of_order"), ("flip", "corrupted")],
 )
-def test_a_mistake_in_a_thousand_is_found(ran, mistake, found):
+def test_a_mistake_in_a_thousand_is_found(ran_once, mistake, found):
     """Every trial shows it, under its own name only."""
-    changes = (f"settings.capacity.mistake={mistake}", "settings.capacity.every=500", "search.start=1 k/s")
-    folder, _ = ran(*changes, "search.budget=2 s", "timing.window=1 s", "timing.drain=3 s")
+    folder, _ = ran_once(f"settings.capacity.mistake={mistake}", *MISTAKEN)
     seen = read_trials(folder)[0].measurement
     counts = {what: getattr(seen, what) for what in ("lost", "duplicated", "out_of_order", "corrupted")}
     assert counts[found] > 0
     assert sum(counts.values()) == counts[found]
 
 
-def test_a_rate_at_which_messages_are_lost_is_not_sustained(ran):
+def test_a_rate_at_which_messages_are_lost_is_not_sustained(ran_once):
     """However little the backlog drifts: its first rate is one that a busy machine keeps up with."""
-    changes = ("settings.capacity.mistake=lose", "settings.capacity.every=500", "search.start=1 k/s")
-    folder, rules = ran(*changes, "search.budget=2 s", "timing.window=1 s")
+    folder, rules = ran_once("settings.capacity.mistake=lose", *MISTAKEN)
     judged = judge(read_trials(folder)[0].measurement, rules)
     assert judged.word == "overloaded"
     assert "lost" in judged.why
@@ -165,14 +172,14 @@ def test_a_generator_slowed_on_purpose_gives_a_lower_bound(ran):
     assert result.generator_hz == pytest.approx(limit, rel=0.15)
 
 
-def test_lost_results_are_made_again_from_the_journal(ran, tmp_path, smoke):
+def test_lost_results_are_made_again_from_the_journal(ran_once, tmp_path, smoke):
     """Nothing is deployed, and they are the same to the last digit; latency trials are not made twice."""
-    changes = ("latency.at=50 %", "latency.window=1 s")
-    folder, _ = ran(*changes)
+    whole, _ = ran_once(*LATENCY)
+    folder = shutil.copytree(whole, tmp_path / "run")
     before, trials = read_results(folder), len(read_trials(folder))
     (folder / "cells.json").unlink()
     options = replace(options_in(tmp_path), backend=NoBackend)
-    run(smoke(*changes), Site(), RunFolder(folder), ignore, options)
+    run(smoke(*LATENCY), Site(), RunFolder(folder), ignore, options)
     assert read_results(folder) == before
     assert len(read_trials(folder)) == trials
     assert [entry.measurement.planned.purpose for entry in read_trials(folder)].count("latency") == 1
@@ -227,9 +234,9 @@ def options_in(folder):
     return RunOptions("bench run", folder / "cache", folder / "children")
 
 
-def test_the_data_folder_is_gone_after_a_run(ran):
+def test_the_data_folder_is_gone_after_a_run(ran_once):
     """Only results stay."""
-    folder, _ = ran()
+    folder, _ = ran_once(*LATENCY)
     assert not (folder / "data").exists()
 
 

@@ -149,7 +149,7 @@ def test_a_host_that_is_no_address_is_refused(tmp_path: Path) -> None:
 def test_a_real_run_is_watched_to_its_end(tmp_path: Path) -> None:
     """Its rates are shown while it runs; the page ends with it, and leaves nothing in its folder."""
     environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state")}
-    command = (*BENCH, "run", str(SMOKE), "--out", str(tmp_path), "--quiet")
+    command = (*BENCH, "run", str(SMOKE), "--set", "grid.message_size=100B", "--out", str(tmp_path), "--quiet")
     run = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)
     until(lambda: list(tmp_path.glob("smoke-*/run.json")))
     (folder,) = tmp_path.glob("smoke-*")

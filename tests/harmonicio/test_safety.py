@@ -9,7 +9,7 @@ from html import escape
 import psutil
 import pytest
 from crc32c import crc32c
-from processes import numbered, wait_until
+from processes import LocalCluster, numbered, wait_until
 
 from frameworks.harmonicio.engine.connector import Connector
 from frameworks.harmonicio.engine.errors import RefusedError
@@ -158,9 +158,26 @@ def test_a_legacy_message_has_the_same_size_limit_as_others(cluster):
     assert wait_until(lambda: cluster.operator.status()["totals"]["queue_bytes"], "the other") == 1000
 
 
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory):
+    """A master and a worker with tokens, for all tests that only see them refuse something."""
+    cluster = LocalCluster(tmp_path_factory.mktemp("guarded"))
+    try:
+        yield start_guarded(cluster)
+    finally:
+        for role in ("worker", "master"):
+            if role in cluster.processes:
+                cluster.stop(role)
+
+
 @pytest.fixture
-def guarded(cluster):
-    """A master and a worker with tokens."""
+def own_guarded(cluster):
+    """A master and a worker with tokens, for one test."""
+    return start_guarded(cluster)
+
+
+def start_guarded(cluster):
+    """Start the master and the worker of a cluster with tokens; return the cluster."""
     (cluster.folder / "tokens.yaml").write_text("tokens: {operator: o, worker: w, pe: p, connector: c}\n")
     cluster.operator = OperatorClient("127.0.0.1", cluster.port, "o")
     cluster.start_master("--config", str(cluster.folder / "tokens.yaml"))
@@ -170,13 +187,13 @@ def guarded(cluster):
     return cluster
 
 
-def test_with_its_tokens_a_cluster_works(guarded):
+def test_with_its_tokens_a_cluster_works(own_guarded):
     """Messages are processed."""
-    guarded.submit()
-    guarded.wait_pes(1)
-    with Connector(c_name="s", port=guarded.data_port, token="c") as connector:
+    own_guarded.submit()
+    own_guarded.wait_pes(1)
+    with Connector(c_name="s", port=own_guarded.data_port, token="c") as connector:
         connector.send_many(numbered(0, 100))
-    assert guarded.processed().tolist() == list(range(100))
+    assert own_guarded.processed().tolist() == list(range(100))
 
 
 @pytest.mark.parametrize("token", ["", "o", "x"])
@@ -224,15 +241,15 @@ def test_a_number_of_thousands_of_digits_is_no_port(cluster):
     connection.close()
 
 
-def test_with_tokens_the_legacy_protocol_is_off(guarded):
+def test_with_tokens_the_legacy_protocol_is_off(own_guarded):
     """Its routes are missing, and its messages to the queue are refused."""
-    connection = http.client.HTTPConnection("127.0.0.1", guarded.port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", own_guarded.port, timeout=10)
     connection.request("GET", "/streamRequest?token=None&c_name=s&c_os=u&source=s&digest=d")
     assert connection.getresponse().status == 404
     connection.close()
-    thrown(guarded.data_port, b"001shello")
-    wait_until(lambda: "data port was closed" in guarded.log(), "the refusal")
-    assert guarded.operator.status()["streams"] == []
+    thrown(own_guarded.data_port, b"001shello")
+    wait_until(lambda: "data port was closed" in own_guarded.log(), "the refusal")
+    assert own_guarded.operator.status()["streams"] == []
 
 
 def test_the_dashboard_escapes_names(cluster):

@@ -7,7 +7,7 @@ from msgspec import structs
 from scenario_files import read_scenario
 
 from bench.calibration.calibration_file import read_calibration, write_calibration
-from bench.calibration.generator_ceiling import GeneratorCeilings, calibrates
+from bench.calibration.generator_ceiling import QUICK_S, GeneratorCeilings, calibrates
 from bench.cli.calibration_table import CalibrationRequest, table_lines
 from bench.cli.inputs import cache_folder
 from bench.config.site import Site
@@ -74,7 +74,7 @@ def test_a_source_that_needs_a_reader_and_has_none_is_not_calibrated(tmp_path, e
 @pytest.mark.parametrize("source", ["tcp", "files", "memory", pytest.param("kafka", marks=pytest.mark.real)])
 def test_the_verb_prints_a_line_for_each_size_with_the_ratio(tmp_path, source):
     """Both rates are above zero, and the file holds them."""
-    request = CalibrationRequest([source], ["client-loop"], "1kB", 1, 1.5, [])
+    request = CalibrationRequest([source], ["client-loop"], "1kB", 1, QUICK_S, [])
     lines = list(table_lines(request, tmp_path, Site(), cache_folder(), tmp_path / "children"))
     assert len(lines) == 2
     assert {(ceiling.by, ceiling.hz > 0) for ceiling in read_calibration(tmp_path)} == {

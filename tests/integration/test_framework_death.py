@@ -4,25 +4,31 @@ import pytest
 from killed_runs import check_death_is_a_finding, run_with_death
 
 from bench.config.scenario import LoadSettings
+from bench.config.site import Site
 from bench.plugins.environments import environments
 from bench.services.python_environments import missing_reason
 from bench.storage.run_folder import read_results
+from producers.kafka.site import KafkaSite
 
 SIZES = (10_000, 20_000)
 
 
 @pytest.mark.parametrize(
-    ("system", "module", "load"),
+    ("system", "module"),
     [
-        ("command/tcp", "frameworks.command.example", LoadSettings(by="inline")),
-        pytest.param("bytewax/kafka", "frameworks.bytewax.worker", LoadSettings(), marks=pytest.mark.real),
+        ("command/tcp", "frameworks.command.example"),
+        pytest.param("bytewax/kafka", "frameworks.bytewax.worker", marks=pytest.mark.real),
     ],
 )
-def test_a_killed_framework_is_a_finding_and_comes_back(system, module, load, tmp_path, env):
+def test_a_killed_framework_is_a_finding_and_comes_back(system, module, tmp_path, env, request):
     """The trial says so, and its rate is asked for again; later trials are whole, and the next cell has its own."""
     framework = system.partition("/")[0]
     if framework in environments() and (reason := missing_reason(environments()[framework], env.cache)) is not None:
         pytest.skip(reason)
-    folder = run_with_death(system, SIZES, lambda words: module in words, tmp_path, env, load=load)
+    sections = {}
+    if system.endswith("/kafka"):
+        sections["kafka"] = KafkaSite(request.getfixturevalue("kafka").address)
+    site, load = Site(shared_machine=True, sections=sections), LoadSettings(by="inline")
+    folder = run_with_death(system, SIZES, lambda words: module in words, tmp_path, env, site=site, load=load)
     check_death_is_a_finding(folder, SIZES, ended="framework died", why="died")
     assert [result.remark for result in read_results(folder)] == [None, None]  # both verify every body

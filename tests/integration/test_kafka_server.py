@@ -22,7 +22,7 @@ from confluent_kafka.admin import AdminClient, NewTopic  # noqa: E402  after the
 
 pytestmark = pytest.mark.real
 
-CACHE = Path(__file__).parents[2] / ".cache"
+CACHE = Path.home() / ".cache" / "stream-bench"
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,13 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def server(supervisor: Supervisor, data: Path) -> Iterator[EmbeddedServer[str]]:
+def before(supervisor: Supervisor, data: Path) -> tuple[object, object]:
+    """The data and the children before the server was started."""
+    return set(data.iterdir()), supervisor.children
+
+
+@pytest.fixture(scope="module")
+def server(supervisor: Supervisor, data: Path, before: tuple[object, object]) -> Iterator[EmbeddedServer[str]]:
     broker = KafkaBroker(heap_bytes=2**29, segment_bytes=2**20, message_bytes=11 * 10**6, retained_bytes=4 * 10**6)
     server = start_kafka(supervisor, broker, cache=CACHE, data=data, note=lambda _: None)
     yield server
@@ -97,22 +103,22 @@ def test_broker_is_reached_from_this_machine_only(server: EmbeddedServer[str]) -
     assert server.address.startswith("127.0.0.1:")
 
 
-def test_closed_server_is_gone(supervisor: Supervisor, data: Path) -> None:
-    """After close there is no process, no child and no data; closing again does nothing."""
-    before = set(data.iterdir()), supervisor.children
-    server = start_kafka(supervisor, cache=CACHE, data=data, note=lambda _: None)
-    assert server.alive()
-    server.close()
-    server.close()
-    assert not server.alive()
-    assert (set(data.iterdir()), supervisor.children) == before
-
-
 def test_server_that_does_not_come_up_leaves_nothing(supervisor: Supervisor, data: Path) -> None:
     """A broker that cannot start is an error with its log's last lines, and neither process nor data stay."""
     before = set(data.iterdir()), supervisor.children
     with pytest.raises(ProcessDiedError, match="Too small maximum heap"):
         start_kafka(supervisor, KafkaBroker(heap_bytes=2**20), cache=CACHE, data=data, note=lambda _: None)
+    assert (set(data.iterdir()), supervisor.children) == before
+
+
+def test_closed_server_is_gone(
+    server: EmbeddedServer[str], supervisor: Supervisor, data: Path, before: tuple[object, object]
+) -> None:
+    """After close there is no process, no child and no data; closing again does nothing. It ends the tests' server."""
+    assert server.alive()
+    server.close()
+    server.close()
+    assert not server.alive()
     assert (set(data.iterdir()), supervisor.children) == before
 
 

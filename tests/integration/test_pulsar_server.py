@@ -23,8 +23,8 @@ from producers.pulsar.server import FRAME_OVERHEAD, PulsarBroker, _properties, s
 from producers.pulsar.site import PulsarSite
 
 DEADLINE = 100.0
-LARGE = 11 * 10**6
-"""Bytes of a message so large that its cell gets a Pulsar of its own, which may die."""
+SMALL = 200_000
+"""Bytes of the largest message of a Pulsar that only this file has, and that may die."""
 
 
 def until(condition, seconds=DEADLINE):
@@ -49,6 +49,13 @@ def opened(env):
     yield make
     for plugin in reversed(deployed):
         plugin.close()
+
+
+@pytest.fixture(scope="module")
+def small(env):
+    """The settings of a Pulsar that takes small messages only; it ends with the last test."""
+    yield {"largest": f"{SMALL} B"}
+    env.release(("pulsar", PulsarBroker(message_bytes=SMALL)))
 
 
 def written(size, count, first=0):
@@ -122,9 +129,9 @@ def test_the_backlog_is_told(pulsar, opened):
 
 
 @pytest.mark.real
-def test_a_message_above_the_limit_passes_in_pieces(opened):
+def test_a_message_above_the_limit_passes_in_pieces(opened, small):
     """Only where the scenario asks for it; without that the cell is refused, with what to do."""
-    endpoint, sender = opened(10**6, chunking=True, largest="200 kB")
+    endpoint, sender = opened(10**6, chunking=True, **small)
     reader = registry.open_consumer(endpoint)
     assert sender.send(written(10**6, 4)) == 4
     assert read_all([reader], 4) == [4]
@@ -133,9 +140,9 @@ def test_a_message_above_the_limit_passes_in_pieces(opened):
 
 
 @pytest.mark.real
-def test_a_message_in_pieces_is_not_skipped_by_the_data_source(opened):
+def test_a_message_in_pieces_is_not_skipped_by_the_data_source(opened, small):
     """A batch that ends within it fails; one that ends with it has it."""
-    endpoint, sender = opened(10**6, chunking=True, largest="200 kB")
+    endpoint, sender = opened(10**6, chunking=True, **small)
     options = {"serviceUrl": endpoint.address, "topic": endpoint.name, "startingPositions": "earliest"}
     reader = PulsarStreamReader(StructType().add("value", "binary"), options)
     try:
@@ -167,18 +174,18 @@ def test_a_batch_above_the_limit_is_refused_clearly():
 
 
 @pytest.mark.real
-def test_what_a_dead_pulsar_did_not_confirm_has_failed(opened, env, monkeypatch):
+def test_what_a_dead_pulsar_did_not_confirm_has_failed(opened, small, env, monkeypatch):
     """After the time-out everything taken is one of both, exactly; the next cell finds another Pulsar."""
     monkeypatch.setattr("producers.pulsar.sender.TIMEOUT_S", 2.0)
-    _, sender = opened(LARGE)
-    sender.send(written(LARGE, 3))
+    _, sender = opened(SMALL // 2, batching=False, **small)
+    sender.send(written(SMALL // 2, 3))
     until(lambda: sender.confirmed() == (3, 0))
     [child for child in env.supervisor.children if child.name == "pulsar"][-1].kill()
-    sender.send(written(LARGE, 2))
+    sender.send(written(SMALL // 2, 2))
     until(lambda: sum(sender.confirmed()) == 5)
     assert sender.confirmed() == (3, 2)
-    endpoint, again = opened(LARGE)
-    assert again.send(written(LARGE, 1)) == 1
+    endpoint, again = opened(SMALL // 2, batching=False, **small)
+    assert again.send(written(SMALL // 2, 1)) == 1
     until(lambda: again.confirmed() == (1, 0))
     assert endpoint.address != ""
 

@@ -18,9 +18,11 @@ from bench.workload.processing import MessageProcessor
 DEADLINE = 100.0
 
 
-@pytest.fixture(params=["kafka", "pulsar", "tcp", "files"])
+@pytest.fixture(scope="module", params=["kafka", "pulsar", "tcp", "files"])
 def system(request, env):
-    """Plain before a source, the real broker where it is one, and a load that writes to it."""
+    """Plain before a source, the real broker where it is one, and a load that writes to it; the last test of a source
+    kills a worker.
+    """
     if request.param in ("kafka", "pulsar"):
         request.getfixturevalue(request.param)
     cell = Cell("python", request.param, 1000, 0.001)

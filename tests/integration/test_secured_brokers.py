@@ -8,6 +8,7 @@ from hashlib import sha256
 from hmac import digest
 
 import pytest
+from uncalibrated import Uncalibrated
 
 from bench.cli.terminal import ignore
 from bench.config.scenario import Grid, Scenario, Search, Timing
@@ -32,6 +33,8 @@ pytestmark = pytest.mark.real
 
 PASSWORD = "correct horse"
 SIGNED_WITH = b"x" * 32
+COMPRESSED = ("pdf", "png")
+"""Formats of reports in whose bytes no text can be found."""
 
 
 @pytest.fixture(scope="module")
@@ -119,51 +122,61 @@ def secured_pulsar(env, tls, tmp_path_factory):
     child.stop()
 
 
-def run_one(system, site, folder, env):
-    """A short run of one cell at that site; its results, and the trials that are drained."""
+@pytest.fixture(scope="module")
+def secured_site(secured_kafka, secured_pulsar, tls):
+    """A site with both brokers, and with what lets us in."""
+    ca_file, token_file = str(tls / "cert.pem"), str(tls / "token")
+    security = KafkaSecurity("bench", str(tls / "password"), ca_file)
+    pulsar = PulsarSite(*secured_pulsar, ca_file=ca_file, token_file=token_file)
+    return Site(sections={"kafka": KafkaSite(secured_kafka, security), "pulsar": pulsar})
+
+
+def run_short(framework, sources, site, folder, env):
+    """A short run of one cell of each source; its results, the drained trials by source, and its folder."""
     scenario = Scenario(
         "secured",
-        (system,),
+        tuple(f"{framework}/{source}" for source in sources),
         Grid((Size(10_000),)),
         search=Search("bisection", Share(0.5), Seconds(8), start=Rate(50), highest=Rate(200)),  # it keeps up
         timing=Timing(Seconds(0.5), Seconds(2), Seconds(10), warm_up=Seconds(0)),
     )
     store = RunFolder.create(folder, "secured")
-    run(scenario, site, store, ignore, RunOptions("bench run", env.cache, folder / "children"))
-    trials = [entry.measurement for entry in read_trials(store.folder)]
-    return read_results(store.folder), [trial for trial in trials if trial.drained], store.folder
+    options = RunOptions("bench run", env.cache, folder / "children", backend=Uncalibrated)
+    run(scenario, site, store, ignore, options)
+    drained = [entry for entry in read_trials(store.folder) if entry.measurement.drained]
+    trials = {source: [entry.measurement for entry in drained if entry.cell.source == source] for source in sources}
+    return read_results(store.folder), trials, store.folder
 
 
-@pytest.mark.parametrize("framework", ["python", "spark", "flink"])
-def test_a_secured_kafka_serves_whom_the_site_lets_in(framework, secured_kafka, tls, tmp_path, env):
-    """Every message comes through, and the password stands in no log, record, report or export."""
+@pytest.mark.parametrize(
+    ("framework", "sources"),
+    [("python", ("kafka", "pulsar")), ("spark", ("kafka", "pulsar")), ("flink", ("kafka",))],
+    ids=["python", "spark", "flink"],
+)
+def test_secured_brokers_serve_whom_the_site_lets_in(framework, sources, secured_site, tls, tmp_path, env):
+    """Every message comes through, and neither password nor token stands in a log, record, report or export."""
     environment = registry.framework_plugin(framework).environment
     if environment is not None and (reason := missing_reason(environment, env.cache)) is not None:
         pytest.skip(reason)
-    security = KafkaSecurity("bench", str(tls / "password"), str(tls / "cert.pem"))
-    results, trials, folder = run_one(
-        f"{framework}/kafka", Site(sections={"kafka": KafkaSite(secured_kafka, security)}), tmp_path, env
-    )
-    check(results, trials, folder, PASSWORD, reports=framework == "python")
+    results, trials, folder = run_short(framework, sources, secured_site, tmp_path, env)
+    for source in sources:
+        check_trials(trials[source], results)
+    if framework == "python":
+        write_reports(folder)
+    texts = [path.read_text(errors="replace") for path in folder.rglob("*") if path.is_file()]
+    assert not [secret for secret in (PASSWORD, (tls / "token").read_text()) if any(secret in text for text in texts)]
 
 
-@pytest.mark.parametrize("framework", ["python", "spark"])
-def test_a_secured_pulsar_serves_whom_the_site_lets_in(framework, secured_pulsar, tls, tmp_path, env):
-    """Every message comes through, and the token stands in no log, record, report or export."""
-    site = Site(
-        sections={"pulsar": PulsarSite(*secured_pulsar, ca_file=str(tls / "cert.pem"), token_file=str(tls / "token"))}
-    )
-    results, trials, folder = run_one(f"{framework}/pulsar", site, tmp_path, env)
-    check(results, trials, folder, (tls / "token").read_text(), reports=framework == "python")
-
-
-def check(results, trials, folder, secret, *, reports):
-    assert trials, results[0].reason  # a verdict is not asked for: other work on the machine would be one
+def check_trials(trials, results):
+    assert trials, [result.reason for result in results]  # no verdict is asked for: other work would be one
     assert all(trial.processed == trial.sent > 0 and (trial.lost, trial.duplicated) == (0, 0) for trial in trials)
-    for _, plugin in registry.report_plugins() if reports else ():  # they are written into the run's folder, too
-        if plugin.write is not None and plugin.kind == "map":
+
+
+def write_reports(folder):
+    """Write all of them that are text into the run's folder."""
+    for name, plugin in registry.report_plugins():
+        if plugin.write is not None and plugin.kind == "map" and name not in COMPRESSED:
             plugin.write(folder)
-    assert not [path for path in folder.rglob("*") if path.is_file() and secret in path.read_text(errors="replace")]
 
 
 def test_a_forged_token_is_refused(secured_pulsar, tls):

@@ -34,12 +34,6 @@ SMALL, LARGE = (100, 5000), (1_000_000, 20)
 SYSTEMS = {"kafka": {}, "pulsar": {}, "files": {}, "tcp by Structured Streaming": {"tcp": "socket"}, "tcp": {}}
 
 
-@pytest.fixture(scope="module", autouse=True)
-def own_sessions(env):
-    """End the sessions that tests of other files have left in this process."""
-    env.release("spark")
-
-
 @contextmanager
 def reading(env, source_name, size, settings=None):
     """A source, a load that writes to it, and Spark reading it: (endpoint, load, framework)."""
@@ -80,10 +74,9 @@ def processed_counts(framework, count):
     return counts
 
 
-def spark_child(env):
-    """The one Spark that stands."""
-    (child,) = (child for child in env.supervisor.children if child.name == "spark")
-    return child
+def spark_child(framework):
+    """The process of the session that serves the cell; sessions of other cells may stand beside it."""
+    return framework._session._child
 
 
 def _burns(process):
@@ -134,13 +127,15 @@ def test_files_that_were_read_are_deleted_in_the_trial(env, deleted):
 @pytest.mark.real
 def test_the_list_of_files_is_not_written_again_every_tenth_batch(env):
     """Each batch writes its own files only, so that a long stream is as fast as a short one."""
-    with reading(env, "files", 100) as (_, load, framework):
-        for run in range(1, 13):
-            send(load, run, 100, 4)
-            processed_counts(framework, 4)
-        (log,) = (env.data / "spark").glob("checkpoint-*/sources/0")
-        batches = [path.suffix for path in log.glob("[0-9]*")]
-    assert len(batches) >= 12
+    with reading(env, "files", 100, {"batch_interval": "200 ms"}) as (_, load, framework):
+        batches, deadline = [], time.monotonic() + DEADLINE
+        for run in itertools.count(1):
+            send(load, run, 100, 40)
+            processed_counts(framework, 40)
+            batches = [path.suffix for path in (framework._checkpoint / "sources" / "0").glob("[0-9]*")]
+            if len(batches) >= 12:
+                break
+            assert time.monotonic() < deadline, f"{len(batches)} batches"
     assert set(batches) == {""}
 
 
@@ -149,7 +144,7 @@ def test_a_batch_that_lasts_for_ever_does_not_keep_a_cell_open(env):
     """Close gives up what is under way, and the session serves the next cell."""
     with reading(env, "files", 100) as (_, load, framework):
         send(load, 1, 100, 8, cost=100.0)
-        first = spark_child(env).pid
+        first = spark_child(framework).pid
         busy = psutil.Process(first)
         deadline = time.monotonic() + DEADLINE
         while not any(_burns(child) for child in busy.children(recursive=True)):
@@ -157,7 +152,7 @@ def test_a_batch_that_lasts_for_ever_does_not_keep_a_cell_open(env):
     with reading(env, "files", 100) as (_, load, framework):
         send(load, 2, 100, 8)
         assert processed_counts(framework, 8).reconcile({0: 8}) == (0, 0)
-    assert spark_child(env).pid == first
+        assert spark_child(framework).pid == first
 
 
 @pytest.mark.real
@@ -176,27 +171,26 @@ def test_a_flipped_and_a_short_message_are_counted(env, tmp_path):
 def test_a_killed_jvm_is_told_and_replaced(env):
     """Polling raises ProcessDiedError; the next cell gets a new session."""
     with reading(env, "files", 100) as (_, _, framework):
-        first = spark_child(env)
+        first = spark_child(framework)
         jvm_of(first).kill()
         with pytest.raises(ProcessDiedError, match="JVM"):
             processed_counts(framework, 1)
     with reading(env, "files", 100) as (_, load, framework):
         send(load, 1, 100, 50)
         assert processed_counts(framework, 50).reconcile({0: 50}) == (0, 0)
-        assert spark_child(env).pid != first.pid
+        assert spark_child(framework).pid != first.pid
 
 
 @pytest.mark.real
 @pytest.mark.parametrize("source", ["files", "tcp"])
 def test_a_session_serves_many_cells_and_keeps_no_connection_of_an_earlier_one(env, source):
     """Each counts its own messages. A soak test found one more connection for each query, in Python and in the JVM."""
-    env.release("spark")  # the one of another source stands beside it
     open_files, sessions = [], set()
     for run in range(1, 10):
         with reading(env, source, 100) as (_, load, framework):
             send(load, run, 100, 50)
             assert processed_counts(framework, 50).reconcile({0: 50}) == (0, 0)
-            child = spark_child(env)
+            child = spark_child(framework)
             sessions.add(child.pid)
             open_files.append((psutil.Process(child.pid).num_fds(), jvm_of(child).num_fds()))
     assert len(sessions) == 1

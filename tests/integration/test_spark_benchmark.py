@@ -1,24 +1,26 @@
 """The benchmark of Spark's sources reads what it has written, all of it and once, and says whether the bar is met."""
 
+import contextlib
 import json
-import subprocess
 import sys
 
 import pyarrow as pa
 import pytest
 
+from frameworks.spark.benchmark import __main__ as benchmark
 from frameworks.spark.benchmark.__main__ import table
 from frameworks.spark.benchmark.reading import ReaderRate
 from frameworks.spark.pulsarsource.reading import binaries
 
 
 @pytest.mark.real
-def test_every_reader_gets_every_message(request, tmp_path):
-    """Spark from both brokers and from memory, and both brokers' clients."""
+def test_every_reader_gets_every_message(env, kafka, pulsar, tmp_path, monkeypatch, capsys):
+    """Spark from both brokers and from memory, and both brokers' clients; on the servers of all tests."""
     options = ["--size", "1kB", "--bytes", "2MB", "--turns", "1", "--json", "--data", str(tmp_path)]
-    command = [sys.executable, "-m", "frameworks.spark.benchmark", *options]
-    done = subprocess.run(command, cwd=request.config.rootpath, stdout=subprocess.PIPE, check=True, timeout=200)
-    found = json.loads(done.stdout)
+    monkeypatch.setattr(sys, "argv", ["frameworks.spark.benchmark", *options])
+    monkeypatch.setattr(benchmark, "RunEnvironment", lambda *_, **_options: contextlib.nullcontext(env))
+    benchmark.main()
+    found = json.loads(capsys.readouterr().out)
     readers = {(one["source"], one["by"]) for one in found}
     assert readers == {
         *((source, "spark") for source in ("kafka", "pulsar", "memory")),

@@ -1,8 +1,9 @@
 """Traces of real frameworks: in every window with a path the shares add up to one, and burnt CPU time is on it."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, closing
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -25,14 +26,35 @@ SIZE, ENTROPY, COST = 1000, 0.5, 0.004
 RATE, SECONDS = 200.0, 6
 DEADLINE_S = 120.0
 WINDOWS = 4
+SMALL_YOUNG = {"spark": {"conf": {"spark.driver.extraJavaOptions": "-Xmn8m"}}}
+"""A young generation so small that it is collected every second."""
+
+
+@pytest.fixture(scope="module")
+def trace_of(env) -> Callable[[str, str, int], TraceEvents]:
+    """Returns the trace of the usual load on a system, for so many seconds; tests that ask for the same share it."""
+
+    @cache
+    def trace(framework: str, source: str, seconds: int) -> TraceEvents:
+        settings = SMALL_YOUNG if (framework, source) == ("spark", "files") else {}
+        return trace_load(env, framework, source, seconds=seconds, settings=settings)
+
+    return trace
 
 
 def trace_load(
-    env, framework: str, source: str, *, rate: float = RATE, settings: Mapping[str, Mapping[str, Any]] | None = None
+    env,
+    framework: str,
+    source: str,
+    *,
+    rate: float = RATE,
+    seconds: float = SECONDS,
+    cost: float = COST,
+    settings: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> TraceEvents:
-    """Return the trace of a load that takes 0.8 of a core unless a rate is given, and of what it leaves."""
+    """Return the trace of a load that takes 0.8 of a core unless rate or cost are given, and of what it leaves."""
     given = settings or {}
-    cell, work = Cell(framework, source, SIZE, COST), MessageProcessor(SIZE, ENTROPY, traced=True)
+    cell, work = Cell(framework, source, SIZE, cost), MessageProcessor(SIZE, ENTROPY, traced=True)
     with ExitStack() as opened:
         endpoint_source = registry.make_source(source, given)
         opened.callback(endpoint_source.close)
@@ -41,9 +63,9 @@ def trace_load(
         opening = registry.make_framework(framework, given).open(cell, endpoint, work, env)
         running = opened.enter_context(closing(opening))
         begin, deadline = time.monotonic() + 0.05, time.monotonic() + DEADLINE_S
-        load.start(LoadSpec(1, rate, begin, SECONDS, SIZE, cpu_seconds=COST, entropy=ENTROPY, traced=True))
+        load.start(LoadSpec(1, rate, begin, seconds, SIZE, cpu_seconds=cost, entropy=ENTROPY, traced=True))
         trace, processed = TrialTrace(begin), 0
-        while processed < rate * SECONDS:
+        while processed < rate * seconds:
             assert time.monotonic() < deadline, f"{processed} messages were processed"
             for report in running.poll():
                 processed += report.count + report.corrupted
@@ -69,18 +91,18 @@ def participate(events: TraceEvents) -> Participation:
 
 
 @pytest.mark.parametrize(
-    ("framework", "source"),
+    ("framework", "source", "seconds"),
     [
-        ("python", "files"),
-        ("harmonicio", "stream"),
-        pytest.param("spark", "files", marks=pytest.mark.real),
-        pytest.param("spark", "tcp", marks=pytest.mark.real),
+        ("python", "files", 3),
+        ("harmonicio", "stream", SECONDS),
+        pytest.param("spark", "files", SECONDS, marks=pytest.mark.real),
+        pytest.param("spark", "tcp", SECONDS, marks=pytest.mark.real),
     ],
     ids=["python", "harmonicio", "structured streaming", "dstreams"],
 )
-def test_the_shares_of_a_real_trace_add_up_to_one(env, framework, source):
+def test_the_shares_of_a_real_trace_add_up_to_one(trace_of, framework, source, seconds):
     """Of every window that has a path; the messages' CPU cost has a part of it."""
-    check_shares(trace_load(env, framework, source))
+    check_shares(trace_of(framework, source, seconds))
 
 
 def check_shares(events: TraceEvents) -> None:
@@ -93,10 +115,9 @@ def check_shares(events: TraceEvents) -> None:
 
 
 @pytest.mark.real
-def test_pauses_of_sparks_jvm_are_in_its_trace(env):
+def test_pauses_of_sparks_jvm_are_in_its_trace(trace_of):
     """The young generation is so small that it is collected every second."""
-    small = {"spark": {"conf": {"spark.driver.extraJavaOptions": "-Xmn8m"}}}
-    events = trace_load(env, "spark", "files", settings=small)
+    events = trace_of("spark", "files", SECONDS)
     assert any(span.activity == "gc" and span.worker == "driver" for span in events.spans)
 
 
@@ -117,7 +138,7 @@ def test_pauses_of_sparks_jvm_are_in_its_trace(env):
 )
 def test_the_clients_of_a_source_say_what_they_measure(env, source, settings, sender, worker):
     """As samples of the trace."""
-    events = trace_load(env, "python", source, settings=settings)
+    events = trace_load(env, "python", source, cost=0.0, settings=settings)
     found = {
         entity: {one.metric for one in events.samples if one.entity == entity} for entity in ("sender 0", "worker 0")
     }
@@ -132,7 +153,7 @@ def test_the_shares_of_bytewax_add_up_to_one_and_it_says_how_far_it_lags(env):
     """The lag is a sample of each of its processes."""
     if (reason := missing_reason(environments()["bytewax"], env.cache)) is not None:
         pytest.skip(reason)
-    events = trace_load(env, "bytewax", "kafka")
+    events = trace_load(env, "bytewax", "kafka", seconds=3)
     check_shares(events)
     lags = [one for one in events.samples if one.metric == "lag_messages"]
     assert {one.entity for one in lags} == {"process 0", "process 1"}
@@ -140,11 +161,13 @@ def test_the_shares_of_bytewax_add_up_to_one_and_it_says_how_far_it_lags(env):
 
 
 @pytest.mark.parametrize(
-    ("source", "sender"), [("stream", "sender 0"), ("files", "bridge 0")], ids=["connector", "bridge"]
+    ("source", "sender", "seconds"),
+    [("stream", "sender 0", SECONDS), ("files", "bridge 0", 3)],
+    ids=["connector", "bridge"],
 )
-def test_the_critical_path_of_harmonicio_crosses_workers(env, source, sender):
+def test_the_critical_path_of_harmonicio_crosses_workers(trace_of, source, sender, seconds):
     """It goes from what holds the connector to the PEs, which wait for it, and every window has a path."""
-    found = participate(trace_load(env, "harmonicio", source))
+    found = participate(trace_of("harmonicio", source, seconds))
     pes = {group.worker for group in found.groups if group.worker.startswith("PE ")}
     assert found.connected.all()
     assert {(sender, pe) for pe in pes} <= set(sum_by_channel(found))
@@ -154,7 +177,7 @@ def test_the_critical_path_of_harmonicio_crosses_workers(env, source, sender):
 def test_messages_through_the_queue_of_harmonicio_pass_its_master(env):
     """Hand-outs to the master and from it to the PEs are in the trace, with the time on the disk."""
     overflows = {"stream": {"overflow": "full", "credit_timeout": "50 ms"}}
-    events = trace_load(env, "harmonicio", "stream", rate=5 * RATE, settings=overflows)
+    events = trace_load(env, "harmonicio", "stream", rate=5 * RATE, seconds=1.5, settings=overflows)
     hops = {(one.kind, one.sender.split()[0], one.receiver.split()[0]) for one in events.messages}
     assert hops >= {("data", "sender", "master"), ("data", "master", "PE"), ("control", "PE", "master")}
     assert {"waiting", "wal-commit", "serialize"} <= {one.activity for one in events.spans if one.worker == "master"}

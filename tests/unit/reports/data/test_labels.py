@@ -27,7 +27,7 @@ def test_an_interval_is_a_distance_from_the_estimate(ends: tuple[float, float | 
 @pytest.mark.parametrize(("lent", "remarks"), [(True, 1), (False, 0)])
 def test_lent_memory_is_a_remark_on_cells_that_fill_it(tmp_path: Path, lent: bool, remarks: int) -> None:
     """A cell of 100 MB/s and more needs new memory all the time; one of less does not."""
-    run_data = read_run_data(make_run(tmp_path / "run", QUICK, unfinished=()))
+    run_data = read_run_data(make_run(tmp_path / "run", QUICK, unfinished=(), trials=1))
     small, large = Cell("python", "kafka", 1000, 0.0001), Cell("spark", "files", 10**6, 0.0001)
     cells = tuple(CellData(cell, make_result(cell, estimate_hz=338.0), ()) for cell in (small, large))
     record = replace(run_data.record, facts={**run_data.record.facts, "memory_is_lent": lent})

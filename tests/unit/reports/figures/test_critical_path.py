@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("matplotlib", reason="the extra `report` is not installed")
 
 from matplotlib.figure import Figure
-from sample_runs import QUICK, make_measurement, make_result, make_run, open_run_folder
+from sample_runs import make_measurement, make_result, make_run, make_single_scenario, open_run_folder
 
 from bench.model.cell import Cell
 from bench.model.trace import ACTIVITIES, MESSAGE_KINDS, Activity, Span, TraceEvents
@@ -32,7 +32,7 @@ def trace(activity: Activity, share: float, worker: str = "driver") -> list[Span
 
 def make_traced_run(folder: Path, spans: list[Span], rate: float = 120.0, cpu: dict[str, float] = CPU) -> RunData:
     """Write a run of one cell, at 100 /s, with a trace of its overloaded trial; return its data."""
-    with open_run_folder(folder, QUICK) as store:
+    with open_run_folder(folder, make_single_scenario(CELL)) as store:
         store.add(CELL, make_measurement(0, 95.0, 100.0, batch=1.0))
         store.add(CELL, make_measurement(1, rate, 100.0, batch=1.0, cpu=cpu, trace=TraceEvents(spans)))
         result = make_result(CELL, estimate_hz=100.0, low_hz=97.0, high_hz=103.0, soft_bounds=())
@@ -90,7 +90,7 @@ def test_the_page_shows_the_path_of_a_traced_cell(tmp_path):
 
 def test_a_run_without_traces_has_no_such_part(tmp_path):
     """Neither a heading nor a figure."""
-    run_data = read_run_data(make_run(tmp_path / "run"))
+    run_data = read_run_data(make_run(tmp_path / "run", make_single_scenario(CELL)))
     assert make_critical_path_figures(run_data) == []
     assert "Critical paths" not in html_page.render_page(run_data)
 

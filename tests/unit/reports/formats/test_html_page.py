@@ -10,13 +10,26 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from sample_runs import QUICK, make_large_scenario, make_measurement, make_result, make_run, open_run_folder
+from sample_runs import (
+    QUICK,
+    make_large_scenario,
+    make_measurement,
+    make_result,
+    make_run,
+    make_single_scenario,
+    make_trials,
+    open_run_folder,
+    status_of,
+)
 
+from bench.analysis.verdict import Rules, judge
 from bench.config.scenario import Grid, Scenario
 from bench.errors import UsageError
+from bench.model.cell import Cell
 from bench.model.measurement import Buckets
+from bench.storage.run_folder import read_run
 from bench.units import Size
-from reports.data.run_data import read_run_data
+from reports.data.run_data import CellData, JudgedTrial, RunData, read_run_data
 from reports.formats import html_page, images, pdf
 
 
@@ -94,7 +107,7 @@ def test_latency_trials_are_drawn_for_their_cell(tmp_path: Path) -> None:
     """The page has a panel for each rate; the PDF and the image files have the figure, too."""
     cell = QUICK.cells()[0]
     buckets = Buckets([3] * 3, ["due", "sent", "processing"], [3000, 2900, 2000], [500] * 3)
-    with open_run_folder(tmp_path / "run", QUICK) as store:
+    with open_run_folder(tmp_path / "run", make_single_scenario(cell)) as store:
         for number, rate in enumerate((50.0, 80.0, 95.0)):
             store.add(cell, make_measurement(number, rate, 100.0, "latency", latencies=buckets))
         store.save_result(cell, make_result(cell))
@@ -141,6 +154,17 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:
 
 def test_a_page_of_192_cells_is_small(tmp_path: Path) -> None:
     """Six systems, eight sizes, four costs, eight trials each: less than 5 MB."""
-    run = make_run(tmp_path / "run", make_large_scenario(6, 8, 4), trials=8)
-    (path,) = html_page.write(run)
-    assert path.stat().st_size < 5_000_000
+    scenario = make_large_scenario(6, 8, 4)
+    with open_run_folder(tmp_path / "run", scenario) as store:
+        record = read_run(store.folder)
+    cells = tuple(make_cell_data(cell, trials=8) for cell in scenario.cells())
+    page = html_page.render_page(RunData(store.folder, record, cells))
+    assert len(cells) == 192
+    assert len(page.encode()) < 5_000_000
+
+
+def make_cell_data(cell: Cell, trials: int) -> CellData:
+    """Return the data of a finished cell, as if they had been read from a run folder."""
+    rules = Rules(precision=float(QUICK.search.precision))
+    judged = tuple(JudgedTrial(trial, judge(trial, rules)) for trial in make_trials(cell, trials))
+    return CellData(cell, make_result(cell, status_of(cell)), judged)

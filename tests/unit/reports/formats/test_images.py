@@ -8,20 +8,15 @@ pytest.importorskip("typst", reason="the extra `report` is not installed")
 from pathlib import Path
 
 import pytest
-from msgspec.structs import replace
-from sample_runs import QUICK, make_large_scenario, make_run
+from sample_runs import SMALL, make_large_scenario, make_run
 
-from bench.config.scenario import Grid
-from bench.model.message_sizes import MessageSize
 from reports.formats import images
 
 
 @pytest.fixture(scope="module")
 def drawn_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a run of two systems with its pictures."""
-    grid = Grid((MessageSize(100), MessageSize(1_000_000)), QUICK.grid.cpu_cost)
-    scenario = replace(QUICK, systems=("spark/tcp", "python/kafka"), grid=grid)
-    run = make_run(tmp_path_factory.mktemp("results") / "run", scenario)
+    run = make_run(tmp_path_factory.mktemp("results") / "run", SMALL)
     images.write(run)
     return run
 

@@ -23,9 +23,9 @@ def test_hostile_text_is_only_text_in_the_pdf(hostile_run: Path) -> None:
 
 def test_nothing_of_the_pdf_lies_outside_the_run_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`bench clean` deletes what a kill leaves of it, and nothing is left otherwise."""
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
     folder = make_run(tmp_path / "run", trials=2)
     (folder / "data").rmdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
     pdf.write(folder)
     assert not (folder / "data").exists()
 
