@@ -17,7 +17,7 @@ from bench.search.parameters import SearchParameters
 from bench.search.priors import cell_order
 from bench.search.trial_planning import shortest_search
 from bench.storage.records import FORMAT, VisitRecord
-from bench.storage.run_folder import RunFolder, read_visits, sum_trials
+from bench.storage.run_folder import RunFolder, TrialSums, read_visits, sum_trials
 from bench.system import host_info
 from bench.system.machine_speed import measure_speed
 
@@ -72,7 +72,7 @@ class MapVisits:
         self._sums = sum_trials(folder.folder)
         recorded = {record.cell: record.trial_seconds for record in self._records}
         # trials of a visit that was killed: their time is used, and belongs to the next visit
-        unrecorded = sum(max(0.0, seconds - recorded.get(cell, 0.0)) for cell, (_, seconds) in self._sums.items())
+        unrecorded = sum(max(0.0, sums.seconds - recorded.get(cell, 0.0)) for cell, sums in self._sums.items())
         self._used_s = sum(visit.seconds for visit in visits)
         self._mark = clock() - unrecorded
         self._pass_s = math.inf
@@ -116,7 +116,7 @@ class MapVisits:
         states = []
         for cell in self.cells:
             own = [record for record in self._records if record.cell == cell]
-            trials, trial_s = self._sums.get(cell, (0, 0.0))
+            sums = self._sums.get(cell, TrialSums())
             first_workers, max_workers = self._workers.get(cell, (1, 1))
             workers, result = own[-1].workers if own else first_workers, results.get(cell)
             state = CellState(
@@ -124,8 +124,8 @@ class MapVisits:
                 result,
                 visits=len(own),
                 seconds=sum(record.seconds for record in own),
-                trials=trials,
-                trial_s=trial_s,
+                trials=sums.count,
+                trial_s=sums.seconds,
                 finished=bool(own) and own[-1].finished and cell not in self._updated,
                 decides=cell in decisive,
                 refused_s=_refused_seconds(own),
@@ -134,7 +134,7 @@ class MapVisits:
                 warms_up=cell in self._warming,
                 retries=len({record.ignored for record in own if record.ignored}),
                 workers=workers,
-                more_workers=2 * workers if 2 * workers <= max_workers and _has_idle_cores(result) else None,
+                more_workers=2 * workers if 2 * workers <= max_workers and _has_idle_cores(sums) else None,
             )
             states.append(state)
         return states
@@ -144,7 +144,7 @@ class MapVisits:
         last = next((record for record in reversed(self._records) if record.cell == visit.cell), None)
         ignored = last.ignored if last is not None else 0
         if visit.retry:
-            ignored = self._sums.get(visit.cell, (0, 0.0))[0]
+            ignored = self._sums.get(visit.cell, TrialSums()).count
         budget: float | None = None
         if last is not None and last.budget and not self._folder.has_result(visit.cell):
             budget = last.budget  # the result is lost; it follows from the journal
@@ -170,7 +170,7 @@ class MapVisits:
 
     def end(self, visit: Visit, allowance: Allowance, answer: Answer) -> None:
         """Record a visit that has ended, then save its result, which follows from the journal if it is lost."""
-        self._sums[visit.cell] = trials, trial_s = sum_trials(self._folder.folder).get(visit.cell, (0, 0.0))
+        sums = self._sums[visit.cell] = sum_trials(self._folder.folder).get(visit.cell, TrialSums())
         now = self._clock()
         record = VisitRecord(
             FORMAT,
@@ -178,8 +178,8 @@ class MapVisits:
             budget=answer.budget,
             allotted=allowance.seconds,
             seconds=now - self._mark,
-            trials=trials,
-            trial_seconds=trial_s,
+            trials=sums.count,
+            trial_seconds=sums.seconds,
             ignored=allowance.ignored,
             workers=visit.workers,
             hint_hz=answer.hint_hz,
@@ -216,10 +216,9 @@ class MapVisits:
         return next_visit(self.states(), remaining, precision=float(self._scenario.search.precision), system=system)
 
 
-def _has_idle_cores(result: Result | None) -> bool:
-    """Return True if this machine had idle cores in the trial that a result rests on; unknown counts as idle."""
-    busy = result.cpu_share.get("busy") if result is not None else None
-    return busy is None or busy <= MAX_BUSY_SHARE * host_info.cores()
+def _has_idle_cores(trials: TrialSums) -> bool:
+    """Return True if this machine had idle cores in all trials of a cell: where it was full, no more can be sent."""
+    return trials.busy <= MAX_BUSY_SHARE * host_info.cores()
 
 
 def _refused_seconds(records: Sequence[VisitRecord]) -> float:

@@ -13,6 +13,7 @@ logs/  data/        of child processes; data/ is deleted at the end
 """
 
 import contextlib
+import math
 import os
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
@@ -272,12 +273,24 @@ def read_speed(folder: Path) -> MachineSpeed | None:
     return mean_speed([visit.speed for visit in read_visits(folder) if visit.speed is not None])
 
 
-def sum_trials(folder: Path) -> dict[Cell, tuple[int, float]]:
-    """Return the number and the seconds of the trials of each cell in the journal."""
-    sums = dict[Cell, tuple[int, float]]()
+class TrialSums(Struct, frozen=True):
+    """What the trials of a cell have in common."""
+
+    count: int = 0
+    seconds: float = 0.0
+    """of all of them"""
+    busy: float = 0.0
+    """most cores of this machine that were in use in one of them, a mean over its window"""
+
+
+def sum_trials(folder: Path) -> dict[Cell, TrialSums]:
+    """Return the number, the seconds and the busiest of the trials of each cell in the journal."""
+    sums = dict[Cell, TrialSums]()
     for line in read_journal(folder):
-        count, seconds = sums.get(line.entry.cell, (0, 0.0))
-        sums[line.entry.cell] = count + 1, seconds + line.entry.measurement.seconds
+        before, measured = sums.get(line.entry.cell, TrialSums()), line.entry.measurement
+        busy = measured.cpu.get("busy", 0.0) / measured.cpu.get("seconds", math.inf)
+        seconds = before.seconds + measured.seconds
+        sums[line.entry.cell] = TrialSums(before.count + 1, seconds, max(before.busy, busy))
     return sums
 
 

@@ -44,12 +44,16 @@ def make_visit(
     *,
     trials: int = 1,
     result: Result | None = None,
+    busy: float = 0.0,
 ) -> None:
-    """Make a visit of so many trials of 13 s, and 5 s besides them; it ends with a result that goes on."""
+    """Make a visit of so many trials of 13 s, and 5 s besides them; it ends with a result that goes on.
+
+    A trial uses so many cores.
+    """
     allowance = visits.allowance(visit)
     before = len(store.trials(visit.cell))
     for number in range(before, before + trials):
-        store.add(visit.cell, make_measurement(number, 100.0, 200.0))
+        store.add(visit.cell, make_measurement(number, 100.0, 200.0, cpu={"seconds": 10.0, "busy": 10.0 * busy}))
         clock.now += 13.0
     clock.now += 5.0
     visits.end(visit, allowance, Answer(result or make_result(visit.cell), finished=False, budget=40.0, hint_hz=77.0))
@@ -159,16 +163,15 @@ def test_a_cell_that_the_generator_limits_may_have_more_workers(store: RunFolder
     cell, clock = SCENARIO.cells()[0], ManualClock()
     plans = [dataclasses.replace(plan_cell(cell, SCENARIO, Site(), 4), max_workers=4)]
     visits = MapVisits(SCENARIO, store, plans, clock=clock)
-    limited = make_result(cell, "lower-bound", reason="generator", high_hz=None, cpu_share={"busy": 0.97 * most})
-    make_visit(visits, Visit(cell), clock, store, result=limited)
+    limited = make_result(cell, "lower-bound", reason="generator", high_hz=None)
+    make_visit(visits, Visit(cell), clock, store, result=limited, busy=0.97 * most)
     assert (state_of(visits, cell).workers, state_of(visits, cell).more_workers) == (1, 2)
     more = next_single_visit([state_of(visits, cell)])
     assert more == Visit(cell, 2, retry=True, workers=2)
-    make_visit(visits, more, clock, store, result=limited)
+    make_visit(visits, more, clock, store, result=limited, busy=0.5 * most)
     resumed = state_of(MapVisits(SCENARIO, store, plans, clock=clock), cell)
     assert (resumed.workers, resumed.more_workers) == (2, 4)
-    busy = replace(limited, cpu_share={"busy": 1.03 * most})
-    make_visit(visits, Visit(cell, 3, workers=2), clock, store, result=busy)
+    make_visit(visits, Visit(cell, 3, workers=2), clock, store, result=limited, busy=1.03 * most)
     assert state_of(visits, cell).more_workers is None
 
 

@@ -16,6 +16,7 @@ from bench.storage.folder_lock import is_running
 from bench.storage.records import FORMAT, JournalEntry, SearchRecord, VisitRecord, decode_record, encode_record
 from bench.storage.run_folder import (
     RunFolder,
+    TrialSums,
     read_results,
     read_results_record,
     read_run,
@@ -295,12 +296,14 @@ def test_visits_are_read_back_without_the_part_of_a_line(store, scenario):
 
 
 def test_trials_are_summed_by_cell(store):
-    """Their number and their seconds; a run without trials has none."""
+    """Their number, their seconds, and the cores in use in the busiest one; a run without trials has none."""
     assert sum_trials(store.folder) == {}
     for number in range(2):
         store.add(CELL, measurement(number))
     store.add(replace(CELL, message_bytes=200), measurement(0))
-    assert sum_trials(store.folder) == {CELL: (2, 13.0), replace(CELL, message_bytes=200): (1, 6.5)}
+    other = replace(CELL, message_bytes=200)
+    store.add(other, replace(measurement(1), cpu={"seconds": 2.0, "busy": 3.0}))
+    assert sum_trials(store.folder) == {CELL: TrialSums(2, 13.0), other: TrialSums(2, 13.0, busy=1.5)}
 
 
 def test_a_visit_that_a_killed_harness_wrote_in_part_is_not_read(store):
