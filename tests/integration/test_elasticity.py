@@ -20,7 +20,7 @@ kind: elasticity
 systems: [harmonicio/stream, python/tcp]
 grid: {message_size: [1 kB], cpu_cost: [50 ms]}
 elasticity:
-  load: [{time: 4 s, rate: 10 /s}, {time: 14 s, rate: 50 /s}, {time: 10 s, rate: 10 /s}]
+  load: [{time: 4 s, rate: 10 /s}, {time: 14 s, rate: 42 /s}, {time: 10 s, rate: 10 /s}]
   policies: [ds2, fixed]
   interval: 2 s
   most: 6
@@ -31,7 +31,7 @@ settings:
   fixed: {parallelism: {system: 2}}
   ds2: {warm_up_time: 2 s, target_rate_ratio: 100}
 """
-SENT = 40 + 700 + 100
+SENT = 40 + 588 + 100
 pytestmark = pytest.mark.real
 
 
@@ -61,11 +61,11 @@ def test_every_message_is_processed_once_while_workers_come_and_go(folder):
 
 
 def test_ds2_reaches_the_right_workers_in_at_most_three_steps(folder):
-    """50 messages/s of 50 ms each need three workers, 10 messages/s need one; up and down."""
+    """42 messages/s of 50 ms each need three workers, also of 70 ms; 10 messages/s need one. Up and down."""
     decisions = run_of(folder, "ds2").decisions
     last = {one.sample.offered[SOURCE]: one.plan.parallelism[OPERATOR] for one in decisions}
     before = [one.plan.parallelism[OPERATOR] for one in decisions if one.sample.at <= 4]
-    assert (before[-1], last) == (1, {10.0: 1, 50.0: 3})
+    assert (before[-1], last) == (1, {10.0: 1, 42.0: 3})
     assert score_live(decisions).steps <= 3
 
 
