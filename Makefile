@@ -7,6 +7,9 @@ PYTHON ?= python3
 # Where bytecode is not written, each of the hundreds of processes of a test run compiles our modules again: 0.2 s each.
 export PYTHONDONTWRITEBYTECODE =
 
+# Files of half a minute that would come last, and for which two of three processes would wait.
+LONG_FILES := tests/unit/search tests/unit/services tests/unit/simulation
+
 .PHONY: demo test check setup clean
 
 demo: setup  ## start Kafka and Spark, measure scenarios/quick.yaml, draw the maps
@@ -14,7 +17,7 @@ demo: setup  ## start Kafka and Spark, measure scenarios/quick.yaml, draw the ma
 
 test: setup build/spark-classes.jsa  ## all tests that need no test hosts, with real Kafka, Pulsar and Spark
 	mkdir -p build
-	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --junitxml=build/tests.xml
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder --junitxml=build/tests.xml $(LONG_FILES) tests
 	@echo "wrote build/tests.xml"
 
 build/spark-classes.jsa: requirements.lock tests/spark_classes.py | setup

@@ -1,5 +1,6 @@
 """The command says what it found, in one line for each mistake, and ends with the exit code of its kind."""
 
+import os
 import re
 import signal
 import subprocess
@@ -22,6 +23,7 @@ def bench(request, tmp_path):
 
     def run(*words, cwd=request.config.rootpath):
         env = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "COLUMNS": "200", "MPLCONFIGDIR": get_cachedir()}
+        env["JAVA_TOOL_OPTIONS"] = os.environ["JAVA_TOOL_OPTIONS"]  # of conftest.py: JVMs live for seconds
         done = subprocess.run(
             [sys.executable, "-m", "bench", *words],
             cwd=cwd,
