@@ -288,7 +288,7 @@ def sum_trials(folder: Path) -> dict[Cell, TrialSums]:
     sums = dict[Cell, TrialSums]()
     for line in read_journal(folder):
         before, measured = sums.get(line.entry.cell, TrialSums()), line.entry.measurement
-        busy = measured.cpu.get("busy", 0.0) / measured.cpu.get("seconds", math.inf)
+        busy = measured.cpu.get("busy", 0.0) / (measured.cpu.get("seconds") or math.inf)
         seconds = before.seconds + measured.seconds
         sums[line.entry.cell] = TrialSums(before.count + 1, seconds, max(before.busy, busy))
     return sums

@@ -303,7 +303,8 @@ def test_trials_are_summed_by_cell(store):
     store.add(replace(CELL, message_bytes=200), measurement(0))
     other = replace(CELL, message_bytes=200)
     store.add(other, replace(measurement(1), cpu={"seconds": 2.0, "busy": 3.0}))
-    assert sum_trials(store.folder) == {CELL: TrialSums(2, 13.0), other: TrialSums(2, 13.0, busy=1.5)}
+    store.add(other, replace(measurement(2), cpu={"seconds": 0.0, "busy": 0.0}))  # its window did not begin
+    assert sum_trials(store.folder) == {CELL: TrialSums(2, 13.0), other: TrialSums(3, 19.5, busy=1.5)}
 
 
 def test_a_visit_that_a_killed_harness_wrote_in_part_is_not_read(store):
