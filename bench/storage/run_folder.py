@@ -274,7 +274,7 @@ def read_speed(folder: Path) -> MachineSpeed | None:
 
 
 class TrialSums(Struct, frozen=True):
-    """What the trials of a cell have in common."""
+    """Number, seconds and greatest use of cores of a cell's trials."""
 
     count: int = 0
     seconds: float = 0.0

@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.model import message_codec
@@ -79,14 +79,12 @@ def test_only_lower_case_hexadecimal_digits_are_a_checksum(size, count):
         assert message_codec.read([one, *good[: count - 1]], size, make_filler(size, 0.75)).corrupted == 1
 
 
-@settings(max_examples=40)
 @given(entropy=st.floats(0, 1), size=st.integers(64, 3000))
 def test_no_message_holds_a_newline(entropy, size):
     """A line-based source can carry every message."""
     assert b"\n" not in written(size, count=1, entropy=entropy)[0]
 
 
-@settings(max_examples=40)
 @given(entropy=st.floats(0, MAX_TEXT_ENTROPY))
 def test_filler_up_to_the_text_limit_is_ascii(entropy):
     """A source that decodes text does not change it."""
