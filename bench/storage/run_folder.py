@@ -268,9 +268,14 @@ def read_visits(folder: Path) -> list[VisitRecord]:
     return [decode_record(line, VisitRecord, f"{path}:{number}") for number, line in enumerate(lines, 1)]
 
 
+def read_speeds(folder: Path) -> list[MachineSpeed]:
+    """Return how fast the machine was at the end of each visit where it was measured."""
+    return [visit.speed for visit in read_visits(folder) if visit.speed is not None]
+
+
 def read_speed(folder: Path) -> MachineSpeed | None:
     """Return the mean speed of the machine during a run; None where it was not measured."""
-    return mean_speed([visit.speed for visit in read_visits(folder) if visit.speed is not None])
+    return mean_speed(read_speeds(folder))
 
 
 class TrialSums(Struct, frozen=True):

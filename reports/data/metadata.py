@@ -4,6 +4,7 @@ import json
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from statistics import fmean
 from typing import Any
 
 from bench.analysis.foreign_work import account_cpu, foreign_share
@@ -11,6 +12,7 @@ from bench.config.scenario import Scenario
 from bench.model.cell import Cell
 from bench.model.measurement import Measurement
 from bench.storage.records import RunRecord
+from bench.system.machine_speed import MachineSpeed
 from bench.units import Seconds, exact_text, rate_text, seconds_text, size_text
 from reports.data.run_data import CellData, RunData
 
@@ -48,6 +50,7 @@ def describe_subject(run_data: RunData) -> Pairs:
         ("Started", run_data.record.started),
         *_describe_time(run_data.record.started, measurements),
         *_describe_other_work(measurements),
+        *_describe_speed(run_data.speeds),
     ]
 
 
@@ -106,6 +109,16 @@ def _describe_other_work(measurements: Sequence[Measurement]) -> Pairs:
     mean = sum(share * window for share, window in known) / seconds
     took = f"took {mean:.1%} of a machine on average, {max(known)[0]:.0%} in one trial"
     return [("Other work", f"{took}; the more it takes, the wider intervals are")]
+
+
+def _describe_speed(speeds: Sequence[MachineSpeed]) -> Pairs:
+    """Return how far the speed of a core changed from visit to visit, if it was measured more than once."""
+    if len(speeds) < 2:
+        return []
+    mean = fmean(each.cpu for each in speeds)
+    slowest, fastest = (find(each.cpu for each in speeds) / mean for find in (min, max))
+    changed = f"{slowest:.2f} to {fastest:.2f} times its mean, by a fixed piece of work at {len(speeds)} moments"
+    return [("Speed of a core", f"{changed}; where it changes, so do the systems' rates")]
 
 
 def _describe_load(scenario: Scenario) -> str:

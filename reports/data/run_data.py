@@ -22,9 +22,9 @@ from bench.runner.outcome import mask_remote_cpu
 from bench.runner.verification import check_run, summary_text
 from bench.storage.journal import JournalLine, read_journal, read_line_trial
 from bench.storage.records import RunRecord
-from bench.storage.run_folder import read_results, read_run, read_speed, read_visits
+from bench.storage.run_folder import read_results, read_run, read_speeds, read_visits
 from bench.storage.traces import has_trace
-from bench.system.machine_speed import MachineSpeed
+from bench.system.machine_speed import MachineSpeed, mean_speed
 from bench.units import seconds_text
 
 
@@ -86,13 +86,18 @@ class RunData(Struct, frozen=True, dict=True):
     cells: tuple[CellData, ...]
     disagreement: str = ""
     """a line if the run's files do not agree with its results"""
-    speed: MachineSpeed | None = None
-    """of the machine, on average; None where it was not measured"""
+    speeds: tuple[MachineSpeed, ...] = ()
+    """of the machine, visit by visit"""
 
     @property
     def title(self) -> str:
         """The scenario's title, or its name if it has no title."""
         return self.record.scenario.title or self.record.scenario.name
+
+    @property
+    def speed(self) -> MachineSpeed | None:
+        """The mean speed of the machine; None where it was not measured."""
+        return mean_speed(self.speeds)
 
     @property
     def imported(self) -> bool:
@@ -173,7 +178,7 @@ def read_run_data(run: Path) -> RunData:
     every = tuple(
         CellData(cell, results.get(cell), tuple(trials.get(cell, ())), workers.get(cell, 1)) for cell in cells
     )
-    return RunData(run, record, every, summary_text(check_run(run)), read_speed(run))
+    return RunData(run, record, every, summary_text(check_run(run)), tuple(read_speeds(run)))
 
 
 def _traced_trials(cell_data: CellData) -> Iterator[TracedTrial]:

@@ -30,7 +30,7 @@ def test_runs_are_compared_cell_by_cell(run: Path, tmp_path: Path) -> None:
 def test_runs_on_a_machine_of_another_speed_say_so(run: Path) -> None:
     """The sentence has the ratio for each run but the first; there is none where a run has no speed."""
     first = read_run_data(run)
-    fast, slow = (structs.replace(first, speed=MachineSpeed(cpu, 10.0)) for cpu in (100.0, 85.0))
+    fast, slow = (structs.replace(first, speeds=(MachineSpeed(cpu, 10.0),)) for cpu in (100.0, 85.0))
     (sentence,) = comparison.summarize_speeds([fast, slow, fast])
     assert "CPU 0.85, 1.00; memory bandwidth 1.00, 1.00" in sentence
     assert comparison.summarize_speeds([fast, first]) == []
