@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 TRIES = 5
-LEAST_SHARE = 0.997
+MIN_SHARE = 0.997
 """Of a second, for two threads: each may have spent 1 ms of it ahead, within an earlier message."""
 
 

@@ -50,7 +50,7 @@ class RunEnvironment:
         data: folder for data of sources; deleted at the end of the run.
         cache: folder for downloads; outlives the run.
         cores: cores of this machine that a framework may use.
-        most_workers: of a framework whose workers come and go; None where their number is fixed.
+        max_workers: of a framework whose workers come and go; None where their number is fixed.
         note: called with a line for the user, before something takes long.
         web: whether the load generator opens a page of its own, on loopback.
         load_seconds: by session and source: how long the processes were under load so far.
@@ -64,12 +64,12 @@ class RunEnvironment:
         cache: Path,
         *,
         cores: int,
-        most_workers: int | None = None,
+        max_workers: int | None = None,
         note: Callable[[str], None] = logger.info,
         web: bool = False,
     ) -> None:
         self.site, self.supervisor, self.data, self.cache = site, supervisor, data, cache
-        self.cores, self.most_workers, self.note, self.web = cores, most_workers, note, web
+        self.cores, self.max_workers, self.note, self.web = cores, max_workers, note, web
         self.load_seconds: dict[Hashable, float] = {}
         self._resources: dict[Hashable, Resource] = {}
         self._locks: dict[Hashable, threading.RLock] = {}

@@ -60,7 +60,7 @@ def partitions(configured: int | None, cell: Cell, env: RunEnvironment) -> int:
         env: the environment of the run.
     """
     cores = place(cell.framework, cell.source, env.site, env.cores).cores
-    return default_partitions(configured, max(cores, env.most_workers or 0))
+    return default_partitions(configured, max(cores, env.max_workers or 0))
 
 
 def default_partitions(configured: int | None, cores: int) -> int:

@@ -128,7 +128,7 @@ def _environment(
         folder.folder / "data",
         options.cache,
         cores=framework_cores(scenario),
-        most_workers=scenario.elasticity.most if scenario.elasticity is not None else None,
+        max_workers=scenario.elasticity.most if scenario.elasticity is not None else None,
         note=lambda text: notify(Note(text)),
         web=options.web,
     )

@@ -80,7 +80,7 @@ class FlinkFramework:
             ServiceError: the cluster, the client or a task does not come up, or the connector cannot be had.
         """
         settings, cluster = self._settings, cluster_of(self._settings, env)
-        elastic, slots = env.most_workers is not None, slots_of(self._settings, env)
+        elastic, slots = env.max_workers is not None, slots_of(self._settings, env)
         with ExitStack() as opening:
             server = ReportServer(*cluster.listen, key="flink.listen", restarts=elastic)
             reports = opening.enter_context(contextlib.closing(server))

@@ -128,7 +128,7 @@ class SiteFlinkCluster:
 
 def slots_of(settings: FlinkSettings, env: RunEnvironment) -> int:
     """Return how many task slots a job takes; at most, where its workers come and go."""
-    return settings.cores or env.most_workers or place("flink", "kafka", env.site, env.cores).cores
+    return settings.cores or env.max_workers or place("flink", "kafka", env.site, env.cores).cores
 
 
 def cluster_of(settings: FlinkSettings, env: RunEnvironment) -> EmbeddedFlinkCluster | SiteFlinkCluster:
@@ -142,7 +142,7 @@ def cluster_of(settings: FlinkSettings, env: RunEnvironment) -> EmbeddedFlinkClu
     site, slots = FLINK_SITE.read(env.site), slots_of(settings, env)
     if site is not None:
         return SiteFlinkCluster(site, slots, env)
-    conf = cluster_conf(settings, slots, elastic=env.most_workers is not None)
+    conf = cluster_conf(settings, slots, elastic=env.max_workers is not None)
     return env.cached_resource(("flink", config_text(conf)), lambda: _start(conf, slots, env))
 
 

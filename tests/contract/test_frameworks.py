@@ -279,7 +279,7 @@ def test_workers_come_and_go_without_a_loss(system, name, env, monkeypatch):
 
     Counters say what workers do.
     """
-    monkeypatch.setattr(env, "most_workers", 3)
+    monkeypatch.setattr(env, "max_workers", 3)
     running = system(name)
     plugin = registry.framework_plugin(running.cell.framework)
     if plugin.elastic_sources is not None and running.cell.source not in plugin.elastic_sources:

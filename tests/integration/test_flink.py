@@ -29,7 +29,7 @@ from frameworks.flink.cluster import cluster_of
 from frameworks.flink.conf import FlinkSettings
 from frameworks.flink.installation import ENVIRONMENT
 from frameworks.flink.site import FlinkSite
-from tests.cpu_cost import LEAST_SHARE, assert_spent
+from tests.cpu_cost import MIN_SHARE, assert_spent
 
 DEADLINE = 120.0
 ENTROPY = 0.75
@@ -118,7 +118,7 @@ def test_the_cost_is_burnt(env):
         return counts.cpu_used_s, counts.cpu_requested_s
 
     with reading(env, cost=0.01) as (_, load, job):
-        assert_spent(spend, least=LEAST_SHARE)
+        assert_spent(spend, least=MIN_SHARE)
 
 
 def test_a_traced_job_says_what_its_subtasks_do(env):

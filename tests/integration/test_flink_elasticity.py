@@ -128,7 +128,7 @@ def count_until(job, counts, condition):
 @pytest.mark.parametrize("mode", ["table", "datastream"])
 def test_what_no_checkpoint_has_is_processed_again(env, kafka, monkeypatch, mode):
     """Without a checkpoint that is every message; none is lost, and none counts as repeated."""
-    monkeypatch.setattr(env, "most_workers", 2)
+    monkeypatch.setattr(env, "max_workers", 2)
     conf = {"jobmanager.adaptive-scheduler.rescale-trigger.max-delay": "0 ms"}  # no checkpoint is waited for
     with running(env, mode=mode, checkpoint_interval="1 h", conf=conf) as (load, job):
         send(load)
@@ -141,7 +141,7 @@ def test_what_no_checkpoint_has_is_processed_again(env, kafka, monkeypatch, mode
 
 def test_a_killed_worker_of_an_elastic_job_is_told(env, kafka, monkeypatch):
     """Workers of such a job may end, but only where Flink ends them: with the next message it says what failed."""
-    monkeypatch.setattr(env, "most_workers", 2)
+    monkeypatch.setattr(env, "max_workers", 2)
     with running(env) as (load, job):
         job.rescale(1)
         clusters = [child for child in env.supervisor.children if child.name == "flink-taskmanager"]

@@ -26,7 +26,7 @@ from frameworks.spark.commands import first_line
 from frameworks.spark.conf import SparkSettings, block_interval, query_conf, reader_options, session_conf
 from frameworks.spark.site import SparkSite
 from frameworks.spark.tasks import merge_rows, messages_at_once, on_arrow, on_lines
-from tests.cpu_cost import LEAST_SHARE, assert_spent
+from tests.cpu_cost import MIN_SHARE, assert_spent
 
 DEADLINE = 120.0
 ENTROPY = 0.75
@@ -104,7 +104,7 @@ def test_the_cost_is_burnt(env):
         return counts.cpu_used_s, counts.cpu_requested_s
 
     with reading(env, "files", 100) as (_, load, framework):
-        assert_spent(spend, least=LEAST_SHARE)
+        assert_spent(spend, least=MIN_SHARE)
 
 
 @pytest.mark.real

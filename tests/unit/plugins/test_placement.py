@@ -58,16 +58,16 @@ def test_without_a_site_everything_runs_here() -> None:
 
 
 @pytest.mark.parametrize(
-    ("configured", "most_workers", "found"),
+    ("configured", "max_workers", "found"),
     [(None, None, 2), (None, 8, 8), (3, 8, 3)],
     ids=["cores", "workers at most", "as set"],
 )
 def test_a_topic_has_a_partition_for_each_task_that_may_read_it(
-    tmp_path: Path, configured: int | None, most_workers: int | None, found: int
+    tmp_path: Path, configured: int | None, max_workers: int | None, found: int
 ) -> None:
     """One for each core, or for the most workers where they come and go, unless the scenario says."""
     supervisor = Supervisor(tmp_path / "children", tmp_path / "logs")
-    env = RunEnvironment(Site(), supervisor, tmp_path, tmp_path, cores=2, most_workers=most_workers)
+    env = RunEnvironment(Site(), supervisor, tmp_path, tmp_path, cores=2, max_workers=max_workers)
     assert partitions(configured, Cell("python", "kafka", 100, 0.0), env) == found
 
 
