@@ -4,7 +4,6 @@ import json
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from statistics import fmean
 from typing import Any
 
 from bench.analysis.foreign_work import account_cpu, foreign_share
@@ -12,7 +11,6 @@ from bench.config.scenario import Scenario
 from bench.model.cell import Cell
 from bench.model.measurement import Measurement
 from bench.storage.records import RunRecord
-from bench.system.machine_speed import MachineSpeed
 from bench.units import Seconds, exact_text, rate_text, seconds_text, size_text
 from reports.data.run_data import CellData, RunData
 
@@ -50,7 +48,7 @@ def describe_subject(run_data: RunData) -> Pairs:
         ("Started", run_data.record.started),
         *_describe_time(run_data.record.started, measurements),
         *_describe_other_work(measurements),
-        *_describe_speed(run_data.speeds),
+        *_describe_speed(run_data),
     ]
 
 
@@ -111,14 +109,14 @@ def _describe_other_work(measurements: Sequence[Measurement]) -> Pairs:
     return [("Other work", f"{took}; the more it takes, the wider intervals are")]
 
 
-def _describe_speed(speeds: Sequence[MachineSpeed]) -> Pairs:
+def _describe_speed(run_data: RunData) -> Pairs:
     """Return how far the speed of a core changed from visit to visit, if it was measured more than once."""
-    if len(speeds) < 2:
+    if run_data.speed is None or len(run_data.speeds) < 2:
         return []
-    mean = fmean(each.cpu for each in speeds)
-    slowest, fastest = (find(each.cpu for each in speeds) / mean for find in (min, max))
-    changed = f"{slowest:.2f} to {fastest:.2f} times its mean, by a fixed piece of work at {len(speeds)} moments"
-    return [("Speed of a core", f"{changed}; where it changes, so do the systems' rates")]
+    shares = [each.cpu / run_data.speed.cpu for each in run_data.speeds]
+    changed = f"{min(shares):.2f} to {max(shares):.2f} times its mean"
+    measured = f"by a fixed piece of work at {len(shares)} moments"
+    return [("Speed of a core", f"{changed}, {measured}; where it changes, so do the systems' rates")]
 
 
 def _describe_load(scenario: Scenario) -> str:
