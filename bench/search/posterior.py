@@ -31,8 +31,6 @@ each message takes its time at any speed."""
 COLD_SD = 0.6
 """Additional standard deviation of a reading for each unit of speed that a cold system lacks: how the speed rises from
 its share in the beginning to one is not known, and while it rises, batches of one trial differ."""
-WARM_UP_FLOOR = 0.02
-"""Least probability of each time until full speed, whatever other cells show."""
 SPREAD_FACTOR, SPREAD_SD = 3.0, 0.4
 """Noise that lasts for seconds is up to three times as large over a trial as slices of a second show; larger noise is
 less probable, by a normal density of ln(noise) with this standard deviation."""
@@ -53,8 +51,6 @@ that are left beside other work are no fair sample, and do not show which part i
 LOSS_SHARE_SD = 0.15
 """Standard deviation of this part between the trials of a cell."""
 OUTLIER_DENSITY = 0.02
-POOL_CELLS, POOL_STEPS = 3.0, 50
-"""Cells that the prior of the noise weighs as much as, where cells share their noise; steps of the iteration."""
 COARSE_POINTS, FINE_POINTS = 201, 301
 PRIOR_FLOOR = 0.02
 NEGLIGIBLE = 1e-5
@@ -186,39 +182,6 @@ def _probabilities(
     of_each = np.exp(stacked - stacked.max(axis=(1, 2, 3, 4), keepdims=True))
     of_each /= of_each.sum(axis=(1, 2, 3, 4), keepdims=True)
     return np.asarray(of_each * np.reshape([weight for _, weight in losses], (-1, 1, 1, 1, 1)))
-
-
-def pool_noise(
-    likelihoods: Sequence[Sequence[float]], prior: Sequence[float] = tuple(SIGMA_WEIGHTS.tolist())
-) -> tuple[float, ...]:
-    """Return how often each of SIGMAS occurs among cells: the most probable frequencies after their evidence.
-
-    Frequencies have a Dirichlet prior that weighs as much as POOL_CELLS cells; they are found by expectation
-    maximisation (Dempster, Laird and Rubin, 1977). A cell noisier than all others stays possible.
-
-    Args:
-        likelihoods: Of each cell, the likelihood of each of SIGMAS.
-        prior: Mean of the Dirichlet prior.
-    """
-    frequencies, given = np.array(prior), np.array(prior)
-    evidence = np.array([each for each in likelihoods if len(each) == len(SIGMAS)]).reshape(-1, len(SIGMAS))
-    for _ in range(POOL_STEPS):
-        shares = frequencies * evidence
-        counts = (shares / shares.sum(axis=1, keepdims=True)).sum(axis=0)
-        frequencies = (POOL_CELLS * given + counts) / (POOL_CELLS + len(evidence))
-    return tuple(np.round(frequencies, 6).tolist())
-
-
-def pool_warm_ups(likelihoods: Sequence[Sequence[float]]) -> tuple[float, ...]:
-    """Return the probability of each of WARM_UPS_S for a cold system after the evidence of its cells, which share one.
-
-    Args:
-        likelihoods: Of each cell, the likelihood of each of WARM_UPS_S.
-    """
-    evidence = [each for each in likelihoods if len(each) == len(WARM_UPS_S)]
-    weights = np.array(COLD_WEIGHTS) * np.prod(np.maximum(np.reshape(evidence, (-1, len(WARM_UPS_S))), 1e-4), axis=0)
-    floored = np.maximum(weights / weights.sum(), WARM_UP_FLOOR)
-    return tuple(np.round(floored / floored.sum(), 6).tolist())
 
 
 def expected_speed(reading: Reading, warm_ups: Sequence[float], requested_s: float) -> float:

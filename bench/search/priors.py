@@ -5,7 +5,7 @@ from statistics import median
 
 from bench.model.cell import Cell
 from bench.model.measurement import Result
-from bench.search.posterior import pool_noise, pool_warm_ups
+from bench.search.pooling import pool_noise, pool_warm_ups
 
 BANDWIDTH = 200e6
 """Bytes/s that a source on one machine seldom exceeds; limits the hint for messages larger than any measured ones."""

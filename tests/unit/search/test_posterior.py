@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from bench.analysis.capacity_reading import Reading, merge_beside_other_work
+from bench.search.pooling import pool_warm_ups
 from bench.search.posterior import (
     COLD_SHARE,
     COLD_WEIGHTS,
@@ -13,7 +14,6 @@ from bench.search.posterior import (
     CapacityPrior,
     capacity_posterior,
     expected_speed,
-    pool_warm_ups,
 )
 
 PRIOR = CapacityPrior(1.0, 1e6, 1000.0, 0.5)
