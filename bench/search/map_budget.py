@@ -38,6 +38,8 @@ SIMILAR_GAIN = 0.7
 """A cell of the system that was visited last is preferred from this share of the highest gain on."""
 MAX_CLOSING_SHARE = 0.5
 """An open point comes before wider intervals only if this share of the time left is enough to close it."""
+DISTURBANCES = ("other work", "the generator stalled")
+"""In the reason of a cell that was not measured: what another visit may not meet."""
 LIMITED_SHARE = 0.8
 """From this share of the generator's limit on, an estimate that the generator limits stays limited by it."""
 
@@ -159,8 +161,9 @@ def total_warning(total_s: float | None, cells: int) -> str | None:
 
 
 def is_disturbed(result: Result | None) -> bool:
-    """Return True if a cell has no rate because of other work on the machine, and is worth another visit."""
-    return result is not None and result.status == "not-measured" and "other work" in (result.reason or "")
+    """Return True if a cell has no rate because of what happened beside it, and is worth another visit."""
+    reason = result.reason or "" if result is not None and result.status == "not-measured" else ""
+    return any(cause in reason for cause in DISTURBANCES)
 
 
 def is_generator_limited(result: Result | None) -> bool:
@@ -200,7 +203,8 @@ def _list_options(states: Sequence[CellState], remaining_s: float, precision: fl
     for state in states:
         result = state.result
         workers = state.more_workers if is_generator_limited(result) else None
-        over = state.finished or (result is not None and (result.precision_reached or _cannot_be_exceeded(result)))
+        ended = state.finished and not _is_tried_again(state, states)
+        over = ended or (result is not None and (result.precision_reached or _cannot_be_exceeded(result)))
         if result is None or (over and workers is None):
             continue
         width = interval_width(result)
@@ -219,6 +223,18 @@ def _list_options(states: Sequence[CellState], remaining_s: float, precision: fl
             visit = Visit(state.cell, state.visits + 1, seconds, retry=retry, workers=workers or state.workers)
             decisive = state.decides and _is_separable(state, states, remaining_s)
             yield _Option(visit, 0 if width is None else 1 if decisive else 2, gain)
+
+
+def _is_tried_again(state: CellState, states: Sequence[CellState]) -> bool:
+    """Return True once for a cell whose search ended by invalid trials, or by an error that its system has not always.
+
+    A system that cannot be started would spend the time of the others.
+    """
+    if is_disturbed(state.result):
+        return state.retries == 0
+    others = [other.result for other in states if other.cell.system == state.cell.system and other.result is not None]
+    works = any(other.low_hz is not None or other.high_hz is not None for other in others)
+    return state.result is not None and state.result.was_ended_by_error and state.visits == 1 and works
 
 
 def _later_seconds(state: CellState, width: float | None, available: float, precision: float) -> float | None:

@@ -246,6 +246,26 @@ def test_a_disturbed_cell_begins_anew_in_a_later_pass() -> None:
     assert visit == Visit(A, 2, 8.0, retry=True)
 
 
+@pytest.mark.parametrize("reason", ["other work took 31 % of this machine", "the generator stalled for 0.4 s"])
+def test_a_search_that_invalid_trials_ended_begins_anew_once(reason: str) -> None:
+    """It wants no further trial after these; without them it does."""
+    state = visited(A, result_of(A, None, None, "not-measured", reason=reason), finished=True)
+    assert next_visit([state], 100.0, precision=PRECISION) == Visit(A, 2, 8.0, retry=True)
+    assert next_visit([replace(state, retries=1, visits=2)], 100.0, precision=PRECISION) is None
+
+
+def test_a_cell_that_an_error_ended_is_visited_once_more_where_its_system_works() -> None:
+    """A broker may have been gone for a moment; a system that never starts must not take the time of the others."""
+    ended = result_of(A, None, None, "failed", reason="Kafka does not answer", trials=0)
+    state = visited(A, ended, finished=True, trials=0, trial_s=0.0)
+    works, never = visited(LARGE_A, result_of(LARGE_A, 98, 102), finished=True), CellState(B, result_of(B, 98, 102))
+    visit = next_visit([state, works], 100.0, precision=PRECISION)
+    assert visit is not None
+    assert (visit.cell, visit.number, visit.retry) == (A, 2, False)
+    assert next_visit([replace(state, visits=2), works], 100.0, precision=PRECISION) is None
+    assert next_visit([state, replace(never, finished=True)], 100.0, precision=PRECISION) is None
+
+
 def test_a_total_that_is_too_small_is_said() -> None:
     """Eight seconds a cell are the least."""
     assert total_warning(None, 24) is None
