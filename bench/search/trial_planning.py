@@ -121,7 +121,16 @@ def _excess(evidence: Evidence, rate: float) -> float:
 
 
 def _next_rate(evidence: Evidence) -> float:
-    """Return the rate of the next trial: a probe while the capacity is not known, else one near it."""
+    """Return the rate of the next trial: a probe while the capacity is not known, else one near it.
+
+    A lower one than the last two where the generator was late in both of them.
+    """
+    rate, lower = _wanted_rate(evidence), evidence.parameters.below_disturbed
+    late = [step for step in evidence.steps[-2:] if step.verdict.why == GENERATOR_LATE]
+    return _clamp_rate(evidence, min(rate, lower * late[-1].measurement.planned.rate)) if len(late) > 1 else rate
+
+
+def _wanted_rate(evidence: Evidence) -> float:
     last, parameters = evidence.steps[-1] if evidence.steps else None, evidence.parameters
     if last is not None and (_is_first_lateness(evidence) or _is_first_breach(evidence)):
         return last.measurement.planned.rate
