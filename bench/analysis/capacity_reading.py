@@ -75,6 +75,8 @@ class Reading(Struct, frozen=True):
     """of a lower bound beside other work that explains a loss: whether this was processed, or sustained"""
     tries: int = 1
     """of a lower bound: how many trials could have been sustained in its place"""
+    largest: float = math.inf
+    """messages of the largest batch divided by the interval; inf where too few batches show it"""
 
     @property
     def near(self) -> bool:
@@ -85,11 +87,14 @@ class Reading(Struct, frozen=True):
         """Return the share of the capacity that is left if other work took the part `caused` of what it may take."""
         return max(MIN_LEFT, 1 - caused * self.doubt)
 
-    def log_capacity(self, fixed_share: float) -> float:
-        """Return ln(capacity) if a batch has a fixed cost of `fixed_share` of the interval; inf where it cannot."""
+    def log_capacity(self, fixed_share: float, *, grows: bool = False) -> float:
+        """Return ln(capacity) if a batch has a fixed cost of `fixed_share` of the interval; inf where it cannot.
+
+        The capacity of batches that keep their interval, or else of those that grow as long as they like.
+        """
         if self.ratio <= fixed_share:
             return math.inf
-        return math.log(self.rate * (1 - fixed_share) / (self.ratio - fixed_share))
+        return math.log(self.rate * (1.0 if grows else 1 - fixed_share) / (self.ratio - fixed_share))
 
 
 def is_breach(measurement: Measurement, verdict: Verdict, stability: Stability) -> bool:
@@ -169,7 +174,8 @@ def _read_batches(measurement: Measurement) -> Reading | None:
         return None
     rate, ratio = messages / len(used) / interval, busy / len(used) / interval
     excess = max(0.0, math.log(planned.rate / rate * max(1.0, ratio)))
-    return Reading("estimate", rate, ratio, busy, excess, spread=_spread_of_batches(used))
+    largest = max(count for _, count in used) / interval if len(used) >= MIN_BATCHES else math.inf
+    return Reading("estimate", rate, ratio, busy, excess, spread=_spread_of_batches(used), largest=largest)
 
 
 def without_light_batches(readings: Sequence[Reading]) -> list[Reading]:

@@ -78,11 +78,12 @@ def _contrary_pairs(readings: list[Reading], parameters: SearchParameters) -> in
 def _contradicts(reading: Reading, middle: float, evidence: Evidence) -> bool:
     """Return True if a reading differs from ln(capacity) = `middle` by far more than the noise."""
     parameters, posterior = evidence.parameters, evidence.posterior
+    shown = reading.log_capacity(posterior.fixed_share, grows=evidence.grows)
     noise = max(parameters.typical_noise, posterior.noise)
     margin = parameters.contradiction_sds * noise / math.sqrt(reading.seconds)
     if reading.kind == "estimate":
         if not reading.near or reading.excess > parameters.reading_sd:
             return False
-        return abs(reading.log_capacity(posterior.fixed_share) - middle) > margin - math.log(reading.left(1.0))
-    distance = reading.log_capacity(posterior.fixed_share) - middle
+        return abs(shown - middle) > margin - math.log(reading.left(1.0))
+    distance = shown - middle
     return distance > margin if reading.kind == "at least" else -distance > margin

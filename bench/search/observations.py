@@ -25,6 +25,9 @@ from bench.search.trial_summary import sent_rate
 
 SEARCH_PURPOSES = ("search", "confirm")
 """Purposes of the trials that the search learns from."""
+LONG_RATIO, GROWTH_SHARE = 1.15, 0.5
+"""Batches take so many intervals, on average, and the largest is larger than an interval's messages by less than this
+share of the time that they take longer: they do not grow, as those that a receiver cuts each interval."""
 
 
 class Evidence:
@@ -78,6 +81,18 @@ class Evidence:
     def is_starved(self) -> bool:
         """True if a trial shows that messages do not reach the batches any faster, and that batches are no limit."""
         return any(reading is not None and reading.starved for reading in self.readings)
+
+    @cached_property
+    def grows(self) -> bool:
+        """Whether the answer is the rate of batches that may grow: the scenario asks for it, and they can."""
+        fixed = any(
+            reading is not None
+            and reading.kind == "estimate"
+            and reading.ratio > LONG_RATIO
+            and reading.largest < step.measurement.planned.rate * (1 + GROWTH_SHARE * (reading.ratio - 1))
+            for step, reading in zip(self.steps, self.readings, strict=True)
+        )
+        return self.problem.grows and not fixed
 
     @cached_property
     def estimates(self) -> list[Reading]:
@@ -168,6 +183,7 @@ class Evidence:
             self.problem.noise,
             warm_ups,
             requested_s,
+            self.grows,
         )
         return capacity_posterior(prior, self.known, batches=self.problem.batch_interval > 0)
 

@@ -63,7 +63,9 @@ class CapacityPrior(Struct, frozen=True):
     `cold`: the system is known to need time until it is at full speed. `fixed_share`: that of other cells of the
     system, if it is known. `noise`: probabilities of SIGMAS that other cells of the map show; empty if there are none.
     `warm_ups`: of a cold system, probabilities of WARM_UPS_S that its other cells show; empty if there are none.
-    `requested_s`: seconds on all cores that the requested work on one message takes.
+    `requested_s`: seconds on all cores that the requested work on one message takes. `grows`: the capacity is that of
+    batches that may grow as long as they like, so that their fixed cost takes no part of it; otherwise that of batches
+    that keep their interval.
     """
 
     lowest: float
@@ -75,6 +77,7 @@ class CapacityPrior(Struct, frozen=True):
     noise: tuple[float, ...] = ()
     warm_ups: tuple[float, ...] = ()
     requested_s: float = 0.0
+    grows: bool = False
 
 
 class CapacityPosterior(Struct, frozen=True, eq=False):
@@ -171,7 +174,8 @@ def _probabilities(
     def add_up(warm_up: float, caused: float) -> Grid:
         speeds = [_speed(each, warm_up, prior.requested_s) for each in readings]
         each_one = (
-            _log_likelihood(thetas, each, shares, speed, caused) for each, speed in zip(readings, speeds, strict=True)
+            _log_likelihood(thetas, each, shares, speed, caused, grows=prior.grows)
+            for each, speed in zip(readings, speeds, strict=True)
         )
         return np.asarray(sum(each_one, base))
 
@@ -227,7 +231,9 @@ def _log_likelihood_of_noise(readings: Sequence[Reading]) -> Grid:
     return np.asarray(-0.5 * (beyond / SPREAD_SD) ** 2)
 
 
-def _log_likelihood(thetas: Grid, reading: Reading, shares: Grid, speed: float, caused: float) -> Grid:
+def _log_likelihood(  # noqa: PLR0913  everything that a reading depends on
+    thetas: Grid, reading: Reading, shares: Grid, speed: float, caused: float, *, grows: bool
+) -> Grid:
     """Return ln L of shape (fixed shares, noises, capacities), of a system at `speed`, as a share of its full speed.
 
     Other work caused the part `caused` of the loss that it explains.
@@ -241,14 +247,16 @@ def _log_likelihood(thetas: Grid, reading: Reading, shares: Grid, speed: float, 
     possible = shares < ratio
     above_fixed = np.where(possible, ratio - shares, 1.0)
     without_fixed = np.where(possible, (reading.ratio - shares) * speed * left, 1.0)
-    middles = np.where(possible, np.log(reading.rate * (1 - shares) / np.sqrt(above_fixed * without_fixed)), math.inf)
+    of_interval = np.ones_like(shares) if grows else 1 - shares
+    middles = np.where(possible, np.log(reading.rate * of_interval / np.sqrt(above_fixed * without_fixed)), math.inf)
     between = np.log(without_fixed / above_fixed) / 2
     if reading.kind != "estimate":
         z = (thetas[None, None, :] - middles[:, None, None]) / (sd * (ratio / above_fixed)[:, None, None])
         sustained = 1 - (1 - _phi(z + LENIENCE)) ** reading.tries
         probability = sustained if reading.kind == "at least" else _phi(-z)
         return np.asarray(np.log(probability + OUTLIER_DENSITY))
-    step = SHARE_STEP / math.sqrt(12) * np.abs(1 - ratio) / (above_fixed * (1 - shares)) if len(shares) > 1 else 0.0
+    slope = 1 / above_fixed if grows else np.abs(1 - ratio) / (above_fixed * (1 - shares))
+    step = SHARE_STEP / math.sqrt(12) * slope if len(shares) > 1 else 0.0
     beyond = STARVED_EXCESS_SD if reading.starved else EXCESS_SD
     far = beyond * reading.excess * (1 + reading.excess) + EXTRAPOLATION_SD * max(0.0, -math.log(reading.ratio))
     far += LOSS_SHARE_SD * reading.doubt / left

@@ -41,6 +41,11 @@ class SearchProblem(Struct, frozen=True):
     """seconds on all cores that the requested work on one message takes"""
 
     @property
+    def grows(self) -> bool:
+        """Whether the scenario asks for the rate of batches that may grow, not of those that keep their interval."""
+        return self.batch_interval > 0 and self.objectives.batches == "grow"
+
+    @property
     def highest(self) -> float:
         """The highest rate worth a trial: at most 10 % above the hard bound, where every system is overloaded."""
         bound = self.bound_hz * 1.1 if self.bound_hz is not None else float("inf")

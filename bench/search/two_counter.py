@@ -85,6 +85,9 @@ class TwoCounter:
         if evidence.known:
             inflation = self.parameters.inflation
             objectives = estimate_objectives(self._trials, self.problem.objectives, evidence.lowest, inflation)
+            if result.status == "measured" and self._only_backlog:
+                rates = {"estimate_hz": result.estimate_hz, "low_hz": result.low_hz, "high_hz": result.high_hz}
+                objectives = tuple(replace(each, **rates) if each.name == "backlog" else each for each in objectives)
             result = replace(result, objectives=objectives)
         if result.status != "failed" and (result.low_hz is not None or result.high_hz is not None):
             result = replace(result, interval="95 %")
@@ -115,6 +118,12 @@ class TwoCounter:
         if evidence.seconds_at_highest >= max(enough, parameters.highest_factor * contrary):
             return "highest rate"
         return "unstable" if is_contradictory(evidence) else ""
+
+    @property
+    def _only_backlog(self) -> bool:
+        """Whether no trial was overloaded for another reason than its backlog, whose answer is then the result's."""
+        overloaded = [step for step in self.steps if step.verdict.word == "overloaded"]
+        return all(is_of_backlog(step.verdict, step.measurement) for step in overloaded)
 
     def _with_rates(self, result: Result) -> Result:
         evidence = self.evidence
@@ -163,7 +172,7 @@ class TwoCounter:
         are no limit.
         """
         posterior = self.evidence.posterior
-        if self.evidence.is_starved:
+        if self.evidence.is_starved or self.problem.grows:
             return keeping
         if self.problem.batch_interval == 0 or posterior.fixed_share_sd > self.parameters.max_share_sd:
             return None

@@ -4,6 +4,7 @@ from typing import Literal
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from bench.analysis.foreign_work import LOSS_FACTOR
@@ -79,6 +80,14 @@ class Traits(Struct, frozen=True):
         pauses = mean_pause / (self.pause_gap + mean_pause) if self.pause_gap else 0.0
         fixed = self.fixed_cost / self.batch_interval if self.fixed_cost else 0.0
         return self.mean_capacity * (1 - pauses) * min((1 - fixed) / (1 + self.shared), self.intake)
+
+    @property
+    def growing_truth(self) -> float:
+        """The true rate if batches may grow as long as they like, so that fixed costs take no part of it.
+
+        Those of a receiver cannot: one is cut each interval.
+        """
+        return self.truth if self.reader == "receiver" else replace(self, fixed_cost=0.0).truth
 
 
 class Capacity:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from bench.analysis.verdict import Rules, Verdict, judge
-from bench.config.scenario import Search, Timing
+from bench.config.scenario import Objectives, Search, Timing
 from bench.model.cell import Cell
 from bench.model.measurement import Measurement, Result
 from bench.search.problem import SearchProblem, Strategy
@@ -52,6 +52,12 @@ class Case(Struct, frozen=True):
     fixed_share: float | None = None
     """fixed cost of a batch that other cells show, as a share of the interval"""
     cell: Cell = Cell("simulated", "fluid", 100, 0.0)
+    objectives: Objectives = Objectives()
+
+    @property
+    def truth(self) -> float:
+        """The right answer in messages/s."""
+        return self.traits.growing_truth if self.objectives.batches == "grow" else self.traits.truth
 
     @property
     def problem(self) -> SearchProblem:
@@ -67,6 +73,7 @@ class Case(Struct, frozen=True):
             fixed_share=self.fixed_share,
             cold=self.cold,
             warm_ups=self.warm_ups,
+            objectives=self.objectives,
         )  # fmt: skip
 
 
@@ -117,7 +124,7 @@ def run_search(case: Case, seed: int, strategy: StrategyFactory, trials: JudgedT
         strategy: Factory of the search strategy.
         trials: Gets all trials, if it is given.
     """
-    problem, rules = case.problem, Rules(precision=case.precision)
+    problem, rules = case.problem, Rules(case.objectives, case.precision)
     system: Fluid | MicroBatches = (
         MicroBatches(case.traits, seed, age=case.age)
         if case.traits.reader
@@ -142,6 +149,6 @@ def run_search(case: Case, seed: int, strategy: StrategyFactory, trials: JudgedT
             trials.append((measurement, verdict))
         longest = max(longest, system.seconds - began)
     return SearchOutcome(
-        case.name, seed, case.traits.truth, search.result(), system.seconds, case.budget, ended, longest,
+        case.name, seed, case.truth, search.result(), system.seconds, case.budget, ended, longest,
         hinted=case.hint is not None,
     )  # fmt: skip

@@ -6,6 +6,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from bench.config.scenario import Objectives
 from bench.model.cell import Cell
 from bench.simulation.capacity import Traits
 from bench.simulation.driver import Case
@@ -37,6 +38,7 @@ class SimulatedEngine(Struct, frozen=True):
     bound: float | None = None
     """the hard bound as a share of the truth, where the cost of the messages is known to be the limit"""
     message_bytes: int = 100
+    objectives: Objectives = Objectives()
 
 
 class EngineCase(Struct, frozen=True):
@@ -62,7 +64,7 @@ class EngineCase(Struct, frozen=True):
         return Case(
             self.name, traits, 0.1, 1e6, self.budget,
             hint=hint, bound=engine.bound, cold=engine.cold, generator_known=CALIBRATED_SHARE if limited else None,
-            cell=Cell("simulated", "fluid", engine.message_bytes, 0.0),
+            cell=Cell("simulated", "fluid", engine.message_bytes, 0.0), objectives=engine.objectives,
         )  # fmt: skip
 
 
@@ -71,6 +73,7 @@ _QUICK = replace(_CALM, quick_messages=1500.0, quick_factor=1.4)
 _SECOND = replace(_CALM, batch_interval=1.0)
 _PULL = replace(_SECOND, reader="pull", fixed_cost=0.4)
 _RECEIVER = replace(_SECOND, reader="receiver", fixed_cost=0.2)
+_GROW = Objectives(batches="grow")
 
 
 def _beside_other_work(
@@ -104,6 +107,10 @@ ENGINES = (
     SimulatedEngine("batch 1 s, counters", _SECOND, "counters"),
     SimulatedEngine("pull 1 s", _PULL, "batches"),
     SimulatedEngine("receiver 1 s", _RECEIVER, "batches"),
+    *(
+        SimulatedEngine(f"{name}, batches may grow", traits, budgets=(75.0, 600.0), objectives=_GROW)
+        for name, traits in (("pull 1 s", _PULL), ("receiver 1 s", _RECEIVER))
+    ),
     SimulatedEngine("pull 1 s, counters", replace(_PULL, reports_batches=False)),
     SimulatedEngine("receiver 1 s, counters", replace(_RECEIVER, reports_batches=False)),
     SimulatedEngine("receiver 1 s, intake at 40 %", replace(_RECEIVER, intake=0.4)),

@@ -28,7 +28,7 @@ GLOSSARY = {
     MISSING: "The run has not finished this cell.",
     "if batches may grow": "A micro-batch system sustains a rate if its batches keep the interval that they were asked "
     "to keep. This second rate is what it could process if they might take as long as they need; it is shown in the "
-    "details of a cell, and never is its result.",
+    "details of a cell. It is the result where the scenario says objectives: {batches: grow}.",
     "sustained": "A trial’s verdict: over the window the backlog did not grow and returned to its minimum, all "
     "messages were processed after the load stopped, and none was lost, duplicated, reordered or corrupted.",
     "overloaded": "A trial’s verdict: the system did not keep up with the offered rate, or died under it.",

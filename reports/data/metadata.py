@@ -141,6 +141,8 @@ def _describe_objectives(scenario: Scenario) -> str:
     objectives = ["a backlog that does not grow", f"at most {loss} messages lost" if loss else "no message lost"]
     if p99 is not None:
         objectives.append(f"p99 latency at most {seconds_text(p99)}")
+    if scenario.objectives.batches == "grow":
+        objectives.append("batches may grow beyond their interval")
     return ", ".join(objectives)
 
 

@@ -242,6 +242,32 @@ def test_both_rates_of_batches_are_reported():
     assert result.growing_hz == pytest.approx(1000.0, rel=0.2)
 
 
+@pytest.mark.parametrize("reader", ["", "pull"])
+def test_the_objective_of_the_backlog_has_the_interval_of_the_result(reader):
+    """Where nothing else was breached it is the same question, and batches have one answer to it."""
+    traits = replace(CALM, batch_interval=1.0 if reader else 0.0, reader=reader, fixed_cost=0.4 if reader else 0.0)
+    result = run_search(Case("one answer", traits, budget=120.0), 2, TwoCounter).result
+    backlog = next(each for each in result.objectives if each.name == "backlog")
+    assert (backlog.estimate_hz, backlog.low_hz, backlog.high_hz) == (
+        result.estimate_hz,
+        result.low_hz,
+        result.high_hz,
+    )
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("reader", "truth"), [("pull", 1000.0), ("receiver", 600.0)])
+def test_the_rate_of_batches_that_may_grow_is_the_answer_where_a_scenario_asks_for_it(reader, truth, seed):
+    """Their fixed cost takes no part of it: 1,000/s in place of 600/s. A receiver cuts a batch each interval, still."""
+    traits = replace(CALM, batch_interval=1.0, reader=reader, fixed_cost=0.4)
+    case = Case("grow", traits, budget=300.0, objectives=Objectives(batches="grow"))
+    outcome = run_search(case, seed, TwoCounter)
+    assert outcome.truth == pytest.approx(truth, rel=0.03)
+    assert (outcome.result.status, outcome.covered) == ("measured", True)
+    assert outcome.result.high_hz < 1.3 * outcome.result.low_hz
+    assert outcome.result.growing_hz == outcome.result.estimate_hz
+
+
 def test_a_system_that_keeps_up_at_the_end_of_the_range_is_a_lower_bound():
     """Nothing was overloaded, and no higher rate may be tried."""
     result = run_search(Case("end", CALM, highest=500.0), 0, TwoCounter).result
