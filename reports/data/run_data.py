@@ -15,6 +15,7 @@ from bench.config.site import Site
 from bench.errors import UsageError
 from bench.model.cell import Cell
 from bench.model.measurement import Measurement, Result
+from bench.model.search_inputs import SearchInputs
 from bench.plugins import registry
 from bench.plugins.placement import place
 from bench.runner.explanation import ExplainedTrial, TracedTrial, choose_trial, explain_trial
@@ -22,7 +23,7 @@ from bench.runner.outcome import mask_remote_cpu
 from bench.runner.verification import check_run, summary_text
 from bench.storage.journal import JournalLine, read_journal, read_line_trial
 from bench.storage.records import RunRecord
-from bench.storage.run_folder import read_results, read_run, read_speeds, read_visits
+from bench.storage.run_folder import read_results_record, read_run, read_speeds, read_visits
 from bench.storage.traces import has_trace
 from bench.system.machine_speed import MachineSpeed, mean_speed
 from bench.units import seconds_text
@@ -49,6 +50,8 @@ class CellData(Struct, frozen=True):
     trials: tuple[JudgedTrial, ...]
     workers: int = 1
     """of the load generator, on the last visit"""
+    inputs: SearchInputs | None = None
+    """of its search; None where the run has not recorded them"""
 
     @property
     def anchor(self) -> str:
@@ -161,9 +164,10 @@ def read_run_data(run: Path) -> RunData:
     """
     record = read_run(run)
     calibrated = registry.is_calibrated(record.scenario.search.strategy)
+    recorded = read_results_record(run)
     results = {
         result.cell: mask_remote_cpu(result, _remote_roles(result.cell, record.site))
-        for result in name_intervals(read_results(run), calibrated=calibrated)
+        for result in name_intervals(recorded.cells, calibrated=calibrated)
     }
     rules = Rules(record.scenario.objectives, float(record.scenario.search.precision))
     trials: dict[Cell, list[JudgedTrial]] = {}
@@ -175,8 +179,10 @@ def read_run_data(run: Path) -> RunData:
         raise UsageError(f"{run}: has no trial and no result yet; continue it with `bench run --resume {run}`")
     cells = dict.fromkeys((*record.scenario.cells(), *results, *trials))
     workers = {visit.cell: visit.workers for visit in read_visits(run)}
+    inputs = {search.cell: search.inputs for search in recorded.searches}
     every = tuple(
-        CellData(cell, results.get(cell), tuple(trials.get(cell, ())), workers.get(cell, 1)) for cell in cells
+        CellData(cell, results.get(cell), tuple(trials.get(cell, ())), workers.get(cell, 1), inputs.get(cell))
+        for cell in cells
     )
     return RunData(run, record, every, summary_text(check_run(run)), tuple(read_speeds(run)))
 

@@ -1,14 +1,15 @@
-"""The posterior of a cell's maximum sustainable throughput, computed again from the journal with a flat prior."""
+"""The posterior of a cell's maximum sustainable throughput, computed again from the journal as its search did."""
 
 import math
 
 import numpy as np
 from msgspec import Struct
 
-from bench.analysis.capacity_reading import Reading, read_capacity
-from bench.analysis.stability import assess_stability
-from bench.config.scenario import Search
-from bench.search.posterior import CapacityPosterior, CapacityPrior, capacity_posterior
+from bench.config.scenario import Scenario
+from bench.model.search_inputs import SearchInputs
+from bench.search.posterior import CapacityPosterior
+from bench.search.problem import SearchProblem
+from bench.search.two_counter import TwoCounter
 from bench.units import rate_text
 from reports.data.derived import rate_of
 from reports.data.run_data import CellData, JudgedTrial
@@ -16,8 +17,6 @@ from reports.figures.svg_timeline import Tick, make_path
 
 WIDTH, HEIGHT = 600, 110
 """Of the drawing, in units of the SVG's view box."""
-FLAT_SD = 5.0
-"""Standard deviation of the logarithm of the rate in the prior; so wide that the prior has no influence."""
 POINTS = 120
 
 
@@ -33,20 +32,15 @@ class PosteriorCurve(Struct, frozen=True):
     overloaded: tuple[int, ...]
 
 
-def compute_posterior_curve(cell_data: CellData, search: Search) -> PosteriorCurve | None:
+def compute_posterior_curve(cell_data: CellData, scenario: Scenario) -> PosteriorCurve | None:
     """Return the posterior curve of a cell; None if it has no rate or no valid trial."""
     result = cell_data.result
-    rate = rate_of(result)
     trials = [trial for trial in cell_data.trials if _is_informative(trial)]
-    if result is None or not rate or not trials:
+    if result is None or not rate_of(result) or not trials:
         return None
-    readings = [reading for reading in map(_read, trials) if reading is not None]
-    if not readings:
+    posterior = _compute_posterior(cell_data, scenario)
+    if posterior is None:
         return None
-    rates = [reading.rate for reading in readings]
-    prior = CapacityPrior(min(float(search.lowest), *rates) / 2, 8 * max(float(search.highest), *rates), rate, FLAT_SD)
-    batches = any(trial.measurement.batch_interval > 0 for trial in trials)
-    posterior = capacity_posterior(prior, readings, batches=batches)
     low, high = posterior.quantiles(0.025, 0.975)
     tried = [trial.measurement.planned.rate for trial in trials]
     shown = sorted([low, high, *(rate for rate in tried if low / 2 < rate < high * 2)])
@@ -65,6 +59,35 @@ def compute_posterior_curve(cell_data: CellData, search: Search) -> PosteriorCur
     return PosteriorCurve(curve, ticks, interval, positions("sustained"), positions("overloaded"))
 
 
+def _compute_posterior(cell_data: CellData, scenario: Scenario) -> CapacityPosterior | None:
+    """Return the posterior of the two-counter search after a cell's trials; None if they show nothing.
+
+    With the inputs that the run recorded for the cell.
+    """
+    cell, result, inputs = cell_data.cell, cell_data.result, cell_data.inputs or SearchInputs(cores=1, budget_s=0.0)
+    problem = SearchProblem(
+        cell,
+        scenario.search,
+        scenario.timing,
+        batch_interval=max(trial.measurement.batch_interval for trial in cell_data.trials),
+        bound_hz=result.bound_hz if result is not None else None,
+        hint_hz=inputs.hint_hz,
+        generator_hz=inputs.generator_hz,
+        objectives=scenario.objectives,
+        fixed_share=inputs.fixed_share,
+        noise=inputs.noise,
+        cold=inputs.cold,
+        warm_ups=inputs.warm_ups,
+        requested_s=cell.cpu_seconds / inputs.cores,
+    )
+    search = TwoCounter(problem)
+    for place, trial in enumerate(cell_data.trials):
+        is_given = trial.verdict.word != "invalid" or place >= inputs.ignored
+        if is_given and trial.measurement.series.at:
+            search = search.after(trial.measurement, trial.verdict)
+    return search.evidence.posterior if search.evidence.known else None
+
+
 def _clip(begin: int, end: int) -> tuple[int, int]:
     """Return the part of an interval that is within the drawing."""
     return max(0, min(begin, WIDTH)), max(0, min(end, WIDTH))
@@ -81,8 +104,3 @@ def _make_curve(posterior: CapacityPosterior, begin: float, end: float) -> str:
     top = float(heights.max()) or 1.0
     xs = [WIDTH * n / (POINTS - 1) for n in range(POINTS)]
     return make_path(xs, [HEIGHT * (1 - float(height) / top) for height in heights])
-
-
-def _read(trial: JudgedTrial) -> Reading | None:
-    """Return the reading of a trial, by the rules of the two-counter search."""
-    return read_capacity(trial.measurement, trial.verdict, assess_stability(trial.measurement))

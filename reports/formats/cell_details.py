@@ -92,7 +92,7 @@ def _describe_cell(run_data: RunData, cell_data: CellData, logs: Logs, *, every:
         trials=tuple(
             _describe_trial(trial, drawn=every or (some and trial is cell_data.deciding)) for trial in cell_data.trials
         ),
-        posterior=compute_posterior_curve(cell_data, run_data.record.scenario.search) if some else None,
+        posterior=compute_posterior_curve(cell_data, run_data.record.scenario) if some else None,
         latency=_list_latencies(cell_data),
         resources=describe_resources(cell_data.deciding),
         logs=logs.find_excerpts(cell_data) if some else (),
