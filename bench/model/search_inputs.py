@@ -22,7 +22,7 @@ class SearchInputs(Struct, frozen=True):
     noise: tuple[float, ...] = ()
     """probability of each noise of the search's grid, from other cells of the map"""
     cold: bool = False
-    """whether the framework is known to need a while until it is at full speed"""
+    """whether the framework needs a while until it is at full speed, as far as is known"""
     warm_ups: tuple[float, ...] = ()
     """probability of each time until full speed of the search's grid, from other cells of the system"""
     ignored: int = 0

@@ -138,8 +138,9 @@ class FrameworkCapabilities:
     """no framework at all, but plain processes: COST is the cores with which another system outdoes one of them"""
     warm_up_s: float | None = None
     """seconds of load that a run spends once on new processes which become faster, such as those of a JVM, for each
-    source, before it measures; above 0, the search expects that they become faster for longer. 0: new processes are as
-    fast as old ones. None: not known; a trial at half the rate comes before those of a later visit to a cell"""
+    source, before it measures; the search expects that they become faster for longer. 0: new processes are as fast as
+    old ones. None: not known; the search expects that they may become faster, and a trial at half the rate comes before
+    those of a later visit to a cell"""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -164,7 +164,7 @@ class CellSearch:
 
     def _first_inputs(self, generator_hz: float | None, budget: float) -> SearchInputs:
         bound, allowance = self.plan.hard_bound, self._allowance
-        hint, cold = allowance.hint_hz, (self.plan.framework.capabilities.warm_up_s or 0.0) > 0
+        hint, cold = allowance.hint_hz, self.plan.framework.capabilities.warm_up_s != 0
         if allowance.first:
             hint = hint_of(self.plan.cell, self._folder.results(), bound.hz if bound is not None else None)
         return SearchInputs(

@@ -12,9 +12,10 @@ from bench.storage.run_folder import RunFolder
 
 
 def update_results(folder: RunFolder, plans: Mapping[Cell, CellPlan]) -> list[Cell]:
-    """Compute every measured result again with the noise, fixed cost of batches and warm-up that other cells show.
+    """Compute results again with the noise, fixed cost of batches and warm-up that other cells show.
 
-    No trial is made. Inputs and result of a cell are stored together, so that the result follows from the journal.
+    Those that are measured, and bounds that were an interval before the generator's limit cut it. No trial is made.
+    Inputs and result of a cell are stored together, so that the result follows from the journal.
 
     Args:
         folder: of the run, open.
@@ -26,7 +27,7 @@ def update_results(folder: RunFolder, plans: Mapping[Cell, CellPlan]) -> list[Ce
     changed = []
     for result in folder.results():
         cell, inputs = result.cell, folder.inputs(result.cell)
-        if result.status != "measured" or inputs is None:
+        if (result.status != "measured" and not result.noise) or inputs is None:
             continue
         others = folder.results()
         shared = replace(
