@@ -45,6 +45,8 @@ MAX_BOUNDED = 0.05
 """Largest share of searches of batches in a short budget that end with an upper bound and no estimate."""
 MAX_MEAN_BUDGET, MAX_BUDGET, MIN_WITHIN_BUDGET = 1.1, 1.5, 0.95
 """Largest mean duration as a share of a short budget; largest duration of 95 % of the searches."""
+MAX_WRONG_MAPS = 0.05
+"""Largest share of maps in which any point is called wrongly."""
 MAX_CHANGED_MAPS, MIN_ORDERED = 0.05, 0.99
 """Largest share of maps of equal cells that show a change; least share of near cells ordered right or called open."""
 
@@ -189,7 +191,12 @@ def map_criteria(name: str, outcomes: Sequence[MapOutcome]) -> list[Criterion]:
     changed = sum(each.changes > 0 for each in outcomes) / maps
     ordered = 1 - sum(each.misordered for each in outcomes) / pairs
     covered = sum(each.covered for each in outcomes) / cells
+    wrong = sum(each.wrong_winners for each in outcomes) / (2 * maps)
+    equals = max(1, sum(each.equals for each in outcomes))
+    leads = sum(each.equal_leads for each in outcomes) / equals
     return [
+        Criterion(name, "maps with a wrong winner", wrong, max_share(2 * maps, MAX_WRONG_MAPS, POOLED_LEVEL)),
+        Criterion(name, "maps of equal systems with a leader", leads, max_share(equals, MAX_WRONG_MAPS, POOLED_LEVEL)),
         Criterion(name, "equal maps that show a change", changed, max_share(maps, MAX_CHANGED_MAPS, POOLED_LEVEL)),
         Criterion(name, "near cells ordered or open", ordered, MIN_ORDERED, at_least=True),
         Criterion(name, "coverage", covered, min_share(cells, MIN_COVERAGE, POOLED_LEVEL), at_least=True),

@@ -5,7 +5,7 @@ its system that were measured before it, as in a run.
 """
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 
 import numpy as np
@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bench.analysis.comparison import compare
+from bench.analysis.winners import TIE, decide_points
 from bench.model.cell import Cell
 from bench.model.measurement import Result
 from bench.search.priors import cell_order, fixed_share_of, hint_of, noise_of, warm_ups_of
@@ -26,6 +27,8 @@ NOISE_SD = 0.5
 MAX_NOISE = 0.2
 SCATTER = 0.10
 """Standard deviation of ln(capacity) around the surface."""
+AGAIN = "again"
+"""Framework that the second measurement of a system stands for."""
 NEAR = 1.3
 """Cells of one map whose capacities differ by less than this factor must be ordered right or called open."""
 
@@ -52,6 +55,12 @@ class MapOutcome(Struct, frozen=True):
     pairs: int
     """pairs of cells of the first measurement that differ by less than NEAR"""
     misordered: int
+    wrong_winners: int = 0
+    """measurements, of two, with a leader that is not the fastest, or a tie of systems that differ by more"""
+    equals: int = 0
+    """systems, each taken for two equal ones by its two measurements"""
+    equal_leads: int = 0
+    """of these, maps with a leader"""
 
 
 _CALM = Traits(1.0, warm_up=0.0)
@@ -84,7 +93,13 @@ def run_map(kind: MapCase, seed: int, strategy: StrategyFactory) -> MapOutcome:
     truths = {cell: traits.truth for cell, traits in systems.items()}
     near = [(a, b) for a, b in combinations(first, 2) if 1 / NEAR < truths[a.cell] / truths[b.cell] < NEAR]
     wrong = sum(_is_misordered(a, b, truths[b.cell] / truths[a.cell]) for a, b in near)
-    return MapOutcome(changed, len(systems), covered + again, len(near), wrong)
+    names = sorted({cell.framework for cell in systems})
+    return MapOutcome(
+        changed, len(systems), covered + again, len(near), wrong,
+        wrong_winners=sum(_has_wrong_winner(results, truths) for results in (first, second)),
+        equals=len(names),
+        equal_leads=sum(_leads_itself(first, second, name) for name in names),
+    )  # fmt: skip
 
 
 def draw_systems(kind: MapCase, seed: int) -> dict[Cell, Traits]:
@@ -140,6 +155,35 @@ def _inform(case: Case, results: Sequence[Result]) -> Case:
     warm_ups = warm_ups_of(case.cell, results) if case.cold else ()
     noise, fixed_share = noise_of(case.cell, results), fixed_share_of(case.cell, results)
     return replace(case, noise=noise, fixed_share=fixed_share, warm_ups=warm_ups)
+
+
+def _has_wrong_winner(results: Sequence[Result], truths: Mapping[Cell, float]) -> bool:
+    """Return True if any point of a map has a leader that is not the fastest, or a tie of systems that differ by more.
+
+    Args:
+        results: Of all cells of the map.
+        truths: The true rate of each cell in messages/s.
+    """
+    for decision in decide_points(results):
+        here = [cell for cell in truths if (cell.message_bytes, cell.cpu_seconds) == decision.point]
+        at = {cell.system: truths[cell] for cell in here}
+        best, *others = sorted(at.values(), reverse=True)
+        if decision.kind == "leads" and at[decision.leader or ""] < best:
+            return True
+        if decision.kind == "tie" and best > (1 + TIE) * others[0]:
+            return True
+    return False
+
+
+def _leads_itself(first: Sequence[Result], second: Sequence[Result], framework: str) -> bool:
+    """Return True if a system leads at any point of a map in which its other measurement stands for another system."""
+    own = [result for result in first if result.framework == framework]
+    other = [
+        replace(result, framework=AGAIN, system=f"{AGAIN}/{result.source}")
+        for result in second
+        if result.framework == framework
+    ]
+    return any(decision.kind == "leads" for decision in decide_points([*own, *other]))
 
 
 def _is_misordered(a: Result, b: Result, ratio: float) -> bool:
