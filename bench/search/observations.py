@@ -84,7 +84,7 @@ class Evidence:
 
     @cached_property
     def grows(self) -> bool:
-        """Whether the answer is the rate of batches that may grow: the scenario asks for it, and they can."""
+        """True if the answer is the rate of batches that may grow: the scenario asks for it, and they can."""
         fixed = any(
             reading is not None
             and reading.kind == "estimate"

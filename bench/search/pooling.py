@@ -1,4 +1,4 @@
-"""What the cells of a map show together: how often each noise occurs, and how long a cold system needs."""
+"""The evidence of a map's cells together: how often each noise occurs, and how long a cold system needs."""
 
 from collections.abc import Sequence
 

@@ -42,7 +42,7 @@ class SearchProblem(Struct, frozen=True):
 
     @property
     def grows(self) -> bool:
-        """Whether the scenario asks for the rate of batches that may grow, not of those that keep their interval."""
+        """True if the scenario asks for the rate of batches that may grow, not of those that keep their interval."""
         return self.batch_interval > 0 and self.objectives.batches == "grow"
 
     @property

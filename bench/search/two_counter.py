@@ -121,7 +121,7 @@ class TwoCounter:
 
     @property
     def _only_backlog(self) -> bool:
-        """Whether no trial was overloaded for another reason than its backlog, whose answer is then the result's."""
+        """True if no trial was overloaded for another reason than its backlog, whose answer is then the result's."""
         overloaded = [step for step in self.steps if step.verdict.word == "overloaded"]
         return all(is_of_backlog(step.verdict, step.measurement) for step in overloaded)
 
