@@ -21,9 +21,11 @@ from frameworks.flink.commands import SubmitJob, Submitted, Work
 from frameworks.flink.conf import (
     MAX_LINE_BYTES,
     FlinkSettings,
+    config_text,
     gathered_messages,
     job_conf,
     max_messages,
+    refused_option,
     source_options,
 )
 from frameworks.flink.installation import job_jars
@@ -68,6 +70,8 @@ class FlinkFramework:
             )
         if source == "tcp" and self._settings.options:
             return "settings.flink.options are those of a connector, and a socket is read without one: leave them out"
+        if (option := refused_option(self._settings, source)) is not None:
+            return f"settings.flink.options has {option!r}, which `mode: datastream` does not take: leave it out"
         return None
 
     def open(self, cell: Cell, endpoint: Endpoint, work: MessageProcessor, env: RunEnvironment) -> "RunningJob":
@@ -176,6 +180,8 @@ def _submit(command: SubmitJob, cluster: EmbeddedFlinkCluster | SiteFlinkCluster
     """Start a job; return its id."""
     client = cluster.start_client(env)
     try:
+        # the options of the source stay out: they may hold a password
+        client.log.with_suffix(".conf").write_text(config_text(command.conf), encoding="utf-8")
         client.inbox.send(command)
         return client.wait_reply(Submitted, SUBMIT_TIMEOUT_S).job
     finally:

@@ -99,9 +99,13 @@ class SiteFlinkCluster:
         self._wait_for_slots(slots, env)
 
     def _wait_for_slots(self, slots: int, env: RunEnvironment) -> None:
-        """Wait for so many free task slots. Raises PluginError where there are fewer after SLOTS_TIMEOUT_S."""
+        """Wait for so many free task slots. Raises PluginError where there are fewer after SLOTS_TIMEOUT_S.
+
+        A cluster without any slot is not waited for: YARN and Kubernetes start TaskManagers when a job asks for them,
+        and the deadline of the job decides.
+        """
         deadline, noted = time.monotonic() + SLOTS_TIMEOUT_S, False
-        while (free := self.rest.overview().slots_available) < slots:
+        while (seen := self.rest.overview()).slots_total > 0 and (free := seen.slots_available) < slots:
             if time.monotonic() > deadline:
                 raise PluginError(
                     "flink", "open", f"{self.rest.address} has {free} task slots free, and {slots} are needed"

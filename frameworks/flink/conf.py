@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated
 
@@ -39,6 +40,11 @@ LOOK_INTERVAL_MS = 500
 MAX_LINE_BYTES = 2 * 10**6
 """Of a message from a socket. Flink's reader takes 8 KiB at a time, and searches all that it has for the end of the
 line again each time: by itself it read 35 messages/s of 1 MB, and 0.4 of 10 MB."""
+DATASTREAM_OPTIONS: Mapping[str, tuple[str, ...]] = {
+    "kafka": ("properties.*",),
+    "files": ("path", "source.monitor-interval"),
+}
+"""By source: the options of a connector of the Table API that a source of the DataStream API takes, too (job.py)."""
 _LOGIN_MODULE = "org.apache.flink.kafka.shaded.org.apache.kafka.common.security.plain.PlainLoginModule"
 
 
@@ -61,8 +67,8 @@ class FlinkSettings(Struct, frozen=True, forbid_unknown_fields=True):
     conf: Mapping[str, Value] = {}
     """more Flink options, of the cluster or the job, such as {"pipeline.object-reuse": false}"""
     options: Mapping[str, Value] = {}
-    """more options of the source's connector, such as {"properties.max.poll.records": 500}; it refuses those
-    that it does not know"""
+    """more options of the source's connector, such as {"properties.max.poll.records": 500}; it refuses those that it
+    does not know. `mode: datastream` takes `properties.*` for kafka, `path` and `source.monitor-interval` for files"""
 
 
 class Ports(Struct, frozen=True):
@@ -130,7 +136,6 @@ def job_conf(settings: FlinkSettings, cell: Cell, *, parallelism: int, python: s
             "pipeline.name": cell.name,
             "pipeline.object-reuse": True,
             "parallelism.default": parallelism,
-            "execution.attached": False,
             "execution.checkpointing.interval": f"{round(settings.checkpoint_interval * 1000)} ms",
             "execution.checkpointing.mode": "EXACTLY_ONCE",
             "restart-strategy.type": "disable",  # a death is a result; a job that starts again would hide it
@@ -200,6 +205,14 @@ def kafka_options(settings: FlinkSettings, endpoint: Endpoint, most: int) -> dic
             **settings.options,
         }
     )
+
+
+def refused_option(settings: FlinkSettings, source: str) -> str | None:
+    """Return the first of a user's source options that `mode: datastream` would drop; None where there is none."""
+    if settings.mode != "datastream":
+        return None
+    taken = DATASTREAM_OPTIONS.get(source, ())
+    return next((key for key in settings.options if not any(fnmatchcase(key, one) for one in taken)), None)
 
 
 def config_text(conf: Mapping[str, str]) -> str:

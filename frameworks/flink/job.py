@@ -13,12 +13,14 @@ from pyflink.java_gateway import get_gateway
 from pyflink.table import DataTypes, Schema, StreamTableEnvironment, Table, TableDescriptor
 from pyflink.table.expressions import call, col
 from pyflink.table.udf import udf
+from pyflink.util.exceptions import JavaException
 
 from bench.config.address import Address
 from bench.errors import PluginError
 from bench.system.child_main import serve_command
 from bench.system.ipc import Channel
 from frameworks.flink.commands import FILES, KAFKA, SOCKET, SubmitJob, Submitted
+from frameworks.flink.rest import deepest_cause
 from frameworks.flink.work import MessageWork, PandasWork
 
 _CLIENT = "properties."
@@ -34,7 +36,7 @@ def _submit(channel: Channel[SubmitJob], command: SubmitJob) -> None:
     submit = {"table": _submit_table, "datastream": _submit_datastream}[command.mode]
     try:
         job = submit(command, _remote_environment(command))
-    except Py4JJavaError as problem:
+    except (Py4JJavaError, JavaException) as problem:
         raise PluginError("flink", "open", _reason(problem)) from problem
     channel.send(Submitted(job))
 
@@ -122,8 +124,10 @@ def _socket(command: SubmitJob, environment: StreamExecutionEnvironment) -> Data
     return lines.set_parallelism(environment.get_parallelism())
 
 
-def _reason(problem: Py4JJavaError) -> str:
+def _reason(problem: Py4JJavaError | JavaException) -> str:
     """Return the deepest cause of a Java exception, in a line."""
+    if isinstance(problem, JavaException):  # PyFlink's own, of some of the Table API: it keeps the text only
+        return deepest_cause(problem.stack_trace)
     cause: Any = problem.java_exception
     while cause.getCause() is not None:
         cause = cause.getCause()

@@ -2,6 +2,7 @@
 
 import urllib.request
 from collections.abc import Mapping
+from http.client import HTTPException
 from typing import TypeVar
 from urllib.error import HTTPError
 
@@ -149,6 +150,12 @@ class FlinkRest:
     def _ask(self, method: str, path: str, body: bytes | None = None) -> bytes:
         headers = {"Content-Type": "application/json"}
         request = urllib.request.Request(f"http://{self.address}{path}", body, headers, method=method)
+        try:
+            return self._answer(request, path)
+        except (OSError, ValueError, HTTPException) as problem:  # of a connection, and of HTTP
+            raise ServiceError(f"Flink at {self.address} does not answer {path}: {_line(str(problem))}") from problem
+
+    def _answer(self, request: urllib.request.Request, path: str) -> bytes:
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         try:
             with opener.open(request, timeout=_TIMEOUT_S) as answer:
@@ -157,8 +164,6 @@ class FlinkRest:
             with problem:
                 why = refusal(problem.read())
             raise ServiceError(f"Flink at {self.address} refuses {path}: {why}") from problem
-        except (OSError, ValueError) as problem:  # of a connection, and of HTTP
-            raise ServiceError(f"Flink at {self.address} does not answer {path}: {problem}") from problem
         return found
 
 
@@ -168,7 +173,7 @@ def refusal(answer: bytes) -> str:
         errors = msgspec.json.decode(answer, type=_Refusal).errors
     except msgspec.DecodeError:
         errors = []
-    return deepest_cause("\n".join(errors)) or " ".join(answer.decode(errors="replace").split())[:_MAX_ANSWER]
+    return deepest_cause("\n".join(errors)) or _line(answer.decode(errors="replace"))
 
 
 def deepest_cause(stacktrace: str) -> str:
@@ -176,3 +181,7 @@ def deepest_cause(stacktrace: str) -> str:
     lines = [line.strip() for line in stacktrace.splitlines() if line.strip()]
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
     return causes[-1] if causes else next(iter(lines), "")
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())[:_MAX_ANSWER]

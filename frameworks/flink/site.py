@@ -1,4 +1,7 @@
-"""Flink's section of a site file: a cluster that exists already, standalone or in YARN or Kubernetes."""
+"""Flink's section of a site file: a cluster that exists already, standalone or in YARN or Kubernetes.
+
+It was tried against a standalone cluster only.
+"""
 
 from typing import Annotated
 

@@ -20,15 +20,19 @@ from bench.model.cell import Cell
 from bench.model.trace import TraceEvents
 from bench.plugins import registry
 from bench.plugins.environment import RunEnvironment
+from bench.plugins.protocols import Endpoint
 from bench.services.python_environments import interpreter, missing_reason
 from bench.workload.delivery_counts import DeliveryCounts
 from bench.workload.load_spec import LoadSpec
 from bench.workload.processing import MessageProcessor
 from bench.workload.span_recorder import join_events
+from frameworks.flink.adapter import _submit
 from frameworks.flink.cluster import cluster_of
-from frameworks.flink.conf import FlinkSettings
-from frameworks.flink.installation import ENVIRONMENT
+from frameworks.flink.commands import SubmitJob, Work
+from frameworks.flink.conf import FlinkSettings, source_options
+from frameworks.flink.installation import ENVIRONMENT, job_jars
 from frameworks.flink.site import FlinkSite
+from frameworks.report_connection import ReportAddress
 from tests.cpu_cost import MIN_SHARE, assert_spent
 
 DEADLINE = 120.0
@@ -203,6 +207,22 @@ def test_a_job_that_cannot_read_is_told(env, source_name, address, said):
             failing = framework.open(Cell("flink", source_name, 100, 0.0), lost, MessageProcessor(100, ENTROPY), env)
             opened.callback(failing.close)
             count_messages(failing, 1)
+
+
+@pytest.mark.parametrize("mode", ["table", "datastream"])
+def test_a_job_that_no_cluster_accepts_is_told(env, mode, unused_address, tmp_path):
+    """The error names the deepest cause, also where PyFlink has an exception of its own for that of Java."""
+    job = SubmitJob(
+        rest=unused_address,
+        mode=mode,
+        jars=tuple(map(str, job_jars("files", env.cache, env.note))),
+        modules="",
+        conf={"rest.retry.max-attempts": "1"},
+        source=source_options(FlinkSettings(), Endpoint("files", str(tmp_path)), 1),
+        work=Work(MessageProcessor(100, ENTROPY), ReportAddress("127.0.0.1", 1, "")),
+    )
+    with pytest.raises(ProcessDiedError, match=r"failed to open: .*Connection refused"):
+        _submit(job, cluster_of(FlinkSettings(), env), env)
 
 
 def test_the_benchmark_reads_every_message(request, tmp_path):

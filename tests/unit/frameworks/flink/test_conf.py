@@ -50,6 +50,7 @@ def test_a_job_has_checkpoints_and_never_starts_again() -> None:
     assert conf["execution.checkpointing.interval"] == "2500 ms"
     assert conf["restart-strategy.type"] == "disable"
     assert conf["python.execution-mode"] == "process"
+    assert "execution.attached" not in conf  # the client's, in job.py
 
 
 def test_a_cluster_has_the_adaptive_scheduler_only_where_workers_come_and_go() -> None:
@@ -164,6 +165,27 @@ def test_options_of_a_connector_are_refused_where_there_is_none() -> None:
     framework = registry.make_framework("flink", {"flink": {"options": {"properties.max.poll.records": 7}}})
     reason = framework.unsupported_reason(Cell("flink", "tcp", 100, 0.0), "tcp")
     assert "settings.flink.options" in (reason or "")
+
+
+@pytest.mark.parametrize(
+    ("mode", "source", "options", "named"),
+    [
+        ("datastream", "kafka", ["properties.fetch.min.bytes", "scan.parallelism", "scan.bounded.mode"], "scan.para"),
+        ("datastream", "kafka", ["properties.fetch.min.bytes"], None),
+        ("datastream", "files", ["source.monitor-interval", "source.path.regex-pattern"], "source.path.regex-pattern"),
+        ("datastream", "files", ["path", "source.monitor-interval"], None),
+        ("datastream", "tcp", [], None),
+        ("table", "kafka", ["scan.parallelism"], None),
+    ],
+    ids=["kafka", "kafka's client", "files", "files taken", "tcp", "table"],
+)
+def test_an_option_that_a_datastream_would_drop_is_refused(
+    mode: str, source: str, options: list[str], named: str | None
+) -> None:
+    """The reason names the first one; the connectors of the Table API say by themselves what they do not know."""
+    framework = registry.make_framework("flink", {"flink": {"mode": mode, "options": dict.fromkeys(options, "1 s")}})
+    reason = framework.unsupported_reason(Cell("flink", source, 100, 0.0), source)
+    assert reason is None if named is None else named in (reason or "")
 
 
 @pytest.mark.parametrize(
