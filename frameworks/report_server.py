@@ -1,15 +1,18 @@
 """The server for reports of workers that an engine starts: PEs of HarmonicIO, Python workers of Flink.
 
-A port, on loopback unless the site file says more, that accepts only who knows the secret.
+A port, on loopback unless the site file says more, that accepts only who knows the secret. It trusts nobody else: the
+number of connections is limited, one that does not say the secret in time is closed, nothing that follows a wrong
+secret is read, and refusals fill no log.
 """
 
 import contextlib
-import logging
 import socket
 import threading
+import time
 from secrets import compare_digest, token_hex
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from bench.config.address import Address
@@ -17,9 +20,12 @@ from bench.errors import SiteError
 from bench.services.ports import LOOPBACK, listen_at
 from bench.system.ipc import Inbox, Ready
 from bench.workload.delivery_counts import ProcessingReport
+from frameworks.refusals import Refusals
 from frameworks.report_connection import ReportAddress, ReportHello
 
-logger = logging.getLogger(__name__)
+MAX_CONNECTIONS = 256
+SECRET_TIMEOUT_S = 10.0
+"""For a connection to say the secret."""
 
 
 class ReportServer:
@@ -40,10 +46,13 @@ class ReportServer:
         except OSError as problem:
             raise SiteError(f"site.{key}: cannot listen at {listen}: {problem.strerror}") from problem
         self.address = ReportAddress(host, int(self._listener.getsockname()[1]), token_hex(16))
-        self._restarts = restarts
+        self._hello = msgspec.json.encode(ReportHello(self.address.secret)) + b"\n"
+        self._restarts, self._refusals = restarts, Refusals()
+        self._unknown: set[socket.socket] = set()
+        """connections that have not said the secret"""
         self._inboxes: list[Inbox[Any]] = []
+        """of those that have"""
         self._ready: dict[int, int] = {}  # the restarts before each worker
-        self._refused: set[int] = set()
         threading.Thread(target=self._accept, daemon=True, name="reports").start()
 
     def ready(self) -> int:
@@ -56,19 +65,13 @@ class ReportServer:
         return sum(inbox.ended for index, inbox in enumerate(self._inboxes) if index in self._ready)
 
     def received(self) -> list[ProcessingReport]:
-        """Return what was reported since the last call; a peer that does not say the secret first is refused."""
+        """Return what was reported since the last call."""
         reports: list[ProcessingReport] = []
         for index, inbox in enumerate(list(self._inboxes)):
-            ended = inbox.ended  # first: what came before the end is still received
-            for one in inbox.receive():
-                if isinstance(one, ReportHello) and compare_digest(one.secret.encode(), self.address.secret.encode()):
-                    self._ready[index] = self._count_restarts()
-                elif index not in self._ready:
-                    ended = True
-                elif isinstance(one, ProcessingReport):
-                    reports.append(replace(one, restart=self._ready[index]))
-            if ended and index not in self._ready and index not in self._refused:
-                self._refuse(index)
+            if index not in self._ready:
+                self._ready[index] = self._count_restarts()
+            received = [one for one in inbox.receive() if isinstance(one, ProcessingReport)]
+            reports += [replace(one, restart=self._ready[index]) for one in received]
         return reports
 
     def close(self) -> None:
@@ -76,6 +79,9 @@ class ReportServer:
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)  # or who waits in `accept` keeps the port
         self._listener.close()
+        for sock in list(self._unknown):
+            with contextlib.suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)  # its thread closes it
         for inbox in self._inboxes:
             inbox.close()
 
@@ -84,15 +90,39 @@ class ReportServer:
         before = max(self._ready.values(), default=0)
         return before + 1 if self._restarts and self._ready and self.ended() == len(self._ready) else before
 
-    def _refuse(self, index: int) -> None:
-        self._refused.add(index)
-        self._inboxes[index].close()
-        logger.warning("a connection to the port for reports did not say the secret: it is closed")
-
     def _accept(self) -> None:
         while True:
             try:
                 sock, _ = self._listener.accept()
             except OSError:
                 return
-            self._inboxes.append(Inbox(sock, ReportHello | ProcessingReport | Ready))  # type: ignore[arg-type]  # a union of tagged structs
+            if len(self._unknown) + sum(not inbox.ended for inbox in self._inboxes) >= MAX_CONNECTIONS:
+                sock.close()
+                self._refusals.add(f"there are {MAX_CONNECTIONS} already")
+                continue
+            self._unknown.add(sock)
+            threading.Thread(target=self._admit, args=(sock,), daemon=True, name="secret").start()
+
+    def _admit(self, sock: socket.socket) -> None:
+        """Receive the messages of a connection from now on; close it if it does not say the secret."""
+        try:
+            self._read_secret(sock)
+        except OSError as problem:
+            sock.close()
+            self._refusals.add(f"it did not say the secret: {problem}")
+        else:
+            self._inboxes.append(Inbox(sock, ProcessingReport | Ready))  # type: ignore[arg-type]  # a union of tagged structs
+        finally:
+            self._unknown.discard(sock)
+
+    def _read_secret(self, sock: socket.socket) -> None:
+        """Read the first line and nothing more. Raises OSError where it is not there in time, or is another one."""
+        said, deadline = b"", time.monotonic() + SECRET_TIMEOUT_S
+        while len(said) < len(self._hello) and b"\n" not in said:
+            sock.settimeout(max(0.001, deadline - time.monotonic()))
+            piece = sock.recv(len(self._hello) - len(said))
+            if not piece:
+                raise ConnectionError("it was closed")
+            said += piece
+        if not compare_digest(said, self._hello):
+            raise ConnectionError("its first line is another one")

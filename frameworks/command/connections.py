@@ -4,7 +4,6 @@ It trusts nobody: a connection that does not begin with the token is closed, the
 no log.
 """
 
-import logging
 import selectors
 import socket
 import time
@@ -18,8 +17,7 @@ from bench.errors import ServiceError
 from bench.model.message_header import Bytes
 from bench.model.report_record import LONG_BYTES, SHORT_BYTES
 from bench.services.ports import listen_at
-
-logger = logging.getLogger(__name__)
+from frameworks.refusals import Refusals
 
 PIECE_BYTES = 2**20
 """At most so much is taken from the kernel at once."""
@@ -27,8 +25,6 @@ MAX_CONNECTIONS = 256
 MAX_FIRST_LINE_BYTES = 64
 TOKEN_TIMEOUT_S = 10.0
 """For a connection to say the token."""
-LOG_INTERVAL_S = 10.0
-"""Between two lines about connections that were refused."""
 RECORD_BYTES = {b"": SHORT_BYTES, b"64": SHORT_BYTES, b"80": LONG_BYTES}
 """By what follows the token in the first line."""
 _NO_RECORDS: Bytes = np.empty((0, SHORT_BYTES), dtype=np.uint8)
@@ -48,7 +44,7 @@ class Connections:
     def __init__(self, listen: Address, token: bytes) -> None:
         self.programs = 0
         """connections that have said the token so far"""
-        self._token, self._refusals = token, _Refusals()
+        self._token, self._refusals = token, Refusals()
         self._selector = selectors.DefaultSelector()
         try:
             self._listener = listen_at(listen, backlog=64)
@@ -157,20 +153,3 @@ class _Connection:
         if size not in RECORD_BYTES:
             raise ConnectionError("what follows the token must be 64 or 80, the bytes of a record")
         self.record_bytes, self._rest = RECORD_BYTES[size], rest
-
-
-class _Refusals:
-    """Lines of the log about connections that were refused: one each LOG_INTERVAL_S, with the number of the others."""
-
-    def __init__(self) -> None:
-        self._next, self._unsaid = 0.0, 0
-
-    def add(self, why: str) -> None:
-        """Count a refused connection; log it unless another one was logged a moment ago."""
-        now = time.monotonic()
-        if now < self._next:
-            self._unsaid += 1
-            return
-        more = f" ({self._unsaid} others before it)" if self._unsaid else ""
-        logger.warning("a connection was refused: %s%s", why, more)
-        self._next, self._unsaid = now + LOG_INTERVAL_S, 0

@@ -1,16 +1,18 @@
 """Workers that an engine starts report over a port; who does not know its secret is refused."""
 
+import logging
 import socket
 import time
 from collections.abc import Callable, Iterator
 
+import msgspec
 import pytest
-from msgspec.structs import replace
 
 from bench.config.address import Address
 from bench.errors import SiteError
 from bench.workload.delivery_counts import ProcessingReport, SequenceSums
-from frameworks.report_connection import ReportConnection
+from frameworks import report_server as module
+from frameworks.report_connection import ReportConnection, ReportHello
 from frameworks.report_server import ReportServer
 
 REPORT = ProcessingReport(1.0, 1, [SequenceSums(0, 3, 3, 5)])
@@ -31,6 +33,22 @@ def wait_until(condition: Callable[[], object]) -> None:
     while not condition():
         assert time.monotonic() < deadline, "it did not come to hold"
         time.sleep(0.01)
+
+
+def connect(server: ReportServer, *lines: msgspec.Struct) -> socket.socket:
+    """Return a connection that has sent some messages, all at once."""
+    connection = socket.create_connection((server.address.host, server.address.port), timeout=DEADLINE_S)
+    if lines:
+        connection.sendall(b"".join(msgspec.json.encode(line) + b"\n" for line in lines))
+    return connection
+
+
+def closed_by_server(connection: socket.socket) -> bool:
+    """Return whether the server closes a connection."""
+    try:
+        return connection.recv(1) == b""
+    except ConnectionResetError:
+        return True
 
 
 def test_reports_come_without_a_further_call(server: ReportServer) -> None:
@@ -56,10 +74,9 @@ def test_closing_sends_the_rest_and_the_end_is_seen(server: ReportServer) -> Non
 
 def test_who_says_a_wrong_secret_is_refused(server: ReportServer, caplog: pytest.LogCaptureFixture) -> None:
     """Its reports do not count, it is no worker that ended, and one line of the log tells of it."""
-    stranger = ReportConnection(replace(server.address, secret="guessed"))
-    stranger.add([REPORT])
-    wait_until(lambda: server.received() or caplog.records)
-    stranger.close()
+    with connect(server, ReportHello("guessed"), REPORT) as stranger:
+        assert closed_by_server(stranger)
+    wait_until(lambda: caplog.records)
     assert (server.received(), server.ready(), server.ended()) == ([], 0, False)
     assert ["did not say the secret" in one.message for one in caplog.records] == [True]
 
@@ -73,6 +90,48 @@ def test_garbage_is_refused(server: ReportServer, caplog: pytest.LogCaptureFixtu
     wait_until(lambda: server.ready() == 1)
     connection.close()
     assert len(caplog.records) == 1
+
+
+def test_nothing_is_kept_of_who_does_not_say_the_secret(server: ReportServer) -> None:
+    """The connection is closed and its messages are not read, also while nobody asks for reports."""
+    with connect(server, *[REPORT] * 20) as stranger:
+        assert closed_by_server(stranger)
+    assert server._inboxes == []
+
+
+def test_a_silent_connection_is_closed(server: ReportServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would hold one of a limited number of places."""
+    monkeypatch.setattr(module, "SECRET_TIMEOUT_S", 0.0)
+    with connect(server) as stranger:
+        assert closed_by_server(stranger)
+    wait_until(lambda: not server._unknown)
+
+
+def test_connections_are_limited(server: ReportServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that is too many is closed; those before it go on, and one that ends makes room for another."""
+    monkeypatch.setattr(module, "MAX_CONNECTIONS", 1)
+    for count in (1, 2):
+        worker = ReportConnection(server.address)
+        wait_until(lambda count=count: server.ready() == count and not server._unknown)  # type: ignore[misc]
+        with connect(server) as stranger:
+            assert closed_by_server(stranger)
+        worker.add([REPORT])
+        received = list[ProcessingReport]()
+        wait_until(lambda received=received: received.extend(server.received()) or received)  # type: ignore[misc]
+        worker.close()
+        wait_until(lambda count=count: server.ended() == count)  # type: ignore[misc]
+
+
+def test_a_flood_of_strangers_is_one_line_of_the_log(server: ReportServer, caplog: pytest.LogCaptureFixture) -> None:
+    """A worker that reports meanwhile is heard."""
+    with caplog.at_level(logging.WARNING):
+        for _ in range(20):
+            with connect(server, ReportHello("guessed")) as stranger:
+                assert closed_by_server(stranger)
+        connection = ReportConnection(server.address)
+        wait_until(lambda: server.ready() == 1)
+        connection.close()
+    assert len(caplog.messages) == 1
 
 
 def test_workers_report_over_ipv6(ipv6_address: str) -> None:
