@@ -6,8 +6,9 @@ Two threads of one process are as fast as one, since the messages are processed 
 import time
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Annotated
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from bench.errors import NotReadyError
@@ -34,7 +35,7 @@ _POLL_INTERVAL_S = 0.05
 class BytewaxSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """The number of processes that share the source's partitions."""
 
-    processes: int | None = None
+    processes: Annotated[int, Meta(ge=1)] | None = None
     """the framework's cores when left out"""
 
 

@@ -44,6 +44,8 @@ class CommandSettings(Struct, frozen=True, forbid_unknown_fields=True):
     run: str = EXAMPLE
     """the command line, without a shell; {python} is the harness's own Python, {jars} the class path of `jars`; `none`
     for a program that runs already; an example in Python when left out"""
+    needs: tuple[str, ...] = ()
+    """programs that must be on the PATH besides the first word of `run`"""
     jars: str | None = None
     """a lock file of jars from Maven, downloaded once; it lists one set, named as the file is"""
     reports: Literal["tcp", "topic"] = "tcp"
@@ -76,6 +78,8 @@ class CommandFramework:
             return f"settings.command.reports: topic, but {source} has no topics for results; use tcp"
         if self._command and shutil.which(self._command[0]) is None:
             return f"settings.command.run: found no program {self._command[0]!r}; install it, or give its path"
+        if missing := [name for name in self._settings.needs if shutil.which(name) is None]:
+            return f"settings.command.needs: found no program {missing[0]!r}; install it"
         try:
             _read_lock_file(self._settings)
         except HarnessError as problem:

@@ -2,8 +2,9 @@
 
 import sys
 from contextlib import ExitStack
+from typing import Annotated
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from bench.model.cell import Cell
 from bench.plugins import registry
@@ -24,7 +25,7 @@ MAX_BATCH_CPU_S = 0.05
 class PythonSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """The number of processes that share the source's partitions."""
 
-    processes: int | None = None
+    processes: Annotated[int, Meta(ge=1)] | None = None
     """the framework's cores when left out"""
 
 

@@ -6,9 +6,12 @@ from typing import Any
 
 import pytest
 
+from bench.config.validation import parse_scenario
+from bench.config.yaml_document import read_document
 from bench.errors import UsageError
 from bench.model.cell import Cell
 from bench.plugins import registry
+from frameworks.command import adapter
 
 CELL = Cell("command", "kafka", 1000, 0.01)
 
@@ -45,6 +48,23 @@ def test_a_program_that_is_not_there_makes_a_cell_unsupported() -> None:
     assert unsupported_reason(run="none") is None
     assert unsupported_reason(run="{python} x.py") is None
     assert "found no program 'no-such-program'" in (unsupported_reason(run="no-such-program --fast") or "")
+
+
+def test_a_program_that_it_needs_and_is_not_there_makes_a_cell_unsupported() -> None:
+    """The line names the setting and the program; those that are there are no hindrance."""
+    assert unsupported_reason(needs=["sh"]) is None
+    reason = "settings.command.needs: found no program 'no-such-program'; install it"
+    assert unsupported_reason(needs=["sh", "no-such-program"]) == reason
+
+
+def test_kafka_streams_without_a_compiler_is_unsupported(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Java's runtime alone does not make the cells of scenarios/engines.yaml fail."""
+    scenario = parse_scenario(read_document(request.config.rootpath / "scenarios" / "engines.yaml"))
+    monkeypatch.setattr(adapter.shutil, "which", lambda name: None if name == "javac" else name)
+    framework = registry.make_framework("command", scenario.settings)
+    assert "found no program 'javac'" in (framework.unsupported_reason(CELL, "kafka") or "")
 
 
 def test_reports_need_topics_to_go_to_one() -> None:
