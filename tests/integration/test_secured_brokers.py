@@ -148,8 +148,13 @@ def run_short(framework, sources, site, folder, env):
 
 @pytest.mark.parametrize(
     ("framework", "sources"),
-    [("python", ("kafka", "pulsar")), ("spark", ("kafka", "pulsar")), ("flink", ("kafka",))],
-    ids=["python", "spark", "flink"],
+    [
+        ("python", ("kafka", "pulsar")),
+        ("spark", ("kafka", "pulsar")),
+        ("flink", ("kafka",)),
+        ("bytewax", ("kafka",)),
+    ],
+    ids=["python", "spark", "flink", "bytewax"],
 )
 def test_secured_brokers_serve_whom_the_site_lets_in(framework, sources, secured_site, tls, tmp_path, env):
     """Every message comes through, and neither password nor token stands in a log, record, report or export."""
