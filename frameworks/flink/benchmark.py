@@ -1,9 +1,10 @@
-"""Flink's reading of a full topic, beside that of a plain loop; without a load generator.
+"""Flink's reading of a full topic, and Bytewax's, beside that of a plain loop; without a load generator.
 
-python -m frameworks.flink.benchmark --size 100B --size 10kB --turns 2
+python -m frameworks.flink.benchmark --size 100B --size 10kB --turns 2 --bytewax
 
-A topic is filled first. Flink and the loop, a process for each partition, read it in turns with the same function on
-each message. A rate is that of the messages between the first and the last tenth: processes that start are in neither.
+A topic is filled first. Flink, the loop and Bytewax, these with a process for each partition, read it in turns with the
+same function on each message. A rate is that of the messages between the first and the last tenth: processes that start
+are in neither.
 """
 
 import argparse
@@ -23,6 +24,7 @@ from msgspec.structs import replace
 from bench.config.site import Site
 from bench.errors import HarnessError, NotReadyError
 from bench.model.cell import Cell
+from bench.plugins import registry
 from bench.plugins.environment import RunEnvironment
 from bench.plugins.protocols import Endpoint
 from bench.system.ipc import Failure
@@ -30,13 +32,12 @@ from bench.system.supervisor import Supervisor
 from bench.units import Size, size_text
 from bench.workload.delivery_counts import DeliveryCounts, ProcessingReport
 from bench.workload.processing import MessageProcessor
-from frameworks.flink.adapter import FlinkFramework
 from frameworks.flink.commands import Mode
 from frameworks.flink.conf import FlinkSettings, max_messages
 from frameworks.flink.plain_loop import ReadPartition
 from frameworks.full_topic import ENTROPY, PARTS, fill_topic, parse_size
 
-LOOP = "plain loop"
+LOOP, BYTEWAX = "plain loop", "bytewax"
 SEEN_RATIOS = {
     ("flink table", 100): 0.43,
     ("flink table", 10_000): 0.11,
@@ -44,6 +45,9 @@ SEEN_RATIOS = {
     ("flink datastream", 100): 0.09,
     ("flink datastream", 10_000): 0.15,
     ("flink datastream", 10**6): 0.21,
+    (BYTEWAX, 100): 0.26,
+    (BYTEWAX, 10_000): 0.64,
+    (BYTEWAX, 10**6): 1.05,
 }
 """By reader and message size: its rate as a share of the loop's, when this was tried on two cores."""
 SHORT = 0.9
@@ -69,6 +73,7 @@ class LoopRate(Struct, frozen=True):
 def main() -> None:
     """Measure what the command line asks for."""
     arguments = _parse_arguments()
+    readers = [*(f"flink {mode}" for mode in arguments.mode), *([BYTEWAX] if arguments.bytewax else []), LOOP]
     with tempfile.TemporaryDirectory(prefix="flink-benchmark-", dir=arguments.data) as name:
         folder = Path(name)
         supervisor = Supervisor(folder / "running", folder / "logs")
@@ -76,15 +81,14 @@ def main() -> None:
             try:
                 for size in map(int, arguments.size):
                     count = max(PARTS, min(MAX_MESSAGES, int(arguments.bytes) // size))
-                    found = take_readings(size, count, arguments.mode, arguments.turns, env)
+                    found = take_readings(size, count, readers, arguments.turns, env)
                     sys.stdout.write(msgspec.json.encode(found).decode() + "\n" if arguments.json else table(found))
             except HarnessError as problem:
                 sys.exit(f"error: {problem}")
 
 
-def take_readings(size: int, count: int, modes: list[Mode], turns: int, env: RunEnvironment) -> list[LoopRate]:
+def take_readings(size: int, count: int, readers: list[str], turns: int, env: RunEnvironment) -> list[LoopRate]:
     """Return every reader's readings of `count` messages; a turn to warm up comes first."""
-    readers = [f"flink {mode}" for mode in modes] + [LOOP]
     rates: dict[str, list[tuple[float, bool]]] = {reader: [] for reader in readers}
     _say(f"{size_text(size)}: filling a topic with {count} messages")
     with fill_topic("kafka", size, count, env, {}) as endpoint:
@@ -122,8 +126,9 @@ def _open(reader: str, endpoint: Endpoint, size: int, env: RunEnvironment) -> It
     """Yield the `poll` of a reader that reads the endpoint from its beginning."""
     cell, work = Cell("flink", "kafka", size, 0.0), MessageProcessor(size, ENTROPY)
     if reader != LOOP:
-        settings = FlinkSettings(mode=msgspec.convert(reader.removeprefix("flink "), Mode))
-        with closing(FlinkFramework(settings).open(cell, endpoint, work, env)) as job:
+        name, _, mode = reader.partition(" ")
+        settings = {"mode": mode} if mode else {"processes": endpoint.parts}
+        with closing(registry.make_framework(name, {name: settings}).open(cell, endpoint, work, env)) as job:
             yield job.poll
         return
     with ExitStack() as opened:
@@ -170,6 +175,7 @@ def _parse_arguments() -> argparse.Namespace:
     )
     parser.add_argument("--size", type=parse_size, action="append", help="of messages; repeatable (100B 10kB 1MB)")
     parser.add_argument("--mode", choices=get_args(Mode), action="append", help="of Flink; may be repeated (both)")
+    parser.add_argument("--bytewax", action="store_true", help="read with Bytewax, too (bench install bytewax)")
     parser.add_argument("--turns", type=int, default=3, help="that count; one to warm up comes first (3)")
     parser.add_argument("--bytes", type=parse_size, default=Size(10**9), help="in the topic (1GB)")
     parser.add_argument("--data", type=Path, help="a folder for the broker's data (the system's for temporary files)")
