@@ -3,8 +3,6 @@
 import math
 from collections.abc import Iterable
 
-from msgspec.structs import replace
-
 from bench.analysis.verdict import Verdict, judge
 from bench.errors import ImpossibleMeasurementError
 from bench.model.measurement import Measurement, Result
@@ -12,8 +10,7 @@ from bench.model.search_inputs import SearchInputs
 from bench.plugins import registry
 from bench.runner.cell_plan import CellPlan
 from bench.runner.outcome import check_sanity, finish_result, without_rate
-from bench.search.problem import SearchProblem, Strategy
-from bench.units import Seconds
+from bench.search.problem import SearchProblem, Strategy, make_problem
 
 JudgedTrial = tuple[Measurement, Verdict]
 
@@ -66,20 +63,11 @@ def recompute_result(
 
 def search_problem(plan: CellPlan, inputs: SearchInputs) -> SearchProblem:
     """Return the problem that a cell's search is given."""
-    bound = plan.hard_bound
-    return SearchProblem(
+    return make_problem(
         plan.cell,
-        replace(plan.scenario.search, budget=Seconds(inputs.budget_s)),
-        plan.scenario.timing,
+        plan.scenario,
+        inputs,
         batch_interval=plan.batch_interval,
-        bound_hz=bound.hz if bound is not None else None,
-        bound=bound.name if bound is not None else "cpu",
-        hint_hz=inputs.hint_hz,
-        generator_hz=inputs.generator_hz,
-        objectives=plan.scenario.objectives,
-        fixed_share=inputs.fixed_share,
-        noise=inputs.noise,
-        cold=inputs.cold,
-        warm_ups=inputs.warm_ups,
-        requested_s=plan.cell.cpu_seconds / (plan.placement.cores or math.inf),
+        bound=plan.hard_bound,
+        cores=plan.placement.cores,
     )

@@ -1,14 +1,18 @@
 """The search problem of one cell, the judged trials that a search receives, and strategies."""
 
+import math
 from collections.abc import Callable
 from typing import Protocol
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from bench.analysis.verdict import Verdict
-from bench.config.scenario import Objectives, Search, Timing
+from bench.config.scenario import Objectives, Scenario, Search, Timing
 from bench.model.cell import Cell
-from bench.model.measurement import Measurement, PlannedTrial, Result
+from bench.model.measurement import Bound, Measurement, PlannedTrial, Result
+from bench.model.search_inputs import SearchInputs
+from bench.units import Seconds
 
 MODEST_HZ, MODEST_BYTES = 2_000.0, 50e6
 """Messages/s and bytes/s that any current machine processes."""
@@ -57,6 +61,37 @@ class SearchProblem(Struct, frozen=True):
         modest = min(MODEST_HZ, MODEST_BYTES / self.cell.message_bytes, 0.8 * (self.bound_hz or float("inf")))
         wanted = self.hint_hz or self.search.start or modest
         return min(self.highest, max(float(self.search.lowest), wanted))
+
+
+def make_problem(  # noqa: PLR0913  everything that a search is given
+    cell: Cell, scenario: Scenario, inputs: SearchInputs, *, batch_interval: float, bound: Bound | None, cores: int
+) -> SearchProblem:
+    """Return the problem of a cell's search.
+
+    Args:
+        cell: The cell.
+        scenario: Of the run.
+        inputs: That the run has recorded for the cell, or records now.
+        batch_interval: Seconds; 0 for a continuous system.
+        bound: The lowest hard bound; None where no one is known.
+        cores: That process messages; 0 where that is not known.
+    """
+    return SearchProblem(
+        cell,
+        replace(scenario.search, budget=Seconds(inputs.budget_s)),
+        scenario.timing,
+        batch_interval=batch_interval,
+        bound_hz=bound.hz if bound is not None else None,
+        bound=bound.name if bound is not None else "cpu",
+        hint_hz=inputs.hint_hz,
+        generator_hz=inputs.generator_hz,
+        objectives=scenario.objectives,
+        fixed_share=inputs.fixed_share,
+        noise=inputs.noise,
+        cold=inputs.cold,
+        warm_ups=inputs.warm_ups,
+        requested_s=cell.cpu_seconds / (cores or math.inf),
+    )
 
 
 class Step(Struct, frozen=True):

@@ -6,9 +6,10 @@ import numpy as np
 from msgspec import Struct
 
 from bench.config.scenario import Scenario
+from bench.model.measurement import Bound
 from bench.model.search_inputs import SearchInputs
 from bench.search.posterior import CapacityPosterior
-from bench.search.problem import SearchProblem
+from bench.search.problem import make_problem
 from bench.search.two_counter import TwoCounter
 from bench.units import rate_text
 from reports.data.derived import rate_of
@@ -64,22 +65,10 @@ def _compute_posterior(cell_data: CellData, scenario: Scenario) -> CapacityPoste
 
     With the inputs that the run recorded for the cell.
     """
-    cell, result, inputs = cell_data.cell, cell_data.result, cell_data.inputs or SearchInputs(cores=1, budget_s=0.0)
-    problem = SearchProblem(
-        cell,
-        scenario.search,
-        scenario.timing,
-        batch_interval=max(trial.measurement.batch_interval for trial in cell_data.trials),
-        bound_hz=result.bound_hz if result is not None else None,
-        hint_hz=inputs.hint_hz,
-        generator_hz=inputs.generator_hz,
-        objectives=scenario.objectives,
-        fixed_share=inputs.fixed_share,
-        noise=inputs.noise,
-        cold=inputs.cold,
-        warm_ups=inputs.warm_ups,
-        requested_s=cell.cpu_seconds / inputs.cores,
-    )
+    result, inputs = cell_data.result, cell_data.inputs or SearchInputs(cores=1, budget_s=0.0)
+    bound = Bound(result.bound or "cpu", result.bound_hz) if result is not None and result.bound_hz else None
+    interval = max(trial.measurement.batch_interval for trial in cell_data.trials)
+    problem = make_problem(cell_data.cell, scenario, inputs, batch_interval=interval, bound=bound, cores=inputs.cores)
     search = TwoCounter(problem)
     for place, trial in enumerate(cell_data.trials):
         is_given = trial.verdict.word != "invalid" or place >= inputs.ignored
