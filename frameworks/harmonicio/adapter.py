@@ -6,10 +6,10 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from secrets import token_hex
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from bench.elasticity.live_samples import WorkerCounters
 from bench.errors import PluginError
@@ -54,9 +54,9 @@ STOP_TIMEOUT_S = 40.0
 class HarmonicioSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """The number of PEs that process messages, and of bridges that feed them where a bridge is needed."""
 
-    pes: int | None = None
+    pes: Annotated[int, Meta(ge=1)] | None = None
     """the framework's cores when left out"""
-    bridges: int = 1
+    bridges: Annotated[int, Meta(ge=1)] = 1
     """processes of this machine, also where the cluster is the site's"""
 
 

@@ -108,7 +108,7 @@ def test_a_silent_connection_is_closed(server: ReportServer, monkeypatch: pytest
 
 
 def test_connections_are_limited(server: ReportServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that is too many is closed; those before it go on, and one that ends makes room for another."""
+    """One that is too many is closed; those before it go on. When one has ended, another is accepted."""
     monkeypatch.setattr(module, "MAX_CONNECTIONS", 1)
     for count in (1, 2):
         worker = ReportConnection(server.address)
