@@ -22,8 +22,9 @@ said.with_suffix(".ready").touch()
 signal.sigwait([signal.SIGQUIT])
 assert Path(f".attach_pid{os.getpid()}").exists()
 server = socket.socket(socket.AF_UNIX)
-server.bind(address)
+server.bind(address + ".tmp")
 server.listen()
+os.rename(address + ".tmp", address)
 try:
     while True:
         peer, _ = server.accept()
@@ -33,7 +34,7 @@ try:
 finally:
     os.unlink(address)
 """
-"""It listens as a JVM does: once it was sent SIGQUIT and finds the file; then it notes what it was asked."""
+"""It listens as HotSpot does: once it was sent SIGQUIT and finds the file. The socket gets its name when it listens."""
 
 
 @pytest.fixture
