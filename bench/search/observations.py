@@ -84,7 +84,10 @@ class Evidence:
 
     @cached_property
     def grows(self) -> bool:
-        """True if the answer is the rate of batches that may grow: the scenario asks for it, and they can."""
+        """True if the answer is the rate of batches that may grow: the scenario asks for it, and they can.
+
+        They cannot where no more messages reach them: what is processed then is the rate.
+        """
         fixed = any(
             reading is not None
             and reading.kind == "estimate"
@@ -92,7 +95,7 @@ class Evidence:
             and reading.largest < step.measurement.planned.rate * (1 + GROWTH_SHARE * (reading.ratio - 1))
             for step, reading in zip(self.steps, self.readings, strict=True)
         )
-        return self.problem.grows and not fixed
+        return self.problem.grows and not fixed and not self.is_starved
 
     @cached_property
     def estimates(self) -> list[Reading]:

@@ -109,7 +109,11 @@ ENGINES = (
     SimulatedEngine("receiver 1 s", _RECEIVER, "batches"),
     *(
         SimulatedEngine(f"{name}, batches may grow", traits, budgets=(75.0, 600.0), objectives=_GROW)
-        for name, traits in (("pull 1 s", _PULL), ("receiver 1 s", _RECEIVER))
+        for name, traits in (
+            ("pull 1 s", _PULL),
+            ("receiver 1 s", _RECEIVER),
+            ("receiver 1 s, intake at 40 %", replace(_RECEIVER, intake=0.4)),
+        )
     ),
     SimulatedEngine("pull 1 s, counters", replace(_PULL, reports_batches=False)),
     SimulatedEngine("receiver 1 s, counters", replace(_RECEIVER, reports_batches=False)),

@@ -256,10 +256,16 @@ def test_the_objective_of_the_backlog_has_the_interval_of_the_result(reader):
 
 
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize(("reader", "truth"), [("pull", 1000.0), ("receiver", 600.0)])
-def test_the_rate_of_batches_that_may_grow_is_the_answer_where_a_scenario_asks_for_it(reader, truth, seed):
-    """Their fixed cost takes no part of it: 1,000/s in place of 600/s. A receiver cuts a batch each interval, still."""
-    traits = replace(CALM, batch_interval=1.0, reader=reader, fixed_cost=0.4)
+@pytest.mark.parametrize(
+    ("reader", "intake", "truth"),
+    [("pull", math.inf, 1000.0), ("receiver", math.inf, 600.0), ("receiver", 0.4, 400.0)],
+)
+def test_the_rate_of_batches_that_may_grow_is_the_answer_where_a_scenario_asks_for_it(reader, intake, truth, seed):
+    """Their fixed cost takes no part of it: 1,000/s in place of 600/s. A receiver cuts a batch each interval, still.
+
+    Where it takes in less than batches could process, that is the answer.
+    """
+    traits = replace(CALM, batch_interval=1.0, reader=reader, fixed_cost=0.4, intake=intake)
     case = Case("grow", traits, budget=300.0, objectives=Objectives(batches="grow"))
     outcome = run_search(case, seed, TwoCounter)
     assert outcome.truth == pytest.approx(truth, rel=0.03)
