@@ -15,6 +15,8 @@ from bench.model.measurement import Measurement
 
 HOPELESS_SHARE, HOPELESS_MESSAGES = 0.25, 10.0
 """Largest growth: a share of the messages due since settling, and messages besides."""
+HOPELESS_BATCHES = 1.25
+"""Growth that says nothing, in batch intervals' messages: one batch that ends an interval late makes one of them."""
 MIN_ELAPSED_S, MIN_ELAPSED_BATCHES = 2.0, 3.0
 """Seconds and batch intervals since settling, whichever are longer, before which no trial is given up."""
 FALLING_SHARE = 0.9
@@ -33,7 +35,8 @@ def max_growth(elapsed: ArrayLike, rate: float, interval: float) -> NDArray[np.f
     """
     seconds = np.asarray(elapsed, dtype=np.float64)
     early = seconds < max(MIN_ELAPSED_S, MIN_ELAPSED_BATCHES * interval)
-    return np.where(early, np.inf, HOPELESS_SHARE * rate * seconds + HOPELESS_MESSAGES)
+    allowed = rate * np.maximum(HOPELESS_SHARE * seconds, HOPELESS_BATCHES * interval)
+    return np.where(early, np.inf, allowed + HOPELESS_MESSAGES)
 
 
 def recent_seconds(interval: float) -> float:

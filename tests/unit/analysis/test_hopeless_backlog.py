@@ -15,17 +15,31 @@ from bench.workload.load_spec import LoadSpec
 RATE_HZ, PLANNED = 1000.0, PlannedTrial(0, 1000.0, 1.0, 20.0, "search")
 
 
-@pytest.mark.parametrize(("interval", "begin"), [(0.0, 2.0), (0.5, 2.0), (2.0, 6.0)])
-def test_a_quarter_of_the_due_messages_may_wait(interval: float, begin: float) -> None:
-    """Ten messages more may wait; before two seconds and three batches nothing is given up."""
-    seconds = np.array([begin - 0.01, begin, 2 * begin])
-    assert max_growth(seconds, RATE_HZ, interval).tolist() == [np.inf, 250 * begin + 10, 500 * begin + 10]
+@pytest.mark.parametrize(
+    ("interval", "begin", "least"), [(0.0, 2.0, 0.0), (0.5, 2.0, 625.0), (1.0, 3.0, 1250.0), (2.0, 6.0, 2500.0)]
+)
+def test_a_quarter_of_the_due_messages_may_wait(interval: float, begin: float, least: float) -> None:
+    """And those of one interval and a quarter. Before two seconds and three batches nothing is given up."""
+    seconds = np.array([begin - 0.01, begin, 3 * begin])
+    shares = [max(250 * begin, least) + 10, max(750 * begin, least) + 10]
+    assert max_growth(seconds, RATE_HZ, interval).tolist() == [np.inf, *shares]
 
 
 @pytest.mark.parametrize(("interval", "seconds"), [(0.0, 0.5), (0.2, 0.5), (2.0, 3.0)])
 def test_the_recent_backlog_holds_a_whole_batch(interval: float, seconds: float) -> None:
     """The smallest backlog of one and a half batches, and of half a second at least, is the recent one."""
     assert recent_seconds(interval) == seconds
+
+
+def test_batches_that_end_late_once_are_not_given_up():
+    """A real Spark that was sustained at a higher rate: it told the end of batches of 1 s at these seconds.
+
+    It was given up after 4 s, as overloaded, with less than one interval's messages more waiting than before.
+    """
+    ends = ((2.1, 730), (3.5, 1570), (4.1, 2727), (4.7, 3729), (5.6, 4500), (6.5, 5500), (7.5, 6500))
+    at = np.arange(1, 76) * TICK_S
+    processed = [max((count for end, count in ends if end <= second), default=0) for second in at]
+    assert _given_up_by_harness(processed, 1.0) is None
 
 
 def _given_up_by_harness(processed: list[int], interval: float) -> int | None:
