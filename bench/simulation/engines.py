@@ -93,7 +93,10 @@ ENGINES = (
     SimulatedEngine("fast", replace(_CALM, latency=0.02), "continuous", highest=1e6, lowest=1e4),
     SimulatedEngine("friendly", replace(_CALM, latency=0.002, noise=0.01, pause_gap=0.0), "continuous"),
     SimulatedEngine("collapse", replace(_CALM, collapse_loss=0.3), "continuous"),
-    SimulatedEngine("noisy, pauses", replace(_CALM, noise=0.10, pause_gap=10.0)),
+    *(
+        SimulatedEngine(f"{name}noisy, pauses", replace(traits, noise=0.10, pause_gap=10.0))
+        for name, traits in (("", _CALM), ("pull 1 s, ", _PULL), ("receiver 1 s, ", _RECEIVER))
+    ),
     SimulatedEngine("1 MB, quick at first", _QUICK, lowest=250.0, highest=1000.0, message_bytes=1_000_000),
     SimulatedEngine("shared CPU", replace(_CALM, shared=0.3), "continuous"),
     *(

@@ -80,6 +80,25 @@ def test_scatter_within_the_trials_is_noise():
     assert calm[2] / calm[0] < noisy[2] / noisy[0]
 
 
+def test_trials_that_agree_by_chance_are_as_noisy_as_their_slices_show():
+    """Six trials whose results differ by 1 % leave more open where the batches of each of them differ by a fifth."""
+    calm, noisy = (
+        interval(
+            *[Reading("estimate", rate, 0.99, 30.0, spread=spread) for rate in (980.0, 990.0, 1000.0) * 2], batches=True
+        )
+        for spread in (0.05, 0.2)
+    )
+    assert math.log(noisy[2] / noisy[0]) > 1.5 * math.log(calm[2] / calm[0])
+
+
+def test_long_batches_of_a_system_that_pulls_do_not_say_that_they_cost_nothing_besides_their_messages():
+    """They keep each rate that was offered, so that five trials agree without a fixed cost whatever it really is."""
+    pulled = [Reading("estimate", 1000.0 * ratio, ratio, 20.0) for ratio in (1.05, 1.1, 1.15, 1.2, 1.25)]
+    posterior = capacity_posterior(PRIOR, pulled, batches=True)
+    assert posterior.fixed_share > 0.1
+    assert posterior.interval(1.0)[0] < 930.0
+
+
 def test_noise_that_is_usual_on_the_map_is_expected():
     """Calm other cells leave a narrower interval; the cell's own scatter outweighs them."""
     calm = (0.5, 0.3, 0.15, 0.03, 0.01, 0.01)
