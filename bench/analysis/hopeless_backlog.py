@@ -16,7 +16,8 @@ from bench.model.measurement import Measurement
 HOPELESS_SHARE, HOPELESS_MESSAGES = 0.25, 10.0
 """Largest growth: a share of the messages due since settling, and messages besides."""
 HOPELESS_BATCHES = 1.25
-"""Growth that says nothing, in batch intervals' messages: one batch that ends an interval late makes one of them."""
+"""Growth that is always allowed, in messages of so many batch intervals: one batch that ends an interval late lets the
+backlog grow by those of one."""
 MIN_ELAPSED_S, MIN_ELAPSED_BATCHES = 2.0, 3.0
 """Seconds and batch intervals since settling, whichever are longer, before which no trial is given up."""
 FALLING_SHARE = 0.9

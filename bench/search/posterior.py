@@ -31,12 +31,12 @@ each message takes its time at any speed."""
 COLD_SD = 0.6
 """Additional standard deviation of a reading for each unit of speed that a cold system lacks: how the speed rises from
 its share in the beginning to one is not known, and while it rises, batches of one trial differ."""
-SPREAD_FACTORS, SPREAD_SD = (2.0, 3.0), 0.4
-"""Noise that lasts for seconds is two to three times as large over a trial as slices of a second show; smaller and
-larger noise is less probable, by a normal density of ln(noise) with this standard deviation."""
+SPREAD_FACTOR, SPREAD_SD = 3.0, 0.4
+"""Noise that lasts for seconds is up to three times as large over a trial as slices of a second show; larger noise is
+less probable, by a normal density of ln(noise) with this standard deviation. With batches, smaller noise is, too."""
 PAUSE_SPREAD, UNSTEADY_TRIALS = 0.06, 3
-"""What slices of a system with batches show by rare pauses; what they show beyond that, in so many trials, is certain
-to be noise. Of a continuous system it is not: a slice has a whole pause or none."""
+"""What slices of a system with batches show by rare pauses, which does not count for the lower limit; and how many
+trials must show more. Continuous systems have no lower limit: a slice has a whole pause or none."""
 MIN_SPREAD = 0.05
 MIN_SD = 0.01
 """Standard deviation of an estimate of ln(capacity) from any trial, however long."""
@@ -53,8 +53,8 @@ work that takes nothing from a system that waits takes nothing in each of them. 
 that are left beside other work are no fair sample, and do not show which part it is."""
 LOSS_SHARE_SD = 0.15
 """Standard deviation of this part between the trials of a cell."""
-STIFF, MIN_STRETCH_WEIGHT = 0.15, 0.35
-"""Fixed share, relative to the rest of a batch, from which on long batches say nothing against it; lowest weight."""
+STRETCH_RATIO, MIN_STRETCH_WEIGHT = 0.15, 0.35
+"""Fixed share of a long batch, divided by the rest of it, from which on it has the weight 1; and the lowest weight."""
 OUTLIER_DENSITY = 0.02
 COARSE_POINTS, FINE_POINTS = 201, 301
 PRIOR_FLOOR = 0.02
@@ -227,15 +227,19 @@ def _noise_weights(prior: CapacityPrior) -> Grid:
 
 
 def _log_likelihood_of_noise(readings: Sequence[Reading], *, batches: bool) -> Grid:
-    """Return ln L of each noise by the scatter of slices within the trials; their root mean square counts."""
+    """Return ln L of each noise by the scatter of slices within the trials; their root mean square counts.
+
+    With `batches` it is a lower limit as well as an upper one, if several trials show more than pauses do.
+    """
     spreads = [reading.spread for reading in readings if reading.spread is not None]
     if not spreads:
         return np.zeros_like(SIGMAS)
     shown = math.sqrt(sum(each * each for each in spreads) / len(spreads))
-    certain = shown - PAUSE_SPREAD if batches and len(spreads) >= UNSTEADY_TRIALS else 0.0
-    least, most = SPREAD_FACTORS[0] * certain, SPREAD_FACTORS[1] * max(MIN_SPREAD, shown)
-    below = np.maximum(0.0, np.log(least / SIGMAS)) if certain > 0 else 0.0
-    return np.asarray(-0.5 * ((np.maximum(0.0, np.log(SIGMAS / most)) + below) / SPREAD_SD) ** 2)
+    certain = shown - PAUSE_SPREAD if sum(each > PAUSE_SPREAD for each in spreads) >= UNSTEADY_TRIALS else 0.0
+    beyond = np.maximum(0.0, np.log(SIGMAS / (SPREAD_FACTOR * max(MIN_SPREAD, shown))))
+    if batches and certain > 0:
+        beyond += np.maximum(0.0, np.log(SPREAD_FACTOR * certain / SIGMAS))
+    return np.asarray(-0.5 * (beyond / SPREAD_SD) ** 2)
 
 
 def _log_likelihood(  # noqa: PLR0913  everything that a reading depends on
@@ -272,23 +276,23 @@ def _log_likelihood(  # noqa: PLR0913  everything that a reading depends on
     wide = np.sqrt((sd * (ratio / above_fixed)[:, None, None]) ** 2 + other)
     z = (thetas[None, None, :] - np.where(possible, middles, 0.0)[:, None, None]) / wide
     density = np.where(possible[:, None, None], np.exp(-0.5 * z * z) / wide, 0.0)
-    return np.asarray(np.log(density * _stretch_weights(reading, shares)[:, None, None] + OUTLIER_DENSITY))
+    weights = np.ones_like(shares) if grows or len(shares) == 1 else _stretch_weights(reading, shares)
+    return np.asarray(np.log(density * weights[:, None, None] + OUTLIER_DENSITY))
 
 
 def _stretch_weights(reading: Reading, shares: Grid) -> Grid:
     """Return the weight of each fixed share for batches that are longer than their interval.
 
-    Batches of a system that pulls grow until they keep the offered rate, so that any fixed share close to zero gives
-    that rate as the capacity, in each trial the same. But batches with such a share would hardly ever be found so long:
-    a change of the capacity by 1 % changes them by (ratio - share) / share percent. Batches that queue up instead, as
-    those of a receiver, have the weight 1.
+    Batches of a system that pulls grow until they keep the offered rate. So any fixed share close to zero gives that
+    rate as the capacity, and trials at nearly one rate agree by that. But batches with such a share are seldom found in
+    such a state: where they are in equilibrium, a change of the capacity by 1 % changes their length by
+    (ratio - share) / share percent. Batches that queue up instead, as those of a receiver, have the weight 1.
     """
-    ratio = reading.ratio
-    if ratio <= 1 or len(shares) == 1:
+    if reading.ratio <= 1:
         return np.ones_like(shares)
-    growing = min(1.0, max(0.0, 1 - reading.excess / math.log(ratio)))
-    stiffness = shares / np.where(shares < ratio, ratio - shares, 1.0)
-    return np.asarray(np.clip(stiffness / STIFF, MIN_STRETCH_WEIGHT, 1.0) ** growing)
+    growing = min(1.0, max(0.0, 1 - reading.excess / math.log(reading.ratio)))
+    weights = shares / (reading.ratio - shares) / STRETCH_RATIO
+    return np.asarray(np.clip(weights, MIN_STRETCH_WEIGHT, 1.0) ** growing)
 
 
 def _phi(z: Grid) -> Grid:

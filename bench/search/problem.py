@@ -73,7 +73,7 @@ def make_problem(  # noqa: PLR0913  everything that a search is given
         scenario: Of the run.
         inputs: That the run has recorded for the cell, or records now.
         batch_interval: Seconds; 0 for a continuous system.
-        bound: The lowest hard bound; None where no one is known.
+        bound: The lowest hard bound; None if none is known.
         cores: That process messages; 0 where that is not known.
     """
     return SearchProblem(

@@ -110,6 +110,7 @@ ENGINES = (
     SimulatedEngine("batch 1 s, counters", _SECOND, "counters"),
     SimulatedEngine("pull 1 s", _PULL, "batches"),
     SimulatedEngine("receiver 1 s", _RECEIVER, "batches"),
+    SimulatedEngine("pull 1 s, fixed cost of 5 %", replace(_PULL, fixed_cost=0.05), budgets=(75.0,)),
     *(
         SimulatedEngine(f"{name}, batches may grow", traits, budgets=(75.0, 600.0), objectives=_GROW)
         for name, traits in (

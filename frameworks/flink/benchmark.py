@@ -2,9 +2,9 @@
 
 python -m frameworks.flink.benchmark --size 100B --size 10kB --turns 2 --bytewax
 
-A topic is filled first. Flink, the loop and Bytewax, these with a process for each partition, read it in turns with the
-same function on each message. A rate is that of the messages between the first and the last tenth: processes that start
-are in neither.
+A topic is filled first. Flink, Bytewax and the loop read it in turns with the same function on each message. Bytewax
+and the loop have a process for each partition. A rate is that of the messages between the first and the last tenth:
+processes that start are in neither.
 """
 
 import argparse
@@ -27,6 +27,7 @@ from bench.model.cell import Cell
 from bench.plugins import registry
 from bench.plugins.environment import RunEnvironment
 from bench.plugins.protocols import Endpoint
+from bench.services.python_environments import interpreter
 from bench.system.ipc import Failure
 from bench.system.supervisor import Supervisor
 from bench.units import Size, size_text
@@ -79,12 +80,21 @@ def main() -> None:
         supervisor = Supervisor(folder / "running", folder / "logs")
         with RunEnvironment(Site(), supervisor, folder / "data", CACHE, cores=PARTS, note=_say) as env:
             try:
+                _require_installed(readers)
                 for size in map(int, arguments.size):
                     count = max(PARTS, min(MAX_MESSAGES, int(arguments.bytes) // size))
                     found = take_readings(size, count, readers, arguments.turns, env)
                     sys.stdout.write(msgspec.json.encode(found).decode() + "\n" if arguments.json else table(found))
             except HarnessError as problem:
                 sys.exit(f"error: {problem}")
+
+
+def _require_installed(readers: list[str]) -> None:
+    """Raise UsageError if the Python environment of a reader is missing, before a topic is filled for it."""
+    for name in {reader.partition(" ")[0] for reader in readers if reader != LOOP}:
+        environment = registry.framework_plugin(name).environment
+        if environment is not None:
+            interpreter(environment, CACHE)
 
 
 def take_readings(size: int, count: int, readers: list[str], turns: int, env: RunEnvironment) -> list[LoopRate]:
@@ -124,9 +134,9 @@ def _beside_seen(row: LoopRate, ratio: float) -> str:
 @contextmanager
 def _open(reader: str, endpoint: Endpoint, size: int, env: RunEnvironment) -> Iterator[Poll]:
     """Yield the `poll` of a reader that reads the endpoint from its beginning."""
-    cell, work = Cell("flink", "kafka", size, 0.0), MessageProcessor(size, ENTROPY)
+    name, _, mode = reader.partition(" ")
+    cell, work = Cell(name, "kafka", size, 0.0), MessageProcessor(size, ENTROPY)
     if reader != LOOP:
-        name, _, mode = reader.partition(" ")
         settings = {"mode": mode} if mode else {"processes": endpoint.parts}
         with closing(registry.make_framework(name, {name: settings}).open(cell, endpoint, work, env)) as job:
             yield job.poll

@@ -32,7 +32,7 @@ def test_the_recent_backlog_holds_a_whole_batch(interval: float, seconds: float)
 
 
 def test_batches_that_end_late_once_are_not_given_up():
-    """A real Spark that was sustained at a higher rate: it told the end of batches of 1 s at these seconds.
+    """Ends of batches of 1 s that a real Spark reported, which then sustained a higher rate.
 
     It was given up after 4 s, as overloaded, with less than one interval's messages more waiting than before.
     """

@@ -91,6 +91,15 @@ def test_trials_that_agree_by_chance_are_as_noisy_as_their_slices_show():
     assert math.log(noisy[2] / noisy[0]) > 1.5 * math.log(calm[2] / calm[0])
 
 
+def test_few_noisy_trials_among_calm_ones_are_no_lower_limit():
+    """The root mean square of all of them is below what pauses show."""
+    spreads = (0.07, 0.07, 0.07, *[0.01] * 9)
+    low, middle, high = interval(
+        *[Reading("estimate", 990.0, 0.99, 30.0, spread=each) for each in spreads], batches=True
+    )
+    assert low < middle < high
+
+
 def test_long_batches_of_a_system_that_pulls_do_not_say_that_they_cost_nothing_besides_their_messages():
     """They keep each rate that was offered, so that five trials agree without a fixed cost whatever it really is."""
     pulled = [Reading("estimate", 1000.0 * ratio, ratio, 20.0) for ratio in (1.05, 1.1, 1.15, 1.2, 1.25)]
