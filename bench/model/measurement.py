@@ -262,7 +262,7 @@ class Result(Struct, frozen=True):
     latency_s: Latency = Latency()
     cpu_share: dict[str, float | None] = field(default_factory=dict)
     """cores that each role (framework, source, load, harness) and the whole machine (busy, steal) used; None for a role
-    on another host"""
+    on another host, or whose processes are not ours"""
     objectives: tuple[ObjectiveResult, ...] = ()
     """one for each objective, if the strategy estimates several at once"""
     sizes: Sizes | None = None

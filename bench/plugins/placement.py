@@ -17,6 +17,9 @@ class Placement(Struct, frozen=True):
 
     framework_remote: bool
     source_remote: bool
+    load_remote: bool
+    framework_seen: bool
+    """whether the processes that do the framework's work are ours, wherever they run"""
     cores: int
     """that the framework has, wherever it runs"""
     link: float | None
@@ -24,13 +27,27 @@ class Placement(Struct, frozen=True):
     known"""
 
     @property
-    def remote_roles(self) -> frozenset[str]:
-        """Return the roles ("framework", "source") whose processes run on other hosts, where nobody here sees them."""
-        remote = {"framework": self.framework_remote, "source": self.source_remote}
-        return frozenset(role for role, is_remote in remote.items() if is_remote)
+    def unseen_roles(self) -> frozenset[str]:
+        """Return the roles ("framework", "source") whose resources nobody here sees.
+
+        Their processes run on other hosts, or are not ours.
+        """
+        unseen = {"framework": self.framework_remote or not self.framework_seen, "source": self.source_remote}
+        return frozenset(role for role, is_unseen in unseen.items() if is_unseen)
+
+    @property
+    def sees_other_work(self) -> bool:
+        """Return whether CPU time of this machine that is not ours is taken from what is measured.
+
+        Not where nothing of it runs here, nor where the framework itself may have used that time.
+        """
+        here = not (self.framework_remote and self.source_remote and self.load_remote)
+        return here and (self.framework_remote or self.framework_seen)
 
 
-def place(framework: str, source: str, site: Site, cores: int) -> Placement:
+def place(
+    framework: str, source: str, site: Site, cores: int, settings: registry.SettingsByPlugin | None = None
+) -> Placement:
     """Return where a system runs.
 
     Args:
@@ -39,6 +56,10 @@ def place(framework: str, source: str, site: Site, cores: int) -> Placement:
         source: likewise.
         site: the site of the run.
         cores: cores of this machine that a framework here has.
+        settings: of the scenario by plugin, which may say that a framework's processes are not ours; None: they are.
+
+    Raises:
+        UsageError: the framework does not take its settings.
     """
     service = framework_service(framework, site)
     framework_remote = service is not None and service.remote
@@ -47,7 +68,14 @@ def place(framework: str, source: str, site: Site, cores: int) -> Placement:
         cores = service.cores or site.cores or cores
     crosses = site.load is not None or framework_remote or source_remote
     link = float(site.bandwidth) if crosses and site.bandwidth is not None else None
-    return Placement(framework_remote, source_remote, cores, link)
+    return Placement(
+        framework_remote,
+        source_remote,
+        load_remote=site.load is not None,
+        framework_seen=settings is None or _is_seen(framework, settings),
+        cores=cores,
+        link=link,
+    )
 
 
 def partitions(configured: int | None, cell: Cell, env: RunEnvironment) -> int:
@@ -108,6 +136,13 @@ def _load_hosts_reason(source: str, section: Section | None, site: Site) -> str 
 
 def _source_section(source: str) -> Section | None:
     return registry.source_plugin(source).site if source in registry.names("sources") else None
+
+
+def _is_seen(framework: str, settings: registry.SettingsByPlugin) -> bool:
+    if framework not in registry.names("frameworks"):
+        return True
+    unseen = registry.framework_plugin(framework).unseen
+    return unseen is None or not unseen(registry.settings_of_framework(framework, settings))
 
 
 def _is_remote(section: Section | None, site: Site) -> bool:

@@ -153,6 +153,8 @@ class FrameworkPlugin(Generic[Settings]):
     capabilities: FrameworkCapabilities = FrameworkCapabilities()
     environment: PythonEnvironment | None = None
     """the Python environment that its processes run in, where it is not ours; `bench install` makes it"""
+    install: Callable[[Path, Callable[[str], None]], object] | None = None
+    """(cache, progress): downloads what its processes need besides that environment, for `bench install`"""
     readers: Callable[[Settings, int], int] | None = None
     """(settings, cores) -> how many tasks read a source's partitions at once; one for each core when left out"""
     max_addresses: Callable[[Settings, str, Site], int | None] | None = None
@@ -173,6 +175,9 @@ class FrameworkPlugin(Generic[Settings]):
     """(settings, source) -> what a reader of its results there must know, in a sentence; None where that is nothing"""
     site: Section | None = None
     """its part of the site file; a framework without one runs on this machine only"""
+    unseen: Callable[[Settings], bool] | None = None
+    """(settings) -> whether processes that are not the harness's children do its work: what they use of this machine
+    cannot be told from other work. None where all are, or run where its part of the site file says"""
     preflight: Preflight = _nothing_missing
     prepare: Callable[[Settings, Cell, RunEnvironment], object] | None = None
     """starts what the framework keeps between cells, such as a session; as a source's"""

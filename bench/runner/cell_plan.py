@@ -116,7 +116,7 @@ def plan_cell(cell: Cell, scenario: Scenario, site: Site, cores: int, cache: Pat
     framework = registry.make_framework(cell.framework, scenario.settings)
     source_plugin, framework_plugin = registry.source_plugin(cell.source), registry.framework_plugin(cell.framework)
     load_generator = registry.load_generator_for(source_plugin, scenario)
-    placement = place(cell.framework, cell.source, site, cores)
+    placement = place(cell.framework, cell.source, site, cores, scenario.settings)
     several_senders = site.load is not None
     max_senders = _max_senders(cell, scenario, site, source)
     reason = (

@@ -1,5 +1,6 @@
 """Results from answers of the search: bounds, sanity, and results of cells without an answer. Pure."""
 
+import math
 from collections.abc import Iterable, Set
 
 from msgspec.structs import replace
@@ -12,6 +13,9 @@ from bench.model.measurement import Measurement, PlannedTrial, Result, Status
 from bench.runner.cell_plan import CellPlan
 from bench.search.map_budget import LIMITED_SHARE
 
+SAME_RATE = 0.01
+"""Relative difference up to which a latency trial was made at the rate that is asked for."""
+
 
 def finish_result(result: Result, plan: CellPlan, trials: Iterable[Measurement] = ()) -> Result:
     """Return a search's result with what theory says of it, and with what a reader of it must know of its trials.
@@ -20,7 +24,7 @@ def finish_result(result: Result, plan: CellPlan, trials: Iterable[Measurement] 
     load generator can do says only that the system does at least so much: the generator is the reason where the
     estimate is near its limit, too few trials where only the interval is that wide.
     """
-    result = mask_remote_cpu(with_soft_bounds(result, plan), plan.placement.remote_roles)
+    result = mask_unseen_cpu(with_soft_bounds(result, plan), plan.placement.unseen_roles)
     remarks = filter(None, (plan.remark, own_work_remark(plan.cell, trials)))
     result = replace(result, remark=" ".join(remarks) or None)
     if result.bound_hz is not None and (result.low_hz or 0) > BOUND_TOLERANCE * result.bound_hz:
@@ -62,10 +66,10 @@ def with_soft_bounds(result: Result, plan: CellPlan) -> Result:
     return replace(result, limited_by=limited_by, soft_bounds=plan.soft_bounds)
 
 
-def mask_remote_cpu(result: Result, remote_roles: Set[str]) -> Result:
-    """Return the result with the CPU share of each role on another host set to None: it is unknown, not zero."""
-    remote = remote_roles & result.cpu_share.keys()
-    return replace(result, cpu_share=result.cpu_share | dict.fromkeys(remote)) if remote else result
+def mask_unseen_cpu(result: Result, unseen_roles: Set[str]) -> Result:
+    """Return the result with the CPU share of each role that nobody here sees set to None: it is unknown, not zero."""
+    unseen = unseen_roles & result.cpu_share.keys()
+    return replace(result, cpu_share=result.cpu_share | dict.fromkeys(unseen)) if unseen else result
 
 
 def without_rate(cell: Cell, status: Status, reason: str) -> Result:
@@ -85,15 +89,16 @@ def check_sanity(measurement: Measurement, plan: CellPlan) -> None:
 
 
 def remaining_latency_trials(plan: CellPlan, result: Result, trials: list[Measurement]) -> list[PlannedTrial]:
-    """Return the latency trials at the scenario's shares of the confirmed rate, without those that the journal has."""
+    """Return the latency trials at the scenario's shares of the confirmed rate, without those that the journal has.
+
+    One at a share of a rate that was confirmed on an earlier visit does not count.
+    """
     latency = plan.scenario.latency
     if result.confirmed_hz is None or not latency.at:
         return []
     confirmed, window = result.confirmed_hz, float(latency.window)
-    done = sum(trial.planned.purpose == "latency" for trial in trials)
+    done = [trial.planned.rate for trial in trials if trial.planned.purpose == "latency"]
+    rates = [confirmed * float(share) for share in latency.at]
+    due = [rate for rate in rates if not any(math.isclose(rate, other, rel_tol=SAME_RATE) for other in done)]
     settle = max(1.0, 2 * plan.batch_interval)
-    shares = [float(share) for share in latency.at[done:]]
-    return [
-        PlannedTrial(len(trials) + place, confirmed * share, settle, window, "latency")
-        for place, share in enumerate(shares)
-    ]
+    return [PlannedTrial(len(trials) + place, rate, settle, window, "latency") for place, rate in enumerate(due)]

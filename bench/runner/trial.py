@@ -102,7 +102,8 @@ class _Trial:
             time.sleep(POLL_INTERVAL_S)
         if meter is not None and self._hosts is not None:
             self._hosts.stop()
-            self._usage = meter.usage(alone=not env.site.shared_machine)
+            sees_other_work = not env.site.shared_machine and self._deployment.plan.placement.sees_other_work
+            self._usage = meter.usage(sees_other_work=sees_other_work)
         self._at_end, self._end = state.progress, min(self._now(), state.window_end)
         if ended != "complete":
             self._deployment.load_generator.cancel()
@@ -244,7 +245,7 @@ class _Trial:
 
     def _is_idle_since(self, quiet_from: CpuSnapshot | None) -> bool:
         """Return whether the framework used hardly any CPU since then: what it has not processed is lost."""
-        if quiet_from is None or self._deployment.plan.placement.framework_remote:
+        if quiet_from is None or "framework" in self._deployment.plan.placement.unseen_roles:
             return False
         used = self._probe.snapshot().since(quiet_from)
         return used.framework < MAX_IDLE_CORES * used.seconds

@@ -25,16 +25,17 @@ class ResourceMeter:
         self._probe, self._supervisor = probe, supervisor
         self._before: tuple[CpuSnapshot, IoCounters] = probe.snapshot(), read_io_counters(supervisor)
 
-    def usage(self, *, alone: bool) -> ResourceUsage:
+    def usage(self, *, sees_other_work: bool) -> ResourceUsage:
         """Return the usage since construction.
 
         Args:
-            alone: False if other hosts of the site share this machine, so that their CPU usage cannot be separated from
-                ours; then the available CPU seconds are left out.
+            sees_other_work: Whether CPU time that is not ours is other work. Otherwise the available CPU seconds are
+                left out: the system itself may have used that time (hosts of the site on this machine, programs that we
+                did not start), or nothing of what is measured runs here.
         """
         (before, io_before), after = self._before, self._probe.snapshot()
         cpu = asdict(after.since(before))
-        if alone:
+        if sees_other_work:
             cpu["available"] = cpu["seconds"] * cores()
         io = read_io_counters(self._supervisor).since(io_before)
         return ResourceUsage(cpu, after.memory, _memory_slope(before, after), io)

@@ -3,6 +3,7 @@
 The protocol is one page, docs/any-program.md.
 """
 
+import ipaddress
 import shlex
 import shutil
 import sys
@@ -15,11 +16,12 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from bench.config.address import HostPort
+from bench.config.address import Address, HostPort
 from bench.errors import HarnessError, NotReadyError, PluginError, UsageError
 from bench.model.cell import Cell
 from bench.plugins import registry
 from bench.plugins.environment import RunEnvironment
+from bench.plugins.placement import place
 from bench.plugins.protocols import Endpoint
 from bench.plugins.reporting_children import poll_reports
 from bench.services.maven_jars import download_jars, read_pins
@@ -55,11 +57,18 @@ class CommandSettings(Struct, frozen=True, forbid_unknown_fields=True):
     first messages, which must come back before a cell is measured"""
     ready_timeout: Seconds = Seconds(60)
     listen: HostPort | None = None
-    """host:port for the reports of a program on another host; a free port of loopback when left out"""
+    """host:port of this machine for the reports of a program on another host; a free port of loopback when left out"""
     file: str | None = None
-    """the JSON file that tells the program what to read; in the run's data when left out"""
+    """the JSON file that tells the program what to read; in the run's data when left out, which `run: none` cannot"""
     cores: Annotated[int, Meta(ge=1)] | None = None
     """that the program is told to use; the framework's when left out"""
+    daemon: bool = False
+    """whether processes do the work that `run` does not start itself, such as a container's; `run: none` means so"""
+
+    @property
+    def is_seen(self) -> bool:
+        """Whether the processes that do the work are children of the harness."""
+        return not self.daemon and self.run.strip() != NO_PROGRAM
 
 
 class CommandFramework:
@@ -103,7 +112,8 @@ class CommandFramework:
             opening.callback(program.close)
             target = program.receive_reports(endpoint, work, env)
             path = Path(settings.file) if settings.file else env.data / f"command-{cell.name}.json"
-            record = describe(cell, endpoint, target, settings.cores or env.cores)
+            cores = settings.cores or place(cell.framework, cell.source, env.site, env.cores).cores
+            record = describe(cell, endpoint, target, cores)
             write_endpoint_file(path, record)
             if self._command:
                 words = [word.replace(JARS, f"{jars}/*") for word in self._command]
@@ -156,6 +166,7 @@ class RunningProgram:
         self._children.append(reader)
         reader.inbox.send(ReadReports(work, token, self._settings.listen or f"{LOOPBACK}:0", results))
         address = reader.wait_reply(Listening, READER_TIMEOUT_S).address
+        address = self._settings.listen or address  # as written: its name here may be one of loopback
         return ReportTarget(address, token) if results is None else ReportTarget(topic=results.name)
 
     def start(self, command: list[str], environment: Mapping[str, str], env: RunEnvironment) -> None:
@@ -204,6 +215,14 @@ def _results_topic(endpoint: Endpoint) -> AbstractContextManager[Endpoint]:
     return make(endpoint)
 
 
+def _is_any_address(host: str) -> bool:
+    """Return True for 0.0.0.0 and ::, at which one can listen, and to which nobody can connect."""
+    try:
+        return ipaddress.ip_address(host).is_unspecified
+    except ValueError:
+        return False  # a name
+
+
 def _split(settings: CommandSettings) -> list[str]:
     """Return the words of a command line; none for a program that runs already. Raises UsageError where it has none."""
     try:
@@ -214,8 +233,12 @@ def _split(settings: CommandSettings) -> list[str]:
         raise UsageError("settings.command.run: give a command line, or `none` for a program that runs already")
     if JARS in settings.run and settings.jars is None:
         raise UsageError(f"settings.command.jars: {JARS} in the command line needs a lock file that lists them")
-    if words != [NO_PROGRAM]:
+    if settings.listen is not None and _is_any_address(Address.parse(settings.listen).host):
+        raise UsageError(f"settings.command.listen: no program can connect to {settings.listen}; name one address")
+    if settings.run.strip() != NO_PROGRAM:
         return [word.replace("{python}", sys.executable) for word in words]
+    if settings.file is None:
+        raise UsageError("settings.command.file: a program that runs already waits for this file; give its path")
     if settings.ready is not None:
         raise UsageError("settings.command.ready: the output of a program that runs already is not seen; leave it out")
     return []

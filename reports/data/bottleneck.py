@@ -214,7 +214,7 @@ def _check_cpu(measurement: Measurement, cores: int, usable: int) -> Bottleneck 
         usable: how many of them the framework can use by its settings.
     """
     if "framework" not in measurement.cpu or "source" not in measurement.cpu:
-        return None  # on another host, where CPU is not measured
+        return None  # on another host, or not ours: their CPU time is not known
     used = _compute_used_cores_by_role(measurement)
     of_all = round(measurement.cpu.get("available", 0.0) / get_cpu_seconds(measurement)) or cores
     figures = _format_usage(measurement, used, of_all)

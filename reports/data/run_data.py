@@ -11,7 +11,6 @@ from msgspec.structs import replace
 
 from bench.analysis.intervals import name_intervals
 from bench.analysis.verdict import Rules, Verdict, judge
-from bench.config.site import Site
 from bench.errors import UsageError
 from bench.model.cell import Cell
 from bench.model.measurement import Measurement, Result
@@ -19,7 +18,7 @@ from bench.model.search_inputs import SearchInputs
 from bench.plugins import registry
 from bench.plugins.placement import place
 from bench.runner.explanation import ExplainedTrial, TracedTrial, choose_trial, explain_trial
-from bench.runner.outcome import mask_remote_cpu
+from bench.runner.outcome import mask_unseen_cpu
 from bench.runner.verification import check_run, summary_text
 from bench.storage.journal import JournalLine, read_journal, read_line_trial
 from bench.storage.records import RunRecord
@@ -166,14 +165,14 @@ def read_run_data(run: Path) -> RunData:
     calibrated = registry.is_calibrated(record.scenario.search.strategy)
     recorded = read_results_record(run)
     results = {
-        result.cell: mask_remote_cpu(result, _remote_roles(result.cell, record.site))
+        result.cell: mask_unseen_cpu(result, _unseen_roles(result.cell, record))
         for result in name_intervals(recorded.cells, calibrated=calibrated)
     }
     rules = Rules(record.scenario.objectives, float(record.scenario.search.precision))
     trials: dict[Cell, list[JudgedTrial]] = {}
     for line in read_journal(run):
         trial = _judge_line(run, line, rules)
-        measurement = _without_remote_roles(trial.measurement, line.entry.cell, record.site)
+        measurement = _without_unseen_roles(trial.measurement, line.entry.cell, record)
         trials.setdefault(line.entry.cell, []).append(replace(trial, measurement=measurement))
     if not results and not trials:
         raise UsageError(f"{run}: has no trial and no result yet; continue it with `bench run --resume {run}`")
@@ -205,21 +204,21 @@ def _judge_line(run: Path, line: JournalLine, rules: Rules) -> JudgedTrial:
 _FIELDS_BY_ROLE = ("cpu", "memory", "memory_slope", "usage")
 
 
-def _remote_roles(cell: Cell, site: Site) -> frozenset[str]:
-    return place(cell.framework, cell.source, site, 1).remote_roles
+def _unseen_roles(cell: Cell, record: RunRecord) -> frozenset[str]:
+    return place(cell.framework, cell.source, record.site, 1, record.scenario.settings).unseen_roles
 
 
-def _without_remote_roles(measurement: Measurement, cell: Cell, site: Site) -> Measurement:
-    """Return the measurement without the resources of roles on other hosts.
+def _without_unseen_roles(measurement: Measurement, cell: Cell, record: RunRecord) -> Measurement:
+    """Return the measurement without the resources of roles that nobody here sees.
 
-    The journal has the resources of their clients on this machine: the verdict needs them, but they are not the
-    system's.
+    The journal has the resources of our own processes in these roles, such as clients: the verdict needs them, but they
+    are not the system's.
     """
-    remote = _remote_roles(cell, site)
-    if not remote:
+    unseen = _unseen_roles(cell, record)
+    if not unseen:
         return measurement
-    local = {
-        name: {role: value for role, value in getattr(measurement, name).items() if role not in remote}
+    seen = {
+        name: {role: value for role, value in getattr(measurement, name).items() if role not in unseen}
         for name in _FIELDS_BY_ROLE
     }
-    return replace(measurement, **local)
+    return replace(measurement, **seen)

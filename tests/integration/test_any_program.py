@@ -16,7 +16,7 @@ from bench.model.cell import Cell
 from bench.plugins import registry
 from bench.runner.run import RunOptions, run
 from bench.runner.verification import verify_run
-from bench.storage.run_folder import RunFolder, read_results
+from bench.storage.run_folder import RunFolder, read_results, read_trials
 from bench.units import Rate, Seconds, Share, Size
 from bench.workload.delivery_counts import DeliveryCounts
 from bench.workload.load_spec import LoadSpec
@@ -237,24 +237,47 @@ def test_the_topology_of_kafka_streams_is_counted(measure):
         assert_spent(partial(spend_verified, program, runs))
 
 
-def test_a_result_says_what_the_program_did_not_report(tmp_path, env):
-    """A program that sends headers alone has a rate, and a remark that it did not report its work."""
-    (tmp_path / "program.py").write_text(OVER_TCP)
-    scenario = Scenario(
+def own_scenario(**settings):
+    """Return a scenario of one cell with a search of a few trials, none of which is too fast."""
+    return Scenario(
         "own",
         ("command/tcp",),
         Grid((Size(SIZE),), (Seconds(0.0001),)),
         load=LoadSettings(by="inline"),
         search=Search("bisection", Share(0.5), Seconds(30), start=Rate(50), highest=Rate(100)),
         timing=Timing(Seconds(0.2), Seconds(1), Seconds(10)),
-        settings={"command": {"run": f"{{python}} {tmp_path / 'program.py'} none"}},
+        settings={"command": settings},
     )
-    store = RunFolder.create(tmp_path, "own")
-    site = Site(shared_machine=True)
-    (result,) = run(
-        scenario, site, store, lambda _event: None, RunOptions("bench run", env.cache, tmp_path / "children")
-    )
+
+
+def measure_own(scenario, env, tmp_path, site):
+    """Run a scenario of one cell; return the folder and the result."""
+    store, options = RunFolder.create(tmp_path, "own"), RunOptions("bench run", env.cache, tmp_path / "children")
+    (result,) = run(scenario, site, store, lambda _event: None, options)
+    return store.folder, result
+
+
+def test_a_result_says_what_the_program_did_not_report(tmp_path, env):
+    """A program that sends headers alone has a rate, and a remark that it did not report its work."""
+    (tmp_path / "program.py").write_text(OVER_TCP)
+    scenario = own_scenario(run=f"{{python}} {tmp_path / 'program.py'} none")
+    folder, result = measure_own(scenario, env, tmp_path, Site(shared_machine=True))
     assert result.low_hz is not None
     assert "did not report what it did with the bodies and CPU cost of messages" in (result.remark or "")
-    assert read_results(store.folder) == [result]
-    assert verify_run(store.folder).differences == ()
+    assert read_results(folder) == [result]
+    assert verify_run(folder).differences == ()
+
+
+def test_a_program_that_runs_already_is_no_other_work(tmp_path, env):
+    """Its CPU time, which looks like other work, makes no trial invalid; a remark says that it is not known."""
+    (tmp_path / "mine.py").write_text(OVER_TCP)
+    path = tmp_path / "endpoint.json"
+    with subprocess.Popen([sys.executable, str(tmp_path / "mine.py"), "none", str(path)]) as mine:
+        try:
+            folder, result = measure_own(own_scenario(run="none", file=str(path)), env, tmp_path, Site())
+        finally:
+            mine.kill()
+    assert result.low_hz is not None
+    assert result.cpu_share.get("framework") is None
+    assert "The harness did not start the processes that do its work" in (result.remark or "")
+    assert all("available" not in trial.measurement.cpu for trial in read_trials(folder))

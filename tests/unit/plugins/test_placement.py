@@ -15,6 +15,7 @@ from bench.runner.cell_plan import plan_cell
 from bench.storage.run_folder import RunRecord
 from bench.system.supervisor import Supervisor
 from bench.units import Bandwidth, Seconds
+from frameworks.command.site import CommandSite
 from frameworks.harmonicio.site import HarmonicioSite
 from frameworks.spark.site import SparkSite
 from producers.files.site import FilesSite
@@ -53,8 +54,32 @@ def test_a_source_that_this_machine_serves_is_not_remote() -> None:
 def test_without_a_site_everything_runs_here() -> None:
     """There is no link within one machine."""
     assert place("spark", "kafka", Site(), 2) == Placement(
-        framework_remote=False, source_remote=False, cores=2, link=None
+        framework_remote=False, source_remote=False, load_remote=False, framework_seen=True, cores=2, link=None
     )
+
+
+COMMAND = Site(sections={"command": CommandSite(cores=16), "kafka": KafkaSite("b1:9092")})
+LOAD = LoadHosts("h:1", 1)
+
+
+@pytest.mark.parametrize(
+    ("settings", "site", "unseen", "sees_other_work"),
+    [
+        ({}, Site(), set(), True),
+        ({"run": "none", "file": "x.json"}, Site(), {"framework"}, False),
+        ({"run": "docker run x", "daemon": True}, Site(), {"framework"}, False),
+        ({"run": "none", "file": "x.json"}, COMMAND, {"framework", "source"}, True),
+        ({"run": "ssh f1 x"}, replace(COMMAND, load=LOAD), {"framework", "source"}, False),
+    ],
+    ids=["a child", "runs already", "a container", "on other hosts", "nothing here"],
+)
+def test_other_work_is_what_is_not_ours_on_a_machine_that_is_measured(
+    settings: dict[str, object], site: Site, unseen: set[str], sees_other_work: bool
+) -> None:
+    """Where the framework's processes are not children of the harness, their CPU time looks like other work."""
+    placement = place("command", "kafka", site, 2, {"command": settings})
+    assert (placement.unseen_roles, placement.sees_other_work) == (unseen, sees_other_work)
+    assert placement.cores == (16 if site.sections else 2)
 
 
 @pytest.mark.parametrize(

@@ -140,9 +140,9 @@ def test_a_link_bounds_a_trial_where_one_host_sends() -> None:
 def test_latency_trials_are_at_shares_of_the_confirmed_rate() -> None:
     """They are numbered after the trials that there are; those that the journal has are not made again."""
     scenario = replace(SCENARIO, latency=LatencyTrials((Share(0.5), Share(0.8)), Seconds(20)))
-    result, done = (
-        replace(RESULT, confirmed_hz=100.0),
-        replace(TRIAL, planned=replace(TRIAL.planned, purpose="latency")),
+    result = replace(RESULT, confirmed_hz=100.0)
+    done, before = (
+        replace(TRIAL, planned=replace(TRIAL.planned, rate=rate, purpose="latency")) for rate in (50.2, 45.0)
     )
     assert remaining_latency_trials(plan(scenario=scenario), result, [TRIAL]) == [
         PlannedTrial(1, 50.0, 1.0, 20.0, "latency"),
@@ -151,6 +151,9 @@ def test_latency_trials_are_at_shares_of_the_confirmed_rate() -> None:
     assert remaining_latency_trials(plan(scenario=scenario), result, [TRIAL, done]) == [
         PlannedTrial(2, 80.0, 1.0, 20.0, "latency")
     ]
+    # 45/s was half of what an earlier visit confirmed
+    rates = [trial.rate for trial in remaining_latency_trials(plan(scenario=scenario), result, [before])]
+    assert rates == [50.0, 80.0]
 
 
 def test_there_are_no_latency_trials_without_a_confirmed_rate_or_without_shares() -> None:

@@ -29,12 +29,14 @@ def unsupported_reason(source: str = "kafka", **settings: Any) -> str | None:
     [
         ({"run": ""}, "give a command line, or `none`"),
         ({"run": "'open"}, "No closing quotation"),
-        ({"run": "none", "ready": "yes"}, "the output of a program that runs already is not seen"),
+        ({"run": "none"}, "a program that runs already waits for this file"),
+        ({"run": "none", "file": "x", "ready": "yes"}, "the output of a program that runs already is not seen"),
+        ({"listen": "0.0.0.0:9400"}, r"no program can connect to 0\.0\.0\.0:9400"),
         ({"listen": "nowhere"}, "settings.command.listen"),
         ({"cores": 0}, "settings.command.cores"),
         ({"run": "java -cp {jars} X.java"}, "needs a lock file"),
     ],
-    ids=["nothing", "a quote", "no output", "no port", "no core", "no jars"],
+    ids=["nothing", "a quote", "no file", "no output", "any address", "no port", "no core", "no jars"],
 )
 def test_settings_that_cannot_be_meant_are_refused(settings: dict[str, Any], message: str) -> None:
     """In one line."""
@@ -45,7 +47,7 @@ def test_settings_that_cannot_be_meant_are_refused(settings: dict[str, Any], mes
 def test_a_program_that_is_not_there_makes_a_cell_unsupported() -> None:
     """The example, which is ours, is there; so is one that runs already."""
     assert unsupported_reason() is None
-    assert unsupported_reason(run="none") is None
+    assert unsupported_reason(run="none", file="x.json") is None
     assert unsupported_reason(run="{python} x.py") is None
     assert "found no program 'no-such-program'" in (unsupported_reason(run="no-such-program --fast") or "")
 
