@@ -1,6 +1,5 @@
 """The connection over which a worker that an engine has started reports to the harness; runs in the engine's worker."""
 
-import contextlib
 import socket
 from collections.abc import Callable
 from threading import Event, Lock, Thread
@@ -53,6 +52,7 @@ class ReportConnection:
         self._channel.send(Ready())
         self._at_once, self._flush = at_once, flush
         self._reports: list[ProcessingReport] = []
+        self._failure: Exception | None = None
         self._lock, self._closed = Lock(), Event()
         self._sender = Thread(target=self._send_regularly, daemon=True, name="reports")
         self._sender.start()
@@ -60,8 +60,10 @@ class ReportConnection:
     def add(self, reports: list[ProcessingReport]) -> None:
         """Have reports sent within REPORT_INTERVAL_S; send them before it returns if they are to go at once.
 
-        Raises OSError then where the harness is gone.
+        Raises OSError where the harness is gone, or does not take them: work that is not counted must end.
         """
+        if self._failure is not None:
+            raise OSError(f"reports are not taken any more: {self._failure}") from self._failure
         if self._at_once:
             self._send(reports)
             return
@@ -75,10 +77,12 @@ class ReportConnection:
         self._channel.close()
 
     def _send_regularly(self) -> None:
-        with contextlib.suppress(OSError):  # a harness that is gone needs no reports
+        try:
             while not self._closed.wait(REPORT_INTERVAL_S):
                 self._send(self._take())
             self._send(self._take())
+        except Exception as problem:  # noqa: BLE001  also of `flush`; the worker's own thread raises it
+            self._failure = problem
 
     def _take(self) -> list[ProcessingReport]:
         flushed = self._flush()

@@ -69,6 +69,8 @@ class BytewaxCluster:
         self, processes: int, cell: Cell, endpoint: Endpoint, work: MessageProcessor, env: RunEnvironment
     ) -> None:
         self._processes: list[Child] = []
+        self._early: list[ProcessingReport] = []
+        """of a topic with messages, whose partitions do not open at the same time"""
         python, found = interpreter(ENVIRONMENT, env.cache), variables(ENVIRONMENT, env.cache)
         command = RunDataflow(
             brokers=endpoint.address,
@@ -100,7 +102,8 @@ class BytewaxCluster:
         Raises:
             ProcessDiedError: a process ended.
         """
-        return poll_reports(self._processes)
+        early, self._early = self._early, []
+        return early or poll_reports(self._processes)
 
     def close(self) -> None:
         """Stop; idempotent."""
@@ -113,7 +116,9 @@ class BytewaxCluster:
         while opened < partitions:
             for process in self._processes:
                 alive = process.alive()
-                opened += sum(isinstance(one, PartitionOpened) for one in process.receive(_POLL_INTERVAL_S))
+                said = process.receive(_POLL_INTERVAL_S)
+                opened += sum(isinstance(one, PartitionOpened) for one in said)
+                self._early += [one for one in said if isinstance(one, ProcessingReport)]
                 if not alive:
                     raise process.exit_error()
             if time.monotonic() > deadline:

@@ -177,13 +177,16 @@ class RunningJob:
 
 
 def _submit(command: SubmitJob, cluster: EmbeddedFlinkCluster | SiteFlinkCluster, env: RunEnvironment) -> str:
-    """Start a job; return its id."""
+    """Start a job; return its id. A cluster of our own that may have a job whose id never came is closed."""
     client = cluster.start_client(env)
     try:
         # the options of the source stay out: they may hold a password
         client.log.with_suffix(".conf").write_text(config_text(command.conf), encoding="utf-8")
         client.inbox.send(command)
         return client.wait_reply(Submitted, SUBMIT_TIMEOUT_S).job
+    except NotReadyError:
+        cluster.close()
+        raise
     finally:
         client.kill()  # nothing of a job is in its client, whose JVM takes its time to end
 
@@ -205,7 +208,7 @@ def _wait_until_it_reads(job: str, cluster: EmbeddedFlinkCluster | SiteFlinkClus
 
 
 def _end_job(job: str, cluster: EmbeddedFlinkCluster | SiteFlinkCluster) -> None:
-    """End a job. A cluster in which it does not end is closed: the next cell gets a new one."""
+    """End a job. A cluster of our own in which it does not end is closed: the next cell gets a new one."""
     if not cluster.alive():
         return
     rest, deadline = cluster.rest, time.monotonic() + CANCEL_TIMEOUT_S

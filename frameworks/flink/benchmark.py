@@ -128,7 +128,9 @@ def table(found: list[LoopRate]) -> str:
 
 def _beside_seen(row: LoopRate, ratio: float) -> str:
     seen = SEEN_RATIOS.get((row.reader, row.message_bytes))
-    return "" if seen is None else f"(seen {seen:.2f}: {'reached' if ratio >= SHORT * seen else 'BELOW'})"
+    if seen is None or not row.exact:
+        return ""
+    return f"(seen {seen:.2f}: {'reached' if ratio >= SHORT * seen else 'BELOW'})"
 
 
 @contextmanager

@@ -4,6 +4,8 @@ The site's, or a JobManager and a TaskManager of the harness's own, as child pro
 """
 
 import shutil
+import tempfile
+import threading
 import time
 from collections.abc import Mapping
 from itertools import count
@@ -34,6 +36,8 @@ SLOTS_TIMEOUT_S, _POLL_INTERVAL_S = 30.0, 0.5
 OPEN_PORTS = "Flink: while a job runs, Apache Beam has ports for its Python workers open on every interface"
 _JAVA_OPTIONS = "env.java.opts.all"
 _NUMBERS = count(1)
+_FOLDER_LOCK = threading.Lock()
+"""Systems of a site's cluster are prepared side by side, and share the folder of their clients."""
 _MODULES = "stream_bench.zip"
 _LOGGING = """\
 rootLogger.level = WARN
@@ -48,7 +52,7 @@ _LOGGING_FILES = ("log4j-console.properties", "log4j-cli.properties")
 
 
 class EmbeddedFlinkCluster:
-    """A cluster of the harness's own; listens on loopback only."""
+    """A cluster of the harness's own; listens on loopback, but for its jobs' `OPEN_PORTS`."""
 
     listen = (LOOPBACK, 0)
     """where Python workers tell what they have done"""
@@ -91,10 +95,13 @@ class SiteFlinkCluster:
     def __init__(self, site: FlinkSite, slots: int, env: RunEnvironment) -> None:
         self.name, self.rest, self.python = f"flink at {site.rest}", FlinkRest(site.rest), site.python
         self.listen, self._folder = Address.parse(site.listen), env.data / "flink-client"
-        if not self._folder.exists():
-            self._folder.mkdir(parents=True)
-            _write_files(self._folder, flink_home(env.cache), {})
-            _pack_modules(self._folder)
+        with _FOLDER_LOCK:
+            if not self._folder.exists():
+                env.data.mkdir(parents=True, exist_ok=True)
+                part = Path(tempfile.mkdtemp(prefix="flink-client-", dir=env.data))
+                _write_files(part, flink_home(env.cache), {})
+                _pack_modules(part)
+                part.rename(self._folder)  # whole, or not there
         self.modules: Path | None = self._folder / _MODULES
         self._wait_for_slots(slots, env)
 
@@ -107,9 +114,9 @@ class SiteFlinkCluster:
         deadline, noted = time.monotonic() + SLOTS_TIMEOUT_S, False
         while (seen := self.rest.overview()).slots_total > 0 and (free := seen.slots_available) < slots:
             if time.monotonic() > deadline:
-                raise PluginError(
-                    "flink", "open", f"{self.rest.address} has {free} task slots free, and {slots} are needed"
-                )
+                where = f"http://{self.rest.address}/#/job/running"
+                why = f"{self.rest.address} has {free} task slots free, and {slots} are needed"
+                raise PluginError("flink", "open", f"{why}; end jobs that an earlier run has left there: {where}")
             if not noted:
                 env.note(f"Flink: {free} of {slots} task slots are free; waiting for the others")
             noted = True

@@ -1,5 +1,6 @@
 """The functions that Flink's Python workers run: the common work on messages, reported to the harness."""
 
+from contextlib import closing
 from typing import Any
 
 import msgspec
@@ -63,5 +64,5 @@ class MessageWork(FlatMapFunction):  # type: ignore[misc]
 
     def close(self) -> None:
         """Report the rest."""
-        self._reports.add(self._work.flush())
-        self._reports.close()
+        with closing(self._reports):
+            self._reports.add(self._work.flush())

@@ -72,6 +72,23 @@ def test_closing_sends_the_rest_and_the_end_is_seen(server: ReportServer) -> Non
     assert sum(one.count for one in received) == 3
 
 
+def test_a_worker_whose_harness_is_gone_is_told(server: ReportServer) -> None:
+    """With the next report, so that its job ends, and reports do not fill its memory."""
+    connection = ReportConnection(server.address)
+    wait_until(server.ready)
+    server.close()
+
+    def is_told() -> bool:
+        try:
+            connection.add([REPORT])
+        except OSError:
+            return True
+        return False
+
+    wait_until(is_told)
+    connection.close()
+
+
 def test_who_says_a_wrong_secret_is_refused(server: ReportServer, caplog: pytest.LogCaptureFixture) -> None:
     """Its reports do not count, it is no worker that ended, and one line of the log tells of it."""
     with connect(server, ReportHello("guessed"), REPORT) as stranger:
